@@ -1,0 +1,50 @@
+// The imported model: a program of named layers, still operators, in topological order. The frontend makes it,
+// lowering turns every layer into an expression. Invariants: value names are unique; each value is a model input, an
+// initialiser or the output of one earlier layer; dimension sizes of values may be unknown until lowering infers them,
+// model inputs are fully known.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace hoist {
+
+/// An attribute of a layer, as ONNX has them (GRAPH and SPARSE_TENSOR ones are refused by the frontend).
+using Attribute =
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>, Tensor>;
+
+struct Layer {
+  std::string name;               ///< unique in the graph; ONNX's node name, or made from the operator and its place
+  std::string operation;          ///< ONNX op_type: "Conv"
+  std::string domain;             ///< "" is ai.onnx
+  std::map<std::string, Attribute> attributes;
+  std::vector<std::string> inputs;   ///< value names; "" where an optional input is left out
+  std::vector<std::string> outputs;  ///< value names; "" where an optional output is not wanted
+};
+
+struct ValueInfo {
+  std::string name;
+  Scalar scalar = Scalar::f32;
+  std::vector<int64_t> shape;
+};
+
+struct Graph {
+  std::string name;
+  int64_t opset = 0;                        ///< of ai.onnx after version conversion
+  std::vector<ValueInfo> inputs;            ///< without initialisers; shapes are complete
+  std::vector<ValueInfo> outputs;           ///< shapes may hold -1 where the model leaves them open
+  std::map<std::string, Tensor> constants;  ///< initialisers by value name
+  std::vector<Layer> layers;                ///< topological order
+  /// What onnx's own shape inference says of values, a cross-check only; -1 for unknown extents.
+  std::map<std::string, ValueInfo> inferred;
+  std::vector<std::string> notes;           ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
+  uint64_t hash = 0;                        ///< of the model's bytes, external data included
+};
+
+}  // namespace hoist

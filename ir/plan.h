@@ -1,0 +1,94 @@
+// What a compilation produces before it is written: arrays, kernels and steps in execution order, everything constant.
+// lowering makes arrays, steps and expressions, backends/halide adds source and launch numbers, backends/bundle writes
+// it all to disk. Invariants: every index is in range; a step's arguments have the scalar types and sizes of its
+// kernel's parameters; two intermediate arrays that are alive at the same step do not overlap in the arena.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace hoist {
+
+/// Where an array lives. `arena` arrays share one buffer by lifetime; `cleared` arrays have a buffer of their own that
+/// is zeroed once at load, and kernels write only their interior, so a border of zeros stays zero.
+enum class Place : uint8_t { input, output, weights, arena, cleared };
+
+struct PlanArray {
+  std::string name;             ///< of the value it stores, unique in the plan
+  Scalar scalar = Scalar::f32;
+  std::vector<int64_t> shape;   ///< as stored, row-major; for inputs and outputs the model's own shape
+  Place place = Place::arena;
+  int64_t offset = 0;           ///< bytes into the arena or into the weights; multiples of 4096 in the arena, 64 in the weights
+  Tensor constant;              ///< the packed bytes, for `weights` only
+};
+
+/// One argument of a kernel in OpenCL order.
+struct KernelParameter {
+  std::string name;             ///< in the kernel's expression: "p0", "p1", ...; "result" for what it writes
+  Scalar scalar = Scalar::f32;
+  std::vector<int64_t> shape;
+  bool written = false;
+  /// The domain that seeded self-check inputs are drawn from, uniformly; integers inclusive.
+  double low = -1, high = 1;
+};
+
+/// How close a kernel on a device has to come to its interpreted expression.
+struct Tolerance {
+  bool exact = true;            ///< bit-identical, NaNs equal
+  double relative = 0, absolute = 0;  ///< else |a - b| <= absolute + relative * |b|
+};
+
+struct PlanKernel {
+  std::string name;                    ///< the OpenCL function: made from its layers' names, unique
+  std::vector<std::string> layers;     ///< of the first step that uses it
+  std::string source;                  ///< OpenCL C of this kernel alone, without the preamble
+  std::array<uint64_t, 3> global = {1, 1, 1};  ///< work-items in all, a multiple of `local`
+  std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
+  uint64_t local_bytes = 0;            ///< dynamic local memory: one more argument after the parameters when not 0
+  std::vector<KernelParameter> parameters;
+  std::string expression;              ///< the low-level expression as text, its parameters named as above
+  Tolerance tolerance;
+  int64_t operations = 0;              ///< arithmetic operations of one launch, for rates
+  /// Sampled positions (flat, into the written parameter) that the self-check compares; their expected values are what
+  /// the interpreter gives for the seeded inputs, as raw bytes of the written scalar type.
+  uint64_t check_seed = 0;
+  std::vector<int64_t> check_positions;
+  std::vector<std::byte> check_values;
+};
+
+struct PlanStep {
+  int kernel = 0;
+  std::vector<std::string> layers;     ///< what this step computes
+  std::vector<int> arguments;          ///< array per kernel parameter
+};
+
+struct PlanRuleUse {                   ///< for the manifest
+  std::string layer, rule, place, parameters, rule_class;
+};
+
+struct Plan {
+  std::string model_name;
+  uint64_t model_hash = 0;
+  std::string profile;                 ///< the profile file's text
+  std::string options;                 ///< compile options that change the outcome, as text
+  std::string preamble;                ///< OpenCL C that precedes every kernel
+  std::string build_options;           ///< for clBuildProgram
+  int64_t arena_bytes = 0;
+  std::vector<PlanArray> arrays;
+  std::vector<PlanKernel> kernels;
+  std::vector<PlanStep> steps;
+  std::vector<int> inputs, outputs;    ///< array indices in the model's order; an output may repeat an input or a constant
+  std::vector<PlanRuleUse> rules;
+  /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,
+  /// sampled positions and expected values per output; empty otherwise.
+  uint64_t check_seed = 0;
+  struct ModelCheck { int output = 0; std::vector<int64_t> positions; std::vector<std::byte> values; };
+  std::vector<ModelCheck> model_check;
+  Tolerance model_tolerance;
+};
+
+}  // namespace hoist

@@ -1,0 +1,77 @@
+// Errors as values. A Result holds a value or the Diagnostics that say why there is none: where the offender is,
+// what is wrong with it, and what to do. HOIST_CHECK is for broken invariants of hoist itself, never for bad input:
+// it prints and aborts, in every build.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hoist {
+
+/// One message: lower case, no full stop. `where` names the offender (a file, a layer, a path inside a term), `hint`
+/// says what to do and may be empty.
+struct Diagnostic {
+  std::string where;
+  std::string what;
+  std::string hint;
+
+  /// "where: what (hint)"
+  std::string text() const {
+    std::string out = where.empty() ? what : where + ": " + what;
+    return hint.empty() ? out : out + " (" + hint + ")";
+  }
+};
+
+/// All problems of one step, in the order in which they were found; never empty inside a failed Result.
+using Diagnostics = std::vector<Diagnostic>;
+
+struct Nothing {};
+
+template <class T = Nothing>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : content_(std::move(value)) {}                            // NOLINT: implicit by design
+  Result(Diagnostic diagnostic) : content_(Diagnostics{std::move(diagnostic)}) {}  // NOLINT: implicit by design
+  Result(Diagnostics diagnostics) : content_(std::move(diagnostics)) {}      // NOLINT: implicit by design
+
+  bool ok() const { return content_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  T& value() { return std::get<0>(content_); }
+  const T& value() const { return std::get<0>(content_); }
+  T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const Diagnostics& errors() const { return std::get<1>(content_); }
+
+ private:
+  std::variant<T, Diagnostics> content_;
+};
+
+[[noreturn]] inline void check_failed(const char* file, int line, const char* condition, const std::string& message) {
+  std::fprintf(stderr, "hoist: internal error at %s:%d: %s: %s\n", file, line, condition, message.c_str());
+  std::abort();
+}
+
+}  // namespace hoist
+
+/// HOIST_CHECK(condition, message): `message` is any expression that converts to std::string.
+#define HOIST_CHECK(condition, message) \
+  ((condition) ? (void)0 : ::hoist::check_failed(__FILE__, __LINE__, #condition, (message)))
+
+#define HOIST_JOIN_(a, b) a##b
+#define HOIST_JOIN(a, b) HOIST_JOIN_(a, b)
+
+/// HOIST_TRY(auto x, step()): binds the value of a Result, or returns its errors from the enclosing function.
+#define HOIST_TRY(declaration, expression)                              \
+  auto HOIST_JOIN(result_, __LINE__) = (expression);                    \
+  if (!HOIST_JOIN(result_, __LINE__).ok()) return HOIST_JOIN(result_, __LINE__).errors(); \
+  declaration = std::move(*HOIST_JOIN(result_, __LINE__))
+
+/// HOIST_TRY_VOID(step()): the same where the value does not matter.
+#define HOIST_TRY_VOID(expression) \
+  if (auto result_ = (expression); !result_.ok()) return result_.errors()

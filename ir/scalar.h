@@ -1,0 +1,29 @@
+// The scalar types, one row each. Sub-byte and float8 types are storage formats: tensors hold them as ONNX's raw data
+// does (two 4-bit values a byte, low nibble first).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace hoist {
+
+enum class Scalar : uint8_t {
+  boolean, i4, u4, i8, u8, i16, u16, i32, u32, i64, u64, f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, bf16, f16, f32, f64,
+};
+inline constexpr int scalar_count = 19;
+
+struct ScalarRow {
+  Scalar scalar;
+  std::string_view name;  ///< as the language writes it: "f32"
+  int bits;               ///< of one value in memory; bool takes 8
+  bool is_float;
+  bool is_signed;
+};
+
+const ScalarRow& row(Scalar scalar);
+std::optional<Scalar> scalar_named(std::string_view name);
+inline bool is_float(Scalar s) { return row(s).is_float; }
+inline bool is_integer(Scalar s) { return !row(s).is_float && s != Scalar::boolean; }
+
+}  // namespace hoist

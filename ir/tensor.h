@@ -1,0 +1,68 @@
+// A dense row-major array of scalars with its bytes: weights, model inputs and outputs, constants. Immutable once shared;
+// copies share the bytes. Not for symbolic shapes: those are types (type.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/scalar.h"
+
+namespace hoist {
+
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Zero-filled. `shape` has non-negative extents, row-major, outermost first; an empty shape is one scalar.
+  Tensor(Scalar scalar, std::vector<int64_t> shape);
+  /// Takes over bytes in ONNX raw-data layout; their number must be byte_size(scalar, shape).
+  Tensor(Scalar scalar, std::vector<int64_t> shape, std::vector<std::byte> bytes);
+
+  Scalar scalar() const { return scalar_; }
+  const std::vector<int64_t>& shape() const { return shape_; }
+  int64_t size() const;  ///< number of elements
+  const std::vector<std::byte>& bytes() const { return *bytes_; }
+  /// Writable bytes; copies first when they are shared.
+  std::byte* data();
+  const std::byte* data() const { return bytes_->data(); }
+
+  /// Any scalar type widened: floats (and bool as 0 or 1) to double, integers to int64 (u64 keeps its bits).
+  double float_at(int64_t i) const;
+  int64_t integer_at(int64_t i) const;
+  void set_float(int64_t i, double value);      ///< rounds half to even into the scalar type
+  void set_integer(int64_t i, int64_t value);   ///< keeps the low bits
+  std::vector<int64_t> as_integers() const;     ///< whole tensor
+
+  Tensor reshaped(std::vector<int64_t> shape) const;  ///< same bytes, same number of elements
+  bool operator==(const Tensor& other) const;         ///< scalar, shape and bytes
+
+  template <class T>
+  static Tensor of(Scalar scalar, std::vector<int64_t> shape, const std::vector<T>& values);
+
+ private:
+  Scalar scalar_ = Scalar::f32;
+  std::vector<int64_t> shape_ = {0};
+  std::shared_ptr<std::vector<std::byte>> bytes_ = std::make_shared<std::vector<std::byte>>();
+};
+
+/// Bytes of a tensor of this scalar type and shape.
+int64_t byte_size(Scalar scalar, const std::vector<int64_t>& shape);
+int64_t element_count(const std::vector<int64_t>& shape);
+
+template <class T>
+Tensor Tensor::of(Scalar scalar, std::vector<int64_t> shape, const std::vector<T>& values) {
+  Tensor out(scalar, std::move(shape));
+  for (int64_t i = 0; i < out.size(); ++i) {
+    if (is_float(scalar)) out.set_float(i, static_cast<double>(values[static_cast<size_t>(i)]));
+    else out.set_integer(i, static_cast<int64_t>(values[static_cast<size_t>(i)]));
+  }
+  return out;
+}
+
+/// A scalar of the given type as a double or an int64, from and to its bits (low bits of the word).
+double float_from_bits(Scalar scalar, uint64_t bits);
+uint64_t bits_from_float(Scalar scalar, double value);
+
+}  // namespace hoist

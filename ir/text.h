@@ -1,0 +1,25 @@
+// The textual form of the language: one grammar for what is printed, what users write, rules, goldens and bundles.
+// parse(print(e)) is e (the same pointer) for every well-typed closed term. Grammar and examples: ir/README.md.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "ir/expression.h"
+
+namespace hoist {
+
+struct PrintOptions {
+  int width = 100;           ///< break into one pattern a line past this column
+  bool show_types = false;   ///< a comment with the type after each pattern
+  bool fold_definitions = true;  ///< print named compositions (map2d, pad2d, flatten, ...) by name
+};
+std::string print(Expr e, const PrintOptions& options = {});
+
+/// A term. `parameters` gives the types of the names written %name that the text itself does not declare (%x : [4]f32
+/// declares one where it first appears). Errors name line and column, what was expected and what was found.
+Result<Expr> parse(const std::string& text, const std::map<std::string, Type>& parameters = {});
+Result<Type> parse_type(const std::string& text);
+Result<Nat> parse_size(const std::string& text);
+
+}  // namespace hoist
