@@ -18,7 +18,7 @@ Shape = Sequence[int | str]
 
 
 class Network:
-    """An ONNX graph under construction; `shapes` knows the shape of every value whose maker needs it later."""
+    """An ONNX graph under construction. Nodes are added in an order in which they can be computed."""
 
     def __init__(self, name: str, opset: int, seed: int) -> None:
         self.name = name

@@ -1,0 +1,145 @@
+"""Trains the three digit classifiers of this folder and writes their models, data and accuracies.
+
+    python3 -m venv build/models && build/models/bin/pip install -r models/requirements.txt
+    build/models/bin/python models/train_digits.py
+
+The pictures are scikit-learn's digits: 1797 of 8x8 pixels with values 0 to 16, here divided by 16. 1000 train, 297
+calibrate, 500 test; no picture is in two of the sets. Takes about half a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Callable
+
+# One thread: the sums of a reduction come in one order, and the weights are the same every time.
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import numpy as np
+import onnxruntime
+from sklearn.datasets import load_digits
+
+from network import Network
+from training import train
+
+SEED = 20261121
+TRAINING, CALIBRATION = 1000, 297
+
+
+def fully_connected(seed: int) -> Network:
+    """64 - 64 - 32 - 10 with ReLUs."""
+    network = Network("digits_fully_connected", opset=17, seed=seed)
+    x = network.input("image", ["N", 1, 8, 8])
+    x = network.node("Flatten", "flatten", [x], axis=1)
+    x = network.relu("relu1", network.fully_connected("dense1", x, 64, 64))
+    x = network.relu("relu2", network.fully_connected("dense2", x, 64, 32))
+    network.fully_connected("classifier", x, 32, 10, gain=1.0, output="logits")
+    network.output("logits", ["N", 10])
+    return network
+
+
+def separable_block(network: Network, name: str, x: str, channels: int, stride: int) -> str:
+    """Depthwise 3x3, pointwise 1x1, and the input added, through a 1x1 convolution where the shape changes."""
+    y = network.convolution(f"{name}/depthwise", x, network.channels[x], 3, stride, groups=network.channels[x])
+    y = network.relu(f"{name}/relu1", network.batch_normalization(f"{name}/normalize1", y))
+    y = network.convolution(f"{name}/pointwise", y, channels, 1, gain=1.0)
+    y = network.batch_normalization(f"{name}/normalize2", y)
+    if stride != 1 or channels != network.channels[x]:
+        x = network.convolution(f"{name}/shortcut", x, channels, 1, stride, gain=1.0)
+        x = network.batch_normalization(f"{name}/normalize_shortcut", x)
+    return network.relu(f"{name}/relu2", network.node("Add", f"{name}/add", [y, x]))
+
+
+def residual(seed: int) -> Network:
+    """A 3x3 convolution, three depthwise-separable residual blocks and one of two 3x3 convolutions."""
+    network = Network("digits_residual", opset=17, seed=seed)
+    x = network.input("image", ["N", 1, 8, 8], channels=1)
+    x = network.relu("relu1", network.batch_normalization("normalize1", network.convolution("conv1", x, 16, 3)))
+    x = separable_block(network, "block1", x, 16, 1)
+    x = separable_block(network, "block2", x, 32, 2)
+    y = network.convolution("block3/conv1", x, 32, 3)
+    y = network.relu("block3/relu1", network.batch_normalization("block3/normalize1", y))
+    y = network.batch_normalization("block3/normalize2", network.convolution("block3/conv2", y, 32, 3, gain=1.0))
+    x = network.relu("block3/relu2", network.node("Add", "block3/add", [y, x]))
+    x = separable_block(network, "block4", x, 32, 1)
+    x = network.node("Flatten", "flatten", [network.node("GlobalAveragePool", "pool", [x])], axis=1)
+    network.fully_connected("classifier", x, 32, 10, gain=1.0, output="logits")
+    network.output("logits", ["N", 10])
+    return network
+
+
+def attention(seed: int) -> Network:
+    """The eight rows of the picture are the tokens of a transformer encoder of two blocks."""
+    width, heads = 32, 4
+    network = Network("digits_attention", opset=20, seed=seed)
+    x = network.input("image", ["N", 1, 8, 8])
+    x = network.node("Squeeze", "rows", [x, network.constant("rows/axes", [1])])
+    x = network.projection("embedding", x, 8, width)
+    position = network.parameter("position/weight", network.normal((8, width), 0.5))
+    x = network.node("Add", "position", [x, position])
+    for block in (1, 2):
+        x = network.encoder_block(f"block{block}", x, width, heads, 2 * width)
+    x = network.layer_normalization("normalize", x, width)
+    x = network.node("ReduceMean", "mean", [x, network.constant("mean/axes", [1])], keepdims=0)
+    network.fully_connected("classifier", x, width, 10, gain=1.0, output="logits")
+    network.output("logits", ["N", 10])
+    return network
+
+
+# name: how it is made, epochs, rate, whether pictures are shifted (it helps the convolutions alone)
+MODELS: dict[str, tuple[Callable[[int], Network], int, float, bool]] = {
+    "digits_fully_connected": (fully_connected, 100, 3e-3, False),
+    "digits_residual": (residual, 100, 5e-3, True),
+    "digits_attention": (attention, 100, 3e-3, False),
+}
+
+
+def digits() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Pictures float32 [N][1][8][8] in 0 to 1 and labels int64 [N], split by a fixed shuffle."""
+    data = load_digits()
+    order = np.random.default_rng(SEED).permutation(len(data.target))
+    images = (data.images[order, None] / 16).astype(np.float32)
+    labels = data.target[order].astype(np.int64)
+    ends = (TRAINING, TRAINING + CALIBRATION)
+    return dict(zip(("training", "calibration", "test"), zip(np.split(images, ends), np.split(labels, ends))))
+
+
+def correct(path: Path, images: np.ndarray, labels: np.ndarray) -> int:
+    """How many pictures onnxruntime classifies rightly."""
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    (logits,) = session.run(None, {"image": images})
+    return int((logits.argmax(1) == labels).sum())
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--output", type=Path, default=Path(__file__).parent, help="folder to write to")
+    arguments.add_argument("--only", choices=MODELS, help="train this model alone and leave accuracy.json as it is")
+    options = arguments.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    data = digits()
+    accuracies: dict[str, dict[str, int]] = {}
+    for name, (make, epochs, rate, shift) in MODELS.items():
+        if options.only not in (None, name):
+            continue
+        network = make(SEED)
+        loss = train(network, *data["training"], epochs=epochs, rate=rate, seed=SEED, shift=shift)
+        path = options.output / f"{name}.onnx"
+        network.write(path)
+        accuracies[name] = {}
+        for part in ("calibration", "test"):
+            images, labels = data[part]
+            np.savez_compressed(options.output / f"{name}_{part}.npz", image=images, labels=labels)
+            accuracies[name] |= {f"{part}_correct": correct(path, images, labels), f"{part}_total": len(labels)}
+        weights = sum(value.size for value in network.parameters.values())
+        print(f"{name}: loss {loss:.4f}, {weights} weights, {path.stat().st_size} bytes, {accuracies[name]}", flush=True)
+    if options.only is None:
+        (options.output / "accuracy.json").write_text(json.dumps(accuracies, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
