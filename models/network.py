@@ -128,10 +128,10 @@ class Network:
         bias = self.parameter(f"{name}/bias", self.normal((outputs,), 0.02))
         return self.node("Add", f"{name}/add", [self.node("MatMul", f"{name}/matmul", [x, weight]), bias])
 
-    def layer_normalization(self, name: str, x: str, width: int) -> str:
+    def layer_normalization(self, name: str, x: str, width: int, output: str | None = None) -> str:
         scale = self.parameter(f"{name}/scale", np.ones(width, np.float32))
         bias = self.parameter(f"{name}/bias", np.zeros(width, np.float32))
-        return self.node("LayerNormalization", name, [x, scale, bias], axis=-1, epsilon=1e-5)
+        return self.node("LayerNormalization", name, [x, scale, bias], output=output, axis=-1, epsilon=1e-5)
 
     def gelu(self, name: str, x: str) -> str:
         """One Gelu node from opset 20 on; before that x * (1 + erf(x / sqrt 2)) * 0.5, as exporters write it."""
