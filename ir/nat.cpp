@@ -206,6 +206,14 @@ Nat operator*(const Nat& a, const Nat& b) {
 
 Nat operator-(const Nat& a, const Nat& b) { return a + b * Nat(-1); }
 
+double coefficient_bound(const Nat& n) {
+  double sum = 0;
+  for (const auto& [monomial, coefficient] : terms_of(n)) {
+    sum += coefficient < 0 ? -static_cast<double>(coefficient) : static_cast<double>(coefficient);
+  }
+  return sum;
+}
+
 Nat floor_division(const Nat& a, const Nat& b) {
   if (a.is_constant() && b.is_constant()) {
     HOIST_CHECK(b.value() > 0, "division of a size by " + b.text());
@@ -313,6 +321,36 @@ Nat Nat::substitute(const std::map<std::string, Nat>& sizes) const {
     sum = sum + product;
   }
   return sum;
+}
+
+std::set<std::string> names_of(const Nat& n) {
+  std::set<std::string> names;
+  for (const auto& [monomial, coefficient] : terms_of(n)) {
+    for (auto [index, power] : monomial) {
+      const Atom& atom = atom_at(index);
+      if (atom.kind == Atom::name) {
+        names.insert(atom.text);
+      } else {
+        names.merge(names_of(atom.a));
+        names.merge(names_of(atom.b));
+      }
+    }
+  }
+  return names;
+}
+
+std::optional<Nat> try_substitute(const Nat& n, const std::map<std::string, Nat>& sizes) {
+  for (const auto& [monomial, coefficient] : terms_of(n)) {
+    for (auto [index, power] : monomial) {
+      const Atom& atom = atom_at(index);
+      if (atom.kind == Atom::name) continue;
+      auto a = try_substitute(atom.a, sizes), b = try_substitute(atom.b, sizes);
+      if (!a || !b) return std::nullopt;
+      bool divides = atom.kind == Atom::floor_division || atom.kind == Atom::remainder;
+      if (divides && at_most(Nat(1), *b) == Answer::no) return std::nullopt;
+    }
+  }
+  return n.substitute(sizes);
 }
 
 std::string Nat::text() const {

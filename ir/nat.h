@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace hoist {
@@ -48,6 +49,9 @@ Nat floor_division(const Nat& a, const Nat& b);  ///< b > 0; rounds towards minu
 Nat remainder(const Nat& a, const Nat& b);       ///< a - b * floor_division(a, b)
 Nat minimum(const Nat& a, const Nat& b);
 Nat maximum(const Nat& a, const Nat& b);
+/// The sum of the coefficients' magnitudes. The bound of a product is at most the product of the bounds, so that whoever
+/// reads sizes from strangers can refuse what would leave 64 bits.
+double coefficient_bound(const Nat& n);
 inline Nat ceiling_division(const Nat& a, const Nat& b) { return floor_division(a + b - 1, b); }
 
 enum class Answer : uint8_t { no, yes, unknown };
@@ -55,6 +59,11 @@ enum class Answer : uint8_t { no, yes, unknown };
 Answer divides(const Nat& k, const Nat& n);
 /// Is a <= b, by the ranges of the names?
 Answer at_most(const Nat& a, const Nat& b);
+
+/// The names that a size mentions, also inside floor divisions, remainders, minima and maxima.
+std::set<std::string> names_of(const Nat& n);
+/// substitute() that gives nothing where a divisor would come out below 1.
+std::optional<Nat> try_substitute(const Nat& n, const std::map<std::string, Nat>& sizes);
 
 struct SizeFacts {
   int64_t low = 1, high = int64_t{1} << 31;

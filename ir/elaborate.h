@@ -1,0 +1,100 @@
+// Syntax to terms: names are resolved, sugar is expanded, bare numbers take their types from where they stand, and every
+// node goes through make(). Internal to parsing.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/definitions.h"
+#include "ir/syntax.h"
+
+namespace hoist {
+
+class Elaborator {
+ public:
+  /// A bare number of a type variable's type becomes the metavariable #number instead of an error: definitions that the
+  /// printer looks for are terms of this kind.
+  bool numbers_as_metas = false;
+
+  void declare(const std::string& name, const MetaDeclaration& meta);
+  Result<Expr> run(Syn s) { return value(s, nullptr); }
+
+ private:
+  struct Scope;
+  /// What a name means; the innermost one counts.
+  struct Entry {
+    enum Kind : uint8_t { variable, defined, closed_value, closed_function, meta } kind = variable;
+    std::string name;
+    int level = 0;               // of a variable: number of variables outside it; of a closed value: depth it was made at
+    Type type = nullptr;
+    std::vector<int64_t> path;   // of a variable: components that lead to it
+    size_t definition = 0;
+    Expr value = nullptr;
+    Syn syntax = nullptr;
+    std::shared_ptr<Scope> scope;
+    MetaDeclaration declaration;
+  };
+  struct Scope {
+    std::vector<Entry> entries;
+    int depth = 0;
+    std::map<std::string, Nat> sizes;
+  };
+  /// A definition of a where, made when it is first used, once for each type of arguments.
+  struct Where {
+    Syn syntax = nullptr;
+    size_t entries = 0;
+    int depth = 0;
+    bool busy = false;
+    Expr value = nullptr;
+    std::map<std::vector<Type>, Expr> functions;
+  };
+  /// An argument still to be made, or made.
+  struct Argument {
+    Syn syntax = nullptr;
+    Expr made = nullptr;
+  };
+  class Inside;
+
+  // `number` is the type that bare numbers take, null where it is not known.
+  Result<Expr> value(Syn s, Type number);
+  Result<Expr> argument(const Argument& a, Type number);
+  Result<std::vector<Expr>> group(const std::vector<Argument>& arguments, Type number);
+  Result<Expr> applied(Syn f, const std::vector<Expr>& arguments, Type number);
+  Result<Expr> function(Syn f, const std::vector<Type>& types, Type number);
+  Result<Expr> function_argument(const Argument& a, const std::vector<Type>& types, Type number);
+  Result<Expr> named(Syn s, const std::vector<Expr>& more, Type number);
+  Result<Expr> entry(const Entry& e, Syn s, const std::vector<Argument>& arguments, Type number);
+  Result<Expr> where_value(size_t definition, Syn s, const std::vector<Argument>& arguments, Type number);
+  Result<Expr> pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type number);
+  Result<Expr> scalar_call(Function f, Syn s, const std::vector<Argument>& arguments, Type number);
+  Result<Expr> composition(Syn s, const std::vector<Argument>& arguments, Type number);
+  Result<Expr> expand(const Definition& d, Syn s, const std::vector<Argument>& arguments,
+                      const std::vector<std::optional<Expr>>& made);
+  Result<Expr> number(Syn s, Type type);
+  Result<Expr> bits(Syn s);
+  Result<Expr> let(Syn s, Type number);
+  Result<Expr> finish(Spec spec, Syn s);
+  Result<Nothing> bind(const Binder& b, Type type, int level, std::vector<int64_t> path, Syn s);
+  Expr variable(const Entry& e) const;
+  const Entry* find(const std::string& name) const;
+  Diagnostic unknown(Syn s) const;
+  Nat size(const Nat& n) const { return scope_.sizes.empty() ? n : n.substitute(scope_.sizes); }
+  struct Weight {
+    double elements;
+    int64_t nodes;
+  };
+  Weight weight(Type type);
+
+  Scope scope_;
+  std::deque<Where> wheres_;
+  std::unordered_map<Expr, int> depths_;
+  std::unordered_map<Type, Weight> weights_;
+  int recursion_ = 0;
+};
+
+}  // namespace hoist
