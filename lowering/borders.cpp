@@ -1,0 +1,117 @@
+// Zero borders: a convolution pads what it reads with zeros. Where the array that it reads has a border of zeros of its
+// own, the padding is a larger slice of that array, and the inner loops need no comparison.
+#include <optional>
+#include <unordered_map>
+
+#include "lowering/storage.h"
+
+namespace hoist {
+namespace {
+
+bool is_zero(Expr e) { return e->pattern == Pattern::literal && e->bits == 0; }
+
+// map^depth (pad l r 0): the depth, or nothing. `array` is what it is applied to.
+struct PaddedDimension {
+  int depth;
+  int64_t before, after;
+  Expr array;
+};
+
+std::optional<PaddedDimension> padding_layer(Expr e) {
+  int depth = 0;
+  Expr array = nullptr;
+  Expr inner = e;
+  while (inner->pattern == Pattern::map && inner->mode == Mode::view) {
+    if (depth == 0) array = inner->children[1];
+    else if (inner->children[1]->pattern != Pattern::bound || inner->children[1]->integers[0] != 0) return std::nullopt;
+    inner = inner->children[0]->children[0];
+    ++depth;
+  }
+  if (inner->pattern != Pattern::pad || inner->border != Border::value) return std::nullopt;
+  // The value may be an array of zeros for outer dimensions.
+  Expr value = inner->children[1];
+  while (value->pattern == Pattern::repeat) value = value->children[0];
+  if (!is_zero(value)) return std::nullopt;
+  if (depth == 0) array = inner->children[0];
+  else if (inner->children[0]->pattern != Pattern::bound || inner->children[0]->integers[0] != 0) return std::nullopt;
+  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), array};
+}
+
+struct Padded {
+  std::string value;
+  Padding padding;
+};
+
+// Layers of padding around a parameter, one dimension each, or nothing.
+std::optional<Padded> padded_parameter(Expr e) {
+  Padded out;
+  std::vector<PaddedDimension> layers;
+  while (auto layer = padding_layer(e)) {
+    layers.push_back(*layer);
+    e = layer->array;
+  }
+  if (layers.empty() || e->pattern != Pattern::parameter) return std::nullopt;
+  out.value = e->name;
+  out.padding.before.assign(sizes_of(e->type).size(), 0);
+  out.padding.after = out.padding.before;
+  for (const PaddedDimension& layer : layers) {
+    out.padding.before[static_cast<size_t>(layer.depth)] += layer.before;
+    out.padding.after[static_cast<size_t>(layer.depth)] += layer.after;
+  }
+  return out;
+}
+
+// Rebuilds a term; `replace` gives a closed replacement for a closed subterm, or null to go on inside.
+Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace, std::unordered_map<Expr, Expr>& memo) {
+  if (auto place = memo.find(e); place != memo.end()) return place->second;
+  Expr result = e->open == 0 ? replace(e) : nullptr;
+  if (result == nullptr) {
+    std::vector<Expr> children;
+    for (Expr c : e->children) children.push_back(replace_closed(c, replace, memo));
+    result = e;
+    if (children != e->children) {
+      auto made = with_children(e, std::move(children));
+      HOIST_CHECK(made.ok(), made.errors()[0].text());
+      result = *made;
+    }
+  }
+  memo.emplace(e, result);
+  return result;
+}
+
+}  // namespace
+
+std::map<std::string, Padding> zero_paddings(Expr e) {
+  std::map<std::string, Padding> found;
+  std::unordered_map<Expr, Expr> memo;
+  replace_closed(e, [&](Expr n) -> Expr {
+    auto padded = padded_parameter(n);
+    if (!padded) return nullptr;
+    auto [place, fresh] = found.emplace(padded->value, padded->padding);
+    for (size_t i = 0; !fresh && i < padded->padding.before.size(); ++i) {
+      place->second.before[i] = std::max(place->second.before[i], padded->padding.before[i]);
+      place->second.after[i] = std::max(place->second.after[i], padded->padding.after[i]);
+    }
+    return n;
+  }, memo);
+  return found;
+}
+
+Expr over_storage(Expr e, const std::map<std::string, Storage>& values) {
+  std::unordered_map<Expr, Expr> memo;
+  auto stored = [](const Storage& s) { return parameter(s.array, s.array_type()); };
+  return replace_closed(e, [&](Expr n) -> Expr {
+    if (auto padded = padded_parameter(n)) {
+      const Storage& s = values.at(padded->value);
+      bool provided = s.zero_border;
+      for (size_t i = 0; provided && i < s.permutation.size(); ++i) {
+        auto dimension = static_cast<size_t>(s.permutation[i]);
+        provided = padded->padding.before[dimension] <= s.before[i] && padded->padding.after[dimension] <= s.after[i];
+      }
+      if (provided) return read_with_border(s, stored(s), padded->padding);
+    }
+    return n->pattern == Pattern::parameter ? read_storage(values.at(n->name), stored(values.at(n->name))) : nullptr;
+  }, memo);
+}
+
+}  // namespace hoist

@@ -1,0 +1,161 @@
+#include "lowering/grouping.h"
+
+#include <algorithm>
+#include <functional>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace hoist {
+namespace {
+
+bool any_node(Expr e, const std::function<bool(Expr)>& test) {
+  std::unordered_set<Expr> seen;
+  std::function<bool(Expr)> walk = [&](Expr n) {
+    if (!seen.insert(n).second) return false;
+    return test(n) || std::any_of(n->children.begin(), n->children.end(), walk);
+  };
+  return walk(e);
+}
+
+bool mentions(Expr e, const std::string& name) {
+  return any_node(e, [&](Expr n) { return n->pattern == Pattern::parameter && n->name == name; });
+}
+
+// A concatenation read in an inner loop is a chain of selections; it is better written part by part.
+bool has_concat(Expr e) {
+  return any_node(e, [](Expr n) { return n->pattern == Pattern::concat; });
+}
+
+Definition* find(Program& program, const std::string& value) {
+  for (Definition& d : program.definitions) {
+    if (d.value == value) return &d;
+  }
+  return nullptr;
+}
+
+void merge_into(Program& program, const std::string& producer_value, Definition& reader) {
+  Definition* producer = find(program, producer_value);
+  reader.expression = substitute_parameters(reader.expression, {{producer_value, producer->expression}});
+  std::vector<std::string> layers = producer->layers;
+  for (const std::string& layer : reader.layers) {
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  }
+  reader.layers = layers;
+  reader.weights.insert(reader.weights.end(), producer->weights.begin(), producer->weights.end());
+  reader.channels_first |= producer->channels_first;
+}
+
+// Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.
+void inline_views(Program& program) {
+  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const Definition view = program.definitions[i];
+    if (outputs.count(view.value) != 0 || !moves_only(view.expression) || has_concat(view.expression)) continue;
+    for (Definition& reader : program.definitions) {
+      if (mentions(reader.expression, view.value)) merge_into(program, view.value, reader);
+    }
+  }
+  remove_unused(program);
+}
+
+bool may_merge(const Program& program, const std::map<std::string, int>& uses, const Definition& producer,
+               const Definition& reader) {
+  if (uses.at(producer.value) != 1) return false;
+  if (std::find(program.outputs.begin(), program.outputs.end(), producer.value) != program.outputs.end()) return false;
+  if (rereads(reader.expression, producer.value)) return false;
+  if (has_concat(reader.expression) || has_concat(producer.expression)) return false;
+  if (folds(producer.expression) && folds(reader.expression)) return false;
+  return true;
+}
+
+void merge_producers(Program& program) {
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      std::map<std::string, int> uses = use_counts(program);
+      // Later producers first: the deepest branch carries the most work to hide the others' reads behind.
+      for (size_t j = i; j-- > 0;) {
+        if (!mentions(program.definitions[i].expression, program.definitions[j].value)) continue;
+        if (!may_merge(program, uses, program.definitions[j], program.definitions[i])) continue;
+        merge_into(program, program.definitions[j].value, program.definitions[i]);
+        program.definitions.erase(program.definitions.begin() + static_cast<std::ptrdiff_t>(j));
+        --i;
+        changed = true;
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool folds(Expr e) {
+  return any_node(e, [](Expr n) {
+    switch (n->pattern) {
+      case Pattern::reduce: case Pattern::fold: case Pattern::scan: case Pattern::iterate: case Pattern::scatter: return true;
+      default: return false;
+    }
+  });
+}
+
+bool moves_only(Expr e) {
+  return !any_node(e, [](Expr n) {
+    switch (n->pattern) {
+      case Pattern::parameter: case Pattern::bound: case Pattern::function: case Pattern::literal: case Pattern::let:
+        return false;
+      case Pattern::map: return n->mode != Mode::view;
+      case Pattern::constant: case Pattern::iota: case Pattern::index: return true;
+      default: return !row(n->pattern).is_view;
+    }
+  });
+}
+
+bool rereads(Expr e, const std::string& name) {
+  // Once inside a function body that does not get it through its parameter, an array is read again for every element.
+  std::function<bool(Expr, bool)> walk = [&](Expr n, bool repeated) -> bool {
+    if (n->pattern == Pattern::parameter) return n->name == name && repeated;
+    bool again = repeated;
+    switch (n->pattern) {
+      case Pattern::slide: case Pattern::repeat: case Pattern::index: case Pattern::iterate: case Pattern::scatter:
+      case Pattern::tile: again = true; break;
+      case Pattern::pad: again = again || n->border == Border::clamp || n->border == Border::mirror || n->border == Border::wrap; break;
+      default: break;
+    }
+    for (size_t i = 0; i < n->children.size(); ++i) {
+      Expr c = n->children[i];
+      bool inside = c->pattern == Pattern::function && n->pattern != Pattern::let;
+      // The bound array of a let is as good as its uses; a function body that mentions the parameter rereads it.
+      if (walk(c, again || inside || (n->pattern == Pattern::let && i == 0))) return true;
+    }
+    return false;
+  };
+  // A bound element that is used as a whole array under another loop is reread as well: x |> map (\row. B |> map (\c. row...)).
+  std::function<bool(Expr, int64_t, bool)> escapes = [&](Expr n, int64_t position, bool repeated) -> bool {
+    if (n->open <= position) return false;
+    if (n->pattern == Pattern::bound) return n->integers[0] == position && repeated;
+    bool again = repeated || n->pattern == Pattern::slide || n->pattern == Pattern::repeat || n->pattern == Pattern::index;
+    for (Expr c : n->children) {
+      int64_t inner = c->pattern == Pattern::function ? static_cast<int64_t>(c->parameters.size()) : 0;
+      const bool loop = c->pattern == Pattern::function && n->pattern != Pattern::let;
+      Expr body = c->pattern == Pattern::function ? c->children[0] : c;
+      if (escapes(body, position + inner, again || loop)) return true;
+    }
+    return false;
+  };
+  std::function<bool(Expr)> functions = [&](Expr n) -> bool {
+    if (!mentions(n, name)) return false;
+    if ((n->pattern == Pattern::map || n->pattern == Pattern::fold || n->pattern == Pattern::reduce) &&
+        mentions(n->children.back(), name) && escapes(n->children[0]->children[0], 0, false)) {
+      return true;
+    }
+    return std::any_of(n->children.begin(), n->children.end(), functions);
+  };
+  return walk(e, false) || functions(e);
+}
+
+void group(Program& program) {
+  inline_views(program);
+  merge_producers(program);
+}
+
+}  // namespace hoist

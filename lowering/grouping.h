@@ -1,0 +1,21 @@
+// Which layers become one kernel. A group is an anchor (a definition that folds: convolution, matrix product, pooling,
+// normalisation) with the elementwise definitions after it and the views around it. Merging is substitution of one
+// definition's expression for a parameter of another, so meaning and bits stay; what is decided here is only that no
+// element is computed more often than before.
+#pragma once
+
+#include "lowering/program.h"
+
+namespace hoist {
+
+/// Does the term compute with folds (reduce, fold, scan, iterate, scatter)?
+bool folds(Expr e);
+/// Does the term only move data: views of parameters, no computation at all?
+bool moves_only(Expr e);
+/// Can evaluating every element of `e` once read an element of parameter `name` more than once?
+bool rereads(Expr e, const std::string& name);
+
+/// Merges views into their readers, and producers into single readers that read each element once.
+void group(Program& program);
+
+}  // namespace hoist

@@ -1,0 +1,221 @@
+#include "lowering/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <set>
+#include <unordered_map>
+
+#include "ir/evaluate.h"
+#include "lowering/grouping.h"
+#include "lowering/memory.h"
+#include "lowering/strategy.h"
+
+namespace hoist {
+namespace {
+
+// Places in the arena; drivers refuse sub-buffers at smaller multiples.
+constexpr int64_t arena_alignment = 4096;
+
+std::string identifier(const std::vector<std::string>& layers, std::set<std::string>& used) {
+  std::string name;
+  for (char c : layers.front()) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "layer_" + name;
+  if (name.size() > 60) name.resize(60);
+  std::string unique = name;
+  for (int i = 2; !used.insert(unique).second; ++i) unique = name + "_" + std::to_string(i);
+  return unique;
+}
+
+// Where interior(...) stands inside surround(...): one wrapper per surrounded dimension, outermost dimension outside.
+Path inside_of(const Storage& s) {
+  Path path;
+  for (size_t i = 0; i < s.permutation.size(); ++i) {
+    int64_t after = s.after[i] - (i + 1 == s.permutation.size() ? s.rounding : 0);
+    if (s.before[i] != 0 || after != 0) path.push_back(i == 0 ? 0 : 1);
+  }
+  return path;
+}
+
+int64_t count_operations(Expr e, int64_t repeated, std::unordered_map<Expr, int64_t>& memo) {
+  // Calls weigh one each, times the sizes of the maps and folds around them.
+  auto place = memo.find(e);
+  if (place == memo.end()) {
+    int64_t sum = e->pattern == Pattern::call || e->pattern == Pattern::cast || e->pattern == Pattern::select ? 1 : 0;
+    if (e->pattern == Pattern::call && e->function == Function::fma) sum = 2;
+    for (Expr c : e->children) {
+      int64_t times = 1;
+      if (c->pattern == Pattern::function && e->pattern != Pattern::let) {
+        times = e->pattern == Pattern::iterate ? e->sizes[0].value() : e->children.back()->type->size.value();
+      }
+      int64_t inner = count_operations(c, 1, memo), product = 0;
+      if (__builtin_mul_overflow(inner, times, &product) || __builtin_add_overflow(sum, product, &sum)) {
+        sum = std::numeric_limits<int64_t>::max();
+      }
+    }
+    place = memo.emplace(e, sum).first;
+  }
+  return place->second * repeated;
+}
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const LowerOptions& options, const Profile& profile)
+      : graph_(graph), options_(options), profile_(profile) {}
+
+  Result<LoweredModel> run() {
+    HOIST_TRY(model_.original, lower_graph(graph_, options_.strict));
+    model_.program = model_.original;
+    model_.graph_steps = model_.program.steps;
+    model_.notes = model_.program.notes;
+    group(model_.program);
+    model_.storage = choose_storage(model_.program, profile_);   // may add copies and drop concatenations
+    for (const Definition& definition : model_.program.definitions) lower_definition(definition);
+    HOIST_TRY_VOID(collect_arrays());
+    place();
+    return std::move(model_);
+  }
+
+ private:
+  const Storage& storage_of(const std::string& value) const { return model_.storage.values.at(value); }
+
+  // The definition over stored arrays, through the rules, into a kernel and a step.
+  void lower_definition(const Definition& definition) {
+    const Storage& storage = storage_of(definition.value);
+    StrategyInput input;
+    input.term = surround(storage, interior(storage, over_storage(definition.expression, model_.storage.values)));
+    input.inside = inside_of(storage);
+    input.folds = folds(definition.expression);
+    input.strict = options_.strict;
+    if (auto tile = model_.storage.tiles.find(definition.value); tile != model_.storage.tiles.end()) input.tile = tile->second;
+
+    LoweredGroup group;
+    group.value = definition.value;
+    group.layers = definition.layers;
+    group.high = definition.expression;
+    group.derivation = lower_to_kernel(input, profile_, group.low);
+
+    PlanStep step;
+    step.layers = definition.layers;
+    group.kernel = step.kernel = kernel_for(group);
+    step_results_.push_back(storage.array);
+    model_.steps.push_back(std::move(step));
+    model_.groups.push_back(std::move(group));
+  }
+
+  // Equal terms share a kernel: parameters are renamed to their positions, so that blocks with other weights are equal.
+  int kernel_for(const LoweredGroup& group) {
+    LoweredKernel kernel;
+    std::map<std::string, Expr> renamed;
+    std::vector<std::string> arrays;
+    for (Expr p : parameters_of(group.low)) {
+      renamed[p->name] = parameter("p" + std::to_string(arrays.size()), p->type);
+      kernel.parameters.push_back(renamed[p->name]);
+      arrays.push_back(p->name);
+    }
+    step_reads_.push_back(arrays);
+    kernel.expression = substitute_parameters(group.low, renamed);
+    if (auto place = kernel_index_.find(kernel.expression); place != kernel_index_.end()) return place->second;
+    kernel.name = identifier(group.layers, names_);
+    kernel.layers = group.layers;
+    kernel.domains.assign(kernel.parameters.size(), {-1.0, 1.0});
+    std::unordered_map<Expr, int64_t> memo;
+    kernel.operations = count_operations(kernel.expression, 1, memo);
+    int index = static_cast<int>(model_.kernels.size());
+    kernel_index_[kernel.expression] = index;
+    model_.kernels.push_back(std::move(kernel));
+    return index;
+  }
+
+  int array_named(const std::string& name) {
+    auto [place, fresh] = array_index_.emplace(name, static_cast<int>(model_.arrays.size()));
+    if (fresh) {
+      PlanArray array;
+      array.name = name;
+      model_.arrays.push_back(std::move(array));
+    }
+    return place->second;
+  }
+
+  Result<Nothing> collect_arrays() {
+    std::map<std::string, const Storage*> by_array;
+    for (const auto& [value, storage] : model_.storage.values) by_array.emplace(storage.array, &storage);
+    std::set<std::string> outputs(model_.program.outputs.begin(), model_.program.outputs.end());
+    auto add = [&](const std::string& name, Place place) {
+      bool known = array_index_.count(name) != 0;
+      int index = array_named(name);
+      if (known) return index;
+      PlanArray& array = model_.arrays[static_cast<size_t>(index)];
+      const Storage& s = *by_array.at(name);
+      array.scalar = leaf_of(s.logical)->scalar;
+      array.shape = s.array_shape();
+      array.place = place;
+      return index;
+    };
+    for (const auto& [name, type] : model_.program.inputs) model_.inputs.push_back(add(name, Place::input));
+    for (const std::string& name : model_.program.outputs) {
+      bool constant = model_.program.constants.count(name) != 0;
+      model_.outputs.push_back(add(name, constant ? Place::weights : Place::output));
+    }
+    for (size_t i = 0; i < model_.steps.size(); ++i) {
+      for (const std::string& name : step_reads_[i]) {
+        bool constant = model_.program.constants.count(name) != 0;
+        bool zeros = by_array.at(name)->zero_border;
+        model_.steps[i].arguments.push_back(add(name, constant ? Place::weights : zeros ? Place::cleared : Place::arena));
+      }
+      bool zeros = by_array.at(step_results_[i])->zero_border;
+      model_.steps[i].arguments.push_back(add(step_results_[i], zeros ? Place::cleared : Place::arena));
+    }
+    int64_t weight_bytes = 0;
+    for (PlanArray& array : model_.arrays) {
+      if (array.place != Place::weights) continue;
+      const Storage& s = *by_array.at(array.name);
+      auto packed = evaluate(pack(s, parameter("w", s.logical)), {{"w", model_.program.constants.at(array.name)}});
+      if (!packed) return packed.errors();
+      array.constant = *packed;
+      array.offset = weight_bytes;
+      weight_bytes += (static_cast<int64_t>(packed->bytes().size()) + 63) / 64 * 64;
+    }
+    return Nothing{};
+  }
+
+  void place() {
+    std::vector<Lifetime> lifetimes;
+    std::vector<int> which;
+    for (size_t a = 0; a < model_.arrays.size(); ++a) {
+      const PlanArray& array = model_.arrays[a];
+      if (array.place != Place::arena) continue;
+      Lifetime life{byte_size(array.scalar, array.shape), -1, 0, 0};
+      for (size_t i = 0; i < model_.steps.size(); ++i) {
+        const auto& arguments = model_.steps[i].arguments;
+        if (std::find(arguments.begin(), arguments.end(), static_cast<int>(a)) == arguments.end()) continue;
+        if (life.first < 0) life.first = static_cast<int>(i);
+        life.last = static_cast<int>(i);
+      }
+      lifetimes.push_back(life);
+      which.push_back(static_cast<int>(a));
+    }
+    model_.arena_bytes = place_arrays(lifetimes, arena_alignment, !options_.separate_arrays);
+    for (size_t i = 0; i < which.size(); ++i) model_.arrays[static_cast<size_t>(which[i])].offset = lifetimes[i].offset;
+  }
+
+  const Graph& graph_;
+  const LowerOptions& options_;
+  const Profile& profile_;
+  LoweredModel model_;
+  std::set<std::string> names_;
+  std::unordered_map<Expr, int> kernel_index_;
+  std::map<std::string, int> array_index_;
+  std::vector<std::vector<std::string>> step_reads_;   // array names, by step
+  std::vector<std::string> step_results_;
+};
+
+}  // namespace
+
+Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile) {
+  return Lowering(graph, options, profile).run();
+}
+
+}  // namespace hoist

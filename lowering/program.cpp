@@ -1,0 +1,195 @@
+#include "lowering/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/evaluate.h"
+#include "lowering/operators.h"
+
+namespace hoist {
+namespace {
+
+Type type_of(const Tensor& tensor) {
+  Type t = scalar_type(tensor.scalar());
+  for (size_t i = tensor.shape().size(); i-- > 0;) t = array_type(tensor.shape()[i], t);
+  return t;
+}
+
+Type type_of(const ValueInfo& info) {
+  Type t = scalar_type(info.scalar);
+  for (size_t i = info.shape.size(); i-- > 0;) t = array_type(info.shape[i], t);
+  return t;
+}
+
+// Where onnx's own inference and our types disagree, one of the two is wrong; the user has to know.
+void cross_check(const Graph& graph, const std::string& value, Type type, const std::string& layer,
+                 std::vector<std::string>& notes) {
+  auto place = graph.inferred.find(value);
+  if (place == graph.inferred.end() || !leaf_of(type)->is_scalar()) return;
+  std::vector<int64_t> shape = shape_of(type);
+  const auto& inferred = place->second.shape;
+  bool agrees = shape.size() == inferred.size() && place->second.scalar == leaf_of(type)->scalar;
+  for (size_t i = 0; agrees && i < shape.size(); ++i) agrees = inferred[i] < 0 || inferred[i] == shape[i];
+  if (!agrees) {
+    notes.push_back(fmt::format("{}: onnx's shape inference says {} for {}, hoist computes {}", layer,
+                                text(type_of(place->second)), value, text(type)));
+  }
+}
+
+// What storage wants to know of a layer beyond its expression.
+void describe(const Layer& layer, const std::map<std::string, Type>& types, Definition& definition) {
+  static const std::set<std::string> pictures = {
+      "Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool", "GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool",
+      "BatchNormalization", "InstanceNormalization", "LRN", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth"};
+  definition.channels_first = pictures.count(layer.operation) != 0;
+  if (layer.operation == "Concat" && definition.expression->type->is_array()) {
+    auto axis = layer.attributes.find("axis");
+    const int64_t* value = axis == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&axis->second);
+    definition.parts = layer.inputs;
+    definition.parts_dimension = value == nullptr ? 0 : *value;
+    if (definition.parts_dimension < 0) {
+      definition.parts_dimension += static_cast<int64_t>(sizes_of(definition.expression->type).size());
+    }
+  }
+  if (layer.inputs.size() < 2 || types.count(layer.inputs[1]) == 0) return;
+  auto rank = static_cast<int64_t>(sizes_of(types.at(layer.inputs[1])).size());
+  if (layer.operation == "Conv") definition.weights.push_back({layer.inputs[1], 0});
+  if (layer.operation == "MatMul" && rank >= 2) definition.weights.push_back({layer.inputs[1], rank - 1});
+  if (layer.operation == "Gemm") {
+    auto transposed = layer.attributes.find("transB");
+    const int64_t* flag = transposed == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&transposed->second);
+    definition.weights.push_back({layer.inputs[1], flag != nullptr && *flag != 0 ? 0 : 1});
+  }
+}
+
+// Layers with this many output elements are folded at compile time when their inputs are known; larger ones would
+// only move work and bytes into the bundle.
+constexpr int64_t fold_limit = int64_t{1} << 27;
+
+bool worth_folding(Type type) {
+  if (!leaf_of(type)->is_scalar()) return false;
+  int64_t n = 1;
+  for (int64_t extent : shape_of(type)) n *= std::max<int64_t>(extent, 1);
+  return n <= fold_limit;
+}
+
+}  // namespace
+
+std::map<std::string, Type> value_types(const Program& program) {
+  std::map<std::string, Type> types;
+  for (const auto& [name, type] : program.inputs) types[name] = type;
+  for (const auto& [name, tensor] : program.constants) types[name] = type_of(tensor);
+  for (const Definition& d : program.definitions) types[d.value] = d.expression->type;
+  return types;
+}
+
+std::map<std::string, int> use_counts(const Program& program) {
+  std::map<std::string, int> uses;
+  for (const Definition& d : program.definitions) {
+    for (Expr p : parameters_of(d.expression)) ++uses[p->name];
+  }
+  for (const std::string& output : program.outputs) ++uses[output];
+  return uses;
+}
+
+Result<Program> lower_graph(const Graph& original, bool strict) {
+  Graph graph = original;
+  Program program;
+  program.name = graph.name;
+  program.notes = graph.notes;
+  if (!strict) fold_batch_norm(graph, program.steps);
+  program.constants = graph.constants;
+  std::map<std::string, Type> types;
+  for (const ValueInfo& input : graph.inputs) {
+    Type t = type_of(input);
+    program.inputs.emplace_back(input.name, t);
+    types[input.name] = t;
+  }
+  for (const auto& [name, tensor] : graph.constants) types[name] = type_of(tensor);
+
+  Diagnostics problems;
+  std::set<std::string> failed;   // values whose layer failed: their readers say nothing of their own
+  for (const Layer& layer : graph.layers) {
+    OperatorContext context{layer, graph.opset, {}, {}};
+    bool reachable = true;
+    for (const std::string& name : layer.inputs) {
+      if (failed.count(name) != 0) reachable = false;
+      auto type = types.find(name);
+      bool known = !name.empty() && type != types.end();
+      if (!name.empty() && !known && failed.count(name) == 0) {
+        problems.push_back({layer.name, "reads " + name + ", which nothing defines", ""});
+        reachable = false;
+      }
+      context.inputs.push_back(known ? parameter(name, type->second) : nullptr);
+      auto constant = program.constants.find(name);
+      context.constants.push_back(constant == program.constants.end() ? nullptr : &constant->second);
+    }
+    auto fail = [&] {
+      for (const std::string& output : layer.outputs) failed.insert(output);
+    };
+    if (!reachable) {
+      fail();
+      continue;
+    }
+    auto lowered = lower_layer(context);
+    if (!lowered) {
+      problems.insert(problems.end(), lowered.errors().begin(), lowered.errors().end());
+      fail();
+      continue;
+    }
+    for (size_t i = 0; i < layer.outputs.size() && i < lowered->size(); ++i) {
+      const std::string& value = layer.outputs[i];
+      Expr e = (*lowered)[i];
+      if (value.empty() || e == nullptr) continue;
+      types[value] = e->type;
+      cross_check(graph, value, e->type, layer.name, program.notes);
+      std::vector<Expr> reads = parameters_of(e);
+      bool known = std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
+      if (known && worth_folding(e->type)) {
+        Bindings bindings;
+        for (Expr p : reads) bindings[p->name] = program.constants.at(p->name);
+        auto folded = evaluate(e, bindings);
+        if (!folded) {
+          for (Diagnostic d : folded.errors()) {
+            d.where = layer.name + (d.where.empty() ? "" : ", " + d.where);
+            problems.push_back(d);
+          }
+          fail();
+          continue;
+        }
+        program.constants[value] = *folded;
+        continue;
+      }
+      Definition definition;
+      definition.value = value;
+      definition.layers = {layer.name};
+      definition.expression = e;
+      describe(layer, types, definition);
+      program.definitions.push_back(std::move(definition));
+    }
+  }
+  for (const ValueInfo& output : graph.outputs) {
+    if (types.count(output.name) == 0 && failed.count(output.name) == 0) {
+      problems.push_back({output.name, "a model output that nothing defines", ""});
+    }
+    program.outputs.push_back(output.name);
+  }
+  if (!problems.empty()) return problems;
+  remove_unused(program);
+  return program;
+}
+
+void remove_unused(Program& program) {
+  std::set<std::string> needed(program.outputs.begin(), program.outputs.end());
+  for (size_t i = program.definitions.size(); i-- > 0;) {
+    if (needed.count(program.definitions[i].value) == 0) continue;
+    for (Expr p : parameters_of(program.definitions[i].expression)) needed.insert(p->name);
+  }
+  auto unused = [&](const Definition& d) { return needed.count(d.value) == 0; };
+  program.definitions.erase(std::remove_if(program.definitions.begin(), program.definitions.end(), unused),
+                            program.definitions.end());
+  std::erase_if(program.constants, [&](const auto& entry) { return needed.count(entry.first) == 0; });
+}
+
+}  // namespace hoist

@@ -1,0 +1,69 @@
+// A graph whose layers have become expressions: definitions in topological order, whose parameters are named after the
+// values that they read. Passes over a Program (grouping.h, storage.h) merge definitions and choose how values are
+// stored; the meaning of every definition stays. Values of constants are kept beside, under their value names.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/expression.h"
+#include "ir/graph.h"
+#include "ir/rewrite.h"
+
+namespace hoist {
+
+/// One rule application that concerns whole layers, before there is a term to point into (batch-norm folding, say).
+struct GraphStep {
+  std::string rule;
+  std::string layer;
+  RuleClass rule_class = RuleClass::exact;
+  std::string note;
+};
+
+/// A matrix of weights in a definition and the dimension that runs over output channels (columns): packing makes that
+/// one the innermost.
+struct Weights {
+  std::string value;
+  int64_t output_dimension = 0;
+};
+
+struct Definition {
+  std::string value;                 ///< the value that it defines; unique
+  std::vector<std::string> layers;   ///< what it computes, in graph order; the first one names its kernel
+  Expr expression = nullptr;         ///< closed; parameters are named by values
+  std::vector<Weights> weights;      ///< the right-hand operands of its products, constant or not
+  bool channels_first = false;       ///< a picture: dimension 1 holds channels, those after it are spatial
+  /// A concatenation only: the values that it joins, and along which dimension. Its parts may be written in place.
+  std::vector<std::string> parts;
+  int64_t parts_dimension = 0;
+};
+
+struct Program {
+  std::string name;
+  std::vector<std::pair<std::string, Type>> inputs;
+  std::vector<std::string> outputs;
+  std::map<std::string, Tensor> constants;   ///< those that definitions read or that are outputs
+  std::vector<Definition> definitions;
+  std::vector<GraphStep> steps;
+  std::vector<std::string> notes;
+};
+
+/// The type of every input, constant and definition by value name.
+std::map<std::string, Type> value_types(const Program& program);
+/// How many definitions and outputs read each value (a definition counts once however often it does).
+std::map<std::string, int> use_counts(const Program& program);
+
+/// Every layer as an expression. Layers whose inputs are all known at compile time are evaluated. Reports all layers
+/// that cannot be lowered, in one go. `strict` keeps to exact rules: batch-norm stays a layer of its own.
+Result<Program> lower_graph(const Graph& graph, bool strict);
+
+/// Removes definitions and constants that no output needs.
+void remove_unused(Program& program);
+
+/// Folds each BatchNormalization with constant statistics into the Conv or Gemm before it, where nothing else reads
+/// that layer's output: weights and bias are scaled, the layer goes. Rounding class; recorded in `steps`.
+void fold_batch_norm(Graph& graph, std::vector<GraphStep>& steps);
+
+}  // namespace hoist

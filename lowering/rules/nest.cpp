@@ -1,0 +1,61 @@
+// Rules that open loops: a value as a nest of maps with modes over itself. Nothing is computed twice or differently;
+// the nest only says how the elements are visited. `open` padding stands for results that nobody reads.
+#include "lowering/rules/tables.h"
+
+namespace hoist {
+
+// clang-format off
+std::vector<RuleRow> nest_rules() {
+  constexpr auto exact = RuleClass::exact;
+  constexpr auto rounding = RuleClass::rounding;
+  return {
+      // ---- loops
+      {"open-group", "d", "x: [n]T", "x", "x |> map group(d) (\\v. v)", "", exact, "one work-group an element"},
+      {"open-global", "d", "x: [n]T", "x", "x |> map global(d) (\\v. v)", "", exact, "one work-item an element"},
+      {"open-seq", "", "x: [n]T", "x", "x |> map seq (\\v. v)", "", exact, "a loop"},
+      {"open-unroll", "", "x: [n]T", "x", "x |> map unroll (\\v. v)", "", exact, "an unrolled loop: space, not time"},
+      {"open-vectors", "k", "x: [m*k]T", "x", "x |> split k |> map unroll (\\v. v |> map vec (\\s. s)) |> join", "", exact,
+       "vectors of k side by side"},
+      {"open-vector-loop", "k", "x: [m*k]T", "x", "x |> split k |> map seq (\\v. v |> map vec (\\s. s)) |> join", "", exact,
+       "a loop over vectors of k"},
+      {"open-vector-tiles", "k", "x: [n]T", "x", "x |> tile k |> map seq (\\v. v |> map vec (\\s. s)) |> untile n", "k <= n",
+       exact, "a loop over vectors of k, the last one shifted inwards"},
+      {"open-joined-group", "d", "x: [a][b]T", "x", "x |> join |> map group(d) (\\v. v) |> split b", "", exact,
+       "one work-group for each element of two dimensions"},
+      {"open-joined-3-group", "d", "x: [a][b][c]T", "x", "x |> join |> join |> map group(d) (\\v. v) |> split c |> split b",
+       "", exact, "one work-group for each element of three dimensions"},
+      {"open-joined-4-group", "d", "x: [a][b][c][e]T", "x",
+       "x |> join |> join |> join |> map group(d) (\\v. v) |> split e |> split c |> split b", "", exact,
+       "one work-group for each element of four dimensions"},
+      {"open-joined-global", "d", "x: [a][b]T", "x", "x |> join |> map global(d) (\\v. v) |> split b", "", exact,
+       "one work-item for each element of two dimensions"},
+      {"open-tiles", "R, C, r, c", "x: [R*a - r][C*b - c]T", "x",
+       "x |> map (pad 0 c open) |> pad 0 r open |> split R |> map (\\band. band |> map (split C) |> transpose)"
+       " |> map group(0) (\\tiles. tiles |> map group(2) (\\t. t))"
+       " |> map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 (R*a - r) |> map (slice 0 (C*b - c))",
+       "", exact, "tiles of R rows and C columns; those that stick out by r and c are cut"},
+      {"open-column-tiles", "C, c", "x: [C*b - c]T", "x",
+       "x |> pad 0 c open |> split C |> map group(0) (\\t. t) |> join |> slice 0 (C*b - c)", "", exact,
+       "tiles of C columns; the last one that sticks out by c is cut"},
+      // ---- folds
+      {"fold-joined-pairs", "", "f: S, (A, B) -> S, z: S, a: [m][k]A, b: [m][k]B", "zip(join a, join b) |> fold f z",
+       "zip(a, b) |> fold (\\s t. zip(t.0, t.1) |> fold f s) z", "", exact, "a fold over joined rows is a fold of folds"},
+      {"channels-inside-1d", "", "op: T, T -> T, f: (A, B) -> T, z: T, a: [p][q]A, b: [p][q]B",
+       "zip(join a, join b) |> map f |> reduce op z",
+       "zip(transpose a, transpose b) |> fold (\\s t. zip(t.0, t.1) |> fold (\\u e. op u (f e)) s) z",
+       "associative op, commutative op", rounding, "sums over a window with channels innermost, as pictures are stored"},
+      {"channels-inside-2d", "", "op: T, T -> T, f: (A, B) -> T, z: T, a: [p][q][r]A, b: [p][q][r]B",
+       "zip(join (join a), join (join b)) |> map f |> reduce op z",
+       "zip(transpose (1 2 0) a, transpose (1 2 0) b) |> fold (\\s t. zip(t.0, t.1) |> fold (\\u v. zip(v.0, v.1)"
+       " |> fold (\\w e. op w (f e)) u) s) z",
+       "associative op, commutative op", rounding, "sums over a window with channels innermost, as pictures are stored"},
+      {"channels-inside-3d", "", "op: T, T -> T, f: (A, B) -> T, z: T, a: [p][q][r][t]A, b: [p][q][r][t]B",
+       "zip(join (join (join a)), join (join (join b))) |> map f |> reduce op z",
+       "zip(transpose (1 2 3 0) a, transpose (1 2 3 0) b) |> fold (\\s y. zip(y.0, y.1) |> fold (\\u v. zip(v.0, v.1)"
+       " |> fold (\\w h. zip(h.0, h.1) |> fold (\\i e. op i (f e)) w) u) s) z",
+       "associative op, commutative op", rounding, "sums over a window with channels innermost, as pictures are stored"},
+  };
+}
+// clang-format on
+
+}  // namespace hoist

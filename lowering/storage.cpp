@@ -1,0 +1,392 @@
+#include "lowering/storage.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "lowering/grouping.h"
+
+namespace hoist {
+namespace {
+
+int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
+
+Expr zero_of(Type type) {
+  HOIST_CHECK(type->is_scalar(), "only arrays of scalars are stored");
+  return literal_integer(type->scalar, 0);
+}
+
+std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
+  std::vector<int64_t> out(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) out[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  return out;
+}
+
+// The panels' dimension goes outermost: [k...][panels][width] -> [panels][k...][width].
+std::vector<int64_t> panels_first(size_t rank) {
+  std::vector<int64_t> permutation = {static_cast<int64_t>(rank) - 1};
+  for (size_t i = 0; i + 1 < rank; ++i) permutation.push_back(static_cast<int64_t>(i));
+  permutation.push_back(static_cast<int64_t>(rank));
+  return permutation;
+}
+
+std::vector<int64_t> permuted_shape(const Storage& s) {
+  std::vector<int64_t> logical = shape_of(s.logical), out;
+  for (int64_t p : s.permutation) out.push_back(logical[static_cast<size_t>(p)]);
+  return out;
+}
+
+Expr permute(const Storage& s, Expr logical) { return s.permutation.empty() ? logical : transpose(s.permutation, logical); }
+
+}  // namespace
+
+std::vector<int64_t> Storage::array_shape() const {
+  std::vector<int64_t> shape = permuted_shape(*this);
+  for (size_t i = 0; i < shape.size(); ++i) shape[i] += before[i] + after[i];
+  if (panel > 0) {
+    int64_t columns = shape.back();
+    shape.back() = panel;
+    shape.insert(shape.begin(), columns / panel);
+  }
+  return shape;
+}
+
+Type Storage::array_type() const {
+  Type t = leaf_of(logical);
+  std::vector<int64_t> shape = array_shape();
+  for (size_t i = shape.size(); i-- > 0;) t = hoist::array_type(shape[i], t);
+  return t;
+}
+
+Storage plain_storage(const std::string& array, Type logical) {
+  Storage s;
+  s.array = array;
+  s.logical = logical;
+  size_t rank = sizes_of(logical).size();
+  s.permutation.resize(rank);
+  std::iota(s.permutation.begin(), s.permutation.end(), 0);
+  s.before.assign(rank, 0);
+  s.after.assign(rank, 0);
+  return s;
+}
+
+Expr read_storage(const Storage& s, Expr stored) {
+  std::vector<int64_t> none(s.permutation.size(), 0);
+  return read_with_border(s, stored, {none, none});
+}
+
+Expr read_with_border(const Storage& s, Expr stored, const Padding& padding) {
+  size_t rank = s.permutation.size();
+  if (rank == 0) return stored;
+  if (s.panel > 0) {
+    stored = transpose(inverse(panels_first(rank)), stored);
+    stored = map_at(static_cast<int>(rank) - 1, [](Expr x) { return join(x); }, stored);
+  }
+  std::vector<int64_t> shape = permuted_shape(s);
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t before = padding.before[static_cast<size_t>(s.permutation[i])];
+    int64_t after = padding.after[static_cast<size_t>(s.permutation[i])];
+    if (s.before[i] == before && s.after[i] == after) continue;
+    stored = map_at(static_cast<int>(i), [&](Expr x) { return slice(s.before[i] - before, before + shape[i] + after, x); }, stored);
+  }
+  return transpose(inverse(s.permutation), stored);
+}
+
+Expr interior(const Storage& s, Expr logical) {
+  Expr e = permute(s, logical);
+  if (s.rounding == 0) return e;
+  int last = static_cast<int>(s.permutation.size()) - 1;
+  return map_at(last, [&](Expr x) { return pad(0, s.rounding, Border::open, x); }, e);
+}
+
+Expr surround(const Storage& s, Expr inside) {
+  for (size_t i = s.permutation.size(); i-- > 0;) {
+    int64_t after = s.after[i] - (i + 1 == s.permutation.size() ? s.rounding : 0);
+    if (s.before[i] == 0 && after == 0) continue;
+    inside = map_at(static_cast<int>(i), [&](Expr x) { return pad(s.before[i], after, Border::open, x); }, inside);
+  }
+  return inside;
+}
+
+Expr pack(const Storage& s, Expr logical) {
+  Expr e = permute(s, logical);
+  size_t rank = s.permutation.size();
+  // Whole rows of zeros around inner dimensions need the value inside: innermost dimension first.
+  for (size_t i = rank; i-- > 0;) {
+    if (s.before[i] == 0 && s.after[i] == 0) continue;
+    e = map_at(static_cast<int>(i), [&](Expr x) {
+      Type element = x->type->element;
+      std::vector<Nat> sizes = sizes_of(element);
+      return pad(s.before[i], s.after[i], repeat(sizes, zero_of(leaf_of(element))), x);
+    }, e);
+  }
+  if (s.panel > 0) {
+    e = map_at(static_cast<int>(rank) - 1, [&](Expr x) { return split(s.panel, x); }, e);
+    e = transpose(panels_first(rank), e);
+  }
+  return e;
+}
+
+Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
+  int64_t width = profile.vector_width;
+  // Accumulators, one register for the row of the right operand and one for the broadcast of the left.
+  int64_t budget = std::max<int64_t>(1, profile.vector_registers - 4);
+  Tile best;
+  double best_cost = 0;
+  for (int64_t vectors = 1; vectors <= 6; ++vectors) {
+    int64_t tile_columns = vectors * width;
+    if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
+    // A tile that sticks out of an array of whole vectors would guard every store for nothing.
+    if (columns % width == 0 && columns % tile_columns != 0) continue;
+    for (int64_t tile_rows = 1; tile_rows <= 14 && tile_rows <= rows; ++tile_rows) {
+      if (tile_rows * vectors > budget) break;
+      // Per step of the fold a tile issues one fused multiply-add per accumulator and loads its operands; two of
+      // either go per cycle. A dependent chain of four cycles needs eight accumulators to hide.
+      double work = std::max<double>(static_cast<double>(tile_rows * vectors), 8.0);
+      double loads = static_cast<double>(vectors + tile_rows);
+      double tiles = static_cast<double>(round_up(rows, tile_rows) / tile_rows) *
+                     static_cast<double>(round_up(columns, tile_columns) / tile_columns);
+      double cost = tiles * (std::max(work, loads) + 0.1 * loads);
+      if (best_cost == 0 || cost < best_cost * 0.999) {
+        best_cost = cost;
+        best = {tile_rows, tile_columns};
+      }
+    }
+  }
+  return best;
+}
+
+namespace {
+
+bool is_picture_rank(Type type) {
+  size_t rank = sizes_of(type).size();
+  return rank >= 3 && rank <= 5;
+}
+
+// Batch, then the spatial dimensions, then channels.
+std::vector<int64_t> channels_last(size_t rank) {
+  std::vector<int64_t> permutation = {0};
+  for (size_t i = 2; i < rank; ++i) permutation.push_back(static_cast<int64_t>(i));
+  permutation.push_back(1);
+  return permutation;
+}
+
+// Pictures, and what is computed element by element from pictures of the same shape.
+std::set<std::string> pictures_of(const Program& program) {
+  std::set<std::string> pictures;
+  std::map<std::string, Type> types = value_types(program);
+  for (const Definition& d : program.definitions) {
+    if (!is_picture_rank(d.expression->type)) continue;
+    bool picture = d.channels_first;
+    for (Expr p : parameters_of(d.expression)) {
+      picture |= pictures.count(p->name) != 0 && sizes_of(p->type).size() == sizes_of(d.expression->type).size();
+    }
+    if (picture) pictures.insert(d.value);
+  }
+  return pictures;
+}
+
+void round_last(Storage& s, int64_t multiple) {
+  std::vector<int64_t> shape = permuted_shape(s);
+  if (shape.empty()) return;
+  int64_t more = round_up(shape.back(), multiple) - shape.back();
+  s.after.back() = more;
+  s.rounding = more;
+}
+
+// The smallest multiple worth rounding to: whole vectors, and less where the array is narrow.
+int64_t rounding_multiple(int64_t columns, int64_t width) {
+  int64_t multiple = 1;
+  while (multiple < width && multiple < columns) multiple *= 2;
+  return multiple;
+}
+
+Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, const Tile& tile) {
+  Storage s = plain_storage(name, type);
+  size_t rank = s.permutation.size();
+  // [O][I][k...] -> [k...][I][O]: the order in which a picture with channels last is read.
+  s.permutation.clear();
+  std::vector<int64_t> rest;
+  for (size_t i = 0; i < rank; ++i) {
+    if (static_cast<int64_t>(i) != output_dimension) rest.push_back(static_cast<int64_t>(i));
+  }
+  if (output_dimension == 0 && rest.size() > 1) std::rotate(rest.begin(), rest.begin() + 1, rest.end());
+  s.permutation = rest;
+  s.permutation.push_back(output_dimension);
+  int64_t columns = shape_of(type)[static_cast<size_t>(output_dimension)];
+  s.after.back() = round_up(columns, tile.columns) - columns;
+  s.panel = tile.columns;
+  return s;
+}
+
+}  // namespace
+
+namespace {
+
+bool is_output(const Program& program, const std::string& value) {
+  return std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
+}
+
+bool is_definition(const Program& program, const std::string& value) {
+  return std::any_of(program.definitions.begin(), program.definitions.end(), [&](const Definition& d) { return d.value == value; });
+}
+
+// Model inputs that are read with a border get a copy that has one.
+void copy_padded_inputs(Program& program) {
+  std::map<std::string, Type> types = value_types(program);
+  std::set<std::string> wanted;
+  for (const Definition& d : program.definitions) {
+    for (const auto& [value, padding] : zero_paddings(d.expression)) {
+      if (!is_definition(program, value) && program.constants.count(value) == 0) wanted.insert(value);
+      if (is_definition(program, value) && is_output(program, value)) wanted.insert(value);
+    }
+  }
+  for (const std::string& value : wanted) {
+    Definition copy;
+    copy.value = value + ".bordered";
+    copy.layers = {value + ".bordered"};
+    copy.expression = parameter(value, types.at(value));
+    copy.channels_first = true;
+    Expr renamed = parameter(copy.value, types.at(value));
+    auto place = program.definitions.begin();
+    for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
+      if (d->value == value) place = d + 1;
+      if (zero_paddings(d->expression).count(value) != 0) d->expression = substitute_parameters(d->expression, {{value, renamed}});
+    }
+    program.definitions.insert(place, copy);
+  }
+}
+
+// Every part of a concatenation is computed where it belongs, or copied there; nothing is left of the layer itself.
+void place_concatenations(Program& program, StoragePlan& plan) {
+  std::map<std::string, Type> types = value_types(program);
+  std::set<std::string> placed;
+  std::vector<Definition> kept;
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    Definition whole = program.definitions[i];
+    if (whole.parts.empty()) {
+      kept.push_back(whole);
+      continue;
+    }
+    Storage& around = plan.values.at(whole.value);
+    size_t axis = static_cast<size_t>(std::find(around.permutation.begin(), around.permutation.end(), whole.parts_dimension) -
+                                      around.permutation.begin());
+    bool last = axis + 1 == around.permutation.size();
+    if (last) {
+      // A part that rounds up would write over its neighbour.
+      around.after.back() -= around.rounding;
+      around.rounding = 0;
+    }
+    std::vector<int64_t> whole_shape = permuted_shape(around);
+    int64_t offset = 0;
+    for (size_t k = 0; k < whole.parts.size(); ++k) {
+      const std::string& part = whole.parts[k];
+      Storage s = around;
+      s.logical = types.at(part);
+      int64_t extent = permuted_shape(s)[axis];
+      s.before[axis] += offset;
+      s.after[axis] += whole_shape[axis] - offset - extent;
+      offset += extent;
+      if (extent == 0) continue;
+      bool free = is_definition(program, part) && !is_output(program, part) && placed.count(part) == 0 &&
+                  !plan.values.at(part).zero_border;
+      auto producer = std::find_if(kept.begin(), kept.end(), [&](const Definition& d) { return d.value == part; });
+      if (free && producer != kept.end()) {
+        plan.values[part] = s;
+        placed.insert(part);
+        producer->layers.insert(producer->layers.end(), whole.layers.begin(), whole.layers.end());
+        continue;
+      }
+      Definition copy;
+      copy.value = whole.value + ".part" + std::to_string(k);
+      copy.layers = whole.layers;
+      copy.expression = parameter(part, types.at(part));
+      plan.values[copy.value] = s;
+      kept.push_back(copy);
+    }
+  }
+  program.definitions = kept;
+}
+
+// The border that the readers of a value want, by value: the largest of each side.
+std::map<std::string, Padding> wanted_borders(const Program& program) {
+  std::map<std::string, Padding> borders;
+  for (const Definition& d : program.definitions) {
+    for (const auto& [value, padding] : zero_paddings(d.expression)) {
+      if (!is_definition(program, value) || is_output(program, value)) continue;
+      auto [place, fresh] = borders.emplace(value, padding);
+      for (size_t i = 0; !fresh && i < padding.before.size(); ++i) {
+        place->second.before[i] = std::max(place->second.before[i], padding.before[i]);
+        place->second.after[i] = std::max(place->second.after[i], padding.after[i]);
+      }
+    }
+  }
+  return borders;
+}
+
+Storage constant_storage(const std::string& name, const Tensor& tensor, Type type, int64_t width) {
+  Storage s = plain_storage(name, type);
+  // A vector along one dimension (a bias, a scale per channel): whole vectors of it can be loaded.
+  int wide = 0;
+  size_t which = 0;
+  for (size_t i = 0; i < tensor.shape().size(); ++i) {
+    if (tensor.shape()[i] <= 1) continue;
+    ++wide;
+    which = i;
+  }
+  if (wide != 1) return s;
+  int64_t n = tensor.shape()[which];
+  s.after[which] = round_up(n, n < width ? width : 8 * width) - n;
+  return s;
+}
+
+}  // namespace
+
+StoragePlan choose_storage(Program& program, const Profile& profile) {
+  copy_padded_inputs(program);
+  StoragePlan plan;
+  std::map<std::string, Type> types = value_types(program);
+  std::set<std::string> pictures = pictures_of(program);
+  std::map<std::string, Padding> borders = wanted_borders(program);
+  for (const auto& [name, type] : program.inputs) plan.values[name] = plain_storage(name, type);
+  for (const Definition& d : program.definitions) {
+    Storage s = plain_storage(d.value, d.expression->type);
+    if (!is_output(program, d.value)) {
+      if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
+      std::vector<int64_t> shape = permuted_shape(s);
+      if (!shape.empty()) round_last(s, rounding_multiple(shape.back(), profile.vector_width));
+      if (auto border = borders.find(d.value); border != borders.end()) {
+        s.zero_border = true;
+        for (size_t i = 0; i < s.permutation.size(); ++i) {
+          s.before[i] += border->second.before[static_cast<size_t>(s.permutation[i])];
+          s.after[i] += border->second.after[static_cast<size_t>(s.permutation[i])];
+        }
+      }
+    }
+    plan.values[d.value] = s;
+  }
+  place_concatenations(program, plan);
+  for (const Definition& d : program.definitions) {
+    if (!folds(d.expression)) continue;
+    const Storage& s = plan.values.at(d.value);
+    std::vector<int64_t> shape = permuted_shape(s);
+    int64_t columns = shape.empty() ? 1 : shape.back() + s.rounding;
+    int64_t rows = shape.size() < 2 ? 1 : shape[shape.size() - 2];
+    plan.tiles[d.value] = choose_tile(rows, columns, profile);
+  }
+  for (const auto& [name, tensor] : program.constants) {
+    plan.values[name] = is_output(program, name) ? plain_storage(name, types.at(name))
+                                                 : constant_storage(name, tensor, types.at(name), profile.vector_width);
+  }
+  for (const Definition& d : program.definitions) {
+    for (const Weights& w : d.weights) {
+      auto tile = plan.tiles.find(d.value);
+      if (program.constants.count(w.value) == 0 || tile == plan.tiles.end() || is_output(program, w.value)) continue;
+      if (sizes_of(types.at(w.value)).size() < 2) continue;
+      plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second);
+    }
+  }
+  return plan;
+}
+
+}  // namespace hoist

@@ -1,0 +1,74 @@
+// How values lie in memory. Every value is logically what ONNX says; its Storage says which dimension order it is kept
+// in, what surrounds it inside its array (a border of zeros for the convolutions that read it, rounding to whole
+// vectors, the other parts of a concatenation), and both directions as views of the language. Because views cost
+// nothing, any operator reads and writes any storage; storage only decides speed.
+// Model inputs and outputs keep ONNX's row-major order and have nothing around them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/profile.h"
+#include "lowering/program.h"
+
+namespace hoist {
+
+struct Storage {
+  std::string array;                     ///< of the plan; the parts of a concatenation share one
+  Type logical = nullptr;
+  std::vector<int64_t> permutation;      ///< stored dimension i is logical dimension permutation[i]
+  std::vector<int64_t> before, after;    ///< elements around the value, per stored dimension
+  bool zero_border = false;              ///< what surrounds it is zero (else nobody may depend on it)
+  int64_t rounding = 0;                  ///< so many of the last dimension's `after` are computed along, value open
+  int64_t panel = 0;                     ///< weights: the last dimension is cut into panels of so many, outermost
+
+  std::vector<int64_t> array_shape() const;
+  Type array_type() const;
+};
+
+struct Padding;
+
+/// Row-major as ONNX has it.
+Storage plain_storage(const std::string& array, Type logical);
+
+/// The logical value as a view of the stored array (a term of type array_type()).
+Expr read_storage(const Storage& storage, Expr stored);
+/// The stored value as a view of the logical one, with the rounding (open) but without what surrounds it.
+Expr interior(const Storage& storage, Expr logical);
+/// Places an interior into its array; elements around are open.
+Expr surround(const Storage& storage, Expr interior);
+/// Like read_storage, with elements of the border around (not more than there are).
+Expr read_with_border(const Storage& storage, Expr stored, const Padding& padding);
+/// Constants: the whole array with zeros around.
+Expr pack(const Storage& storage, Expr logical);
+
+/// A register tile: rows by columns of the last two stored dimensions. One row and column where nothing is folded.
+struct Tile {
+  int64_t rows = 1, columns = 1;
+};
+/// The tile with the least estimated time for an array of `rows` x `columns` results of a fold.
+Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile);
+
+/// Elements around a value that a definition reads as zeros, per logical dimension.
+struct Padding {
+  std::vector<int64_t> before, after;
+};
+/// The zero paddings of whole parameters in a term, by parameter name: map (pad l r 0), at any depth, of %x.
+std::map<std::string, Padding> zero_paddings(Expr e);
+
+/// Storage for every value of the program: inputs, outputs, constants, definitions.
+struct StoragePlan {
+  std::map<std::string, Storage> values;
+  std::map<std::string, Tile> tiles;     ///< of the definitions that fold, by value
+};
+
+/// Chooses all storage. Where a model input is read with a border, or a part of a concatenation cannot be computed in
+/// its place, a copy is added to the program; concatenations whose parts all have their place go.
+StoragePlan choose_storage(Program& program, const Profile& profile);
+
+/// The term with every parameter as a view of its stored array; a zero padding that the array's own border provides is
+/// read from there.
+Expr over_storage(Expr e, const std::map<std::string, Storage>& values);
+
+}  // namespace hoist

@@ -1,0 +1,23 @@
+// Strategies: which rules to apply where, so that a definition becomes a kernel for a device. A strategy never builds
+// terms; it applies rules of the table through a Rewriter, so every decision is in the derivation. The device is known
+// only through its profile.
+#pragma once
+
+#include "ir/profile.h"
+#include "ir/rewrite.h"
+#include "lowering/storage.h"
+
+namespace hoist {
+
+struct StrategyInput {
+  Expr term = nullptr;         ///< the stored array: surround(storage, interior(...)) of the group's expression
+  Path inside;                 ///< where the interior stands in it
+  Tile tile;
+  bool folds = false;
+  bool strict = false;         ///< exact rules only
+};
+
+/// The low-level term and how it came about.
+Derivation lower_to_kernel(const StrategyInput& input, const Profile& profile, Expr& low_level);
+
+}  // namespace hoist
