@@ -32,6 +32,7 @@ struct ValueInfo {
   std::string name;
   Scalar scalar = Scalar::f32;
   std::vector<int64_t> shape;
+  bool rank_known = true;  ///< false for an output whose shape the model leaves out altogether; `shape` is empty then
 };
 
 struct Graph {

@@ -1,0 +1,301 @@
+#include "frontend/functions.h"
+
+#include <onnx/defs/schema.h>
+#include <onnx/shape_inference/attribute_binder.h>
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "frontend/inference.h"
+#include "frontend/structure.h"
+
+namespace hoist {
+namespace {
+
+using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+std::string function_key(const std::string& domain, const std::string& name, const std::string& overload) {
+  return domain + '\0' + name + '\0' + overload;
+}
+
+// Names that are free in the graph.
+class FreshNames {
+ public:
+  explicit FreshNames(const onnx::GraphProto& graph) {
+    for (const auto& input : graph.input()) values_.insert(input.name());
+    for (const auto& tensor : graph.initializer()) values_.insert(tensor.name());
+    for (const auto& node : graph.node()) {
+      layers_.insert(node.name());
+      values_.insert(node.output().begin(), node.output().end());
+    }
+  }
+  std::string value(const std::string& wanted) { return fresh(values_, wanted); }
+  std::string layer(const std::string& wanted) { return fresh(layers_, wanted); }
+
+ private:
+  static std::string fresh(std::unordered_set<std::string>& taken, const std::string& wanted) {
+    std::string name = wanted;
+    for (int suffix = 2; !taken.insert(name).second; ++suffix) name = wanted + "_" + std::to_string(suffix);
+    return name;
+  }
+  std::unordered_set<std::string> values_, layers_;
+};
+
+// Appends the body of `callee` with the names of `call`; the attributes are bound already. Returns "" or what is wrong.
+std::string append_body(const onnx::NodeProto& call, onnx::FunctionProto& callee, FreshNames& fresh, Nodes& into) {
+  if (call.input_size() > callee.input_size() || call.output_size() > callee.output_size()) {
+    return "is called with " + std::to_string(call.input_size()) + " inputs and " + std::to_string(call.output_size()) +
+           " outputs, its function has " + std::to_string(callee.input_size()) + " and " +
+           std::to_string(callee.output_size());
+  }
+  std::unordered_map<std::string, std::string> names = {{"", ""}};
+  for (int i = 0; i < callee.input_size(); ++i) {
+    names[callee.input(i)] = i < call.input_size() ? call.input(i) : std::string();
+  }
+  std::unordered_set<std::string> made;
+  for (const onnx::NodeProto& node : callee.node()) made.insert(node.output().begin(), node.output().end());
+  std::vector<std::pair<std::string, std::string>> copies;  // outputs that repeat an input or an earlier output
+  std::unordered_set<std::string> seen;
+  for (int i = 0; i < callee.output_size(); ++i) {
+    const std::string& formal = callee.output(i);
+    const bool wanted = i < call.output_size() && !call.output(i).empty();
+    if (!seen.insert(formal).second || !made.count(formal)) {
+      if (wanted) copies.emplace_back(formal, call.output(i));
+    } else if (wanted) {
+      names[formal] = call.output(i);
+    }
+  }
+  int place = 0;
+  for (onnx::NodeProto& node : *callee.mutable_node()) {
+    for (std::string& name : *node.mutable_input()) {
+      const auto at = names.find(name);
+      if (at == names.end()) return "reads value '" + name + "', which nothing in its function defines before";
+      name = at->second;
+    }
+    for (std::string& name : *node.mutable_output()) {
+      if (name.empty()) continue;
+      const auto [at, unnamed] = names.emplace(name, "");
+      if (unnamed) at->second = fresh.value(call.name() + "/" + name);
+      name = at->second;
+    }
+    const std::string own = node.name().empty() ? node.op_type() + "_" + std::to_string(place) : node.name();
+    node.set_name(fresh.layer(call.name() + "/" + own));
+    if (node.domain() == "ai.onnx") node.clear_domain();
+    into.Add()->Swap(&node);
+    ++place;
+  }
+  for (const auto& [formal, actual] : copies) {
+    const auto at = names.find(formal);
+    if (at == names.end() || at->second.empty()) return "its function never defines output '" + formal + "'";
+    onnx::NodeProto& copy = *into.Add();
+    copy.set_op_type("Identity");
+    copy.set_name(fresh.layer(call.name() + "/Identity_" + std::to_string(place++)));
+    copy.add_input(at->second);
+    copy.add_output(actual);
+  }
+  return "";
+}
+
+class ModelFunctions {
+ public:
+  ModelFunctions(onnx::ModelProto& model, int64_t maximum_layers) : model_(model), maximum_layers_(maximum_layers) {}
+
+  Diagnostics expand() {
+    for (const onnx::OperatorSetIdProto& opset : model_.opset_import())
+      versions_[normal(opset.domain())] = opset.version();
+    for (int i = 0; i < model_.functions_size(); ++i) {
+      const onnx::FunctionProto& function = model_.functions(i);
+      const std::string where = "function '" + function.name() + "'";
+      if (!places_.emplace(function_key(normal(function.domain()), function.name(), function.overload()), i).second) {
+        problems_.push_back({where, "is defined twice", ""});
+      }
+      for (const onnx::OperatorSetIdProto& opset : function.opset_import()) {
+        const auto [at, fresh] = versions_.emplace(normal(opset.domain()), opset.version());
+        if (at->second != opset.version()) {
+          problems_.push_back({where,
+                               "is written for opset " + std::to_string(opset.version()) + " of '" + opset.domain() +
+                                   "', the model for " + std::to_string(at->second),
+                               "convert the model to one opset before hoist reads it"});
+        } else if (fresh) {
+          *model_.add_opset_import() = opset;
+        }
+      }
+    }
+    if (!problems_.empty()) return problems_;
+    sizes_.assign(static_cast<size_t>(model_.functions_size()), unknown);
+    int64_t total = 0;
+    for (const onnx::NodeProto& node : model_.graph().node())
+      total = std::min(total + size_of(node), maximum_layers_ + 1);
+    if (problems_.empty() && total > maximum_layers_) {
+      problems_.push_back(
+          {"model functions", "expand to more than " + std::to_string(maximum_layers_) + " layers", ""});
+    }
+    if (!problems_.empty()) return problems_;
+
+    onnx::GraphProto& graph = *model_.mutable_graph();
+    FreshNames fresh(graph);
+    bool again = true;
+    while (again && problems_.empty()) {  // one level of calls a round; recursion is ruled out above
+      again = false;
+      Nodes expanded;
+      for (onnx::NodeProto& node : *graph.mutable_node()) {
+        const auto at = places_.find(key(node));
+        if (at == places_.end()) {
+          expanded.Add()->Swap(&node);
+          continue;
+        }
+        again = true;
+        onnx::FunctionProto callee = model_.functions(at->second);
+        std::unordered_map<std::string, const onnx::AttributeProto*> attributes;
+        for (const onnx::AttributeProto& attribute : model_.functions(at->second).attribute_proto()) {
+          attributes[attribute.name()] = &attribute;
+        }
+        for (const onnx::AttributeProto& attribute : node.attribute()) attributes[attribute.name()] = &attribute;
+        onnx::internal::AttributeBinder(attributes).VisitFunction(callee);
+        const std::string problem = append_body(node, callee, fresh, expanded);
+        if (!problem.empty()) problems_.push_back({layer_place(node), problem, ""});
+      }
+      graph.mutable_node()->Swap(&expanded);
+    }
+    model_.clear_functions();
+    return problems_;
+  }
+
+ private:
+  static constexpr int64_t unknown = -1, open = -2;
+  static std::string normal(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+  static std::string key(const onnx::NodeProto& node) {
+    return function_key(normal(node.domain()), node.op_type(), node.overload());
+  }
+
+  // Layers that a node becomes, up to the limit; deep calls end at a fixed depth before the stack does.
+  int64_t size_of(const onnx::NodeProto& node) {
+    const auto at = places_.find(key(node));
+    if (at == places_.end()) return 1;
+    const auto i = static_cast<size_t>(at->second);
+    if (sizes_[i] >= 0) return sizes_[i];
+    constexpr int maximum_depth = 200;
+    if (sizes_[i] == open || depth_ > maximum_depth) {
+      if (problems_.empty()) {
+        problems_.push_back(
+            {"function '" + node.op_type() + "'", sizes_[i] == open ? "calls itself" : "nests calls too deeply", ""});
+      }
+      return 1;
+    }
+    sizes_[i] = open;
+    ++depth_;
+    int64_t total = 1;
+    for (const onnx::NodeProto& inner : model_.functions(at->second).node()) {
+      total = std::min(total + size_of(inner), maximum_layers_ + 1);
+    }
+    --depth_;
+    sizes_[i] = total;
+    return total;
+  }
+
+  onnx::ModelProto& model_;
+  const int64_t maximum_layers_;
+  std::map<std::string, int64_t> versions_;
+  std::unordered_map<std::string, int> places_;
+  std::vector<int64_t> sizes_;
+  int depth_ = 0;
+  Diagnostics problems_;
+};
+
+bool has_subgraph(const onnx::NodeProto& node) {
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g() || attribute.graphs_size() > 0) return true;
+  }
+  return false;
+}
+
+// The body of a standard operator with its attributes bound, or nothing.
+std::optional<onnx::FunctionProto> standard_body(const onnx::NodeProto& node, int opset, const ValueTypes& types) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, "");
+  if (schema == nullptr) return std::nullopt;
+  onnx::FunctionProto body;
+  const onnx::FunctionProto* fixed = schema->HasFunction() ? schema->GetFunction(opset, false) : nullptr;
+  if (fixed != nullptr) {
+    body = *fixed;
+  } else if (schema->HasContextDependentFunction()) {
+    std::vector<onnx::TypeProto> inputs;
+    for (const std::string& name : node.input()) {
+      const auto at = types.find(name);
+      inputs.push_back(at == types.end() ? onnx::TypeProto() : at->second);
+    }
+    const onnx::FunctionBodyBuildContextImpl context(node, inputs);
+    if (!schema->BuildContextDependentFunction(context, body, opset)) return std::nullopt;
+  } else {
+    return std::nullopt;
+  }
+  std::unordered_map<std::string, const onnx::AttributeProto*> attributes;
+  for (const auto& [name, attribute] : schema->attributes()) {
+    if (attribute.default_value.has_name()) attributes[name] = &attribute.default_value;
+  }
+  const auto defaults = body.attribute_proto();  // a copy: the binder rewrites the body that holds them
+  for (const onnx::AttributeProto& attribute : defaults) attributes[attribute.name()] = &attribute;
+  for (const onnx::AttributeProto& attribute : node.attribute()) attributes[attribute.name()] = &attribute;
+  onnx::internal::AttributeBinder(attributes).VisitFunction(body);
+  return body;
+}
+
+}  // namespace
+
+bool has_function_body(const std::string& operation, int opset) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(operation, opset, "");
+  return schema != nullptr && (schema->HasFunction() || schema->HasContextDependentFunction());
+}
+
+Diagnostics expand_model_functions(onnx::ModelProto& model, int64_t maximum_layers) {
+  if (model.functions_size() == 0) return {};
+  return ModelFunctions(model, maximum_layers).expand();
+}
+
+Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const HasOperator& has_operator,
+                                      int64_t maximum_layers, std::map<std::string, std::string>& lacking) {
+  const auto usable = [&](const onnx::NodeProto& node) {
+    return !has_subgraph(node) && (has_operator(node.domain(), node.op_type()) || node.op_type() == "Constant" ||
+                                   (node.domain().empty() && has_function_body(node.op_type(), opset)));
+  };
+  onnx::GraphProto& graph = *model.mutable_graph();
+  constexpr int maximum_rounds = 16;  // the standard's bodies nest three deep
+  for (int round = 0; round < maximum_rounds; ++round) {
+    const auto wanted = [&](const onnx::NodeProto& node) {
+      return node.domain().empty() && node.op_type() != "Constant" && !has_operator("", node.op_type()) &&
+             has_function_body(node.op_type(), opset) && !lacking.count(node.name());
+    };
+    bool any = false;
+    for (const onnx::NodeProto& node : graph.node()) any = any || wanted(node);
+    if (!any) return {};
+    const ValueTypes types = infer_types(model);
+    FreshNames fresh(graph);
+    Nodes expanded;
+    for (onnx::NodeProto& node : *graph.mutable_node()) {
+      bool done = false;
+      if (wanted(node)) {
+        std::optional<onnx::FunctionProto> body = standard_body(node, opset, types);
+        std::string missing;
+        for (int i = 0; body && missing.empty() && i < body->node_size(); ++i) {
+          if (!usable(body->node(i))) missing = body->node(i).op_type();
+        }
+        Nodes appended;
+        done = body && missing.empty() && append_body(node, *body, fresh, appended).empty();
+        if (done)
+          expanded.MergeFrom(appended);
+        else
+          lacking.emplace(node.name(), missing);
+      }
+      if (!done) expanded.Add()->Swap(&node);
+      if (expanded.size() > maximum_layers) {
+        return {{"model", "has more than " + std::to_string(maximum_layers) + " layers", ""}};
+      }
+    }
+    graph.mutable_node()->Swap(&expanded);
+  }
+  return {};
+}
+
+}  // namespace hoist

@@ -1,0 +1,24 @@
+// Takes the weights out of a model, so that the library's passes work on a skeleton of names and shapes and hoist holds
+// each byte once. Borders onnx; for the rest of this folder only.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <map>
+#include <string>
+
+#include "frontend/model_file.h"
+#include "ir/result.h"
+#include "ir/tensor.h"
+
+namespace hoist {
+
+using Constants = std::map<std::string, Tensor>;
+
+/// Moves initialisers and Constant nodes into `constants`. In the graph, small ones stay as initialisers (the version
+/// converter and shape inference look at their values), the others become graph inputs. Graph inputs that give an
+/// initialiser a place, as old models have them, go away. Tensors in attributes are checked and made plain.
+Diagnostics take_constants(onnx::GraphProto& graph, int64_t maximum_bytes, const ExternalData& external,
+                           Constants& constants);
+
+}  // namespace hoist

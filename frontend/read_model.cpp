@@ -1,0 +1,457 @@
+// read_model and list_operators: the order of the steps. Each step reports all it finds; later steps may rely on what
+// earlier ones have checked, so the onnx library never sees a model that its passes could trip over.
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <new>
+#include <set>
+#include <unordered_map>
+
+#include "frontend/bounded_size.h"
+#include "frontend/dimensions.h"
+#include "frontend/frontend.h"
+#include "frontend/functions.h"
+#include "frontend/inference.h"
+#include "frontend/model_file.h"
+#include "frontend/model_tensors.h"
+#include "frontend/operators.h"
+#include "frontend/structure.h"
+#include "frontend/tensor_proto.h"
+#include "frontend/wire_scan.h"
+
+namespace hoist {
+namespace {
+
+void append(Diagnostics& to, const Diagnostics& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+Result<onnx::ModelProto> parse_model(const std::filesystem::path& path, const ReadOptions& options, ModelHash* hash) {
+  const std::string name = path.string();
+  HOIST_TRY(std::string bytes, read_whole_file(path, options.maximum_file_bytes));
+  const ScanLimits limits{options.maximum_objects, ScanLimits().depth};
+  HOIST_TRY_VOID(scan_wire_format(bytes, *onnx::ModelProto::descriptor(), limits, name, "an ONNX model"));
+  onnx::ModelProto model;
+  if (!model.ParseFromString(bytes)) return Diagnostic{name, "is truncated or damaged", ""};
+  if (!model.has_graph()) return Diagnostic{name, "is not an ONNX model", "it holds no graph"};
+  if (hash != nullptr) hash->add(bytes.data(), bytes.size());
+  return model;
+}
+
+Diagnostics check_header(const onnx::ModelProto& model, const std::string& file) {
+  Diagnostics out;
+  if (!model.has_ir_version() || model.ir_version() < 1) {
+    out.push_back({file, "does not say its ONNX version", "it may be damaged, or no ONNX model"});
+  } else if (model.ir_version() > onnx::Version::IR_VERSION) {
+    out.push_back({file,
+                   "is of ONNX IR version " + std::to_string(model.ir_version()) + ", the newest that hoist reads is " +
+                       std::to_string(onnx::Version::IR_VERSION),
+                   "export it for an older version"});
+  }
+  std::map<std::string, int64_t> seen;
+  for (const onnx::OperatorSetIdProto& opset : model.opset_import()) {
+    const std::string domain = opset.domain().empty() ? "ai.onnx" : opset.domain();
+    const auto [at, fresh] = seen.emplace(domain, opset.version());
+    if (!fresh && at->second != opset.version()) {
+      out.push_back({file,
+                     "asks for two opsets of " + domain + ", " + std::to_string(at->second) + " and " +
+                         std::to_string(opset.version()),
+                     ""});
+    }
+    if (domain == "ai.onnx" && (opset.version() < 1 || opset.version() > newest_opset())) {
+      out.push_back(
+          {file,
+           "asks for opset " + std::to_string(opset.version()) + ", hoist reads 1 to " + std::to_string(newest_opset()),
+           "export it for another opset"});
+    }
+  }
+  // Models older than opsets mean the first one.
+  if (model.ir_version() >= 3 && model.opset_import_size() == 0) {
+    out.push_back({file, "does not say which opset it is for", "it may be damaged"});
+  }
+  return out;
+}
+
+// "" and "ai.onnx" are one domain; below it is always "".
+void normalise_domains(onnx::ModelProto& model) {
+  for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
+    if (node.domain() == "ai.onnx") node.clear_domain();
+  }
+  bool any = false;
+  for (onnx::OperatorSetIdProto& opset : *model.mutable_opset_import()) {
+    if (opset.domain() == "ai.onnx") opset.clear_domain();
+    any = any || opset.domain().empty();
+  }
+  if (any) return;
+  onnx::OperatorSetIdProto& opset = *model.add_opset_import();
+  opset.set_domain("");
+  opset.set_version(model.ir_version() < 3 ? 1 : newest_opset());
+}
+
+class Reader {
+ public:
+  Reader(std::filesystem::path path, const ReadOptions& options)
+      : path_(std::move(path)), options_(options), external_(path_.parent_path(), hash_) {}
+
+  Result<Graph> read() {
+    HOIST_TRY(model_, parse_model(path_, options_, &hash_));
+    if (Diagnostics problems = check_header(model_, path_.string()); !problems.empty()) return problems;
+    normalise_domains(model_);
+    if (Diagnostics problems = check_names_and_order(); !problems.empty()) return problems;
+    if (Diagnostics problems = check_contents(); !problems.empty()) return problems;
+    if (Diagnostics problems = check_shapes(); !problems.empty()) return problems;
+    convert();
+    if (Diagnostics problems = replace_functions(); !problems.empty()) return problems;
+    return build();
+  }
+
+ private:
+  onnx::GraphProto& graph() { return *model_.mutable_graph(); }
+
+  Diagnostics check_names_and_order() {
+    name_layers(graph());
+    if (Diagnostics problems = expand_model_functions(model_, options_.maximum_layers); !problems.empty())
+      return problems;
+    name_layers(graph());
+    if (graph().node_size() > options_.maximum_layers) {
+      return {{path_.string(), "has more than " + std::to_string(options_.maximum_layers) + " layers", ""}};
+    }
+    if (Diagnostics problems = check_names(graph()); !problems.empty()) return problems;
+    if (const Result<Nothing> sorted = sort_layers(graph()); !sorted.ok()) return sorted.errors();
+    if (const int removed = remove_unused_layers(graph()); removed > 0) {
+      notes_.push_back(std::to_string(removed) + (removed == 1 ? " layer that no output needs is left out"
+                                                               : " layers that no output needs are left out"));
+    }
+    return {};
+  }
+
+  Diagnostics check_contents() {
+    Diagnostics problems = check_operators(model_, options_.has_operator);
+    append(problems, take_constants(graph(), options_.maximum_tensor_bytes, external_, constants_));
+    append(problems, bind_inputs());
+    append(problems, check_outputs());
+    // Initialisers are no longer inputs, which onnx's passes expect of new models only.
+    model_.set_ir_version(onnx::Version::IR_VERSION);
+    return problems;
+  }
+
+  Diagnostics bind_inputs() {
+    Diagnostics problems;
+    std::vector<DeclaredInput> declared;
+    std::vector<onnx::ValueInfoProto*> places;
+    for (onnx::ValueInfoProto& value : *graph().mutable_input()) {
+      if (constants_.count(value.name())) continue;
+      const std::string where = "input '" + value.name() + "'";
+      const auto& type = value.type().tensor_type();
+      const std::optional<Scalar> scalar = scalar_from_onnx(type.elem_type());
+      if (!value.type().has_tensor_type()) {
+        problems.push_back({where, "is not a tensor", "sequences, maps and optional values are not supported"});
+      } else if (!scalar) {
+        problems.push_back({where, "has values of " + onnx_type_name(type.elem_type()) + ", which hoist lacks", ""});
+      } else if (!type.has_shape()) {
+        problems.push_back({where, "has no shape, not even a number of axes", "export the model with input shapes"});
+      } else {
+        DeclaredInput input{value.name(), *scalar, {}};
+        for (const auto& dim : type.shape().dim()) {
+          const int64_t extent = dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1;
+          input.axes.push_back({extent, extent < 0 ? dim.dim_param() : ""});
+        }
+        declared.push_back(std::move(input));
+        places.push_back(&value);
+      }
+    }
+    const Result<BoundDimensions> bound = bind_dimensions(declared, options_.dimensions, options_.maximum_tensor_bytes);
+    if (!bound.ok()) {
+      append(problems, bound.errors());
+      return problems;
+    }
+    for (size_t i = 0; i < declared.size(); ++i) {
+      inputs_.push_back({declared[i].name, declared[i].scalar, bound->shapes[i]});
+      auto* shape = places[i]->mutable_type()->mutable_tensor_type()->mutable_shape();
+      shape->clear_dim();
+      for (const int64_t extent : bound->shapes[i]) shape->add_dim()->set_dim_value(extent);
+    }
+    named_dimensions_ = bound->named;
+    notes_.insert(notes_.end(), bound->notes.begin(), bound->notes.end());
+    return problems;
+  }
+
+  // What a declared type says once names have values: -1 where it says nothing.
+  std::vector<int64_t> declared_shape(const onnx::TensorShapeProto& shape) const {
+    std::vector<int64_t> out;
+    for (const auto& dim : shape.dim()) {
+      const auto named = named_dimensions_.find(dim.dim_param());
+      if (dim.has_dim_value())
+        out.push_back(dim.dim_value() >= 0 ? dim.dim_value() : -1);
+      else
+        out.push_back(named == named_dimensions_.end() ? -1 : named->second);
+    }
+    return out;
+  }
+
+  Diagnostics check_outputs() {
+    Diagnostics problems;
+    for (onnx::ValueInfoProto& value : *graph().mutable_output()) {
+      const std::string where = "output '" + value.name() + "'";
+      if (value.has_type() && !value.type().has_tensor_type()) {
+        problems.push_back({where, "is not a tensor", "sequences, maps and optional values are not supported"});
+        continue;
+      }
+      const auto& type = value.type().tensor_type();
+      if (type.elem_type() != 0 && !scalar_from_onnx(type.elem_type())) {
+        problems.push_back({where, "has values of " + onnx_type_name(type.elem_type()) + ", which hoist lacks", ""});
+      }
+    }
+    // Declared shapes are compared, not believed: inference sees names and types only.
+    for (const auto* list : {&graph().value_info(), &graph().output()}) {
+      for (const onnx::ValueInfoProto& value : *list) {
+        const auto& type = value.type().tensor_type();
+        if (value.type().has_tensor_type() && type.has_shape()) declared_[value.name()] = declared_shape(type.shape());
+      }
+    }
+    graph().clear_value_info();
+    for (onnx::ValueInfoProto& value : *graph().mutable_output()) {
+      if (value.has_type()) value.mutable_type()->mutable_tensor_type()->clear_shape();
+    }
+    return problems;
+  }
+
+  // onnx's inference with the sizes filled in finds what does not fit together.
+  Diagnostics check_shapes() {
+    ValueTypes types;
+    if (Diagnostics problems = check_types(model_, types); !problems.empty()) return problems;
+    if (Diagnostics problems = note_types(types); !problems.empty()) return problems;
+    Diagnostics problems;
+    for (const auto& [name, shape] : declared_) {
+      const auto at = inferred_.find(name);
+      if (at == inferred_.end()) continue;
+      const std::vector<int64_t>& found = at->second.shape;
+      bool same = shape.size() == found.size();
+      for (size_t i = 0; same && i < shape.size(); ++i) same = shape[i] < 0 || found[i] < 0 || shape[i] == found[i];
+      if (!same) {
+        problems.push_back({"value '" + name + "'",
+                            "is declared with shape " + shape_text(shape) + " and comes out as " + shape_text(found),
+                            "the model may be damaged, or fixes a size that --dim changes"});
+      }
+    }
+    return problems;
+  }
+
+  // Fills inferred_; a value past the limit on tensors is a problem.
+  Diagnostics note_types(const ValueTypes& types) {
+    Diagnostics problems;
+    std::map<std::string, const onnx::TypeProto*> ordered;
+    for (const auto& [name, type] : types) ordered[name] = &type;
+    for (const auto& [name, type] : ordered) {
+      if (!type->has_tensor_type() || !type->tensor_type().has_shape()) continue;
+      const std::optional<Scalar> scalar = scalar_from_onnx(type->tensor_type().elem_type());
+      if (!scalar) continue;
+      ValueInfo value{name, *scalar, {}};
+      std::vector<int64_t> least;
+      for (const auto& dim : type->tensor_type().shape().dim()) {
+        const bool known = dim.has_dim_value() && dim.dim_value() >= 0;
+        value.shape.push_back(known ? dim.dim_value() : -1);
+        least.push_back(known ? dim.dim_value() : 1);
+      }
+      if (!bounded_byte_size(*scalar, least, options_.maximum_tensor_bytes)) {
+        problems.push_back({"value '" + name + "'",
+                            "comes out with shape " + shape_text(value.shape) + ", past the limit of " +
+                                std::to_string(options_.maximum_tensor_bytes) + " bytes",
+                            ""});
+      }
+      inferred_[name] = std::move(value);
+    }
+    return problems;
+  }
+
+  void convert() {
+    if (opset_of(model_) == newest_opset()) return;
+    std::unordered_map<std::string, std::string> makers;  // value to the layer that makes it
+    for (const onnx::NodeProto& node : graph().node()) {
+      for (const std::string& name : node.output()) makers.emplace(name, node.name());
+    }
+    std::string reason;
+    std::optional<onnx::ModelProto> converted = convert_to_newest(model_, reason);
+    if (!converted) {
+      notes_.push_back("the model stays at opset " + std::to_string(opset_of(model_)) + ": " + reason);
+      return;
+    }
+    model_ = std::move(*converted);
+    std::set<std::string> taken;
+    for (const onnx::NodeProto& node : graph().node()) taken.insert(node.name());
+    for (onnx::NodeProto& node : *graph().mutable_node()) {
+      // A layer that the converter replaced keeps its name.
+      const auto at = node.output_size() > 0 ? makers.find(node.output(0)) : makers.end();
+      if (at != makers.end() && taken.insert(at->second).second) node.set_name(at->second);
+    }
+    remove_unused_layers(graph());
+  }
+
+  Diagnostics replace_functions() {
+    if (options_.has_operator) {
+      const int opset = opset_of(model_);
+      std::map<std::string, std::string> lacking;
+      Diagnostics problems =
+          expand_standard_functions(model_, opset, options_.has_operator, options_.maximum_layers, lacking);
+      if (!problems.empty()) return problems;
+      remove_unused_layers(graph());
+      problems = check_operators(model_, options_.has_operator);
+      for (const onnx::NodeProto& node : graph().node()) {
+        if (support_of(node, opset, options_.has_operator) != Support::function) continue;
+        const std::string missing = lacking[node.name()];
+        problems.push_back({layer_place(node), "operator " + node.op_type() + " is not supported",
+                            missing.empty() ? "its definition by other operators does not fit this use"
+                                            : "its definition by other operators needs " + missing +
+                                                  ", which is not supported either"});
+      }
+      if (!problems.empty()) return problems;
+    }
+    // Bodies and the converter bring constants of their own.
+    if (Diagnostics problems = take_constants(graph(), options_.maximum_tensor_bytes, external_, constants_);
+        !problems.empty()) {
+      return problems;
+    }
+    return note_types(infer_types(model_));
+  }
+
+  Result<Graph> build() {
+    Graph out;
+    out.name = graph().name().empty() ? path_.stem().string() : graph().name();
+    out.opset = opset_of(model_);
+    out.inputs = inputs_;
+    Diagnostics problems;
+    std::set<std::string> used;
+    for (const onnx::NodeProto& node : graph().node()) {
+      Layer layer{node.name(), node.op_type(), node.domain(), {}, {}, {}};
+      layer.inputs.assign(node.input().begin(), node.input().end());
+      while (!layer.inputs.empty() && layer.inputs.back().empty()) layer.inputs.pop_back();
+      layer.outputs.assign(node.output().begin(), node.output().end());
+      used.insert(layer.inputs.begin(), layer.inputs.end());
+      for (const onnx::AttributeProto& attribute : node.attribute()) {
+        Result<Attribute> value = attribute_value(attribute, layer_place(node));
+        if (value.ok())
+          layer.attributes[attribute.name()] = std::move(*value);
+        else
+          append(problems, value.errors());
+      }
+      out.layers.push_back(std::move(layer));
+    }
+    for (const onnx::ValueInfoProto& value : graph().output()) {
+      used.insert(value.name());
+      const auto inferred = inferred_.find(value.name());
+      const auto declared = declared_.find(value.name());
+      ValueInfo info;
+      if (inferred != inferred_.end()) {
+        info = inferred->second;
+      } else {
+        info.rank_known = declared != declared_.end();
+        if (info.rank_known) info.shape = declared->second;
+        info.scalar = scalar_from_onnx(value.type().tensor_type().elem_type()).value_or(Scalar::f32);
+      }
+      info.name = value.name();
+      for (size_t i = 0; declared != declared_.end() && i < info.shape.size() && i < declared->second.size(); ++i) {
+        if (info.shape[i] < 0) info.shape[i] = declared->second[i];
+      }
+      out.outputs.push_back(std::move(info));
+    }
+    if (!problems.empty()) return problems;
+    for (auto& [name, tensor] : constants_) {
+      if (used.count(name)) out.constants[name] = std::move(tensor);
+    }
+    out.inferred = std::move(inferred_);
+    out.notes = std::move(notes_);
+    out.hash = hash_.digest();
+    return out;
+  }
+
+  Result<Attribute> attribute_value(const onnx::AttributeProto& attribute, const std::string& where) {
+    switch (attribute.type()) {
+      case onnx::AttributeProto::INT:
+        return Attribute(int64_t{attribute.i()});
+      case onnx::AttributeProto::FLOAT:
+        return Attribute(double{attribute.f()});
+      case onnx::AttributeProto::STRING:
+        return Attribute(attribute.s());
+      case onnx::AttributeProto::INTS:
+        return Attribute(std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end()));
+      case onnx::AttributeProto::FLOATS:
+        return Attribute(std::vector<double>(attribute.floats().begin(), attribute.floats().end()));
+      case onnx::AttributeProto::STRINGS:
+        return Attribute(std::vector<std::string>(attribute.strings().begin(), attribute.strings().end()));
+      case onnx::AttributeProto::TENSOR: {
+        HOIST_TRY(Tensor tensor, tensor_from_proto(attribute.t(), where, options_.maximum_tensor_bytes, nullptr));
+        return Attribute(std::move(tensor));
+      }
+      default:
+        return Diagnostic{where, "attribute '" + attribute.name() + "' is of a kind that is not supported",
+                          "numbers, strings, lists of them and tensors are"};
+    }
+  }
+
+  const std::filesystem::path path_;
+  const ReadOptions& options_;
+  ModelHash hash_;
+  ExternalData external_;
+  onnx::ModelProto model_;
+  Constants constants_;
+  std::vector<ValueInfo> inputs_;
+  std::map<std::string, int64_t> named_dimensions_;
+  std::map<std::string, std::vector<int64_t>> declared_;
+  std::map<std::string, ValueInfo> inferred_;
+  std::vector<std::string> notes_;
+};
+
+void count_operators(const onnx::NodeProto& node, int opset, const HasOperator& has_operator,
+                     std::map<std::pair<std::string, std::string>, OperatorUse>& uses) {
+  const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+  OperatorUse& use = uses[{domain, node.op_type()}];
+  const Support support = support_of(node, opset, has_operator);
+  // One node that cannot be taken speaks for all of its kind.
+  if (use.count++ == 0 || support == Support::none) use.support = support;
+  use.domain = domain;
+  use.operation = node.op_type();
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    for (const onnx::NodeProto& inner : attribute.g().node()) count_operators(inner, opset, has_operator, uses);
+    for (const onnx::GraphProto& graph : attribute.graphs()) {
+      for (const onnx::NodeProto& inner : graph.node()) count_operators(inner, opset, has_operator, uses);
+    }
+  }
+}
+
+}  // namespace
+
+Result<Graph> read_model(const std::filesystem::path& path, const ReadOptions& options) {
+  try {
+    return Reader(path, options).read();
+  } catch (const std::bad_alloc&) {
+    return Diagnostic{path.string(), "does not fit into memory", ""};
+  } catch (const std::exception& error) {
+    return Diagnostic{path.string(), std::string("cannot be read: ") + error.what(), ""};
+  }
+}
+
+Result<std::vector<OperatorUse>> list_operators(const std::filesystem::path& path, const ReadOptions& options) {
+  try {
+    HOIST_TRY(onnx::ModelProto model, parse_model(path, options, nullptr));
+    if (Diagnostics problems = check_header(model, path.string()); !problems.empty()) return problems;
+    normalise_domains(model);
+    std::map<std::pair<std::string, std::string>, OperatorUse> uses;
+    std::set<std::pair<std::string, std::string>> own;  // calls of the model's functions
+    const int opset = opset_of(model);
+    for (const onnx::FunctionProto& function : model.functions()) {
+      own.insert({function.domain() == "ai.onnx" ? "" : function.domain(), function.name()});
+      for (const onnx::NodeProto& node : function.node()) count_operators(node, opset, options.has_operator, uses);
+    }
+    for (const onnx::NodeProto& node : model.graph().node()) count_operators(node, opset, options.has_operator, uses);
+    std::vector<OperatorUse> out;
+    for (auto& [key, use] : uses) {
+      if (own.count(key)) use.support = Support::function;
+      out.push_back(use);
+    }
+    return out;
+  } catch (const std::exception& error) {
+    return Diagnostic{path.string(), std::string("cannot be read: ") + error.what(), ""};
+  }
+}
+
+}  // namespace hoist

@@ -1,0 +1,164 @@
+#include "frontend/tensor_proto.h"
+
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "frontend/bounded_size.h"
+
+namespace hoist {
+namespace {
+
+constexpr std::pair<int, Scalar> types[] = {
+    {onnx::TensorProto::BOOL, Scalar::boolean},
+    {onnx::TensorProto::INT4, Scalar::i4},
+    {onnx::TensorProto::UINT4, Scalar::u4},
+    {onnx::TensorProto::INT8, Scalar::i8},
+    {onnx::TensorProto::UINT8, Scalar::u8},
+    {onnx::TensorProto::INT16, Scalar::i16},
+    {onnx::TensorProto::UINT16, Scalar::u16},
+    {onnx::TensorProto::INT32, Scalar::i32},
+    {onnx::TensorProto::UINT32, Scalar::u32},
+    {onnx::TensorProto::INT64, Scalar::i64},
+    {onnx::TensorProto::UINT64, Scalar::u64},
+    {onnx::TensorProto::FLOAT8E4M3FN, Scalar::f8e4m3fn},
+    {onnx::TensorProto::FLOAT8E4M3FNUZ, Scalar::f8e4m3fnuz},
+    {onnx::TensorProto::FLOAT8E5M2, Scalar::f8e5m2},
+    {onnx::TensorProto::FLOAT8E5M2FNUZ, Scalar::f8e5m2fnuz},
+    {onnx::TensorProto::BFLOAT16, Scalar::bf16},
+    {onnx::TensorProto::FLOAT16, Scalar::f16},
+    {onnx::TensorProto::FLOAT, Scalar::f32},
+    {onnx::TensorProto::DOUBLE, Scalar::f64},
+};
+
+std::string plural(int64_t count, const char* word) {
+  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+// The typed fields hold each value in a word that is at least as wide; `bytes_each` of it are kept (little-endian).
+template <class Field>
+Result<std::vector<std::byte>> narrowed(const Field& field, int64_t bytes, size_t bytes_each,
+                                        const std::string& owner) {
+  const int64_t held = static_cast<int64_t>(field.size()) * static_cast<int64_t>(bytes_each);
+  if (held != bytes) {
+    return Diagnostic{owner,
+                      "claims " + plural(bytes / static_cast<int64_t>(bytes_each), "value") + ", holds " +
+                          std::to_string(field.size()),
+                      "the model may be damaged"};
+  }
+  std::vector<std::byte> out(static_cast<size_t>(bytes));
+  std::byte* at = out.data();
+  for (const auto value : field) {
+    std::memcpy(at, &value, bytes_each);
+    at += bytes_each;
+  }
+  return out;
+}
+
+bool parse_integer(const std::string& text, int64_t& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && out >= 0;
+}
+
+Result<ExternalPlace> external_place(const onnx::TensorProto& proto, const std::string& owner) {
+  ExternalPlace place;
+  for (const auto& entry : proto.external_data()) {
+    int64_t number = 0;
+    if (entry.key() == "location") {
+      place.location = entry.value();
+    } else if (entry.key() == "offset" || entry.key() == "length") {
+      if (!parse_integer(entry.value(), number)) {
+        return Diagnostic{owner, "the " + entry.key() + " of its external data is not a number from 0 up", ""};
+      }
+      if (entry.key() == "offset")
+        place.offset = number;
+      else
+        place.length = number;
+    }
+  }
+  return place;
+}
+
+}  // namespace
+
+std::optional<Scalar> scalar_from_onnx(int data_type) {
+  for (const auto& [number, scalar] : types) {
+    if (number == data_type) return scalar;
+  }
+  return std::nullopt;
+}
+
+int scalar_to_onnx(Scalar scalar) {
+  for (const auto& [number, candidate] : types) {
+    if (candidate == scalar) return number;
+  }
+  return onnx::TensorProto::UNDEFINED;
+}
+
+std::string onnx_type_name(int data_type) {
+  return onnx::TensorProto::DataType_IsValid(data_type)
+             ? onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(data_type))
+             : "type " + std::to_string(data_type);
+}
+
+Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto, const std::string& owner, int64_t maximum_bytes,
+                                 const ExternalData* external) {
+  const std::optional<Scalar> scalar = scalar_from_onnx(proto.data_type());
+  if (!scalar)
+    return Diagnostic{owner, "has values of " + onnx_type_name(proto.data_type()) + ", which hoist lacks", ""};
+  if (proto.has_segment()) return Diagnostic{owner, "is stored in segments", "export the model with whole tensors"};
+  std::vector<int64_t> shape(proto.dims().begin(), proto.dims().end());
+  const std::optional<int64_t> size = bounded_byte_size(*scalar, shape, maximum_bytes);
+  if (!size) {
+    return Diagnostic{owner, "claims the shape " + shape_text(shape),
+                      "extents must not be negative, and a tensor has at most " + std::to_string(maximum_bytes) +
+                          " bytes and 64 axes"};
+  }
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    if (external == nullptr) return Diagnostic{owner, "has external data, which have no place here", ""};
+    HOIST_TRY(const ExternalPlace place, external_place(proto, owner));
+    HOIST_TRY(std::vector<std::byte> bytes, external->read(place, *size, owner));
+    return Tensor(*scalar, std::move(shape), std::move(bytes));
+  }
+  if (proto.has_raw_data() && !(proto.raw_data().empty() && *size != 0)) {
+    const std::string& raw = proto.raw_data();
+    if (static_cast<int64_t>(raw.size()) != *size) {
+      return Diagnostic{owner,
+                        "claims the shape " + shape_text(shape) + ", which is " + plural(*size, "byte") +
+                            ", and holds " + std::to_string(raw.size()),
+                        "the model may be damaged"};
+    }
+    std::vector<std::byte> bytes(raw.size());
+    if (!raw.empty()) std::memcpy(bytes.data(), raw.data(), raw.size());
+    return Tensor(*scalar, std::move(shape), std::move(bytes));
+  }
+  const auto typed = [&]() -> Result<std::vector<std::byte>> {
+    switch (*scalar) {
+      case Scalar::f32:
+        return narrowed(proto.float_data(), *size, 4, owner);
+      case Scalar::f64:
+        return narrowed(proto.double_data(), *size, 8, owner);
+      case Scalar::i64:
+        return narrowed(proto.int64_data(), *size, 8, owner);
+      case Scalar::u64:
+        return narrowed(proto.uint64_data(), *size, 8, owner);
+      case Scalar::u32:
+        return narrowed(proto.uint64_data(), *size, 4, owner);
+      default:  // 4-bit values lie in pairs, one byte of each word
+        return narrowed(proto.int32_data(), *size, static_cast<size_t>(std::max(row(*scalar).bits / 8, 1)), owner);
+    }
+  };
+  HOIST_TRY(std::vector<std::byte> bytes, typed());
+  return Tensor(*scalar, std::move(shape), std::move(bytes));
+}
+
+onnx::TensorProto tensor_to_proto(const Tensor& tensor, const std::string& name) {
+  onnx::TensorProto proto;
+  proto.set_name(name);
+  proto.set_data_type(scalar_to_onnx(tensor.scalar()));
+  for (const int64_t extent : tensor.shape()) proto.add_dims(extent);
+  proto.set_raw_data(tensor.data(), tensor.bytes().size());
+  return proto;
+}
+
+}  // namespace hoist
