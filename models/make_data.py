@@ -2,7 +2,7 @@
 
     python make_data.py idx t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz --input Input3 -o mnist.npz
     python make_data.py cifar10 data_batch_1.bin.gz --input input --count 500 -o cifar10.npz
-    python make_data.py pictures FOLDER --input data_0 --resize 256 --crop 224 --scale 0.00392157 \\
+    python make_data.py pictures FOLDER --input image --resize 256 --crop 224 --scale 0.00392157 \\
         --mean 0.485 0.456 0.406 --deviation 0.229 0.224 0.225 -o pictures.npz
 
 A value becomes (pixel * scale - mean) / deviation, float32; pixels are 0 to 255. The .npz holds one array called as the
@@ -17,6 +17,7 @@ import argparse
 import gzip
 import re
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +155,16 @@ def normalized(pictures: np.ndarray, options: argparse.Namespace) -> np.ndarray:
     return np.ascontiguousarray(values)
 
 
+def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Like numpy.savez_compressed, which cannot write an array called "file" and changes the names of files."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so that equal data give equal bytes
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+
+
 def parse() -> argparse.Namespace:
     program = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common = argparse.ArgumentParser(add_help=False)
@@ -202,11 +213,12 @@ def main() -> int:
             pictures, labels = pictures[part], labels if labels is None else labels[part]
         if not len(pictures):
             raise BadData(f"no samples are left after --offset {options.offset}")
+        if options.input == "labels" and labels is not None:
+            raise BadData("the input cannot be called labels: that array holds the labels")
         arrays = {options.input: normalized(pictures, options)}
         if labels is not None:
             arrays["labels"] = labels.astype(np.int64)
-        with open(options.output, "wb") as file:  # a file object: savez would append .npz to other names
-            np.savez_compressed(file, **arrays)
+        write_npz(options.output, arrays)
     except (BadData, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 3

@@ -62,7 +62,9 @@ class Network:
         """Draws float32 numbers of mean 0 from the network's generator."""
         return self.random.standard_normal(tuple(shape), dtype=np.float32) * np.float32(deviation)
 
-    def node(self, operator: str, name: str, inputs: Sequence[str], output: str | None = None, **attributes: Any) -> str:
+    def node(
+        self, operator: str, name: str, inputs: Sequence[str], output: str | None = None, **attributes: Any
+    ) -> str:
         """Adds a node with one output, called like the node where `output` is not given; returns the output."""
         result = output or name
         self.nodes.append(helper.make_node(operator, list(inputs), [result], name=name, **attributes))

@@ -136,7 +136,8 @@ def main() -> None:
             np.savez_compressed(options.output / f"{name}_{part}.npz", image=images, labels=labels)
             accuracies[name] |= {f"{part}_correct": correct(path, images, labels), f"{part}_total": len(labels)}
         weights = sum(value.size for value in network.parameters.values())
-        print(f"{name}: loss {loss:.4f}, {weights} weights, {path.stat().st_size} bytes, {accuracies[name]}", flush=True)
+        size = path.stat().st_size
+        print(f"{name}: loss {loss:.4f}, {weights} weights, {size} bytes, {accuracies[name]}", flush=True)
     if options.only is None:
         (options.output / "accuracy.json").write_text(json.dumps(accuracies, indent=2) + "\n")
 

@@ -71,7 +71,8 @@ def batch_normalization(node: onnx.NodeProto, epsilon: float, values: Values, st
 
 def forward(network: Network, parameters: Values, inputs: Values) -> tuple[Any, Values]:
     """Evaluates the network in training mode: its first output, and the new running statistics."""
-    values, statistics = {**parameters, **inputs}, {}
+    values: Values = {**parameters, **inputs}
+    statistics: Values = {}
     for node in network.nodes:
         attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
         if node.op_type == "BatchNormalization":
