@@ -4,6 +4,7 @@
 // and can be replayed from its text. A rule that does not apply is an empty optional, not an error.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -20,10 +21,20 @@ enum class RuleClass : uint8_t { exact, rounding, neural };
 std::string_view name_of(RuleClass rule_class);
 
 /// One row. `given` declares the metavariables with their types: "x: [m*k]T, f: T -> U, z: U"; sizes and type variables
-/// are those that appear there, `parameters` lists the sizes (or dimensions) that a strategy has to supply ("k").
-/// `left` and `right` are terms; `map f x` may use a declared function by name, `f x y` applies it. `where` lists side
-/// conditions separated by commas: "k divides n", "k <= n", "associative op", "exactly-associative op",
-/// "commutative op", "neutral op z", "constant n"; or the name of a C++ condition.
+/// are those that appear there. `parameters` lists the sizes that a strategy may supply ("k, l"); one that matching finds
+/// may be left out. The parameter "d" is a dimension: a row with `map group(d)` stands for three, with 0, 1 and 2.
+/// `left` and `right` are terms; `map f x` may use a declared function by name, `f x y` applies it. On the left a function
+/// is applied to bound variables or their components only, and stands for a term that mentions no other variable bound
+/// there; a value stands for a term that mentions none. `where` lists side conditions separated by commas:
+///   k divides n, k <= n, k < n, k = n     sizes, known to hold
+///   constant n                            a size without names
+///   associative op, exactly-associative op, commutative op    op a b is one function of the table applied to a and b;
+///                                         exactly means bit for bit in the type at hand
+///   neutral op z                          z is a literal, the neutral element of that function
+///   z is 0                                z is this literal (of its own type; 0 and -0 differ on floats)
+///   integer T, float T                    a type variable stands for such a scalar
+///   NAME                                  a C++ condition (RuleFunctions)
+/// A row whose right side is `native NAME` is a C++ function; its left side only says what the function may be asked for.
 struct RuleRow {
   std::string name;
   std::string parameters;
@@ -34,11 +45,20 @@ struct RuleRow {
   std::string meaning;   ///< one line, with its source where it has one
 };
 
-class Rule;   // parsed and typed; made by load_rules only
+/// What rows name where text cannot say it; keep these rare.
+struct Match;  // match.h
+struct RuleFunctions {
+  std::map<std::string, std::function<bool(const Match&)>> conditions;
+  std::map<std::string, std::function<std::optional<Expr>(Expr term, const std::map<std::string, Nat>& arguments)>>
+      rewrites;
+};
+
+class Rule;   // rule.h: parsed and typed; made by RuleTable::load only
 class RuleTable {
  public:
-  /// All rows, parsed and typed; every fault of every row in one go.
-  static Result<RuleTable> load(std::span<const RuleRow> rows);
+  /// All rows, parsed and typed; every fault of every row in one go: a side that does not parse or type, sides whose
+  /// types differ, a name on the right that the left does not bind, an unknown condition.
+  static Result<RuleTable> load(std::span<const RuleRow> rows, const RuleFunctions& functions = {});
   const Rule* find(const std::string& name) const;   ///< null when there is none
   const std::vector<const Rule*>& rules() const { return rules_; }
 
@@ -56,7 +76,7 @@ std::optional<Expr> apply_rule(const Rule& rule, Expr term, const RuleArguments&
 /// Why apply_rule gives nothing: the first difference, for people ("expected reduce, found fold at 0.1").
 std::string why_not(const Rule& rule, Expr term, const RuleArguments& arguments = {});
 
-/// One application: `rule(k = 8) at 0.1`.
+/// One application: `rule(k = 8) at 0.1`, with `rounding` or `neural` after it where the class is not exact.
 struct Application {
   std::string rule;
   RuleArguments arguments;
@@ -69,7 +89,7 @@ struct Derivation {
   Expr start = nullptr;
   std::vector<Application> steps;
 };
-/// The terms after each step, the start first. Fails when a step does not apply.
+/// The terms after each step, the start first. Fails when a step does not apply or claims another class than its rule's.
 Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& derivation);
 /// Steps from their text, one a line, as print_steps writes them.
 Result<std::vector<Application>> parse_steps(const std::string& text);

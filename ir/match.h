@@ -1,0 +1,43 @@
+// Matching and building: the two halves of applying a rule. A pattern is an ordinary term that holds metavariables
+// (Pattern::meta), type variables and named sizes; match() finds what they stand for in a term, instantiate() puts that
+// into another pattern. Metavariables stand for terms of the surroundings of the matched place: one without arguments
+// for a term that mentions no variable bound inside the pattern, one that is applied to bound variables (or to
+// components of bound tuples) for a function of exactly those. Rules use this through rewrite.h; strategies should.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/expression.h"
+
+namespace hoist {
+
+/// What the names of a pattern stand for. A metavariable with arguments stands for a function node of as many
+/// parameters. Bound positions are those of the matched place.
+struct Match {
+  std::map<std::string, Nat> sizes;
+  std::map<std::string, Type> types;
+  std::map<std::string, Expr> metas;
+};
+
+/// The first difference between a pattern and a term; `place` is relative to the matched term.
+struct Mismatch {
+  Path place;
+  std::string what;
+};
+
+/// Fills `match` (which may hold sizes already) and gives nothing, or says where the term differs. Sizes are found by
+/// solving equations that are linear in one unknown; a size that no equation determines is a mismatch.
+std::optional<Mismatch> match_term(Expr pattern, Expr term, Match& match);
+
+/// The pattern with everything replaced, built by make(): typed and in normal form.
+Result<Expr> instantiate(Expr pattern, const Match& match);
+Result<Nat> instantiate(const Nat& size, const Match& match);
+Result<Type> instantiate(Type type, const Match& match);
+
+/// Does the term mention a bound position in low..high-1 (counted from outside the term)?
+bool mentions_bound(Expr e, int64_t low, int64_t high);
+
+}  // namespace hoist

@@ -1,0 +1,57 @@
+// From what to how: modes of maps and folds, vectors, memories, copies. None of them changes a value.
+#include "lowering/rules/tables.h"
+
+namespace hoist {
+
+// clang-format off
+std::vector<RuleRow> mapping_rules() {
+  constexpr auto exact = RuleClass::exact;
+  const std::string f = "x: [n]T, f: T -> U";
+  const std::string fold = "x: [n]T, z: S, f: S, T -> S";
+  return {
+    {"map-to-seq", "", f, "map f x", "map seq f x", "", exact, "a loop in one work-item"},
+    {"map-to-unroll", "", f, "map f x", "map unroll f x", "", exact, "every element's code written out"},
+    {"map-to-vec", "", f, "map f x", "map vec f x", "", exact, "one vector; the size is its width"},
+    {"map-to-global", "d", f, "map f x", "map global(d) f x", "", exact, "a work-item for each element"},
+    {"map-to-group", "d", f, "map f x", "map group(d) f x", "", exact, "a work-group for each element"},
+    {"map-to-local", "d", f, "map f x", "map local(d) f x", "", exact, "a work-item of the group for each element"},
+    {"map-from-seq", "", f, "map seq f x", "map f x", "", exact, "the mode is open again"},
+    {"map-from-unroll", "", f, "map unroll f x", "map f x", "", exact, "the mode is open again"},
+    {"map-from-vec", "", f, "map vec f x", "map f x", "", exact, "the mode is open again"},
+    {"map-from-global", "d", f, "map global(d) f x", "map f x", "", exact, "the mode is open again"},
+    {"map-from-group", "d", f, "map group(d) f x", "map f x", "", exact, "the mode is open again"},
+    {"map-from-local", "d", f, "map local(d) f x", "map f x", "", exact, "the mode is open again"},
+    {"fold-to-seq", "", fold, "fold f z x", "fold seq f z x", "", exact, "a loop"},
+    {"fold-to-unroll", "", fold, "fold f z x", "fold unroll f z x", "", exact, "every step's code written out"},
+    {"fold-from-seq", "", fold, "fold seq f z x", "fold f z x", "", exact, "the mode is open again"},
+    {"fold-from-unroll", "", fold, "fold unroll f z x", "fold f z x", "", exact, "the mode is open again"},
+    {"vectorise", "k", "x: [m*k]T, f: T -> U",
+     "map f x", "join (map (map vec f) (split k x))", "", exact, "vectors of width k; k divides the size"},
+    {"vectorise-padded", "k", "x: [n]T, f: T -> U",
+     "map f x", "slice 0 n (join (map (map vec f) (split k (pad 0 (k*((n+k-1)//k) - n) clamp x))))", "", exact,
+     "vectors of width k for any size, the tail cut off"},
+    {"vectorise-unroll", "k", "x: [m*k]T, f: T -> U",
+     "map f x", "join (map unroll (map vec f) (split k x))", "", exact, "the vectors of a register tile"},
+
+    // memory and copies
+    {"to-global", "", "x: T", "x", "materialise global x", "", exact, "kept in global memory where it is bound"},
+    {"to-local", "", "x: T", "x", "materialise local x", "", exact, "kept in the group's local memory"},
+    {"to-private", "", "x: T", "x", "materialise private x", "", exact, "kept in the work-item's registers"},
+    {"from-global", "", "x: T", "materialise global x", "x", "", exact, "a view again"},
+    {"from-local", "", "x: T", "materialise local x", "x", "", exact, "a view again"},
+    {"from-private", "", "x: T", "materialise private x", "x", "", exact, "a view again"},
+    {"to-global-once", "", f, "map (\\v. materialise global (f v)) x", "materialise global (map f x)", "", exact, "all elements in one array"},
+    {"to-local-once", "", f, "map (\\v. materialise local (f v)) x", "materialise local (map f x)", "", exact, "all elements in one array"},
+    {"to-private-once", "", f, "map (\\v. materialise private (f v)) x", "materialise private (map f x)", "", exact, "all elements in one array"},
+    {"copy", "", "x: [n]T", "x", "map (\\v. id v) x", "", exact, "a copy whose loop can get a mode"},
+    {"copy-seq", "", "x: [n]T", "x", "map seq (\\v. v) x", "", exact, "a copy in one work-item"},
+    {"copy-unroll", "", "x: [n]T", "x", "map unroll (\\v. v) x", "", exact, "a copy written out"},
+    {"copy-vec", "", "x: [n]T", "x", "map vec (\\v. v) x", "", exact, "a copy of one vector"},
+    {"copy-local", "d", "x: [n]T", "x", "map local(d) (\\v. v) x", "", exact, "a copy by the work-items of a group"},
+    {"copy-global", "d", "x: [n]T", "x", "map global(d) (\\v. v) x", "", exact, "a copy by all work-items"},
+    {"copy-group", "d", "x: [n]T", "x", "map group(d) (\\v. v) x", "", exact, "a copy by all groups"},
+  };
+}
+// clang-format on
+
+}  // namespace hoist

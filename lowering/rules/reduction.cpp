@@ -1,0 +1,105 @@
+// Reductions and folds: order, splitting, lanes. The fold's fixed order makes its rules exact for any function; a
+// reduction may be regrouped where its operator allows it, bit for bit (exact) or up to rounding.
+#include "lowering/rules/tables.h"
+
+namespace hoist {
+
+// clang-format off
+std::vector<RuleRow> reduction_rules() {
+  constexpr auto exact = RuleClass::exact;
+  constexpr auto rounding = RuleClass::rounding;
+  const std::string reduction = "x: [m*k]T, z: T, op: T, T -> T";
+  const std::string rows = "x: [m][k]T, z: T, op: T, T -> T";
+  const std::string exactly = "exactly-associative op, neutral op z";
+  const std::string nearly = "associative op, neutral op z";
+  const std::string reordered_exactly = "exactly-associative op, commutative op, neutral op z, integer T";
+  const std::string reordered = "associative op, commutative op, neutral op z";
+  return {
+    {"reduce-to-fold", "", "x: [n]T, z: T, op: T, T -> T",
+     "reduce op z x", "fold op z x", "", exact, "left to right is the order of the interpreter"},
+    {"fold-to-reduce", "", "x: [n]T, z: T, op: T, T -> T",
+     "fold op z x", "reduce op z x", nearly, exact, "says that the order may be chosen"},
+    {"reduce-split", "k", reduction,
+     "reduce op z x", "reduce op z (map (reduce op z) (split k x))", exactly, exact, "a reduction for each row"},
+    {"reduce-split-float", "k", reduction,
+     "reduce op z x", "reduce op z (map (reduce op z) (split k x))", nearly, rounding, "a reduction for each row"},
+    {"reduce-join", "", rows,
+     "reduce op z (join x)", "reduce op z (map (reduce op z) x)", exactly, exact, "a reduction for each row"},
+    {"reduce-join-float", "", rows,
+     "reduce op z (join x)", "reduce op z (map (reduce op z) x)", nearly, rounding, "a reduction for each row"},
+    {"reduce-of-reduces", "", rows,
+     "reduce op z (map (reduce op z) x)", "reduce op z (join x)", exactly, exact, "one reduction over all rows"},
+    {"reduce-of-reduces-float", "", rows,
+     "reduce op z (map (reduce op z) x)", "reduce op z (join x)", nearly, rounding, "one reduction over all rows"},
+    {"reduce-strided", "k", reduction,
+     "reduce op z x", "reduce op z (map (reduce op z) (transpose (split k x)))", reordered_exactly, exact, "a reduction for each remainder of the index"},
+    {"reduce-strided-float", "k", reduction,
+     "reduce op z x", "reduce op z (map (reduce op z) (transpose (split k x)))", reordered, rounding, "a reduction for each remainder of the index"},
+    {"reduce-lanes", "k", reduction,
+     "reduce op z x", "reduce op z (fold (\\s row. map (\\p. op p.0 p.1) (zip(s, row))) (repeat k z) (split k x))", reordered_exactly, exact,
+     "k accumulators side by side, reduced at the end"},
+    {"reduce-lanes-float", "k", reduction,
+     "reduce op z x", "reduce op z (fold (\\s row. map (\\p. op p.0 p.1) (zip(s, row))) (repeat k z) (split k x))", reordered, rounding,
+     "k accumulators side by side, reduced at the end"},
+    {"fold-lanes-float", "k", "x: [m*k]U, z: T, op: T, T -> T, g: U -> T",
+     "fold (\\s v. s + g v) z x",
+     "reduce (\\a b. a + b) z (fold (\\s row. map (\\p. p.0 + g p.1) (zip(s, row))) (repeat k z) (split k x))", "z is 0", rounding,
+     "k sums of computed elements side by side, added at the end"},
+    {"fold-rows-float", "k", "x: [m*k]U, z: T, g: U -> T",
+     "fold (\\s v. s + g v) z x", "fold (\\s row. s + fold (\\t v. t + g v) z row) z (split k x)", "z is 0", rounding,
+     "a sum for each row, added up: shorter chains, smaller errors"},
+    {"reduce-concat", "", "a: [n]T, b: [m]T, z: T, op: T, T -> T",
+     "reduce op z (concat(a, b))", "op (reduce op z a) (reduce op z b)", exactly, exact, "a reduction for each part"},
+    {"reduce-concat-float", "", "a: [n]T, b: [m]T, z: T, op: T, T -> T",
+     "reduce op z (concat(a, b))", "op (reduce op z a) (reduce op z b)", nearly, rounding, "a reduction for each part"},
+    {"reduce-pad", "r", "x: [n]T, z: T, op: T, T -> T",
+     "reduce op z x", "reduce op z (pad 0 r z x)", exactly, exact, "neutral elements at the end change nothing"},
+    {"reduce-one", "", "x: [1]T, z: T, op: T, T -> T",
+     "reduce op z x", "op z (index 0i64 x)", "", exact, "a single element"},
+
+    // folds: any function
+    {"fold-split", "k", "x: [m*k]T, z: S, f: S, T -> S",
+     "fold f z x", "fold (\\s row. fold f s row) z (split k x)", "", exact, "the same order in two loops, the accumulator handed on"},
+    {"fold-join", "", "x: [m][k]T, z: S, f: S, T -> S",
+     "fold f z (join x)", "fold (\\s row. fold f s row) z x", "", exact, "the same order in two loops"},
+    {"fold-nest", "", "x: [m][k]T, z: S, f: S, T -> S",
+     "fold (\\s row. fold (\\t v. f t v) s row) z x", "fold f z (join x)", "", exact, "two loops that hand on the accumulator are one"},
+    {"fold-split-at", "k", "x: [k + r]T, z: S, f: S, T -> S",
+     "fold f z x", "fold f (fold f z (slice 0 k x)) (slice k r x)", "", exact, "one part after the other"},
+    {"fold-concat", "", "a: [n]T, b: [m]T, z: S, f: S, T -> S",
+     "fold f z (concat(a, b))", "fold f (fold f z a) b", "", exact, "one part after the other"},
+    {"fold-one", "", "x: [1]T, z: S, f: S, T -> S",
+     "fold f z x", "f z (index 0i64 x)", "", exact, "a single element"},
+    {"fold-zip-swap", "", "a: [n]T, b: [n]U, z: S, f: S, T, U -> S",
+     "fold (\\s p. f s p.0 p.1) z (zip(a, b))", "fold (\\s p. f s p.1 p.0) z (zip(b, a))", "", exact, "the zip in the other order"},
+    {"fold-array-to-zip", "", "x: [n]T, zs: [k]S, f: S, T -> S",
+     "fold (\\ss v. map (\\s. f s v) ss) zs x", "map (\\z. fold (\\s v. f s v) z x) zs", "", exact, "independent accumulators in folds of their own"},
+    {"map-of-fold-over-initial", "", "x: [n]T, zs: [k]S, f: S, T -> S",
+     "map (\\z. fold (\\s v. f s v) z x) zs", "fold (\\ss v. map (\\s. f s v) ss) zs x", "", exact, "one fold with an array of accumulators"},
+
+    // sums of products, as batch normalisation wants them
+    {"scale-into-sum", "", "x: [n]T, z: T, s: T",
+     "reduce (\\a b. a + b) z x * s", "reduce (\\a b. a + b) z (map (\\v. v * s) x)", "z is 0", rounding, "each term is scaled"},
+    {"scale-out-of-sum", "", "x: [n]T, z: T, s: T",
+     "reduce (\\a b. a + b) z (map (\\v. v * s) x)", "reduce (\\a b. a + b) z x * s", "z is 0", rounding, "the sum is scaled"},
+    {"scale-into-weights", "", "x: [n]T, w: [n]T, z: T, s: T",
+     "reduce (\\a b. a + b) z (map (\\p. p.0 * p.1) (zip(x, w))) * s",
+     "reduce (\\a b. a + b) z (map (\\p. p.0 * p.1) (zip(x, map (\\v. v * s) w)))", "z is 0", rounding,
+     "a factor after a sum of products scales the second operands"},
+    {"scale-into-weights-first", "", "x: [n]T, w: [n]T, z: T, s: T",
+     "reduce (\\a b. a + b) z (map (\\p. p.0 * p.1) (zip(w, x))) * s",
+     "reduce (\\a b. a + b) z (map (\\p. p.0 * p.1) (zip(map (\\v. v * s) w, x)))", "z is 0", rounding,
+     "a factor after a sum of products scales the first operands"},
+    {"scale-into-fold", "", "x: [n]T, w: [n]T, z: T, s: T",
+     "fold (\\a p. a + p.0 * p.1) z (zip(x, w)) * s",
+     "fold (\\a p. a + p.0 * p.1) z (zip(x, map (\\v. v * s) w))", "z is 0", rounding,
+     "the same where the products are fused into the sum"},
+    {"add-into-initial", "", "x: [n]T, z: T, c: T",
+     "fold (\\a v. a + v) z x + c", "fold (\\a v. a + v) c x", "z is 0", rounding, "a bias is where the sum starts"},
+    {"add-into-initial-fold", "", "x: [n]U, z: T, c: T, g: U -> T",
+     "fold (\\a v. a + g v) z x + c", "fold (\\a v. a + g v) c x", "z is 0", rounding, "a bias is where the sum of computed terms starts"},
+  };
+}
+// clang-format on
+
+}  // namespace hoist
