@@ -228,30 +228,48 @@ class Interpreter {
 
   // ---- What is computed once ---------------------------------------------------------------------------------------
 
-  // A value in given surroundings is remembered until the same term is asked for in others.
+  // Where a value was asked for: the elements that its surroundings' variables stand for, innermost first.
   struct Place {
     Expr value;
     int64_t position;
     uint64_t version;
     bool operator==(const Place&) const = default;
   };
-  struct Slot {
+  struct Entry {
     std::vector<Place> surroundings;
     std::shared_ptr<Memo> memo;
+
+    bool is_for(const Frame* env) const {
+      size_t i = 0;
+      for (; env != nullptr; env = env->outer, ++i) {
+        if (i >= surroundings.size() || surroundings[i] != Place{env->value, env->position, env->version}) return false;
+      }
+      return i == surroundings.size();
+    }
+  };
+  // The last surroundings that a term was asked for in: enough for neighbouring tiles of a result read row by row.
+  struct Slot {
+    static constexpr size_t capacity = 64;
+    std::vector<Entry> entries;
+    size_t recent = 0;
   };
 
   std::shared_ptr<Memo> memo_of(Expr e, const Frame* env) {
     Slot& slot = slots_[e];
-    size_t i = 0;
-    bool same = slot.memo != nullptr;
-    for (const Frame* f = env; f != nullptr && same; f = f->outer, ++i) {
-      same = i < slot.surroundings.size() && slot.surroundings[i] == Place{f->value, f->position, f->version};
+    const size_t n = slot.entries.size();
+    for (size_t i = 0; i < n; ++i) {
+      const size_t k = (slot.recent + i) % n;
+      if (!slot.entries[k].is_for(env)) continue;
+      slot.recent = k;
+      return slot.entries[k].memo;
     }
-    if (same && i == slot.surroundings.size()) return slot.memo;
-    slot.surroundings.clear();
-    for (const Frame* f = env; f != nullptr; f = f->outer) slot.surroundings.push_back({f->value, f->position, f->version});
-    slot.memo = std::make_shared<Memo>();
-    return slot.memo;
+    if (n < Slot::capacity) slot.entries.emplace_back();
+    slot.recent = n < Slot::capacity ? n : (slot.recent + 1) % n;
+    Entry& entry = slot.entries[slot.recent];
+    entry.surroundings.clear();
+    for (const Frame* f = env; f != nullptr; f = f->outer) entry.surroundings.push_back({f->value, f->position, f->version});
+    entry.memo = std::make_shared<Memo>();
+    return entry.memo;
   }
 
   uint64_t remembered(Memo& memo, Expr value, const Frame* env, const Cell* path) {
