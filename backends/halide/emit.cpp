@@ -1,0 +1,138 @@
+#include "backends/halide/emit.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "backends/halide/emitter.h"
+#include "backends/halide/source.h"
+
+namespace hoist {
+namespace {
+
+namespace H = Halide;
+using emission::Emitter;
+
+struct Launch {
+  std::string name;
+  std::array<uint64_t, 3> groups{}, items{};
+  uint64_t local_bytes = 0;
+};
+
+// The launches of a lowered program, and whether one stands inside a loop of the host.
+class FindLaunches : public H::Internal::IRVisitor {
+ public:
+  std::vector<Launch> launches;
+  bool repeated = false;
+  bool unknown = false;
+
+ private:
+  using IRVisitor::visit;
+  int depth_ = 0;
+  void visit(const H::Internal::For* op) override {
+    ++depth_;
+    IRVisitor::visit(op);
+    --depth_;
+  }
+  void visit(const H::Internal::Call* op) override {
+    if (op->name == "halide_opencl_run") {
+      Launch launch;
+      launch.name = op->args[1].as<H::Internal::StringImm>()->value;
+      auto number = [&](size_t i) -> uint64_t {
+        auto n = H::Internal::as_const_int(H::Internal::simplify(op->args[i]));
+        unknown |= !n || *n < 0;
+        return n ? static_cast<uint64_t>(*n) : 0;
+      };
+      for (size_t d = 0; d < 3; ++d) {
+        launch.groups[d] = number(2 + d);
+        launch.items[d] = number(5 + d);
+      }
+      launch.local_bytes = number(8);
+      repeated |= depth_ > 0;
+      launches.push_back(launch);
+    }
+    IRVisitor::visit(op);
+  }
+};
+
+bool is_constant_sized(Expr e, std::set<Expr>& seen) {
+  if (!seen.insert(e).second) return true;
+  for (const Nat& n : e->sizes) {
+    if (!n.is_constant()) return false;
+  }
+  for (Type t = e->type; t != nullptr && t->is_array(); t = t->element) {
+    if (!t->size.is_constant()) return false;
+  }
+  for (Expr c : e->children) {
+    if (!is_constant_sized(c, seen)) return false;
+  }
+  return true;
+}
+
+Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
+  std::set<Expr> seen;
+  if (e->open > 0 || e->has_meta) return Diagnostic{"", "only closed terms can be compiled", ""};
+  if (!is_constant_sized(e, seen)) return Diagnostic{"", "the term has symbolic sizes", "substitute constants first"};
+  Emitter emitter(e, options);
+  H::Func result = emitter.build();
+  auto passes = emission::lowering_passes(result.name());
+  for (auto& pass : passes) result.add_custom_lowering_pass(pass.get(), [] {});
+  H::Target target(H::Target::Linux, H::Target::X86, 64,
+                   {H::Target::OpenCL, H::Target::CLDoubles, H::Target::NoAsserts, H::Target::NoBoundsQuery,
+                    H::Target::StrictFloat, H::Target::NoRuntime});
+  H::Module module = result.compile_to_module(emitter.arguments(), "hoist", target);
+
+  FindLaunches found;
+  for (const auto& f : module.functions()) f.body.accept(&found);
+  if (found.launches.size() != 1 || found.repeated || found.unknown) {
+    return Diagnostic{"", fmt::format("the term became {} launches where one was expected", found.launches.size()),
+                      "put group maps outermost"};
+  }
+  const Launch& launch = found.launches[0];
+  auto buffer = module.get_device_code_buffer();
+  std::string printed(reinterpret_cast<const char*>(buffer.get()->data()), buffer.get()->size_in_bytes());
+  while (!printed.empty() && printed.back() == '\0') printed.pop_back();
+
+  EmittedKernel out;
+  std::map<std::string, std::string> names = {{H::Internal::c_print_name(result.name()), "result"}}, originals = {{"result", "result"}};
+  for (const auto& [internal, name] : emitter.argument_names()) {
+    std::string c_name = emission::identifier(name);
+    while (originals.count(c_name)) c_name += "_";
+    originals[c_name] = name;
+    names[H::Internal::c_print_name(internal)] = c_name;
+  }
+  for (size_t d = 0; d < 3; ++d) {
+    out.local[d] = std::max<uint64_t>(launch.items[d], 1);
+    out.global[d] = std::max<uint64_t>(launch.groups[d], 1) * out.local[d];
+  }
+  out.local_bytes = launch.local_bytes;
+  HOIST_TRY(auto text, emission::clean(printed, launch.name, options.kernel_name, names, out.local, out.local_bytes > 0));
+  out.source = emitter.tables() + text.source;
+  for (const std::string& argument : text.arguments) {
+    auto place = originals.find(argument);
+    HOIST_CHECK(place != originals.end(), "an argument that nobody asked for: " + argument);
+    out.arguments.push_back(place->second);
+  }
+  out.schedule = emitter.schedule();
+  out.worst_ulp = emitter.worst_ulp();
+  out.exact = out.worst_ulp == 0;
+  return out;
+}
+
+}  // namespace
+
+Result<EmittedKernel> emit(Expr low_level, const EmitOptions& options) {
+  try {
+    return emit_checked(low_level, options);
+  } catch (const emission::Unsupported& e) {
+    Diagnostic diagnostic = e.diagnostic;
+    diagnostic.where = options.kernel_name;
+    return diagnostic;
+  } catch (const H::Error& e) {
+    std::string what = e.what();
+    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
+    return Diagnostic{options.kernel_name, "halide refuses the term: " + what, ""};
+  }
+}
+
+}  // namespace hoist

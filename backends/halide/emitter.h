@@ -1,0 +1,196 @@
+// How a term becomes one Halide Func with its helpers; see README.md. Only files of this folder include this header,
+// because it includes Halide.h. A term that has no form here ends in Unsupported, which emit() turns into a Diagnostic.
+#pragma once
+
+#include <Halide.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/halide/emit.h"
+
+namespace hoist::emission {
+
+namespace H = Halide;
+
+/// Thrown inside this folder only: evaluation runs through many closures, which a Result cannot cross.
+struct Unsupported {
+  Diagnostic diagnostic;
+};
+[[noreturn]] void unsupported(const std::string& what, const std::string& hint = {});
+
+// ---- Symbolic values -----------------------------------------------------------------------------------------------
+
+/// A value with a variable per loop: a scalar, an array as a function of the index, or a tuple.
+struct Value {
+  H::Expr scalar;
+  std::function<Value(H::Expr)> at;
+  std::vector<Value> parts;
+};
+
+/// Values of the bound variables, innermost first.
+struct Frame {
+  Value value;
+  std::shared_ptr<const Frame> outer;
+};
+using Environment = std::shared_ptr<const Frame>;
+Environment extend(const Environment& outer, Value value);
+const Value& lookup(const Environment& environment, int64_t position);
+
+/// An array of `rank` dimensions from its elements.
+Value indexed(size_t rank, std::function<Value(const std::vector<H::Expr>&)> element);
+Value select_value(const H::Expr& condition, const Value& a, const Value& b);
+
+// ---- Scalars (scalars.cpp) -----------------------------------------------------------------------------------------
+// Values of reduced floats (f16, bf16, float8) are f32 that the type can hold; bool is Halide's one-bit type.
+
+H::Type value_type(Scalar scalar);      ///< inside a kernel
+H::Type storage_type(Scalar scalar);    ///< in arrays of the plan
+H::Type private_type(Scalar scalar);    ///< in private and local arrays
+H::Expr from_storage(Scalar scalar, const H::Expr& stored);
+H::Expr to_storage(Scalar scalar, const H::Expr& value);
+H::Expr from_private(Scalar scalar, const H::Expr& kept);
+H::Expr to_private(Scalar scalar, const H::Expr& value);
+H::Expr literal_value(Scalar scalar, uint64_t bits);
+H::Expr call_value(Function function, Scalar scalar, const std::vector<H::Expr>& arguments);
+H::Expr cast_value(Scalar from, Scalar to, const H::Expr& value);
+/// The names of the calls that the pass rewrites into the store of a result; see passes.cpp.
+inline constexpr const char* store_marker = "hoist_store";
+
+// ---- Nests ---------------------------------------------------------------------------------------------------------
+
+struct Loop {
+  H::Var variable;
+  H::RVar reduction;
+  bool is_reduction = false;
+  int64_t extent = 1;
+  Mode mode = Mode::seq;
+  int dimension = 0;
+  std::string owner;     ///< name of the Func whose nest it belongs to
+
+  std::string name() const { return is_reduction ? reduction.name() : variable.name(); }
+  H::Expr expr() const { return is_reduction ? H::Expr(reduction) : H::Expr(variable); }
+  bool spreads() const { return mode == Mode::unroll || mode == Mode::vec; }
+};
+
+/// Where an element goes: a function of the indices still to come, at the end one index per dimension.
+struct WriteView {
+  std::function<WriteView(H::Expr)> at;
+  std::vector<H::Expr> index;
+};
+
+/// low <= expression < high has to hold for an element to be written.
+struct Limit {
+  H::Expr expression;
+  int64_t low, high;
+};
+
+/// What walking a nest finds: loops, and at the bottom the values of one element and where they go.
+struct Nest {
+  H::Func func;
+  std::vector<Loop> loops;           ///< outermost first
+  std::vector<Limit> limits;
+  std::vector<H::RVar> pending;      ///< reduction variables for the folds that pass an accumulator on, outermost first
+  size_t merged = 0;                 ///< how many of them were used
+  size_t own_rank = 0;               ///< of the accumulator
+  size_t own_offset = 0;             ///< dimensions of its Func that come before its own
+  std::vector<H::Expr> index;
+  std::vector<H::Expr> values;       ///< one per component
+};
+
+/// The type of an array of scalars, of tuples of scalars, or of a tuple of arrays that agree in shape.
+struct Layout {
+  std::vector<int64_t> shape;
+  std::vector<Scalar> scalars;       ///< one per component
+  bool tuple_outside = false;        ///< a tuple of arrays
+};
+Layout layout_of(Type type);
+
+/// An array that a Func holds, and where it is computed.
+struct Stored {
+  H::Func func;
+  std::vector<Loop> enclosing;       ///< loops around the place where it stands, outermost first
+  bool has_local_loops = false;
+  bool is_local = false;             ///< materialise local
+  std::vector<Loop> loops;           ///< its own nest, outermost first
+  std::vector<Loop> spread;          ///< unroll and vec loops around it that run inside
+};
+
+class Emitter {
+ public:
+  Emitter(Expr root, EmitOptions options);
+  /// Defines and schedules everything; the result is ready to be compiled.
+  H::Func build();
+
+  const std::vector<H::Argument>& arguments() const { return arguments_; }
+  const std::map<std::string, std::string>& argument_names() const { return argument_names_; }
+  std::string schedule() const;
+  int worst_ulp() const { return worst_ulp_; }
+  /// Text that goes before the kernel: tables of constants.
+  const std::string& tables() const { return tables_; }
+
+ private:
+  // read.cpp: read views
+  Value read(Expr e, const Environment& env);
+  Value read_view(Expr e, const Environment& env);
+  Value read_parameter(Expr e);
+  Value read_constant(Expr e);
+  Value read_pad(Expr e, const Environment& env);
+  Value read_concat(Expr e, const Environment& env);
+  Value cached(std::function<Value(H::Expr)> at);
+  Value apply(Expr function, const Environment& env, std::vector<Value> arguments);
+
+  // nest.cpp: write views and the walk
+  void walk(Expr e, const WriteView& w, const Environment& env, Nest& nest);
+  void copy(const Value& v, Type type, const WriteView& w, Nest& nest);
+  WriteView turn(Expr layout, const WriteView& w, Nest& nest);
+  WriteView turn_body(Expr body, const WriteView& w, Nest& nest);
+  Loop open(int64_t extent, Mode mode, int dimension, const Nest& nest);
+  bool passes_on(const Value& initial, Type type, const WriteView& w, Nest& nest);
+  void finish(Nest& nest, const Value& v, Type type, const WriteView& w);
+
+  // storage.cpp: folds and materialised arrays as Funcs
+  Value fold(Expr e, const Environment& env);
+  Value fold_merging(Expr e, const Environment& env, size_t merge);
+  Value scan(Expr e, const Environment& env);
+  Value materialise(Expr e, const Environment& env);
+  struct Holder;
+  Holder hold(const std::string& name, const Layout& layout, bool spread);
+  /// The values of a nest as functions of the Func's own dimensions; splits and bounds are read off the write index.
+  struct Split;
+  std::vector<std::vector<Split>> splits_of(const Nest& nest, const Holder& holder);
+  void keep(const Holder& holder, const Nest& nest, bool is_local);
+
+  // schedule.cpp
+  void place_all(H::Func& result, const std::vector<Loop>& order);
+  void note(int depth, const std::string& line);
+
+  Expr root_;
+  EmitOptions options_;
+  std::vector<Loop> loops_;                      ///< enclosing loops, outermost first
+  std::vector<Stored> stored_;
+  std::map<std::string, H::ImageParam> inputs_;
+  std::vector<H::Argument> arguments_;
+  std::map<std::string, std::string> argument_names_;   ///< Halide's name -> parameter name
+  std::map<Expr, std::string> constants_;
+  std::string tables_;
+  std::vector<std::string> lines_;
+  int fresh_ = 0;
+  uint64_t context_ = 0;                         ///< changes with the loops around what is being read
+  int worst_ulp_ = 0;
+  bool kernel_has_local_ = false;
+  bool merge_failed_ = false;                    ///< fewer inner folds than hoped pass the accumulator on
+  size_t merge_reached_ = 0;
+};
+
+// ---- Passes (passes.cpp) -------------------------------------------------------------------------------------------
+/// Turns the marked stores of the result into stores at their own index under their own condition, and shrinks register
+/// allocations to one work-item's part. Owned by the caller, who keeps them alive until the Module is compiled.
+std::vector<std::unique_ptr<H::Internal::IRMutator>> lowering_passes(const std::string& result_name);
+
+}  // namespace hoist::emission

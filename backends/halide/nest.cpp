@@ -1,0 +1,244 @@
+// Write views: the result's nest walked from the outside. Layout patterns around the nest are turned around and say
+// where an element goes, a map with a mode opens a loop, and at the bottom stand the values and the index.
+#include <fmt/format.h>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+namespace {
+
+H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
+
+bool is_turnable(Expr e) {
+  switch (e->pattern) {
+    case Pattern::join:
+    case Pattern::split:
+    case Pattern::transpose:
+    case Pattern::slice:
+    case Pattern::untile: return true;
+    case Pattern::pad: return e->border == Border::open;
+    default: return false;
+  }
+}
+
+// Is the body of a function of one argument made of layout patterns around that argument alone?
+bool is_layout_body(Expr body) {
+  if (body->pattern == Pattern::bound) return body->integers[0] == 0;
+  if (is_turnable(body)) return is_layout_body(body->children[0]);
+  if (body->pattern == Pattern::map && body->mode == Mode::view) {
+    return is_layout_body(body->children[0]->children[0]) && is_layout_body(body->children[1]);
+  }
+  return false;
+}
+
+WriteView write(std::function<WriteView(H::Expr)> at) { return WriteView{std::move(at), {}}; }
+
+WriteView write_permuted(const WriteView& w, const std::vector<int64_t>& permutation, const std::vector<H::Expr>& so_far) {
+  if (so_far.size() == permutation.size()) {
+    WriteView out = w;
+    for (int64_t p : permutation) out = out.at(so_far[static_cast<size_t>(p)]);
+    return out;
+  }
+  return write([=](const H::Expr& i) {
+    std::vector<H::Expr> next = so_far;
+    next.push_back(i);
+    return write_permuted(w, permutation, next);
+  });
+}
+
+}  // namespace
+
+// The write view of a layout pattern's argument, from that of its result.
+WriteView Emitter::turn(Expr e, const WriteView& w, Nest& nest) {
+  switch (e->pattern) {
+    case Pattern::join: {
+      H::Expr k = number(e->children[0]->type->element->size.value());
+      return write([=](const H::Expr& o) { return write([=](const H::Expr& i) { return w.at(o * k + i); }); });
+    }
+    case Pattern::split: {
+      H::Expr k = number(e->sizes[0].value());
+      return write([=](const H::Expr& i) { return w.at(i / k).at(i % k); });
+    }
+    case Pattern::transpose: return write_permuted(w, e->integers, {});
+    case Pattern::pad: {
+      H::Expr left = number(e->sizes[0].value());
+      return write([=](const H::Expr& i) { return w.at(i + left); });
+    }
+    case Pattern::slice: {
+      int64_t start = e->sizes[0].value(), count = e->sizes[1].value();
+      if (e->integers[0] != 1) unsupported(fmt::format("a slice with step {} around what is written", e->integers[0]), "use step 1");
+      int64_t whole = e->children[0]->type->size.value();
+      return write([=, &nest](const H::Expr& i) {
+        if (start > 0 || start + count < whole) nest.limits.push_back({i, start, start + count});
+        return w.at(start == 0 ? i : i - number(start));
+      });
+    }
+    case Pattern::untile: {
+      int64_t k = e->children[0]->type->element->size.value(), n = e->sizes[0].value();
+      return write([=](const H::Expr& o) {
+        H::Expr start = n % k == 0 ? o * number(k) : H::min(o * number(k), number(n - k));
+        return write([=](const H::Expr& i) { return w.at(start + i); });
+      });
+    }
+    case Pattern::map:
+      return write([=, this, &nest](const H::Expr& i) { return turn_body(e->children[0]->children[0], w.at(i), nest); });
+    default: HOIST_CHECK(false, "not a layout pattern"); std::abort();
+  }
+}
+
+WriteView Emitter::turn_body(Expr body, const WriteView& w, Nest& nest) {
+  if (body->pattern == Pattern::bound) return w;
+  Expr inner = body->pattern == Pattern::map ? body->children[1] : body->children[0];
+  return turn_body(inner, turn(body, w, nest), nest);
+}
+
+Loop Emitter::open(int64_t extent, Mode mode, int dimension, const Nest& nest) {
+  if (extent == 0) unsupported("an empty array inside a kernel");
+  if (mode == Mode::vec && extent != 2 && extent != 4 && extent != 8 && extent != 16) {
+    unsupported(fmt::format("a vec map over {} elements", extent), "vectors have 2, 4, 8 or 16 elements: split first");
+  }
+  if (mode == Mode::unroll && extent > 1024) {
+    unsupported(fmt::format("an unroll map over {} elements", extent), "at most 1024 are written out");
+  }
+  static constexpr std::string_view names[] = {"seq", "seq", "unroll", "vec", "group", "group", "local"};
+  Loop loop;
+  loop.variable = H::Var(fmt::format("{}v{}", names[static_cast<size_t>(mode)], fresh_++));
+  loop.extent = extent;
+  loop.mode = mode == Mode::view ? Mode::seq : mode;
+  loop.dimension = dimension;
+  loop.owner = nest.func.name();
+  return loop;
+}
+
+// Does an inner fold start from the very element of the accumulator that it will write? Then both are one reduction.
+bool Emitter::passes_on(const Value& initial, Type type, const WriteView& w, Nest& nest) {
+  Layout layout = layout_of(type);
+  if (layout.tuple_outside || layout.scalars.size() != 1) return false;
+  std::vector<Limit> limits = nest.limits;
+  Value v = initial;
+  WriteView target = w;
+  for (size_t i = 0; i < layout.shape.size(); ++i) {
+    H::Var d(fmt::format("probe{}", i));
+    v = v.at(d);
+    target = target.at(d);
+  }
+  nest.limits = limits;
+  H::Expr e = v.scalar;
+  if (const auto* compared = e.as<H::Internal::NE>()) e = compared->a;
+  const auto* call = e.as<H::Internal::Call>();
+  if (call == nullptr || call->name != nest.func.name() || target.index.size() != nest.own_rank) return false;
+  for (size_t i = 0; i < nest.own_rank; ++i) {
+    // Own dimensions are stored innermost first.
+    H::Expr difference = H::Internal::simplify(call->args[nest.own_offset + nest.own_rank - 1 - i] - target.index[i]);
+    if (!H::Internal::is_const_zero(difference)) return false;
+  }
+  return true;
+}
+
+void Emitter::finish(Nest& nest, const Value& v, Type type, const WriteView& w) {
+  Layout layout = layout_of(type);
+  HOIST_CHECK(layout.shape.empty(), "the bottom of a nest is a scalar");
+  nest.index = w.index;
+  if (v.parts.empty()) nest.values = {v.scalar};
+  for (const Value& part : v.parts) nest.values.push_back(part.scalar);
+}
+
+// An array without a nest of its own: plain loops over it.
+void Emitter::copy(const Value& v, Type type, const WriteView& w, Nest& nest) {
+  Layout layout = layout_of(type);
+  Value element = v;
+  WriteView target = w;
+  size_t opened = 0;
+  for (int64_t n : layout.shape) {
+    Loop loop = open(n, Mode::seq, 0, nest);
+    nest.loops.push_back(loop);
+    loops_.push_back(loop);
+    ++context_;
+    ++opened;
+    if (layout.tuple_outside) {
+      for (Value& part : element.parts) part = part.at(loop.variable);
+    } else {
+      element = element.at(loop.variable);
+    }
+    target = target.at(loop.variable);
+  }
+  nest.index = target.index;
+  if (element.parts.empty()) nest.values = {element.scalar};
+  for (const Value& part : element.parts) nest.values.push_back(part.scalar);
+  loops_.resize(loops_.size() - opened);
+  ++context_;
+}
+
+void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
+  if (is_turnable(e)) return walk(e->children[0], turn(e, w, nest), env, nest);
+  switch (e->pattern) {
+    case Pattern::map: {
+      if (e->mode == Mode::view && is_layout_body(e->children[0]->children[0])) {
+        return walk(e->children[1], turn(e, w, nest), env, nest);
+      }
+      Value a = read(e->children[1], env);
+      int64_t n = e->children[1]->type->size.value();
+      auto body = [&](const H::Expr& i, size_t opened) {
+        ++context_;
+        walk(e->children[0]->children[0], w.at(i), extend(env, a.at(i)), nest);
+        loops_.resize(loops_.size() - opened);
+        ++context_;
+      };
+      auto push = [&](int64_t extent, Mode mode) {
+        Loop loop = open(extent, mode, e->dimension, nest);
+        nest.loops.push_back(loop);
+        loops_.push_back(loop);
+        return H::Expr(loop.variable);
+      };
+      if (e->mode == Mode::global && options_.gpu) {
+        // One element a work-item; a size that divides evenly where there is one, else the last group has idle ones.
+        int64_t most = e->dimension == 0 ? 64 : 4, items = std::min(most, n);
+        for (int64_t k = items; k >= most / 2 && k > 0; --k) {
+          if (n % k == 0) {
+            items = k;
+            break;
+          }
+        }
+        H::Expr group = push((n + items - 1) / items, Mode::group);
+        H::Expr item = push(items, Mode::local);
+        H::Expr i = group * number(items) + item;
+        if (n % items != 0) {
+          nest.limits.push_back({i, 0, n});
+          i = H::min(i, number(n - 1));
+        }
+        return body(i, 2);
+      }
+      return body(push(n, e->mode == Mode::global ? Mode::group : e->mode), 1);
+    }
+    case Pattern::let: return walk(e->children[1]->children[0], w, extend(env, read(e->children[0], env)), nest);
+    case Pattern::identity: return walk(e->children[0], w, env, nest);
+    case Pattern::reduce:
+    case Pattern::fold:
+      if (nest.merged < nest.pending.size()) {
+        Value initial = read(e->children[1], env);
+        if (passes_on(initial, e->type, w, nest)) {
+          Loop loop;
+          loop.reduction = nest.pending[nest.merged++];
+          loop.is_reduction = true;
+          loop.extent = e->children[2]->type->size.value();
+          loop.mode = e->mode == Mode::view ? Mode::seq : e->mode;
+          loop.owner = nest.func.name();
+          nest.loops.push_back(loop);
+          loops_.push_back(loop);
+          ++context_;
+          Value element = read(e->children[2], env).at(loop.reduction);
+          walk(e->children[0]->children[0], w, extend(extend(env, initial), element), nest);
+          loops_.pop_back();
+          ++context_;
+          return;
+        }
+      }
+      break;
+    default: break;
+  }
+  Value v = read(e, env);
+  if (layout_of(e->type).shape.empty()) return finish(nest, v, e->type, w);
+  copy(v, e->type, w, nest);
+}
+
+}  // namespace hoist::emission

@@ -1,0 +1,212 @@
+// The OpenCL C that precedes every kernel. Each function exists for scalars and for vectors of 2, 3, 4, 8 and 16; what it
+// means is the table of functions in ir/pattern.cpp, to the bit where that is exact.
+#include "backends/halide/emit.h"
+
+namespace hoist {
+namespace {
+
+constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
+#pragma OPENCL FP_CONTRACT OFF
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#define float_from_bits(x) as_float((uint)(x))
+#define nan_f32() NAN
+#define inf_f32() INFINITY
+#define neg_inf_f32() (-INFINITY)
+#define halide_maybe_unused(x) (void)(x)
+#define HOIST static inline __attribute__((overloadable))
+#define HOIST_1(M, A, B) M(A, B, A, B)
+#define HOIST_N(M, A, B, N) M(A##N, B##N, A, B)
+#define HOIST_WIDTHS(M, A, B) \
+  HOIST_1(M, A, B) HOIST_N(M, A, B, 2) HOIST_N(M, A, B, 3) HOIST_N(M, A, B, 4) HOIST_N(M, A, B, 8) HOIST_N(M, A, B, 16)
+#define HOIST_CAT(a, b) HOIST_CAT_(a, b)
+#define HOIST_CAT_(a, b) a##b
+// The low bits of an unsigned value (which C may have widened) as the signed type.
+#define HOIST_WRAP(T, U, x) HOIST_CAT(as_, T)(HOIST_CAT(convert_, U)(x))
+
+// Floats T with the integers I of their size. NaN passes on; -0 comes before +0.
+#define HOIST_ON_FLOATS(T, I, T1, I1) \
+  HOIST T hoist_negate(T a) { return -a; } \
+  HOIST T hoist_minimum(T a, T b) { \
+    return a < b ? a : b < a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) | HOIST_CAT(as_, I)(b)) : a + b; } \
+  HOIST T hoist_maximum(T a, T b) { \
+    return a > b ? a : b > a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) & HOIST_CAT(as_, I)(b)) : a + b; } \
+  HOIST T hoist_sign(T a) { return a > 0 ? (T)(1) : a < 0 ? (T)(-1) : a; } \
+  HOIST T hoist_modulo(T a, T b) { \
+    T r = fmod(a, b); \
+    return r == 0 ? copysign((T)(0), b) : ((r < 0) != (b < 0)) ? r + b : r; }
+HOIST_WIDTHS(HOIST_ON_FLOATS, float, int)
+#define HOIST_TESTS(T, I, T1, I1) \
+  HOIST I hoist_is_nan(T a) { return (a != a) ? (I)(1) : (I)(0); } \
+  HOIST I hoist_is_infinite(T a) { return (fabs(a) == INFINITY) ? (I)(1) : (I)(0); }
+HOIST_WIDTHS(HOIST_TESTS, float, int)
+#ifdef cl_khr_fp64
+HOIST_WIDTHS(HOIST_ON_FLOATS, double, long)
+#define HOIST_TESTS_DOUBLE(T, I, T1, I1) \
+  HOIST I hoist_is_nan(T a) { return HOIST_CAT(convert_, I)(a != a) != 0 ? (I)(1) : (I)(0); } \
+  HOIST I hoist_is_infinite(T a) { return HOIST_CAT(convert_, I)(fabs(a) == INFINITY) != 0 ? (I)(1) : (I)(0); }
+HOIST_WIDTHS(HOIST_TESTS_DOUBLE, double, int)
+#endif
+
+// Integers T with their unsigned type U. Division by 0 gives 0; the one quotient that overflows wraps.
+#define HOIST_ON_INTEGERS(T, U, T1, U1) \
+  HOIST T hoist_minimum(T a, T b) { return a < b ? a : b; } \
+  HOIST T hoist_maximum(T a, T b) { return a > b ? a : b; } \
+  HOIST T hoist_shift_left(T a, T b) { \
+    U n = HOIST_CAT(as_, U)(b); \
+    return n >= (U)(8 * sizeof(T1)) ? (T)(0) : HOIST_WRAP(T, U, HOIST_CAT(as_, U)(a) << (n & (U)(8 * sizeof(T1) - 1))); } \
+  HOIST T hoist_shift_right(T a, T b) { \
+    U n = HOIST_CAT(as_, U)(b); \
+    return n >= (U)(8 * sizeof(T1)) ? (a < (T)(0) ? (T)(-1) : (T)(0)) : a >> HOIST_WRAP(T, U, n & (U)(8 * sizeof(T1) - 1)); }
+#define HOIST_ON_SIGNED(T, U, T1, U1) \
+  HOIST T hoist_absolute(T a) { return a < (T)(0) ? HOIST_WRAP(T, U, (U)(0) - HOIST_CAT(as_, U)(a)) : a; } \
+  HOIST T hoist_divide(T a, T b) { \
+    T special = ((b == (T)(0)) | (b == (T)(-1))) ? (T)(1) : b; \
+    T q = a / special; \
+    return b == (T)(0) ? (T)(0) : b == (T)(-1) ? HOIST_WRAP(T, U, (U)(0) - HOIST_CAT(as_, U)(a)) : q; } \
+  HOIST T hoist_remainder(T a, T b) { \
+    T special = ((b == (T)(0)) | (b == (T)(-1))) ? (T)(1) : b; \
+    return ((b == (T)(0)) | (b == (T)(-1))) ? (T)(0) : a % special; } \
+  HOIST T hoist_modulo(T a, T b) { \
+    T r = hoist_remainder(a, b); \
+    return ((r != (T)(0)) & ((r < (T)(0)) != (b < (T)(0)))) ? r + b : r; } \
+  HOIST T hoist_power(T a, T b) { \
+    U base = HOIST_CAT(as_, U)(a), n = HOIST_CAT(as_, U)(b), r = (U)(1); \
+    for (int i = 0; i < (int)(8 * sizeof(T1)); ++i) { \
+      r = (n & (U)(1)) != (U)(0) ? r * base : r; n = n >> (U)(1); base = base * base; } \
+    T reciprocal = a == (T)(1) ? (T)(1) : a == (T)(-1) ? ((b & (T)(1)) != (T)(0) ? (T)(-1) : (T)(1)) : (T)(0); \
+    return b < (T)(0) ? reciprocal : HOIST_WRAP(T, U, r); }
+#define HOIST_ON_UNSIGNED(T, U, T1, U1) \
+  HOIST T hoist_divide(T a, T b) { return b == (T)(0) ? (T)(0) : a / (b == (T)(0) ? (T)(1) : b); } \
+  HOIST T hoist_remainder(T a, T b) { return b == (T)(0) ? (T)(0) : a % (b == (T)(0) ? (T)(1) : b); } \
+  HOIST T hoist_modulo(T a, T b) { return hoist_remainder(a, b); } \
+  HOIST T hoist_power(T a, T b) { \
+    T r = (T)(1); \
+    for (int i = 0; i < (int)(8 * sizeof(T1)); ++i) { \
+      r = (b & (T)(1)) != (T)(0) ? r * a : r; b = b >> (T)(1); a = a * a; } \
+    return r; }
+#define HOIST_INTEGER(S, U) \
+  HOIST_WIDTHS(HOIST_ON_INTEGERS, S, U) HOIST_WIDTHS(HOIST_ON_SIGNED, S, U) \
+  HOIST_WIDTHS(HOIST_ON_INTEGERS, U, U) HOIST_WIDTHS(HOIST_ON_UNSIGNED, U, U)
+HOIST_INTEGER(char, uchar)
+HOIST_INTEGER(short, ushort)
+HOIST_INTEGER(int, uint)
+HOIST_INTEGER(long, ulong)
+
+// Floats to integers: truncated, saturated, NaN gives 0.
+#define HOIST_TO(NAME, T, F, T1, F1) \
+  HOIST T NAME(F a) { return HOIST_CAT(HOIST_CAT(convert_, T), _sat_rtz)(a == a ? a : (F)(0)); }
+#define HOIST_TO_I8(F, T, F1, T1) HOIST_TO(hoist_to_i8, T, F, T1, F1)
+#define HOIST_TO_U8(F, T, F1, T1) HOIST_TO(hoist_to_u8, T, F, T1, F1)
+#define HOIST_TO_I16(F, T, F1, T1) HOIST_TO(hoist_to_i16, T, F, T1, F1)
+#define HOIST_TO_U16(F, T, F1, T1) HOIST_TO(hoist_to_u16, T, F, T1, F1)
+#define HOIST_TO_I32(F, T, F1, T1) HOIST_TO(hoist_to_i32, T, F, T1, F1)
+#define HOIST_TO_U32(F, T, F1, T1) HOIST_TO(hoist_to_u32, T, F, T1, F1)
+#define HOIST_TO_I64(F, T, F1, T1) HOIST_TO(hoist_to_i64, T, F, T1, F1)
+#define HOIST_TO_U64(F, T, F1, T1) HOIST_TO(hoist_to_u64, T, F, T1, F1)
+#define HOIST_TO_I4(F, T, F1, T1) HOIST T hoist_to_i4(F a) { \
+  return HOIST_CAT(HOIST_CAT(convert_, T), _sat_rtz)(a == a ? clamp(a, (F)(-8), (F)(7)) : (F)(0)); }
+#define HOIST_TO_U4(F, T, F1, T1) HOIST T hoist_to_u4(F a) { \
+  return HOIST_CAT(HOIST_CAT(convert_, T), _sat_rtz)(a == a ? clamp(a, (F)(0), (F)(15)) : (F)(0)); }
+#define HOIST_TO_ALL(F) \
+  HOIST_WIDTHS(HOIST_TO_I8, F, char) HOIST_WIDTHS(HOIST_TO_U8, F, uchar) HOIST_WIDTHS(HOIST_TO_I16, F, short) \
+  HOIST_WIDTHS(HOIST_TO_U16, F, ushort) HOIST_WIDTHS(HOIST_TO_I32, F, int) HOIST_WIDTHS(HOIST_TO_U32, F, uint) \
+  HOIST_WIDTHS(HOIST_TO_I64, F, long) HOIST_WIDTHS(HOIST_TO_U64, F, ulong) \
+  HOIST_WIDTHS(HOIST_TO_I4, F, char) HOIST_WIDTHS(HOIST_TO_U4, F, uchar)
+HOIST_TO_ALL(float)
+#ifdef cl_khr_fp64
+HOIST_TO_ALL(double)
+#endif
+
+// Halves and bfloat16 are kept as their bits; arithmetic is in float, rounded to the type after each operation.
+#define HOIST_HALF(N) \
+  HOIST float##N hoist_from_f16(ushort##N a) { return vload_half##N(0, (const __private half *)&a); } \
+  HOIST ushort##N hoist_to_f16(float##N a) { ushort##N r; vstore_half##N##_rte(a, 0, (__private half *)&r); \
+    return convert_ushort##N(a != a ? (uint##N)(0x7e00) : convert_uint##N(r)); } \
+  HOIST float##N hoist_round_f16(float##N a) { return hoist_from_f16(hoist_to_f16(a)); }
+HOIST_HALF() HOIST_HALF(2) HOIST_HALF(3) HOIST_HALF(4) HOIST_HALF(8) HOIST_HALF(16)
+#define HOIST_BRAIN(N) \
+  HOIST float##N hoist_from_bf16(ushort##N a) { return as_float##N(convert_uint##N(a) << (uint##N)(16)); } \
+  HOIST ushort##N hoist_to_bf16(float##N a) { \
+    uint##N x = as_uint##N(a); \
+    uint##N r = (x + (uint##N)(0x7fff) + ((x >> (uint##N)(16)) & (uint##N)(1))) >> (uint##N)(16); \
+    return convert_ushort##N(a != a ? (uint##N)(0x7fc0) : r); } \
+  HOIST float##N hoist_round_bf16(float##N a) { return hoist_from_bf16(hoist_to_bf16(a)); }
+HOIST_BRAIN() HOIST_BRAIN(2) HOIST_BRAIN(3) HOIST_BRAIN(4) HOIST_BRAIN(8) HOIST_BRAIN(16)
+
+// Float8: EXPONENT bits of exponent, MANTISSA of mantissa, biased by BIAS; the largest finite code LARGEST; values
+// past it saturate. With one zero and NaN at 0x80 (the "uz" types), or NaN at 0x7f (and infinities above LARGEST).
+HOIST float hoist_decode_f8(uint code, int mantissa, int bias, uint largest, int unsigned_zero) {
+  uint magnitude = code & 0x7f;
+  if (unsigned_zero ? code == 0x80 : magnitude > largest + (mantissa == 2 ? 1u : 0u)) return NAN;
+  float value;
+  if (!unsigned_zero && mantissa == 2 && magnitude == 0x7c) value = INFINITY;
+  else if (magnitude >> mantissa == 0) value = ldexp((float)magnitude, 1 - bias - mantissa);
+  else value = ldexp((float)((magnitude & ((1u << mantissa) - 1)) | (1u << mantissa)), (int)(magnitude >> mantissa) - bias - mantissa);
+  return code & 0x80 ? -value : value;
+}
+HOIST uint hoist_encode_f8(float a, int mantissa, int bias, uint largest, int unsigned_zero) {
+  if (a != a) return unsigned_zero ? 0x80 : 0x7f;
+  uint sign = as_uint(a) >> 31;
+  float x = fabs(a);
+  uint code;
+  if (x > hoist_decode_f8(largest, mantissa, bias, largest, unsigned_zero)) code = largest;
+  else {
+    int exponent = max((int)(as_uint(x) >> 23) - 127, 1 - bias);
+    uint steps = (uint)rint(ldexp(x, mantissa - exponent));  // a step is the distance of neighbours at this exponent
+    code = steps + ((uint)(exponent + bias - 1) << mantissa);
+  }
+  return (unsigned_zero && code == 0) ? 0 : code | sign << 7;
+}
+#define HOIST_LANES2(F, a) F(a.s0), F(a.s1)
+#define HOIST_LANES3(F, a) HOIST_LANES2(F, a), F(a.s2)
+#define HOIST_LANES4(F, a) HOIST_LANES3(F, a), F(a.s3)
+#define HOIST_LANES8(F, a) HOIST_LANES4(F, a), F(a.s4), F(a.s5), F(a.s6), F(a.s7)
+#define HOIST_LANES16(F, a) HOIST_LANES8(F, a), F(a.s8), F(a.s9), F(a.sa), F(a.sb), F(a.sc), F(a.sd), F(a.se), F(a.sf)
+#define HOIST_F8_N(T, N) \
+  HOIST float##N hoist_from_##T(uchar##N a) { return (float##N)(HOIST_LANES##N(hoist_from_##T, a)); } \
+  HOIST uchar##N hoist_to_##T(float##N a) { return (uchar##N)(HOIST_LANES##N(hoist_to_##T, a)); } \
+  HOIST float##N hoist_round_##T(float##N a) { return hoist_from_##T(hoist_to_##T(a)); }
+#define HOIST_F8(T, MANTISSA, BIAS, LARGEST, UZ) \
+  HOIST float hoist_from_##T(uchar a) { return hoist_decode_f8(a, MANTISSA, BIAS, LARGEST, UZ); } \
+  HOIST uchar hoist_to_##T(float a) { return (uchar)hoist_encode_f8(a, MANTISSA, BIAS, LARGEST, UZ); } \
+  HOIST float hoist_round_##T(float a) { return hoist_from_##T(hoist_to_##T(a)); } \
+  HOIST_F8_N(T, 2) HOIST_F8_N(T, 3) HOIST_F8_N(T, 4) HOIST_F8_N(T, 8) HOIST_F8_N(T, 16)
+HOIST_F8(f8e4m3fn, 3, 7, 0x7e, 0)
+HOIST_F8(f8e4m3fnuz, 3, 8, 0x7f, 1)
+HOIST_F8(f8e5m2, 2, 15, 0x7b, 0)
+HOIST_F8(f8e5m2fnuz, 2, 16, 0x7f, 1)
+
+// a * b + c of short floats with the last bit set where it is inexact: rounding that once more is rounding it once.
+#define HOIST_FUSE(T, I, T1, I1) HOIST T hoist_fma_to_odd(T a, T b, T c) { \
+  T product = a * b, sum = product + c, part = sum - product; \
+  T error = (product - (sum - part)) + (c - part); \
+  I bits = HOIST_CAT(as_, I)(sum); \
+  I step = ((error > 0) == (sum > 0)) ? (I)(1) : (I)(-1); \
+  I odd = ((error != 0) & ((bits & (I)(1)) == (I)(0)) & (fabs(sum) <= (T)(FLT_MAX))) ? bits + step : bits; \
+  return HOIST_CAT(as_, T)(odd); }
+HOIST_WIDTHS(HOIST_FUSE, float, int)
+#ifdef cl_khr_fp64
+#define HOIST_ROUND_DOUBLE(N) \
+  HOIST float##N hoist_to_odd(double##N a) { \
+    float##N f = convert_float##N##_rtz(a); \
+    int##N inexact = convert_int##N(convert_double##N(f) != a) != 0 ? (int##N)(1) : (int##N)(0); \
+    return as_float##N(as_int##N(f) | inexact); } \
+  HOIST float##N hoist_round_f16(double##N a) { return hoist_round_f16(hoist_to_odd(a)); } \
+  HOIST float##N hoist_round_bf16(double##N a) { return hoist_round_bf16(hoist_to_odd(a)); } \
+  HOIST float##N hoist_round_f8e4m3fn(double##N a) { return hoist_round_f8e4m3fn(hoist_to_odd(a)); } \
+  HOIST float##N hoist_round_f8e4m3fnuz(double##N a) { return hoist_round_f8e4m3fnuz(hoist_to_odd(a)); } \
+  HOIST float##N hoist_round_f8e5m2(double##N a) { return hoist_round_f8e5m2(hoist_to_odd(a)); } \
+  HOIST float##N hoist_round_f8e5m2fnuz(double##N a) { return hoist_round_f8e5m2fnuz(hoist_to_odd(a)); }
+HOIST_ROUND_DOUBLE() HOIST_ROUND_DOUBLE(2) HOIST_ROUND_DOUBLE(3) HOIST_ROUND_DOUBLE(4) HOIST_ROUND_DOUBLE(8) HOIST_ROUND_DOUBLE(16)
+#endif
+)";
+
+}  // namespace
+
+std::string preamble() { return preamble_text; }
+
+std::string build_options() { return "-cl-std=CL1.2"; }
+
+}  // namespace hoist

@@ -1,0 +1,335 @@
+// Read views: a term evaluated with a variable per loop. Arrays are functions of the index, layout patterns rewrite
+// indices, scalar code becomes Halide expressions. Nothing is stored here but what storage.cpp is asked for.
+#include <fmt/format.h>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+
+void unsupported(const std::string& what, const std::string& hint) { throw Unsupported{{"", what, hint}}; }
+
+Environment extend(const Environment& outer, Value value) {
+  return std::make_shared<const Frame>(Frame{std::move(value), outer});
+}
+
+const Value& lookup(const Environment& environment, int64_t position) {
+  const Frame* frame = environment.get();
+  for (; frame != nullptr && position > 0; --position) frame = frame->outer.get();
+  HOIST_CHECK(frame != nullptr, "a bound variable outside its function");
+  return frame->value;
+}
+
+namespace {
+
+Value array(std::function<Value(H::Expr)> at) { return Value{{}, std::move(at), {}}; }
+Value scalar(H::Expr e) { return Value{std::move(e), nullptr, {}}; }
+H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
+
+int64_t extent(Expr e) { return e->type->size.value(); }
+
+Value indexed_from(size_t rank, const std::function<Value(const std::vector<H::Expr>&)>& element,
+                   const std::vector<H::Expr>& so_far) {
+  if (rank == 0) return element(so_far);
+  return array([=](const H::Expr& i) {
+    std::vector<H::Expr> next = so_far;
+    next.push_back(i);
+    return indexed_from(rank - 1, element, next);
+  });
+}
+
+// A literal anywhere in the type: what an empty array or an unreachable branch reads.
+H::Expr inside(const H::Expr& i, int64_t n) { return H::clamp(i, 0, number(n - 1)); }
+
+}  // namespace
+
+Value indexed(size_t rank, std::function<Value(const std::vector<H::Expr>&)> element) {
+  return indexed_from(rank, element, {});
+}
+
+Value select_value(const H::Expr& condition, const Value& a, const Value& b) {
+  if (a.at) {
+    return array([=](const H::Expr& i) { return select_value(condition, a.at(i), b.at(i)); });
+  }
+  if (!a.parts.empty()) {
+    Value out;
+    for (size_t i = 0; i < a.parts.size(); ++i) out.parts.push_back(select_value(condition, a.parts[i], b.parts[i]));
+    return out;
+  }
+  return scalar(H::select(condition, a.scalar, b.scalar));
+}
+
+// The element at the index that was asked for last is kept: zip and shared subterms ask several times.
+Value Emitter::cached(std::function<Value(H::Expr)> at) {
+  struct Last {
+    H::Expr index;
+    uint64_t context = 0;
+    Value value;
+  };
+  auto last = std::make_shared<Last>();
+  return array([this, at = std::move(at), last](const H::Expr& i) {
+    if (!last->index.defined() || !last->index.same_as(i) || last->context != context_) {
+      Value v = at(i);
+      *last = Last{i, context_, std::move(v)};
+    }
+    return last->value;
+  });
+}
+
+Value Emitter::apply(Expr function, const Environment& env, std::vector<Value> arguments) {
+  Environment inner = env;
+  for (Value& a : arguments) inner = extend(inner, std::move(a));
+  return read(function->children[0], inner);
+}
+
+Value Emitter::read_parameter(Expr e) {
+  std::vector<int64_t> shape = shape_of(e->type);
+  Scalar kind = leaf_of(e->type)->scalar;
+  bool packed = row(kind).bits < 8;
+  auto place = inputs_.find(e->name);
+  if (place == inputs_.end()) {
+    std::string name = fmt::format("hoist_input_{}", inputs_.size());
+    int64_t elements = 1;
+    for (int64_t n : shape) elements *= n;
+    if (elements >= int64_t{1} << 31) {
+      unsupported(fmt::format("parameter {} has {} elements", e->name, elements), "at most 2147483647 are supported");
+    }
+    if (elements == 0) unsupported(fmt::format("parameter {} is empty", e->name));
+    bool flat = packed || shape.empty();
+    H::ImageParam input(storage_type(kind), flat ? 1 : static_cast<int>(shape.size()), name);
+    int64_t stride = 1;
+    for (size_t i = 0; i < shape.size() && !flat; ++i) {
+      int64_t n = shape[shape.size() - 1 - i];
+      input.dim(static_cast<int>(i)).set_bounds(0, number(n)).set_stride(number(stride));
+      stride *= n;
+    }
+    if (flat) input.dim(0).set_bounds(0, number(packed ? (elements + 1) / 2 : 1)).set_stride(1);
+    input.set_host_alignment(64);
+    place = inputs_.emplace(e->name, input).first;
+    arguments_.push_back(input);
+    argument_names_[name] = e->name;
+  }
+  H::ImageParam input = place->second;
+  if (shape.empty() && !packed) return scalar(from_storage(kind, input(0)));
+  if (packed) {
+    return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
+      H::Expr flat = 0;
+      for (size_t i = 0; i < index.size(); ++i) flat = flat * number(shape[i]) + index[i];
+      H::Expr nibble = (input(flat / 2) >> H::cast<uint8_t>((flat % 2) * 4)) & H::cast<uint8_t>(15);
+      if (!row(kind).is_signed) return scalar(nibble);
+      return scalar(H::cast<int8_t>(nibble ^ H::cast<uint8_t>(8)) - H::cast<int8_t>(8));
+    });
+  }
+  return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
+    std::vector<H::Expr> innermost_first(index.rbegin(), index.rend());
+    return scalar(from_storage(kind, input(innermost_first)));
+  });
+}
+
+// A constant of several elements is a table in the source, read through a function of the flat index.
+Value Emitter::read_constant(Expr e) {
+  const Tensor& t = e->constant;
+  Scalar kind = t.scalar();
+  auto bits = [&](int64_t i) {
+    return is_float(kind) ? bits_from_float(kind, t.float_at(i)) : static_cast<uint64_t>(t.integer_at(i));
+  };
+  if (t.size() == 0) unsupported("an empty constant");
+  if (t.size() == 1) {
+    Value v = scalar(literal_value(kind, bits(0)));
+    return indexed(t.shape().size(), [v](const std::vector<H::Expr>&) { return v; });
+  }
+  if (t.size() > 64) {
+    unsupported(fmt::format("a constant of {} elements inside a kernel", t.size()), "make it a parameter of the kernel");
+  }
+  std::vector<H::Expr> elements;
+  for (int64_t i = 0; i < t.size(); ++i) elements.push_back(literal_value(kind, bits(i)));
+  std::vector<int64_t> shape = t.shape();
+  return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
+    H::Expr flat = 0;
+    for (size_t i = 0; i < index.size(); ++i) flat = flat * number(shape[i]) + index[i];
+    H::Expr out = elements.back();
+    for (size_t i = elements.size() - 1; i-- > 0;) out = H::select(flat == number(static_cast<int64_t>(i)), elements[i], out);
+    return scalar(out);
+  });
+}
+
+Value Emitter::read_pad(Expr e, const Environment& env) {
+  Value a = read(e->children[0], env);
+  int64_t left = e->sizes[0].value(), n = extent(e->children[0]);
+  if (n == 0) {
+    if (e->border != Border::value) unsupported("a border around an empty array");
+    Value v = read(e->children[1], env);
+    return array([v](const H::Expr&) { return v; });
+  }
+  H::Expr last = number(n - 1), l = number(left), count = number(n);
+  switch (e->border) {
+    case Border::value: {
+      Value v = read(e->children[1], env);
+      return array([=](const H::Expr& i) {
+        H::Expr x = i - l;
+        return select_value(x >= 0 && x < count, a.at(H::clamp(x, 0, last)), v);
+      });
+    }
+    case Border::mirror:
+      return array([=](const H::Expr& i) {
+        H::Expr x = H::abs(i - l);
+        x = H::cast<int32_t>(x);
+        return a.at(H::clamp(H::select(x > last, 2 * last - x, x), 0, last));
+      });
+    case Border::wrap: return array([=](const H::Expr& i) { return a.at((i - l + count * number(left / n + 1)) % count); });
+    case Border::clamp:
+    case Border::open: return array([=](const H::Expr& i) { return a.at(H::clamp(i - l, 0, last)); });
+  }
+  HOIST_CHECK(false, "not a border");
+  std::abort();
+}
+
+Value Emitter::read_concat(Expr e, const Environment& env) {
+  std::vector<Value> arrays;
+  std::vector<int64_t> starts = {0};
+  std::vector<int64_t> extents;
+  for (Expr c : e->children) {
+    if (extent(c) == 0) continue;
+    arrays.push_back(read(c, env));
+    extents.push_back(extent(c));
+    starts.push_back(starts.back() + extents.back());
+  }
+  if (arrays.empty()) unsupported("a concatenation of nothing");
+  return array([=](const H::Expr& i) {
+    Value out = arrays.back().at(inside(i - number(starts[arrays.size() - 1]), extents.back()));
+    for (size_t k = arrays.size() - 1; k-- > 0;) {
+      out = select_value(i < number(starts[k + 1]), arrays[k].at(inside(i - number(starts[k]), extents[k])), out);
+    }
+    return out;
+  });
+}
+
+Value Emitter::read_view(Expr e, const Environment& env) {
+  if (e->pattern == Pattern::zip) {
+    std::vector<Value> arrays;
+    for (Expr c : e->children) arrays.push_back(read(c, env));
+    return array([arrays](const H::Expr& i) {
+      Value out;
+      for (const Value& a : arrays) out.parts.push_back(a.at(i));
+      return out;
+    });
+  }
+  if (e->pattern == Pattern::pad) return read_pad(e, env);
+  if (e->pattern == Pattern::concat) return read_concat(e, env);
+  if (e->pattern == Pattern::index) {
+    Value position = read(e->children[0], env), a = read(e->children[1], env);
+    return a.at(H::unsafe_promise_clamped(H::cast<int32_t>(position.scalar), 0, number(extent(e->children[1]) - 1)));
+  }
+  Value a = read(e->children[0], env);
+  auto size = [&](size_t i) { return number(e->sizes[i].value()); };
+  switch (e->pattern) {
+    case Pattern::split: {
+      H::Expr k = size(0);
+      return array([=](const H::Expr& o) { return array([=](const H::Expr& i) { return a.at(o * k + i); }); });
+    }
+    case Pattern::join: {
+      H::Expr k = number(e->children[0]->type->element->size.value());
+      return cached([=](const H::Expr& i) { return a.at(i / k).at(i % k); });
+    }
+    case Pattern::transpose: {
+      std::vector<int64_t> permutation = e->integers;
+      return indexed(permutation.size(), [=](const std::vector<H::Expr>& index) {
+        std::vector<H::Expr> original(index.size());
+        for (size_t i = 0; i < index.size(); ++i) original[static_cast<size_t>(permutation[i])] = index[i];
+        Value v = a;
+        for (const H::Expr& i : original) v = v.at(i);
+        return v;
+      });
+    }
+    case Pattern::slide: {
+      H::Expr step = size(1), dilation = size(2);
+      return array([=](const H::Expr& w) { return array([=](const H::Expr& i) { return a.at(w * step + i * dilation); }); });
+    }
+    case Pattern::slice: {
+      H::Expr start = size(0), step = number(e->integers[0]);
+      return array([=](const H::Expr& i) { return a.at(start + i * step); });
+    }
+    case Pattern::tile: {
+      H::Expr k = size(0), shifted = number(extent(e->children[0])) - k;
+      return array([=](const H::Expr& o) { return array([=](const H::Expr& i) { return a.at(H::min(o * k, shifted) + i); }); });
+    }
+    case Pattern::untile: {
+      // The row that holds an element: the last row reaches back over the one before it, where they agree.
+      int64_t k = e->children[0]->type->element->size.value(), n = e->sizes[0].value();
+      H::Expr width = number(k), start = number(n - k);
+      return cached([=](const H::Expr& x) { return a.at(x / width).at(x - H::min(x / width * width, start)); });
+    }
+    case Pattern::repeat: return array([a](const H::Expr&) { return a; });
+    default: HOIST_CHECK(false, "not a view"); std::abort();
+  }
+}
+
+Value Emitter::read(Expr e, const Environment& env) {
+  switch (e->pattern) {
+    case Pattern::parameter: return read_parameter(e);
+    case Pattern::bound: return lookup(env, e->integers[0]);
+    case Pattern::literal: return scalar(literal_value(e->type->scalar, e->bits));
+    case Pattern::constant: return read_constant(e);
+    case Pattern::iota: {
+      Scalar kind = e->type->element->scalar;
+      return array([=](const H::Expr& i) { return scalar(cast_value(Scalar::i32, kind, i)); });
+    }
+    case Pattern::meta: unsupported("a metavariable");
+    case Pattern::function: HOIST_CHECK(false, "a function is no value"); std::abort();
+    case Pattern::call: {
+      std::vector<H::Expr> arguments;
+      for (Expr c : e->children) arguments.push_back(read(c, env).scalar);
+      Scalar kind = e->children[0]->type->scalar;
+      if (is_float(kind)) worst_ulp_ = std::max(worst_ulp_, row(e->function).ulp);
+      return scalar(call_value(e->function, kind, arguments));
+    }
+    case Pattern::select: {
+      H::Expr condition = read(e->children[0], env).scalar;
+      return select_value(condition, read(e->children[1], env), read(e->children[2], env));
+    }
+    case Pattern::cast:
+      return scalar(cast_value(e->children[0]->type->scalar, e->type->scalar, read(e->children[0], env).scalar));
+    case Pattern::let: return apply(e->children[1], env, {read(e->children[0], env)});
+    case Pattern::tuple: {
+      Value out;
+      for (Expr c : e->children) out.parts.push_back(read(c, env));
+      return out;
+    }
+    case Pattern::get: return read(e->children[0], env).parts[static_cast<size_t>(e->integers[0])];
+    case Pattern::identity: return read(e->children[0], env);
+    case Pattern::map: {
+      Value a = read(e->children[1], env);
+      Expr f = e->children[0];
+      return cached([=, this](const H::Expr& i) { return apply(f, env, {a.at(i)}); });
+    }
+    case Pattern::reduce:
+    case Pattern::fold: return fold(e, env);
+    case Pattern::scan: return scan(e, env);
+    case Pattern::iterate: {
+      Value v = read(e->children[1], env);
+      int64_t count = e->sizes[0].value();
+      if (count > 64) unsupported(fmt::format("iterate {} inside a kernel", count), "at most 64 steps are unrolled");
+      for (int64_t i = 0; i < count; ++i) v = apply(e->children[0], env, {v});
+      return v;
+    }
+    case Pattern::scatter: {
+      // The last update at a position wins; read as a fold over the updates for each element.
+      Value positions = read(e->children[0], env), updates = read(e->children[1], env), base = read(e->children[2], env);
+      int64_t count = extent(e->children[0]);
+      if (count > 64) {
+        unsupported(fmt::format("a scatter of {} updates inside an expression", count), "let scatter be the kernel's result");
+      }
+      return cached([=](const H::Expr& i) {
+        Value out = base.at(i);
+        for (int64_t k = 0; k < count; ++k) {
+          H::Expr position = positions.at(number(k)).scalar;
+          out = select_value(position == H::cast(position.type(), i), updates.at(number(k)), out);
+        }
+        return out;
+      });
+    }
+    case Pattern::materialise: return materialise(e, env);
+    default: return read_view(e, env);
+  }
+}
+
+}  // namespace hoist::emission

@@ -1,0 +1,180 @@
+// Scalar types and functions in Halide's terms. Float arithmetic is left to Halide under strict_float where it keeps the
+// meaning of the table, and is a call of an OpenCL or preamble function where it does not.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+namespace {
+
+bool is_reduced_float(Scalar s) { return is_float(s) && row(s).bits < 32; }
+
+H::Expr extern_call(H::Type type, const std::string& name, const std::vector<H::Expr>& arguments) {
+  return H::Internal::Call::make(type, name, arguments, H::Internal::Call::PureExtern);
+}
+
+// Does the value depend on loop indices and literals alone? Then it cannot overflow, and stays readable as an index.
+bool is_index(const H::Expr& e) {
+  struct Finder : H::Internal::IRVisitor {
+    using IRVisitor::visit;
+    bool found = false;
+    void visit(const H::Internal::Call*) override { found = true; }
+  } finder;
+  e.accept(&finder);
+  return !finder.found;
+}
+
+// Signed arithmetic wraps, but Halide and C leave its overflow open: it is done on unsigned numbers.
+template <class Operation>
+H::Expr wrapping(Operation operation, const H::Expr& a, const H::Expr& b) {
+  H::Type t = a.type();
+  if (!t.is_int() || t.bits() < 32 || (is_index(a) && is_index(b))) return operation(a, b);
+  H::Type u = t.with_code(halide_type_uint);
+  return H::reinterpret(t, operation(H::reinterpret(u, a), H::reinterpret(u, b)));
+}
+
+// Brings the result of arithmetic on a four-bit type back into its range.
+H::Expr narrowed(Scalar s, const H::Expr& e) {
+  if (s == Scalar::i4) return H::cast<int8_t>((e & H::cast<int8_t>(15)) ^ H::cast<int8_t>(8)) - H::cast<int8_t>(8);
+  if (s == Scalar::u4) return e & H::cast<uint8_t>(15);
+  return e;
+}
+
+H::Expr rounded(Scalar s, const H::Expr& e) {
+  if (s == Scalar::f32 || s == Scalar::f64 || !is_float(s)) return e;
+  return extern_call(H::Float(32), fmt::format("hoist_round_{}", row(s).name), {e});
+}
+
+}  // namespace
+
+H::Type value_type(Scalar s) {
+  if (s == Scalar::boolean) return H::Bool();
+  if (is_reduced_float(s)) return H::Float(32);
+  if (is_float(s)) return H::Float(row(s).bits);
+  int bits = std::max(row(s).bits, 8);
+  return row(s).is_signed ? H::Int(bits) : H::UInt(bits);
+}
+
+H::Type storage_type(Scalar s) {
+  if (s == Scalar::boolean) return H::UInt(8);
+  if (is_reduced_float(s)) return H::UInt(row(s).bits);
+  if (row(s).bits < 8) return H::UInt(8);
+  return value_type(s);
+}
+
+H::Type private_type(Scalar s) { return s == Scalar::boolean ? H::UInt(8) : value_type(s); }
+
+H::Expr from_storage(Scalar s, const H::Expr& e) {
+  if (s == Scalar::boolean) return e != H::cast<uint8_t>(0);
+  if (is_reduced_float(s)) return extern_call(H::Float(32), fmt::format("hoist_from_{}", row(s).name), {e});
+  return e;
+}
+
+H::Expr to_storage(Scalar s, const H::Expr& e) {
+  if (s == Scalar::boolean) return H::select(e, H::cast<uint8_t>(1), H::cast<uint8_t>(0));
+  if (is_reduced_float(s)) return extern_call(storage_type(s), fmt::format("hoist_to_{}", row(s).name), {e});
+  return e;
+}
+
+H::Expr from_private(Scalar s, const H::Expr& e) { return s == Scalar::boolean ? e != H::cast<uint8_t>(0) : e; }
+
+H::Expr to_private(Scalar s, const H::Expr& e) {
+  return s == Scalar::boolean ? H::select(e, H::cast<uint8_t>(1), H::cast<uint8_t>(0)) : e;
+}
+
+H::Expr literal_value(Scalar s, uint64_t bits) {
+  if (s == Scalar::boolean) return H::Internal::make_bool((bits & 1) != 0);
+  if (is_float(s)) return H::Internal::FloatImm::make(value_type(s), float_from_bits(s, bits));
+  H::Type t = value_type(s);
+  if (t.is_uint()) {
+    int width = row(s).bits;
+    return H::Internal::UIntImm::make(t, width == 64 ? bits : bits & ((uint64_t{1} << width) - 1));
+  }
+  int unused = 64 - row(s).bits;
+  return H::Internal::IntImm::make(t, static_cast<int64_t>(bits << unused) >> unused);
+}
+
+H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
+  namespace I = H::Internal;
+  H::Type t = value_type(s);
+  bool on_float = is_float(s), on_bool = s == Scalar::boolean;
+  auto same = [&](const std::string& name) { return extern_call(t, name, x); };
+  auto integer = [&](const std::string& name) { return narrowed(s, extern_call(t, name, x)); };
+  auto math = [&](const std::string& name) { return rounded(s, same(name)); };
+  switch (f) {
+    case Function::add:
+      if (on_float) return rounded(s, I::Add::make(x[0], x[1]));
+      return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Add::make(a, b); }, x[0], x[1]));
+    case Function::subtract:
+      if (on_float) return rounded(s, I::Sub::make(x[0], x[1]));
+      return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Sub::make(a, b); }, x[0], x[1]));
+    case Function::multiply:
+      if (on_float) return rounded(s, I::Mul::make(x[0], x[1]));
+      return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Mul::make(a, b); }, x[0], x[1]));
+    case Function::divide: return on_float ? rounded(s, I::Div::make(x[0], x[1])) : integer("hoist_divide");
+    case Function::modulo: return on_float ? math("hoist_modulo") : integer("hoist_modulo");
+    case Function::remainder: return on_float ? math("fmod") : integer("hoist_remainder");
+    case Function::minimum: return same("hoist_minimum");
+    case Function::maximum: return same("hoist_maximum");
+    case Function::power: return on_float ? math("pow") : integer("hoist_power");
+    case Function::fma:
+      if (is_reduced_float(s)) return rounded(s, same("hoist_fma_to_odd"));
+      return same("fma");
+    case Function::negate:
+      if (on_float) return same("hoist_negate");
+      return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Sub::make(a, b); }, I::make_zero(t), x[0]));
+    case Function::absolute:
+      if (on_float) return same("fabs");
+      if (t.is_uint()) return x[0];
+      return integer("hoist_absolute");
+    case Function::sign:
+      if (on_float) return same("hoist_sign");
+      if (t.is_uint()) return H::select(x[0] == I::make_zero(t), I::make_zero(t), I::make_one(t));
+      return H::select(x[0] == I::make_zero(t), I::make_zero(t), H::select(x[0] < I::make_zero(t), I::make_const(t, -1), I::make_one(t)));
+    case Function::floor: return same("floor");
+    case Function::ceiling: return same("ceil");
+    case Function::round: return same("rint");
+    case Function::truncate: return same("trunc");
+    case Function::sqrt: case Function::exp: case Function::log: case Function::sin: case Function::cos:
+    case Function::tan: case Function::asin: case Function::acos: case Function::atan: case Function::sinh:
+    case Function::cosh: case Function::tanh: case Function::asinh: case Function::acosh: case Function::atanh:
+    case Function::erf: return math(std::string(row(f).name));
+    case Function::equal: return on_bool ? !(x[0] ^ x[1]) : I::EQ::make(x[0], x[1]);
+    case Function::not_equal: return on_bool ? (x[0] ^ x[1]) : I::NE::make(x[0], x[1]);
+    case Function::less: return I::LT::make(x[0], x[1]);
+    case Function::less_equal: return I::LE::make(x[0], x[1]);
+    case Function::greater: return I::LT::make(x[1], x[0]);
+    case Function::greater_equal: return I::LE::make(x[1], x[0]);
+    case Function::logical_and: return on_bool ? x[0] && x[1] : x[0] & x[1];
+    case Function::logical_or: return on_bool ? x[0] || x[1] : x[0] | x[1];
+    case Function::logical_xor: return on_bool ? (x[0] && !x[1]) || (!x[0] && x[1]) : x[0] ^ x[1];
+    case Function::logical_not: return on_bool ? !x[0] : narrowed(s, ~x[0]);
+    case Function::shift_left: return integer("hoist_shift_left");
+    case Function::shift_right: return integer("hoist_shift_right");
+    case Function::is_nan: return extern_call(H::Int(32), "hoist_is_nan", x) != 0;
+    case Function::is_infinite: return extern_call(H::Int(32), "hoist_is_infinite", x) != 0;
+  }
+  HOIST_CHECK(false, "a function without a row here");
+  std::abort();
+}
+
+H::Expr cast_value(Scalar from, Scalar to, const H::Expr& e) {
+  if (from == to) return e;
+  H::Type t = value_type(to);
+  if (to == Scalar::boolean) return H::Internal::NE::make(e, H::Internal::make_zero(e.type()));
+  if (from == Scalar::boolean) return H::select(e, H::Internal::make_one(t), H::Internal::make_zero(t));
+  if (is_float(to)) {
+    if (!is_reduced_float(to)) return H::cast(t, e);
+    // What f32 cannot hold is rounded once, from f64.
+    bool wide = is_float(from) ? from == Scalar::f64 : row(from).bits >= 32;
+    return rounded(to, H::cast(wide ? H::Float(64) : t, e));
+  }
+  if (is_float(from)) {
+    return extern_call(t, fmt::format("hoist_to_{}", row(to).name), {e});
+  }
+  return narrowed(to, H::cast(t, e));  // keeps the low bits
+}
+
+}  // namespace hoist::emission

@@ -1,0 +1,168 @@
+// The result: one Func with a dimension per loop of the term, stored through a marker that passes.cpp turns into a store
+// at the term's own index; and the place where each kept array is computed.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+namespace {
+
+H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
+
+// Group loops outermost, the highest dimension first; the others in the term's order.
+std::vector<Loop> loop_order(const std::vector<Loop>& loops) {
+  std::vector<Loop> order = loops;
+  std::stable_sort(order.begin(), order.end(), [](const Loop& a, const Loop& b) {
+    bool ga = a.mode == Mode::group, gb = b.mode == Mode::group;
+    return ga != gb ? ga : ga && a.dimension > b.dimension;
+  });
+  return order;
+}
+
+std::string describe(const Loop& l) {
+  std::string mode = l.is_reduction ? "fold" : std::string(name_of(l.mode));
+  if (l.mode == Mode::group || l.mode == Mode::local) mode += fmt::format(" {}", l.dimension);
+  if (l.is_reduction && l.mode == Mode::unroll) mode += " unroll";
+  return fmt::format("{} {}", mode, l.extent);
+}
+
+}  // namespace
+
+Emitter::Emitter(Expr root, EmitOptions options) : root_(root), options_(std::move(options)) {}
+
+H::Func Emitter::build() {
+  Expr e = root_;
+  while (e->pattern == Pattern::materialise && e->memory == Memory::global) e = e->children[0];
+  Layout layout = layout_of(e->type);
+  if (layout.scalars.size() != 1) unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "results are arrays of scalars");
+  if (row(layout.scalars[0]).bits < 8) unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "sub-byte types can be read only");
+  int64_t elements = 1;
+  for (int64_t n : layout.shape) elements *= n;
+  if (elements >= int64_t{1} << 31) unsupported(fmt::format("a result of {} elements", elements), "at most 2147483647 are supported");
+  if (elements == 0) unsupported("an empty result");
+
+  Nest nest;
+  nest.func = H::Func("hoist_result");
+  std::vector<int64_t> shape = layout.shape;
+  std::function<WriteView(size_t, std::vector<H::Expr>)> view = [&](size_t rank, std::vector<H::Expr> so_far) {
+    if (rank == 0) return WriteView{nullptr, so_far};
+    return WriteView{[=](const H::Expr& i) {
+                       std::vector<H::Expr> next = so_far;
+                       next.push_back(i);
+                       return view(rank - 1, next);
+                     },
+                     {}};
+  };
+  walk(e, view(shape.size(), {}), nullptr, nest);
+
+  H::Expr flat = 0, condition = H::Internal::const_true();
+  for (size_t i = 0; i < shape.size(); ++i) flat = flat * number(shape[i]) + nest.index[i];
+  for (const Limit& limit : nest.limits) {
+    if (limit.low > 0) condition = condition && limit.expression >= number(limit.low);
+    condition = condition && limit.expression < number(limit.high);
+  }
+  std::vector<Loop> order = loop_order(nest.loops);
+  if (order.empty() || order[0].mode != Mode::group) {
+    Loop launch = open(1, Mode::group, 0, nest);
+    order.insert(order.begin(), launch);
+  }
+  H::Expr value = to_storage(layout.scalars[0], nest.values[0]);
+  H::Expr stored = H::Internal::Call::make(value.type(), store_marker, {H::Internal::simplify(flat), H::Internal::simplify(condition), value},
+                                           H::Internal::Call::PureExtern);
+  std::vector<H::Var> args;
+  std::vector<H::Var> groups, items;
+  std::vector<const Loop*> locals;
+  for (size_t i = order.size(); i-- > 0;) args.push_back(order[i].variable);
+  H::Func result = nest.func;
+  result(args) = stored;
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const Loop& l = order[i];
+    result.bound(l.variable, 0, number(l.extent));
+    auto dim = result.output_buffer().dim(static_cast<int>(order.size() - 1 - i));
+    dim.set_bounds(0, number(l.extent)).set_stride(number(stride));
+    stride *= l.extent;
+    if (stride >= int64_t{1} << 31) unsupported("a nest of more than 2147483647 iterations around one result");
+    if (l.mode == Mode::group) groups.push_back(l.variable);
+    if (l.mode == Mode::local) locals.push_back(&l);
+    if (l.mode == Mode::vec) result.vectorize(l.variable);
+    if (l.mode == Mode::unroll) result.unroll(l.variable);
+  }
+  if (groups.size() > 3) unsupported("more than three nested group maps", "join some of them");
+  if (groups.size() == 1) result.gpu_blocks(groups[0]);
+  if (groups.size() == 2) result.gpu_blocks(groups[0], groups[1]);
+  if (groups.size() == 3) result.gpu_blocks(groups[0], groups[1], groups[2]);
+  std::stable_sort(locals.begin(), locals.end(), [](const Loop* a, const Loop* b) { return a->dimension < b->dimension; });
+  for (const Loop* l : locals) items.push_back(l->variable);
+  if (items.size() > 3) unsupported("more than three nested local maps");
+  if (items.size() == 1) result.gpu_threads(items[0]);
+  if (items.size() == 2) result.gpu_threads(items[0], items[1]);
+  if (items.size() == 3) result.gpu_threads(items[0], items[1], items[2]);
+  result.never_partition_all();
+  result.output_buffer().set_host_alignment(64);
+  place_all(result, order);
+  return result;
+}
+
+// Each kept array is computed inside the innermost loop around the place where it stands; between loops that become
+// groups, or between those that become work-items, there is no such place, and the innermost of them takes it.
+void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
+  std::map<std::string, H::Func> funcs = {{result.name(), result}};
+  std::map<std::string, std::vector<Loop>> nests = {{result.name(), order}};
+  bool any_local = std::any_of(order.begin(), order.end(), [](const Loop& l) { return l.mode == Mode::local; });
+  for (const Stored& s : stored_) {
+    funcs.emplace(s.func.name(), s.func);
+    nests[s.func.name()] = s.loops;
+    any_local |= s.has_local_loops;
+  }
+  std::vector<std::string> where;
+  for (Stored& s : stored_) {
+    const Loop* level = nullptr;
+    for (const Loop& l : s.enclosing) {
+      if (l.mode != Mode::group) level = &l;
+    }
+    bool in_item = std::any_of(s.enclosing.begin(), s.enclosing.end(), [](const Loop& l) { return l.mode == Mode::local; });
+    if (level == nullptr) {
+      for (const Loop& l : order) {
+        if (l.mode == Mode::group) level = &l;
+      }
+    } else if (level->mode == Mode::local) {
+      for (const Loop& l : nests[level->owner]) {
+        if (l.mode == Mode::local) level = &l;
+      }
+    }
+    std::string owner = level->owner;
+    H::LoopLevel at = level->is_reduction ? H::LoopLevel(funcs[owner], level->reduction) : H::LoopLevel(funcs[owner], level->variable);
+    s.func.compute_at(at);
+    std::string memory = "private";
+    if (s.is_local || (any_local && !in_item && !s.has_local_loops)) {
+      s.func.store_in(H::MemoryType::GPUShared);
+      memory = "local";
+    } else if (s.has_local_loops) {
+      s.func.store_in(H::MemoryType::Register);
+    } else {
+      s.func.store_in(H::MemoryType::Stack);
+    }
+    std::string nest;
+    for (const Loop& l : s.spread) nest += (nest.empty() ? "" : " > ") + describe(l) + " (around)";
+    for (const Loop& l : s.loops) nest += (nest.empty() ? "" : " > ") + describe(l);
+    where.push_back(fmt::format("{} in {} memory, computed inside [{}] of {}: {}", s.func.name(), memory, describe(*level),
+                                owner, nest));
+  }
+  std::string nest;
+  for (const Loop& l : order) nest += (nest.empty() ? "" : " > ") + describe(l);
+  note(0, fmt::format("{}: {}", result.name(), nest));
+  for (const std::string& line : where) note(1, line);
+}
+
+void Emitter::note(int depth, const std::string& line) { lines_.push_back(std::string(static_cast<size_t>(depth) * 2, ' ') + line); }
+
+std::string Emitter::schedule() const {
+  std::string out;
+  for (const std::string& line : lines_) out += line + "\n";
+  return out;
+}
+
+}  // namespace hoist::emission

@@ -1,0 +1,184 @@
+#include "backends/halide/source.h"
+
+#include <cctype>
+#include <sstream>
+
+#include <fmt/format.h>
+
+namespace hoist::emission {
+namespace {
+
+bool starts_identifier(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool continues_identifier(char c) { return starts_identifier(c) || std::isdigit(static_cast<unsigned char>(c)); }
+
+bool all_digits(const std::string& s) { return !s.empty() && s.find_first_not_of("0123456789") == std::string::npos; }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string trimmed(const std::string& s) {
+  size_t a = s.find_first_not_of(" \t"), b = s.find_last_not_of(" \t");
+  return a == std::string::npos ? "" : s.substr(a, b - a + 1);
+}
+
+// Halide's name without its counters: "_fold_2_s1_steps5__x" gives "fold_steps_x".
+std::string plain(const std::string& name) {
+  std::string out;
+  std::istringstream in(name);
+  for (std::string part; std::getline(in, part, '_');) {
+    if (part.empty() || all_digits(part)) continue;
+    if (part.size() > 1 && part[0] == 's' && all_digits(part.substr(1))) continue;
+    while (!part.empty() && (std::isdigit(static_cast<unsigned char>(part.back())) || part.back() == '$')) part.pop_back();
+    if (part.empty()) continue;
+    out += (out.empty() ? "" : "_") + part;
+  }
+  return out.empty() ? "t" : out;
+}
+
+class Renamer {
+ public:
+  explicit Renamer(std::map<std::string, std::string> fixed) : fixed_(std::move(fixed)) {
+    for (const auto& [from, to] : fixed_) used_[to] = 1;
+  }
+
+  // Identifiers that Halide made begin with an underscore or are those of gpu loops; all others are the language's.
+  std::string line(const std::string& in) {
+    std::string out;
+    for (size_t i = 0; i < in.size();) {
+      if (!starts_identifier(in[i])) {
+        if (std::isdigit(static_cast<unsigned char>(in[i]))) {  // a number with its suffix is no identifier
+          while (i < in.size() && (continues_identifier(in[i]) || in[i] == '.')) out += in[i++];
+        } else {
+          out += in[i++];
+        }
+        continue;
+      }
+      size_t end = i;
+      while (end < in.size() && continues_identifier(in[end])) ++end;
+      std::string word = in.substr(i, end - i);
+      bool member = i > 0 && in[i - 1] == '.';
+      out += member ? word : renamed(word);
+      i = end;
+    }
+    return out;
+  }
+
+ private:
+  std::string renamed(const std::string& word) {
+    if (auto place = fixed_.find(word); place != fixed_.end()) return place->second;
+    if (word[0] != '_' || word.rfind("__", 0) == 0) return word;
+    std::string base = all_digits(word.substr(1)) ? "t" : plain(word);
+    int count = used_[base]++;
+    std::string name = base == "t" ? fmt::format("t{}", count) : count == 0 ? base : fmt::format("{}_{}", base, count + 1);
+    return fixed_[word] = name;
+  }
+
+  std::map<std::string, std::string> fixed_;
+  std::map<std::string, int> used_;
+};
+
+std::string replace_words(const std::string& line, const std::map<std::string, std::string>& words) {
+  std::string out;
+  for (size_t i = 0; i < line.size();) {
+    if (!starts_identifier(line[i])) {
+      out += line[i++];
+      continue;
+    }
+    size_t end = i;
+    while (end < line.size() && continues_identifier(line[end])) ++end;
+    std::string word = line.substr(i, end - i);
+    auto place = words.find(word);
+    out += place == words.end() ? word : place->second;
+    i = end;
+  }
+  return out;
+}
+
+// Comments carry Halide's names too: "// produce fold$3".
+std::string plain_comment(const std::string& line) {
+  std::string out;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '$') {
+      while (i + 1 < line.size() && std::isdigit(static_cast<unsigned char>(line[i + 1]))) ++i;
+      continue;
+    }
+    out += line[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string identifier(const std::string& name) {
+  std::string out;
+  for (char c : name) out += continues_identifier(c) ? c : '_';
+  if (out.empty() || !starts_identifier(out[0]) || out[0] == '_') out = "p" + out;
+  return out;
+}
+
+Result<KernelText> clean(const std::string& printed, const std::string& printed_name, const std::string& kernel_name,
+                         const std::map<std::string, std::string>& names, std::array<uint64_t, 3> local,
+                         bool uses_local_memory) {
+  std::vector<std::string> lines = lines_of(printed);
+  size_t start = 0;
+  std::string opening = "__kernel void " + printed_name + "(";
+  std::map<std::string, std::string> spaces;
+  for (; start < lines.size() && lines[start].find(opening) == std::string::npos; ++start) {
+    std::istringstream words(lines[start]);
+    std::string define, macro, space;
+    if (words >> define >> macro >> space && define == "#define" && macro.rfind("__address_space_", 0) == 0) spaces[macro] = space;
+  }
+  if (start == lines.size()) return Diagnostic{kernel_name, "halide's source does not hold the kernel", "this is a fault of hoist"};
+
+  std::map<std::string, std::string> fixed;
+  for (const auto& [from, to] : names) fixed[from] = to;
+  Renamer renamer(fixed);
+  KernelText out;
+  std::vector<std::string> parameters;
+  size_t i = start + 1;
+  for (; i < lines.size(); ++i) {
+    std::string line = trimmed(lines[i]);
+    bool last = line.find(')') != std::string::npos;
+    std::string declaration = trimmed(line.substr(0, line.find_first_of(",)")));
+    if (!declaration.empty()) parameters.push_back(declaration);
+    if (last) break;
+  }
+  std::string signature;
+  for (const std::string& p : parameters) {
+    bool is_local = p.rfind("__local", 0) == 0;
+    if (is_local && !uses_local_memory) continue;
+    std::string line = renamer.line(replace_words(p, spaces));
+    // Halide writes the space between type and name as it comes.
+    if (!is_local) out.arguments.push_back(line.substr(line.find_last_of(" *") + 1));
+    signature += (signature.empty() ? "    " : ",\n    ") + line;
+  }
+  out.source = fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))\nvoid {}(\n{})\n", local[0], local[1],
+                           local[2], kernel_name, signature);
+  for (++i; i < lines.size(); ++i) {
+    std::string line = lines[i];
+    std::string content = trimmed(line);
+    if (content.empty() || content.rfind("#undef", 0) == 0) continue;
+    if (content.rfind("#define __address_space_", 0) == 0) {
+      std::istringstream words(content);
+      std::string define, macro, space;
+      words >> define >> macro >> space;
+      spaces[macro] = space;
+      continue;
+    }
+    if (content.rfind("#", 0) == 0 || content.find("__kernel") != std::string::npos) break;
+    if (content.rfind("// kernel", 0) == 0) continue;
+    if (content.rfind("//", 0) == 0) {
+      size_t indent = line.find_first_not_of(' ');
+      out.source += line.substr(0, indent) + plain_comment(content) + "\n";
+      continue;
+    }
+    out.source += renamer.line(replace_words(line, spaces)) + "\n";
+  }
+  return out;
+}
+
+}  // namespace hoist::emission

@@ -1,0 +1,504 @@
+// What a kernel keeps: folds, scans and materialised arrays become Funcs. Their dimensions are their own (an array for a
+// register tile), the unroll and vec loops around the place where they stand (so that a fold under a vec map is a fold
+// of vectors), and the other enclosing loops, which have one value where the Func is computed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+namespace {
+
+H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
+
+using Substitution = std::map<std::string, H::Expr>;
+
+// Simplifies the indices of loads only: simplifying values would not be exact on floats.
+class SimplifyIndices : public H::Internal::IRMutator {
+  using IRMutator::visit;
+  H::Expr visit(const H::Internal::Call* op) override {
+    bool is_load = op->call_type == H::Internal::Call::Halide || op->call_type == H::Internal::Call::Image;
+    std::vector<H::Expr> args;
+    for (const H::Expr& a : op->args) {
+      H::Expr m = mutate(a);
+      args.push_back(is_load ? H::Internal::simplify(m) : m);
+    }
+    return H::Internal::Call::make(op->type, op->name, args, op->call_type, op->func, op->value_index, op->image, op->param);
+  }
+};
+
+H::Expr replace(const H::Expr& e, const Substitution& by) {
+  return SimplifyIndices().mutate(H::Internal::substitute(by, e));
+}
+
+// Extents of a fold and of the folds inside its body that may pass its accumulator on, outermost first.
+void fold_extents(Expr e, std::vector<int64_t>& extents) {
+  switch (e->pattern) {
+    case Pattern::reduce:
+    case Pattern::fold:
+      extents.push_back(e->children[2]->type->size.value());
+      return fold_extents(e->children[0]->children[0], extents);
+    case Pattern::map: return fold_extents(e->mode == Mode::view ? e->children[1] : e->children[0]->children[0], extents);
+    case Pattern::let: return fold_extents(e->children[1]->children[0], extents);
+    case Pattern::join:
+    case Pattern::split:
+    case Pattern::transpose:
+    case Pattern::slice:
+    case Pattern::identity: return fold_extents(e->children[0], extents);
+    default: return;
+  }
+}
+
+WriteView target(size_t rank, const std::vector<H::Expr>& so_far = {}) {
+  if (rank == 0) return WriteView{nullptr, so_far};
+  return WriteView{[=](const H::Expr& i) {
+                     std::vector<H::Expr> next = so_far;
+                     next.push_back(i);
+                     return target(rank - 1, next);
+                   },
+                   {}};
+}
+
+}  // namespace
+
+Layout layout_of(Type type) {
+  Layout out;
+  if (type->is_tuple() && type->parts[0]->is_array()) {
+    out = layout_of(type->parts[0]);
+    out.tuple_outside = true;
+    for (size_t i = 1; i < type->parts.size(); ++i) {
+      Layout part = layout_of(type->parts[i]);
+      if (part.shape != out.shape || part.scalars.size() != 1) {
+        unsupported(fmt::format("a value of type {} kept in a kernel", text(type)), "components need the same shape");
+      }
+      out.scalars.push_back(part.scalars[0]);
+    }
+    return out;
+  }
+  for (const Nat& n : sizes_of(type)) out.shape.push_back(n.value());
+  Type leaf = leaf_of(type);
+  if (leaf->is_scalar()) {
+    out.scalars = {leaf->scalar};
+    return out;
+  }
+  if (!leaf->is_tuple()) unsupported(fmt::format("a value of type {} kept in a kernel", text(type)));
+  for (Type part : leaf->parts) {
+    if (!part->is_scalar()) {
+      unsupported(fmt::format("a value of type {} kept in a kernel", text(type)), "use a tuple of arrays, or an array of tuples of scalars");
+    }
+    out.scalars.push_back(part->scalar);
+  }
+  return out;
+}
+
+struct Emitter::Split {
+  Loop loop;
+  int64_t step;
+};
+
+struct Emitter::Holder {
+  H::Func func;
+  Layout layout;
+  std::vector<H::Var> own;        // outermost first
+  std::vector<Loop> spread;       // outermost first
+  std::vector<Loop> enclosing;    // without spread, outermost first
+  size_t own_offset = 0;
+  std::vector<H::Var> all;        // as the Func has them, innermost first
+  Substitution inward;            // reduction variables of enclosing loops -> the Func's dimensions for them
+
+  // The Func's value with enclosing loops as seen from outside or from its own definition.
+  Value value(bool inside) const {
+    std::vector<H::Expr> before, after;
+    for (const Loop& l : spread) {
+      if (l.mode == Mode::vec) before.push_back(l.variable);
+    }
+    for (size_t i = spread.size(); i-- > 0;) {
+      if (spread[i].mode == Mode::unroll) after.push_back(spread[i].variable);
+    }
+    for (size_t i = enclosing.size(); i-- > 0;) {
+      const Loop& l = enclosing[i];
+      after.push_back(inside && l.is_reduction ? inward.at(l.name()) : l.expr());
+    }
+    H::Func f = func;
+    std::vector<Scalar> scalars = layout.scalars;
+    auto component = [=](const std::vector<H::Expr>& index, size_t c) {
+      std::vector<H::Expr> args = before;
+      args.insert(args.end(), index.rbegin(), index.rend());
+      args.insert(args.end(), after.begin(), after.end());
+      H::Expr e = scalars.size() == 1 ? H::Expr(f(args)) : H::Expr(f(args)[static_cast<int>(c)]);
+      return Value{from_private(scalars[c], e), nullptr, {}};
+    };
+    size_t rank = layout.shape.size(), count = scalars.size();
+    if (layout.tuple_outside) {
+      Value out;
+      for (size_t c = 0; c < count; ++c) {
+        out.parts.push_back(indexed(rank, [=](const std::vector<H::Expr>& i) { return component(i, c); }));
+      }
+      return out;
+    }
+    return indexed(rank, [=](const std::vector<H::Expr>& i) {
+      if (count == 1) return component(i, 0);
+      Value out;
+      for (size_t c = 0; c < count; ++c) out.parts.push_back(component(i, c));
+      return out;
+    });
+  }
+
+  void define(const std::vector<H::Expr>& values, const std::map<size_t, H::RVar>& at = {}) const {
+    std::vector<H::Expr> args(all.begin(), all.end());
+    for (const auto& [position, r] : at) args[position] = r;
+    std::vector<H::Expr> kept;
+    for (size_t c = 0; c < values.size(); ++c) {
+      kept.push_back(replace(values[c], inward));
+    }
+    H::Func f = func;
+    if (kept.size() == 1) {
+      f(args) = kept[0];
+    } else {
+      f(args) = H::Tuple(kept);
+    }
+  }
+
+  std::vector<H::Expr> kept(const std::vector<H::Expr>& values, const Substitution& by) const {
+    std::vector<H::Expr> out;
+    for (size_t c = 0; c < values.size(); ++c) out.push_back(to_private(layout.scalars[c], replace(values[c], by)));
+    return out;
+  }
+
+  // The element of a value that has the layout, at the Func's own dimensions.
+  std::vector<H::Expr> element(const Value& v) const {
+    std::vector<H::Expr> out;
+    if (layout.tuple_outside) {
+      for (Value part : v.parts) {
+        for (const H::Var& d : own) part = part.at(d);
+        out.push_back(part.scalar);
+      }
+      return out;
+    }
+    Value element = v;
+    for (const H::Var& d : own) element = element.at(d);
+    if (element.parts.empty()) return {element.scalar};
+    for (const Value& part : element.parts) out.push_back(part.scalar);
+    return out;
+  }
+};
+
+Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, bool spread) {
+  Holder h;
+  h.func = H::Func(name);
+  h.layout = layout;
+  size_t around = loops_.size();
+  while (spread && around > 0 && loops_[around - 1].spreads() && !loops_[around - 1].is_reduction) --around;
+  h.enclosing.assign(loops_.begin(), loops_.begin() + static_cast<int64_t>(around));
+  h.spread.assign(loops_.begin() + static_cast<int64_t>(around), loops_.end());
+  for (size_t i = 0; i < layout.shape.size(); ++i) h.own.push_back(H::Var(fmt::format("dim{}", fresh_++)));
+  for (const Loop& l : h.spread) {
+    if (l.mode == Mode::vec) h.all.push_back(l.variable);
+  }
+  if (h.all.size() > 1) unsupported("a vec map inside a vec map");
+  h.own_offset = h.all.size();
+  h.all.insert(h.all.end(), h.own.rbegin(), h.own.rend());
+  for (size_t i = h.spread.size(); i-- > 0;) {
+    if (h.spread[i].mode == Mode::unroll) h.all.push_back(h.spread[i].variable);
+  }
+  for (size_t i = h.enclosing.size(); i-- > 0;) {
+    const Loop& l = h.enclosing[i];
+    H::Var v = l.is_reduction ? H::Var(fmt::format("step{}", fresh_++)) : l.variable;
+    if (l.is_reduction) h.inward[l.name()] = v;
+    h.all.push_back(v);
+  }
+  return h;
+}
+
+// From "index = sum of step * loop" the loops of each own dimension, by falling step.
+std::vector<std::vector<Emitter::Split>> Emitter::splits_of(const Nest& nest, const Holder& h) {
+  Substitution zero;
+  for (const Loop& l : nest.loops) {
+    if (!l.is_reduction) zero[l.name()] = 0;
+  }
+  std::vector<std::vector<Split>> out;
+  for (size_t i = 0; i < nest.index.size(); ++i) {
+    H::Expr index = nest.index[i], rest = index;
+    H::Expr base = H::Internal::substitute(zero, index);
+    std::vector<Split> splits;
+    for (const Loop& l : nest.loops) {
+      if (l.is_reduction) continue;
+      Substitution one = zero;
+      one[l.name()] = 1;
+      H::Expr step = H::Internal::simplify(H::Internal::substitute(one, index) - base);
+      auto constant = H::Internal::as_const_int(step);
+      if (!constant) unsupported("a kept array that is written at computed positions");
+      if (*constant == 0) continue;
+      splits.push_back({l, *constant});
+      rest = rest - l.expr() * number(*constant);
+    }
+    if (!H::Internal::is_const_zero(H::Internal::simplify(rest))) {
+      unsupported("layout patterns around a fold's or materialised array's nest whose order cannot be read off",
+                  "use join, transpose and slice 0 around it, and apply split or untile to what is read from it");
+    }
+    std::stable_sort(splits.begin(), splits.end(), [](const Split& a, const Split& b) {
+      return a.step != b.step ? a.step > b.step : a.loop.extent > b.loop.extent;
+    });
+    for (size_t k = 0; k < splits.size(); ++k) {
+      int64_t inner = k + 1 == splits.size() ? 1 : splits[k + 1].step * splits[k + 1].loop.extent;
+      if (splits[k].step != inner) unsupported("a kept array of which the nest writes only some elements", "write all of it");
+    }
+    out.push_back(std::move(splits));
+  }
+  for (const Limit& limit : nest.limits) {
+    bool known = false;
+    for (size_t i = 0; i < nest.index.size(); ++i) {
+      known |= limit.low == 0 && limit.high == h.layout.shape[i] &&
+               H::Internal::is_const_zero(H::Internal::simplify(limit.expression - nest.index[i]));
+    }
+    if (!known) unsupported("a slice in the middle of a kept array's nest", "slice a whole dimension from its start");
+  }
+  return out;
+}
+
+namespace {
+
+// Each loop of a dimension as a function of the dimension.
+template <class Splits>
+void invert(const Splits& splits, const H::Var& dimension, Substitution& out) {
+  H::Expr rest = dimension;
+  for (size_t k = 0; k < splits.size(); ++k) {
+    if (splits[k].step == 1) {
+      out[splits[k].loop.name()] = rest;
+      rest = 0;
+    } else {
+      out[splits[k].loop.name()] = rest / number(splits[k].step);
+      rest = rest % number(splits[k].step);
+    }
+  }
+}
+
+template <class Stage, class Splits>
+void split_dimension(Stage& stage, const H::Var& dimension, const Splits& splits, bool guarded) {
+  H::Var rest = dimension;
+  auto tail = guarded ? H::TailStrategy::GuardWithIf : H::TailStrategy::RoundUp;
+  for (size_t k = 0; k + 1 < splits.size(); ++k) {
+    H::Var inner = k + 2 == splits.size() ? splits[k + 1].loop.variable : H::Var(rest.name() + "_rest");
+    stage.split(rest, splits[k].loop.variable, inner, number(splits[k].step), tail);
+    rest = inner;
+  }
+  if (splits.size() == 1) stage.rename(dimension, splits[0].loop.variable);
+}
+
+template <class Stage>
+void apply_modes(Stage& stage, const std::vector<Loop>& loops, bool reductions) {
+  std::vector<const Loop*> items;
+  for (const Loop& l : loops) {
+    if (l.is_reduction) {
+      if (reductions && l.mode == Mode::unroll) stage.unroll(l.reduction);
+      continue;
+    }
+    if (l.mode == Mode::vec) stage.vectorize(l.variable);
+    if (l.mode == Mode::unroll) stage.unroll(l.variable);
+    if (l.mode == Mode::local) items.push_back(&l);
+    if (l.mode == Mode::group) unsupported("a group map inside a fold or a materialised array");
+  }
+  std::sort(items.begin(), items.end(), [](const Loop* a, const Loop* b) { return a->dimension < b->dimension; });
+  if (items.size() == 1) stage.gpu_threads(items[0]->variable);
+  if (items.size() == 2) stage.gpu_threads(items[0]->variable, items[1]->variable);
+  if (items.size() == 3) stage.gpu_threads(items[0]->variable, items[1]->variable, items[2]->variable);
+  if (items.size() > 3) unsupported("more than three nested local maps");
+}
+
+// Innermost first: the vector, the unrolled loops around, the nest.
+template <class Stage>
+void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions) {
+  std::vector<H::VarOrRVar> order;
+  for (const Loop& l : spread) {
+    if (l.mode == Mode::vec) order.emplace_back(l.variable);
+  }
+  for (size_t i = spread.size(); i-- > 0;) {
+    if (spread[i].mode == Mode::unroll) order.emplace_back(spread[i].variable);
+  }
+  for (size_t i = nest.size(); i-- > 0;) {
+    if (!nest[i].is_reduction) order.emplace_back(nest[i].variable);
+    if (nest[i].is_reduction && reductions) order.emplace_back(nest[i].reduction);
+  }
+  if (order.size() > 1) stage.reorder(order);
+}
+
+}  // namespace
+
+void Emitter::keep(const Holder& h, const Nest& nest, bool is_local) {
+  H::Func f = h.func;
+  for (size_t i = 0; i < h.own.size(); ++i) f.bound(h.own[i], 0, number(h.layout.shape[i]));
+  for (const Loop& l : h.spread) f.bound(l.variable, 0, number(l.extent));
+  f.never_partition_all();
+  Stored stored{f, h.enclosing, false, is_local, nest.loops, h.spread};
+  for (const Loop& l : nest.loops) stored.has_local_loops |= l.mode == Mode::local;
+  stored_.push_back(std::move(stored));
+}
+
+Value Emitter::fold(Expr e, const Environment& env) {
+  std::vector<int64_t> extents;
+  fold_extents(e, extents);
+  size_t merge = extents.size() - 1;
+  for (;;) {
+    size_t kept = stored_.size();
+    merge_failed_ = false;
+    Value v = fold_merging(e, env, merge);
+    if (!merge_failed_) return v;
+    merge = merge_reached_;
+    stored_.erase(stored_.begin() + static_cast<int64_t>(kept), stored_.end());
+  }
+}
+
+Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
+  std::vector<int64_t> extents;
+  fold_extents(e, extents);
+  extents.resize(merge + 1);
+  std::vector<H::Range> ranges;
+  for (size_t i = extents.size(); i-- > 0;) {
+    if (extents[i] == 0) {
+      if (i == 0) return read(e->children[1], env);
+      unsupported("an inner fold over nothing");
+    }
+    ranges.emplace_back(0, number(extents[i]));
+  }
+  H::RDom domain(ranges, fmt::format("steps{}", fresh_++));
+  std::vector<H::RVar> reductions;
+  for (size_t i = extents.size(); i-- > 0;) reductions.push_back(domain[static_cast<int>(i)]);
+
+  Layout layout = layout_of(e->type);
+  Holder h = hold("fold", layout, true);
+  h.define(h.kept(h.element(read(e->children[1], env)), {}));
+
+  Nest nest;
+  nest.func = h.func;
+  nest.pending.assign(reductions.begin() + 1, reductions.end());
+  nest.own_rank = h.own.size();
+  nest.own_offset = h.own_offset;
+  Loop first;
+  first.reduction = reductions[0];
+  first.is_reduction = true;
+  first.extent = extents[0];
+  first.mode = e->mode == Mode::view ? Mode::seq : e->mode;
+  first.owner = h.func.name();
+  if (first.mode != Mode::seq && first.mode != Mode::unroll) {
+    unsupported(fmt::format("a fold with mode {}", name_of(e->mode)), "folds run seq or unroll");
+  }
+  nest.loops.push_back(first);
+  loops_.push_back(first);
+  ++context_;
+  Value element = read(e->children[2], env).at(first.reduction);
+  walk(e->children[0]->children[0], target(h.own.size()), extend(extend(env, h.value(true)), element), nest);
+  loops_.pop_back();
+  ++context_;
+  if (nest.merged < nest.pending.size()) {
+    merge_failed_ = true;
+    merge_reached_ = nest.merged;
+    return {};
+  }
+  merge_failed_ = false;
+  auto splits = splits_of(nest, h);
+  Substitution loops;
+  for (size_t i = 0; i < h.own.size(); ++i) invert(splits[i], h.own[i], loops);
+  h.define(h.kept(nest.values, loops));
+
+  H::Stage update = h.func.update();
+  for (size_t i = 0; i < h.own.size(); ++i) {
+    split_dimension(h.func, h.own[i], splits[i], false);
+    split_dimension(update, h.own[i], splits[i], false);
+  }
+  order_loops(h.func, h.spread, nest.loops, false);
+  order_loops(update, h.spread, nest.loops, true);
+  apply_modes(h.func, nest.loops, false);
+  apply_modes(h.func, h.spread, false);
+  apply_modes(update, nest.loops, true);
+  apply_modes(update, h.spread, true);
+  update.never_partition_all();
+  keep(h, nest, false);
+  return h.value(false);
+}
+
+// All accumulators of a fold: an array over the steps, each written from the one before it.
+Value Emitter::scan(Expr e, const Environment& env) {
+  int64_t n = e->type->size.value();
+  Layout state = layout_of(e->children[1]->type);
+  if (state.tuple_outside) unsupported("a scan whose accumulator is a tuple of arrays");
+  Layout layout = state;
+  layout.shape.insert(layout.shape.begin(), n);
+  if (n == 0) unsupported("a scan over nothing");
+  H::RDom domain({{0, number(n)}}, fmt::format("steps{}", fresh_++));
+  Holder h = hold("scan", layout, true);
+  std::vector<H::Expr> nothing;
+  for (Scalar s : layout.scalars) nothing.push_back(H::undef(private_type(s)));
+  h.define(nothing);
+
+  Nest nest;
+  nest.func = h.func;
+  nest.own_rank = h.own.size();
+  nest.own_offset = h.own_offset;
+  Loop first;
+  first.reduction = domain[0];
+  first.is_reduction = true;
+  first.extent = n;
+  first.owner = h.func.name();
+  nest.loops.push_back(first);
+  loops_.push_back(first);
+  ++context_;
+  H::Expr step = first.reduction;
+  Value before = h.value(true).at(H::max(step - 1, 0));
+  Value accumulator = select_value(step == 0, read(e->children[1], env), before);
+  Value element = read(e->children[2], env).at(step);
+  walk(e->children[0]->children[0], target(h.own.size() - 1), extend(extend(env, accumulator), element), nest);
+  loops_.pop_back();
+  ++context_;
+  Holder inner = h;
+  inner.layout = state;
+  inner.own.erase(inner.own.begin());
+  auto splits = splits_of(nest, inner);
+  Substitution loops;
+  for (size_t i = 0; i < inner.own.size(); ++i) invert(splits[i], inner.own[i], loops);
+  h.define(h.kept(nest.values, loops), {{h.own_offset + h.own.size() - 1, first.reduction}});
+  H::Stage update = h.func.update();
+  for (size_t i = 0; i < inner.own.size(); ++i) split_dimension(update, inner.own[i], splits[i], false);
+  order_loops(update, h.spread, nest.loops, true);
+  apply_modes(update, nest.loops, true);
+  apply_modes(update, h.spread, true);
+  update.never_partition_all();
+  keep(h, nest, false);
+  return h.value(false);
+}
+
+Value Emitter::materialise(Expr e, const Environment& env) {
+  Expr child = e->children[0];
+  if (e->memory == Memory::global) {
+    unsupported("materialise in global memory inside a kernel", "it needs its own kernel");
+  }
+  bool is_local = e->memory == Memory::local;
+  if (!is_local && (child->pattern == Pattern::fold || child->pattern == Pattern::reduce || child->pattern == Pattern::scan)) {
+    return read(child, env);
+  }
+  for (const Loop& l : loops_) {
+    if (is_local && l.mode == Mode::local) {
+      unsupported("materialise in local memory inside a local map", "bind it by a let outside of the local maps");
+    }
+  }
+  Layout layout = layout_of(e->type);
+  Holder h = hold(is_local ? "shared" : "kept", layout, !is_local);
+  Nest nest;
+  nest.func = h.func;
+  nest.own_rank = h.own.size();
+  nest.own_offset = h.own_offset;
+  walk(child, target(h.own.size()), env, nest);
+  auto splits = splits_of(nest, h);
+  Substitution loops;
+  for (size_t i = 0; i < h.own.size(); ++i) invert(splits[i], h.own[i], loops);
+  h.define(h.kept(nest.values, loops));
+  for (size_t i = 0; i < h.own.size(); ++i) split_dimension(h.func, h.own[i], splits[i], !nest.limits.empty());
+  order_loops(h.func, h.spread, nest.loops, false);
+  apply_modes(h.func, nest.loops, false);
+  apply_modes(h.func, h.spread, false);
+  keep(h, nest, is_local);
+  return h.value(false);
+}
+
+}  // namespace hoist::emission

@@ -1,0 +1,123 @@
+// Kernels against the interpreter, bit for bit: the mappings that strategies write.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/halide/runner.h"
+
+namespace hoist {
+namespace {
+
+using testing::check;
+
+Type array(const std::vector<Nat>& sizes, Scalar s = Scalar::f32) { return array_type(sizes, scalar_type(s)); }
+Expr zero() { return literal(Scalar::f32, 0); }
+Expr copy(Expr e, Mode mode = Mode::vec) { return map([](Expr x) { return x; }, e, mode); }
+
+// acc : [R][C], a : [R], b : [C] -> acc + a x b, C vectorised by 16
+Expr row_tile(Expr acc, Expr a, Expr b, int64_t vector = 16) {
+  return map(
+      [&](Expr p) {
+        return join(map(
+            [&](Expr q) {
+              return map([&](Expr r) { return call(Function::fma, {get(1, p), get(1, r), get(0, r)}); },
+                         zip({get(0, q), get(1, q)}), Mode::vec);
+            },
+            zip({split(vector, get(0, p)), split(vector, b)}), Mode::unroll));
+      },
+      zip({acc, a}), Mode::unroll);
+}
+
+Expr gemm(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t columns) {
+  Expr a = parameter("a", array({m, k})), b = parameter("b", array({n / columns, k, columns}));
+  Expr tiles = map(
+      [&](Expr band) {
+        return map(
+            [&](Expr panel) {
+              Expr sum = fold([&](Expr acc, Expr p) { return row_tile(acc, get(0, p), get(1, p)); },
+                              repeat({rows, columns}, zero()), zip({transpose(band), panel}));
+              return map([](Expr r) { return join(map([](Expr v) { return copy(v); }, split(16, r), Mode::unroll)); }, sum, Mode::unroll);
+            },
+            b, Mode::group, 0);
+      },
+      split(rows, a), Mode::group, 1);
+  return join(map([](Expr band) { return map([](Expr x) { return join(x); }, transpose(band)); }, tiles));
+}
+
+TEST(Emit, Elementwise) {
+  Expr x = parameter("x", array({64})), y = parameter("y", array({64}));
+  Expr e = join(map([](Expr v) { return map([](Expr p) { return call(Function::maximum, {operator_add(get(0, p), get(1, p)), literal(Scalar::f32, 0)}); }, v, Mode::vec); },
+                    split(16, zip({x, y})), Mode::group));
+  EXPECT_EQ(check(e), "");
+}
+
+TEST(Emit, RegisterTiledMatrixProduct) { EXPECT_EQ(check(gemm(16, 128, 24, 8, 64)), ""); }
+
+// x : [h+2][w+2][c], weights [o/to][3][3][c][to], bias [o/to][to] -> [h][w][o], `tile` pixels at a time; w need not be a
+// multiple of the tile where x has columns to spare.
+Expr convolution(int64_t h, int64_t w, int64_t c, int64_t o, int64_t tile, int64_t to) {
+  int64_t tiles = (w + tile - 1) / tile, columns = tiles * tile + 2;
+  Expr x = parameter("x", array({h + 2, columns, c})), weights = parameter("weights", array({o / to, 3, 3, c, to})),
+       bias = parameter("bias", array({o / to, to}));
+  Expr bands = slide(3, 1, 1, x);  // [h][3][columns][c]
+  Expr e = map(
+      [&](Expr wb) {
+        return map(
+            [&](Expr band) {
+              Expr windows = map([](Expr r) { return slide(3, 1, 1, r); }, band);  // [3][columns - 2][3][c]
+              return map(
+                  [&](Expr px) {  // [tile][3][3][c]
+                    Expr sum = fold(
+                        [&](Expr acc, Expr p) {
+                          return fold(
+                              [&](Expr acc2, Expr p2) {
+                                return fold([&](Expr acc3, Expr p3) { return row_tile(acc3, get(0, p3), get(1, p3)); }, acc2,
+                                            zip({transpose(get(0, p2)), get(1, p2)}));
+                              },
+                              acc, zip({transpose(get(0, p)), get(1, p)}));
+                        },
+                        repeat({tile, to}, zero()), zip({transpose(px), get(0, wb)}));
+                    return map(
+                        [&](Expr r) {
+                          return join(map(
+                              [](Expr p) {
+                                return map([](Expr q) { return call(Function::maximum, {operator_add(get(0, q), get(1, q)), zero()}); },
+                                           zip({get(0, p), get(1, p)}), Mode::vec);
+                              },
+                              zip({split(16, r), split(16, get(1, wb))}), Mode::unroll));
+                        },
+                        sum, Mode::unroll);
+                  },
+                  split(tile, transpose(windows)), Mode::group, 0);
+            },
+            bands, Mode::group, 1);
+      },
+      zip({weights, bias}), Mode::group, 2);
+  // [o/to][h][tiles][tile][to] -> [h][w][o]
+  Expr rows = map([&](Expr ob) { return map([&](Expr r) { return slice(0, w, join(r)); }, ob); }, e);
+  return map([](Expr r) { return map([](Expr px) { return join(px); }, transpose(r)); }, transpose(rows));
+}
+
+TEST(Emit, DirectConvolution) { EXPECT_EQ(check(convolution(4, 14, 8, 32, 7, 16)), ""); }
+TEST(Emit, DirectConvolutionWithTail) { EXPECT_EQ(check(convolution(3, 11, 8, 64, 4, 32)), ""); }
+
+TEST(Emit, Speed) {
+  if (std::getenv("HOIST_SPEED") == nullptr) GTEST_SKIP() << "set HOIST_SPEED to measure";
+  auto time = [](const char* what, Expr e, double operations) {
+    auto kernel = emit(e);
+    ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+    Bindings inputs;
+    for (Expr p : parameters_of(e)) inputs[p->name] = testing::random_tensor(p->type, 1);
+    double seconds = 0;
+    auto out = testing::run(*kernel, "kernel_0", inputs, Scalar::f32, shape_of(e->type), 0, &seconds);
+    ASSERT_TRUE(out.ok()) << out.errors()[0].text();
+    std::printf("%s: %.3f ms, %.1f GFLOP/s\n", what, seconds * 1e3, operations / seconds * 1e-9);
+  };
+  time("gemm 1024", gemm(1024, 1024, 1024, 8, 64), 2.0 * 1024 * 1024 * 1024);
+  time("conv 56x56x64", convolution(56, 56, 64, 64, 7, 64), 2.0 * 56 * 56 * 64 * 64 * 9);
+  time("conv 13x13x256", convolution(13, 13, 256, 256, 7, 64), 2.0 * 13 * 13 * 256 * 256 * 9);
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,151 @@
+#include "tests/halide/runner.h"
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+
+namespace hoist::testing {
+namespace {
+
+struct Device {
+  cl_device_id id = nullptr;
+  cl_context context = nullptr;
+  cl_command_queue queue = nullptr;
+};
+
+Result<Device*> device() {
+  static Device d;
+  if (d.queue != nullptr) return &d;
+  cl_platform_id platforms[8];
+  cl_uint count = 0;
+  if (clGetPlatformIDs(8, platforms, &count) != CL_SUCCESS || count == 0) return Diagnostic{"", "no OpenCL platform", ""};
+  for (cl_uint i = 0; i < std::min(count, 8u); ++i) {
+    if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &d.id, nullptr) == CL_SUCCESS) break;
+  }
+  cl_int error = 0;
+  d.context = clCreateContext(nullptr, 1, &d.id, nullptr, nullptr, &error);
+  if (error != CL_SUCCESS) return Diagnostic{"", fmt::format("clCreateContext gives {}", error), ""};
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  d.queue = clCreateCommandQueue(d.context, d.id, 0, &error);
+#pragma GCC diagnostic pop
+  if (error != CL_SUCCESS) return Diagnostic{"", fmt::format("clCreateCommandQueue gives {}", error), ""};
+  return &d;
+}
+
+struct Memory {
+  cl_mem mem = nullptr;
+  ~Memory() {
+    if (mem != nullptr) clReleaseMemObject(mem);
+  }
+};
+
+}  // namespace
+
+Result<Tensor> run(const EmittedKernel& kernel, const std::string& name, const Bindings& inputs, Scalar scalar,
+                   const std::vector<int64_t>& shape, unsigned char before, double* seconds) {
+  HOIST_TRY(Device * d, device());
+  std::string source = preamble() + kernel.source;
+  const char* text = source.c_str();
+  cl_int error = 0;
+  cl_program program = clCreateProgramWithSource(d->context, 1, &text, nullptr, &error);
+  if (clBuildProgram(program, 1, &d->id, build_options().c_str(), nullptr, nullptr) != CL_SUCCESS) {
+    std::string log(100000, '\0');
+    size_t length = 0;
+    clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), &length);
+    log.resize(std::min<size_t>(length, 2000));
+    clReleaseProgram(program);
+    return Diagnostic{name, "does not build: " + log, ""};
+  }
+  cl_kernel k = clCreateKernel(program, name.c_str(), &error);
+  if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clCreateKernel gives {}", error), ""};
+  Tensor out(scalar, shape);
+  std::fill(out.data(), out.data() + out.bytes().size(), static_cast<std::byte>(before));
+  std::vector<std::unique_ptr<Memory>> memory;
+  cl_mem result = nullptr;
+  for (size_t i = 0; i < kernel.arguments.size(); ++i) {
+    bool is_result = kernel.arguments[i] == "result";
+    if (!is_result && inputs.count(kernel.arguments[i]) == 0) return Diagnostic{name, "no input " + kernel.arguments[i], ""};
+    const Tensor& t = is_result ? out : inputs.at(kernel.arguments[i]);
+    memory.push_back(std::make_unique<Memory>());
+    memory.back()->mem = clCreateBuffer(d->context, CL_MEM_COPY_HOST_PTR, t.bytes().size(), const_cast<std::byte*>(t.data()), &error);
+    if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clCreateBuffer gives {}", error), ""};
+    if (is_result) result = memory.back()->mem;
+    clSetKernelArg(k, static_cast<cl_uint>(i), sizeof(cl_mem), &memory.back()->mem);
+  }
+  if (kernel.local_bytes > 0) clSetKernelArg(k, static_cast<cl_uint>(kernel.arguments.size()), kernel.local_bytes, nullptr);
+  size_t global[3], local[3];
+  for (size_t i = 0; i < 3; ++i) {
+    global[i] = kernel.global[i];
+    local[i] = kernel.local[i];
+  }
+  std::vector<double> times;
+  for (int repeat = 0; repeat < (seconds != nullptr ? 40 : 1); ++repeat) {
+    auto start = std::chrono::steady_clock::now();
+    error = clEnqueueNDRangeKernel(d->queue, k, 3, nullptr, global, local, 0, nullptr, nullptr);
+    if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clEnqueueNDRangeKernel gives {}", error), ""};
+    clFinish(d->queue);
+    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  if (seconds != nullptr) {
+    std::sort(times.begin(), times.end());
+    *seconds = times[times.size() / 4];
+  }
+  clEnqueueReadBuffer(d->queue, result, CL_TRUE, 0, out.bytes().size(), out.data(), 0, nullptr, nullptr);
+  clReleaseKernel(k);
+  clReleaseProgram(program);
+  return out;
+}
+
+Tensor random_tensor(Type type, uint64_t seed, double low, double high) {
+  Scalar scalar = leaf_of(type)->scalar;
+  Tensor t(scalar, shape_of(type));
+  std::mt19937_64 generator(seed);
+  std::uniform_real_distribution<double> real(low, high);
+  std::uniform_int_distribution<int64_t> whole(static_cast<int64_t>(low), static_cast<int64_t>(high));
+  for (int64_t i = 0; i < t.size(); ++i) {
+    if (scalar == Scalar::boolean) {
+      t.set_integer(i, static_cast<int64_t>(generator() & 1));
+    } else if (is_float(scalar)) {
+      t.set_float(i, real(generator));
+    } else {
+      t.set_integer(i, std::max<int64_t>(whole(generator), row(scalar).is_signed ? INT64_MIN : 0));
+    }
+  }
+  return t;
+}
+
+std::string check(Expr e, const EmitOptions& options, double ulp, double low, double high) {
+  auto kernel = emit(e, options);
+  if (!kernel.ok()) return "emit: " + kernel.errors()[0].text();
+  Bindings inputs;
+  uint64_t seed = 1;
+  for (Expr p : parameters_of(e)) inputs[p->name] = random_tensor(p->type, seed++, low, high);
+  auto expected = interpret(e, inputs);
+  if (!expected.ok()) return "interpret: " + expected.errors()[0].text();
+  auto found = run(*kernel, options.kernel_name, inputs, expected->scalar(), shape_of(e->type), 0);
+  if (!found.ok()) return "run: " + found.errors()[0].text() + "\n" + kernel->source;
+  for (int64_t i = 0; i < expected->size(); ++i) {
+    double a = expected->float_at(i), b = found->float_at(i);
+    bool same = is_float(expected->scalar()) ? (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b))
+                                             : expected->integer_at(i) == found->integer_at(i);
+    if (!same && ulp > 0) {
+      double step = expected->scalar() == Scalar::f64 ? 2.3e-16 : expected->scalar() == Scalar::f32 ? 1.2e-7
+                    : expected->scalar() == Scalar::f16 ? 1e-3 : 8e-3;
+      same = std::fabs(a - b) <= ulp * step * std::max(std::fabs(a), 1e-30);
+    }
+    if (!same) {
+      return fmt::format("element {} is {} ({:a}), expected {} ({:a})\n{}\n{}", i, b, b, a, a, kernel->schedule, kernel->source);
+    }
+  }
+  return "";
+}
+
+}  // namespace hoist::testing

@@ -1,0 +1,22 @@
+// Runs one emitted kernel on the first OpenCL device, for tests of the Halide layer alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/halide/emit.h"
+#include "ir/evaluate.h"
+
+namespace hoist::testing {
+
+/// The result after one launch; the result array is filled with `before` bytes first (what the kernel leaves unwritten).
+Result<Tensor> run(const EmittedKernel& kernel, const std::string& name, const Bindings& inputs, Scalar scalar,
+                   const std::vector<int64_t>& shape, unsigned char before = 0, double* seconds = nullptr);
+
+/// Random values of the type in [low, high]; for integers inclusive.
+Tensor random_tensor(Type type, uint64_t seed, double low = -2, double high = 2);
+
+/// Emits, runs and compares with the interpreter, bit for bit when `ulp` is 0 (NaNs equal). Empty when all is well.
+std::string check(Expr e, const EmitOptions& options = {}, double ulp = 0, double low = -2, double high = 2);
+
+}  // namespace hoist::testing
