@@ -73,12 +73,12 @@ Lowered lower_gather_elements(const OperatorContext& c) {
   int64_t n = extents(data)[static_cast<size_t>(axis)];
   if (n == 0 && product(extents(indices)) > 0) return fault(fmt::format("axis {} has no elements to gather from", axis));
   Shape permutation = with_last({axis}, rank);
-  indices = transpose(permutation, indices);
-  data = cut_to(transpose(permutation, data), indices, rank - 1);
+  indices = permute(permutation, indices);
+  data = cut_to(permute(permutation, data), indices, rank - 1);
   Expr result = map_zip_at(rank - 1, {data, indices}, [&](const std::vector<Expr>& p) {
     return map([&](Expr i) { return index(clamped_position(i, n), p[0]); }, p[1]);
   });
-  return one(transpose(inverse(permutation), result));
+  return one(permute(inverse(permutation), result));
 }
 
 Expr at_positions(Expr data, Expr tuple_of_positions, int64_t count) {
@@ -157,8 +157,8 @@ Lowered lower_scatter_elements(const OperatorContext& c) {
   }
   int64_t n = extents(data)[static_cast<size_t>(axis)];
   Shape permutation = with_last({axis}, rank);
-  data = transpose(permutation, data), updates = transpose(permutation, updates);
-  indices = map_at(static_cast<int>(rank), [&](Expr i) { return from_start(i, n); }, transpose(permutation, indices));
+  data = permute(permutation, data), updates = permute(permutation, updates);
+  indices = map_at(static_cast<int>(rank), [&](Expr i) { return from_start(i, n); }, permute(permutation, indices));
   // Rows that the indices do not reach get positions outside, which have no effect.
   for (int64_t k = 0; k < rank - 1; ++k) {
     int64_t more = extents(data)[static_cast<size_t>(k)] - extents(indices)[static_cast<size_t>(k)];
@@ -167,7 +167,7 @@ Lowered lower_scatter_elements(const OperatorContext& c) {
     updates = map_at(static_cast<int>(k), [&](Expr r) { return pad_with(0, more, zero(element_of(updates)), r); }, updates);
   }
   Expr result = map_zip_at(rank - 1, {data, indices, updates}, [&](const std::vector<Expr>& p) { return scattered(p[0], p[1], p[2], combine, 0); });
-  return one(transpose(inverse(permutation), result));
+  return one(permute(inverse(permutation), result));
 }
 
 Lowered lower_scatter_nd(const OperatorContext& c) {
@@ -226,7 +226,7 @@ Lowered lower_one_hot(const OperatorContext& c) {
   Shape permutation;   // the new dimension moves from the end to the axis
   for (int64_t k = 0; k < rank; ++k) permutation.push_back(k);
   permutation.insert(permutation.begin() + axis, rank);
-  return one(transpose(permutation, hot));
+  return one(permute(permutation, hot));
 }
 
 Lowered lower_compress(const OperatorContext& c) {

@@ -138,11 +138,11 @@ Expr diagonal(Expr x, int64_t first, int64_t second) {
   for (int64_t i = 0; i < rank; ++i) {
     if (i != first && i != second) permutation.push_back(i);
   }
-  Expr front = transpose(permutation, x);
+  Expr front = permute(permutation, x);
   Expr line = map_zip({front, iota(front->type->size, Scalar::i32)}, [](const std::vector<Expr>& p) { return index(p[1], p[0]); });
   Shape back;   // the diagonal stands first; it belongs where `first` was
   for (int64_t i = 0; i < rank - 1; ++i) back.push_back(i < first ? i + 1 : i == first ? 0 : i);
-  return transpose(back, line);
+  return permute(back, line);
 }
 
 // The labels that are left, outermost first: those of the output are maps, the rest are sums.
@@ -244,7 +244,7 @@ Lowered lower_einsum(const OperatorContext& c) {
     std::sort(permutation.begin(), permutation.end(), [&](int64_t a, int64_t b) { return place(a) < place(b); });
     Labels sorted;
     for (int64_t k : permutation) sorted.push_back(labels[i][static_cast<size_t>(k)]);
-    operands[i] = transpose(permutation, operands[i]);
+    operands[i] = permute(permutation, operands[i]);
     labels[i] = sorted;
   }
   return one(contract(operands, labels, order, outputs));

@@ -18,7 +18,7 @@ Lowered lower_transpose(const OperatorContext& c) {
   HOIST_TRY(Shape sorted, normalise_axes(permutation, rank));
   if (static_cast<int64_t>(sorted.size()) != rank) return fault(fmt::format("perm has {} values for {} dimensions", sorted.size(), rank));
   for (int64_t& p : permutation) p = p < 0 ? p + rank : p;
-  return one(transpose(permutation, c.inputs[0]));
+  return one(permute(permutation, c.inputs[0]));
 }
 
 Lowered lower_concat(const OperatorContext& c) {
@@ -195,7 +195,7 @@ Lowered lower_depth_to_space(const OperatorContext& c) {
   int64_t depth = s[1] / (b * b);
   bool depth_last = mode == "DCR";
   Expr blocks = reshape(c.inputs[0], depth_last ? Shape{s[0], b, b, depth, s[2], s[3]} : Shape{s[0], depth, b, b, s[2], s[3]});
-  Expr placed = transpose(depth_last ? Shape{0, 3, 4, 1, 5, 2} : Shape{0, 1, 4, 2, 5, 3}, blocks);
+  Expr placed = permute(depth_last ? Shape{0, 3, 4, 1, 5, 2} : Shape{0, 1, 4, 2, 5, 3}, blocks);
   return one(reshape(placed, {s[0], depth, s[2] * b, s[3] * b}));
 }
 
@@ -206,7 +206,7 @@ Lowered lower_space_to_depth(const OperatorContext& c) {
   if (s.size() != 4) return fault(fmt::format("the input has to be [N][C][H][W], found {}", text(s)));
   if (b < 1 || s[2] % b != 0 || s[3] % b != 0) return fault(fmt::format("blocks of {} x {} do not divide {} x {}", b, b, s[2], s[3]));
   Expr blocks = reshape(c.inputs[0], {s[0], s[1], s[2] / b, b, s[3] / b, b});
-  Expr placed = transpose(mode == "DCR" ? Shape{0, 3, 5, 1, 2, 4} : Shape{0, 1, 3, 5, 2, 4}, blocks);
+  Expr placed = permute(mode == "DCR" ? Shape{0, 3, 5, 1, 2, 4} : Shape{0, 1, 3, 5, 2, 4}, blocks);
   return one(reshape(placed, {s[0], s[1] * b * b, s[2] / b, s[3] / b}));
 }
 

@@ -205,7 +205,7 @@ Lowered lower_local_response(const OperatorContext& c) {
   return one(map([&](Expr image) {
     // [C][size][spatial...] to [C][spatial...][size]
     Expr view = slide(size, 1, 1, pad_with(before, after, nothing, image));
-    view = transpose(with_last({1}, rank_of(view)), view);
+    view = permute(with_last({1}, rank_of(view)), view);
     return map_zip_at(spatial + 1, {image, view}, [&](const std::vector<Expr>& p) {
       Number total = sum(map([](Expr v) { return (Number(v) * v).e; }, p[1]));
       return (Number(p[0]) / pow(bias + alpha / static_cast<double>(size) * total, beta)).e;
@@ -218,7 +218,7 @@ Lowered lower_mean_variance(const OperatorContext& c) {
   HOIST_TRY(Shape named, integers_attribute(c, "axes", {0, 2, 3}));
   HOIST_TRY(Shape axes, normalise_axes(named, rank_of(x)));
   Shape permutation = with_last(axes, rank_of(x));
-  Expr front = transpose(permutation, x);
+  Expr front = permute(permutation, x);
   int kept = static_cast<int>(rank_of(x) - static_cast<int64_t>(axes.size()));
   Expr result = map_at(kept, [&](Expr block) {
     Expr row = flatten(block);
@@ -228,7 +228,7 @@ Lowered lower_mean_variance(const OperatorContext& c) {
       });
     });
   }, front);
-  return one(transpose(inverse(permutation), result));
+  return one(permute(inverse(permutation), result));
 }
 
 Lowered lower_lp_normalisation(const OperatorContext& c) {

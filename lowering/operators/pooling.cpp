@@ -40,7 +40,7 @@ Expr positions(const Shape& shape, bool column_major) {
   std::reverse(turned.begin() + 2, turned.end());
   Shape permutation = {0, 1};
   for (size_t i = shape.size(); i-- > 2;) permutation.push_back(static_cast<int64_t>(i));
-  return transpose(permutation, reshape(flat, turned));
+  return permute(permutation, reshape(flat, turned));
 }
 
 Lowered lower_max_pool(const OperatorContext& c) {

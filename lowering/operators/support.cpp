@@ -400,6 +400,8 @@ Expr pad_with(int64_t before, int64_t after, Expr value, Expr array) {
   return pad(before, after, value, array);
 }
 
+Expr permute(const Shape& permutation, Expr x) { return permutation.empty() ? x : transpose(permutation, x); }
+
 Shape inverse(const Shape& permutation) {
   Shape out(permutation.size());
   for (size_t i = 0; i < permutation.size(); ++i) out[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
@@ -417,7 +419,7 @@ Shape with_last(const Shape& axes, int64_t rank) {
 
 Expr rows_along(Expr x, const Shape& axes) {
   int64_t rank = rank_of(x), kept = rank - static_cast<int64_t>(axes.size());
-  x = transpose(with_last(axes, rank), x);
+  x = permute(with_last(axes, rank), x);
   return map_at(static_cast<int>(kept), [](Expr block) { return flatten(block); }, x);
 }
 
@@ -433,7 +435,7 @@ Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(
 Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f) {
   int64_t rank = rank_of(x);
   Shape permutation = with_last({axis}, rank);
-  return transpose(inverse(permutation), map_at(static_cast<int>(rank - 1), f, transpose(permutation, x)));
+  return permute(inverse(permutation), map_at(static_cast<int>(rank - 1), f, permute(permutation, x)));
 }
 
 Expr sum(Expr row) { return reduce(Function::add, zero(element_of(row)), row); }

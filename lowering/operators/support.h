@@ -123,6 +123,8 @@ Expr constant_like(Scalar scalar, const Shape& shape, double value);   ///< the 
 Expr concat_at(int64_t depth, const std::vector<Expr>& arrays);
 /// Pads an array of any rank along its first dimension with the same number everywhere.
 Expr pad_with(int64_t before, int64_t after, Expr value, Expr array);
+/// transpose, for any rank: dimension i of the result is dimension permutation[i] of x.
+Expr permute(const Shape& permutation, Expr x);
 Shape inverse(const Shape& permutation);
 /// The permutation that leaves the other dimensions in order and puts `axes` last.
 Shape with_last(const Shape& axes, int64_t rank);

@@ -73,7 +73,7 @@ Expr windows(Expr x, int64_t lead, const Geometry& g, Expr border) {
   for (size_t i = 0; i < dimensions; ++i) permutation.push_back(lead + 2 * static_cast<int64_t>(i));
   for (int64_t i = 0; i < lead; ++i) permutation.push_back(i);
   for (size_t i = 0; i < dimensions; ++i) permutation.push_back(lead + 2 * static_cast<int64_t>(i) + 1);
-  return transpose(permutation, x);
+  return permute(permutation, x);
 }
 
 }  // namespace hoist::operators

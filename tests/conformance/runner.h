@@ -1,0 +1,25 @@
+// Runs one case of the ONNX project's backend tests at the level of expressions: the model is read, each layer lowered
+// and its expressions evaluated in order, and the results compared with the recorded ones. No kernels are involved.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/result.h"
+
+namespace hoist::conformance {
+
+/// Nothing when every output of every data set of the case agrees within |a - b| <= absolute + relative * |b| (integers
+/// and bools exactly, NaN with NaN); else why not.
+Result<Nothing> run_case(const std::filesystem::path& folder, double relative, double absolute);
+
+/// Folders with a model.onnx and recorded data, sorted by name.
+std::vector<std::filesystem::path> cases_in(const std::filesystem::path& folder);
+
+/// A gap file: lines "NAME: REASON", # begins a comment line. Sorted by name.
+Result<std::map<std::string, std::string>> read_gaps(const std::filesystem::path& path);
+std::string write_gaps(const std::string& heading, const std::map<std::string, std::string>& gaps);
+
+}  // namespace hoist::conformance
