@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/seeded.h"
 #include "ir/tensor.h"
 
 namespace hoist {
@@ -38,7 +39,10 @@ struct KernelParameter {
 
 /// How close a kernel on a device has to come to its interpreted expression.
 struct Tolerance {
-  bool exact = true;            ///< bit-identical, NaNs equal
+  /// Bit-identical, NaNs equal, on devices that round to nearest and keep denormals.
+  bool exact = true;
+  /// The kernel divides or takes square roots: exact only where the driver rounds those correctly.
+  bool divides = false;
   double relative = 0, absolute = 0;  ///< else |a - b| <= absolute + relative * |b|
 };
 
@@ -81,6 +85,7 @@ struct Plan {
   std::vector<PlanArray> arrays;
   std::vector<PlanKernel> kernels;
   std::vector<PlanStep> steps;
+  std::vector<Domain> input_domains;   ///< of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs, outputs;    ///< array indices in the model's order; an output may repeat an input or a constant
   std::vector<PlanRuleUse> rules;
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,

@@ -1,0 +1,35 @@
+// Writing a plan to disk as a bundle, and reading a bundle back for tools. A bundle is a folder (backends/README.md
+// lists its files); plan.bin is its root of trust and holds the hash of every other file but example.c and Makefile,
+// which are the user's. Writing is all or nothing and gives the same bytes for the same plan. Not for running a bundle:
+// that is the C runtime (backends/runtime), or BundleRunner in backends/opencl for the hoist program.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "ir/plan.h"
+#include "ir/result.h"
+
+namespace hoist {
+
+struct BundleOptions {
+  bool force = false;  ///< replace an existing folder, if it is a bundle
+};
+
+/// Writes into a sibling folder and renames it to `folder` when everything is on disk. On failure (a folder that
+/// exists, a full disk, a file-size limit) nothing is left behind and what was there stays. The plan's invariants are
+/// checked with HOIST_CHECK.
+Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& folder, const BundleOptions& options = {});
+
+struct BundleInfo {
+  Plan plan;             ///< as it was written; constants of weights are read only on request
+  std::string manifest;  ///< manifest.json as text
+};
+
+/// Checks the hashes of all files first. With `with_weights` the arrays placed in the weights hold their constants.
+Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_weights = false);
+
+/// Whether the folder holds a plan.bin that begins as one: enough to replace it, not to trust it.
+bool is_bundle(const std::filesystem::path& folder);
+
+}  // namespace hoist

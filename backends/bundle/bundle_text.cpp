@@ -1,0 +1,177 @@
+#include "backends/bundle/bundle_text.h"
+
+#include <nlohmann/json.hpp>
+
+#include "backends/runtime/plan_file.h"
+
+namespace hoist {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Names come from the model, so they must not end a comment, continue a line or mean anything to a preprocessor.
+std::string harmless(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const auto code = static_cast<unsigned char>(c);
+    const bool control = code < 0x20 || code == 0x7f;
+    if (control || c == '\\' || c == '*' || c == '?')
+      out += '_';
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + harmless(name);
+  return out;
+}
+
+/// 64-bit hashes do not fit in the numbers of every JSON reader.
+std::string hexadecimal(uint64_t value) {
+  std::string out(16, '0');
+  for (size_t i = 16; i-- > 0; value >>= 4) out[i] = "0123456789abcdef"[value & 15];
+  return out;
+}
+
+std::string_view place_name(Place place) {
+  switch (place) {
+    case Place::input:
+      return "input";
+    case Place::output:
+      return "output";
+    case Place::weights:
+      return "weights";
+    case Place::arena:
+      return "arena";
+    case Place::cleared:
+      return "cleared";
+  }
+  return "";
+}
+
+Json array_json(const PlanArray& array) {
+  Json out = {{"name", array.name}, {"type", row(array.scalar).name}, {"shape", array.shape}};
+  out["bytes"] = byte_size(array.scalar, array.shape);
+  out["place"] = place_name(array.place);
+  if (array.place == Place::arena || array.place == Place::weights) out["offset"] = array.offset;
+  return out;
+}
+
+Json tolerance_json(const Tolerance& tolerance) {
+  return {{"exact", tolerance.exact},
+          {"divides", tolerance.divides},
+          {"relative", tolerance.relative},
+          {"absolute", tolerance.absolute}};
+}
+
+Json section_json(const std::pair<size_t, size_t>& section) {
+  return {{"offset", section.first}, {"bytes", section.second}};
+}
+
+Json kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t>& source,
+                 const std::pair<size_t, size_t>& expression) {
+  Json parameters = Json::array();
+  for (const KernelParameter& parameter : kernel.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"type", row(parameter.scalar).name},
+                          {"shape", parameter.shape},
+                          {"written", parameter.written},
+                          {"domain", {parameter.low, parameter.high}}});
+  }
+  return {{"name", kernel.name},
+          {"layers", kernel.layers},
+          {"global", kernel.global},
+          {"local", kernel.local},
+          {"local_bytes", kernel.local_bytes},
+          {"operations", kernel.operations},
+          {"tolerance", tolerance_json(kernel.tolerance)},
+          {"checked_positions", kernel.check_positions.size()},
+          {"parameters", parameters},
+          {"source", section_json(source)},
+          {"expression", section_json(expression)}};
+}
+
+}  // namespace
+
+SectionedText kernels_text(const Plan& plan) {
+  SectionedText out;
+  out.text = plan.preamble;
+  for (const PlanKernel& kernel : plan.kernels) {
+    if (!out.text.empty() && out.text.back() != '\n') out.text += '\n';
+    out.text += "\n// kernel " + kernel.name + ": " + joined(kernel.layers) + "\n";
+    out.sections.emplace_back(out.text.size(), kernel.source.size());
+    out.text += kernel.source;
+  }
+  return out;
+}
+
+SectionedText expressions_text(const Plan& plan) {
+  SectionedText out;
+  out.text = "-- the low-level expression of every kernel of " + harmless(plan.model_name) + "\n";
+  for (const PlanKernel& kernel : plan.kernels) {
+    if (out.text.back() != '\n') out.text += '\n';
+    out.text += "\n-- kernel " + kernel.name + ": " + joined(kernel.layers) + "\n";
+    out.sections.emplace_back(out.text.size(), kernel.expression.size());
+    out.text += kernel.expression;
+  }
+  if (out.text.back() != '\n') out.text += '\n';
+  return out;
+}
+
+std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions) {
+  Json out;
+  out["format"] = HOIST_FORMAT_VERSION;
+  out["model"] = {{"name", plan.model_name}, {"hash", hexadecimal(plan.model_hash)}};
+  out["options"] = plan.options;
+  out["profile"] = plan.profile;
+  out["build_options"] = plan.build_options;
+  out["preamble_bytes"] = plan.preamble.size();
+  out["arena_bytes"] = plan.arena_bytes;
+  for (const auto& [key, indices] : {std::pair{"inputs", &plan.inputs}, std::pair{"outputs", &plan.outputs}}) {
+    out[key] = Json::array();
+    for (int index : *indices) out[key].push_back(plan.arrays[static_cast<size_t>(index)].name);
+  }
+  out["arrays"] = Json::array();
+  for (const PlanArray& array : plan.arrays) out["arrays"].push_back(array_json(array));
+  out["kernels"] = Json::array();
+  for (size_t i = 0; i < plan.kernels.size(); ++i) {
+    out["kernels"].push_back(kernel_json(plan.kernels[i], kernels.sections[i], expressions.sections[i]));
+  }
+  out["steps"] = Json::array();
+  for (const PlanStep& step : plan.steps) {
+    Json arguments = Json::array();
+    for (int argument : step.arguments) arguments.push_back(plan.arrays[static_cast<size_t>(argument)].name);
+    out["steps"].push_back({{"kernel", plan.kernels[static_cast<size_t>(step.kernel)].name},
+                            {"layers", step.layers},
+                            {"arguments", arguments}});
+  }
+  out["rules"] = Json::array();
+  for (const PlanRuleUse& use : plan.rules) {
+    out["rules"].push_back({{"layer", use.layer},
+                            {"rule", use.rule},
+                            {"place", use.place},
+                            {"parameters", use.parameters},
+                            {"class", use.rule_class}});
+  }
+  out["model_check"] = {{"outputs", plan.model_check.size()}, {"tolerance", tolerance_json(plan.model_tolerance)}};
+  // Names come from the model and need not be UTF-8.
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string makefile_text() {
+  return "# Builds the example with the runtime that lies beside it; yours to edit.\n"
+         "CC ?= cc\n"
+         "CFLAGS ?= -O2\n\n"
+         "example: example.c runtime/hoist_runtime.c runtime/hoist_runtime.h\n"
+         "\t$(CC) -std=c99 $(CFLAGS) -o $@ example.c runtime/hoist_runtime.c -lOpenCL\n\n"
+         "verify: example\n"
+         "\t./example --verify\n\n"
+         "clean:\n"
+         "\trm -f example\n\n"
+         ".PHONY: verify clean\n";
+}
+
+}  // namespace hoist

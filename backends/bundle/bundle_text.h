@@ -1,0 +1,28 @@
+// The files of a bundle that are for people: kernels.cl, expressions.lift, manifest.json, example.c and Makefile. All
+// of them are functions of the plan alone. Internal to backends/bundle.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/plan.h"
+
+namespace hoist {
+
+/// A file made of parts, with where each kernel's part lies: first byte and number of bytes.
+struct SectionedText {
+  std::string text;
+  std::vector<std::pair<size_t, size_t>> sections;
+};
+
+/// The preamble, then each kernel under a comment that names its layers.
+SectionedText kernels_text(const Plan& plan);
+SectionedText expressions_text(const Plan& plan);
+
+std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions);
+
+std::string example_text(const Plan& plan);
+std::string makefile_text();
+
+}  // namespace hoist

@@ -1,0 +1,211 @@
+// example.c of a bundle: the program itself is the same for every bundle, its comment names the inputs and outputs.
+#include "backends/bundle/bundle_text.h"
+
+namespace hoist {
+namespace {
+
+constexpr std::string_view program = R"text(#define _POSIX_C_SOURCE 200809L
+
+#include "runtime/hoist_runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int fail(hoist_bundle* bundle, hoist_status status) {
+  fprintf(stderr, "example: %s: %s\n", hoist_status_name(status), hoist_error_message(bundle));
+  hoist_close(bundle);
+  return status == HOIST_MISMATCH ? 1 : status == HOIST_BAD_BUNDLE || status == HOIST_BAD_ARGUMENT ? 3 : 4;
+}
+
+static void report(void* user, const hoist_finding* finding) {
+  (void)user;
+  printf("%s  %s: %s\n", finding->passed ? "ok  " : "FAIL", finding->subject, finding->message);
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int ascending(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Reads exactly `bytes` bytes. */
+static int read_raw(const char* path, void* data, size_t bytes) {
+  FILE* file = fopen(path, "rb");
+  if (!file) {
+    perror(path);
+    return 0;
+  }
+  const size_t got = fread(data, 1, bytes, file);
+  const int longer = got == bytes && fgetc(file) != EOF;
+  fclose(file);
+  if (got == bytes && !longer) return 1;
+  fprintf(stderr, "example: %s: has %s than the %zu bytes of the input\n", path, longer ? "more" : "fewer", bytes);
+  return 0;
+}
+
+/* NAME=FILE on the command line fills an input with a file's raw bytes. */
+static int set_from_file(hoist_bundle* bundle, const char* argument) {
+  const char* equals = strrchr(argument, '=');
+  char name[256];
+  hoist_array input;
+  if (!equals || (size_t)(equals - argument) >= sizeof name) {
+    fprintf(stderr, "example: %s: neither an option nor NAME=FILE\n", argument);
+    return 2;
+  }
+  memcpy(name, argument, (size_t)(equals - argument));
+  name[equals - argument] = 0;
+  const int index = hoist_input_index(bundle, name);
+  if (index < 0 || hoist_input(bundle, (size_t)index, &input) != HOIST_OK) {
+    fprintf(stderr, "example: no input is called %s\n", name);
+    return 3;
+  }
+  void* data = malloc(input.bytes + 1);
+  if (!data) return 4;
+  int code = read_raw(equals + 1, data, input.bytes) ? 0 : 3;
+  if (!code && hoist_set_input(bundle, (size_t)index, data, input.bytes) != HOIST_OK) code = 3;
+  free(data);
+  return code;
+}
+
+static int print_output(hoist_bundle* bundle, size_t index) {
+  hoist_array output;
+  if (hoist_output(bundle, index, &output) != HOIST_OK) return 0;
+  unsigned char* data = malloc(output.bytes + 1);
+  if (!data || hoist_get_output(bundle, index, data, output.bytes) != HOIST_OK) {
+    free(data);
+    return 0;
+  }
+  printf("%s %s[", output.name, output.scalar);
+  for (size_t i = 0; i < output.rank; ++i) printf("%s%lld", i ? "," : "", (long long)output.shape[i]);
+  printf("]:");
+  const int is_float = strcmp(output.scalar, "f32") == 0;
+  const size_t width = is_float ? sizeof(float) : 1;
+  for (size_t i = 0; i < 10 && (i + 1) * width <= output.bytes; ++i) {
+    float value;
+    if (is_float) {
+      memcpy(&value, data + i * width, sizeof value);
+      printf(" %g", value);
+    } else {
+      printf(" %02x", data[i]);
+    }
+  }
+  printf("%s\n", output.bytes > 10 * width ? " ..." : "");
+  free(data);
+  return 1;
+}
+
+int main(int count, char** arguments) {
+  hoist_options options = {NULL, 0, 0, 0, NULL};
+  char folder[4096] = ".";
+  const char* slash = strrchr(arguments[0], '/');
+  if (slash && (size_t)(slash - arguments[0]) < sizeof folder) {
+    /* The bundle is where the program is, unless told otherwise. */
+    memcpy(folder, arguments[0], (size_t)(slash - arguments[0]));
+    folder[slash - arguments[0]] = 0;
+    if (!*folder) strcpy(folder, "/");
+  }
+  int verify = 0, runs = 20;
+  for (int i = 1; i < count; ++i) {
+    const char* value = i + 1 < count ? arguments[i + 1] : "";
+    if (strcmp(arguments[i], "--verify") == 0) verify = 1;
+    else if (strcmp(arguments[i], "--device") == 0 && *value) options.device = value, ++i;
+    else if (strcmp(arguments[i], "--threads") == 0 && *value) options.threads = atoi(value), ++i;
+    else if (strcmp(arguments[i], "--runs") == 0 && *value) runs = atoi(value), ++i;
+    else if (strcmp(arguments[i], "--bundle") == 0 && *value) snprintf(folder, sizeof folder, "%s", value), ++i;
+    else if (!strchr(arguments[i], '=')) {
+      printf("usage: %s [--verify] [--device D] [--threads N] [--runs N] [--bundle FOLDER] [INPUT=FILE ...]\n",
+             arguments[0]);
+      return strcmp(arguments[i], "--help") == 0 ? 0 : 2;
+    }
+  }
+
+  hoist_bundle* bundle;
+  hoist_status status = hoist_open(folder, &options, &bundle);
+  if (status) return fail(bundle, status);
+  printf("%s on %s, %d compute units, compiled kernels: cache %s\n", hoist_model_name(bundle),
+         hoist_device_name(bundle), hoist_threads(bundle), hoist_cache_outcome(bundle));
+  if (verify) {
+    status = hoist_verify(bundle, report, NULL);
+    if (status) return fail(bundle, status);
+    printf("verified\n");
+    hoist_close(bundle);
+    return 0;
+  }
+
+  status = hoist_seed_inputs(bundle, 1);
+  if (status) return fail(bundle, status);
+  for (int i = 1; i < count; ++i) {
+    if (strncmp(arguments[i], "--", 2) == 0) {
+      i += strcmp(arguments[i], "--verify") != 0;
+      continue;
+    }
+    const int code = set_from_file(bundle, arguments[i]);
+    if (code) {
+      hoist_close(bundle);
+      return code;
+    }
+  }
+  if (runs < 1) runs = 1;
+  double* times = malloc((size_t)runs * sizeof *times);
+  if (!times) return fail(bundle, HOIST_OUT_OF_MEMORY);
+  for (int i = 0; i < runs; ++i) {
+    const double start = now();
+    status = hoist_run(bundle);
+    if (status) return fail(bundle, status);
+    times[i] = now() - start;
+  }
+  qsort(times, (size_t)runs, sizeof *times, ascending);
+  for (size_t i = 0; i < hoist_output_count(bundle); ++i) {
+    if (!print_output(bundle, i)) return fail(bundle, HOIST_BAD_BUNDLE);
+  }
+  printf("%d runs, median %.3f ms, fastest %.3f ms\n", runs, times[runs / 2] * 1e3, times[0] * 1e3);
+  free(times);
+  hoist_close(bundle);
+  return 0;
+}
+)text";
+
+/// For inside a C comment.
+std::string commented(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    out += plain || c == '_' || c == '.' || c == '-' || c == ':' ? c : '_';
+  }
+  return out;
+}
+
+void list(const Plan& plan, std::string_view kind, const std::vector<int>& indices, std::string& out) {
+  for (int index : indices) {
+    const PlanArray& array = plan.arrays[static_cast<size_t>(index)];
+    out += " *   ";
+    out += kind;
+    out += ' ' + commented(array.name) + " : ";
+    for (int64_t extent : array.shape) out += '[' + std::to_string(extent) + ']';
+    out += row(array.scalar).name;
+    out += ", " + std::to_string(byte_size(array.scalar, array.shape)) + " bytes\n";
+  }
+}
+
+}  // namespace
+
+std::string example_text(const Plan& plan) {
+  std::string out = "/* Runs the bundle of " + commented(plan.model_name) +
+                    "; yours to edit.\n"
+                    " * Build it with make, or: cc example.c runtime/hoist_runtime.c -lOpenCL -o example\n"
+                    " * Inputs are seeded numbers unless given as NAME=FILE with raw little-endian bytes.\n";
+  list(plan, "input", plan.inputs, out);
+  list(plan, "output", plan.outputs, out);
+  out += " */\n";
+  out += program;
+  return out;
+}
+
+}  // namespace hoist

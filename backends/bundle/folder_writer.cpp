@@ -1,0 +1,114 @@
+#include "backends/bundle/folder_writer.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace hoist {
+namespace {
+
+Diagnostic system_error(const std::filesystem::path& where, const std::string& what, int code) {
+  const std::string hint = code == ENOSPC ? "free some space, or write elsewhere" : "";
+  return {where.string(), what + ": " + std::strerror(code), hint};
+}
+
+/// Zero or errno.
+int write_whole(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    // Some file systems refuse very large single writes.
+    const ssize_t put = ::write(file, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno;
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<FolderWriter> FolderWriter::begin(const std::filesystem::path& folder) {
+  std::filesystem::path name = folder;
+  if (!name.has_filename()) name = name.parent_path();  // "out/" means "out"
+  const std::filesystem::path parent = name.has_parent_path() ? name.parent_path() : ".";
+  std::error_code error;
+  if (!std::filesystem::is_directory(parent, error)) {
+    return Diagnostic{folder.string(), parent.string() + " is not a folder", "make it first, or name another"};
+  }
+  std::string temporary = (parent / ("." + name.filename().string() + ".XXXXXX")).string();
+  if (!::mkdtemp(temporary.data())) return system_error(parent, "no folder can be made here", errno);
+  // mkdtemp makes it private; a bundle is as readable as any file its user makes.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  ::chmod(temporary.c_str(), 0777 & ~mask);
+  return FolderWriter(std::move(name), std::move(temporary));
+}
+
+FolderWriter::FolderWriter(FolderWriter&& other) noexcept
+    : folder_(std::move(other.folder_)), temporary_(std::move(other.temporary_)) {
+  other.temporary_.clear();
+}
+
+FolderWriter::~FolderWriter() {
+  std::error_code ignored;
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+}
+
+Result<HashedFile> FolderWriter::write(const std::string& path, std::string_view content) {
+  return write_pieces(path, {&content, 1});
+}
+
+Result<HashedFile> FolderWriter::write_pieces(const std::string& path, std::span<const std::string_view> pieces) {
+  const std::filesystem::path full = temporary_ / path;
+  const std::filesystem::path shown = folder_ / path;
+  std::error_code error;
+  std::filesystem::create_directories(full.parent_path(), error);
+  if (error) return system_error(shown, "its folder cannot be made", error.value());
+  const int file = ::open(full.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return system_error(shown, "cannot be written", errno);
+  const std::unique_ptr<XXH64_state_t, XXH_errorcode (*)(XXH64_state_t*)> hash(XXH64_createState(), XXH64_freeState);
+  XXH64_reset(hash.get(), 0);
+  HashedFile out{path, 0, 0};
+  int problem = 0;
+  for (const std::string_view piece : pieces) {
+    if ((problem = write_whole(file, piece)) != 0) break;
+    XXH64_update(hash.get(), piece.data(), piece.size());
+    out.bytes += piece.size();
+  }
+  // Some file systems report a full disk only here.
+  if (::close(file) != 0 && problem == 0) problem = errno;
+  if (problem != 0) return system_error(shown, "cannot be written", problem);
+  out.hash = XXH64_digest(hash.get());
+  return out;
+}
+
+Result<Nothing> FolderWriter::commit(bool replace) {
+  if (!replace) {
+    // Fails where something of that name has appeared meanwhile, unless it is an empty folder.
+    if (::rename(temporary_.c_str(), folder_.c_str()) != 0) return system_error(folder_, "cannot be made", errno);
+    temporary_.clear();
+    return Nothing{};
+  }
+  // Exchanged in one step, so that there is a whole bundle of this name at any moment.
+  if (::syscall(SYS_renameat2, AT_FDCWD, temporary_.c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE) == 0) {
+    return Nothing{};  // temporary_ is the old one now, and goes
+  }
+  if (errno != EINVAL && errno != ENOSYS) return system_error(folder_, "cannot be replaced", errno);
+  const std::filesystem::path old = temporary_.string() + ".old";
+  if (::rename(folder_.c_str(), old.c_str()) != 0) return system_error(folder_, "cannot be replaced", errno);
+  if (::rename(temporary_.c_str(), folder_.c_str()) != 0) {
+    const int code = errno;
+    ::rename(old.c_str(), folder_.c_str());
+    return system_error(folder_, "cannot be replaced", code);
+  }
+  temporary_ = old;
+  return Nothing{};
+}
+
+}  // namespace hoist

@@ -1,0 +1,234 @@
+#include "backends/bundle/plan_format.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "backends/runtime/plan_file.h"
+#include "ir/result.h"
+
+namespace hoist {
+namespace {
+
+class Encoder {
+ public:
+  explicit Encoder(std::string_view magic) {
+    bytes_ += magic;
+    word(HOIST_FORMAT_VERSION);
+    word(0);  // the size, known at the end
+  }
+
+  void integer(uint64_t value, int width) {
+    for (int i = 0; i < width; ++i) bytes_ += static_cast<char>(value >> (8 * i));
+  }
+  void byte(uint64_t value) { integer(value, 1); }
+  void count(uint64_t value) { integer(value, 4); }
+  void word(uint64_t value) { integer(value, 8); }
+  void number(double value) { word(std::bit_cast<uint64_t>(value)); }
+  /// The reader's texts end at the first zero.
+  void text(std::string_view value) {
+    value = value.substr(0, value.find('\0'));
+    count(value.size());
+    bytes_ += value;
+    byte(0);
+  }
+  void texts(const std::vector<std::string>& values) {
+    count(values.size());
+    for (const std::string& value : values) text(value);
+  }
+  void shape(const std::vector<int64_t>& extents) {
+    count(extents.size());
+    for (int64_t extent : extents) word(static_cast<uint64_t>(extent));
+  }
+  void domain(Scalar scalar, Domain domain) {
+    domain = domain_of_type(scalar, domain);
+    number(domain.low), number(domain.high);
+  }
+  void tolerance(const Tolerance& tolerance) {
+    byte(tolerance.exact), byte(tolerance.divides);
+    number(tolerance.relative), number(tolerance.absolute);
+  }
+  void samples(const std::vector<int64_t>& positions, const std::vector<std::byte>& values) {
+    word(positions.size());
+    for (int64_t position : positions) word(static_cast<uint64_t>(position));
+    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size());
+  }
+
+  std::string finished() {
+    const uint64_t size = bytes_.size() + 8;
+    for (size_t i = 0; i < 8; ++i) bytes_[16 + i] = static_cast<char>(size >> (8 * i));
+    word(XXH64(bytes_.data(), bytes_.size(), 0));
+    return std::move(bytes_);
+  }
+
+ private:
+  std::string bytes_;
+};
+
+void encode_kernel(Encoder& out, const PlanKernel& kernel) {
+  out.text(kernel.name);
+  out.texts(kernel.layers);
+  for (uint64_t extent : kernel.global) out.word(extent);
+  for (uint64_t extent : kernel.local) out.word(extent);
+  out.word(kernel.local_bytes);
+  out.count(kernel.parameters.size());
+  for (const KernelParameter& parameter : kernel.parameters) {
+    out.text(parameter.name);
+    out.byte(static_cast<uint64_t>(parameter.scalar));
+    out.byte(parameter.written);
+    out.shape(parameter.shape);
+    out.domain(parameter.scalar, {parameter.low, parameter.high});
+  }
+  out.tolerance(kernel.tolerance);
+  out.word(static_cast<uint64_t>(kernel.operations));
+}
+
+/// Bytes that the expected values at these positions take: each one whole bytes.
+size_t sample_bytes(const std::vector<std::pair<Scalar, int64_t>>& parts, const std::vector<int64_t>& positions,
+                    const std::string& where) {
+  size_t bytes = 0;
+  for (int64_t position : positions) {
+    size_t part = 0;
+    while (part < parts.size() && position >= parts[part].second) position -= parts[part++].second;
+    HOIST_CHECK(part < parts.size() && position >= 0, where + ": a sampled position lies outside its array");
+    bytes += static_cast<size_t>(row(parts[part].first).bits + 7) / 8;
+  }
+  return bytes;
+}
+
+void check_kernel(const PlanKernel& kernel) {
+  const std::string where = "kernel " + kernel.name;
+  for (size_t i = 0; i < 3; ++i) {
+    HOIST_CHECK(kernel.local[i] > 0 && kernel.global[i] > 0 && kernel.global[i] % kernel.local[i] == 0,
+                where + ": launch sizes are zero or not a multiple of the group's");
+  }
+  std::vector<std::pair<Scalar, int64_t>> written;
+  for (const KernelParameter& parameter : kernel.parameters) {
+    HOIST_CHECK(parameter.low <= parameter.high, where + ": empty domain of " + parameter.name);
+    if (parameter.written) written.emplace_back(parameter.scalar, element_count(parameter.shape));
+  }
+  HOIST_CHECK(!written.empty(), where + ": writes nothing");
+  HOIST_CHECK(sample_bytes(written, kernel.check_positions, where) == kernel.check_values.size(),
+              where + ": expected values and positions disagree");
+}
+
+}  // namespace
+
+int64_t weights_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const PlanArray& array : plan.arrays) {
+    if (array.place != Place::weights) continue;
+    bytes = std::max(bytes, array.offset + byte_size(array.scalar, array.shape));
+  }
+  return (bytes + 63) / 64 * 64;
+}
+
+void check_plan(const Plan& plan) {
+  std::set<std::string> names;
+  for (const PlanArray& array : plan.arrays) {
+    HOIST_CHECK(names.insert(array.name).second, "array " + array.name + ": there are two of that name");
+    const int64_t bytes = byte_size(array.scalar, array.shape);
+    HOIST_CHECK(array.offset >= 0, "array " + array.name + ": negative offset");
+    if (array.place == Place::weights) {
+      HOIST_CHECK(static_cast<int64_t>(array.constant.bytes().size()) == bytes && array.offset % 64 == 0,
+                  "weights " + array.name + ": wrong number of bytes, or not aligned to 64");
+    } else if (array.place == Place::arena) {
+      HOIST_CHECK(array.offset + bytes <= plan.arena_bytes, "array " + array.name + ": reaches beyond the arena");
+    }
+  }
+  names.clear();
+  for (const PlanKernel& kernel : plan.kernels) {
+    HOIST_CHECK(names.insert(kernel.name).second, "kernel " + kernel.name + ": there are two of that name");
+    check_kernel(kernel);
+  }
+  for (const PlanStep& step : plan.steps) {
+    HOIST_CHECK(step.kernel >= 0 && static_cast<size_t>(step.kernel) < plan.kernels.size(), "a step without a kernel");
+    const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+    HOIST_CHECK(step.arguments.size() == kernel.parameters.size(),
+                "kernel " + kernel.name + ": wrong number of arguments");
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      HOIST_CHECK(step.arguments[i] >= 0 && static_cast<size_t>(step.arguments[i]) < plan.arrays.size(),
+                  "kernel " + kernel.name + ": an argument that is no array");
+      const PlanArray& array = plan.arrays[static_cast<size_t>(step.arguments[i])];
+      const KernelParameter& parameter = kernel.parameters[i];
+      HOIST_CHECK(
+          array.scalar == parameter.scalar &&
+              byte_size(array.scalar, array.shape) == byte_size(parameter.scalar, parameter.shape),
+          "kernel " + kernel.name + ": argument " + array.name + " and parameter " + parameter.name + " differ");
+      HOIST_CHECK(!parameter.written || (array.place != Place::input && array.place != Place::weights),
+                  "kernel " + kernel.name + ": writes " + array.name);
+    }
+  }
+  for (int input : plan.inputs) {
+    HOIST_CHECK(plan.arrays.at(static_cast<size_t>(input)).place == Place::input, "a model input in another place");
+  }
+  for (int output : plan.outputs) {
+    const PlanArray& array = plan.arrays.at(static_cast<size_t>(output));
+    HOIST_CHECK(array.place != Place::arena, "output " + array.name + " lies in the arena");
+  }
+  HOIST_CHECK(plan.input_domains.empty() || plan.input_domains.size() == plan.inputs.size(), "input domains");
+  for (const Plan::ModelCheck& check : plan.model_check) {
+    const PlanArray& array = plan.arrays.at(static_cast<size_t>(plan.outputs.at(static_cast<size_t>(check.output))));
+    HOIST_CHECK(
+        sample_bytes({{array.scalar, element_count(array.shape)}}, check.positions, array.name) == check.values.size(),
+        "output " + array.name + ": expected values and positions disagree");
+  }
+}
+
+std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files) {
+  Encoder out(HOIST_PLAN_MAGIC);
+  out.text(plan.model_name);
+  out.word(plan.model_hash);
+  out.text(plan.build_options);
+  out.word(static_cast<uint64_t>(plan.arena_bytes));
+  out.word(static_cast<uint64_t>(weights_bytes(plan)));
+  out.count(files.size());
+  for (const HashedFile& file : files) out.text(file.path), out.word(file.bytes), out.word(file.hash);
+  out.count(plan.arrays.size());
+  for (const PlanArray& array : plan.arrays) {
+    out.text(array.name);
+    out.byte(static_cast<uint64_t>(array.scalar));
+    out.byte(static_cast<uint64_t>(array.place));
+    out.shape(array.shape);
+    out.word(static_cast<uint64_t>(array.offset));
+  }
+  out.count(plan.kernels.size());
+  for (const PlanKernel& kernel : plan.kernels) encode_kernel(out, kernel);
+  out.count(plan.steps.size());
+  for (const PlanStep& step : plan.steps) {
+    out.count(static_cast<uint64_t>(step.kernel));
+    out.texts(step.layers);
+    out.count(step.arguments.size());
+    for (int argument : step.arguments) out.count(static_cast<uint64_t>(argument));
+  }
+  out.count(plan.inputs.size());
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    out.count(static_cast<uint64_t>(plan.inputs[i]));
+    out.domain(plan.arrays[static_cast<size_t>(plan.inputs[i])].scalar,
+               plan.input_domains.empty() ? Domain{} : plan.input_domains[i]);
+  }
+  out.count(plan.outputs.size());
+  for (int output : plan.outputs) out.count(static_cast<uint64_t>(output));
+  return out.finished();
+}
+
+std::string encode_checks(const Plan& plan) {
+  Encoder out(HOIST_CHECK_MAGIC);
+  out.count(plan.kernels.size());
+  for (const PlanKernel& kernel : plan.kernels) {
+    out.word(kernel.check_seed);
+    out.samples(kernel.check_positions, kernel.check_values);
+  }
+  out.word(plan.check_seed);
+  out.tolerance(plan.model_tolerance);
+  out.count(plan.model_check.size());
+  for (const Plan::ModelCheck& check : plan.model_check) {
+    out.count(static_cast<uint64_t>(check.output));
+    out.samples(check.positions, check.values);
+  }
+  return out.finished();
+}
+
+}  // namespace hoist

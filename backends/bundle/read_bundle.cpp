@@ -1,0 +1,179 @@
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backends/bundle/bundle.h"
+#include "backends/runtime/plan_file.h"
+
+namespace hoist {
+namespace {
+
+using Json = nlohmann::json;
+
+struct PlanOwner {
+  hoist_plan plan = {};
+  hoist_checks checks = {};
+  PlanOwner() = default;
+  PlanOwner(const PlanOwner&) = delete;
+  PlanOwner& operator=(const PlanOwner&) = delete;
+  ~PlanOwner() {
+    hoist_plan_free(&plan);
+    hoist_pool_free(&checks.pool);
+  }
+};
+
+std::vector<std::string> texts(const char* const* names, size_t count) { return {names, names + count}; }
+
+std::vector<int64_t> shape_of(const int64_t* shape, size_t rank) { return {shape, shape + rank}; }
+
+Tolerance tolerance_of(const hoist_tolerance& tolerance) {
+  return {tolerance.exact != 0, tolerance.divides != 0, tolerance.relative, tolerance.absolute};
+}
+
+/// The values end where the positions' types say; the reader has checked that they are there.
+std::vector<std::byte> values_of(const hoist_samples& samples, const std::vector<std::pair<Scalar, int64_t>>& parts) {
+  size_t bytes = 0;
+  for (uint64_t i = 0; i < samples.count; ++i) {
+    auto position = static_cast<int64_t>(samples.positions[i]);
+    size_t part = 0;
+    while (position >= parts[part].second) position -= parts[part++].second;
+    bytes += static_cast<size_t>(row(parts[part].first).bits + 7) / 8;
+  }
+  const auto* begin = reinterpret_cast<const std::byte*>(samples.values);
+  return {begin, begin + bytes};
+}
+
+std::vector<int64_t> positions_of(const hoist_samples& samples) {
+  return {samples.positions, samples.positions + samples.count};
+}
+
+PlanKernel kernel_of(const hoist_plan_kernel& kernel, const hoist_samples& samples) {
+  PlanKernel out;
+  out.name = kernel.name;
+  out.layers = texts(kernel.layers, kernel.layer_count);
+  for (size_t i = 0; i < 3; ++i) out.global[i] = kernel.global[i], out.local[i] = kernel.local[i];
+  out.local_bytes = kernel.local_bytes;
+  out.tolerance = tolerance_of(kernel.tolerance);
+  out.operations = kernel.operations;
+  std::vector<std::pair<Scalar, int64_t>> written;
+  for (size_t i = 0; i < kernel.parameter_count; ++i) {
+    const hoist_plan_parameter& parameter = kernel.parameters[i];
+    out.parameters.push_back({parameter.name, static_cast<Scalar>(parameter.scalar),
+                              shape_of(parameter.shape, parameter.rank), parameter.written != 0, parameter.low,
+                              parameter.high});
+    if (parameter.written) written.emplace_back(out.parameters.back().scalar, static_cast<int64_t>(parameter.elements));
+  }
+  out.check_seed = samples.seed;
+  out.check_positions = positions_of(samples);
+  out.check_values = values_of(samples, written);
+  return out;
+}
+
+Plan plan_of(const PlanOwner& owner) {
+  const hoist_plan& from = owner.plan;
+  Plan out;
+  out.model_name = from.model_name;
+  out.model_hash = from.model_hash;
+  out.build_options = from.build_options;
+  out.arena_bytes = static_cast<int64_t>(from.arena_bytes);
+  for (size_t i = 0; i < from.array_count; ++i) {
+    const hoist_plan_array& array = from.arrays[i];
+    out.arrays.push_back({array.name,
+                          static_cast<Scalar>(array.scalar),
+                          shape_of(array.shape, array.rank),
+                          static_cast<Place>(array.place),
+                          static_cast<int64_t>(array.offset),
+                          {}});
+  }
+  for (size_t i = 0; i < from.kernel_count; ++i) {
+    out.kernels.push_back(kernel_of(from.kernels[i], owner.checks.kernels[i]));
+  }
+  for (size_t i = 0; i < from.step_count; ++i) {
+    const hoist_plan_step& step = from.steps[i];
+    out.steps.push_back({static_cast<int>(step.kernel),
+                         texts(step.layers, step.layer_count),
+                         {step.arguments, step.arguments + step.argument_count}});
+  }
+  for (size_t i = 0; i < from.input_count; ++i) {
+    out.inputs.push_back(static_cast<int>(from.inputs[i].array));
+    out.input_domains.push_back({from.inputs[i].low, from.inputs[i].high});
+  }
+  out.outputs.assign(from.outputs, from.outputs + from.output_count);
+  out.check_seed = owner.checks.model_seed;
+  out.model_tolerance = tolerance_of(owner.checks.model_tolerance);
+  for (size_t i = 0; i < owner.checks.output_count; ++i) {
+    const hoist_samples& samples = owner.checks.samples[i];
+    const auto output = static_cast<int>(owner.checks.outputs[i]);
+    const PlanArray& array = out.arrays[static_cast<size_t>(out.outputs[static_cast<size_t>(output)])];
+    out.model_check.push_back(
+        {output, positions_of(samples), values_of(samples, {{array.scalar, element_count(array.shape)}})});
+  }
+  return out;
+}
+
+Result<std::string> listed_file(const hoist_plan& plan, const char* path, const std::filesystem::path& folder) {
+  unsigned char* data = nullptr;
+  size_t bytes = 0;
+  hoist_error error = {};
+  if (hoist_plan_file(&plan, path, &data, &bytes, &error) != HOIST_OK) {
+    return Diagnostic{folder.string(), error.message, "compile the model again"};
+  }
+  const std::unique_ptr<unsigned char, void (*)(void*)> owner(data, std::free);
+  return std::string(reinterpret_cast<const char*>(data), bytes);
+}
+
+std::string section(const std::string& text, const Json& where) {
+  return text.substr(where.at("offset").get<size_t>(), where.at("bytes").get<size_t>());
+}
+
+/// What only the manifest has. Throws what nlohmann and std::string throw where it does not fit.
+void add_manifest(const Json& manifest, const std::string& kernels, const std::string& expressions, Plan& plan) {
+  plan.options = manifest.at("options").get<std::string>();
+  plan.profile = manifest.at("profile").get<std::string>();
+  plan.preamble = kernels.substr(0, manifest.at("preamble_bytes").get<size_t>());
+  for (size_t i = 0; i < plan.kernels.size(); ++i) {
+    plan.kernels[i].source = section(kernels, manifest.at("kernels").at(i).at("source"));
+    plan.kernels[i].expression = section(expressions, manifest.at("kernels").at(i).at("expression"));
+  }
+  for (const Json& use : manifest.at("rules")) {
+    plan.rules.push_back({use.at("layer"), use.at("rule"), use.at("place"), use.at("parameters"), use.at("class")});
+  }
+}
+
+}  // namespace
+
+Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_weights) {
+  PlanOwner owner;
+  hoist_error error = {};
+  const auto failed = [&] { return Diagnostic{folder.string(), error.message, ""}; };
+  if (hoist_plan_read(folder.c_str(), &owner.plan, &error) != HOIST_OK) return failed();
+  if (hoist_plan_verify_files(&owner.plan, nullptr, nullptr, &error) != HOIST_OK) return failed();
+  if (hoist_checks_read(&owner.plan, &owner.checks, &error) != HOIST_OK) return failed();
+  BundleInfo out;
+  out.plan = plan_of(owner);
+  HOIST_TRY(out.manifest, listed_file(owner.plan, "manifest.json", folder));
+  HOIST_TRY(const std::string kernels, listed_file(owner.plan, "kernels.cl", folder));
+  HOIST_TRY(const std::string expressions, listed_file(owner.plan, "expressions.lift", folder));
+  try {
+    add_manifest(Json::parse(out.manifest), kernels, expressions, out.plan);
+  } catch (const std::exception& problem) {
+    return Diagnostic{(folder / "manifest.json").string(), problem.what(), "compile the model again"};
+  }
+  if (!with_weights) return out;
+  HOIST_TRY(const std::string weights, listed_file(owner.plan, "weights.bin", folder));
+  for (PlanArray& array : out.plan.arrays) {
+    if (array.place != Place::weights) continue;
+    const auto bytes = static_cast<size_t>(byte_size(array.scalar, array.shape));
+    if (static_cast<size_t>(array.offset) + bytes > weights.size()) {
+      return Diagnostic{(folder / "weights.bin").string(),
+                        array.name + " ends at byte " + std::to_string(static_cast<size_t>(array.offset) + bytes) +
+                            ", the file has " + std::to_string(weights.size()),
+                        "compile the model again"};
+    }
+    const auto* begin = reinterpret_cast<const std::byte*>(weights.data()) + array.offset;
+    array.constant = Tensor(array.scalar, array.shape, {begin, begin + bytes});
+  }
+  return out;
+}
+
+}  // namespace hoist

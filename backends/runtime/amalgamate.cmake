@@ -1,0 +1,24 @@
+# Joins the runtime's files into the one hoist_runtime.c that ships in a bundle, and turns that and the header into C++
+# string literals for the bundle writer:
+#   cmake -DFOLDER=backends/runtime -DSOURCE=hoist_runtime.c -DLITERALS=runtime_sources.cpp -P amalgamate.cmake
+set(parts plan_file.h device.h bundle.h values.c plan_file.c device.c program.c bundle.c verify.c)
+set(text "/* The runtime of a hoist bundle in one file; hoist_runtime.h says how to use it.\n"
+         " * Made of the files of hoist's backends/runtime; change those. */\n"
+         "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */\n#endif\n"
+         "#define HOIST_INTERNAL static\n"
+         "#include \"hoist_runtime.h\"\n")
+string(CONCAT text ${text})
+foreach(part ${parts})
+  file(READ "${FOLDER}/${part}" body)
+  string(REGEX REPLACE "#include \"[a-z_]*\\.h\"\n" "" body "${body}")
+  string(APPEND text "\n/* ======== ${part} ======== */\n\n${body}")
+endforeach()
+file(WRITE "${SOURCE}" "${text}")
+
+file(READ "${FOLDER}/hoist_runtime.h" header)
+file(WRITE "${LITERALS}"
+  "// Made by backends/runtime/amalgamate.cmake.\n#include \"backends/bundle/runtime_sources.h\"\n\n"
+  "namespace hoist {\n\n"
+  "const std::string_view runtime_header = R\"hoist_text(${header})hoist_text\";\n\n"
+  "const std::string_view runtime_source = R\"hoist_text(${text})hoist_text\";\n\n"
+  "}  // namespace hoist\n")

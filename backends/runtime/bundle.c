@@ -1,0 +1,513 @@
+/* Opening, running and closing a bundle. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
+#endif
+#include "bundle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening ---- */
+
+HOIST_INTERNAL hoist_status hoist_fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
+  /* The widest pattern that divides the size: drivers fill byte by byte slowly. */
+  unsigned char pattern[16];
+  memset(pattern, value, sizeof pattern);
+  const size_t width = bytes % 16 == 0 ? 16 : bytes % 4 == 0 ? 4 : 1;
+  return hoist_cl_check(&b->error, clEnqueueFillBuffer(b->queue, buffer, pattern, width, 0, bytes, 0, NULL, NULL),
+                        "clEnqueueFillBuffer");
+}
+
+static hoist_status make_buffer(hoist_bundle* b, const char* name, size_t bytes, cl_mem_flags flags, void* host,
+                                cl_mem* buffer) {
+  if (bytes > b->target.largest_allocation) {
+    return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "%s: needs %zu bytes, %s allocates at most %llu in one piece",
+                      name, bytes, b->target.name, (unsigned long long)b->target.largest_allocation);
+  }
+  cl_int code;
+  *buffer = clCreateBuffer(b->context, flags, bytes ? bytes : 1, host, &code);
+  if (code) {
+    return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "%s: no buffer of %zu bytes on %s: %s", name, bytes,
+                      b->target.name, hoist_cl_name(code));
+  }
+  return HOIST_OK;
+}
+
+static hoist_status make_weights(hoist_bundle* b, const hoist_plan_array* array, cl_mem* buffer) {
+  unsigned char* data = b->weights + array->offset;
+  /* Where the device computes in the program's own memory the file is used in place, else it is copied. */
+  const cl_mem_flags flags = b->target.is_cpu ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;
+  return make_buffer(b, array->name, array->bytes, CL_MEM_READ_ONLY | flags, data, buffer);
+}
+
+/* Zeros for everything that steps write: what a kernel never writes is then the same on every run. */
+static hoist_status make_zeroed(hoist_bundle* b, const char* name, size_t bytes, cl_mem* buffer) {
+  const hoist_status status = make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
+  return status ? status : hoist_fill(b, *buffer, bytes ? bytes : 1, 0);
+}
+
+static hoist_status make_buffers(hoist_bundle* b, int separate) {
+  const hoist_plan* plan = &b->plan;
+  b->buffers = calloc(plan->array_count + 1, sizeof *b->buffers);
+  if (!b->buffers) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu arrays", plan->array_count);
+  if (plan->arena_bytes > b->target.largest_allocation) separate = 1;
+  for (size_t i = 0; i < plan->array_count; ++i) {
+    const hoist_plan_array* array = &plan->arrays[i];
+    hoist_status status;
+    if (array->place == HOIST_PLACE_WEIGHTS) {
+      status = make_weights(b, array, &b->buffers[i]);
+    } else if (array->place != HOIST_PLACE_ARENA || separate || !array->bytes || array->offset % b->target.alignment) {
+      status = make_zeroed(b, array->name, array->bytes, &b->buffers[i]);
+    } else {
+      status = b->arena ? HOIST_OK : make_zeroed(b, "the arena", plan->arena_bytes, &b->arena);
+      if (!status) {
+        const cl_buffer_region region = {array->offset, array->bytes};
+        cl_int code;
+        b->buffers[i] = clCreateSubBuffer(b->arena, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+        status = hoist_cl_check(&b->error, code, array->name);
+      }
+    }
+    if (status) return status;
+  }
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_make_kernel(hoist_bundle* b, const hoist_plan_kernel* plan, cl_kernel* kernel) {
+  cl_int code;
+  *kernel = clCreateKernel(b->program, plan->name, &code);
+  if (code) return hoist_cl_check(&b->error, code, plan->name);
+  cl_uint arguments = 0;
+  size_t largest = 0;
+  cl_ulong local = 0;
+  const size_t expected = plan->parameter_count + (plan->local_bytes ? 1 : 0);
+  code = clGetKernelInfo(*kernel, CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, NULL);
+  if (!code) {
+    code =
+        clGetKernelWorkGroupInfo(*kernel, b->target.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof largest, &largest, NULL);
+  }
+  if (!code) {
+    code = clGetKernelWorkGroupInfo(*kernel, b->target.device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
+  }
+  if (code) return hoist_cl_check(&b->error, code, plan->name);
+  if (arguments != expected) {
+    return hoist_fail(&b->error, HOIST_BAD_BUNDLE, "kernel %s: takes %u arguments in kernels.cl, %zu in plan.bin",
+                      plan->name, arguments, expected);
+  }
+  const uint64_t group = plan->local[0] * plan->local[1] * plan->local[2];
+  if (group > largest) {
+    return hoist_fail(&b->error, HOIST_DEVICE_ERROR,
+                      "kernel %s: groups of %llu work-items, %s runs at most %zu (compile for this device)", plan->name,
+                      (unsigned long long)group, b->target.name, largest);
+  }
+  if (plan->local_bytes > b->target.local_memory || local > b->target.local_memory - plan->local_bytes) {
+    return hoist_fail(&b->error, HOIST_DEVICE_ERROR,
+                      "kernel %s: %llu bytes of local memory, %s has %llu (compile for this device)", plan->name,
+                      (unsigned long long)(plan->local_bytes + local), b->target.name,
+                      (unsigned long long)b->target.local_memory);
+  }
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_bind(hoist_bundle* b, cl_kernel kernel, const hoist_plan_kernel* plan,
+                                       const cl_mem* buffers) {
+  cl_int code = CL_SUCCESS;
+  const cl_uint count = (cl_uint)plan->parameter_count;
+  for (cl_uint i = 0; i < count && !code; ++i) code = clSetKernelArg(kernel, i, sizeof(cl_mem), &buffers[i]);
+  if (!code && plan->local_bytes) code = clSetKernelArg(kernel, count, plan->local_bytes, NULL);
+  return hoist_cl_check(&b->error, code, plan->name);
+}
+
+static hoist_status make_steps(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  b->kernels = calloc(plan->step_count + 1, sizeof *b->kernels);
+  size_t most = 1;
+  for (size_t i = 0; i < plan->kernel_count; ++i) {
+    if (plan->kernels[i].parameter_count > most) most = plan->kernels[i].parameter_count;
+  }
+  cl_mem* arguments = calloc(most, sizeof *arguments);
+  hoist_status status = HOIST_OK;
+  if (!b->kernels || !arguments) {
+    status = hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu steps", plan->step_count);
+  }
+  for (size_t i = 0; i < plan->step_count && !status; ++i) {
+    const hoist_plan_step* step = &plan->steps[i];
+    for (size_t k = 0; k < step->argument_count; ++k) arguments[k] = b->buffers[step->arguments[k]];
+    status = hoist_make_kernel(b, &plan->kernels[step->kernel], &b->kernels[i]);
+    if (!status) status = hoist_bind(b, b->kernels[i], &plan->kernels[step->kernel], arguments);
+  }
+  free(arguments);
+  return status;
+}
+
+static hoist_status make_transfers(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  b->inputs = calloc(plan->input_count + 1, sizeof *b->inputs);
+  b->outputs = calloc(plan->output_count + 1, sizeof *b->outputs);
+  if (!b->inputs || !b->outputs) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
+  for (size_t i = 0; i < plan->input_count + plan->output_count; ++i) {
+    const int is_input = i < plan->input_count;
+    const size_t k = is_input ? i : i - plan->input_count;
+    const size_t bytes = plan->arrays[is_input ? plan->inputs[k].array : plan->outputs[k]].bytes;
+    if (bytes == 0 || bytes > HOIST_STAGED_BYTES) continue;
+    unsigned char* staged = calloc(bytes, 1);
+    if (!staged) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
+    (is_input ? b->inputs : b->outputs)[k].staged = staged;
+  }
+  return HOIST_OK;
+}
+
+/* ${XDG_CACHE_HOME:-~/.cache}/hoist, or NULL where neither is known. */
+static const char* default_cache(char* path, size_t capacity) {
+  const char* cache = getenv("XDG_CACHE_HOME");
+  const char* home = getenv("HOME");
+  int length;
+  /* The convention says that a relative path counts as unset. */
+  if (cache && *cache == '/')
+    length = snprintf(path, capacity, "%s/hoist", cache);
+  else if (home && *home)
+    length = snprintf(path, capacity, "%s/.cache/hoist", home);
+  else
+    return NULL;
+  return length > 0 && (size_t)length < capacity ? path : NULL;
+}
+
+static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
+  hoist_status status = hoist_target_open(options->device, options->threads, &b->target, &b->error);
+  if (status) return status;
+  unsigned char* source = NULL;
+  size_t source_bytes = 0, weights_bytes = 0;
+  status = hoist_plan_file(&b->plan, "weights.bin", &b->weights, &weights_bytes, &b->error);
+  if (!status && weights_bytes != b->plan.weights_bytes) {
+    status = hoist_fail(&b->error, HOIST_BAD_BUNDLE, "weights.bin: has %zu bytes, the arrays in plan.bin need %llu",
+                        weights_bytes, (unsigned long long)b->plan.weights_bytes);
+  }
+  if (!status) status = hoist_plan_file(&b->plan, "kernels.cl", &source, &source_bytes, &b->error);
+  if (status) return status;
+  cl_int code;
+  b->context = clCreateContext(NULL, 1, &b->target.device, NULL, NULL, &code);
+  status = hoist_cl_check(&b->error, code, "clCreateContext");
+  if (!status) {
+    b->queue = clCreateCommandQueue(b->context, b->target.device, 0, &code);
+    status = hoist_cl_check(&b->error, code, "clCreateCommandQueue");
+  }
+  if (!status) {
+    char path[4096];
+    const char* cache = options->no_cache ? NULL : options->cache_folder;
+    if (!cache && !options->no_cache) cache = default_cache(path, sizeof path);
+    status = hoist_program_build(&b->target, b->context, (const char*)source, source_bytes, b->plan.build_options,
+                                 cache, &b->program, b->cache_outcome, sizeof b->cache_outcome, &b->error);
+  }
+  free(source);
+  if (!status) status = make_buffers(b, options->separate_buffers);
+  if (!status) status = make_steps(b);
+  if (!status) status = make_transfers(b);
+  if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
+  if (!status && !b->target.is_cpu) {
+    free(b->weights);
+    b->weights = NULL;
+  }
+  return status;
+}
+
+hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_bundle** bundle) {
+  const hoist_options defaults = {NULL, 0, 0, 0, NULL};
+  if (!bundle) return HOIST_BAD_ARGUMENT;
+  hoist_bundle* b = *bundle = calloc(1, sizeof *b);
+  if (!b) return HOIST_OUT_OF_MEMORY;
+  if (!folder) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no folder given");
+  hoist_status status = hoist_plan_read(folder, &b->plan, &b->error);
+  if (!status) status = open_on_device(b, options ? options : &defaults);
+  return status;
+}
+
+void hoist_close(hoist_bundle* b) {
+  if (!b) return;
+  if (b->queue) clFinish(b->queue);
+  for (size_t i = 0; b->kernels && i < b->plan.step_count; ++i) {
+    if (b->kernels[i]) clReleaseKernel(b->kernels[i]);
+  }
+  for (size_t i = 0; b->buffers && i < b->plan.array_count; ++i) {
+    if (b->buffers[i]) clReleaseMemObject(b->buffers[i]);
+  }
+  if (b->arena) clReleaseMemObject(b->arena);
+  if (b->program) clReleaseProgram(b->program);
+  if (b->profiling_queue) clReleaseCommandQueue(b->profiling_queue);
+  if (b->queue) clReleaseCommandQueue(b->queue);
+  if (b->context) clReleaseContext(b->context);
+  hoist_target_close(&b->target);
+  for (size_t i = 0; b->inputs && i < b->plan.input_count; ++i) free(b->inputs[i].staged);
+  for (size_t i = 0; b->outputs && i < b->plan.output_count; ++i) free(b->outputs[i].staged);
+  free(b->inputs);
+  free(b->outputs);
+  free(b->kernels);
+  free(b->buffers);
+  free(b->weights);
+  hoist_plan_free(&b->plan);
+  free(b);
+}
+
+/* ---- what there is ---- */
+
+const char* hoist_error_message(const hoist_bundle* b) { return b ? b->error.message : "out of memory"; }
+const char* hoist_model_name(const hoist_bundle* b) { return b->plan.model_name ? b->plan.model_name : ""; }
+const char* hoist_device_name(const hoist_bundle* b) { return b->target.name; }
+int hoist_threads(const hoist_bundle* b) { return (int)b->target.compute_units; }
+const char* hoist_cache_outcome(const hoist_bundle* b) { return b->cache_outcome; }
+size_t hoist_input_count(const hoist_bundle* b) { return b->plan.input_count; }
+size_t hoist_output_count(const hoist_bundle* b) { return b->plan.output_count; }
+size_t hoist_step_count(const hoist_bundle* b) { return b->plan.step_count; }
+size_t hoist_array_count(const hoist_bundle* b) { return b->plan.array_count; }
+
+static hoist_status in_range(hoist_bundle* b, const char* what, size_t index, size_t count) {
+  if (index < count) return HOIST_OK;
+  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s %zu: there are %zu, counted from 0", what, index, count);
+}
+
+hoist_status hoist_describe_array(hoist_bundle* b, size_t index, hoist_array* array) {
+  if (in_range(b, "array", index, b->plan.array_count)) return b->error.status;
+  const hoist_plan_array* found = &b->plan.arrays[index];
+  array->name = found->name;
+  array->scalar = hoist_scalar_row(found->scalar)->name;
+  array->rank = found->rank;
+  array->shape = found->shape;
+  array->bytes = found->bytes;
+  return HOIST_OK;
+}
+
+hoist_status hoist_input(hoist_bundle* b, size_t index, hoist_array* array) {
+  if (in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  return hoist_describe_array(b, b->plan.inputs[index].array, array);
+}
+
+hoist_status hoist_output(hoist_bundle* b, size_t index, hoist_array* array) {
+  if (in_range(b, "output", index, b->plan.output_count)) return b->error.status;
+  return hoist_describe_array(b, b->plan.outputs[index], array);
+}
+
+int hoist_input_index(const hoist_bundle* b, const char* name) {
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    if (strcmp(b->plan.arrays[b->plan.inputs[i].array].name, name) == 0) return (int)i;
+  }
+  return -1;
+}
+
+int hoist_output_index(const hoist_bundle* b, const char* name) {
+  for (size_t i = 0; i < b->plan.output_count; ++i) {
+    if (strcmp(b->plan.arrays[b->plan.outputs[i]].name, name) == 0) return (int)i;
+  }
+  return -1;
+}
+
+hoist_status hoist_describe_step(hoist_bundle* b, size_t index, hoist_step* step) {
+  if (in_range(b, "step", index, b->plan.step_count)) return b->error.status;
+  const hoist_plan_step* found = &b->plan.steps[index];
+  const hoist_plan_kernel* kernel = &b->plan.kernels[found->kernel];
+  step->kernel = kernel->name;
+  step->kernel_index = (int)found->kernel;
+  step->layer_count = found->layer_count;
+  step->layers = found->layers;
+  step->argument_count = found->argument_count;
+  step->arguments = found->arguments;
+  step->operations = kernel->operations;
+  return HOIST_OK;
+}
+
+/* ---- running ---- */
+
+static hoist_status right_size(hoist_bundle* b, const hoist_plan_array* array, const void* data, size_t bytes) {
+  if (bytes != array->bytes) {
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu bytes given, the array has %llu", array->name, bytes,
+                      (unsigned long long)array->bytes);
+  }
+  if (!data && bytes) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no data given", array->name);
+  return HOIST_OK;
+}
+
+hoist_status hoist_set_input(hoist_bundle* b, size_t index, const void* data, size_t bytes) {
+  if (in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  const uint32_t number = b->plan.inputs[index].array;
+  hoist_transfer* input = &b->inputs[index];
+  if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
+  if (input->staged) {
+    memcpy(input->staged, data, bytes);
+    input->pending = 1;
+  } else if (bytes) {
+    const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[number], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+    if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[number].name);
+  }
+  input->set = 1;
+  return HOIST_OK;
+}
+
+static hoist_status unknown_name(hoist_bundle* b, const char* what, const char* name, int inputs) {
+  char names[512] = "";
+  const size_t count = inputs ? b->plan.input_count : b->plan.output_count;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t used = strlen(names);
+    const uint32_t number = inputs ? b->plan.inputs[i].array : b->plan.outputs[i];
+    snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", b->plan.arrays[number].name);
+  }
+  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no %s is called %s (there are: %s)", what, name, names);
+}
+
+hoist_status hoist_set_input_named(hoist_bundle* b, const char* name, const void* data, size_t bytes) {
+  const int index = hoist_input_index(b, name);
+  if (index < 0) return unknown_name(b, "input", name, 1);
+  return hoist_set_input(b, (size_t)index, data, bytes);
+}
+
+hoist_status hoist_seed_inputs(hoist_bundle* b, uint64_t seed) {
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    const hoist_plan_input* input = &b->plan.inputs[i];
+    const hoist_plan_array* array = &b->plan.arrays[input->array];
+    uint64_t elements = 1;
+    for (size_t k = 0; k < array->rank; ++k) elements *= (uint64_t)array->shape[k];
+    void* data = calloc(array->bytes + 1, 1);
+    if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
+    hoist_seeded(array->scalar, seed, (uint32_t)i, input->low, input->high, elements, data);
+    const hoist_status status = hoist_set_input(b, i, data, array->bytes);
+    free(data);
+    if (status) return status;
+  }
+  return HOIST_OK;
+}
+
+static hoist_status upload(hoist_bundle* b, cl_command_queue queue) {
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    hoist_transfer* input = &b->inputs[i];
+    const uint32_t number = b->plan.inputs[i].array;
+    const hoist_plan_array* array = &b->plan.arrays[number];
+    if (!input->set) {
+      return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "input %s has not been set", array->name);
+    }
+    if (!input->pending) continue;
+    const cl_int code =
+        clEnqueueWriteBuffer(queue, b->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL, NULL);
+    if (code) return hoist_cl_check(&b->error, code, array->name);
+    input->pending = 0;
+  }
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
+                                         const hoist_plan_kernel* plan, cl_event* event) {
+  size_t global[3], local[3];
+  for (int i = 0; i < 3; ++i) {
+    global[i] = plan->global[i];
+    local[i] = plan->local[i];
+  }
+  const cl_int code = clEnqueueNDRangeKernel(queue, kernel, 3, NULL, global, local, 0, NULL, event);
+  return code ? hoist_cl_check(&b->error, code, plan->name) : HOIST_OK;
+}
+
+/* Whatever failed, nothing stays behind in the queue that would still read the handle's memory. */
+static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status status) {
+  const cl_int code = clFinish(queue);
+  if (status || !code) return status;
+  return hoist_cl_check(&b->error, code, "clFinish");
+}
+
+static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count) {
+  hoist_status status = upload(b, b->queue);
+  for (size_t i = first; i < first + count && !status; ++i) {
+    status = hoist_launch(b, b->queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], NULL);
+  }
+  return status;
+}
+
+hoist_status hoist_run(hoist_bundle* b) {
+  hoist_status status = run_steps(b, 0, b->plan.step_count);
+  for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
+    hoist_transfer* output = &b->outputs[i];
+    if (!output->staged) continue;
+    const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[i]];
+    const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[b->plan.outputs[i]], CL_FALSE, 0, array->bytes,
+                                            output->staged, 0, NULL, NULL);
+    if (code) status = hoist_cl_check(&b->error, code, array->name);
+    output->fresh = 1;
+  }
+  status = finish(b, b->queue, status);
+  b->has_run = status == HOIST_OK;
+  return status;
+}
+
+static void outputs_changed(hoist_bundle* b) {
+  for (size_t i = 0; i < b->plan.output_count; ++i) b->outputs[i].fresh = 0;
+  b->has_run = 1;
+}
+
+hoist_status hoist_run_steps(hoist_bundle* b, size_t first, size_t count) {
+  if (first > b->plan.step_count || count > b->plan.step_count - first) {
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "steps %zu to %zu: there are %zu", first, first + count,
+                      b->plan.step_count);
+  }
+  const hoist_status status = finish(b, b->queue, run_steps(b, first, count));
+  outputs_changed(b);
+  return status;
+}
+
+hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t bytes) {
+  if (in_range(b, "array", index, b->plan.array_count)) return b->error.status;
+  if (right_size(b, &b->plan.arrays[index], data, bytes)) return b->error.status;
+  if (!bytes) return HOIST_OK;
+  /* A staged input that no run has taken yet is the array's content as well. */
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    if (b->plan.inputs[i].array == index && b->inputs[i].pending) {
+      memcpy(data, b->inputs[i].staged, bytes);
+      return HOIST_OK;
+    }
+  }
+  const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[index], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+  return code ? hoist_cl_check(&b->error, code, b->plan.arrays[index].name) : HOIST_OK;
+}
+
+hoist_status hoist_get_output(hoist_bundle* b, size_t index, void* data, size_t bytes) {
+  if (in_range(b, "output", index, b->plan.output_count)) return b->error.status;
+  const uint32_t number = b->plan.outputs[index];
+  if (!b->has_run) {
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "output %s: the bundle has not run yet",
+                      b->plan.arrays[number].name);
+  }
+  if (!b->outputs[index].fresh) return hoist_read_array(b, number, data, bytes);
+  if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
+  memcpy(data, b->outputs[index].staged, bytes);
+  return HOIST_OK;
+}
+
+hoist_status hoist_get_output_named(hoist_bundle* b, const char* name, void* data, size_t bytes) {
+  const int index = hoist_output_index(b, name);
+  if (index < 0) return unknown_name(b, "output", name, 0);
+  return hoist_get_output(b, (size_t)index, data, bytes);
+}
+
+hoist_status hoist_profile(hoist_bundle* b, double* step_seconds) {
+  cl_int code = CL_SUCCESS;
+  if (!b->profiling_queue) {
+    b->profiling_queue = clCreateCommandQueue(b->context, b->target.device, CL_QUEUE_PROFILING_ENABLE, &code);
+    if (code) {
+      b->profiling_queue = NULL;
+      return hoist_cl_check(&b->error, code, "clCreateCommandQueue with profiling");
+    }
+  }
+  const size_t count = b->plan.step_count;
+  cl_event* events = calloc(count + 1, sizeof *events);
+  if (!events) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu events", count);
+  hoist_status status = upload(b, b->profiling_queue);
+  for (size_t i = 0; i < count && !status; ++i) {
+    status = hoist_launch(b, b->profiling_queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], &events[i]);
+  }
+  status = finish(b, b->profiling_queue, status);
+  for (size_t i = 0; i < count; ++i) {
+    cl_ulong start = 0, end = 0;
+    if (!events[i]) continue;
+    code = clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+    if (!code) code = clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    if (code && !status) status = hoist_cl_check(&b->error, code, "clGetEventProfilingInfo");
+    step_seconds[i] = end > start ? (double)(end - start) * 1e-9 : 0;
+    clReleaseEvent(events[i]);
+  }
+  free(events);
+  outputs_changed(b);
+  return status;
+}

@@ -1,0 +1,49 @@
+/* An open bundle. Internal to the runtime and to backends/opencl. */
+#ifndef HOIST_BUNDLE_H
+#define HOIST_BUNDLE_H
+
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Small inputs and outputs travel through memory of the handle, inside the run's own queue of commands: on PoCL each
+ * transfer that is waited for alone costs as much as three kernels. */
+#define HOIST_STAGED_BYTES 65536u
+
+typedef struct hoist_transfer {
+  unsigned char* staged; /* NULL for large arrays */
+  int set;               /* inputs: has a value */
+  int pending;           /* inputs: the staged value is not on the device yet */
+  int fresh;             /* outputs: staged holds what the last run gave */
+} hoist_transfer;
+
+struct hoist_bundle {
+  hoist_error error;
+  hoist_plan plan;
+  hoist_target target;
+  cl_context context;
+  cl_command_queue queue, profiling_queue; /* the second is made when it is first needed */
+  cl_program program;
+  cl_kernel* kernels; /* one a step, its arguments bound once */
+  cl_mem* buffers;    /* one an array */
+  cl_mem arena;
+  unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
+  hoist_transfer *inputs, *outputs;
+  int has_run;
+  char cache_outcome[512];
+};
+
+HOIST_INTERNAL hoist_status hoist_bind(hoist_bundle* bundle, cl_kernel kernel, const hoist_plan_kernel* plan,
+                                       const cl_mem* buffers);
+HOIST_INTERNAL hoist_status hoist_launch(hoist_bundle* bundle, cl_command_queue queue, cl_kernel kernel,
+                                         const hoist_plan_kernel* plan, cl_event* event);
+HOIST_INTERNAL hoist_status hoist_make_kernel(hoist_bundle* bundle, const hoist_plan_kernel* plan, cl_kernel* kernel);
+HOIST_INTERNAL hoist_status hoist_fill(hoist_bundle* bundle, cl_mem buffer, size_t bytes, unsigned char value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

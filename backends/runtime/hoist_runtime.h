@@ -1,0 +1,143 @@
+/* The runtime of a hoist bundle: loads the folder, runs it on an OpenCL device, checks it.
+ *
+ * C99 and POSIX; depends on OpenCL 1.2 and nothing else. Every function that can fail returns a status, and the handle
+ * keeps a message that names the offender. A bundle is not trusted: sizes, offsets and hashes are checked before use,
+ * and a damaged one gives a message, never a crash. Different handles may be used from different threads at the same
+ * time; one handle must not. The first call into OpenCL sets POCL_AFFINITY=1 when the process may use all cores and the
+ * variable is unset, because PoCL is up to twice as fast with pinned workers; set it yourself to decide otherwise. */
+#ifndef HOIST_RUNTIME_H
+#define HOIST_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum hoist_status {
+  HOIST_OK = 0,
+  HOIST_BAD_ARGUMENT = 1, /* a name, an index or a number of bytes that the bundle does not have */
+  HOIST_BAD_BUNDLE = 2,   /* a file is missing, damaged, or of a newer format */
+  HOIST_NO_DEVICE = 3,    /* no OpenCL platform, or no device of that name */
+  HOIST_DEVICE_ERROR = 4, /* an OpenCL call failed, or the device is too small for the bundle */
+  HOIST_OUT_OF_MEMORY = 5,
+  HOIST_MISMATCH = 6 /* the self-check found a difference */
+} hoist_status;
+
+typedef struct hoist_bundle hoist_bundle;
+
+typedef struct hoist_options {
+  const char* device;       /* NULL: the first one; else an index, a name, or a part of one, in any letter case */
+  int threads;              /* 0: all; else at most this many threads of a CPU device */
+  int separate_buffers;     /* not 0: a buffer for each array, so that a checking device sees an overrun */
+  int no_cache;             /* not 0: compile, neither read nor write the cache of compiled programs */
+  const char* cache_folder; /* NULL: ${XDG_CACHE_HOME:-~/.cache}/hoist */
+} hoist_options;
+
+/* An input, an output or any other array; the strings and the shape belong to the handle. */
+typedef struct hoist_array {
+  const char* name;
+  const char* scalar; /* "f32", "i8", ... as hoist's language writes them; 4-bit types are packed, low half first */
+  size_t rank;
+  const int64_t* shape; /* outermost extent first, row-major */
+  size_t bytes;
+} hoist_array;
+
+/* One launch. `layers` are the model's layers that it computes; `arguments` are array indices, parameter by parameter.
+ */
+typedef struct hoist_step {
+  const char* kernel;
+  int kernel_index;
+  size_t layer_count;
+  const char* const* layers;
+  size_t argument_count;
+  const uint32_t* arguments;
+  int64_t operations; /* arithmetic operations of the launch */
+} hoist_step;
+
+typedef struct hoist_device {
+  char platform[128];
+  char name[256];
+  char driver[128];
+  int is_cpu;
+  unsigned compute_units;
+} hoist_device;
+
+/* One line of a self-check. `subject` is "file weights.bin", "kernel conv1" or "output logits". */
+typedef struct hoist_finding {
+  const char* subject;
+  int passed;
+  const char* message;
+  uint64_t compared;    /* positions compared; 0 for files */
+  double largest_error; /* largest absolute difference among them */
+} hoist_finding;
+typedef void (*hoist_report)(void* user, const hoist_finding* finding);
+
+/* The devices of all platforms, in the order that an index in hoist_options counts. Fills at most `capacity` and
+ * returns how many there are. */
+int hoist_devices(hoist_device* devices, int capacity);
+
+/* Opens the bundle in `folder`, compiles its kernels or takes them from the cache, and allocates its buffers. `options`
+ * may be NULL. *bundle is set on failure too, for hoist_error_message, unless memory ran out; close it in any case. */
+hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_bundle** bundle);
+void hoist_close(hoist_bundle* bundle);
+
+/* What the last failing call on this handle had to say; "" when none failed. */
+const char* hoist_error_message(const hoist_bundle* bundle);
+const char* hoist_status_name(hoist_status status);
+
+const char* hoist_model_name(const hoist_bundle* bundle);
+const char* hoist_device_name(const hoist_bundle* bundle);
+int hoist_threads(const hoist_bundle* bundle); /* compute units of the device in use */
+/* "hit" or "miss: REASON". */
+const char* hoist_cache_outcome(const hoist_bundle* bundle);
+
+size_t hoist_input_count(const hoist_bundle* bundle);
+size_t hoist_output_count(const hoist_bundle* bundle);
+hoist_status hoist_input(hoist_bundle* bundle, size_t index, hoist_array* array);
+hoist_status hoist_output(hoist_bundle* bundle, size_t index, hoist_array* array);
+/* -1 when there is none of that name. */
+int hoist_input_index(const hoist_bundle* bundle, const char* name);
+int hoist_output_index(const hoist_bundle* bundle, const char* name);
+
+/* Copies the data in; `bytes` must be the array's. An input keeps its value over many runs. */
+hoist_status hoist_set_input(hoist_bundle* bundle, size_t index, const void* data, size_t bytes);
+hoist_status hoist_set_input_named(hoist_bundle* bundle, const char* name, const void* data, size_t bytes);
+/* Fills every input with seeded numbers from its domain (hoist_seeded_fill). */
+hoist_status hoist_seed_inputs(hoist_bundle* bundle, uint64_t seed);
+/* Runs every step and waits; every input must have been set. */
+hoist_status hoist_run(hoist_bundle* bundle);
+hoist_status hoist_get_output(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
+hoist_status hoist_get_output_named(hoist_bundle* bundle, const char* name, void* data, size_t bytes);
+
+/* For tools: steps, what lies between them, and how long each takes. */
+size_t hoist_step_count(const hoist_bundle* bundle);
+size_t hoist_array_count(const hoist_bundle* bundle);
+hoist_status hoist_describe_step(hoist_bundle* bundle, size_t index, hoist_step* step);
+hoist_status hoist_describe_array(hoist_bundle* bundle, size_t index, hoist_array* array);
+/* Runs steps first .. first+count-1 and waits. */
+hoist_status hoist_run_steps(hoist_bundle* bundle, size_t first, size_t count);
+/* The array's present content; arrays that share the arena are overwritten by later steps. */
+hoist_status hoist_read_array(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
+/* Runs every step with profiling; step_seconds has room for hoist_step_count numbers. */
+hoist_status hoist_profile(hoist_bundle* bundle, double* step_seconds);
+
+/* The self-check: the hashes of all files, then each kernel on seeded inputs and, where the bundle has it, the whole
+ * model, compared with the expected values in check.bin. Overwrites the inputs. `report` may be NULL. */
+hoist_status hoist_verify(hoist_bundle* bundle, hoist_report report, void* user);
+/* The first part alone; needs no device. `message` receives the first failure. */
+hoist_status hoist_verify_files(const char* folder, hoist_report report, void* user, char* message, size_t capacity);
+
+/* Seeded data, the same on every machine. Element i of parameter p has the 64 bits
+ *   mix(mix(seed + (p + 1) * 0x9E3779B97F4A7C15) + (i + 1) * 0x9E3779B97F4A7C15), mix = the finaliser of splitmix64;
+ * their upper 53 make u in [0, 1). Floats are low + u * (high - low), computed in double and rounded half to even into
+ * the type; integers and bool are low + floor(u * (high - low + 1)). `scalar` is a name such as "f32". */
+hoist_status hoist_seeded_fill(const char* scalar, uint64_t seed, uint32_t parameter, double low, double high,
+                               uint64_t elements, void* data);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,595 @@
+/* Reads plan.bin and check.bin. Everything in them is hostile until checked here: counts are bounded by the bytes that
+ * are left, so no count can make this allocate more than a small multiple of the file. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
+#endif
+#include "plan_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t size) {
+  if (count > (SIZE_MAX - 2 * sizeof(hoist_pool)) / size) return NULL;
+  /* The payload starts 16 bytes in, where any type is aligned. */
+  hoist_pool* block = calloc(1, 16 + (size_t)count * size);
+  if (!block) return NULL;
+  block->next = *pool;
+  *pool = block;
+  return (char*)block + 16;
+}
+
+HOIST_INTERNAL void hoist_pool_free(hoist_pool** pool) {
+  while (*pool) {
+    hoist_pool* next = (*pool)->next;
+    free(*pool);
+    *pool = next;
+  }
+}
+
+/* ---- files ---- */
+
+static hoist_status out_of_memory(hoist_error* error, uint64_t bytes) {
+  return hoist_fail(error, HOIST_OUT_OF_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
+}
+
+/* A regular file, whole, with a zero behind it. O_NONBLOCK: a named pipe in its place must not hang the program. */
+static hoist_status read_whole(const char* folder, const char* name, unsigned char** data, size_t* bytes,
+                               hoist_error* error) {
+  char path[4096];
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) {
+    return hoist_fail(error, HOIST_BAD_ARGUMENT, "%s: the path of the bundle is too long", name);
+  }
+  const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat about;
+  if (file < 0) return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: %s", path, strerror(errno));
+  if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
+    close(file);
+    return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: not a regular file", path);
+  }
+  const size_t size = (size_t)about.st_size;
+  void* buffer = NULL;
+  if (posix_memalign(&buffer, 4096, size + 1) != 0) {
+    close(file);
+    return out_of_memory(error, size);
+  }
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = read(file, (char*)buffer + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += (size_t)got;
+  }
+  close(file);
+  if (done < size) {
+    free(buffer);
+    return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: only %zu of %zu bytes can be read", path, done, size);
+  }
+  ((char*)buffer)[size] = 0;
+  *data = buffer;
+  *bytes = size;
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* path, unsigned char** data,
+                                            size_t* bytes, hoist_error* error) {
+  const hoist_file* file = NULL;
+  for (size_t i = 0; i < plan->file_count; ++i) {
+    if (strcmp(plan->files[i].path, path) == 0) file = &plan->files[i];
+  }
+  if (!file) return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin lists no file %s", path);
+  const hoist_status status = read_whole(plan->folder, path, data, bytes, error);
+  if (status) return status;
+  if (*bytes != file->bytes) {
+    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: has %zu bytes, plan.bin says %llu (copy the bundle again)", path, *bytes,
+               (unsigned long long)file->bytes);
+  } else if (hoist_hash(*data, *bytes) != file->hash) {
+    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: hash %016llx, plan.bin says %016llx: the file has been changed", path,
+               (unsigned long long)hoist_hash(*data, *bytes), (unsigned long long)file->hash);
+  } else {
+    return HOIST_OK;
+  }
+  free(*data);
+  *data = NULL;
+  return HOIST_BAD_BUNDLE;
+}
+
+HOIST_INTERNAL hoist_status hoist_plan_verify_files(const hoist_plan* plan, hoist_report report, void* user,
+                                                    hoist_error* error) {
+  hoist_status worst = HOIST_OK;
+  for (size_t i = 0; i < plan->file_count; ++i) {
+    unsigned char* data = NULL;
+    size_t bytes = 0;
+    hoist_error own;
+    const hoist_status status = hoist_plan_file(plan, plan->files[i].path, &data, &bytes, &own);
+    free(data);
+    char subject[512], message[256];
+    snprintf(subject, sizeof subject, "file %s", plan->files[i].path);
+    snprintf(message, sizeof message, "%zu bytes, hash %016llx", bytes, (unsigned long long)plan->files[i].hash);
+    const hoist_finding finding = {subject, status == HOIST_OK, status ? own.message : message, 0, 0};
+    if (report) report(user, &finding);
+    if (status && !worst) {
+      worst = status;
+      *error = own;
+    }
+  }
+  return worst;
+}
+
+hoist_status hoist_verify_files(const char* folder, hoist_report report, void* user, char* message, size_t capacity) {
+  hoist_plan plan;
+  hoist_error error = {HOIST_OK, ""};
+  hoist_status status =
+      folder ? hoist_plan_read(folder, &plan, &error) : hoist_fail(&error, HOIST_BAD_ARGUMENT, "no folder given");
+  if (status == HOIST_OK) {
+    const hoist_finding finding = {"file plan.bin", 1, "hash and contents agree", 0, 0};
+    if (report) report(user, &finding);
+    status = hoist_plan_verify_files(&plan, report, user, &error);
+    hoist_plan_free(&plan);
+  } else if (report) {
+    const hoist_finding finding = {"file plan.bin", 0, error.message, 0, 0};
+    report(user, &finding);
+  }
+  if (message && capacity) snprintf(message, capacity, "%s", error.message);
+  return status;
+}
+
+/* ---- a reader that never passes the end ---- */
+
+typedef struct cursor {
+  const unsigned char* data;
+  uint64_t size, at;
+  const char* file;
+  hoist_pool** pool;
+  hoist_error* error;
+} cursor;
+
+static int failed(const cursor* c) { return c->error->status != HOIST_OK; }
+
+/* The first failure stays; afterwards every read gives zeros. */
+static void bad(cursor* c, const char* what) {
+  if (failed(c)) return;
+  hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: %s at byte %llu (compile the model again)", c->file, what,
+             (unsigned long long)c->at);
+}
+
+static uint64_t take(cursor* c, int bytes) {
+  if (failed(c)) return 0;
+  if (c->size - c->at < (uint64_t)bytes) {
+    bad(c, "ends too early");
+    return 0;
+  }
+  uint64_t value = 0;
+  for (int i = 0; i < bytes; ++i) value |= (uint64_t)c->data[c->at + (uint64_t)i] << (8 * i);
+  c->at += (uint64_t)bytes;
+  return value;
+}
+
+static double take_double(cursor* c) {
+  const uint64_t word = take(c, 8);
+  double value;
+  memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+static const char* take_text(cursor* c) {
+  const uint64_t length = take(c, 4);
+  if (failed(c)) return "";
+  if (c->size - c->at <= length) {
+    bad(c, "a text is longer than the file");
+    return "";
+  }
+  const char* text = (const char*)c->data + c->at;
+  if (memchr(text, 0, (size_t)length + 1) != text + length) {
+    bad(c, "a text does not end where its length says");
+    return "";
+  }
+  c->at += length + 1;
+  return text;
+}
+
+/* A count of records that take at least `least` bytes each, and room for them. */
+static void* take_array(cursor* c, size_t* count, uint64_t least, size_t size) {
+  const uint64_t number = take(c, 4);
+  *count = 0;
+  if (failed(c)) return NULL;
+  if (number > (c->size - c->at) / least) {
+    bad(c, "a count is larger than the file");
+    return NULL;
+  }
+  void* records = hoist_pool_alloc(c->pool, number, size);
+  if (!records) {
+    out_of_memory(c->error, number * size);
+    return NULL;
+  }
+  *count = (size_t)number;
+  return records;
+}
+
+static const char** take_texts(cursor* c, size_t* count) {
+  const char** texts = take_array(c, count, 5, sizeof *texts);
+  for (size_t i = 0; i < *count; ++i) texts[i] = take_text(c);
+  return texts;
+}
+
+static int take_scalar(cursor* c) {
+  const uint64_t scalar = take(c, 1);
+  if (scalar >= HOIST_SCALAR_COUNT) {
+    bad(c, "unknown scalar type");
+    return 0;
+  }
+  return (int)scalar;
+}
+
+/* The number of elements and bytes of what has been read; both fit in 62 bits. */
+static int64_t* take_shape(cursor* c, int scalar, size_t* rank, uint64_t* elements, uint64_t* bytes) {
+  int64_t* shape = take_array(c, rank, 8, sizeof *shape);
+  const uint64_t limit = (uint64_t)1 << 58;
+  *elements = 1;
+  int empty = 0;
+  for (size_t i = 0; i < *rank; ++i) {
+    const uint64_t extent = take(c, 8);
+    shape[i] = (int64_t)extent;
+    if (extent >= limit || (extent && *elements > limit / extent)) {
+      bad(c, "an array is too large");
+      return shape;
+    }
+    if (!extent)
+      empty = 1;
+    else
+      *elements *= extent;
+  }
+  if (empty) *elements = 0;
+  *bytes = (*elements * (uint64_t)hoist_scalar_row(scalar)->bits + 7) / 8;
+  return shape;
+}
+
+static void take_domain(cursor* c, int scalar, double* low, double* high) {
+  *low = take_double(c);
+  *high = take_double(c);
+  const hoist_scalar* row = hoist_scalar_row(scalar);
+  double least = -1e300, most = 1e300;
+  if (!row->is_float) {
+    const int bits = scalar == 0 ? 1 : row->bits - row->is_signed;
+    most = 1;
+    for (int i = 0; i < bits; ++i) most *= 2;
+    least = row->is_signed ? -most : 0;
+    most -= 1; /* for 64 bits this rounds back up, and the comparison below still holds the sum in range */
+  }
+  if (!(*low <= *high && *low >= least && *high <= most)) bad(c, "a domain is empty or outside its type");
+}
+
+static hoist_tolerance take_tolerance(cursor* c) {
+  hoist_tolerance tolerance = {0, 0, 0, 0};
+  tolerance.exact = take(c, 1) != 0;
+  tolerance.divides = take(c, 1) != 0;
+  tolerance.relative = take_double(c);
+  tolerance.absolute = take_double(c);
+  if (!(tolerance.relative >= 0 && tolerance.absolute >= 0)) bad(c, "a tolerance is negative");
+  return tolerance;
+}
+
+/* ---- plan.bin ---- */
+
+static int is_identifier(const char* text) {
+  for (const char* p = text; *p; ++p) {
+    const int letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_';
+    if (!letter && !(p > text && *p >= '0' && *p <= '9')) return 0;
+  }
+  return *text != 0;
+}
+
+/* Relative, without "..", in letters that mean the same everywhere. */
+static int is_inner_path(const char* path) {
+  if (!*path || *path == '/' || strstr(path, "..")) return 0;
+  for (const char* p = path; *p; ++p) {
+    if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || strchr("._-/", *p))) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+static void take_array_record(cursor* c, hoist_plan* plan, hoist_plan_array* array) {
+  array->name = take_text(c);
+  array->scalar = take_scalar(c);
+  array->place = (int)take(c, 1);
+  uint64_t elements;
+  array->shape = take_shape(c, array->scalar, &array->rank, &elements, &array->bytes);
+  array->offset = take(c, 8);
+  if (failed(c)) return;
+  if (array->place > HOIST_PLACE_CLEARED) {
+    bad(c, "unknown place of an array");
+    return;
+  }
+  const int weights = array->place == HOIST_PLACE_WEIGHTS, arena = array->place == HOIST_PLACE_ARENA;
+  const uint64_t room = weights ? plan->weights_bytes : arena ? plan->arena_bytes : UINT64_MAX;
+  if (array->offset > room || array->bytes > room - array->offset) bad(c, "an array reaches beyond its buffer");
+  if (weights && array->offset % 64) bad(c, "weights are not aligned to 64 bytes");
+}
+
+static void take_kernel_record(cursor* c, hoist_plan_kernel* kernel) {
+  kernel->name = take_text(c);
+  if (!failed(c) && !is_identifier(kernel->name)) bad(c, "a kernel's name is not an identifier");
+  kernel->layers = take_texts(c, &kernel->layer_count);
+  for (int i = 0; i < 3; ++i) kernel->global[i] = take(c, 8);
+  for (int i = 0; i < 3; ++i) kernel->local[i] = take(c, 8);
+  kernel->local_bytes = take(c, 8);
+  uint64_t work_items = 1;
+  for (int i = 0; i < 3 && !failed(c); ++i) {
+    if (!kernel->local[i] || !kernel->global[i] || kernel->global[i] % kernel->local[i]) {
+      bad(c, "launch sizes are zero or not a multiple of the group's");
+    } else if (kernel->global[i] > ((uint64_t)1 << 48) / work_items || kernel->local[i] > 65536) {
+      bad(c, "launch sizes are too large");
+    } else {
+      work_items *= kernel->global[i];
+    }
+  }
+  kernel->parameters = take_array(c, &kernel->parameter_count, 27, sizeof *kernel->parameters);
+  int written = 0;
+  for (size_t i = 0; i < kernel->parameter_count && !failed(c); ++i) {
+    hoist_plan_parameter* parameter = &kernel->parameters[i];
+    parameter->name = take_text(c);
+    parameter->scalar = take_scalar(c);
+    parameter->written = take(c, 1) != 0;
+    parameter->shape = take_shape(c, parameter->scalar, &parameter->rank, &parameter->elements, &parameter->bytes);
+    take_domain(c, parameter->scalar, &parameter->low, &parameter->high);
+    written |= parameter->written;
+  }
+  if (!written) bad(c, "a kernel writes nothing");
+  kernel->tolerance = take_tolerance(c);
+  kernel->operations = (int64_t)take(c, 8);
+}
+
+static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step) {
+  step->kernel = (uint32_t)take(c, 4);
+  step->layers = take_texts(c, &step->layer_count);
+  step->arguments = take_array(c, &step->argument_count, 4, sizeof *step->arguments);
+  for (size_t i = 0; i < step->argument_count; ++i) step->arguments[i] = (uint32_t)take(c, 4);
+  if (failed(c)) return;
+  if (step->kernel >= plan->kernel_count) {
+    bad(c, "a step names a kernel that is not there");
+    return;
+  }
+  hoist_plan_kernel* kernel = &plan->kernels[step->kernel];
+  if (step->argument_count != kernel->parameter_count) {
+    {
+      bad(c, "a step has another number of arguments than its kernel has parameters");
+      return;
+    }
+  }
+  for (size_t i = 0; i < step->argument_count; ++i) {
+    if (step->arguments[i] >= plan->array_count) {
+      bad(c, "a step names an array that is not there");
+      return;
+    }
+    const hoist_plan_array* array = &plan->arrays[step->arguments[i]];
+    const hoist_plan_parameter* parameter = &kernel->parameters[i];
+    if (array->scalar != parameter->scalar || array->bytes != parameter->bytes) {
+      {
+        bad(c, "an argument has another type or size than its parameter");
+        return;
+      }
+    }
+    if (!parameter->written) continue;
+    if (array->place == HOIST_PLACE_INPUT || array->place == HOIST_PLACE_WEIGHTS) {
+      {
+        bad(c, "a step writes an input or a weight");
+        return;
+      }
+    }
+    if (array->place == HOIST_PLACE_CLEARED) kernel->writes_cleared = 1;
+    for (size_t j = 0; j < step->argument_count; ++j) {
+      if (j != i && step->arguments[j] == step->arguments[i]) {
+        bad(c, "a step writes an array that it also uses");
+        return;
+      }
+    }
+  }
+}
+
+static void take_plan(cursor* c, hoist_plan* plan) {
+  plan->model_name = take_text(c);
+  plan->model_hash = take(c, 8);
+  plan->build_options = take_text(c);
+  plan->arena_bytes = take(c, 8);
+  plan->weights_bytes = take(c, 8);
+  plan->files = take_array(c, &plan->file_count, 21, sizeof *plan->files);
+  for (size_t i = 0; i < plan->file_count; ++i) {
+    plan->files[i].path = take_text(c);
+    plan->files[i].bytes = take(c, 8);
+    plan->files[i].hash = take(c, 8);
+    if (!failed(c) && !is_inner_path(plan->files[i].path)) bad(c, "a file name leads out of the bundle");
+  }
+  plan->arrays = take_array(c, &plan->array_count, 26, sizeof *plan->arrays);
+  for (size_t i = 0; i < plan->array_count && !failed(c); ++i) take_array_record(c, plan, &plan->arrays[i]);
+  plan->kernels = take_array(c, &plan->kernel_count, 99, sizeof *plan->kernels);
+  for (size_t i = 0; i < plan->kernel_count && !failed(c); ++i) take_kernel_record(c, &plan->kernels[i]);
+  plan->steps = take_array(c, &plan->step_count, 12, sizeof *plan->steps);
+  for (size_t i = 0; i < plan->step_count && !failed(c); ++i) take_step_record(c, plan, &plan->steps[i]);
+  plan->inputs = take_array(c, &plan->input_count, 20, sizeof *plan->inputs);
+  for (size_t i = 0; i < plan->input_count && !failed(c); ++i) {
+    plan->inputs[i].array = (uint32_t)take(c, 4);
+    if (plan->inputs[i].array >= plan->array_count || plan->arrays[plan->inputs[i].array].place != HOIST_PLACE_INPUT) {
+      {
+        bad(c, "an input names an array that is none");
+        return;
+      }
+    }
+    take_domain(c, plan->arrays[plan->inputs[i].array].scalar, &plan->inputs[i].low, &plan->inputs[i].high);
+  }
+  plan->outputs = take_array(c, &plan->output_count, 4, sizeof *plan->outputs);
+  for (size_t i = 0; i < plan->output_count && !failed(c); ++i) {
+    plan->outputs[i] = (uint32_t)take(c, 4);
+    if (plan->outputs[i] >= plan->array_count) {
+      bad(c, "an output names an array that is not there");
+      return;
+    }
+    /* Anything else may be overwritten by a later step. */
+    if (plan->arrays[plan->outputs[i]].place == HOIST_PLACE_ARENA) {
+      bad(c, "an output lies in the arena");
+      return;
+    }
+  }
+  if (!failed(c) && c->at != c->size) bad(c, "holds more than it should");
+}
+
+/* Magic, version, own size and own hash; leaves the cursor behind the header and before the hash. */
+static hoist_status check_frame(cursor* c, const char* magic) {
+  if (c->size < 32 || memcmp(c->data, magic, 8) != 0) {
+    return hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: not the plan of a hoist bundle", c->file);
+  }
+  c->at = 8;
+  const uint64_t version = take(c, 8), bytes = take(c, 8);
+  if (version > HOIST_FORMAT_VERSION) {
+    return hoist_fail(c->error, HOIST_BAD_BUNDLE,
+                      "%s: format version %llu is newer than %u, the newest that this runtime reads (build with the "
+                      "runtime in the bundle's own runtime folder)",
+                      c->file, (unsigned long long)version, HOIST_FORMAT_VERSION);
+  }
+  if (version < 1) return hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: format version 0 does not exist", c->file);
+  if (bytes != c->size) {
+    return hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: has %llu bytes and says %llu: it is truncated or damaged",
+                      c->file, (unsigned long long)c->size, (unsigned long long)bytes);
+  }
+  const uint64_t found = hoist_hash(c->data, (size_t)c->size - 8);
+  const uint64_t at = c->at;
+  c->at = c->size - 8;
+  const uint64_t said = take(c, 8);
+  c->at = at;
+  c->size -= 8;
+  if (found != said) {
+    return hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: hash %016llx, its end says %016llx: the file has been changed",
+                      c->file, (unsigned long long)found, (unsigned long long)said);
+  }
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan, hoist_error* error) {
+  memset(plan, 0, sizeof *plan);
+  error->status = HOIST_OK;
+  unsigned char* data = NULL;
+  size_t bytes = 0;
+  if (read_whole(folder, "plan.bin", &data, &bytes, error)) return error->status;
+  /* The pool owns the file's bytes, which the texts point into. */
+  unsigned char* image = hoist_pool_alloc(&plan->pool, bytes + 1, 1);
+  plan->folder = hoist_pool_alloc(&plan->pool, strlen(folder) + 1, 1);
+  if (!image || !plan->folder) {
+    out_of_memory(error, bytes);
+  } else {
+    memcpy(image, data, bytes);
+    strcpy(plan->folder, folder);
+    cursor c = {image, bytes, 0, "plan.bin", &plan->pool, error};
+    if (check_frame(&c, HOIST_PLAN_MAGIC) == HOIST_OK) take_plan(&c, plan);
+  }
+  free(data);
+  if (error->status) hoist_plan_free(plan);
+  return error->status;
+}
+
+HOIST_INTERNAL void hoist_plan_free(hoist_plan* plan) {
+  hoist_pool_free(&plan->pool);
+  memset(plan, 0, sizeof *plan);
+}
+
+/* ---- check.bin ---- */
+
+static uint64_t value_bytes(int scalar) { return ((uint64_t)hoist_scalar_row(scalar)->bits + 7) / 8; }
+
+/* Positions count through `parts` arrays one after the other. */
+static void take_samples(cursor* c, hoist_samples* samples, size_t parts, const int* scalars,
+                         const uint64_t* elements) {
+  samples->count = take(c, 8);
+  if (failed(c)) return;
+  if (samples->count > (c->size - c->at) / 9) {
+    bad(c, "a count is larger than the file");
+    return;
+  }
+  samples->positions = hoist_pool_alloc(c->pool, samples->count, sizeof *samples->positions);
+  if (!samples->positions) {
+    out_of_memory(c->error, samples->count * 8);
+    return;
+  }
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < samples->count; ++i) {
+    const uint64_t position = samples->positions[i] = take(c, 8);
+    uint64_t before = 0;
+    size_t part = 0;
+    while (part < parts && position - before >= elements[part]) before += elements[part++];
+    if (part == parts) {
+      bad(c, "a position lies outside its array");
+      return;
+    }
+    bytes += value_bytes(scalars[part]);
+  }
+  if (failed(c)) return;
+  if (bytes > c->size - c->at) {
+    bad(c, "ends too early");
+    return;
+  }
+  samples->values = c->data + c->at;
+  c->at += bytes;
+}
+
+static void take_kernel_samples(cursor* c, const hoist_plan_kernel* kernel, hoist_samples* samples) {
+  samples->seed = take(c, 8);
+  int* scalars = hoist_pool_alloc(c->pool, kernel->parameter_count, sizeof *scalars);
+  uint64_t* elements = hoist_pool_alloc(c->pool, kernel->parameter_count, sizeof *elements);
+  if (!scalars || !elements) {
+    out_of_memory(c->error, kernel->parameter_count * 12);
+    return;
+  }
+  size_t parts = 0;
+  for (size_t i = 0; i < kernel->parameter_count; ++i) {
+    if (!kernel->parameters[i].written) continue;
+    scalars[parts] = kernel->parameters[i].scalar;
+    elements[parts++] = kernel->parameters[i].elements;
+  }
+  take_samples(c, samples, parts, scalars, elements);
+}
+
+HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_checks* checks, hoist_error* error) {
+  memset(checks, 0, sizeof *checks);
+  unsigned char* data = NULL;
+  size_t bytes = 0;
+  if (hoist_plan_file(plan, "check.bin", &data, &bytes, error)) return error->status;
+  error->status = HOIST_OK;
+  unsigned char* image = hoist_pool_alloc(&checks->pool, bytes + 1, 1);
+  checks->kernels = hoist_pool_alloc(&checks->pool, plan->kernel_count, sizeof *checks->kernels);
+  if (!image || !checks->kernels) {
+    out_of_memory(error, bytes);
+  } else {
+    memcpy(image, data, bytes);
+    cursor c = {image, bytes, 0, "check.bin", &checks->pool, error};
+    if (check_frame(&c, HOIST_CHECK_MAGIC) == HOIST_OK) {
+      if (take(&c, 4) != plan->kernel_count) bad(&c, "is made for another number of kernels");
+      for (size_t i = 0; i < plan->kernel_count && !failed(&c); ++i) {
+        take_kernel_samples(&c, &plan->kernels[i], &checks->kernels[i]);
+      }
+      checks->model_seed = take(&c, 8);
+      checks->model_tolerance = take_tolerance(&c);
+      checks->outputs = take_array(&c, &checks->output_count, 12, sizeof *checks->outputs);
+      checks->samples = hoist_pool_alloc(&checks->pool, checks->output_count, sizeof *checks->samples);
+      if (!checks->samples) out_of_memory(error, checks->output_count);
+      for (size_t i = 0; i < checks->output_count && !failed(&c); ++i) {
+        checks->outputs[i] = (uint32_t)take(&c, 4);
+        if (checks->outputs[i] >= plan->output_count) {
+          bad(&c, "names an output that is not there");
+          break;
+        }
+        const hoist_plan_array* array = &plan->arrays[plan->outputs[checks->outputs[i]]];
+        uint64_t elements = 1;
+        for (size_t k = 0; k < array->rank; ++k) elements *= (uint64_t)array->shape[k];
+        take_samples(&c, &checks->samples[i], 1, &array->scalar, &elements);
+      }
+      if (!failed(&c) && c.at != c.size) bad(&c, "holds more than it should");
+    }
+  }
+  free(data);
+  if (error->status) hoist_pool_free(&checks->pool);
+  return error->status;
+}

@@ -1,0 +1,166 @@
+/* What plan.bin and check.bin hold, read and checked: every index is in range, every size is the product of its shape,
+ * every string ends with a zero. Internal to the runtime; knows nothing of OpenCL. backends/bundle/plan_format.cpp
+ * writes what plan_file.c reads. */
+#ifndef HOIST_PLAN_FILE_H
+#define HOIST_PLAN_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hoist_runtime.h"
+
+#ifndef HOIST_INTERNAL
+#define HOIST_INTERNAL
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HOIST_PLAN_MAGIC "HOISTPLN"
+#define HOIST_CHECK_MAGIC "HOISTCHK"
+#define HOIST_FORMAT_VERSION 1u
+
+typedef struct hoist_error {
+  hoist_status status;
+  char message[1024];
+} hoist_error;
+
+/* Keeps the message and returns the status, so that a failing path is one line. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+HOIST_INTERNAL hoist_status
+hoist_fail(hoist_error* error, hoist_status status, const char* format, ...);
+
+/* Scalar types by their number in the file, which is their position in hoist's ir/scalar.h. */
+typedef struct hoist_scalar {
+  const char* name;
+  int bits; /* of one value in memory */
+  int is_float, is_signed;
+  int exponent_bits, mantissa_bits, bias; /* of the small float formats */
+  int finite; /* 1: no infinities, NaN is all ones (fn); 2: also no negative zero, NaN is the sign bit (fnuz) */
+} hoist_scalar;
+#define HOIST_SCALAR_COUNT 19
+HOIST_INTERNAL const hoist_scalar* hoist_scalar_row(int scalar);
+HOIST_INTERNAL int hoist_scalar_named(const char* name);
+/* Value `index` of an array as the raw bits of its type, and as a number. */
+HOIST_INTERNAL uint64_t hoist_load_bits(int scalar, const void* data, uint64_t index);
+HOIST_INTERNAL double hoist_bits_to_double(int scalar, uint64_t bits);
+HOIST_INTERNAL void hoist_seeded(int scalar, uint64_t seed, uint32_t parameter, double low, double high,
+                                 uint64_t elements, void* data);
+
+/* XXH64 with seed 0. */
+HOIST_INTERNAL uint64_t hoist_hash(const void* data, size_t bytes);
+
+enum { HOIST_PLACE_INPUT, HOIST_PLACE_OUTPUT, HOIST_PLACE_WEIGHTS, HOIST_PLACE_ARENA, HOIST_PLACE_CLEARED };
+
+typedef struct hoist_file {
+  const char* path; /* inside the bundle, with '/' */
+  uint64_t bytes, hash;
+} hoist_file;
+
+typedef struct hoist_plan_array {
+  const char* name;
+  int scalar, place;
+  size_t rank;
+  int64_t* shape;
+  uint64_t offset, bytes;
+} hoist_plan_array;
+
+typedef struct hoist_plan_parameter {
+  const char* name;
+  int scalar, written;
+  size_t rank;
+  int64_t* shape;
+  uint64_t elements, bytes;
+  double low, high;
+} hoist_plan_parameter;
+
+typedef struct hoist_tolerance {
+  int exact;   /* bit-identical where the device computes as IEEE 754 says */
+  int divides; /* and, for that, where it rounds division and square root correctly */
+  double relative, absolute;
+} hoist_tolerance;
+
+/* Expected values: positions run over the written parameters one after the other; a value takes (bits + 7) / 8 bytes.
+ */
+typedef struct hoist_samples {
+  uint64_t seed, count;
+  uint64_t* positions;
+  const unsigned char* values;
+} hoist_samples;
+
+typedef struct hoist_plan_kernel {
+  const char* name;
+  size_t layer_count;
+  const char** layers;
+  uint64_t global[3], local[3], local_bytes;
+  size_t parameter_count;
+  hoist_plan_parameter* parameters;
+  hoist_tolerance tolerance;
+  int64_t operations;
+  int writes_cleared; /* some step binds what it writes to a cleared array */
+} hoist_plan_kernel;
+
+typedef struct hoist_plan_step {
+  uint32_t kernel;
+  size_t layer_count;
+  const char** layers;
+  size_t argument_count;
+  uint32_t* arguments;
+} hoist_plan_step;
+
+typedef struct hoist_plan_input {
+  uint32_t array;
+  double low, high;
+} hoist_plan_input;
+
+typedef struct hoist_pool {
+  struct hoist_pool* next;
+} hoist_pool;
+
+typedef struct hoist_plan {
+  hoist_pool* pool; /* owns everything below */
+  char* folder;
+  const char *model_name, *build_options;
+  uint64_t model_hash, arena_bytes, weights_bytes;
+  size_t file_count, array_count, kernel_count, step_count, input_count, output_count;
+  hoist_file* files;
+  hoist_plan_array* arrays;
+  hoist_plan_kernel* kernels;
+  hoist_plan_step* steps;
+  hoist_plan_input* inputs;
+  uint32_t* outputs;
+} hoist_plan;
+
+typedef struct hoist_checks {
+  hoist_pool* pool;
+  hoist_samples* kernels; /* one a kernel of the plan; count 0 where it has none */
+  uint64_t model_seed;
+  hoist_tolerance model_tolerance;
+  size_t output_count;    /* 0: no whole-model check */
+  uint32_t* outputs;      /* which output */
+  hoist_samples* samples; /* its positions and values */
+} hoist_checks;
+
+HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count,
+                                      size_t size); /* zeroed; NULL when out of memory */
+HOIST_INTERNAL void hoist_pool_free(hoist_pool** pool);
+
+HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan, hoist_error* error);
+HOIST_INTERNAL void hoist_plan_free(hoist_plan* plan);
+/* Reads a file that the plan lists, aligned to 4096 bytes and followed by a zero, and checks its size and hash; free()
+ * it. The list says what is expected, so a missing entry is an error as well. */
+HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* path, unsigned char** data,
+                                            size_t* bytes, hoist_error* error);
+/* The hash of every listed file, streamed; `failures` counts, the first message stays in `error`. */
+HOIST_INTERNAL hoist_status hoist_plan_verify_files(const hoist_plan* plan, hoist_report report, void* user,
+                                                    hoist_error* error);
+HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_checks* checks, hoist_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

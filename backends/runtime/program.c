@@ -1,0 +1,196 @@
+/* Compiling kernels, and the cache of compiled ones. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
+#endif
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device.h"
+
+/* A cache entry: magic, the key in words (so that two keys with one hash are told apart), the binary, a hash of all. */
+#define CACHE_MAGIC "HOISTBIN1\n"
+
+static int has_vpdpbusd(const hoist_target* target) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return target->is_cpu && strcmp(target->platform_name, "Portable Computing Language") == 0 &&
+         __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
+#else
+  (void)target;
+  return 0;
+#endif
+}
+
+/* mkdir -p, private as the cache folder's convention asks. */
+static int make_folders(const char* path) {
+  char partial[4096];
+  if (snprintf(partial, sizeof partial, "%s", path) >= (int)sizeof partial) return -1;
+  for (char* p = partial + 1; *p; ++p) {
+    if (*p != '/') continue;
+    *p = 0;
+    if (mkdir(partial, 0700) != 0 && errno != EEXIST) return -1;
+    *p = '/';
+  }
+  return mkdir(partial, 0700) == 0 || errno == EEXIST ? 0 : -1;
+}
+
+static unsigned char* read_entry(const char* path, size_t* bytes) {
+  FILE* file = fopen(path, "rb");
+  struct stat about;
+  unsigned char* data = NULL;
+  if (!file) return NULL;
+  if (fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode) && (data = malloc((size_t)about.st_size + 1))) {
+    *bytes = fread(data, 1, (size_t)about.st_size, file);
+  }
+  fclose(file);
+  return data;
+}
+
+/* Where the binary starts inside an intact entry for this key, else NULL with the reason. */
+static const unsigned char* entry_binary(const unsigned char* data, size_t bytes, const char* key, size_t* binary_bytes,
+                                         const char** reason) {
+  const size_t head = strlen(CACHE_MAGIC) + strlen(key) + 1;
+  uint64_t hash = 0;
+  if (bytes < head + 9 || memcmp(data, CACHE_MAGIC, strlen(CACHE_MAGIC)) != 0) {
+    *reason = "the entry is damaged";
+    return NULL;
+  }
+  for (int i = 0; i < 8; ++i) hash |= (uint64_t)data[bytes - 8 + (size_t)i] << (8 * i);
+  if (hoist_hash(data, bytes - 8) != hash) {
+    *reason = "the entry is damaged";
+    return NULL;
+  }
+  if (memcmp(data + strlen(CACHE_MAGIC), key, strlen(key) + 1) != 0) {
+    *reason = "the entry is for another device, driver or source";
+    return NULL;
+  }
+  *binary_bytes = bytes - 8 - head;
+  return data + head;
+}
+
+/* 0 or an errno. The entry appears whole or not at all. */
+static int write_entry(const char* folder, const char* path, const char* key, const unsigned char* binary,
+                       size_t bytes) {
+  const size_t head = strlen(CACHE_MAGIC) + strlen(key) + 1, total = head + bytes + 8;
+  char temporary[4200];
+  if (make_folders(folder) != 0) return errno ? errno : EIO;
+  unsigned char* data = malloc(total);
+  if (!data) return ENOMEM;
+  memcpy(data, CACHE_MAGIC, strlen(CACHE_MAGIC));
+  strcpy((char*)data + strlen(CACHE_MAGIC), key);
+  memcpy(data + head, binary, bytes);
+  const uint64_t hash = hoist_hash(data, total - 8);
+  for (int i = 0; i < 8; ++i) data[total - 8 + (size_t)i] = (unsigned char)(hash >> (8 * i));
+  snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+  const int file = mkstemp(temporary);
+  int problem = file < 0 ? errno : 0;
+  for (size_t done = 0; !problem && done < total;) {
+    const ssize_t put = write(file, data + done, total - done);
+    if (put < 0 && errno != EINTR) problem = errno;
+    if (put > 0) done += (size_t)put;
+  }
+  free(data);
+  if (file >= 0) {
+    if (close(file) != 0 && !problem) problem = errno;
+    if (!problem && rename(temporary, path) != 0) problem = errno;
+    if (problem) unlink(temporary);
+  }
+  return problem;
+}
+
+static hoist_status build(const hoist_target* target, cl_program program, const char* options, hoist_error* error) {
+  const cl_int code = clBuildProgram(program, 1, &target->device, options, NULL, NULL);
+  if (code == CL_SUCCESS) return HOIST_OK;
+  char log[600] = "";
+  char* whole = NULL;
+  size_t bytes = 0;
+  if (clGetProgramBuildInfo(program, target->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) == CL_SUCCESS && bytes &&
+      (whole = calloc(bytes + 1, 1)) &&
+      clGetProgramBuildInfo(program, target->device, CL_PROGRAM_BUILD_LOG, bytes, whole, NULL) == CL_SUCCESS) {
+    snprintf(log, sizeof log, ": %s", whole);
+  }
+  free(whole);
+  return hoist_fail(error, HOIST_DEVICE_ERROR, "kernels.cl does not compile on %s: %s%s", target->name,
+                    hoist_cl_name(code), log);
+}
+
+static unsigned char* program_binary(cl_program program, size_t* bytes) {
+  size_t size = 0;
+  if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) != CL_SUCCESS || !size) return NULL;
+  unsigned char* binary = malloc(size);
+  if (binary && clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) != CL_SUCCESS) {
+    free(binary);
+    return NULL;
+  }
+  *bytes = size;
+  return binary;
+}
+
+HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
+                                                size_t bytes, const char* options, const char* cache_folder,
+                                                cl_program* program, char* outcome, size_t capacity,
+                                                hoist_error* error) {
+  char all_options[1024], key[2048], path[4096] = "";
+  const char* reason = "the cache is switched off";
+  cl_int code = CL_SUCCESS;
+  *program = NULL;
+  if (snprintf(all_options, sizeof all_options, "%s%s%s", options,
+               target->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
+               has_vpdpbusd(target) ? " -DHOIST_VPDPBUSD" : "") >= (int)sizeof all_options) {
+    return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin: the build options have more than %zu characters",
+                      sizeof all_options);
+  }
+  snprintf(key, sizeof key, "platform %s\ndevice %s\nunits %u\ndriver %s\noptions %s\nsource %016llx\n",
+           target->platform_name, target->name, target->compute_units, target->driver, all_options,
+           (unsigned long long)hoist_hash(source, bytes));
+  if (cache_folder && snprintf(path, sizeof path, "%s/%016llx.bin", cache_folder,
+                               (unsigned long long)hoist_hash(key, strlen(key))) >= (int)sizeof path) {
+    cache_folder = NULL;
+    reason = "the path of the cache is too long";
+  }
+  if (cache_folder) {
+    size_t entry_bytes = 0, binary_bytes = 0;
+    unsigned char* entry = read_entry(path, &entry_bytes);
+    reason = "no entry for this source on this device and driver";
+    const unsigned char* binary = entry ? entry_binary(entry, entry_bytes, key, &binary_bytes, &reason) : NULL;
+    if (binary) {
+      cl_int binary_status = CL_SUCCESS;
+      *program = clCreateProgramWithBinary(context, 1, &target->device, &binary_bytes, &binary, &binary_status, &code);
+      hoist_error refused;
+      if (code || binary_status || build(target, *program, all_options, &refused)) {
+        if (*program) clReleaseProgram(*program);
+        *program = NULL;
+        reason = "the driver refuses the entry";
+      }
+    }
+    free(entry);
+    if (*program) {
+      snprintf(outcome, capacity, "hit");
+      return HOIST_OK;
+    }
+  }
+  *program = clCreateProgramWithSource(context, 1, &source, &bytes, &code);
+  if (code) return hoist_cl_check(error, code, "clCreateProgramWithSource");
+  const hoist_status status = build(target, *program, all_options, error);
+  if (status) {
+    clReleaseProgram(*program);
+    *program = NULL;
+    return status;
+  }
+  const char* note = "";
+  if (cache_folder) {
+    size_t binary_bytes = 0;
+    unsigned char* binary = program_binary(*program, &binary_bytes);
+    const int problem = binary ? write_entry(cache_folder, path, key, binary, binary_bytes) : 0;
+    if (!binary) note = "; the driver gives no binary to keep";
+    if (problem) note = strerror(problem);
+    free(binary);
+    snprintf(outcome, capacity, "miss: %s%s%s", reason, problem ? "; it could not be written: " : "", note);
+  } else {
+    snprintf(outcome, capacity, "miss: %s", reason);
+  }
+  return HOIST_OK;
+}

@@ -1,0 +1,237 @@
+/* Scalar types, seeded values and the integrity hash. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
+#endif
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_file.h"
+
+HOIST_INTERNAL hoist_status hoist_fail(hoist_error* error, hoist_status status, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  error->status = status;
+  return status;
+}
+
+const char* hoist_status_name(hoist_status status) {
+  switch (status) {
+    case HOIST_OK:
+      return "ok";
+    case HOIST_BAD_ARGUMENT:
+      return "bad argument";
+    case HOIST_BAD_BUNDLE:
+      return "bad bundle";
+    case HOIST_NO_DEVICE:
+      return "no device";
+    case HOIST_DEVICE_ERROR:
+      return "device error";
+    case HOIST_OUT_OF_MEMORY:
+      return "out of memory";
+    case HOIST_MISMATCH:
+      return "mismatch";
+  }
+  return "unknown status";
+}
+
+static const hoist_scalar scalar_rows[HOIST_SCALAR_COUNT] = {
+    {"bool", 8, 0, 0, 0, 0, 0, 0},       {"i4", 4, 0, 1, 0, 0, 0, 0},      {"u4", 4, 0, 0, 0, 0, 0, 0},
+    {"i8", 8, 0, 1, 0, 0, 0, 0},         {"u8", 8, 0, 0, 0, 0, 0, 0},      {"i16", 16, 0, 1, 0, 0, 0, 0},
+    {"u16", 16, 0, 0, 0, 0, 0, 0},       {"i32", 32, 0, 1, 0, 0, 0, 0},    {"u32", 32, 0, 0, 0, 0, 0, 0},
+    {"i64", 64, 0, 1, 0, 0, 0, 0},       {"u64", 64, 0, 0, 0, 0, 0, 0},    {"f8e4m3fn", 8, 1, 1, 4, 3, 7, 1},
+    {"f8e4m3fnuz", 8, 1, 1, 4, 3, 8, 2}, {"f8e5m2", 8, 1, 1, 5, 2, 15, 0}, {"f8e5m2fnuz", 8, 1, 1, 5, 2, 16, 2},
+    {"bf16", 16, 1, 1, 8, 7, 127, 0},    {"f16", 16, 1, 1, 5, 10, 15, 0},  {"f32", 32, 1, 1, 8, 23, 127, 0},
+    {"f64", 64, 1, 1, 11, 52, 1023, 0},
+};
+
+HOIST_INTERNAL const hoist_scalar* hoist_scalar_row(int scalar) { return &scalar_rows[scalar]; }
+
+HOIST_INTERNAL int hoist_scalar_named(const char* name) {
+  for (int i = 0; i < HOIST_SCALAR_COUNT; ++i) {
+    if (strcmp(scalar_rows[i].name, name) == 0) return i;
+  }
+  return -1;
+}
+
+HOIST_INTERNAL uint64_t hoist_load_bits(int scalar, const void* data, uint64_t index) {
+  const unsigned char* bytes = data;
+  const int bits = scalar_rows[scalar].bits;
+  if (bits == 4) return (uint64_t)(bytes[index / 2] >> (index % 2 ? 4 : 0)) & 15;
+  uint64_t value = 0;
+  const int width = bits / 8;
+  bytes += index * (uint64_t)width;
+  for (int i = 0; i < width; ++i) value |= (uint64_t)bytes[i] << (8 * i);
+  return value;
+}
+
+static void store_bits(int scalar, void* data, uint64_t index, uint64_t value) {
+  unsigned char* bytes = data;
+  const int bits = scalar_rows[scalar].bits;
+  if (bits == 4) {
+    unsigned char* byte = bytes + index / 2;
+    *byte = (unsigned char)(index % 2 ? (*byte & 15) | (value & 15) << 4 : (*byte & 240) | (value & 15));
+    return;
+  }
+  const int width = bits / 8;
+  bytes += index * (uint64_t)width;
+  for (int i = 0; i < width; ++i) bytes[i] = (unsigned char)(value >> (8 * i));
+}
+
+static double double_from_word(uint64_t word) {
+  double value;
+  memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+static uint64_t word_from_double(double value) {
+  uint64_t word;
+  memcpy(&word, &value, sizeof word);
+  return word;
+}
+
+HOIST_INTERNAL double hoist_bits_to_double(int scalar, uint64_t bits) {
+  const hoist_scalar* row = &scalar_rows[scalar];
+  if (!row->is_float) {
+    if (!row->is_signed) return (double)bits;
+    const uint64_t sign = (uint64_t)1 << (row->bits - 1);
+    return (double)(int64_t)((bits ^ sign) - sign);
+  }
+  const int m = row->mantissa_bits, e = row->exponent_bits;
+  const uint64_t sign = bits >> (row->bits - 1) & 1;
+  const uint64_t exponent = bits >> m & (((uint64_t)1 << e) - 1);
+  const uint64_t mantissa = bits & (((uint64_t)1 << m) - 1);
+  const int all_ones = exponent == ((uint64_t)1 << e) - 1;
+  if (row->finite == 0 && all_ones) {
+    return double_from_word(sign << 63 | (uint64_t)0x7FF << 52 |
+                            (mantissa ? (uint64_t)1 << 51 | mantissa << (52 - m) : 0));
+  }
+  if ((row->finite == 1 && all_ones && mantissa == ((uint64_t)1 << m) - 1) ||
+      (row->finite == 2 && sign && !exponent && !mantissa)) {
+    return double_from_word((uint64_t)0x7FF8 << 48);
+  }
+  if (row->bits == 64) return double_from_word(bits);
+  /* (1 or 0).mantissa * 2^(exponent - bias): the power of two is made from its bits, so no libm is needed. */
+  const int power = (exponent ? (int)exponent : 1) - row->bias - m;
+  const double whole = (double)(mantissa | (exponent ? (uint64_t)1 << m : 0));
+  const double value = whole * double_from_word((uint64_t)(power + 1023) << 52);
+  return sign ? -value : value;
+}
+
+/* Rounds half to even. Values beyond the type's range become its infinity, or its largest value where it has none. */
+static uint64_t bits_from_double(const hoist_scalar* row, double value) {
+  const uint64_t word = word_from_double(value);
+  if (row->bits == 64) return word;
+  if (row->bits == 32) {
+    const float narrow = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    return bits;
+  }
+  const int m = row->mantissa_bits;
+  const uint64_t sign = (word >> 63) << (row->bits - 1);
+  uint64_t largest = ((((uint64_t)1 << row->exponent_bits) - 1) << m) - (row->finite ? 0 : 1);
+  if (row->finite == 1) largest |= ((uint64_t)1 << m) - 2;
+  if (row->finite == 2) largest |= ((uint64_t)1 << m) - 1;
+  int exponent = (int)(word >> 52 & 0x7FF) - 1023;
+  uint64_t code = 0;
+  if (exponent > -1023) {
+    const uint64_t mantissa = (word & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
+    const int smallest = 1 - row->bias;
+    const int below = exponent < smallest ? smallest - exponent : 0;
+    const int dropped = 52 - m + below;
+    if (dropped < 54) {
+      const uint64_t rest = mantissa & (((uint64_t)1 << dropped) - 1), half = (uint64_t)1 << (dropped - 1);
+      code = mantissa >> dropped;
+      if (rest > half || (rest == half && (code & 1))) ++code;
+      /* A normal number's leading one adds 1 to the exponent field. */
+      if (!below) code += (uint64_t)(exponent + row->bias - 1) << m;
+    }
+  }
+  if (code > largest) code = row->finite ? largest : largest + 1;
+  if (row->finite == 2 && code == 0) return 0;
+  return sign | code;
+}
+
+static uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+HOIST_INTERNAL void hoist_seeded(int scalar, uint64_t seed, uint32_t parameter, double low, double high,
+                                 uint64_t elements, void* data) {
+  const hoist_scalar* row = &scalar_rows[scalar];
+  const uint64_t step = 0x9E3779B97F4A7C15u;
+  const uint64_t start = mix(seed + ((uint64_t)parameter + 1) * step);
+  const double range = row->is_float ? high - low : high - low + 1;
+  for (uint64_t i = 0; i < elements; ++i) {
+    const double u = (double)(mix(start + (i + 1) * step) >> 11) * (1.0 / 9007199254740992.0);
+    /* volatile: a compiler that contracts this to a fused multiply-add would give other bits. */
+    volatile double scaled = u * range;
+    uint64_t bits;
+    if (row->is_float) {
+      bits = bits_from_double(row, low + scaled);
+    } else {
+      uint64_t whole = (uint64_t)scaled;
+      if (whole > 0 && (double)whole > high - low) --whole;
+      bits = low < 0 ? (uint64_t)(int64_t)low + whole : (uint64_t)low + whole;
+    }
+    store_bits(scalar, data, i, bits);
+  }
+}
+
+hoist_status hoist_seeded_fill(const char* scalar, uint64_t seed, uint32_t parameter, double low, double high,
+                               uint64_t elements, void* data) {
+  const int number = scalar ? hoist_scalar_named(scalar) : -1;
+  if (number < 0 || !(low <= high) || (elements && !data)) return HOIST_BAD_ARGUMENT;
+  hoist_seeded(number, seed, parameter, low, high, elements, data);
+  return HOIST_OK;
+}
+
+/* XXH64 after the xxHash specification, "doc/xxhash_spec.md", version 0.1.1, seed 0. */
+static const uint64_t prime1 = 0x9E3779B185EBCA87u, prime2 = 0xC2B2AE3D27D4EB4Fu, prime3 = 0x165667B19E3779F9u,
+                      prime4 = 0x85EBCA77C2B2AE63u, prime5 = 0x27D4EB2F165667C5u;
+
+static uint64_t rotate_left(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
+
+static uint64_t little64(const unsigned char* p) {
+  return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 | (uint64_t)p[4] << 32 |
+         (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
+}
+
+static uint64_t hash_round(uint64_t accumulator, uint64_t lane) {
+  return rotate_left(accumulator + lane * prime2, 31) * prime1;
+}
+
+static uint64_t hash_merge(uint64_t accumulator, uint64_t lane) {
+  return (accumulator ^ hash_round(0, lane)) * prime1 + prime4;
+}
+
+HOIST_INTERNAL uint64_t hoist_hash(const void* data, size_t bytes) {
+  const unsigned char* p = data;
+  const unsigned char* end = p + bytes;
+  uint64_t hash = prime5;
+  if (bytes >= 32) {
+    uint64_t lanes[4] = {prime1 + prime2, prime2, 0, 0 - prime1};
+    for (; end - p >= 32; p += 32) {
+      for (int i = 0; i < 4; ++i) lanes[i] = hash_round(lanes[i], little64(p + 8 * i));
+    }
+    hash = rotate_left(lanes[0], 1) + rotate_left(lanes[1], 7) + rotate_left(lanes[2], 12) + rotate_left(lanes[3], 18);
+    for (int i = 0; i < 4; ++i) hash = hash_merge(hash, lanes[i]);
+  }
+  hash += bytes;
+  for (; end - p >= 8; p += 8) hash = rotate_left(hash ^ hash_round(0, little64(p)), 27) * prime1 + prime4;
+  if (end - p >= 4) {
+    const uint64_t lane = little64((const unsigned char[8]){p[0], p[1], p[2], p[3], 0, 0, 0, 0});
+    hash = rotate_left(hash ^ lane * prime1, 23) * prime2 + prime3;
+    p += 4;
+  }
+  for (; p < end; ++p) hash = rotate_left(hash ^ *p * prime5, 11) * prime1;
+  hash = (hash ^ hash >> 33) * prime2;
+  hash = (hash ^ hash >> 29) * prime3;
+  return hash ^ hash >> 32;
+}

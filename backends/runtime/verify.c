@@ -1,0 +1,207 @@
+/* The self-check: files, then every kernel, then the whole model, against what the interpreter says. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle.h"
+
+typedef struct comparison {
+  hoist_tolerance tolerance;
+  uint64_t compared, wrong, first_wrong;
+  double largest_error, first_found, first_expected;
+} comparison;
+
+/* What the device cannot promise is compared within bounds: a few roundings, or what the kernel's own tolerance says.
+ */
+static hoist_tolerance effective(const hoist_target* target, hoist_tolerance tolerance) {
+  const int exactly = target->computes_exactly && (!tolerance.divides || target->divides_exactly);
+  if (!tolerance.exact || exactly) return tolerance;
+  tolerance.exact = 0;
+  if (tolerance.relative < 1e-5) tolerance.relative = 1e-5;
+  if (tolerance.absolute < 1e-6) tolerance.absolute = 1e-6;
+  return tolerance;
+}
+
+static void compare_value(comparison* c, int scalar, uint64_t position, uint64_t found_bits, uint64_t expected_bits) {
+  const int is_float = hoist_scalar_row(scalar)->is_float;
+  const double found = hoist_bits_to_double(scalar, found_bits), expected = hoist_bits_to_double(scalar, expected_bits);
+  const double difference = found > expected ? found - expected : expected - found;
+  const double size = expected < 0 ? -expected : expected;
+  ++c->compared;
+  if (difference > c->largest_error) c->largest_error = difference;
+  if (found_bits == expected_bits || (is_float && found != found && expected != expected)) return;
+  if (!c->tolerance.exact && difference <= c->tolerance.absolute + c->tolerance.relative * size) return;
+  if (c->wrong++) return;
+  c->first_wrong = position;
+  c->first_found = found;
+  c->first_expected = expected;
+}
+
+/* Values in check.bin take whole bytes, so that 4-bit ones have one each. */
+static uint64_t expected_bits(int scalar, const unsigned char* bytes, int* width) {
+  const int bits = hoist_scalar_row(scalar)->bits;
+  uint64_t value = 0;
+  *width = (bits + 7) / 8;
+  for (int i = 0; i < *width; ++i) value |= (uint64_t)bytes[i] << (8 * i);
+  return bits == 4 ? value & 15 : value;
+}
+
+static hoist_status conclude(const comparison* c, const char* kind, const char* name, hoist_report report, void* user,
+                             hoist_error* error) {
+  char subject[320], message[512];
+  snprintf(subject, sizeof subject, "%s %.256s", kind, name);
+  if (c->wrong) {
+    snprintf(message, sizeof message,
+             "%llu of %llu positions differ; position %llu is %.9g, expected %.9g, tolerance %s (%g + %g |expected|)",
+             (unsigned long long)c->wrong, (unsigned long long)c->compared, (unsigned long long)c->first_wrong,
+             c->first_found, c->first_expected, c->tolerance.exact ? "none" : "given", c->tolerance.absolute,
+             c->tolerance.relative);
+  } else if (c->compared == 0) {
+    snprintf(message, sizeof message, "the bundle has no expected values for it");
+  } else if (c->tolerance.exact) {
+    snprintf(message, sizeof message, "%llu positions, bit-identical", (unsigned long long)c->compared);
+  } else {
+    snprintf(message, sizeof message, "%llu positions within %g + %g |expected|, largest error %.3g",
+             (unsigned long long)c->compared, c->tolerance.absolute, c->tolerance.relative, c->largest_error);
+  }
+  const hoist_finding finding = {subject, c->wrong == 0, message, c->compared, c->largest_error};
+  if (report) report(user, &finding);
+  if (!c->wrong) return HOIST_OK;
+  return hoist_fail(error, HOIST_MISMATCH, "%s: %s", subject, message);
+}
+
+/* Buffers for every parameter: seeded data to read, and for what is written a pattern that a kernel has to replace,
+ * unless the border of zeros around a cleared array is part of the value. */
+static hoist_status fill_parameters(hoist_bundle* b, const hoist_plan_kernel* kernel, uint64_t seed, cl_mem* buffers) {
+  for (size_t i = 0; i < kernel->parameter_count; ++i) {
+    const hoist_plan_parameter* parameter = &kernel->parameters[i];
+    const size_t bytes = parameter->bytes ? parameter->bytes : 1;
+    unsigned char* data = malloc(bytes);
+    if (!data)
+      return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for %zu bytes", kernel->name, bytes);
+    memset(data, parameter->written && !kernel->writes_cleared ? 0xFF : 0, bytes);
+    if (!parameter->written) {
+      hoist_seeded(parameter->scalar, seed, (uint32_t)i, parameter->low, parameter->high, parameter->elements, data);
+    }
+    cl_int code;
+    buffers[i] = clCreateBuffer(b->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data, &code);
+    free(data);
+    if (code) {
+      return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "kernel %s: no buffer of %zu bytes: %s", kernel->name, bytes,
+                        hoist_cl_name(code));
+    }
+  }
+  return HOIST_OK;
+}
+
+static hoist_status compare_written(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_samples* samples,
+                                    const cl_mem* buffers, comparison* c) {
+  uint64_t before = 0;
+  for (size_t i = 0; i < kernel->parameter_count; ++i) {
+    const hoist_plan_parameter* parameter = &kernel->parameters[i];
+    if (!parameter->written || !parameter->elements) continue;
+    unsigned char* data = malloc(parameter->bytes);
+    if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its result", kernel->name);
+    const cl_int code = clEnqueueReadBuffer(b->queue, buffers[i], CL_TRUE, 0, parameter->bytes, data, 0, NULL, NULL);
+    if (code) {
+      free(data);
+      return hoist_cl_check(&b->error, code, kernel->name);
+    }
+    const unsigned char* value = samples->values;
+    for (uint64_t k = 0; k < samples->count; ++k) {
+      /* Positions of other parameters are passed over; their values have their own widths. */
+      uint64_t start = 0;
+      size_t owner = 0;
+      for (;; ++owner) {
+        if (!kernel->parameters[owner].written) continue;
+        if (samples->positions[k] - start < kernel->parameters[owner].elements) break;
+        start += kernel->parameters[owner].elements;
+      }
+      int width;
+      const uint64_t expected = expected_bits(kernel->parameters[owner].scalar, value, &width);
+      value += width;
+      if (owner != i) continue;
+      compare_value(c, parameter->scalar, samples->positions[k],
+                    hoist_load_bits(parameter->scalar, data, samples->positions[k] - before), expected);
+    }
+    before += parameter->elements;
+    free(data);
+  }
+  return HOIST_OK;
+}
+
+static hoist_status verify_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_samples* samples,
+                                  comparison* c) {
+  cl_mem* buffers = calloc(kernel->parameter_count, sizeof *buffers);
+  if (!buffers)
+    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its parameters", kernel->name);
+  cl_kernel function = NULL;
+  hoist_status status = hoist_make_kernel(b, kernel, &function);
+  if (!status) status = fill_parameters(b, kernel, samples->seed, buffers);
+  if (!status) status = hoist_bind(b, function, kernel, buffers);
+  if (!status) status = hoist_launch(b, b->queue, function, kernel, NULL);
+  if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), kernel->name);
+  if (!status) status = compare_written(b, kernel, samples, buffers, c);
+  if (function) clReleaseKernel(function);
+  for (size_t i = 0; i < kernel->parameter_count; ++i) {
+    if (buffers[i]) clReleaseMemObject(buffers[i]);
+  }
+  free(buffers);
+  return status;
+}
+
+static hoist_status verify_output(hoist_bundle* b, uint32_t output, const hoist_samples* samples, comparison* c) {
+  const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[output]];
+  unsigned char* data = malloc(array->bytes + 1);
+  if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "output %s: no memory for it", array->name);
+  const hoist_status status = hoist_get_output(b, output, data, array->bytes);
+  const unsigned char* value = samples->values;
+  for (uint64_t k = 0; k < samples->count && !status; ++k) {
+    int width;
+    const uint64_t expected = expected_bits(array->scalar, value, &width);
+    value += width;
+    compare_value(c, array->scalar, samples->positions[k], hoist_load_bits(array->scalar, data, samples->positions[k]),
+                  expected);
+  }
+  free(data);
+  return status;
+}
+
+hoist_status hoist_verify(hoist_bundle* b, hoist_report report, void* user) {
+  hoist_checks checks;
+  hoist_error first = {HOIST_OK, ""};
+  /* plan.bin may have changed since it was opened. */
+  hoist_status worst = hoist_verify_files(b->plan.folder, report, user, first.message, sizeof first.message);
+  if (hoist_checks_read(&b->plan, &checks, &b->error)) return b->error.status;
+  hoist_status status = HOIST_OK;
+  for (size_t i = 0; i < b->plan.kernel_count && !status; ++i) {
+    const hoist_plan_kernel* kernel = &b->plan.kernels[i];
+    comparison c = {effective(&b->target, kernel->tolerance), 0, 0, 0, 0, 0, 0};
+    hoist_error own = {HOIST_OK, ""};
+    if (checks.kernels[i].count) status = verify_kernel(b, kernel, &checks.kernels[i], &c);
+    if (status) break;
+    if (conclude(&c, "kernel", kernel->name, report, user, &own) && !worst) {
+      worst = own.status;
+      first = own;
+    }
+  }
+  if (!status && checks.output_count) status = hoist_seed_inputs(b, checks.model_seed);
+  if (!status && checks.output_count) status = hoist_run(b);
+  for (size_t i = 0; i < checks.output_count && !status; ++i) {
+    comparison c = {effective(&b->target, checks.model_tolerance), 0, 0, 0, 0, 0, 0};
+    hoist_error own = {HOIST_OK, ""};
+    status = verify_output(b, checks.outputs[i], &checks.samples[i], &c);
+    if (status) break;
+    if (conclude(&c, "output", b->plan.arrays[b->plan.outputs[checks.outputs[i]]].name, report, user, &own) && !worst) {
+      worst = own.status;
+      first = own;
+    }
+  }
+  hoist_pool_free(&checks.pool);
+  if (status) return status;
+  if (worst) return hoist_fail(&b->error, worst, "%s", first.message);
+  return HOIST_OK;
+}
