@@ -254,19 +254,20 @@ class Matcher {
         for (const std::string& name : names_of(e.pattern)) {
           if (!match_.sizes.contains(name)) unknown.push_back(name);
         }
-        if (unknown.size() > 1) {
-          later.push_back(e);
-        } else if (unknown.empty() ? holds(e) : solve(e, unknown[0])) {
+        if (unknown.empty()) {
+          if (!holds(e)) return;
+          progress = true;
+        } else if (unknown.size() == 1 && solve(e, unknown[0])) {
           progress = true;
         } else {
-          return;
+          later.push_back(e);  // another equation may say what the size is
         }
       }
       rest = std::move(later);
     }
     if (!rest.empty()) {
       place_ = rest[0].place;
-      fail(fmt::format("{} = {} does not say what its sizes are; supply one", rest[0].pattern.text(),
+      fail(fmt::format("{} = {} has no solution, or not just one", rest[0].pattern.text(),
                        rest[0].found.text()));
     }
   }
@@ -290,18 +291,17 @@ class Matcher {
       return try_substitute(e.pattern, sizes);
     };
     auto one = with(1), two = with(2), three = with(3), five = with(5);
-    auto unsolved = [&] {
-      return fail(fmt::format("{} = {} has no solution for {}", e.pattern.text(), e.found.text(), name));
-    };
-    if (!one || !two || !three || !five) return unsolved();
+    if (!one || !two || !three || !five) return false;
     Nat slope = *two - *one, offset = *one - slope;
     bool linear = *three == offset + slope * 3 && *five == offset + slope * 5 && slope != Nat(0);
-    if (!linear || divides(slope, e.found - offset) != Answer::yes) return unsolved();
+    if (!linear || divides(slope, e.found - offset) != Answer::yes) return false;
     bool negative = slope.is_constant() && slope.value() < 0;
     Nat value = negative ? floor_division(offset - e.found, Nat(0) - slope) : floor_division(e.found - offset, slope);
-    if (at_most(Nat(0), value) == Answer::no) return unsolved();
+    if (at_most(Nat(0), value) == Answer::no) return false;
+    auto check = with(value);
+    if (!check || *check != e.found) return false;
     match_.sizes[name] = value;
-    return holds(e);
+    return true;
   }
 
   Match& match_;

@@ -56,7 +56,7 @@ std::vector<RuleRow> arithmetic_rules() {
     {"negate-negate", "", one, "-(-x)", "x", "", exact, "two signs"},
     {"negate-of-subtract", "", two, "-(x - y)", "y - x", "float T", rounding, "-(x - x) is -0, so the sign of a zero may differ"},
     {"abs-abs", "", one, "abs(abs(x))", "abs(x)", "", exact, "no sign is left"},
-    {"abs-negate", "", one, "abs(-x)", "abs(x)", "", exact, "the sign does not matter"},
+    {"abs-negate", "", one, "abs(-x)", "abs(x)", "float T", exact, "the sign does not matter"},
     {"multiply-negate", "", two, "-x * y", "-(x * y)", "", exact, "the sign moves outwards"},
     {"square", "", "x: T, t: T", "pow(x, t)", "x * x", "t is 2, float T", rounding, "a multiplication instead of a function"},
     {"not-not", "", "c: bool", "!(!c)", "c", "", exact, "two negations"},
