@@ -90,6 +90,14 @@ bool is_identity(const std::vector<int64_t>& permutation) {
 Expr normal_form(Spec& s) {
   auto child = [&](size_t i) { return s.children[i]; };
   switch (s.pattern) {
+    case Pattern::literal: {  // one form of its bits: what the type does not hold is cut off, signed integers are extended
+      const ScalarRow& type = row(s.type->scalar);
+      int spare = 64 - type.bits;
+      if (s.type->scalar == Scalar::boolean) s.bits = (s.bits & 0xff) != 0;
+      else if (spare > 0 && type.is_signed && !type.is_float) s.bits = static_cast<uint64_t>(static_cast<int64_t>(s.bits << spare) >> spare);
+      else if (spare > 0) s.bits = s.bits << spare >> spare;
+      return nullptr;
+    }
     case Pattern::get:
       return child(0)->pattern == Pattern::tuple ? child(0)->children[static_cast<size_t>(s.integers[0])] : nullptr;
     case Pattern::join: return child(0)->pattern == Pattern::split ? child(0)->children[0] : nullptr;

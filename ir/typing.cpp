@@ -186,6 +186,7 @@ Result<Type> type_of_view(const Spec& s) {
     case Pattern::untile: {
       const Nat& whole = s.sizes[0];
       if (!a->element->is_array()) return expected(s, "an array of arrays", a);
+      if (below(a->element->size, 1)) return fault(s, "rows of " + a->element->size.text());
       if (ceiling_division(whole, a->element->size) != n) {
         return fault(s, fmt::format("{} rows of {} do not tile {} elements", n.text(), a->element->size.text(), whole.text()));
       }
