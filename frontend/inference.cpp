@@ -181,7 +181,6 @@ std::optional<onnx::ModelProto> convert_to_newest(const onnx::ModelProto& model,
   try {
     onnx::ModelProto out = onnx::version_conversion::ConvertVersion(model, newest_opset());
     // The converter's own graph goes through another representation; what comes back has to be whole.
-    name_layers(*out.mutable_graph());
     for (const onnx::NodeProto& node : out.graph().node()) {
       if (const auto problem = check_node(node, out)) {
         reason = problem->text();

@@ -31,6 +31,7 @@ Diagnostics check_types(const onnx::ModelProto& model, ValueTypes& types);
 std::optional<Diagnostic> check_node(const onnx::NodeProto& node, const onnx::ModelProto& model);
 
 /// The model at newest_opset(), or nothing where the converter has no way or leaves an invalid model; `reason` says so.
+/// Layers that it puts in have no name.
 std::optional<onnx::ModelProto> convert_to_newest(const onnx::ModelProto& model, std::string& reason);
 
 }  // namespace hoist

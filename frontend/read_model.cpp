@@ -266,10 +266,7 @@ class Reader {
 
   void convert() {
     if (opset_of(model_) == newest_opset()) return;
-    std::unordered_map<std::string, std::string> makers;  // value to the layer that makes it
-    for (const onnx::NodeProto& node : graph().node()) {
-      for (const std::string& name : node.output()) makers.emplace(name, node.name());
-    }
+    const google::protobuf::RepeatedPtrField<onnx::NodeProto> before = graph().node();
     std::string reason;
     std::optional<onnx::ModelProto> converted = convert_to_newest(model_, reason);
     if (!converted) {
@@ -277,14 +274,31 @@ class Reader {
       return;
     }
     model_ = std::move(*converted);
-    std::set<std::string> taken;
-    for (const onnx::NodeProto& node : graph().node()) taken.insert(node.name());
-    for (onnx::NodeProto& node : *graph().mutable_node()) {
-      // A layer that the converter replaced keeps its name.
-      const auto at = node.output_size() > 0 ? makers.find(node.output(0)) : makers.end();
-      if (at != makers.end() && taken.insert(at->second).second) node.set_name(at->second);
-    }
+    keep_names(before);
+    name_layers(graph());
     remove_unused_layers(graph());
+  }
+
+  // A layer that the converter replaced keeps its name: the new one makes the same value, or reads the same one.
+  void keep_names(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& before) {
+    std::set<std::string> kept;
+    for (const onnx::NodeProto& node : graph().node()) kept.insert(node.name());
+    std::unordered_map<std::string, std::string> by_output, by_input;
+    for (const onnx::NodeProto& node : before) {
+      if (kept.count(node.name())) continue;
+      if (node.output_size() > 0) by_output.emplace(node.output(0), node.name());
+      if (node.input_size() > 0) by_input.emplace(node.input(0), node.name());
+    }
+    for (onnx::NodeProto& node : *graph().mutable_node()) {
+      if (!node.name().empty()) continue;
+      for (const auto& [names, value] : {std::pair(&by_output, node.output_size() > 0 ? node.output(0) : ""),
+                                         std::pair(&by_input, node.input_size() > 0 ? node.input(0) : "")}) {
+        const auto at = names->find(value);
+        if (at == names->end() || !kept.insert(at->second).second) continue;
+        node.set_name(at->second);
+        break;
+      }
+    }
   }
 
   Diagnostics replace_functions() {

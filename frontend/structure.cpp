@@ -52,6 +52,7 @@ std::string quoted(const std::string& name) { return "'" + name + "'"; }
 }  // namespace
 
 std::string layer_place(const onnx::NodeProto& node) {
+  if (node.op_type().empty()) return "layer " + quoted(node.name());
   return "layer " + quoted(node.name()) + " (" + (node.domain().empty() ? "" : node.domain() + ".") + node.op_type() +
          ")";
 }
@@ -102,7 +103,7 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
     defined.emplace(tensor.values().name(), "sparse initialiser " + quoted(tensor.values().name()));
   }
   for (const onnx::NodeProto& node : graph.node()) {
-    if (node.op_type().empty()) problems.push_back({"layer " + quoted(node.name()), "names no operator", ""});
+    if (node.op_type().empty()) problems.push_back({layer_place(node), "names no operator", ""});
     for (const std::string& name : node.output()) {
       if (!name.empty()) define(name, layer_place(node));
     }

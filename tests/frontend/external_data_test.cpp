@@ -1,0 +1,99 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model_builder.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+namespace files = std::filesystem;
+
+class ExternalDataTest : public testing::Test {
+ protected:
+  // The convolution's weights (432 bytes) lie in another file.
+  Result<Graph> read_with(const std::string& location, const std::string& offset = "", const std::string& length = "") {
+    onnx::ModelProto model = convolution_model();
+    onnx::TensorProto& weights = *model.mutable_graph()->mutable_initializer(0);
+    weights.clear_float_data();
+    weights.set_data_location(onnx::TensorProto::EXTERNAL);
+    const auto add = [&](const std::string& key, const std::string& value) {
+      weights.add_external_data()->set_key(key);
+      weights.mutable_external_data(weights.external_data_size() - 1)->set_value(value);
+    };
+    if (!location.empty()) add("location", location);
+    if (!offset.empty()) add("offset", offset);
+    if (!length.empty()) add("length", length);
+    files::create_directories(folder_.path() / "model" / "data");
+    return read_model(folder_.write("model/m.onnx", model.SerializeAsString()));
+  }
+  std::string told(const std::string& location, const std::string& offset = "", const std::string& length = "") {
+    return messages(read_with(location, offset, length));
+  }
+  static std::string floats(int count, float value) {
+    const std::vector<float> values(static_cast<size_t>(count), value);
+    return {reinterpret_cast<const char*>(values.data()), values.size() * 4};
+  }
+
+  Folder folder_;
+};
+
+TEST_F(ExternalDataTest, IsReadAndHashed) {
+  files::create_directories(folder_.path() / "model" / "data");
+  folder_.write("model/data/w.bin", std::string(64, 'x') + floats(108, 3));
+  const Result<Graph> graph = read_with("data/w.bin", "64", "432");
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_EQ(graph->constants.at("weights").float_at(107), 3);
+  const uint64_t hash = graph->hash;
+  folder_.write("model/data/w.bin", std::string(64, 'x') + floats(107, 3) + floats(1, 4));
+  EXPECT_NE(read_with("data/w.bin", "64", "432")->hash, hash);
+  // A link that stays inside is fine, and so is a way round inside.
+  files::create_symlink("data/w.bin", folder_.path() / "model" / "link.bin");
+  EXPECT_TRUE(read_with("link.bin", "64").ok());
+  EXPECT_TRUE(read_with("data/../data/./w.bin", "64").ok());
+}
+
+TEST_F(ExternalDataTest, MissingAndShortFilesAreNamed) {
+  EXPECT_THAT(told("none.bin"), HasSubstr("initialiser 'weights': its external data file 'none.bin' is missing"));
+  EXPECT_THAT(told(""), HasSubstr("initialiser 'weights': its external data have no location"));
+  files::create_directories(folder_.path() / "model");
+  folder_.write("model/w.bin", floats(100, 1));
+  EXPECT_THAT(told("w.bin"), HasSubstr("initialiser 'weights': wants 432 bytes at offset 0 of its external data file "
+                                       "'w.bin', which has 400"));
+  folder_.write("model/w.bin", floats(200, 1));
+  EXPECT_THAT(told("w.bin", "400"), HasSubstr("wants 432 bytes at offset 400"));
+  EXPECT_THAT(told("w.bin", "9223372036854775807"), HasSubstr("at offset 9223372036854775807"));
+  EXPECT_THAT(told("w.bin", "-4"), HasSubstr("the offset of its external data is not a number"));
+  EXPECT_THAT(told("w.bin", "4x"), HasSubstr("the offset of its external data is not a number"));
+  EXPECT_THAT(told("w.bin", "99999999999999999999"), HasSubstr("the offset of its external data is not a number"));
+  EXPECT_THAT(told("w.bin", "0", "100"), HasSubstr("have 100 bytes, its shape wants 432"));
+  EXPECT_THAT(told("data"), HasSubstr("'data' is not a regular file"));
+}
+
+TEST_F(ExternalDataTest, NothingOutsideTheFolderIsRead) {
+  const auto secret = folder_.write("secret.bin", floats(200, 1));
+  const std::string refused = "lies outside the model's folder";
+  EXPECT_THAT(told("../secret.bin"), HasSubstr(refused));
+  EXPECT_THAT(told("data/../../secret.bin"), HasSubstr(refused));
+  EXPECT_THAT(told(secret.string()), HasSubstr(refused));
+  EXPECT_THAT(told("/dev/zero"), HasSubstr(refused));
+  EXPECT_THAT(told("../none.bin"), HasSubstr(refused));
+  EXPECT_THAT(told("."), HasSubstr("outside the model's folder"));
+  files::create_symlink("../secret.bin", folder_.path() / "model" / "file_link.bin");
+  EXPECT_THAT(told("file_link.bin"), HasSubstr(refused));
+  files::create_symlink("..", folder_.path() / "model" / "folder_link");
+  EXPECT_THAT(told("folder_link/secret.bin"), HasSubstr(refused));
+  EXPECT_THAT(told("folder_link/none.bin"), HasSubstr(refused));
+  files::create_symlink("/dev/zero", folder_.path() / "model" / "zero");
+  EXPECT_THAT(told("zero"), HasSubstr(refused));
+  files::create_symlink("loop", folder_.path() / "model" / "loop");
+  EXPECT_THAT(told("loop"), HasSubstr("external data file 'loop'"));
+  // A neighbour whose name starts like the model's folder is outside as well.
+  files::create_directories(folder_.path() / "model2");
+  folder_.write("model2/w.bin", floats(200, 1));
+  files::create_symlink("../model2/w.bin", folder_.path() / "model" / "neighbour.bin");
+  EXPECT_THAT(told("neighbour.bin"), HasSubstr(refused));
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,362 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "model_builder.h"
+
+namespace hoist {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> operations(const Graph& graph) {
+  std::vector<std::string> out;
+  for (const Layer& layer : graph.layers) out.push_back(layer.operation);
+  return out;
+}
+
+ReadOptions with_operators(std::set<std::string> names) {
+  ReadOptions options;
+  options.has_operator = [names = std::move(names)](const std::string& domain, const std::string& operation) {
+    return domain.empty() && names.count(operation) > 0;
+  };
+  return options;
+}
+
+TEST(ReadModel, ConvolutionComesThroughWhole) {
+  const Result<Graph> graph = read(convolution_model());
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_EQ(graph->name, "tiny");
+  EXPECT_EQ(graph->opset, 28);
+  ASSERT_EQ(graph->layers.size(), 2u);
+  const Layer& convolution = graph->layers[0];
+  EXPECT_EQ(convolution.name, "conv1");
+  EXPECT_EQ(convolution.operation, "Conv");
+  EXPECT_EQ(convolution.domain, "");
+  EXPECT_THAT(convolution.inputs, ElementsAre("image", "weights", "bias"));
+  EXPECT_THAT(convolution.outputs, ElementsAre("features"));
+  EXPECT_EQ(std::get<std::vector<int64_t>>(convolution.attributes.at("pads")), (std::vector<int64_t>{1, 1, 1, 1}));
+  EXPECT_EQ(graph->layers[1].name, "Relu_1");
+  ASSERT_EQ(graph->inputs.size(), 1u);
+  EXPECT_EQ(graph->inputs[0].name, "image");
+  EXPECT_EQ(graph->inputs[0].shape, (std::vector<int64_t>{1, 3, 8, 8}));
+  ASSERT_EQ(graph->outputs.size(), 1u);
+  EXPECT_EQ(graph->outputs[0].shape, (std::vector<int64_t>{1, 4, 8, 8}));
+  EXPECT_EQ(graph->constants.at("weights").shape(), (std::vector<int64_t>{4, 3, 3, 3}));
+  EXPECT_EQ(graph->constants.at("weights").float_at(107), 0.5);
+  EXPECT_EQ(graph->inferred.at("features").shape, (std::vector<int64_t>{1, 4, 8, 8}));
+  EXPECT_THAT(graph->notes, ElementsAre("dimension batch is taken to be 1; use --dim batch=N for another size"));
+}
+
+TEST(ReadModel, DimensionsReachTheOutputs) {
+  ReadOptions options;
+  options.dimensions = {{"batch", 5}};
+  const Result<Graph> graph = read(convolution_model(), options);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_EQ(graph->inputs[0].shape[0], 5);
+  EXPECT_EQ(graph->outputs[0].shape, (std::vector<int64_t>{5, 4, 8, 8}));
+  EXPECT_TRUE(graph->notes.empty());
+}
+
+TEST(ReadModel, HashDependsOnTheBytesAlone) {
+  onnx::ModelProto model = convolution_model();
+  const uint64_t first = read(model)->hash;
+  EXPECT_EQ(read(model)->hash, first);
+  model.mutable_graph()->mutable_initializer(0)->set_float_data(7, 0.25f);
+  EXPECT_NE(read(model)->hash, first);
+}
+
+TEST(ReadModel, LargeAndSmallConstantsSurviveTheConversion) {
+  onnx::ModelProto model = empty_model(9);
+  add_input(model, "x", {"1", "2000"});
+  *model.mutable_graph()->add_initializer() = float_tensor("big", {2000, 3}, 0.125f);
+  *model.mutable_graph()->add_initializer() = float_tensor("unused", {5});
+  add_node(model, "MatMul", {"x", "big"}, {"product"});
+  onnx::NodeProto& constant = add_node(model, "Constant", {}, {"offset"});
+  constant.add_attribute()->set_name("value");
+  constant.mutable_attribute(0)->set_type(onnx::AttributeProto::TENSOR);
+  *constant.mutable_attribute(0)->mutable_t() = float_tensor("", {3}, 2);
+  add_node(model, "Add", {"product", "offset"}, {"y"});
+  add_output(model, "y", {"1", "3"});
+  const Result<Graph> graph = read(model);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_THAT(operations(*graph), ElementsAre("MatMul", "Add"));
+  EXPECT_EQ(graph->constants.size(), 2u);
+  EXPECT_EQ(graph->constants.at("big").float_at(5999), 0.125);
+  EXPECT_EQ(graph->constants.at("offset").float_at(2), 2);
+  EXPECT_EQ(graph->inputs.size(), 1u);
+}
+
+TEST(ReadModel, ConstantsOfEveryKindOfValue) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"2"});
+  const auto constant = [&](const std::string& name) -> onnx::AttributeProto& {
+    onnx::AttributeProto& out = *add_node(model, "Constant", {}, {name}).add_attribute();
+    out.set_name(name);
+    return out;
+  };
+  onnx::AttributeProto& one = constant("value_float");
+  one.set_type(onnx::AttributeProto::FLOAT);
+  one.set_f(1.5f);
+  onnx::AttributeProto& several = constant("value_ints");
+  several.set_type(onnx::AttributeProto::INTS);
+  several.add_ints(1);
+  several.add_ints(2);
+  add_node(model, "Add", {"x", "value_float"}, {"sum"});
+  add_node(model, "Reshape", {"sum", "value_ints"}, {"y"});
+  add_output(model, "y", {"1", "2"});
+  const Result<Graph> graph = read(model);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_EQ(graph->constants.at("value_float"), Tensor::of<float>(Scalar::f32, {}, {1.5f}));
+  EXPECT_EQ(graph->constants.at("value_ints"), Tensor::of<int>(Scalar::i64, {2}, {1, 2}));
+}
+
+TEST(ReadModel, OldModelsListInitialisersAsInputs) {
+  onnx::ModelProto model = convolution_model();
+  model.set_ir_version(3);
+  model.mutable_opset_import(0)->set_version(8);
+  add_input(model, "weights", {"4", "3", "3", "3"});
+  add_input(model, "bias", {"4"});
+  const Result<Graph> graph = read(model);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_EQ(graph->inputs.size(), 1u);
+  EXPECT_EQ(graph->constants.size(), 2u);
+  EXPECT_EQ(graph->inferred.at("features").shape, (std::vector<int64_t>{1, 4, 8, 8}));
+
+  model.mutable_graph()->mutable_input(2)->mutable_type()->mutable_tensor_type()->set_elem_type(
+      onnx::TensorProto::INT32);
+  EXPECT_EQ(messages(read(model)), "initialiser 'bias': has type FLOAT, the graph input of its name INT32\n");
+}
+
+TEST(ReadModel, OldOperatorsAreConvertedAndKeepTheirNames) {
+  onnx::ModelProto model = empty_model(9);
+  add_input(model, "x", {"1", "2", "4", "4"});
+  *model.mutable_graph()->add_initializer() = float_tensor("scales", {4}, 2);
+  add_node(model, "Upsample", {"x", "scales"}, {"larger"}, "grow");
+  set_integers(add_node(model, "Squeeze", {"larger"}, {"y"}, "flat"), "axes", {0});
+  add_output(model, "y", {});
+  model.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  model.mutable_graph()->mutable_initializer(0)->set_float_data(0, 1);
+  model.mutable_graph()->mutable_initializer(0)->set_float_data(1, 1);
+  const Result<Graph> graph = read(model, with_operators({"Resize", "Squeeze"}));
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_THAT(operations(*graph), ElementsAre("Resize", "Squeeze"));
+  EXPECT_EQ(graph->layers[0].name, "grow");
+  EXPECT_EQ(graph->layers[1].name, "flat");
+  ASSERT_EQ(graph->layers[1].inputs.size(), 2u);  // axes became an input
+  EXPECT_EQ(graph->constants.at(graph->layers[1].inputs[1]).as_integers(), (std::vector<int64_t>{0}));
+  EXPECT_EQ(graph->outputs[0].shape, (std::vector<int64_t>{2, 8, 8}));
+}
+
+TEST(ReadModel, ConvertedLayersMayMakeOutputs) {
+  onnx::ModelProto model = empty_model(9);
+  add_input(model, "x", {"1", "2", "4", "4"});
+  *model.mutable_graph()->add_initializer() = float_tensor("scales", {4}, 1);
+  add_node(model, "Upsample", {"x", "scales"}, {"y"}, "grow");
+  add_output(model, "y", {"1", "2", "4", "4"});
+  const Result<Graph> graph = read(model, with_operators({"Resize"}));
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  ASSERT_EQ(graph->layers.size(), 1u);
+  EXPECT_EQ(graph->layers[0].name, "grow");
+  EXPECT_THAT(graph->layers[0].outputs, ElementsAre("y"));
+  EXPECT_EQ(graph->opset, 28);
+}
+
+TEST(ReadModel, LayersAreSortedNamedAndUsed) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"2"});
+  add_node(model, "Neg", {"middle"}, {"y"}, "same");
+  add_node(model, "Abs", {"x"}, {"middle"}, "same");
+  add_node(model, "Exp", {"x"}, {"nobody"}, "lost");
+  add_node(model, "Dropout", {"y"}, {"z", "mask"});
+  add_output(model, "z", {"2"});
+  const Result<Graph> graph = read(model);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_THAT(operations(*graph), ElementsAre("Abs", "Neg", "Dropout"));
+  EXPECT_EQ(graph->layers[0].name, "same_2");
+  EXPECT_EQ(graph->layers[1].name, "same");
+  EXPECT_EQ(graph->layers[2].name, "Dropout_3");
+  EXPECT_THAT(graph->layers[2].outputs, ElementsAre("z"));
+  EXPECT_THAT(graph->notes, Contains("1 layer that no output needs is left out"));
+}
+
+TEST(ReadModel, OmittedOptionalInputsStayOmitted) {
+  onnx::ModelProto model = empty_model(11);
+  add_input(model, "x", {"2"});
+  *model.mutable_graph()->add_initializer() = float_tensor("limit", {}, 6);
+  add_node(model, "Clip", {"x", "", "limit"}, {"y"});
+  add_output(model, "y", {"2"});
+  const Result<Graph> graph = read(model);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_THAT(graph->layers[0].inputs, ElementsAre("x", "", "limit"));
+}
+
+TEST(ReadModel, DefaultDomainHasTwoSpellings) {
+  onnx::ModelProto model = convolution_model();
+  model.mutable_opset_import(0)->set_domain("ai.onnx");
+  model.mutable_graph()->mutable_node(0)->set_domain("ai.onnx");
+  const Result<Graph> graph = read(model, with_operators({"Conv", "Relu"}));
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_EQ(graph->layers[0].domain, "");
+}
+
+TEST(ReadModel, OutputsWithoutShapeSayWhatIsKnown) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"4"});
+  add_input(model, "size", {"2"}, onnx::TensorProto::INT64);
+  add_node(model, "Reshape", {"x", "size"}, {"y"});
+  add_output(model, "y", {"", "2"});
+  add_node(model, "Reshape", {"x", "size"}, {"z"});
+  add_output(model, "z", {});
+  model.mutable_graph()->mutable_output(1)->mutable_type()->mutable_tensor_type()->clear_shape();
+  const Result<Graph> graph = read(model);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_EQ(graph->outputs[0].shape, (std::vector<int64_t>{-1, 2}));
+  EXPECT_TRUE(graph->outputs[0].rank_known);
+  for (const int64_t extent : graph->outputs[1].shape) EXPECT_EQ(extent, -1);
+}
+
+TEST(Functions, StandardOnesAreReplacedWhereThereIsNoOperator) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"2", "3"});
+  set_float(add_node(model, "Celu", {"x"}, {"c"}, "celu"), "alpha", 2);
+  add_node(model, "HardSwish", {"c"}, {"y"}, "swish");
+  add_output(model, "y", {"2", "3"});
+  const Result<Graph> whole = read(model, with_operators({"Celu", "HardSwish"}));
+  ASSERT_TRUE(whole.ok()) << messages(whole);
+  EXPECT_THAT(operations(*whole), ElementsAre("Celu", "HardSwish"));
+
+  const Result<Graph> replaced =
+      read(model, with_operators({"Elu", "Div", "Mul", "HardSigmoid", "CastLike", "Max", "Min", "Sub", "Exp", "Add"}));
+  ASSERT_TRUE(replaced.ok()) << messages(replaced);
+  const std::vector<std::string> used = operations(*replaced);
+  EXPECT_EQ(std::count(used.begin(), used.end(), "Celu") + std::count(used.begin(), used.end(), "HardSwish"), 0);
+  EXPECT_EQ(replaced->layers.front().name.rfind("celu/", 0), 0u) << replaced->layers.front().name;
+  EXPECT_THAT(replaced->layers.back().outputs, ElementsAre("y"));
+  std::set<std::string> names;
+  for (const Layer& layer : replaced->layers) EXPECT_TRUE(names.insert(layer.name).second) << layer.name;
+  // The attribute arrived in the body.
+  const auto has_two = [](const std::pair<const std::string, Tensor>& constant) {
+    return constant.second.size() == 1 && constant.second.float_at(0) == 2;
+  };
+  EXPECT_TRUE(std::any_of(replaced->constants.begin(), replaced->constants.end(), has_two));
+}
+
+TEST(Functions, OnesThatDependOnTypesAreReplaced) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"2", "3"});
+  *model.mutable_graph()->add_initializer() = float_tensor("least", {}, 0);
+  add_node(model, "Clip", {"x", "least"}, {"y"}, "clip");
+  add_output(model, "y", {"2", "3"});
+  const Result<Graph> graph = read(model, with_operators({"Where", "Less", "Max", "Min", "Identity"}));
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  for (const Layer& layer : graph->layers) EXPECT_NE(layer.operation, "Clip");
+}
+
+TEST(Functions, UnusableBodiesNameWhatTheyLack) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"2", "3"});
+  add_node(model, "Celu", {"x"}, {"y"}, "celu");
+  add_output(model, "y", {"2", "3"});
+  EXPECT_EQ(
+      messages(read(model, with_operators({"Relu"}))),
+      "layer 'celu' (Celu): operator Celu is not supported (its definition by other operators needs Div, which is "
+      "not supported either)\n");
+}
+
+// y = function(x) with body z = x * x, y = z + factor.
+onnx::ModelProto model_with_function() {
+  onnx::ModelProto model = empty_model();
+  model.add_opset_import()->set_domain("own");
+  model.mutable_opset_import(1)->set_version(1);
+  onnx::FunctionProto& function = *model.add_functions();
+  function.set_domain("own");
+  function.set_name("Square");
+  function.add_input("x");
+  function.add_output("y");
+  function.add_output("z");
+  *function.add_opset_import() = model.opset_import(0);
+  onnx::AttributeProto& standard = *function.add_attribute_proto();
+  standard.set_name("slope");
+  standard.set_type(onnx::AttributeProto::FLOAT);
+  standard.set_f(0.25f);
+  *function.add_node() = make_node("Mul", {"x", "x"}, {"z"});
+  *function.add_node() = make_node("LeakyRelu", {"z"}, {"y"}, "leak");
+  onnx::AttributeProto& alpha = *function.mutable_node(1)->add_attribute();
+  alpha.set_name("alpha");
+  alpha.set_type(onnx::AttributeProto::FLOAT);
+  alpha.set_ref_attr_name("slope");
+  add_input(model, "in", {"3"});
+  add_node(model, "Square", {"in"}, {"a"}, "first").set_domain("own");
+  onnx::NodeProto& second = add_node(model, "Square", {"a"}, {"b"});
+  second.set_domain("own");
+  set_float(second, "slope", 0.75f);
+  add_output(model, "b", {"3"});
+  return model;
+}
+
+TEST(Functions, TheModelsOwnAreReplaced) {
+  const Result<Graph> graph = read(model_with_function());
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_THAT(operations(*graph), ElementsAre("Mul", "LeakyRelu", "Mul", "LeakyRelu"));
+  EXPECT_EQ(graph->layers[0].name, "first/Mul_0");
+  EXPECT_EQ(graph->layers[1].name, "first/leak");
+  EXPECT_EQ(graph->layers[2].name, "Square_1/Mul_0");
+  EXPECT_EQ(std::get<double>(graph->layers[1].attributes.at("alpha")), 0.25);
+  EXPECT_EQ(std::get<double>(graph->layers[3].attributes.at("alpha")), 0.75);
+  EXPECT_THAT(graph->layers[2].inputs, ElementsAre("a", "a"));
+  EXPECT_THAT(graph->layers[3].outputs, ElementsAre("b"));
+}
+
+TEST(Functions, RecursionAndBlowUpAreRefused) {
+  onnx::ModelProto model = model_with_function();
+  onnx::NodeProto& itself = *model.mutable_functions(0)->add_node();
+  itself = make_node("Square", {"x"}, {"w"});
+  itself.set_domain("own");
+  EXPECT_THAT(messages(read(model)), HasSubstr("function 'Square': calls itself"));
+
+  // f0 = Square Square, f1 = f0 f0, ...: 2^40 layers from forty lines.
+  model = model_with_function();
+  std::string inner = "Square";
+  for (int i = 0; i < 40; ++i) {
+    onnx::FunctionProto& function = *model.add_functions();
+    function.set_domain("own");
+    function.set_name("f" + std::to_string(i));
+    function.add_input("x");
+    function.add_output("y");
+    for (const auto& [from, to] : {std::pair("x", "m"), std::pair("m", "y")}) {
+      *function.add_node() = make_node(inner, {from}, {to});
+      function.mutable_node(function.node_size() - 1)->set_domain("own");
+    }
+    inner = function.name();
+  }
+  model.mutable_graph()->mutable_node(0)->set_op_type(inner);
+  EXPECT_THAT(messages(read(model)), HasSubstr("model functions: expand to more than 500000 layers"));
+}
+
+TEST(Functions, OnesForAnotherOpsetAreRefused) {
+  onnx::ModelProto model = model_with_function();
+  model.mutable_functions(0)->mutable_opset_import(0)->set_version(12);
+  EXPECT_THAT(messages(read(model)), HasSubstr("function 'Square': is written for opset 12 of '', the model for 17"));
+}
+
+TEST(ListOperators, CountsWhatTheFileHas) {
+  const Folder folder;
+  const auto path = folder.write("m.onnx", model_with_function().SerializeAsString());
+  const Result<std::vector<OperatorUse>> uses = list_operators(path, with_operators({"Mul"}));
+  ASSERT_TRUE(uses.ok()) << messages(uses);
+  ASSERT_EQ(uses->size(), 3u);
+  EXPECT_EQ((*uses)[0].operation, "LeakyRelu");
+  EXPECT_EQ((*uses)[1].operation, "Mul");
+  EXPECT_EQ((*uses)[1].support, Support::operation);
+  EXPECT_EQ((*uses)[2].operation, "Square");
+  EXPECT_EQ((*uses)[2].count, 2);
+  EXPECT_EQ((*uses)[2].support, Support::function);
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,90 @@
+#include "frontend/tensor_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model_builder.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(TensorFile, EveryTypeRoundTrips) {
+  const Folder folder;
+  for (int i = 0; i < scalar_count; ++i) {
+    const auto scalar = static_cast<Scalar>(i);
+    const Tensor tensor = Tensor::of<int>(scalar, {5}, {0, 1, 1, 2, 3});
+    const auto path = folder.path() / "t.pb";
+    ASSERT_TRUE(write_tensor_proto(path, "t", tensor).ok()) << row(scalar).name;
+    const Result<Tensor> back = read_tensor_proto(path);
+    ASSERT_TRUE(back.ok()) << messages(back);
+    EXPECT_EQ(*back, tensor) << row(scalar).name;
+  }
+  const Tensor nothing(Scalar::f32, {0, 3});
+  ASSERT_TRUE(write_tensor_proto(folder.path() / "e.pb", "e", nothing).ok());
+  EXPECT_EQ(*read_tensor_proto(folder.path() / "e.pb"), nothing);
+}
+
+TEST(TensorFile, TypedFieldsAreRead) {
+  const Folder folder;
+  const auto through = [&](const onnx::TensorProto& proto) {
+    Result<Tensor> tensor = read_tensor_proto(folder.write("t.pb", proto.SerializeAsString()));
+    EXPECT_TRUE(tensor.ok()) << messages(tensor);
+    return tensor.ok() ? *tensor : Tensor();
+  };
+  const auto proto = [](int type, int64_t count) {
+    onnx::TensorProto out;
+    out.set_data_type(type);
+    out.add_dims(count);
+    return out;
+  };
+  onnx::TensorProto half = proto(onnx::TensorProto::FLOAT16, 2);
+  half.add_int32_data(0x3c00);
+  half.add_int32_data(0xc000);
+  EXPECT_EQ(through(half), Tensor::of<double>(Scalar::f16, {2}, {1, -2}));
+  onnx::TensorProto bytes = proto(onnx::TensorProto::INT8, 2);
+  bytes.add_int32_data(-5);
+  bytes.add_int32_data(127);
+  EXPECT_EQ(through(bytes), Tensor::of<int>(Scalar::i8, {2}, {-5, 127}));
+  onnx::TensorProto nibbles = proto(onnx::TensorProto::UINT4, 3);
+  nibbles.add_int32_data(0x21);
+  nibbles.add_int32_data(0x03);
+  EXPECT_EQ(through(nibbles), Tensor::of<int>(Scalar::u4, {3}, {1, 2, 3}));
+  onnx::TensorProto words = proto(onnx::TensorProto::UINT32, 1);
+  words.add_uint64_data(4000000000u);
+  EXPECT_EQ(through(words).integer_at(0), 4000000000);
+  onnx::TensorProto truth = proto(onnx::TensorProto::BOOL, 2);
+  truth.add_int32_data(1);
+  truth.add_int32_data(0);
+  EXPECT_EQ(through(truth), Tensor::of<int>(Scalar::boolean, {2}, {1, 0}));
+  onnx::TensorProto wide = proto(onnx::TensorProto::DOUBLE, 1);
+  wide.add_double_data(0.1);
+  EXPECT_EQ(through(wide).float_at(0), 0.1);
+}
+
+TEST(TensorFile, ProblemsAreNamed) {
+  const Folder folder;
+  EXPECT_THAT(messages(read_tensor_proto(folder.path() / "none.pb")), HasSubstr("none.pb: cannot be opened"));
+  EXPECT_THAT(messages(read_tensor_proto(folder.write("t.pb", "hello world"))),
+              HasSubstr("t.pb: is not a TensorProto"));
+  onnx::TensorProto outside = float_tensor("x", {2});
+  outside.clear_float_data();
+  outside.set_data_location(onnx::TensorProto::EXTERNAL);
+  EXPECT_THAT(messages(read_tensor_proto(folder.write("t.pb", outside.SerializeAsString()))),
+              HasSubstr("has external data, which have no place here"));
+}
+
+TEST(TensorFile, FailedWritesLeaveNothingBehind) {
+  const Tensor tensor(Scalar::f32, {1000});
+  EXPECT_THAT(messages(write_tensor_proto("/dev/full", "x", tensor)), HasSubstr("/dev/full: cannot be written"));
+  EXPECT_THAT(messages(write_tensor_proto("/no/such/folder/x.pb", "x", tensor)), HasSubstr("cannot be written"));
+  // A folder stands where the file should go: the rename fails after the bytes are written.
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() / "x.pb" / "inside");
+  EXPECT_FALSE(write_tensor_proto(folder.path() / "x.pb", "x", tensor).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "x.pb.part"));
+}
+
+}  // namespace
+}  // namespace hoist
