@@ -52,7 +52,8 @@ void inline_views(Program& program) {
     const Definition view = program.definitions[i];
     if (outputs.count(view.value) != 0 || !moves_only(view.expression) || has_concat(view.expression)) continue;
     for (Definition& reader : program.definitions) {
-      if (mentions(reader.expression, view.value)) merge_into(program, view.value, reader);
+      // A concatenation keeps its parts by name: each is computed in its place.
+      if (reader.parts.empty() && mentions(reader.expression, view.value)) merge_into(program, view.value, reader);
     }
   }
   remove_unused(program);

@@ -1,0 +1,163 @@
+#include "tools/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "backends/halide/emit.h"
+#include "ir/evaluate.h"
+#include "ir/region.h"
+#include "ir/seeded.h"
+#include "ir/text.h"
+
+namespace hoist {
+namespace {
+
+Scalar element_of(Expr parameter) { return leaf_of(parameter->type)->scalar; }
+
+KernelParameter describe(Expr parameter, std::pair<double, double> domain) {
+  KernelParameter out;
+  out.name = parameter->name;
+  out.scalar = element_of(parameter);
+  out.shape = shape_of(parameter->type);
+  out.low = domain.first;
+  out.high = domain.second;
+  return out;
+}
+
+// Sampled positions of the written array, among those that the kernel writes.
+std::vector<int64_t> written_positions(Expr term, int64_t count, uint64_t seed) {
+  Region region = written_region(term);
+  std::vector<int64_t> positions;
+  for (int64_t flat : sample_positions(region.size(), std::min(count, region.size()), seed)) {
+    positions.push_back(region.position(flat));
+  }
+  return positions;
+}
+
+Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
+                                  uint64_t seed, std::string& schedule, std::vector<int>& order) {
+  EmitOptions emit_options;
+  emit_options.gpu = profile.gpu;
+  emit_options.kernel_name = kernel.name;
+  auto emitted = emit(kernel.expression, emit_options);
+  if (!emitted) {
+    Diagnostics errors = emitted.errors();
+    for (Diagnostic& d : errors) d.where = fmt::format("kernel {}{}{}", kernel.name, d.where.empty() ? "" : ", ", d.where);
+    return errors;
+  }
+  schedule = emitted->schedule;
+  PlanKernel out;
+  out.name = kernel.name;
+  out.layers = kernel.layers;
+  out.source = emitted->source;
+  out.global = emitted->global;
+  out.local = emitted->local;
+  out.local_bytes = emitted->local_bytes;
+  out.expression = print(kernel.expression);
+  out.operations = kernel.operations;
+  out.tolerance.exact = emitted->exact;
+  if (!emitted->exact) {
+    out.tolerance.relative = 1e-4;
+    out.tolerance.absolute = 1e-5;
+  }
+  for (const std::string& name : emitted->arguments) {
+    if (name == "result") {
+      KernelParameter result;
+      result.name = "result";
+      result.scalar = leaf_of(kernel.expression->type)->scalar;
+      result.shape = shape_of(kernel.expression->type);
+      result.written = true;
+      out.parameters.push_back(result);
+      order.push_back(static_cast<int>(kernel.parameters.size()));
+      continue;
+    }
+    auto place = std::find_if(kernel.parameters.begin(), kernel.parameters.end(), [&](Expr p) { return p->name == name; });
+    HOIST_CHECK(place != kernel.parameters.end(), "the Halide layer names an argument " + name + " that the kernel lacks");
+    auto index = static_cast<size_t>(place - kernel.parameters.begin());
+    out.parameters.push_back(describe(*place, kernel.domains[index]));
+    order.push_back(static_cast<int>(index));
+  }
+  out.check_seed = seed;
+  out.check_positions = written_positions(kernel.expression, options.check_positions, seed);
+  Bindings bindings;
+  for (size_t i = 0; i < out.parameters.size(); ++i) {
+    if (out.parameters[i].written) continue;
+    const KernelParameter& p = out.parameters[i];
+    bindings[p.name] = seeded_tensor(p.scalar, p.shape, seed, static_cast<uint32_t>(i), p.low, p.high);
+  }
+  HOIST_TRY(Tensor expected, interpret_at(kernel.expression, bindings, out.check_positions));
+  out.check_values = expected.bytes();
+  return out;
+}
+
+std::string options_text(const CompileOptions& options) {
+  const char* forms[] = {"auto", "stencil", "im2col"};
+  return fmt::format("conv={}{}", forms[static_cast<int>(options.lower.convolution)], options.lower.strict ? " strict" : "");
+}
+
+}  // namespace
+
+Result<Compilation> compile_graph(const Graph& graph, const CompileOptions& options, const Profile& profile) {
+  Compilation out;
+  HOIST_TRY(out.lowered, lower_model(graph, options.lower, profile));
+  LoweredModel& lowered = out.lowered;
+  size_t count = lowered.kernels.size();
+  std::vector<PlanKernel> kernels(count);
+  std::vector<std::vector<int>> orders(count);
+  out.schedules.resize(count);
+  Diagnostics problems;
+  std::mutex mutex;
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i; (i = next++) < count;) {
+      auto compiled = compile_kernel(lowered.kernels[i], options, profile, graph.hash + i, out.schedules[i], orders[i]);
+      std::lock_guard lock(mutex);
+      if (compiled) kernels[i] = std::move(*compiled);
+      else problems.insert(problems.end(), compiled.errors().begin(), compiled.errors().end());
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (unsigned i = 1; i < std::min(4u, std::thread::hardware_concurrency()); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& t : helpers) t.join();
+  if (!problems.empty()) {
+    std::sort(problems.begin(), problems.end(), [](const Diagnostic& a, const Diagnostic& b) { return a.text() < b.text(); });
+    return problems;
+  }
+
+  Plan& plan = out.plan;
+  plan.model_name = graph.name;
+  plan.model_hash = graph.hash;
+  plan.profile = print(profile);
+  plan.options = options_text(options);
+  plan.preamble = preamble();
+  plan.build_options = build_options();
+  plan.arena_bytes = lowered.arena_bytes;
+  plan.arrays = lowered.arrays;
+  plan.kernels = std::move(kernels);
+  plan.inputs = lowered.inputs;
+  plan.outputs = lowered.outputs;
+  plan.steps = lowered.steps;
+  for (PlanStep& step : plan.steps) {
+    std::vector<int> arguments;
+    for (int i : orders[static_cast<size_t>(step.kernel)]) arguments.push_back(step.arguments[static_cast<size_t>(i)]);
+    step.arguments = arguments;
+  }
+  for (const GraphStep& s : lowered.graph_steps) {
+    plan.rules.push_back({s.layer, s.rule, "graph", s.note, std::string(name_of(s.rule_class))});
+  }
+  for (const LoweredGroup& group : lowered.groups) {
+    for (const Application& a : group.derivation.steps) {
+      std::string arguments;
+      for (const auto& [name, size] : a.arguments) arguments += (arguments.empty() ? "" : ", ") + name + " = " + size.text();
+      plan.rules.push_back({group.layers.front(), a.rule, text(a.place), arguments, std::string(name_of(a.rule_class))});
+    }
+  }
+  return out;
+}
+
+}  // namespace hoist
