@@ -227,6 +227,10 @@ Nat floor_division(const Nat& a, const Nat& b) {
       if (auto q = divide_term(m, c, km, kc)) {
         int64_t& w = whole[q->first];
         if ((w = checked_add(w, q->second)) == 0) whole.erase(q->first);
+      } else if (km.empty()) {  // (3m + 5) // 2 = m + 2 + (m + 1) // 2: equal quotients become one form
+        int64_t& w = whole[m];
+        if ((w = checked_add(w, floor_of(c, kc))) == 0) whole.erase(m);
+        rest[m] = c - kc * floor_of(c, kc);
       } else {
         rest[m] = c;
       }
@@ -238,6 +242,7 @@ Nat floor_division(const Nat& a, const Nat& b) {
   }
   if (rest.empty()) return nat_of(whole);
   Nat r = nat_of(rest);
+  if (r.is_constant() && b.is_constant()) return nat_of(whole) + floor_of(r.value(), b.value());
   Interval ri = interval_of(r), bi = interval_of(b);
   if (ri.low >= 0 && ri.high < bi.low) return nat_of(whole);
   return nat_of(whole) + compound(Atom::floor_division, r, b);
