@@ -173,7 +173,7 @@ static const char* default_cache(char* path, size_t capacity) {
 }
 
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
-  hoist_status status = hoist_target_open(options->device, options->threads, &b->target, &b->error);
+  hoist_status status = hoist_target_open(options->device, options->threads, &b->target, NULL, &b->error);
   if (status) return status;
   unsigned char* source = NULL;
   size_t source_bytes = 0, weights_bytes = 0;

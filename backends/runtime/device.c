@@ -232,7 +232,7 @@ static hoist_status choose(const char* wanted, const cl_device_id* devices, size
   return hoist_fail(error, HOIST_NO_DEVICE, "no device is called %s (there are: %s)", wanted, names);
 }
 
-HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, int threads, hoist_target* target,
+HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, int threads, hoist_target* target, size_t* index,
                                               hoist_error* error) {
   memset(target, 0, sizeof *target);
   cl_device_id* devices;
@@ -242,6 +242,7 @@ HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, int threads, h
   status = choose(wanted, devices, count, &chosen, error);
   if (!status) status = describe(devices[chosen], target, error);
   free(devices);
+  if (index) *index = chosen;
   if (status || threads == 0) return status;
   if (threads < 0) return hoist_fail(error, HOIST_BAD_ARGUMENT, "%d threads: at least 1 is needed", threads);
   if (!target->is_cpu || (cl_uint)threads >= target->compute_units) return HOIST_OK;

@@ -33,8 +33,9 @@ HOIST_INTERNAL hoist_status hoist_cl_check(hoist_error* error, cl_int code, cons
 
 /* All devices of all platforms in the loader's order. free() the array; the first call prepares the environment. */
 HOIST_INTERNAL hoist_status hoist_all_devices(cl_device_id** devices, size_t* count, hoist_error* error);
-HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, int threads, hoist_target* target,
-                                              hoist_error* error);
+HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, int threads, hoist_target* target, size_t* index,
+                                              hoist_error* error); /* index may be NULL */
+HOIST_INTERNAL int hoist_has_vpdpbusd(const hoist_target* target);
 HOIST_INTERNAL void hoist_target_close(hoist_target* target);
 
 /* Compiles `source`. The plan's options come first, what the device allows comes after them: correctly rounded

@@ -14,7 +14,7 @@
 /* A cache entry: magic, the key in words (so that two keys with one hash are told apart), the binary, a hash of all. */
 #define CACHE_MAGIC "HOISTBIN1\n"
 
-static int has_vpdpbusd(const hoist_target* target) {
+HOIST_INTERNAL int hoist_has_vpdpbusd(const hoist_target* target) {
 #if defined(__x86_64__) && defined(__GNUC__)
   return target->is_cpu && strcmp(target->platform_name, "Portable Computing Language") == 0 &&
          __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
@@ -139,7 +139,7 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
   *program = NULL;
   if (snprintf(all_options, sizeof all_options, "%s%s%s", options,
                target->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
-               has_vpdpbusd(target) ? " -DHOIST_VPDPBUSD" : "") >= (int)sizeof all_options) {
+               hoist_has_vpdpbusd(target) ? " -DHOIST_VPDPBUSD" : "") >= (int)sizeof all_options) {
     return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin: the build options have more than %zu characters",
                       sizeof all_options);
   }

@@ -1,0 +1,154 @@
+#include "backends/opencl/bundle_runner.h"
+
+#include <algorithm>
+
+#include "backends/runtime/hoist_runtime.h"
+
+namespace hoist {
+namespace {
+
+ArrayInfo array_info(const hoist_array& array) {
+  const auto scalar = scalar_named(array.scalar);
+  HOIST_CHECK(scalar.has_value(), std::string("the runtime knows a scalar type that hoist does not: ") + array.scalar);
+  return {array.name, *scalar, {array.shape, array.shape + array.rank}};
+}
+
+std::string described(Scalar scalar, const std::vector<int64_t>& shape) {
+  std::string out;
+  for (int64_t extent : shape) out += "[" + std::to_string(extent) + "]";
+  return out + std::string(row(scalar).name);
+}
+
+}  // namespace
+
+void BundleRunner::Close::operator()(hoist_bundle* bundle) const { hoist_close(bundle); }
+
+Diagnostic BundleRunner::failure() const { return {folder_, hoist_error_message(bundle_.get()), ""}; }
+
+Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, const RunOptions& options) {
+  BundleRunner out;
+  out.folder_ = folder.string();
+  const hoist_options given = {options.device.empty() ? nullptr : options.device.c_str(), options.threads,
+                               options.separate_buffers, !options.use_cache,
+                               options.cache_folder.empty() ? nullptr : options.cache_folder.c_str()};
+  hoist_bundle* bundle = nullptr;
+  const hoist_status status = hoist_open(folder.c_str(), &given, &bundle);
+  out.bundle_.reset(bundle);
+  if (status != HOIST_OK) return out.failure();
+  hoist_array array;
+  for (size_t i = 0; i < hoist_array_count(bundle); ++i) {
+    if (hoist_describe_array(bundle, i, &array) != HOIST_OK) return out.failure();
+    out.arrays_.push_back(array_info(array));
+  }
+  for (size_t i = 0; i < hoist_input_count(bundle); ++i) {
+    if (hoist_input(bundle, i, &array) != HOIST_OK) return out.failure();
+    out.inputs_.push_back(array_info(array));
+  }
+  for (size_t i = 0; i < hoist_output_count(bundle); ++i) {
+    if (hoist_output(bundle, i, &array) != HOIST_OK) return out.failure();
+    out.outputs_.push_back(array_info(array));
+  }
+  for (size_t i = 0; i < hoist_step_count(bundle); ++i) {
+    hoist_step step;
+    if (hoist_describe_step(bundle, i, &step) != HOIST_OK) return out.failure();
+    out.steps_.push_back({step.kernel,
+                          step.kernel_index,
+                          {step.layers, step.layers + step.layer_count},
+                          {step.arguments, step.arguments + step.argument_count},
+                          step.operations});
+  }
+  return out;
+}
+
+std::string BundleRunner::model_name() const { return hoist_model_name(bundle_.get()); }
+std::string BundleRunner::device_name() const { return hoist_device_name(bundle_.get()); }
+int BundleRunner::threads() const { return hoist_threads(bundle_.get()); }
+std::string BundleRunner::cache_outcome() const { return hoist_cache_outcome(bundle_.get()); }
+
+Result<Nothing> BundleRunner::set_input(size_t index, const Tensor& tensor) {
+  if (index >= inputs_.size()) {
+    return Diagnostic{
+        folder_, "there is no input " + std::to_string(index) + ", there are " + std::to_string(inputs_.size()), ""};
+  }
+  const ArrayInfo& input = inputs_[index];
+  if (tensor.scalar() != input.scalar || tensor.shape() != input.shape) {
+    return Diagnostic{
+        "input " + input.name,
+        "is " + described(input.scalar, input.shape) + ", given " + described(tensor.scalar(), tensor.shape()),
+        "convert the data, or compile for other dimensions with --dim"};
+  }
+  if (hoist_set_input(bundle_.get(), index, tensor.data(), tensor.bytes().size()) != HOIST_OK) return failure();
+  return Nothing{};
+}
+
+Result<Nothing> BundleRunner::set_input(const std::string& name, const Tensor& tensor) {
+  const int index = hoist_input_index(bundle_.get(), name.c_str());
+  if (index >= 0) return set_input(static_cast<size_t>(index), tensor);
+  std::string names;
+  for (const ArrayInfo& input : inputs_) names += (names.empty() ? "" : ", ") + input.name;
+  return Diagnostic{folder_, "no input is called " + name, "there are: " + names};
+}
+
+Result<Nothing> BundleRunner::run() {
+  if (hoist_run(bundle_.get()) != HOIST_OK) return failure();
+  return Nothing{};
+}
+
+Result<Tensor> BundleRunner::output(size_t index) {
+  HOIST_CHECK(index < outputs_.size(), "output " + std::to_string(index));
+  Tensor out(outputs_[index].scalar, outputs_[index].shape);
+  const size_t bytes = out.bytes().size();
+  if (hoist_get_output(bundle_.get(), index, out.data(), bytes) != HOIST_OK) return failure();
+  return out;
+}
+
+Result<std::vector<Tensor>> BundleRunner::run(const std::vector<Tensor>& inputs) {
+  if (inputs.size() != inputs_.size()) {
+    return Diagnostic{
+        folder_, std::to_string(inputs.size()) + " inputs given, the model has " + std::to_string(inputs_.size()), ""};
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_TRY_VOID(set_input(i, inputs[i]));
+  HOIST_TRY_VOID(run());
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    HOIST_TRY(Tensor tensor, output(i));
+    out.push_back(std::move(tensor));
+  }
+  return out;
+}
+
+Result<Nothing> BundleRunner::run_steps(size_t first, size_t count) {
+  if (hoist_run_steps(bundle_.get(), first, count) != HOIST_OK) return failure();
+  return Nothing{};
+}
+
+Result<Tensor> BundleRunner::read_array(size_t index) {
+  HOIST_CHECK(index < arrays_.size(), "array " + std::to_string(index));
+  Tensor out(arrays_[index].scalar, arrays_[index].shape);
+  const size_t bytes = out.bytes().size();
+  if (hoist_read_array(bundle_.get(), index, out.data(), bytes) != HOIST_OK) return failure();
+  return out;
+}
+
+Result<std::vector<double>> BundleRunner::profile() {
+  std::vector<double> out(steps_.size());
+  if (hoist_profile(bundle_.get(), out.data()) != HOIST_OK) return failure();
+  return out;
+}
+
+Result<std::vector<Finding>> BundleRunner::verify() {
+  std::vector<Finding> findings;
+  const auto report = [](void* user, const hoist_finding* finding) {
+    static_cast<std::vector<Finding>*>(user)->push_back(
+        {finding->subject, finding->passed != 0, finding->message, finding->compared, finding->largest_error});
+  };
+  const hoist_status status = hoist_verify(bundle_.get(), report, &findings);
+  const bool all_passed = std::all_of(findings.begin(), findings.end(), [](const Finding& f) { return f.passed; });
+  // A check that could not be carried out has no finding of its own.
+  if (status != HOIST_OK && (all_passed || status == HOIST_DEVICE_ERROR || status == HOIST_OUT_OF_MEMORY)) {
+    return failure();
+  }
+  return findings;
+}
+
+}  // namespace hoist

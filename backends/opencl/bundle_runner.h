@@ -1,0 +1,97 @@
+// Runs a bundle for the hoist program: the C runtime that ships in every bundle, in terms of tensors and results. What
+// a user's C program would do, and what `hoist verify` and `hoist bench` need besides: single steps, what lies between
+// them, and their times. One object, one thread at a time.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/result.h"
+#include "ir/tensor.h"
+
+struct hoist_bundle;
+
+namespace hoist {
+
+struct RunOptions {
+  std::string device;             ///< an index, a name or a part of one; "" is the first
+  int threads = 0;                ///< of a CPU device; 0 for all
+  bool separate_buffers = false;  ///< a buffer for each array, so that Oclgrind sees overruns
+  bool use_cache = true;          ///< of compiled programs
+  std::string cache_folder;       ///< "" for ${XDG_CACHE_HOME:-~/.cache}/hoist
+};
+
+struct ArrayInfo {
+  std::string name;
+  Scalar scalar = Scalar::f32;
+  std::vector<int64_t> shape;
+};
+
+struct StepInfo {
+  std::string kernel;
+  int kernel_index = 0;
+  std::vector<std::string> layers;
+  std::vector<int> arguments;  ///< array indices, parameter by parameter
+  int64_t operations = 0;
+};
+
+/// One line of the self-check.
+struct Finding {
+  std::string subject;  ///< "file weights.bin", "kernel conv1", "output logits"
+  bool passed = false;
+  std::string message;
+  uint64_t compared = 0;
+  double largest_error = 0;
+};
+
+class BundleRunner {
+ public:
+  /// Bad files are told from device trouble by read_bundle (backends/bundle), which checks the same files and needs no
+  /// device: call it first where the difference matters.
+  static Result<BundleRunner> open(const std::filesystem::path& folder, const RunOptions& options = {});
+  BundleRunner(BundleRunner&&) noexcept = default;
+  BundleRunner& operator=(BundleRunner&&) noexcept = default;
+
+  std::string model_name() const;
+  std::string device_name() const;
+  int threads() const;                ///< compute units in use
+  std::string cache_outcome() const;  ///< "hit" or "miss: REASON"
+
+  const std::vector<ArrayInfo>& inputs() const { return inputs_; }
+  const std::vector<ArrayInfo>& outputs() const { return outputs_; }
+  const std::vector<ArrayInfo>& arrays() const { return arrays_; }
+  const std::vector<StepInfo>& steps() const { return steps_; }
+
+  /// Scalar type and shape must be the input's.
+  Result<Nothing> set_input(size_t index, const Tensor& tensor);
+  Result<Nothing> set_input(const std::string& name, const Tensor& tensor);
+  Result<Nothing> run();
+  Result<Tensor> output(size_t index);
+  /// All inputs in order, a run, all outputs in order.
+  Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
+
+  Result<Nothing> run_steps(size_t first, size_t count);
+  /// The array's present content; arrays in the arena are overwritten by later steps.
+  Result<Tensor> read_array(size_t index);
+  /// Seconds of each step of one run, as the device measures them.
+  Result<std::vector<double>> profile();
+
+  /// The runtime's self-check. Findings that did not pass are part of the answer, not errors.
+  Result<std::vector<Finding>> verify();
+
+ private:
+  struct Close {
+    void operator()(hoist_bundle* bundle) const;
+  };
+  BundleRunner() = default;
+  Diagnostic failure() const;
+
+  std::unique_ptr<hoist_bundle, Close> bundle_;
+  std::string folder_;
+  std::vector<ArrayInfo> inputs_, outputs_, arrays_;
+  std::vector<StepInfo> steps_;
+};
+
+}  // namespace hoist

@@ -1,0 +1,113 @@
+#include "backends/opencl/device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "backends/runtime/device.h"
+
+namespace hoist {
+namespace {
+
+template <class T>
+int64_t integer_info(cl_device_id device, cl_device_info what) {
+  T value = 0;
+  return clGetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? static_cast<int64_t>(value) : 0;
+}
+
+std::string text_info(cl_device_id device, cl_device_info what) {
+  size_t bytes = 0;
+  if (clGetDeviceInfo(device, what, 0, nullptr, &bytes) != CL_SUCCESS || bytes == 0) return "";
+  std::string text(bytes, '\0');
+  if (clGetDeviceInfo(device, what, bytes, text.data(), nullptr) != CL_SUCCESS) return "";
+  text.resize(text.find('\0') == std::string::npos ? bytes : text.find('\0'));
+  return text;
+}
+
+Device describe(const hoist_target& target, int index) {
+  const cl_device_id id = target.device;
+  Device out;
+  out.index = index;
+  out.platform = target.platform_name;
+  out.name = target.name;
+  out.driver = target.driver;
+  out.vendor = text_info(id, CL_DEVICE_VENDOR);
+  out.is_cpu = target.is_cpu != 0;
+  out.compute_units = target.compute_units;
+  out.global_memory = integer_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
+  out.local_memory = static_cast<int64_t>(target.local_memory);
+  out.largest_allocation = static_cast<int64_t>(target.largest_allocation);
+  out.maximum_group = integer_info<size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+  out.vector_width = std::max<int64_t>(1, integer_info<cl_uint>(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
+  out.computes_exactly = target.computes_exactly != 0;
+  out.divides_exactly = target.divides_exactly != 0;
+  out.vpdpbusd = hoist_has_vpdpbusd(&target) != 0;
+  std::istringstream extensions(text_info(id, CL_DEVICE_EXTENSIONS));
+  for (std::string extension; extensions >> extension;) out.extensions.push_back(extension);
+  const auto has = [&](const char* name) {
+    return std::find(out.extensions.begin(), out.extensions.end(), name) != out.extensions.end();
+  };
+  out.half = has("cl_khr_fp16");
+  out.doubles = has("cl_khr_fp64");
+  return out;
+}
+
+/// The largest power of two up to the value, within what an OpenCL vector can have.
+int64_t vector_lanes(int64_t width) {
+  int64_t lanes = 1;
+  while (lanes * 2 <= std::min<int64_t>(width, 16)) lanes *= 2;
+  return lanes;
+}
+
+}  // namespace
+
+Result<std::vector<Device>> list_devices() {
+  cl_device_id* ids = nullptr;
+  size_t count = 0;
+  hoist_error error = {};
+  if (hoist_all_devices(&ids, &count, &error) != HOIST_OK) return Diagnostic{"", error.message, ""};
+  std::free(ids);
+  std::vector<Device> out;
+  for (size_t i = 0; i < count; ++i) {
+    HOIST_TRY(Device device, find_device(std::to_string(i)));
+    out.push_back(std::move(device));
+  }
+  return out;
+}
+
+Result<Device> find_device(const std::string& wanted) {
+  hoist_target target = {};
+  hoist_error error = {};
+  size_t index = 0;
+  if (hoist_target_open(wanted.c_str(), 0, &target, &index, &error) != HOIST_OK) {
+    return Diagnostic{"", error.message, "hoist devices lists them"};
+  }
+  Device out = describe(target, static_cast<int>(index));
+  hoist_target_close(&target);
+  return out;
+}
+
+Profile profile_of(const Device& device) {
+  Profile out;
+  out.name = device.name;
+  out.gpu = !device.is_cpu;
+  if (out.gpu) {
+    // A work-item computes scalars, loads up to 16 bytes at once, and has up to 255 registers on the GPUs measured.
+    out.vector_width = std::max<int64_t>(4, vector_lanes(device.vector_width));
+    out.vector_registers = 255;
+  } else {
+    out.vector_width = vector_lanes(device.vector_width);
+    // 512-bit vectors come with 32 registers, narrower ones with 16.
+    out.vector_registers = out.vector_width >= 16 ? 32 : 16;
+  }
+  out.local_memory = std::min<int64_t>(device.local_memory, int64_t{1} << 30);
+  out.compute_units = std::max<int64_t>(1, device.compute_units);
+  out.maximum_group = std::clamp<int64_t>(device.maximum_group, 1, 1 << 20);
+  out.half = device.half;
+  out.doubles = device.doubles;
+  out.dot_instructions = device.vpdpbusd || (out.gpu && device.vendor.find("NVIDIA") != std::string::npos);
+  return out;
+}
+
+}  // namespace hoist

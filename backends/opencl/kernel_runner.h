@@ -1,0 +1,26 @@
+// Compiles one kernel and runs it once: what tests need to compare a kernel with the interpreter, without a bundle.
+// Every buffer is its own, and what the kernel writes starts as a pattern that is no number, so an unwritten element
+// shows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/plan.h"
+#include "ir/result.h"
+#include "ir/tensor.h"
+
+namespace hoist {
+
+struct KernelRun {
+  std::string device;         ///< as in find_device
+  bool clear_result = false;  ///< start from zeros: for kernels that write the interior of a cleared array
+};
+
+/// `inputs` are the parameters that are not written, in order. Returns the written ones, in order. Contexts are kept
+/// for the whole process, one a device.
+Result<std::vector<Tensor>> run_kernel(const PlanKernel& kernel, const std::string& preamble,
+                                       const std::string& build_options, const std::vector<Tensor>& inputs,
+                                       const KernelRun& options = {});
+
+}  // namespace hoist
