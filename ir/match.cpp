@@ -267,8 +267,12 @@ class Matcher {
     }
     if (!rest.empty()) {
       place_ = rest[0].place;
-      fail(fmt::format("{} = {} has no solution, or not just one", rest[0].pattern.text(),
-                       rest[0].found.text()));
+      std::string known;
+      for (const std::string& name : names_of(rest[0].pattern)) {
+        auto place = match_.sizes.find(name);
+        if (place != match_.sizes.end()) known += fmt::format(", {} = {}", name, place->second.text());
+      }
+      fail(fmt::format("{} = {} has no solution, or not just one{}", rest[0].pattern.text(), rest[0].found.text(), known));
     }
   }
 

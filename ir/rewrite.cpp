@@ -87,6 +87,16 @@ std::optional<Expr> apply_or_say_why(const Rule& rule, Expr term, const RuleArgu
     fault = {{}, "a function is not a value; rules apply to its body"};
     return std::nullopt;
   }
+  if (auto d = arguments.find("d"); d != arguments.end() && rule.variants[0].dimension &&
+                                    (!d->second.is_constant() || d->second.value() > 2)) {
+    fault = {{}, "the parameter d is 0, 1 or 2"};
+    return std::nullopt;
+  }
+  bool only_right = rule.variants.size() > 1 && rule.variants[0].left == rule.variants[1].left;
+  if (only_right && !arguments.contains("d")) {
+    fault = {{}, "the parameter d is missing"};
+    return std::nullopt;
+  }
   // The reason that is worth telling is that of the variant which got furthest.
   std::optional<Mismatch> best;
   for (const Rule::Variant& variant : rule.variants) {
