@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/elaborate.h"
 #include "ir/syntax.h"
 
 namespace hoist {
@@ -15,12 +16,12 @@ constexpr auto rows = std::to_array<DefinitionRow>({
   {"zip2d", "x: [h][w]A, y: [h][w]B", "zip(x, y) |> map (\\(a, b). zip(a, b))", "element by element in two dimensions"},
   {"slide2d", "size: size, step: size, x: [h][w]A", "x |> map (slide size step) |> slide size step |> map transpose", "square windows: [h'][w'][size][size]"},
   {"pad2d", "l: size, r: size, v: A, x: [h][w]A", "x |> map (pad l r v) |> pad l r (repeat (l + w + r) v)", "a border of one value around two dimensions"},
+  {"flatten", "x: [a][b][c][d][e]A", "join (join (join (join x)))", "all dimensions in one"},
   {"flatten", "x: [a][b][c][d]A", "join (join (join x))", "all dimensions in one"},
   {"flatten", "x: [a][b][c]A", "join (join x)", "all dimensions in one"},
   {"flatten", "x: [a][b]A", "join x", "all dimensions in one"},
   {"reverse", "x: [n]A", "slice (n - 1) n step -1 x", "last element first"},
   {"gather", "indices: [m]I, x: [n]A", "map (\\i. index i x) indices", "the elements at computed positions"},
-  {"dot", "x: [n]A, y: [n]A", "zip(x, y) |> map (*) |> reduce (+) 0", "sum of products"},
   {"relu", "x: A", "max(x, 0)", "x, or zero below"},
   {"clip", "low: A, high: A, x: A", "min(max(x, low), high)", "x kept between two bounds"},
   {"sigmoid", "x: A", "1 / (1 + exp(-x))", "the logistic function"},
@@ -77,6 +78,38 @@ std::span<const DefinitionRow> definition_table() { return rows; }
 std::vector<const Definition*> definition_arguments(std::string_view name) { return named(arguments_book(), name); }
 std::vector<const Definition*> definitions_named(std::string_view name) { return named(book(), name); }
 std::vector<std::string> definition_names() { return arguments_book().names; }
+
+const Definition* fitting_definition(const std::vector<const Definition*>& rows_of_name, const std::vector<Type>& types) {
+  for (const Definition* d : rows_of_name) {
+    size_t i = 0;
+    bool fits = true;
+    for (const auto& a : d->arguments) {
+      if (a.is_size || a.is_function()) continue;
+      size_t formal = sizes_of(a.meta.result).size(), actual = sizes_of(types[i++]).size();
+      fits &= rows_of_name.size() > 1 ? actual == formal : actual >= formal;
+    }
+    if (fits) return d;
+  }
+  return nullptr;
+}
+
+std::span<const DefinitionTerm> definition_terms() {
+  static const auto* terms = [] {
+    auto* made = new std::vector<DefinitionTerm>;
+    for (const Definition& d : book().definitions) {
+      Elaborator elaborator;
+      elaborator.numbers_as_metas = true;
+      for (const auto& a : d.arguments) {
+        if (!a.is_size) elaborator.declare(a.name, a.meta);
+      }
+      auto term = elaborator.run(d.body);
+      HOIST_CHECK(term.ok(), std::string(d.row->name) + ": " + term.errors()[0].text());
+      made->push_back({&d, *term});
+    }
+    return made;
+  }();
+  return *terms;
+}
 
 Result<std::vector<Definition::Argument>> parse_arguments(const std::string& text) {
   HOIST_TRY(auto tokens, tokenise(text));

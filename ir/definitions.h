@@ -1,6 +1,6 @@
 // Named compositions of patterns: map2d, pad2d, flatten, relu, ... Each is a row of text in the language itself; the
 // parser expands it, the printer prints by name what expands to the same term. A name may have several rows, told apart
-// by the dimensions of the arguments: the first that fits is taken. They are notation only, no term remembers them.
+// by the exact number of dimensions of the arguments. They are notation only, no term remembers them.
 #pragma once
 
 #include <span>
@@ -39,6 +39,15 @@ struct Definition {
 /// The rows of a name, in order; empty when there is none. The arguments alone, and with the bodies.
 std::vector<const Definition*> definition_arguments(std::string_view name);
 std::vector<const Definition*> definitions_named(std::string_view name);
+/// The row for values of these types, in order; null when none fits. The only row of a name takes values of more
+/// dimensions than it says.
+const Definition* fitting_definition(const std::vector<const Definition*>& rows, const std::vector<Type>& types);
+/// A definition as a term whose arguments are metavariables and whose numbers are metavariables #number.
+struct DefinitionTerm {
+  const Definition* definition = nullptr;
+  Expr term = nullptr;
+};
+std::span<const DefinitionTerm> definition_terms();
 /// All names, each once, in the table's order.
 std::vector<std::string> definition_names();
 /// Reads the arguments of a row or the declarations of a rule.

@@ -579,22 +579,12 @@ Result<Expr> Elaborator::composition(Syn s, const std::vector<Argument>& argumen
       ++i;
     }
   }
-  auto dimensions = [](Type t) {
-    size_t n = 0;
-    for (; t->is_array(); t = t->element) ++n;
-    return n;
-  };
-  for (const Definition* d : rows) {
-    size_t i = 0;
-    bool fits = true;
-    for (const auto& a : d->arguments) {
-      if (a.is_size) continue;
-      if (!a.is_function()) fits &= dimensions((*made[i])->type) >= dimensions(a.meta.result);
-      ++i;
-    }
-    if (fits) return expand(*d, s, arguments, made);
+  std::vector<Type> types;
+  for (const auto& m : made) {
+    if (m) types.push_back((*m)->type);
   }
-  return fault_at(s->token, s->text + ": the arguments have too few dimensions");
+  if (const Definition* d = fitting_definition(rows, types)) return expand(*d, s, arguments, made);
+  return fault_at(s->token, s->text + ": the arguments do not have the dimensions that it takes", "it takes " + std::string(rows[0]->row->given));
 }
 
 Result<Expr> Elaborator::expand(const Definition& d, Syn s, const std::vector<Argument>& arguments,

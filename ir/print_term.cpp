@@ -81,7 +81,7 @@ Document Printer::reference(Expr e) {
   do {
     name = fmt::format("{}{}", e->pattern == Pattern::function ? "f" : "v", ++definitions_);
   } while (taken_.count(name) != 0);
-  Definition d{name, e, names_, sharing_.path()};
+  Named d{name, e, names_, sharing_.path()};
   while (d.path.back().owner != owner) d.path.pop_back();
   for (size_t i = static_cast<size_t>(d.path.back().depth); i < d.names.size(); ++i) d.names[i] = {};
   pending_[owner].push_back(std::move(d));
@@ -92,7 +92,7 @@ Document Printer::reference(Expr e) {
 Document Printer::with_definitions(Document body, int owner, bool parenthesised) {
   std::vector<Document> lines;
   for (size_t i = 0; i < pending_[owner].size(); ++i) {
-    Definition d = pending_[owner][i];
+    Named d = pending_[owner][i];
     auto names = std::exchange(names_, d.names);
     auto path = sharing_.path();
     sharing_.set_path(d.path);
@@ -347,7 +347,7 @@ Document Printer::chain(Expr e, std::vector<Stage> stages, int least) {
   for (const Place& a : stages[0].arguments) {
     in_front &= a.e->pattern != Pattern::function || is_shared(a) || applied_directly(a.e).has_value();
   }
-  if (in_front && e->pattern == Pattern::call) {
+  if (in_front && e->pattern == Pattern::call && stages[0].arguments.empty()) {
     return list(stages[0].head, {term_at(base, loose)}, least);
   }
   if (in_front) {

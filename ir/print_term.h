@@ -38,7 +38,7 @@ class Printer {
     bool section = false;              ///< (+ b)
     Place main;                        ///< the last argument
   };
-  struct Definition {
+  struct Named {
     std::string name;
     Expr e = nullptr;
     std::vector<Binder> names;
@@ -86,7 +86,7 @@ class Printer {
   int named_ = 0;                       ///< how many names are in use
   std::set<std::string> taken_;         ///< names of metavariables
   std::map<std::string, Type> declared_;
-  std::map<int, std::vector<Definition>> pending_;   ///< by owner
+  std::map<int, std::vector<Named>> pending_;   ///< by owner
   std::map<std::tuple<int, uint64_t, int>, std::string> definition_names_;
   int definitions_ = 0;
 };
