@@ -25,6 +25,14 @@ std::vector<RuleRow> interchange_rules() {
      "map (\\p. map (\\b. e p.0 b) p.1) (zip(A, B))",
      "transpose (map (\\column. map (\\p. e p.0 p.1) (zip(A, column))) (transpose B))", "", exact, "each outer element has an inner row of its own"},
 
+    {"tile-2d", "k, l", "x: [m*k][n*l]T, f: T -> U",
+     "map (map f) x",
+     "map join (join (map transpose (map (map (map (map f))) (map transpose (split k (map (split l) x))))))", "", exact,
+     "tiles of k by l in both dimensions"},
+    {"tile-nest", "k, l", "A: [m*k]T, B: [n*l]U, e: T, U -> V",
+     "map (\\a. map (\\b. e a b) B) A",
+     "map join (join (map transpose (map (\\as. map (\\bs. map (\\a. map (\\b. e a b) bs) as) (split l B)) (split k A))))", "", exact,
+     "all pairs in tiles of k by l"},
     // Twice, innermost first, for nested maps.
     {"map-of-fold", "", "A: [n]T, g: T -> [m]U, z: T -> S, f: S, U -> S",
      "map (\\a. fold (\\s y. f s y) (z a) (g a)) A",
