@@ -1,0 +1,239 @@
+// A bundle from write to run, on whatever OpenCL device is first.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "backends/bundle/bundle.h"
+#include "backends/opencl/bundle_runner.h"
+#include "ir/seeded.h"
+#include "tests/bundle/small_plan.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+#define ASSERT_OK(result) ASSERT_TRUE((result).ok()) << (result).errors().front().text()
+
+class RunTest : public testing::Test {
+ protected:
+  std::filesystem::path written(const Plan& plan, const std::string& name = "a.hoist") {
+    const auto result = write_bundle(plan, folder_ / name);
+    EXPECT_TRUE(result.ok()) << result.errors().front().text();
+    return folder_ / name;
+  }
+  RunOptions options() {
+    RunOptions out;
+    out.cache_folder = (folder_ / "cache").string();
+    return out;
+  }
+  TestFolder folder_;
+};
+
+Tensor input(uint64_t seed) { return seeded_tensor(Scalar::f32, {1, 14, 14}, seed, 0, -3, 3); }
+
+TEST_F(RunTest, ComputesWhatThePlanSays) {
+  auto runner = BundleRunner::open(written(small_plan()), options());
+  ASSERT_OK(runner);
+  EXPECT_EQ(runner->model_name(), "small");
+  for (const uint64_t seed : {1, 2, 3}) {
+    auto outputs = runner->run({input(seed)});
+    ASSERT_OK(outputs);
+    ASSERT_EQ(outputs->size(), 3u);
+    EXPECT_EQ((*outputs)[0], small_plan_result(input(seed)));
+    EXPECT_EQ((*outputs)[1], input(seed));                      // an output that repeats an input
+    EXPECT_EQ((*outputs)[2], small_plan().arrays[2].constant);  // and one that is a constant
+  }
+}
+
+TEST_F(RunTest, ABufferForEachArrayGivesTheSame) {
+  RunOptions separate = options();
+  separate.separate_buffers = true;
+  auto runner = BundleRunner::open(written(small_plan()), separate);
+  ASSERT_OK(runner);
+  auto outputs = runner->run({input(4)});
+  ASSERT_OK(outputs);
+  EXPECT_EQ((*outputs)[0], small_plan_result(input(4)));
+}
+
+TEST_F(RunTest, OneThreadGivesTheSame) {
+  RunOptions one = options();
+  one.threads = 1;
+  auto runner = BundleRunner::open(written(small_plan()), one);
+  ASSERT_OK(runner);
+  EXPECT_EQ(runner->threads(), 1);
+  auto outputs = runner->run({input(5)});
+  ASSERT_OK(outputs);
+  EXPECT_EQ((*outputs)[0], small_plan_result(input(5)));
+}
+
+TEST_F(RunTest, StepsCanBeRunAndReadOneByOne) {
+  auto runner = BundleRunner::open(written(small_plan()), options());
+  ASSERT_OK(runner);
+  ASSERT_OK(runner->set_input("x", input(6)));
+  ASSERT_OK(runner->run_steps(0, 1));
+  auto shifted = runner->read_array(3);
+  ASSERT_OK(shifted);
+  const Plan plan = small_plan();
+  for (int64_t i = 0; i < 14 * 14; ++i) {
+    const float scaled = 2.0f * static_cast<float>(input(6).float_at(i));
+    EXPECT_EQ(static_cast<float>(shifted->float_at(i)),
+              scaled + static_cast<float>(plan.arrays[1].constant.float_at(i % 14)));
+  }
+  auto before = runner->read_array(5);
+  ASSERT_OK(before);
+  EXPECT_EQ(before->float_at(0), 0);  // the later steps have not run
+  ASSERT_OK(runner->run_steps(1, 2));
+  auto after = runner->output(0);
+  ASSERT_OK(after);
+  EXPECT_EQ(*after, small_plan_result(input(6)));
+  EXPECT_FALSE(runner->run_steps(2, 2).ok());
+}
+
+TEST_F(RunTest, EveryStepHasATime) {
+  auto runner = BundleRunner::open(written(small_plan()), options());
+  ASSERT_OK(runner);
+  ASSERT_OK(runner->set_input(0, input(1)));
+  auto seconds = runner->profile();
+  ASSERT_OK(seconds);
+  ASSERT_EQ(seconds->size(), 3u);
+  for (const double s : *seconds) EXPECT_GT(s, 0);
+  EXPECT_EQ(*runner->output(0), small_plan_result(input(1)));
+  EXPECT_EQ(runner->steps()[0].kernel, "shift_x");
+  EXPECT_EQ(runner->steps()[0].layers[0], "Mul_0");
+  EXPECT_EQ(runner->steps()[2].operations, 9 * 14 * 14);
+}
+
+TEST_F(RunTest, WrongInputsAreNamed) {
+  auto runner = BundleRunner::open(written(small_plan()), options());
+  ASSERT_OK(runner);
+  auto unset = runner->run();
+  ASSERT_FALSE(unset.ok());
+  EXPECT_THAT(unset.errors().front().text(), HasSubstr("input x has not been set"));
+  auto shape = runner->set_input("x", Tensor(Scalar::f32, {14, 14}));
+  ASSERT_FALSE(shape.ok());
+  EXPECT_THAT(shape.errors().front().text(), HasSubstr("[1][14][14]f32, given [14][14]f32"));
+  auto name = runner->set_input("z", input(1));
+  ASSERT_FALSE(name.ok());
+  EXPECT_THAT(name.errors().front().text(), HasSubstr("no input is called z (there are: x)"));
+}
+
+TEST_F(RunTest, UnknownDevicesAreNamed) {
+  RunOptions wrong = options();
+  wrong.device = "no such device";
+  auto runner = BundleRunner::open(written(small_plan()), wrong);
+  ASSERT_FALSE(runner.ok());
+  EXPECT_THAT(runner.errors().front().text(), HasSubstr("no device is called no such device (there are: 0 "));
+  wrong.device = "99";
+  EXPECT_FALSE(BundleRunner::open(folder_ / "a.hoist", wrong).ok());
+}
+
+TEST_F(RunTest, VerifyComparesEveryKernelAndTheModel) {
+  auto runner = BundleRunner::open(written(small_plan()), options());
+  ASSERT_OK(runner);
+  auto findings = runner->verify();
+  ASSERT_OK(findings);
+  std::map<std::string, Finding> by_subject;
+  for (const Finding& finding : *findings) {
+    EXPECT_TRUE(finding.passed) << finding.subject << ": " << finding.message;
+    by_subject[finding.subject] = finding;
+  }
+  for (const char* file :
+       {"file plan.bin", "file weights.bin", "file kernels.cl", "file expressions.lift", "file check.bin",
+        "file manifest.json", "file runtime/hoist_runtime.c", "file runtime/hoist_runtime.h"}) {
+    EXPECT_TRUE(by_subject.count(file)) << file;
+  }
+  EXPECT_EQ(by_subject["kernel shift_x"].compared, 40u);
+  EXPECT_EQ(by_subject["kernel border"].compared, 52u);
+  EXPECT_EQ(by_subject["kernel blur"].compared, 40u);
+  EXPECT_EQ(by_subject["output y"].compared, 66u);
+}
+
+TEST_F(RunTest, VerifyFindsAKernelThatIsWrong) {
+  Plan plan = small_plan();
+  plan.kernels[2].source.replace(plan.kernels[2].source.find("k < 9"), 5, "k < 8");
+  auto runner = BundleRunner::open(written(plan), options());
+  ASSERT_OK(runner);
+  auto findings = runner->verify();
+  ASSERT_OK(findings);
+  std::vector<std::string> failed;
+  for (const Finding& finding : *findings) {
+    if (!finding.passed) failed.push_back(finding.subject);
+  }
+  EXPECT_THAT(failed, testing::ElementsAre("kernel blur", "output y"));
+}
+
+TEST_F(RunTest, VerifyDemandsTheLastBit) {
+  Plan plan = small_plan();
+  plan.model_check.clear();
+  float& value = *reinterpret_cast<float*>(plan.kernels[0].check_values.data() + 8);
+  value = std::nextafter(value, 1e9f);
+  auto runner = BundleRunner::open(written(plan), options());
+  ASSERT_OK(runner);
+  const auto shift_passes = [&] {
+    const auto findings = runner->verify();
+    if (!findings.ok()) return false;
+    for (const Finding& finding : *findings) {
+      if (finding.subject == "kernel shift_x") return finding.passed;
+    }
+    return false;
+  };
+  EXPECT_FALSE(shift_passes());
+  plan.kernels[0].tolerance = {false, false, 1e-6, 1e-6};
+  runner = BundleRunner::open(written(plan, "b.hoist"), options());
+  ASSERT_OK(runner);
+  EXPECT_TRUE(shift_passes());
+}
+
+TEST_F(RunTest, CompiledKernelsAreCached) {
+  const auto bundle = written(small_plan());
+  const auto outcome = [&](const RunOptions& given) {
+    auto runner = BundleRunner::open(bundle, given);
+    if (!runner.ok()) return runner.errors().front().text();
+    auto outputs = runner->run({input(1)});
+    EXPECT_EQ((*outputs)[0], small_plan_result(input(1)));
+    return runner->cache_outcome();
+  };
+  EXPECT_EQ(outcome(options()), "miss: no entry for this source on this device and driver");
+  EXPECT_EQ(outcome(options()), "hit");
+  RunOptions off = options();
+  off.use_cache = false;
+  EXPECT_EQ(outcome(off), "miss: the cache is switched off");
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache")) {
+    std::string bytes = read_text(entry.path());
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    write_text(entry.path(), bytes);
+  }
+  EXPECT_EQ(outcome(options()), "miss: the entry is damaged");
+  EXPECT_EQ(outcome(options()), "hit");
+  RunOptions nowhere = options();
+  nowhere.cache_folder = "/dev/null/cache";
+  EXPECT_THAT(outcome(nowhere),
+              StartsWith("miss: no entry for this source on this device and driver; it could not be"));
+}
+
+// A whole run of six kernels with its transfers; the bound leaves room for a busy machine.
+TEST_F(RunTest, LaunchesAreCheap) {
+  auto runner = BundleRunner::open(written(chain_plan(6)), options());
+  ASSERT_OK(runner);
+  const Tensor x = seeded_tensor(Scalar::f32, {64}, 1, 0, -1, 1);
+  std::vector<double> microseconds;
+  for (int i = 0; i < 500; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    auto outputs = runner->run({x});
+    microseconds.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    ASSERT_OK(outputs);
+    ASSERT_FLOAT_EQ(static_cast<float>((*outputs)[0].float_at(5)), static_cast<float>(x.float_at(5)) + 6);
+  }
+  std::sort(microseconds.begin(), microseconds.end());
+  RecordProperty("median_microseconds", std::to_string(microseconds[250]));
+  std::printf("six kernels: fastest %.1f us, lower quartile %.1f us, median %.1f us on %s\n", microseconds[0],
+              microseconds[125], microseconds[250], runner->device_name().c_str());
+  EXPECT_LT(microseconds[0], 20000);
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,221 @@
+#include "tests/bundle/small_plan.h"
+
+#include <stdlib.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "ir/result.h"
+#include "ir/seeded.h"
+
+namespace hoist {
+namespace {
+
+constexpr int side = 14, padded = side + 2;
+
+const char* const shift_source =
+    "__attribute__((reqd_work_group_size(1, 1, 1)))\n"
+    "__kernel void shift_x(__global const float* restrict p0, __global const float* restrict p1,\n"
+    "                      __global float* restrict result) {\n"
+    "  const int row = get_group_id(0);\n"
+    "  for (int j = 0; j < 14; ++j) result[row * 14 + j] = plus(2.0f * p0[row * 14 + j], p1[j]);\n"
+    "}\n";
+const char* const border_source =
+    "__kernel void border(__global const float* restrict p0, __global float* restrict result) {\n"
+    "  result[(get_global_id(1) + 1) * 16 + get_global_id(0) + 1] = p0[get_global_id(1) * 14 + get_global_id(0)];\n"
+    "}\n";
+const char* const blur_source =
+    "__kernel void blur(__global const float* restrict p0, __global float* restrict result, __local float* rows) {\n"
+    "  const int i = get_group_id(1), lane = get_local_id(0);\n"
+    "  for (int k = lane; k < 48; k += 14) rows[k] = p0[(i + k / 16) * 16 + k % 16];\n"
+    "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "  float sum = 0.0f;\n"
+    "  for (int k = 0; k < 9; ++k) sum = plus(sum, rows[k / 3 * 16 + lane + k % 3]);\n"
+    "  result[i * 14 + lane] = sum;\n"
+    "}\n";
+
+std::vector<float> floats(const Tensor& tensor) {
+  std::vector<float> out(static_cast<size_t>(tensor.size()));
+  std::memcpy(out.data(), tensor.data(), out.size() * sizeof(float));
+  return out;
+}
+
+Tensor tensor(std::vector<int64_t> shape, const std::vector<float>& values) {
+  return Tensor::of(Scalar::f32, std::move(shape), values);
+}
+
+// `scaled` is a statement of its own, so that the compiler does not fuse product and sum.
+std::vector<float> shifted(const std::vector<float>& x, const std::vector<float>& w) {
+  std::vector<float> out(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float scaled = 2.0f * x[i];
+    out[i] = scaled + w[i % side];
+  }
+  return out;
+}
+
+std::vector<float> bordered(const std::vector<float>& x) {
+  std::vector<float> out(padded * padded);
+  for (size_t i = 0; i < side; ++i) {
+    for (size_t j = 0; j < side; ++j) out[(i + 1) * padded + j + 1] = x[i * side + j];
+  }
+  return out;
+}
+
+std::vector<float> blurred(const std::vector<float>& x) {
+  std::vector<float> out(side * side);
+  for (size_t i = 0; i < side; ++i) {
+    for (size_t j = 0; j < side; ++j) {
+      float sum = 0;
+      for (size_t k = 0; k < 9; ++k) sum += x[(i + k / 3) * padded + j + k % 3];
+      out[i * side + j] = sum;
+    }
+  }
+  return out;
+}
+
+void add_checks(PlanKernel& kernel, uint64_t seed, const std::vector<float>& expected) {
+  kernel.check_seed = seed;
+  for (size_t i = 0; i < expected.size(); i += 5) {
+    kernel.check_positions.push_back(static_cast<int64_t>(i));
+    const auto* bytes = reinterpret_cast<const std::byte*>(&expected[i]);
+    kernel.check_values.insert(kernel.check_values.end(), bytes, bytes + sizeof(float));
+  }
+}
+
+std::vector<float> seeded(const KernelParameter& parameter, uint64_t seed, uint32_t number) {
+  return floats(seeded_tensor(parameter.scalar, parameter.shape, seed, number, parameter.low, parameter.high));
+}
+
+}  // namespace
+
+Tensor small_plan_result(const Tensor& x) {
+  const Plan plan = small_plan();
+  return tensor({1, side, side}, blurred(bordered(shifted(floats(x), floats(plan.arrays[1].constant)))));
+}
+
+Plan small_plan() {
+  const std::vector<int64_t> inner = {side, side}, outer = {padded, padded};
+  Plan plan;
+  plan.model_name = "small";
+  plan.model_hash = 0x0123456789abcdef;
+  plan.options = "--strict";
+  plan.profile = "name = test\n";
+  plan.preamble = "#pragma OPENCL FP_CONTRACT OFF\nfloat plus(float a, float b) { return a + b; }\n";
+  plan.build_options = "-cl-std=CL1.2";
+  plan.arena_bytes = 3 * 4096;
+  std::vector<float> weights(side), unused(20, 3.0f);
+  for (int j = 0; j < side; ++j) weights[static_cast<size_t>(j)] = 0.1f * static_cast<float>(j) - 0.5f;
+  plan.arrays = {
+      {"x", Scalar::f32, {1, side, side}, Place::input, 0, {}},
+      {"w", Scalar::f32, {side}, Place::weights, 0, tensor({side}, weights)},
+      {"constant", Scalar::f32, {20}, Place::weights, 128, tensor({20}, unused)},
+      {"shifted", Scalar::f32, inner, Place::arena, 4096, {}},
+      {"bordered", Scalar::f32, outer, Place::cleared, 0, {}},
+      {"y", Scalar::f32, {1, side, side}, Place::output, 0, {}},
+  };
+  plan.kernels.resize(3);
+  PlanKernel& shift = plan.kernels[0];
+  shift.name = "shift_x";
+  shift.layers = {"Mul_0", "Add \"1\"\n*/"};
+  shift.source = shift_source;
+  shift.global = {side, 1, 1};
+  shift.parameters = {{"p0", Scalar::f32, inner, false, -1, 1},
+                      {"p1", Scalar::f32, {side}, false, -2, 3},
+                      {"result", Scalar::f32, inner, true, -1, 1}};
+  shift.expression = "zip(p0, p1) |> map (\\(x, w). x * 2 + w)\n";
+  shift.operations = 2 * side * side;
+  add_checks(shift, 7, shifted(seeded(shift.parameters[0], 7, 0), seeded(shift.parameters[1], 7, 1)));
+  PlanKernel& border = plan.kernels[1];
+  border.name = "border";
+  border.layers = {"Pad_0"};
+  border.source = border_source;
+  border.global = {side, side, 1};
+  border.local = {7, 2, 1};
+  border.parameters = {{"p0", Scalar::f32, inner, false, -1, 1}, {"result", Scalar::f32, outer, true, -1, 1}};
+  border.expression = "p0 |> pad2d 1 1 0";
+  add_checks(border, 8, bordered(seeded(border.parameters[0], 8, 0)));
+  PlanKernel& blur = plan.kernels[2];
+  blur.name = "blur";
+  blur.layers = {"Conv_0"};
+  blur.source = blur_source;
+  blur.global = {side, side, 1};
+  blur.local = {side, 1, 1};
+  blur.local_bytes = 48 * sizeof(float);
+  blur.parameters = {{"p0", Scalar::f32, outer, false, -1, 1}, {"result", Scalar::f32, inner, true, -1, 1}};
+  blur.expression = "p0 |> slide2d 3 1 |> map2d (map join >> join >> reduce (+) 0)";
+  blur.operations = 9 * side * side;
+  add_checks(blur, 9, blurred(seeded(blur.parameters[0], 9, 0)));
+  plan.steps = {{0, {"Mul_0", "Add \"1\"\n*/"}, {0, 1, 3}}, {1, {"Pad_0"}, {3, 4}}, {2, {"Conv_0"}, {4, 5}}};
+  plan.inputs = {0};
+  plan.input_domains = {{0, 1}};
+  plan.outputs = {5, 0, 2};
+  plan.rules = {{"Conv_0", "map-fusion", "body", "", "exact"}};
+  plan.check_seed = 11;
+  const Tensor x = seeded_tensor(Scalar::f32, {1, side, side}, 11, 0, 0, 1);
+  const std::vector<float> y = blurred(bordered(shifted(floats(x), weights)));
+  Plan::ModelCheck check;
+  for (size_t i = 0; i < y.size(); i += 3) {
+    check.positions.push_back(static_cast<int64_t>(i));
+    const auto* bytes = reinterpret_cast<const std::byte*>(&y[i]);
+    check.values.insert(check.values.end(), bytes, bytes + sizeof(float));
+  }
+  plan.model_check = {check};
+  plan.model_tolerance = {false, false, 1e-5, 1e-6};
+  return plan;
+}
+
+Plan chain_plan(int depth) {
+  Plan plan;
+  plan.model_name = "chain";
+  plan.build_options = "-cl-std=CL1.2";
+  plan.arena_bytes = 2 * 4096;
+  PlanKernel kernel;
+  kernel.name = "increment";
+  kernel.layers = {"increment"};
+  kernel.source =
+      "__attribute__((reqd_work_group_size(1, 1, 1)))\n"
+      "__kernel void increment(__global const float* restrict p0, __global float* restrict result) {\n"
+      "  const int i = get_group_id(0) * 16;\n"
+      "  vstore16(vload16(0, p0 + i) + 1.0f, 0, result + i);\n"
+      "}\n";
+  kernel.global = {4, 1, 1};
+  kernel.parameters = {{"p0", Scalar::f32, {64}, false, -1, 1}, {"result", Scalar::f32, {64}, true, -1, 1}};
+  plan.kernels = {kernel};
+  plan.arrays = {{"x", Scalar::f32, {64}, Place::input, 0, {}},
+                 {"y", Scalar::f32, {64}, Place::output, 0, {}},
+                 {"even", Scalar::f32, {64}, Place::arena, 0, {}},
+                 {"odd", Scalar::f32, {64}, Place::arena, 4096, {}}};
+  for (int i = 0; i < depth; ++i) {
+    const int from = i == 0 ? 0 : 2 + (i - 1) % 2, to = i == depth - 1 ? 1 : 2 + i % 2;
+    plan.steps.push_back({0, {"increment_" + std::to_string(i)}, {from, to}});
+  }
+  plan.inputs = {0};
+  plan.outputs = {1};
+  return plan;
+}
+
+TestFolder::TestFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "hoist_test.XXXXXX").string();
+  HOIST_CHECK(::mkdtemp(name.data()) != nullptr, "no temporary folder");
+  path_ = name;
+}
+
+TestFolder::~TestFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string read_text(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream out;
+  out << stream.rdbuf();
+  return out.str();
+}
+
+void write_text(const std::filesystem::path& file, const std::string& content) {
+  std::ofstream(file, std::ios::binary) << content;
+}
+
+}  // namespace hoist

@@ -1,0 +1,40 @@
+// A plan small enough to check by hand: two inputs, two hand-written kernels, weights, an array in the arena, one with
+// a border of zeros. What each kernel should give is computed here, so that nothing else of hoist is needed.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ir/plan.h"
+
+namespace hoist {
+
+/// y[i][j] = sum over the 3x3 neighbourhood of (scale * x + w), zeros outside; shifted = scale * x + w; x is 14x14.
+/// Steps: shift (into the arena), border (into a cleared 16x16), blur (into the output). A second output is the input.
+Plan small_plan();
+
+/// `depth` elementwise steps over one vector of 64 floats, for timing.
+Plan chain_plan(int depth);
+
+/// What small_plan gives for x.
+Tensor small_plan_result(const Tensor& x);
+
+/// A folder of its own for one test, removed at the end.
+class TestFolder {
+ public:
+  TestFolder();
+  ~TestFolder();
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_text(const std::filesystem::path& file);
+void write_text(const std::filesystem::path& file, const std::string& content);
+
+}  // namespace hoist
