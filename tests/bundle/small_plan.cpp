@@ -215,6 +215,8 @@ std::string read_text(const std::filesystem::path& file) {
 }
 
 void write_text(const std::filesystem::path& file, const std::string& content) {
+  // A file system may flush a file that is cut and written again; a new one costs nothing.
+  std::filesystem::remove(file);
   std::ofstream(file, std::ios::binary) << content;
 }
 

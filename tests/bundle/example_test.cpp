@@ -1,0 +1,123 @@
+// What a user does with a bundle: builds example.c with the C compiler and OpenCL alone, and runs it. Under Oclgrind
+// too, where it is installed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "backends/bundle/bundle.h"
+#include "ir/seeded.h"
+#include "tests/bundle/small_plan.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Outcome {
+  int code;
+  std::string text;
+};
+
+Outcome shell(const std::string& command) {
+  Outcome out{-1, ""};
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (!pipe) return out;
+  char buffer[4096];
+  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.text.append(buffer, got);
+  const int status = ::pclose(pipe);
+  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return out;
+}
+
+class ExampleTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // The child must not inherit what a sanitizer build preloads or the user's cache.
+    ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
+    ASSERT_TRUE(write_bundle(small_plan(), bundle_).ok());
+  }
+  void TearDown() override { ::unsetenv("XDG_CACHE_HOME"); }
+  Outcome build() {
+    return shell(
+        "cd '" + bundle_.string() +
+        "' && cc -std=c99 -Wall -Wextra -Wpedantic -Werror -O1 example.c runtime/hoist_runtime.c -lOpenCL -o example");
+  }
+  TestFolder folder_;
+  std::filesystem::path bundle_ = folder_ / "a.hoist";
+};
+
+TEST_F(ExampleTest, BuildsRunsAndVerifies) {
+  const Outcome built = build();
+  ASSERT_EQ(built.code, 0) << built.text;
+  const std::string example = (bundle_ / "example").string();
+
+  const Outcome verified = shell(example + " --verify");
+  EXPECT_EQ(verified.code, 0) << verified.text;
+  EXPECT_THAT(verified.text, HasSubstr("ok    kernel blur: 40 positions, bit-identical"));
+  EXPECT_THAT(verified.text, Not(HasSubstr("FAIL")));
+
+  const Tensor x = seeded_tensor(Scalar::f32, {1, 14, 14}, 21, 0, -1, 1);
+  write_text(folder_ / "x.raw", std::string(reinterpret_cast<const char*>(x.data()), x.bytes().size()));
+  const Outcome ran = shell(example + " --runs 3 x=" + (folder_ / "x.raw").string());
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  char expected[64];
+  std::snprintf(expected, sizeof expected, "y f32[1,14,14]: %g %g", small_plan_result(x).float_at(0),
+                small_plan_result(x).float_at(1));
+  EXPECT_THAT(ran.text, HasSubstr(expected));
+  EXPECT_THAT(ran.text, HasSubstr("cache hit"));
+
+  EXPECT_EQ(shell(example + " nothing=/dev/null").code, 3);
+  EXPECT_EQ(shell(example + " x=/dev/null").code, 3);
+  EXPECT_EQ(shell(example + " --unknown").code, 2);
+  EXPECT_EQ(shell(example + " --device nothing").code, 4);
+
+  std::string weights = read_text(bundle_ / "weights.bin");
+  weights[0] = static_cast<char>(weights[0] ^ 1);
+  write_text(bundle_ / "weights.bin", weights);
+  const Outcome damaged = shell(example);
+  EXPECT_EQ(damaged.code, 3);
+  EXPECT_THAT(damaged.text, HasSubstr("weights.bin: hash"));
+}
+
+TEST_F(ExampleTest, TheMakefileBuildsIt) {
+  const Outcome made = shell("make -C '" + bundle_.string() + "' verify");
+  EXPECT_EQ(made.code, 0) << made.text;
+  EXPECT_THAT(made.text, HasSubstr("verified"));
+}
+
+TEST_F(ExampleTest, OclgrindHasNothingToReport) {
+  if (shell("command -v oclgrind").code != 0) GTEST_SKIP() << "oclgrind is not installed";
+  const Outcome built = build();
+  ASSERT_EQ(built.code, 0) << built.text;
+  const Outcome ran = shell("oclgrind --data-races " + (bundle_ / "example").string() + " --verify");
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  EXPECT_THAT(ran.text, HasSubstr("Oclgrind Simulator"));
+  EXPECT_THAT(ran.text, HasSubstr("verified"));
+  EXPECT_THAT(ran.text, Not(HasSubstr("Invalid")));
+  EXPECT_THAT(ran.text, Not(HasSubstr("race")));
+}
+
+// An overrun into the next array of the arena is invisible until each array has its own buffer.
+TEST_F(ExampleTest, OclgrindSeesAnOverrunWithSeparateBuffers) {
+  if (shell("command -v oclgrind").code != 0) GTEST_SKIP() << "oclgrind is not installed";
+  Plan plan = chain_plan(3);
+  std::string& source = plan.kernels[0].source;
+  source.replace(source.find("+ 1.0f, 0, result + i);"), 23, "+ 1.0f, 0, result + i); if (i == 48) result[64] = 0;");
+  ASSERT_TRUE(write_bundle(plan, bundle_, {true}).ok());
+  std::string example = read_text(bundle_ / "example.c");
+  const std::string defaults = "hoist_options options = {NULL, 0, 0, 0, NULL};";
+  ASSERT_THAT(example, HasSubstr(defaults));
+  example.replace(example.find(defaults), defaults.size(), "hoist_options options = {NULL, 0, 1, 0, NULL};");
+  write_text(bundle_ / "example.c", example);
+  ASSERT_EQ(build().code, 0);
+  const Outcome ran = shell("oclgrind " + (bundle_ / "example").string() + " --runs 1");
+  EXPECT_THAT(ran.text, HasSubstr("Invalid write"));
+}
+
+}  // namespace
+}  // namespace hoist

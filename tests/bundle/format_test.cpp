@@ -1,0 +1,241 @@
+// The files of a bundle: the same bytes every time, read back as written, and no change of a hashed byte goes
+// unnoticed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "backends/bundle/bundle.h"
+#include "backends/opencl/bundle_runner.h"
+#include "backends/runtime/hoist_runtime.h"
+#include "backends/runtime/plan_file.h"
+#include "tests/bundle/small_plan.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+const std::vector<std::string> hashed_files = {"weights.bin",
+                                               "kernels.cl",
+                                               "expressions.lift",
+                                               "check.bin",
+                                               "manifest.json",
+                                               "runtime/hoist_runtime.h",
+                                               "runtime/hoist_runtime.c"};
+
+class FormatTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto result = write_bundle(small_plan(), bundle_);
+    ASSERT_TRUE(result.ok()) << result.errors().front().text();
+  }
+  /// The message that the runtime gives, or "" when it accepts the files.
+  std::string complaint() {
+    char message[1024] = "";
+    const hoist_status status = hoist_verify_files(bundle_.c_str(), nullptr, nullptr, message, sizeof message);
+    EXPECT_EQ(status == HOIST_OK, message[0] == 0);
+    EXPECT_TRUE(status == HOIST_OK || status == HOIST_BAD_BUNDLE) << hoist_status_name(status);
+    return message;
+  }
+  /// Puts a file's content, and gives it the right size and hash in its frame where it has one.
+  void reseal(const std::string& name, std::string content) {
+    for (size_t i = 0; i < 8; ++i) content[16 + i] = static_cast<char>(content.size() >> (8 * i));
+    const uint64_t hash = hoist_hash(content.data(), content.size() - 8);
+    for (size_t i = 0; i < 8; ++i) content[content.size() - 8 + i] = static_cast<char>(hash >> (8 * i));
+    write_text(bundle_ / name, content);
+  }
+  TestFolder folder_;
+  std::filesystem::path bundle_ = folder_ / "a.hoist";
+};
+
+TEST_F(FormatTest, SamePlanSameBytes) {
+  ASSERT_TRUE(write_bundle(small_plan(), folder_ / "b.hoist").ok());
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(bundle_)) {
+    if (!entry.is_regular_file()) continue;
+    const auto path = std::filesystem::relative(entry.path(), bundle_);
+    EXPECT_EQ(read_text(entry.path()), read_text(folder_ / "b.hoist" / path)) << path;
+    ++files;
+  }
+  EXPECT_EQ(files, hashed_files.size() + 3);  // and plan.bin, example.c, Makefile
+}
+
+TEST_F(FormatTest, ReadsBackWhatWasWritten) {
+  auto info = read_bundle(bundle_, true);
+  ASSERT_TRUE(info.ok()) << info.errors().front().text();
+  const Plan expected = small_plan();
+  const Plan& plan = info->plan;
+  EXPECT_EQ(plan.model_name, expected.model_name);
+  EXPECT_EQ(plan.model_hash, expected.model_hash);
+  EXPECT_EQ(plan.profile, expected.profile);
+  EXPECT_EQ(plan.options, expected.options);
+  EXPECT_EQ(plan.preamble, expected.preamble);
+  EXPECT_EQ(plan.build_options, expected.build_options);
+  EXPECT_EQ(plan.arena_bytes, expected.arena_bytes);
+  EXPECT_EQ(plan.inputs, expected.inputs);
+  EXPECT_EQ(plan.outputs, expected.outputs);
+  EXPECT_EQ(plan.input_domains[0].high, 1);
+  ASSERT_EQ(plan.arrays.size(), expected.arrays.size());
+  for (size_t i = 0; i < plan.arrays.size(); ++i) {
+    EXPECT_EQ(plan.arrays[i].name, expected.arrays[i].name);
+    EXPECT_EQ(plan.arrays[i].scalar, expected.arrays[i].scalar);
+    EXPECT_EQ(plan.arrays[i].shape, expected.arrays[i].shape);
+    EXPECT_EQ(plan.arrays[i].place, expected.arrays[i].place);
+    EXPECT_EQ(plan.arrays[i].offset, expected.arrays[i].offset);
+    EXPECT_EQ(plan.arrays[i].constant.bytes(), expected.arrays[i].constant.bytes());
+  }
+  ASSERT_EQ(plan.kernels.size(), expected.kernels.size());
+  for (size_t i = 0; i < plan.kernels.size(); ++i) {
+    const PlanKernel &a = plan.kernels[i], &b = expected.kernels[i];
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.layers, b.layers);
+    EXPECT_EQ(a.source, b.source);
+    EXPECT_EQ(a.expression, b.expression);
+    EXPECT_EQ(a.global, b.global);
+    EXPECT_EQ(a.local, b.local);
+    EXPECT_EQ(a.local_bytes, b.local_bytes);
+    EXPECT_EQ(a.operations, b.operations);
+    EXPECT_EQ(a.check_seed, b.check_seed);
+    EXPECT_EQ(a.check_positions, b.check_positions);
+    EXPECT_EQ(a.check_values, b.check_values);
+    EXPECT_EQ(a.parameters.size(), b.parameters.size());
+    EXPECT_EQ(a.parameters[0].low, b.parameters[0].low);
+  }
+  ASSERT_EQ(plan.steps.size(), 3u);
+  EXPECT_EQ(plan.steps[0].arguments, expected.steps[0].arguments);
+  EXPECT_EQ(plan.steps[0].layers, expected.steps[0].layers);
+  EXPECT_EQ(plan.rules[0].rule, "map-fusion");
+  EXPECT_EQ(plan.model_check[0].values, expected.model_check[0].values);
+  EXPECT_EQ(plan.model_tolerance.relative, expected.model_tolerance.relative);
+}
+
+TEST_F(FormatTest, PeopleCanReadIt) {
+  const std::string kernels = read_text(bundle_ / "kernels.cl");
+  EXPECT_THAT(kernels, HasSubstr("// kernel shift_x: Mul_0, Add \"1\"__/\n__attribute__"));
+  EXPECT_THAT(read_text(bundle_ / "expressions.lift"), HasSubstr("-- kernel border: Pad_0\np0 |> pad2d 1 1 0\n"));
+  const std::string manifest = read_text(bundle_ / "manifest.json");
+  EXPECT_THAT(manifest, HasSubstr("\"hash\": \"0123456789abcdef\""));
+  EXPECT_THAT(manifest, HasSubstr("\"rule\": \"map-fusion\""));
+}
+
+TEST_F(FormatTest, EveryByteOfThePlanCounts) {
+  const std::string plan = read_text(bundle_ / "plan.bin");
+  ASSERT_EQ(complaint(), "");
+  for (size_t i = 0; i < plan.size(); ++i) {
+    std::string changed = plan;
+    changed[i] = static_cast<char>(changed[i] ^ (1 << (i % 8)));
+    write_text(bundle_ / "plan.bin", changed);
+    ASSERT_NE(complaint(), "") << "byte " << i;
+  }
+  for (size_t length = 0; length < plan.size(); ++length) {
+    write_text(bundle_ / "plan.bin", plan.substr(0, length));
+    ASSERT_NE(complaint(), "") << length << " bytes";
+  }
+  write_text(bundle_ / "plan.bin", plan + "x");
+  EXPECT_NE(complaint(), "");
+}
+
+// With the hash made right again the contents still have to fit: whatever is changed, the answer is a message or a plan
+// that holds together, and never a crash (the sanitizer build runs this as well).
+TEST_F(FormatTest, HostilePlansWithRightHashesAreSafe) {
+  const std::string plan = read_text(bundle_ / "plan.bin"), check = read_text(bundle_ / "check.bin");
+  size_t refused = 0;
+  for (size_t i = 24; i + 8 < plan.size(); ++i) {
+    for (const int value : {0x00, 0x01, 0x7f, 0xff}) {
+      std::string changed = plan;
+      if (changed[i] == static_cast<char>(value)) continue;
+      changed[i] = static_cast<char>(value);
+      reseal("plan.bin", changed);
+      refused += complaint() != "";
+    }
+  }
+  EXPECT_GT(refused, plan.size());
+  reseal("plan.bin", plan);
+  EXPECT_EQ(complaint(), "");
+  // The same for check.bin, read past its own hash in the plan.
+  for (size_t i = 24; i + 8 < check.size(); ++i) {
+    std::string changed = check;
+    changed[i] = static_cast<char>(changed[i] ^ 0xff);
+    reseal("check.bin", changed);
+    const std::string sealed = read_text(bundle_ / "check.bin");
+    hoist_plan read = {};
+    hoist_error error = {};
+    ASSERT_EQ(hoist_plan_read(bundle_.c_str(), &read, &error), HOIST_OK);
+    for (size_t f = 0; f < read.file_count; ++f) {
+      if (std::string(read.files[f].path) != "check.bin") continue;
+      read.files[f].hash = hoist_hash(sealed.data(), sealed.size());
+    }
+    hoist_checks checks = {};
+    if (hoist_checks_read(&read, &checks, &error) == HOIST_OK) {
+      hoist_pool_free(&checks.pool);
+    } else {
+      EXPECT_EQ(error.status, HOIST_BAD_BUNDLE);
+    }
+    hoist_plan_free(&read);
+  }
+}
+
+TEST_F(FormatTest, EveryHashedFileCounts) {
+  for (const std::string& file : hashed_files) {
+    const std::string content = read_text(bundle_ / file);
+    ASSERT_FALSE(content.empty()) << file;
+    for (size_t i = 0; i < content.size(); i += 1 + content.size() / 40) {
+      std::string changed = content;
+      changed[i] = static_cast<char>(changed[i] ^ 0x10);
+      write_text(bundle_ / file, changed);
+      ASSERT_THAT(complaint(), HasSubstr(file)) << "byte " << i;
+    }
+    write_text(bundle_ / file, content.substr(0, content.size() - 1));
+    EXPECT_THAT(complaint(), HasSubstr("plan.bin says " + std::to_string(content.size())));
+    std::filesystem::remove(bundle_ / file);
+    EXPECT_THAT(complaint(), HasSubstr("No such file"));
+    EXPECT_FALSE(read_bundle(bundle_).ok());
+    write_text(bundle_ / file, content);
+    EXPECT_EQ(complaint(), "");
+  }
+}
+
+TEST_F(FormatTest, ExampleAndMakefileAreTheUsers) {
+  write_text(bundle_ / "example.c", "int main(void) { return 0; }\n");
+  std::filesystem::remove(bundle_ / "Makefile");
+  EXPECT_EQ(complaint(), "");
+}
+
+TEST_F(FormatTest, ANewerVersionIsRefusedByName) {
+  std::string plan = read_text(bundle_ / "plan.bin");
+  plan[8] = 2;
+  reseal("plan.bin", plan);
+  EXPECT_THAT(complaint(), HasSubstr("format version 2 is newer than 1"));
+  RunOptions options;
+  options.use_cache = false;
+  const auto runner = BundleRunner::open(bundle_, options);
+  ASSERT_FALSE(runner.ok());
+  EXPECT_THAT(runner.errors().front().text(), HasSubstr("format version 2 is newer than 1"));
+}
+
+TEST_F(FormatTest, OpeningChecksWhatItReads) {
+  RunOptions options;
+  options.use_cache = false;
+  for (const char* file : {"weights.bin", "kernels.cl"}) {
+    const std::string content = read_text(bundle_ / file);
+    std::string changed = content;
+    changed[3] = static_cast<char>(changed[3] ^ 1);
+    write_text(bundle_ / file, changed);
+    const auto runner = BundleRunner::open(bundle_, options);
+    ASSERT_FALSE(runner.ok());
+    EXPECT_THAT(runner.errors().front().text(), HasSubstr(std::string(file) + ": hash"));
+    write_text(bundle_ / file, content);
+  }
+  const auto missing = BundleRunner::open(folder_ / "nothing.hoist", options);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_THAT(missing.errors().front().text(), HasSubstr("plan.bin: No such file"));
+}
+
+TEST_F(FormatTest, APipeInPlaceOfAFileDoesNotHang) {
+  std::filesystem::remove(bundle_ / "plan.bin");
+  ASSERT_EQ(::mkfifo((bundle_ / "plan.bin").c_str(), 0600), 0);
+  EXPECT_THAT(complaint(), HasSubstr("not a regular file"));
+}
+
+}  // namespace
+}  // namespace hoist
