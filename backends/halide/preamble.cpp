@@ -15,6 +15,7 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 #define inf_f32() INFINITY
 #define neg_inf_f32() (-INFINITY)
 #define halide_maybe_unused(x) (void)(x)
+#define hoist_first(a, ...) (a)
 #define HOIST static inline __attribute__((overloadable))
 #define HOIST_1(M, A, B) M(A, B, A, B)
 #define HOIST_N(M, A, B, N) M(A##N, B##N, A, B)
@@ -32,6 +33,7 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
     return a < b ? a : b < a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) | HOIST_CAT(as_, I)(b)) : a + b; } \
   HOIST T hoist_maximum(T a, T b) { \
     return a > b ? a : b > a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) & HOIST_CAT(as_, I)(b)) : a + b; } \
+  HOIST T hoist_sin(T a) { return fabs(a) < (T)(1e-4f) ? a : sin(a); /* PoCL 3.1 goes wrong below */ } \
   HOIST T hoist_sign(T a) { return a > 0 ? (T)(1) : a < 0 ? (T)(-1) : a; } \
   HOIST T hoist_modulo(T a, T b) { \
     T r = fmod(a, b); \
@@ -41,12 +43,23 @@ HOIST_WIDTHS(HOIST_ON_FLOATS, float, int)
   HOIST I hoist_is_nan(T a) { return (a != a) ? (I)(1) : (I)(0); } \
   HOIST I hoist_is_infinite(T a) { return (fabs(a) == INFINITY) ? (I)(1) : (I)(0); }
 HOIST_WIDTHS(HOIST_TESTS, float, int)
+// Comparisons give 1 or 0 as int, for every type.
+#define HOIST_COMPARE(NAME, OPERATOR, T, I) \
+  HOIST I NAME(T a, T b) { return a OPERATOR b ? (I)(1) : (I)(0); }
+#define HOIST_COMPARE_DOUBLE(NAME, OPERATOR, T, I) \
+  HOIST I NAME(T a, T b) { return HOIST_CAT(convert_, I)(a OPERATOR b) != 0 ? (I)(1) : (I)(0); }
+#define HOIST_COMPARISONS(M, T, I) \
+  M(hoist_less, <, T, I) M(hoist_less_equal, <=, T, I) M(hoist_equal, ==, T, I) M(hoist_not_equal, !=, T, I)
+#define HOIST_COMPARISONS_FLOAT(T, I, T1, I1) HOIST_COMPARISONS(HOIST_COMPARE, T, I)
+HOIST_WIDTHS(HOIST_COMPARISONS_FLOAT, float, int)
 #ifdef cl_khr_fp64
 HOIST_WIDTHS(HOIST_ON_FLOATS, double, long)
 #define HOIST_TESTS_DOUBLE(T, I, T1, I1) \
   HOIST I hoist_is_nan(T a) { return HOIST_CAT(convert_, I)(a != a) != 0 ? (I)(1) : (I)(0); } \
   HOIST I hoist_is_infinite(T a) { return HOIST_CAT(convert_, I)(fabs(a) == INFINITY) != 0 ? (I)(1) : (I)(0); }
 HOIST_WIDTHS(HOIST_TESTS_DOUBLE, double, int)
+#define HOIST_COMPARISONS_OF_DOUBLE(T, I, T1, I1) HOIST_COMPARISONS(HOIST_COMPARE_DOUBLE, T, I)
+HOIST_WIDTHS(HOIST_COMPARISONS_OF_DOUBLE, double, int)
 #endif
 
 // Integers T with their unsigned type U. Division by 0 gives 0; the one quotient that overflows wraps.

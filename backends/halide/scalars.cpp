@@ -102,6 +102,10 @@ H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
   bool on_float = is_float(s), on_bool = s == Scalar::boolean;
   auto same = [&](const std::string& name) { return extern_call(t, name, x); };
   auto integer = [&](const std::string& name) { return narrowed(s, extern_call(t, name, x)); };
+  // Halide has no vectors of strict comparisons.
+  auto compare = [&](const std::string& name, const H::Expr& a, const H::Expr& b) {
+    return extern_call(H::Int(32), name, {a, b}) != 0;
+  };
   auto math = [&](const std::string& name) { return rounded(s, same(name)); };
   switch (f) {
     case Function::add:
@@ -137,16 +141,17 @@ H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
     case Function::ceiling: return same("ceil");
     case Function::round: return same("rint");
     case Function::truncate: return same("trunc");
-    case Function::sqrt: case Function::exp: case Function::log: case Function::sin: case Function::cos:
+    case Function::sin: return math("hoist_sin");
+    case Function::sqrt: case Function::exp: case Function::log: case Function::cos:
     case Function::tan: case Function::asin: case Function::acos: case Function::atan: case Function::sinh:
     case Function::cosh: case Function::tanh: case Function::asinh: case Function::acosh: case Function::atanh:
     case Function::erf: return math(std::string(row(f).name));
-    case Function::equal: return on_bool ? !(x[0] ^ x[1]) : I::EQ::make(x[0], x[1]);
-    case Function::not_equal: return on_bool ? (x[0] ^ x[1]) : I::NE::make(x[0], x[1]);
-    case Function::less: return I::LT::make(x[0], x[1]);
-    case Function::less_equal: return I::LE::make(x[0], x[1]);
-    case Function::greater: return I::LT::make(x[1], x[0]);
-    case Function::greater_equal: return I::LE::make(x[1], x[0]);
+    case Function::equal: return on_float ? compare("hoist_equal", x[0], x[1]) : on_bool ? !(x[0] ^ x[1]) : I::EQ::make(x[0], x[1]);
+    case Function::not_equal: return on_float ? compare("hoist_not_equal", x[0], x[1]) : on_bool ? (x[0] ^ x[1]) : I::NE::make(x[0], x[1]);
+    case Function::less: return on_float ? compare("hoist_less", x[0], x[1]) : I::LT::make(x[0], x[1]);
+    case Function::less_equal: return on_float ? compare("hoist_less_equal", x[0], x[1]) : I::LE::make(x[0], x[1]);
+    case Function::greater: return on_float ? compare("hoist_less", x[1], x[0]) : I::LT::make(x[1], x[0]);
+    case Function::greater_equal: return on_float ? compare("hoist_less_equal", x[1], x[0]) : I::LE::make(x[1], x[0]);
     case Function::logical_and: return on_bool ? x[0] && x[1] : x[0] & x[1];
     case Function::logical_or: return on_bool ? x[0] || x[1] : x[0] | x[1];
     case Function::logical_xor: return on_bool ? (x[0] && !x[1]) || (!x[0] && x[1]) : x[0] ^ x[1];
@@ -163,6 +168,7 @@ H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
 H::Expr cast_value(Scalar from, Scalar to, const H::Expr& e) {
   if (from == to) return e;
   H::Type t = value_type(to);
+  if (to == Scalar::boolean && is_float(from)) return extern_call(H::Int(32), "hoist_not_equal", {e, H::Internal::make_zero(e.type())}) != 0;
   if (to == Scalar::boolean) return H::Internal::NE::make(e, H::Internal::make_zero(e.type()));
   if (from == Scalar::boolean) return H::select(e, H::Internal::make_one(t), H::Internal::make_zero(t));
   if (is_float(to)) {

@@ -156,9 +156,19 @@ struct Emitter::Holder {
     H::Func f = func;
     if (kept.size() == 1) {
       f(args) = kept[0];
-    } else {
-      f(args) = H::Tuple(kept);
+      return;
     }
+    // Halide stores components one after the other unless each needs the others' old values: make them all need them.
+    if (f.defined()) {
+      for (size_t c = 0; c < kept.size(); ++c) {
+        std::vector<H::Expr> parts = {kept[c]};
+        for (size_t other = 0; other < kept.size(); ++other) {
+          if (other != c) parts.push_back(f(args)[static_cast<int>(other)]);
+        }
+        kept[c] = H::Internal::Call::make(kept[c].type(), "hoist_first", parts, H::Internal::Call::PureExtern);
+      }
+    }
+    f(args) = H::Tuple(kept);
   }
 
   std::vector<H::Expr> kept(const std::vector<H::Expr>& values, const Substitution& by) const {

@@ -49,10 +49,11 @@ struct Memory {
 
 }  // namespace
 
-Result<Tensor> run(const EmittedKernel& kernel, const std::string& name, const Bindings& inputs, Scalar scalar,
-                   const std::vector<int64_t>& shape, unsigned char before, double* seconds) {
+Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names, const Bindings& inputs,
+                                    Scalar scalar, const std::vector<int64_t>& shape, unsigned char before, double* seconds) {
   HOIST_TRY(Device * d, device());
-  std::string source = preamble() + kernel.source;
+  std::string source = preamble();
+  for (const EmittedKernel& kernel : kernels) source += kernel.source;
   const char* text = source.c_str();
   cl_int error = 0;
   cl_program program = clCreateProgramWithSource(d->context, 1, &text, nullptr, &error);
@@ -62,46 +63,58 @@ Result<Tensor> run(const EmittedKernel& kernel, const std::string& name, const B
     clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), &length);
     log.resize(std::min<size_t>(length, 2000));
     clReleaseProgram(program);
-    return Diagnostic{name, "does not build: " + log, ""};
+    return Diagnostic{names[0], "does not build: " + log, ""};
   }
-  cl_kernel k = clCreateKernel(program, name.c_str(), &error);
-  if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clCreateKernel gives {}", error), ""};
-  Tensor out(scalar, shape);
-  std::fill(out.data(), out.data() + out.bytes().size(), static_cast<std::byte>(before));
-  std::vector<std::unique_ptr<Memory>> memory;
-  cl_mem result = nullptr;
-  for (size_t i = 0; i < kernel.arguments.size(); ++i) {
-    bool is_result = kernel.arguments[i] == "result";
-    if (!is_result && inputs.count(kernel.arguments[i]) == 0) return Diagnostic{name, "no input " + kernel.arguments[i], ""};
-    const Tensor& t = is_result ? out : inputs.at(kernel.arguments[i]);
-    memory.push_back(std::make_unique<Memory>());
-    memory.back()->mem = clCreateBuffer(d->context, CL_MEM_COPY_HOST_PTR, t.bytes().size(), const_cast<std::byte*>(t.data()), &error);
-    if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clCreateBuffer gives {}", error), ""};
-    if (is_result) result = memory.back()->mem;
-    clSetKernelArg(k, static_cast<cl_uint>(i), sizeof(cl_mem), &memory.back()->mem);
+  std::vector<Tensor> results;
+  for (size_t which = 0; which < kernels.size(); ++which) {
+    const EmittedKernel& kernel = kernels[which];
+    const std::string& name = names[which];
+    cl_kernel k = clCreateKernel(program, name.c_str(), &error);
+    if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clCreateKernel gives {}", error), ""};
+    Tensor out(scalar, shape);
+    std::fill(out.data(), out.data() + out.bytes().size(), static_cast<std::byte>(before));
+    std::vector<std::unique_ptr<Memory>> memory;
+    cl_mem result = nullptr;
+    for (size_t i = 0; i < kernel.arguments.size(); ++i) {
+      bool is_result = kernel.arguments[i] == "result";
+      if (!is_result && inputs.count(kernel.arguments[i]) == 0) return Diagnostic{name, "no input " + kernel.arguments[i], ""};
+      const Tensor& t = is_result ? out : inputs.at(kernel.arguments[i]);
+      memory.push_back(std::make_unique<Memory>());
+      memory.back()->mem = clCreateBuffer(d->context, CL_MEM_COPY_HOST_PTR, t.bytes().size(), const_cast<std::byte*>(t.data()), &error);
+      if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clCreateBuffer gives {}", error), ""};
+      if (is_result) result = memory.back()->mem;
+      clSetKernelArg(k, static_cast<cl_uint>(i), sizeof(cl_mem), &memory.back()->mem);
+    }
+    if (kernel.local_bytes > 0) clSetKernelArg(k, static_cast<cl_uint>(kernel.arguments.size()), kernel.local_bytes, nullptr);
+    size_t global[3], local[3];
+    for (size_t i = 0; i < 3; ++i) {
+      global[i] = kernel.global[i];
+      local[i] = kernel.local[i];
+    }
+    std::vector<double> times;
+    for (int repeat = 0; repeat < (seconds != nullptr ? 40 : 1); ++repeat) {
+      auto start = std::chrono::steady_clock::now();
+      error = clEnqueueNDRangeKernel(d->queue, k, 3, nullptr, global, local, 0, nullptr, nullptr);
+      if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clEnqueueNDRangeKernel gives {}", error), ""};
+      clFinish(d->queue);
+      times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    if (seconds != nullptr) {
+      std::sort(times.begin(), times.end());
+      *seconds = times[times.size() / 4];
+    }
+    clEnqueueReadBuffer(d->queue, result, CL_TRUE, 0, out.bytes().size(), out.data(), 0, nullptr, nullptr);
+    clReleaseKernel(k);
+    results.push_back(out);
   }
-  if (kernel.local_bytes > 0) clSetKernelArg(k, static_cast<cl_uint>(kernel.arguments.size()), kernel.local_bytes, nullptr);
-  size_t global[3], local[3];
-  for (size_t i = 0; i < 3; ++i) {
-    global[i] = kernel.global[i];
-    local[i] = kernel.local[i];
-  }
-  std::vector<double> times;
-  for (int repeat = 0; repeat < (seconds != nullptr ? 40 : 1); ++repeat) {
-    auto start = std::chrono::steady_clock::now();
-    error = clEnqueueNDRangeKernel(d->queue, k, 3, nullptr, global, local, 0, nullptr, nullptr);
-    if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clEnqueueNDRangeKernel gives {}", error), ""};
-    clFinish(d->queue);
-    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  if (seconds != nullptr) {
-    std::sort(times.begin(), times.end());
-    *seconds = times[times.size() / 4];
-  }
-  clEnqueueReadBuffer(d->queue, result, CL_TRUE, 0, out.bytes().size(), out.data(), 0, nullptr, nullptr);
-  clReleaseKernel(k);
   clReleaseProgram(program);
-  return out;
+  return results;
+}
+
+Result<Tensor> run(const EmittedKernel& kernel, const std::string& name, const Bindings& inputs, Scalar scalar,
+                   const std::vector<int64_t>& shape, unsigned char before, double* seconds) {
+  HOIST_TRY(auto results, run_all({kernel}, {name}, inputs, scalar, shape, before, seconds));
+  return results[0];
 }
 
 Tensor random_tensor(Type type, uint64_t seed, double low, double high) {

@@ -1,0 +1,142 @@
+// Every scalar function on the types that it takes, and every cast, alone and in vectors, against the interpreter.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/halide/runner.h"
+
+namespace hoist {
+namespace {
+
+constexpr Scalar arithmetic[] = {Scalar::i8,  Scalar::u8,   Scalar::i16, Scalar::u16, Scalar::i32, Scalar::u32, Scalar::i64,
+                                 Scalar::u64, Scalar::bf16, Scalar::f16, Scalar::f32, Scalar::f64};
+
+// Values around which types and functions change their ways.
+Tensor sample(Scalar s, int64_t n, uint64_t seed) {
+  Tensor t = testing::random_tensor(array_type(n, scalar_type(s)), seed, row(s).is_signed || is_float(s) ? -100 : 0, 100);
+  if (is_float(s)) {
+    const double special[] = {0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, INFINITY, -INFINITY, NAN, 1e-36, 1e30, -1e30, 3e5, 127.5, 255.5, 2147483647.0, 0.999};
+    for (size_t i = 0; i < std::size(special); ++i) t.set_float(static_cast<int64_t>((i * 7 + seed * 3)) % n, special[i]);
+  } else if (s != Scalar::boolean) {
+    int bits = row(s).bits;
+    const int64_t special[] = {0, 1, -1, 2, 3, 31, 32, 63, 64, static_cast<int64_t>(uint64_t{1} << (bits - 1)), static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1)};
+    for (size_t i = 0; i < std::size(special); ++i) t.set_integer(static_cast<int64_t>((i * 5 + seed * 3)) % n, special[i]);
+  }
+  return t;
+}
+
+bool same(const Tensor& a, const Tensor& b, int64_t i, int ulp) {
+  if (!is_float(a.scalar())) return a.integer_at(i) == b.integer_at(i);
+  double x = a.float_at(i), y = b.float_at(i);
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  if (x == y) return std::signbit(x) == std::signbit(y) || ulp > 0;
+  if (ulp == 0) return false;
+  double relative = a.scalar() == Scalar::f64 ? 2.3e-16 : a.scalar() == Scalar::f32 ? 1.2e-7 : a.scalar() == Scalar::f16 ? 1e-3 : 8e-3;
+  return std::fabs(x - y) <= ulp * relative * std::fabs(x) + (a.scalar() == Scalar::f64 ? 1e-300 : 1e-37);
+}
+
+void compare(const std::vector<Expr>& rows, const std::vector<std::string>& names, const std::vector<int>& ulps, const Bindings& inputs, int64_t n) {
+  std::vector<EmittedKernel> kernels;
+  std::vector<std::string> kernel_names;
+  for (size_t k = 0; k < rows.size(); ++k) {
+    EmitOptions options;
+    options.kernel_name = "kernel_" + std::to_string(k);
+    auto kernel = emit(rows[k], options);
+    ASSERT_TRUE(kernel.ok()) << names[k] << ": " << kernel.errors()[0].text();
+    kernels.push_back(*kernel);
+    kernel_names.push_back(options.kernel_name);
+  }
+  auto found = testing::run_all(kernels, kernel_names, inputs, leaf_of(rows[0]->type)->scalar, {n});
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  for (size_t k = 0; k < rows.size(); ++k) {
+    auto want = interpret(rows[k], inputs);
+    ASSERT_TRUE(want.ok()) << want.errors()[0].text();
+    auto show = [](const Tensor& t, int64_t i) { return is_float(t.scalar()) ? std::to_string(t.float_at(i)) : std::to_string(t.integer_at(i)); };
+    for (int64_t i = 0; i < n; ++i) {
+      std::string arguments;
+      for (const auto& [name, t] : inputs) arguments += " " + name + " = " + show(t, i);
+      EXPECT_TRUE(same(*want, (*found)[k], i, ulps[k]))
+          << names[k] << " at" << arguments << ": expected " << show(*want, i) << ", found " << show((*found)[k], i);
+      if (::testing::Test::HasFailure()) break;
+    }
+  }
+}
+
+class OnType : public ::testing::TestWithParam<Scalar> {};
+INSTANTIATE_TEST_SUITE_P(Scalars, OnType, ::testing::ValuesIn(arithmetic),
+                         [](const auto& info) { return std::string(row(info.param).name); });
+
+TEST_P(OnType, Functions) {
+  Scalar s = GetParam();
+  constexpr int64_t n = 64;
+  Type t = array_type(n, scalar_type(s));
+  Bindings inputs = {{"a", sample(s, n, 1)}, {"b", sample(s, n, 2)}, {"c", sample(s, n, 3)}};
+  Expr a = parameter("a", t), b = parameter("b", t), c = parameter("c", t);
+  std::vector<Expr> rows, tests;
+  std::vector<std::string> row_names, test_names;
+  std::vector<int> ulps, zeros;
+  for (const FunctionRow& f : function_table()) {
+    if (is_float(s) ? !f.on_float : !f.on_integer) continue;
+    auto body = [&](Expr p) {
+      std::vector<Expr> arguments;
+      for (int i = 0; i < f.arity; ++i) arguments.push_back(get(i, p));
+      return call(f.function, arguments);
+    };
+    Expr e = join(map([&](Expr v) { return map(body, v, Mode::vec); }, split(8, zip({a, b, c})), Mode::group));
+    bool is_test = f.result == ResultKind::boolean;
+    int ulp = is_float(s) ? f.ulp : 0;
+    if (f.function == Function::divide || f.function == Function::sqrt) ulp = s == Scalar::f32 ? 3 : 0;
+    if (ulp > 0 && row(s).bits < 32) ulp = 1;  // rounded to the type at last, sometimes the other way
+    (is_test ? tests : rows).push_back(e);
+    (is_test ? test_names : row_names).push_back(std::string(f.name));
+    (is_test ? zeros : ulps).push_back(is_test ? 0 : ulp);
+  }
+  compare(rows, row_names, ulps, inputs, n);
+  if (!HasFatalFailure()) compare(tests, test_names, zeros, inputs, n);
+}
+
+TEST_P(OnType, Casts) {
+  Scalar s = GetParam();
+  constexpr int64_t n = 64;
+  Bindings inputs = {{"a", sample(s, n, 1)}};
+  Expr a = parameter("a", array_type(n, scalar_type(s)));
+  for (int to = 0; to < scalar_count; ++to) {
+    Scalar target = static_cast<Scalar>(to);
+    if (row(target).bits < 8) continue;
+    Expr e = join(map([&](Expr v) { return map([&](Expr x) { return cast(target, x); }, v, Mode::vec); }, split(8, a), Mode::group));
+    compare({e}, {"cast to " + std::string(row(target).name)}, {0}, inputs, n);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Scalars, StorageOnlyTypes) {
+  for (Scalar s : {Scalar::i4, Scalar::u4, Scalar::f8e4m3fn, Scalar::f8e4m3fnuz, Scalar::f8e5m2, Scalar::f8e5m2fnuz, Scalar::boolean}) {
+    Tensor t(s, {256});
+    for (size_t i = 0; i < t.bytes().size(); ++i) t.data()[i] = static_cast<std::byte>(s == Scalar::boolean ? i & 1 : i);
+    Expr a = parameter("a", array_type(256, scalar_type(s)));
+    Expr e = map([](Expr x) { return cast(Scalar::f32, x); }, a, Mode::seq);
+    compare({e}, {"cast from " + std::string(row(s).name)}, {0}, {{"a", t}}, 256);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Scalars, Booleans) {
+  Type t = array_type(16, scalar_type(Scalar::boolean));
+  Expr a = parameter("a", t), b = parameter("b", t);
+  Bindings inputs = {{"a", sample(Scalar::boolean, 16, 1)}, {"b", sample(Scalar::boolean, 16, 2)}};
+  for (Mode mode : {Mode::seq, Mode::vec}) {
+    std::vector<Expr> rows;
+    std::vector<std::string> names;
+    for (const FunctionRow& f : function_table()) {
+      if (!f.on_boolean) continue;
+      rows.push_back(map([&](Expr p) { return f.arity == 1 ? call(f.function, {get(0, p)}) : call(f.function, {get(0, p), get(1, p)}); }, zip({a, b}), mode));
+      names.push_back(std::string(f.name));
+    }
+    compare(rows, names, std::vector<int>(rows.size(), 0), inputs, 16);
+  }
+  Expr any = fold([](Expr x, Expr y) { return call(Function::logical_or, {x, y}); }, literal(Scalar::boolean, 0), a);
+  EXPECT_EQ(testing::check(any), "");
+}
+
+}  // namespace
+}  // namespace hoist
