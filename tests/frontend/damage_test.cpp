@@ -85,7 +85,7 @@ TEST(Damage, FlippedBytes) {
   }
   const std::string light = model.SerializeAsString();
   std::mt19937 random(20261121);
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 500; ++round) {
     std::string bytes = round % 3 == 0 ? light : whole;
     const int flips = 1 + static_cast<int>(random() % 3);
     const size_t reach = round % 2 == 0 ? bytes.size() : std::min<size_t>(bytes.size(), 400);
@@ -129,7 +129,7 @@ TEST(Damage, MutatedMessages) {
                                                "LSTM",
                                                "Einsum",
                                                "OneHot"};
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 500; ++round) {
     onnx::ModelProto model = rich_model();
     onnx::GraphProto& graph = *model.mutable_graph();
     for (int change = 0; change < 1 + round % 3; ++change) {
