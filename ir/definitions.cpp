@@ -11,8 +11,8 @@ namespace {
 
 // clang-format off
 constexpr auto rows = std::to_array<DefinitionRow>({
-  {"map2d", "f: A -> B, x: [h][w]A", "map (map f) x", "the function on each element of two dimensions"},
   {"map3d", "f: A -> B, x: [d][h][w]A", "map (map (map f)) x", "the function on each element of three dimensions"},
+  {"map2d", "f: A -> B, x: [h][w]A", "map (map f) x", "the function on each element of two dimensions"},
   {"zip2d", "x: [h][w]A, y: [h][w]B", "zip(x, y) |> map (\\(a, b). zip(a, b))", "element by element in two dimensions"},
   {"slide2d", "size: size, step: size, x: [h][w]A", "x |> map (slide size step) |> slide size step |> map transpose", "square windows: [h'][w'][size][size]"},
   {"pad2d", "l: size, r: size, v: A, x: [h][w]A", "x |> map (pad l r v) |> pad l r (repeat (l + w + r) v)", "a border of one value around two dimensions"},

@@ -380,8 +380,9 @@ Result<Expr> Elaborator::named(Syn s, const std::vector<Expr>& more, Type hint) 
 }
 
 Result<Expr> Elaborator::entry(const Entry& e, Syn s, const std::vector<Argument>& arguments, Type hint) {
+  bool is_value = e.kind == Entry::variable || e.kind == Entry::closed_value || (e.kind == Entry::meta && e.declaration.arguments.empty());
+  if (is_value && !arguments.empty()) return fault_at(s->token, s->text + " is a value and takes no arguments");
   if (e.kind == Entry::variable || e.kind == Entry::closed_value) {
-    if (!arguments.empty()) return fault_at(s->token, s->text + " is a value and takes no arguments");
     return e.kind == Entry::variable ? variable(e) : shift(e.value, scope_.depth - e.level);
   }
   if (e.kind == Entry::defined) return where_value(e.definition, s, arguments, hint);

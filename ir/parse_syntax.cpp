@@ -460,8 +460,8 @@ Result<Nothing> SyntaxParser::attributes(Syntax& s) {
           return Nothing{};
         }
       }
-      if (!starts_atom()) return expected("a border: a value, clamp, mirror, wrap or open");
-      HOIST_TRY(Syn value, atom());
+      if (!starts_atom() && !at("-")) return expected("a border: a value, clamp, mirror, wrap or open");
+      HOIST_TRY(Syn value, at("-") ? prefix() : atom());
       s.children.push_back(value);
       return Nothing{};
     }

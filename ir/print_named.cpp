@@ -1,7 +1,7 @@
 // Finds named compositions in terms: a definition's term, with metavariables for its arguments, is matched against the
 // term to be printed. A metavariable for a value takes what stands in its place, if that uses none of the variables that
 // the definition itself binds; one for a function takes a whole function.
-#include <fmt/format.h>
+#include <algorithm>
 
 #include "ir/definitions.h"
 #include "ir/print_term.h"
@@ -88,11 +88,17 @@ class Match {
 // The type (a variable in a definition) at the leaves of nested arrays.
 Type leaf(const Definition::Argument& a) { return leaf_of(a.meta.result); }
 
+// A definition that is one pattern without attributes is only another word for it.
+bool is_synonym(Expr term) {
+  return term->pattern != Pattern::call && term->sizes.empty() &&
+         std::all_of(term->children.begin(), term->children.end(), [](Expr c) { return c->pattern == Pattern::meta; });
+}
+
 }  // namespace
 
 std::optional<Printer::Stage> Printer::named_stage(const Place& p) {
   for (const DefinitionTerm& candidate : definition_terms()) {
-    if (candidate.term->pattern != p.e->pattern) continue;
+    if (candidate.term->pattern != p.e->pattern || is_synonym(candidate.term)) continue;
     const Definition& d = *candidate.definition;
     if (taken_.count(std::string(d.row->name)) != 0) continue;
     Match match(sharing_);

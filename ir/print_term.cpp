@@ -355,7 +355,7 @@ Document Printer::chain(Expr e, std::vector<Stage> stages, int least) {
     return parenthesised_if(least > applied_level, join({head, text(" "), term_at(base, atomic)}));
   }
   std::vector<Document> parts = {term_at(base, composed)};
-  if (options_.show_types) parts.push_back(documents_.comment(hoist::text(base.e->type)));
+  if (options_.show_types && !declares) parts.push_back(documents_.comment(hoist::text(base.e->type)));
   for (size_t i = stages.size(); i-- > 0;) {
     parts.push_back(options_.show_types ? documents_.hard() : documents_.line());
     parts.push_back(text("|> "));
