@@ -26,6 +26,8 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 // The low bits of an unsigned value (which C may have widened) as the signed type.
 #define HOIST_WRAP(T, U, x) HOIST_CAT(as_, T)(HOIST_CAT(convert_, U)(x))
 
+// Below this sin x and tan x are x and cos x is 1 to the last bit but one; PoCL 3.1's vectors are wrong there.
+#define HOIST_SMALL(T, T1) (T)(sizeof(T1) == 8 ? (T1)1e-8f : (T1)1e-4f)
 // Floats T with the integers I of their size. NaN passes on; -0 comes before +0.
 #define HOIST_ON_FLOATS(T, I, T1, I1) \
   HOIST T hoist_negate(T a) { return -a; } \
@@ -33,7 +35,9 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
     return a < b ? a : b < a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) | HOIST_CAT(as_, I)(b)) : a + b; } \
   HOIST T hoist_maximum(T a, T b) { \
     return a > b ? a : b > a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) & HOIST_CAT(as_, I)(b)) : a + b; } \
-  HOIST T hoist_sin(T a) { return fabs(a) < (T)(1e-4f) ? a : sin(a); /* PoCL 3.1 goes wrong below */ } \
+  HOIST T hoist_sin(T a) { return fabs(a) < HOIST_SMALL(T, T1) ? a : sin(a); } \
+  HOIST T hoist_cos(T a) { return cos(fabs(a) < HOIST_SMALL(T, T1) ? (T)(0) : a); } \
+  HOIST T hoist_tan(T a) { return fabs(a) < HOIST_SMALL(T, T1) ? a : tan(a); } \
   HOIST T hoist_sign(T a) { return a > 0 ? (T)(1) : a < 0 ? (T)(-1) : a; } \
   HOIST T hoist_modulo(T a, T b) { \
     T r = fmod(a, b); \

@@ -141,9 +141,9 @@ H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
     case Function::ceiling: return same("ceil");
     case Function::round: return same("rint");
     case Function::truncate: return same("trunc");
-    case Function::sin: return math("hoist_sin");
-    case Function::sqrt: case Function::exp: case Function::log: case Function::cos:
-    case Function::tan: case Function::asin: case Function::acos: case Function::atan: case Function::sinh:
+    case Function::sin: case Function::cos: case Function::tan: return math("hoist_" + std::string(row(f).name));
+    case Function::sqrt: case Function::exp: case Function::log:
+    case Function::asin: case Function::acos: case Function::atan: case Function::sinh:
     case Function::cosh: case Function::tanh: case Function::asinh: case Function::acosh: case Function::atanh:
     case Function::erf: return math(std::string(row(f).name));
     case Function::equal: return on_float ? compare("hoist_equal", x[0], x[1]) : on_bool ? !(x[0] ^ x[1]) : I::EQ::make(x[0], x[1]);

@@ -1,0 +1,114 @@
+// The GPU mapping: local-memory panels, register tiles per work-item; small, since it also runs under Oclgrind.
+#include <gtest/gtest.h>
+
+#include "tests/halide/runner.h"
+
+namespace hoist {
+namespace {
+
+using testing::check;
+
+Type array(const std::vector<Nat>& sizes) { return array_type(sizes, scalar_type(Scalar::f32)); }
+Expr zero() { return literal(Scalar::f32, 0); }
+
+// A chunk of rows in local memory, copied by all work-items, four elements at a time.
+Expr stage(Expr chunk, int64_t columns, int64_t ty, int64_t tx) {
+  Expr flat = split(ty, split(tx, split(4, join(chunk))));
+  Expr nest = map([](Expr a) {
+        return map([](Expr b) { return map([](Expr v) { return map([](Expr s) { return s; }, v, Mode::vec); }, b, Mode::local, 0); }, a, Mode::local, 1);
+      }, flat, Mode::unroll);
+  return split(columns, materialise(Memory::local, join(join(join(nest)))));
+}
+
+Expr gemm(int64_t m, int64_t n, int64_t k, int64_t bm, int64_t bn, int64_t ty, int64_t tx, int64_t kc) {
+  int64_t ry = bm / ty;
+  Expr a = parameter("a", array({m, k})), b = parameter("b", array({k, n}));
+  Expr e = map(
+      [&](Expr as) {
+        return map(
+            [&](Expr bs) {
+              Expr a_chunks = transpose(map([&](Expr row) { return split(kc, row); }, as));
+              Expr acc = fold(
+                  [&](Expr acc, Expr ab) {
+                    return let(stage(get(0, ab), kc, ty, tx), [&](Expr al) {
+                      return let(stage(get(1, ab), bn, ty, tx), [&](Expr bl) {
+                        Expr at = split(ry, al);
+                        Expr bt = transpose(map([&](Expr row) { return transpose(split(tx, split(4, row))); }, bl));
+                        return map(
+                            [&](Expr p) {
+                              return map(
+                                  [&](Expr q) {
+                                    return fold(
+                                        [&](Expr acc2, Expr r) {
+                                          return map(
+                                              [&](Expr s) {
+                                                return map(
+                                                    [&](Expr u) {
+                                                      return map([&](Expr w) { return call(Function::fma, {get(1, s), get(1, w), get(0, w)}); },
+                                                                 zip({get(0, u), get(1, u)}), Mode::vec);
+                                                    },
+                                                    zip({get(0, s), get(1, r)}), Mode::unroll);
+                                              },
+                                              zip({acc2, get(0, r)}), Mode::unroll);
+                                        },
+                                        get(0, q), zip({transpose(get(1, p)), get(1, q)}));
+                                  },
+                                  zip({get(0, p), bt}), Mode::local, 0);
+                            },
+                            zip({acc, at}), Mode::local, 1);
+                      });
+                    });
+                  },
+                  repeat({ty, tx, ry, bn / tx / 4, 4}, zero()), zip({a_chunks, split(kc, bs)}));
+              return map([](Expr y) {
+                    return map([](Expr x) {
+                          return map([](Expr r) { return map([](Expr v) { return map([](Expr s) { return identity(s); }, v, Mode::vec); }, r, Mode::unroll); }, x, Mode::unroll);
+                        }, y, Mode::local, 0);
+                  }, acc, Mode::local, 1);
+            },
+            transpose(map([&](Expr row) { return split(bn, row); }, b)), Mode::group, 0);
+      },
+      split(bm, a), Mode::group, 1);
+  Expr tile = map([](Expr mo) {
+        return map([](Expr no) { return join(map([](Expr y) { return map([](Expr r) { return join(join(transpose(r))); }, transpose(y)); }, no)); }, mo);
+      }, e);
+  return join(map([](Expr mo) { return map([](Expr row) { return join(row); }, transpose(mo)); }, tile));
+}
+
+TEST(Gpu, MatrixProductWithLocalPanels) {
+  EmitOptions gpu;
+  gpu.gpu = true;
+  Expr e = gemm(32, 32, 16, 16, 16, 4, 2, 8);
+  auto kernel = emit(e, gpu);
+  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+  EXPECT_EQ(kernel->local, (std::array<uint64_t, 3>{2, 4, 1}));
+  EXPECT_EQ(kernel->local_bytes, 4u * (16 * 8 + 8 * 16));
+  // The accumulators are those of one work-item: 4 rows by 2 vectors of 4.
+  EXPECT_NE(kernel->source.find("[32]"), std::string::npos) << kernel->source;
+  EXPECT_EQ(check(e, gpu), "");
+}
+
+TEST(Gpu, RowsInGroups) {  // softmax over rows with a group a row: the sums are taken once and shared
+  EmitOptions gpu;
+  gpu.gpu = true;
+  Expr x = parameter("x", array({5, 24}));
+  Expr e = map([](Expr r) {
+        return let(reduce(Function::maximum, literal(Scalar::f32, -1e30), r), [&](Expr m) {
+          return map([&](Expr v) { return call(Function::subtract, {v, m}); }, r, Mode::local);
+        });
+      }, x, Mode::group);
+  EXPECT_EQ(check(e, gpu), "");
+}
+
+TEST(Gpu, FoldsInsideWorkItems) {
+  EmitOptions gpu;
+  gpu.gpu = true;
+  Expr x = parameter("x", array({6, 8, 10}));
+  Expr e = map([](Expr p) {
+        return map([](Expr r) { return fold([](Expr a, Expr b) { return operator_add(a, b); }, zero(), r); }, p, Mode::local);
+      }, x, Mode::group);
+  EXPECT_EQ(check(e, gpu), "");
+}
+
+}  // namespace
+}  // namespace hoist
