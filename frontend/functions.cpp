@@ -3,6 +3,7 @@
 #include <onnx/defs/schema.h>
 #include <onnx/shape_inference/attribute_binder.h>
 
+#include <exception>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -276,7 +277,12 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
     for (onnx::NodeProto& node : *graph.mutable_node()) {
       bool done = false;
       if (wanted(node)) {
-        std::optional<onnx::FunctionProto> body = standard_body(node, opset, types);
+        std::optional<onnx::FunctionProto> body;
+        try {
+          body = standard_body(node, opset, types);
+        } catch (const std::exception&) {
+          // The builder wants types or attributes that this node lacks: it has no body.
+        }
         std::string missing;
         for (int i = 0; body && missing.empty() && i < body->node_size(); ++i) {
           if (!usable(body->node(i))) missing = body->node(i).op_type();

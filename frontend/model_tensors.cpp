@@ -78,10 +78,11 @@ class Taker {
   }
 
   void take_initialisers() {
-    for (onnx::TensorProto& proto : *graph_.mutable_initializer()) {
+    for (onnx::TensorProto& place : *graph_.mutable_initializer()) {
+      onnx::TensorProto proto;  // goes with its bytes: each is held once
+      proto.Swap(&place);
       const std::string owner = "initialiser '" + proto.name() + "'";
       keep(proto.name(), tensor_from_proto(proto, owner, maximum_bytes_, &external_));
-      proto.clear_raw_data();  // each byte is held once
     }
   }
 
