@@ -128,12 +128,15 @@ Expr pack(const Storage& s, Expr logical) {
 }
 
 Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
+  // Vectors that come out even, unless they would be too short to be worth it: then the last one is guarded.
   int64_t width = profile.vector_width;
+  while (width > 1 && columns % width != 0) width /= 2;
+  if (width < 4 && columns > profile.vector_width) width = profile.vector_width;
   // Accumulators, one register for the row of the right operand and one for the broadcast of the left.
   int64_t budget = std::max<int64_t>(1, profile.vector_registers - 4);
   Tile best;
   double best_cost = 0;
-  for (int64_t vectors = 1; vectors <= 6; ++vectors) {
+  for (int64_t vectors = 1; vectors <= 8; ++vectors) {
     int64_t tile_columns = vectors * width;
     if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
     // A tile that sticks out of an array of whole vectors would guard every store for nothing.
@@ -149,7 +152,7 @@ Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
       double cost = tiles * (std::max(work, loads) + 0.1 * loads);
       if (best_cost == 0 || cost < best_cost * 0.999) {
         best_cost = cost;
-        best = {tile_rows, tile_columns};
+        best = {tile_rows, tile_columns, width};
       }
     }
   }

@@ -46,6 +46,7 @@ Expr pack(const Storage& storage, Expr logical);
 /// A register tile: rows by columns of the last two stored dimensions. One row and column where nothing is folded.
 struct Tile {
   int64_t rows = 1, columns = 1;
+  int64_t width = 1;   ///< lanes of the vectors that make up the columns
 };
 /// The tile with the least estimated time for an array of `rows` x `columns` results of a fold.
 Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile);

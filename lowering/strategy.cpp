@@ -49,20 +49,20 @@ Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArg
   return opened(r.term(), place);
 }
 
-// The innermost dimension of something that computes no folds, or of a register tile.
-void open_columns(Rewriter& r, const Path& place, int64_t width, bool unrolled) {
+// The columns of a register tile.
+void open_tile_columns(Rewriter& r, const Path& place, int64_t width) {
+  if (width > 1) open(r, "open-vectors", place, {{"k", width}});
+  else open(r, "open-unroll", place);
+}
+
+// The innermost dimension of something that computes no folds.
+void open_columns(Rewriter& r, const Path& place, int64_t width) {
   int64_t n = extent(r.term(), place, 0);
   int64_t k = width;
   while (k > 1 && n % k != 0) k /= 2;
-  if (k == width || (k > 1 && n < width)) {
-    open(r, unrolled ? "open-vectors" : "open-vector-loop", place, {{"k", k}});
-  } else if (n >= width && !unrolled) {
-    open(r, "open-vector-tiles", place, {{"k", width}});
-  } else if (k >= 4) {
-    open(r, unrolled ? "open-vectors" : "open-vector-loop", place, {{"k", k}});
-  } else {
-    open(r, unrolled ? "open-unroll" : "open-seq", place);
-  }
+  if (k == width || (k > 1 && n < width)) open(r, "open-vector-loop", place, {{"k", k}});
+  else if (n >= width) open(r, "open-vector-tiles", place, {{"k", width}});
+  else open(r, "open-seq", place);
 }
 
 // All dimensions but the last `keep` become one dimension of work-groups.
@@ -74,7 +74,7 @@ Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
   return open(r, rules[leading - 1], place, {{"d", dimension}});
 }
 
-void map_folding_nest(Rewriter& r, Path place, const Tile& tile, const Profile& profile) {
+void map_folding_nest(Rewriter& r, Path place, const Tile& tile) {
   place = open_leading(r, place, 2, 1);
   if (rank_at(r.term(), place) == 2) {
     int64_t rows = extent(r.term(), place, 0), columns = extent(r.term(), place, 1);
@@ -86,7 +86,7 @@ void map_folding_nest(Rewriter& r, Path place, const Tile& tile, const Profile& 
     int64_t columns = extent(r.term(), place, 0);
     place = open(r, "open-column-tiles", place, {{"C", tile.columns}, {"c", missing(columns, tile.columns)}});
   }
-  open_columns(r, place, profile.vector_width, true);
+  open_tile_columns(r, place, tile.width);
 }
 
 void map_plain_nest(Rewriter& r, Path place, const Profile& profile) {
@@ -95,7 +95,7 @@ void map_plain_nest(Rewriter& r, Path place, const Profile& profile) {
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
   if (rank >= 2) place = leading >= 8 ? open(r, "open-seq", place) : open(r, "open-group", place, {{"d", 0}});
-  open_columns(r, place, profile.vector_width, false);
+  open_columns(r, place, profile.vector_width);
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ Derivation lower_to_kernel(const StrategyInput& input, const Profile& profile, E
   Rewriter r(lowering_rules(), input.term);
   lower_folds(r, input.strict);
   if (rank_at(r.term(), input.inside) > 0) {
-    if (input.folds) map_folding_nest(r, input.inside, input.tile, profile);
+    if (input.folds) map_folding_nest(r, input.inside, input.tile);
     else map_plain_nest(r, input.inside, profile);
   }
   low_level = r.term();
