@@ -112,17 +112,18 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
     if (stride < 1 || dilations[i] < 1 || extra[i] < 0 || stride > INT32_MAX || dilations[i] > INT32_MAX || n < 1) {
       return fault(fmt::format("stride {}, dilation {} and output_padding {} are not all in range", stride, dilations[i], extra[i]));
     }
-    int64_t span = g.span(i), full = (n - 1) * stride + span;
+    int64_t span = g.span(i), full = (n - 1) * stride + span + extra[i];
     int64_t begin = pads[i], end = pads[dimensions + i];
     bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
     if (automatic == "VALID") begin = end = 0;
     if (!wanted.empty() || same) {
+      // Padding follows from the output's extent; an output that is wider than the sums reach ends in zeros.
       int64_t out = wanted.empty() ? n * stride : wanted[i];
-      int64_t total = full + extra[i] - out;
+      int64_t total = std::max<int64_t>(full - out, 0);
       begin = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-      end = total - begin;
+      end = full - out - begin;
     }
-    int64_t out = full + extra[i] - begin - end;
+    int64_t out = full - begin - end;
     HOIST_TRY_VOID(check_extents({out}));
     int64_t axis = static_cast<int64_t>(i) + 2;
     // Zeros between the elements, then the border that the turned-around kernel needs.

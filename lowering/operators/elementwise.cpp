@@ -111,24 +111,20 @@ Lowered lower_is_infinite(const OperatorContext& c) {
   }));
 }
 
-Lowered convert_all(Expr x, Scalar to) {
-  return one(elementwise({x}, [&](const std::vector<Expr>& v) { return convert(to, v[0]); }));
+Lowered convert_all(const OperatorContext& c, Scalar to) {
+  HOIST_TRY(int64_t saturate, integer_attribute(c, "saturate", 1));
+  return one(elementwise({c.inputs[0]}, [&](const std::vector<Expr>& v) {
+    return saturate != 0 ? convert(to, v[0]) : convert_without_saturation(to, v[0]);
+  }));
 }
 
 Lowered lower_cast(const OperatorContext& c) {
   HOIST_TRY(int64_t type, integer_attribute(c, "to", 0));
   HOIST_TRY(Scalar to, scalar_of_onnx(type));
-  HOIST_TRY(int64_t saturate, integer_attribute(c, "saturate", 1));
-  if (saturate == 0 && is_float(to) && row(to).bits == 8) return fault("casts to float8 that do not saturate are not supported");
-  return convert_all(c.inputs[0], to);
+  return convert_all(c, to);
 }
 
-Lowered lower_cast_like(const OperatorContext& c) {
-  HOIST_TRY(int64_t saturate, integer_attribute(c, "saturate", 1));
-  Scalar to = element_of(c.inputs[1]);
-  if (saturate == 0 && is_float(to) && row(to).bits == 8) return fault("casts to float8 that do not saturate are not supported");
-  return convert_all(c.inputs[0], to);
-}
+Lowered lower_cast_like(const OperatorContext& c) { return convert_all(c, element_of(c.inputs[1])); }
 
 Lowered lower_identity(const OperatorContext& c) { return one(c.inputs[0]); }
 

@@ -218,6 +218,7 @@ Expr convert(Scalar to, Expr x) {
   Scalar from = x->type->scalar;
   if (from == to) return x;
   if (to == Scalar::boolean) return call(Function::not_equal, {x, zero(from)});
+  if (is_float(from) && row(to).bits < 8 && is_integer(to)) return convert(to, cast(Scalar::i32, x));
   if (!is_integer(from) || !is_integer(to)) return cast(to, x);
   const ScalarRow &f = row(from), &t = row(to);
   bool fits = f.is_signed == t.is_signed ? f.bits <= t.bits : !f.is_signed && f.bits < t.bits;
@@ -243,6 +244,19 @@ Expr convert(Scalar to, Expr x) {
   Expr sign = literal_integer(from, int64_t{1} << (t.bits - 1));
   if (f.is_signed) return cast(to, call(Function::subtract, {call(Function::logical_xor, {low, sign}), sign}));
   return convert(to, cast(Scalar::i64, low));
+}
+
+Expr convert_without_saturation(Scalar to, Expr x) {
+  Scalar from = x->type->scalar;
+  if (!is_float(to) || row(to).bits != 8 || !is_float(from)) return convert(to, x);
+  // From these magnitudes on, what is nearest lies beyond the type's largest number (a tie goes to the even neighbour).
+  double limit = to == Scalar::f8e4m3fn ? 464 : to == Scalar::f8e4m3fnuz ? 248 : 61440;
+  Function beyond = to == Scalar::f8e4m3fn ? Function::greater : Function::greater_equal;
+  Expr lost = call(beyond, {call(Function::absolute, {x}), literal(from, limit)});
+  if (to != Scalar::f8e5m2) return select(lost, literal(to, std::numeric_limits<double>::quiet_NaN()), cast(to, x));
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Expr negative = call(Function::less, {x, zero(from)});
+  return select(lost, select(negative, literal(to, -infinity), literal(to, infinity)), cast(to, x));
 }
 
 Scalar wide_float(Scalar scalar) { return is_float(scalar) && row(scalar).bits < 32 ? Scalar::f32 : scalar; }
@@ -438,10 +452,16 @@ Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f) {
   return permute(inverse(permutation), map_at(static_cast<int>(rank - 1), f, permute(permutation, x)));
 }
 
-Expr sum(Expr row) { return reduce(Function::add, zero(element_of(row)), row); }
+Expr sum(Expr row) {
+  Scalar scalar = element_of(row), wide = wide_float(scalar);
+  if (wide == scalar) return reduce(Function::add, zero(scalar), row);
+  return cast(scalar, reduce(Function::add, zero(wide), map([&](Expr x) { return cast(wide, x); }, row)));
+}
 
 Expr dot(Expr row, Expr column) {
-  return sum(map([](Expr p) { return operator_multiply(get(0, p), get(1, p)); }, zip({row, column})));
+  Scalar scalar = element_of(row), wide = wide_float(scalar);
+  Expr products = map([&](Expr p) { return operator_multiply(cast(wide, get(0, p)), cast(wide, get(1, p))); }, zip({row, column}));
+  return cast(scalar, reduce(Function::add, zero(wide), products));
 }
 
 }  // namespace hoist::operators

@@ -98,9 +98,11 @@ Expr lowest(Scalar scalar);    ///< minus infinity, or the smallest integer: neu
 Expr highest(Scalar scalar);
 /// A scalar in another type, as ONNX converts: to bool is "not 0", integers keep their low bits, the rest as cast says.
 Expr convert(Scalar to, Expr x);
+/// The same, but what is too large for a float8 becomes infinity, or NaN where the type has none.
+Expr convert_without_saturation(Scalar to, Expr x);
 /// The floats that sums of this type are formed in where ONNX asks for more than the type has: f16 and bf16 to f32.
 Scalar wide_float(Scalar scalar);
-/// A constant index i of an array of n as a position: negative ones count from the end, what lies outside is clamped, so
+/// An index i of an array of n as a position: negative ones count from the end, what lies outside is clamped, so
 /// that no kernel reads beyond the array.
 Expr clamped_position(Expr i, int64_t n);
 
@@ -135,7 +137,8 @@ Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(
 /// f on each row along the axis, which gives a row again (of any length); dimensions stay in place.
 Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f);
 
-Expr sum(Expr row);
+// Sums of f16 and bf16 are formed in f32 and rounded once: in their own type a long one would stop growing.
+Expr sum(Expr row);                ///< reduce (+) 0
 Expr dot(Expr row, Expr column);   ///< zip |> map (*) |> reduce (+) 0
 
 }  // namespace hoist::operators

@@ -30,6 +30,15 @@ Result<std::vector<Tensor>> read_tensors(const fs::path& folder, const std::stri
   }
 }
 
+// The distance between 1 and the next number of a float type: results may always differ by one rounding.
+double epsilon(Scalar scalar) {
+  switch (scalar) {
+    case Scalar::f16: return std::ldexp(1, -10);
+    case Scalar::bf16: return std::ldexp(1, -7);
+    default: return 0;
+  }
+}
+
 Result<Nothing> compare(const std::string& name, const Tensor& actual, const Tensor& wanted, double relative, double absolute) {
   if (actual.scalar() != wanted.scalar() || actual.shape() != wanted.shape()) {
     return Diagnostic{name, fmt::format("is {}{}, recorded is {}{}", shape_text(actual.shape()), row(actual.scalar()).name,
@@ -41,7 +50,8 @@ Result<Nothing> compare(const std::string& name, const Tensor& actual, const Ten
       return Diagnostic{name, fmt::format("element {} is {}, recorded is {}", i, actual.integer_at(i), wanted.integer_at(i)), ""};
     }
     double a = actual.float_at(i), b = wanted.float_at(i);
-    if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= absolute + relative * std::abs(b)) continue;
+    double allowed = absolute + std::max(relative, 1.01 * epsilon(actual.scalar())) * std::abs(b);
+    if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= allowed) continue;
     return Diagnostic{name, fmt::format("element {} is {}, recorded is {}", i, a, b), ""};
   }
   return Nothing{};

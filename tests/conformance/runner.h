@@ -12,7 +12,7 @@
 namespace hoist::conformance {
 
 /// Nothing when every output of every data set of the case agrees within |a - b| <= absolute + relative * |b| (integers
-/// and bools exactly, NaN with NaN); else why not.
+/// and bools exactly, NaN with NaN, f16 and bf16 within one unit of their last place); else why not.
 Result<Nothing> run_case(const std::filesystem::path& folder, double relative, double absolute);
 
 /// Folders with a model.onnx and recorded data, sorted by name.
