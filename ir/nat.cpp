@@ -251,6 +251,15 @@ Nat floor_division(const Nat& a, const Nat& b) {
 Nat remainder(const Nat& a, const Nat& b) {
   if (a.is_constant() && b.is_constant()) return a - b * floor_division(a, b);
   if (divides(b, a) == Answer::yes) return 0;
+  if (b.is_constant()) {  // coefficients count modulo b
+    Terms rest;
+    for (const auto& [m, c] : terms_of(a)) {
+      if (int64_t r = c - b.value() * floor_of(c, b.value()); r != 0) rest[m] = r;
+    }
+    Nat r = nat_of(rest);
+    Interval i = interval_of(r);
+    return i.low >= 0 && i.high < static_cast<double>(b.value()) ? r : compound(Atom::remainder, r, b);
+  }
   Nat quotient = floor_division(a, b);
   if (quotient.is_constant()) return a - b * quotient;
   return compound(Atom::remainder, a, b);

@@ -110,7 +110,7 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
       {"x: [n]f32", "maap exp x", "1:1: unknown name maap (did you mean map?)"},
       {"x: [n]f32", "x |> tranpose", "1:6: unknown name tranpose (did you mean transpose?)"},
       {"weight: f32", "weigth", "1:1: unknown name weigth (did you mean weight?)"},
-      {"x: f32", "x y", "1:3: unknown name y"},
+      {"x: f32", "x + y", "1:5: unknown name y"},
       {"x: f32", "x x", "1:1: x is a value and takes no arguments"},
       {"x: [n]f32", "map x", "1:1: map takes 2 arguments, found 1 (with its last argument left out it is a function, written after |> or as an argument)"},
       {"x: [n]f32", "map x x", "1:5: x is a value and takes no arguments"},
