@@ -41,10 +41,20 @@ static hoist_status make_weights(hoist_bundle* b, const hoist_plan_array* array,
   return make_buffer(b, array->name, array->bytes, CL_MEM_READ_ONLY | flags, data, buffer);
 }
 
-/* Zeros for everything that steps write: what a kernel never writes is then the same on every run. */
-static hoist_status make_zeroed(hoist_bundle* b, const char* name, size_t bytes, cl_mem* buffer) {
-  const hoist_status status = make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
-  return status ? status : hoist_fill(b, *buffer, bytes ? bytes : 1, 0);
+static hoist_status make_writable(hoist_bundle* b, const char* name, size_t bytes, cl_mem* buffer) {
+  return make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
+}
+
+/* Zeros for everything but weights: what a kernel never writes is then the same on every run, and zero in the border of
+ * a cleared array. */
+static hoist_status clear_buffers(hoist_bundle* b) {
+  hoist_status status = HOIST_OK;
+  for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
+    const hoist_plan_array* array = &b->plan.arrays[i];
+    if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0) continue;
+    status = hoist_fill(b, b->buffers[i], array->bytes, 0);
+  }
+  return status;
 }
 
 static hoist_status make_buffers(hoist_bundle* b, int separate) {
@@ -58,9 +68,9 @@ static hoist_status make_buffers(hoist_bundle* b, int separate) {
     if (array->place == HOIST_PLACE_WEIGHTS) {
       status = make_weights(b, array, &b->buffers[i]);
     } else if (array->place != HOIST_PLACE_ARENA || separate || !array->bytes || array->offset % b->target.alignment) {
-      status = make_zeroed(b, array->name, array->bytes, &b->buffers[i]);
+      status = make_writable(b, array->name, array->bytes, &b->buffers[i]);
     } else {
-      status = b->arena ? HOIST_OK : make_zeroed(b, "the arena", plan->arena_bytes, &b->arena);
+      status = b->arena ? HOIST_OK : make_writable(b, "the arena", plan->arena_bytes, &b->arena);
       if (!status) {
         const cl_buffer_region region = {array->offset, array->bytes};
         cl_int code;
@@ -196,12 +206,23 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
     const char* cache = options->no_cache ? NULL : options->cache_folder;
     if (!cache && !options->no_cache) cache = default_cache(path, sizeof path);
     status = hoist_program_build(&b->target, b->context, (const char*)source, source_bytes, b->plan.build_options,
-                                 cache, &b->program, b->cache_outcome, sizeof b->cache_outcome, &b->error);
+                                 cache, &b->program, &b->cache_entry, &b->error);
   }
   free(source);
   if (!status) status = make_buffers(b, options->separate_buffers);
+  if (!status) status = clear_buffers(b);
   if (!status) status = make_steps(b);
   if (!status) status = make_transfers(b);
+  if (!status && b->cache_entry.path[0]) {
+    /* Drivers compile the last part at the first launch, so every kernel runs once before its program is kept. The
+     * inputs are zeros here. */
+    for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
+      status = hoist_launch(b, b->queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], NULL);
+    }
+    if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
+    if (!status) hoist_program_keep(b->program, &b->cache_entry);
+    if (!status) status = clear_buffers(b);
+  }
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
   if (!status && !b->target.is_cpu) {
     free(b->weights);
@@ -253,7 +274,7 @@ const char* hoist_error_message(const hoist_bundle* b) { return b ? b->error.mes
 const char* hoist_model_name(const hoist_bundle* b) { return b->plan.model_name ? b->plan.model_name : ""; }
 const char* hoist_device_name(const hoist_bundle* b) { return b->target.name; }
 int hoist_threads(const hoist_bundle* b) { return (int)b->target.compute_units; }
-const char* hoist_cache_outcome(const hoist_bundle* b) { return b->cache_outcome; }
+const char* hoist_cache_outcome(const hoist_bundle* b) { return b->cache_entry.outcome; }
 size_t hoist_input_count(const hoist_bundle* b) { return b->plan.input_count; }
 size_t hoist_output_count(const hoist_bundle* b) { return b->plan.output_count; }
 size_t hoist_step_count(const hoist_bundle* b) { return b->plan.step_count; }

@@ -32,7 +32,7 @@ struct hoist_bundle {
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
   hoist_transfer *inputs, *outputs;
   int has_run;
-  char cache_outcome[512];
+  hoist_cache_entry cache_entry;
 };
 
 HOIST_INTERNAL hoist_status hoist_bind(hoist_bundle* bundle, cl_kernel kernel, const hoist_plan_kernel* plan,

@@ -38,13 +38,23 @@ HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, int threads, h
 HOIST_INTERNAL int hoist_has_vpdpbusd(const hoist_target* target);
 HOIST_INTERNAL void hoist_target_close(hoist_target* target);
 
-/* Compiles `source`. The plan's options come first, what the device allows comes after them: correctly rounded
- * division, and HOIST_VPDPBUSD where PoCL runs on a processor with AVX-512 VNNI. `cache_folder` NULL: no cache.
- * `outcome` receives "hit" or "miss: REASON". */
+/* Where a compiled program is kept: the key in words, and its file; no file: it is not kept. */
+typedef struct hoist_cache_entry {
+  char key[2048];
+  char folder[2048];
+  char path[2100];
+  char outcome[512]; /* "hit" or "miss: REASON" */
+} hoist_cache_entry;
+
+/* Compiles `source`, or takes it from the cache. The plan's options come first, what the device allows comes after
+ * them: correctly rounded division, and HOIST_VPDPBUSD where PoCL runs on a processor with AVX-512 VNNI. `cache_folder`
+ * NULL: no cache. */
 HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
                                                 size_t bytes, const char* options, const char* cache_folder,
-                                                cl_program* program, char* outcome, size_t capacity,
-                                                hoist_error* error);
+                                                cl_program* program, hoist_cache_entry* entry, hoist_error* error);
+/* Keeps what was a miss. Best after every kernel has run once, since drivers compile the last part at the first launch.
+ * A failure only adds to the outcome. */
+HOIST_INTERNAL void hoist_program_keep(cl_program program, hoist_cache_entry* entry);
 
 #ifdef __cplusplus
 }

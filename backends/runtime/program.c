@@ -129,68 +129,79 @@ static unsigned char* program_binary(cl_program program, size_t* bytes) {
   return binary;
 }
 
+/* The program of an intact entry, else NULL with the reason. */
+static cl_program cached_program(const hoist_target* target, cl_context context, const char* options,
+                                 const hoist_cache_entry* entry, const char** reason) {
+  size_t entry_bytes = 0, binary_bytes = 0;
+  cl_program program = NULL;
+  unsigned char* data = read_entry(entry->path, &entry_bytes);
+  *reason = "no entry for this source on this device and driver";
+  const unsigned char* binary = data ? entry_binary(data, entry_bytes, entry->key, &binary_bytes, reason) : NULL;
+  if (binary) {
+    cl_int binary_status = CL_SUCCESS, code = CL_SUCCESS;
+    hoist_error refused;
+    program = clCreateProgramWithBinary(context, 1, &target->device, &binary_bytes, &binary, &binary_status, &code);
+    if (code || binary_status || build(target, program, options, &refused)) {
+      if (program) clReleaseProgram(program);
+      program = NULL;
+      *reason = "the driver refuses the entry";
+    }
+  }
+  free(data);
+  return program;
+}
+
 HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
                                                 size_t bytes, const char* options, const char* cache_folder,
-                                                cl_program* program, char* outcome, size_t capacity,
-                                                hoist_error* error) {
-  char all_options[1024], key[2048], path[4096] = "";
+                                                cl_program* program, hoist_cache_entry* entry, hoist_error* error) {
+  char all_options[1024];
   const char* reason = "the cache is switched off";
   cl_int code = CL_SUCCESS;
   *program = NULL;
+  memset(entry, 0, sizeof *entry);
   if (snprintf(all_options, sizeof all_options, "%s%s%s", options,
                target->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
                hoist_has_vpdpbusd(target) ? " -DHOIST_VPDPBUSD" : "") >= (int)sizeof all_options) {
     return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin: the build options have more than %zu characters",
                       sizeof all_options);
   }
-  snprintf(key, sizeof key, "platform %s\ndevice %s\nunits %u\ndriver %s\noptions %s\nsource %016llx\n",
-           target->platform_name, target->name, target->compute_units, target->driver, all_options,
-           (unsigned long long)hoist_hash(source, bytes));
-  if (cache_folder && snprintf(path, sizeof path, "%s/%016llx.bin", cache_folder,
-                               (unsigned long long)hoist_hash(key, strlen(key))) >= (int)sizeof path) {
-    cache_folder = NULL;
-    reason = "the path of the cache is too long";
-  }
   if (cache_folder) {
-    size_t entry_bytes = 0, binary_bytes = 0;
-    unsigned char* entry = read_entry(path, &entry_bytes);
-    reason = "no entry for this source on this device and driver";
-    const unsigned char* binary = entry ? entry_binary(entry, entry_bytes, key, &binary_bytes, &reason) : NULL;
-    if (binary) {
-      cl_int binary_status = CL_SUCCESS;
-      *program = clCreateProgramWithBinary(context, 1, &target->device, &binary_bytes, &binary, &binary_status, &code);
-      hoist_error refused;
-      if (code || binary_status || build(target, *program, all_options, &refused)) {
-        if (*program) clReleaseProgram(*program);
-        *program = NULL;
-        reason = "the driver refuses the entry";
-      }
+    snprintf(entry->key, sizeof entry->key, "platform %s\ndevice %s\nunits %u\ndriver %s\noptions %s\nsource %016llx\n",
+             target->platform_name, target->name, target->compute_units, target->driver, all_options,
+             (unsigned long long)hoist_hash(source, bytes));
+    if (snprintf(entry->folder, sizeof entry->folder, "%s", cache_folder) < (int)sizeof entry->folder) {
+      snprintf(entry->path, sizeof entry->path, "%s/%016llx.bin", entry->folder,
+               (unsigned long long)hoist_hash(entry->key, strlen(entry->key)));
+      *program = cached_program(target, context, all_options, entry, &reason);
+    } else {
+      reason = "the path of the cache is too long";
     }
-    free(entry);
     if (*program) {
-      snprintf(outcome, capacity, "hit");
+      entry->path[0] = 0;
+      snprintf(entry->outcome, sizeof entry->outcome, "hit");
       return HOIST_OK;
     }
   }
+  snprintf(entry->outcome, sizeof entry->outcome, "miss: %s", reason);
   *program = clCreateProgramWithSource(context, 1, &source, &bytes, &code);
   if (code) return hoist_cl_check(error, code, "clCreateProgramWithSource");
   const hoist_status status = build(target, *program, all_options, error);
   if (status) {
     clReleaseProgram(*program);
     *program = NULL;
-    return status;
   }
-  const char* note = "";
-  if (cache_folder) {
-    size_t binary_bytes = 0;
-    unsigned char* binary = program_binary(*program, &binary_bytes);
-    const int problem = binary ? write_entry(cache_folder, path, key, binary, binary_bytes) : 0;
-    if (!binary) note = "; the driver gives no binary to keep";
-    if (problem) note = strerror(problem);
-    free(binary);
-    snprintf(outcome, capacity, "miss: %s%s%s", reason, problem ? "; it could not be written: " : "", note);
-  } else {
-    snprintf(outcome, capacity, "miss: %s", reason);
+  return status;
+}
+
+HOIST_INTERNAL void hoist_program_keep(cl_program program, hoist_cache_entry* entry) {
+  if (!entry->path[0]) return;
+  size_t bytes = 0;
+  unsigned char* binary = program_binary(program, &bytes);
+  const int problem = binary ? write_entry(entry->folder, entry->path, entry->key, binary, bytes) : 0;
+  const size_t used = strlen(entry->outcome);
+  if (!binary) snprintf(entry->outcome + used, sizeof entry->outcome - used, "; the driver gives no binary to keep");
+  if (problem) {
+    snprintf(entry->outcome + used, sizeof entry->outcome - used, "; it could not be written: %s", strerror(problem));
   }
-  return HOIST_OK;
+  free(binary);
 }
