@@ -261,6 +261,7 @@ class Emitter {
     Instruction i;
     i.kind = Instruction::loop;
     i.a = static_cast<int>(p_.loops.size());
+    for (const ProgramLoop& other : p_.loops) out.first_spare += other.slots.size();
     p_.loops.push_back(std::move(out));
     append(list_of(c_.indices.scope(loop.scope).parent), std::move(i));
   }

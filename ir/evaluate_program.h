@@ -71,6 +71,7 @@ struct ProgramLoop {
   int64_t count = 0;
   int variable = -1;
   int list = 0;
+  size_t first_spare = 0;  ///< among the spare columns of all loops
   std::vector<Slot> slots;
 };
 

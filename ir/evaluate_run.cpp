@@ -1,6 +1,6 @@
 // Runs programs: a block of neighbouring positions at a time, each instruction for the whole block. A position register
-// holds base + stride * lane where that is possible, so that loads from dense arrays are pointers into them and layout
-// arithmetic costs nothing; else a column of positions.
+// holds base + stride * lane where that is possible (at a border, with lanes before `from` and after `to` standing still),
+// so that loads from dense arrays are pointers into them and layout arithmetic costs nothing; else a column of positions.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -21,14 +21,19 @@ constexpr double work_for_threads = 2e6;
 
 struct Position {
   int64_t base = 0, stride = 0;
+  int64_t from = 0, to = most_lanes;  // base + stride * clamp(lane, from, to)
   bool is_column = false;
   std::vector<int64_t> column;
 
-  void set(int64_t b, int64_t s) {
+  void set(int64_t b, int64_t s) { set(b, s, 0, most_lanes); }
+  void set(int64_t b, int64_t s, int64_t first, int64_t last) {
     base = b;
     stride = s;
+    from = first;
+    to = last;
     is_column = false;
   }
+  bool is_straight() const { return !is_column && from == 0 && to == most_lanes; }
   int64_t* fill() {
     is_column = true;
     if (column.empty()) column.resize(most_lanes);
@@ -62,6 +67,40 @@ void choose(const std::byte* condition, const std::byte* a, const std::byte* b, 
   for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? x[i] : y[i];
 }
 
+// The loops over columns of positions, for processors with wide registers too.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+#define HOIST_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define HOIST_WIDE
+#endif
+
+HOIST_WIDE void set_scaled(int64_t* __restrict out, const int64_t* __restrict in, int64_t base, int64_t factor, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = base + factor * in[i];
+}
+HOIST_WIDE void add_scaled(int64_t* __restrict out, const int64_t* __restrict in, int64_t factor, int64_t n) {
+  if (factor == 1) for (int64_t i = 0; i < n; ++i) out[i] += in[i];
+  else for (int64_t i = 0; i < n; ++i) out[i] += factor * in[i];
+}
+HOIST_WIDE void add_constant(int64_t* __restrict out, const int64_t* __restrict in, int64_t base, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = base + in[i];
+}
+HOIST_WIDE void clamp_all(int64_t* __restrict out, const int64_t* __restrict in, int64_t low, int64_t high, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t x = in[i] < low ? low : in[i];
+    out[i] = x > high ? high : x;
+  }
+}
+HOIST_WIDE void all_within(uint8_t* __restrict out, const int64_t* __restrict in, int64_t low, int64_t high, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint64_t>(in[i] - low) < static_cast<uint64_t>(high - low);
+}
+HOIST_WIDE void gather_words(uint32_t* __restrict out, const uint32_t* __restrict in, const int64_t* __restrict at, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = in[at[i]];
+}
+HOIST_WIDE void choose_words(uint32_t* __restrict out, const uint8_t* __restrict c, const uint32_t* __restrict a,
+                             const uint32_t* __restrict b, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? a[i] : b[i];
+}
+
 // By the bytes of a column's type.
 #define HOIST_BY_WIDTH(bytes, call, ...)                  \
   switch (bytes) {                                        \
@@ -75,7 +114,8 @@ class Machine {
  public:
   Machine(const Program& program, const std::vector<Buffer>& buffers)
       : p_(program), buffers_(buffers), positions_(static_cast<size_t>(program.position_registers)),
-        data_(static_cast<size_t>(program.columns)), own_(static_cast<size_t>(program.columns)) {
+        data_(static_cast<size_t>(program.columns)), own_(static_cast<size_t>(program.columns)),
+        known_(static_cast<size_t>(program.columns), Known::open) {
     size_t spare = 0;
     for (const ProgramLoop& loop : p_.loops) spare += loop.slots.size();
     storage_.resize((own_.size() + spare) * most_lanes * 8);
@@ -176,9 +216,7 @@ class Machine {
           i.operate(data(i.a), i.b >= 0 ? data(i.b) : nullptr, i.c >= 0 ? data(i.c) : nullptr, target(i), lanes_);
           break;
         case Instruction::conversion: i.convert(data(i.a), target(i), lanes_); break;
-        case Instruction::selection:
-          HOIST_BY_WIDTH(column_bytes(i.scalar), choose, data(i.a), data(i.b), data(i.c), target(i), lanes_)
-          break;
+        case Instruction::selection: select(i); break;
         case Instruction::within: within(i); break;
         case Instruction::loop: loop(p_.loops[static_cast<size_t>(i.a)]); break;
       }
@@ -195,39 +233,46 @@ class Machine {
 
   const int64_t* column_of(const Position& p) {
     if (p.is_column) return p.column.data();
-    for (int64_t i = 0; i < lanes_; ++i) scratch_[i] = p.base + p.stride * i;
+    for (int64_t i = 0; i < lanes_; ++i) scratch_[i] = p.base + p.stride * std::clamp(i, p.from, p.to);
     return scratch_;
   }
 
   void sum(const Instruction& i) {
-    int64_t base = i.low, stride = 0;
-    bool columns = false;
+    int64_t base = i.low, stride = 0, from = 0, to = most_lanes;
+    bool columns = false, moves = false;
     for (auto [r, coefficient] : i.terms) {
       const Position& p = position(r);
-      if (p.is_column) {
+      if (p.is_column || (p.stride != 0 && moves && (p.from != from || p.to != to))) {
         columns = true;
-      } else {
-        base += coefficient * p.base;
-        stride += coefficient * p.stride;
+        continue;
+      }
+      base += coefficient * p.base;
+      stride += coefficient * p.stride;
+      if (p.stride != 0) {
+        from = p.from;
+        to = p.to;
+        moves = true;
       }
     }
     Position& out = position(i.out);
-    if (!columns) return out.set(base, stride);
-    int64_t* __restrict o = out.fill();
+    if (!columns) return out.set(base, stride, from, to);
+    int64_t* o = out.fill();
     bool first = true;
     for (auto [r, coefficient] : i.terms) {
       const Position& p = position(r);
-      if (!p.is_column) continue;
-      const int64_t* __restrict in = p.column.data();
-      const int64_t c = coefficient;
-      if (first && stride == 0) {
-        if (c == 1) for (int64_t k = 0; k < lanes_; ++k) o[k] = base + in[k];
-        else for (int64_t k = 0; k < lanes_; ++k) o[k] = base + c * in[k];
-      } else if (first) {
-        for (int64_t k = 0; k < lanes_; ++k) o[k] = base + stride * k + c * in[k];
-      } else {
-        for (int64_t k = 0; k < lanes_; ++k) o[k] += c * in[k];
+      if (!p.is_column && p.stride == 0) continue;  // part of what the others start from
+      const int64_t* in = column_of(p);
+      if (!first) {
+        add_scaled(o, in, coefficient, lanes_);
+        continue;
       }
+      int64_t rest = i.low;
+      for (auto [other, factor] : i.terms) {
+        const Position& q = position(other);
+        if (!q.is_column && q.stride == 0) rest += factor * q.base;
+      }
+      if (coefficient == 1) add_constant(o, in, rest, lanes_);
+      else set_scaled(o, in, rest, coefficient, lanes_);
       first = false;
     }
   }
@@ -236,8 +281,9 @@ class Machine {
     const Position& in = position(i.index);
     Position& out = position(i.out);
     const int64_t k = i.low;
-    if (!in.is_column) {
-      const int64_t first = floor_quotient(in.base, k), last = floor_quotient(in.base + in.stride * (lanes_ - 1), k);
+    if (in.is_straight()) {
+      const int64_t first = floor_quotient(in.base, k);
+      const int64_t last = in.stride == 0 ? first : floor_quotient(in.base + in.stride * (lanes_ - 1), k);
       if (first == last) return out.set(first, 0);
       if (in.stride % k == 0) return out.set(first, in.stride / k);
     }
@@ -250,8 +296,9 @@ class Machine {
     const Position& in = position(i.index);
     Position& out = position(i.out);
     const int64_t k = i.low;
-    if (!in.is_column) {
-      const int64_t first = floor_quotient(in.base, k), last = floor_quotient(in.base + in.stride * (lanes_ - 1), k);
+    if (in.is_straight()) {
+      const int64_t first = floor_quotient(in.base, k);
+      const int64_t last = in.stride == 0 ? first : floor_quotient(in.base + in.stride * (lanes_ - 1), k);
       if (first == last) return out.set(in.base - first * k, in.stride);
       if (in.stride % k == 0) return out.set(in.base - first * k, 0);
     }
@@ -263,16 +310,15 @@ class Machine {
   void clamp(const Instruction& i) {
     const Position& in = position(i.index);
     Position& out = position(i.out);
-    if (!in.is_column) {
+    if (in.is_straight()) {
       const int64_t end = in.base + in.stride * (lanes_ - 1);
       const int64_t least = std::min(in.base, end), largest = std::max(in.base, end);
       if (least >= i.low && largest <= i.high) return out.set(in.base, in.stride);
       if (largest <= i.low) return out.set(i.low, 0);
       if (least >= i.high) return out.set(i.high, 0);
+      if (in.stride == 1) return out.set(in.base, 1, std::max<int64_t>(0, i.low - in.base), i.high - in.base);
     }
-    const int64_t* x = column_of(in);
-    int64_t* o = out.fill();
-    for (int64_t l = 0; l < lanes_; ++l) o[l] = x[l] < i.low ? i.low : x[l] > i.high ? i.high : x[l];
+    clamp_all(out.fill(), column_of(in), i.low, i.high, lanes_);
   }
 
   void mirror(const Instruction& i) {
@@ -301,31 +347,58 @@ class Machine {
     const Buffer& buffer = buffers_[static_cast<size_t>(i.a)];
     const Position& p = position(i.index);
     const int bytes = column_bytes(i.scalar);
-    if (!p.is_column) {
-      const int64_t end = p.base + p.stride * (lanes_ - 1);
-      HOIST_CHECK(std::min(p.base, end) >= 0 && std::max(p.base, end) < buffer.count, "a compiled index lies outside its array");
-      if (p.stride == 1) {
-        data_[static_cast<size_t>(i.out)] = buffer.data + p.base * bytes;
-        return;
-      }
-      HOIST_BY_WIDTH(bytes, step_through, buffer.data, p.base, p.stride, target(i), lanes_)
+    if (p.is_column) {
+      if (bytes == 4) gather_words(words(target(i)), words(buffer.data), p.column.data(), lanes_);
+      else HOIST_BY_WIDTH(bytes, gather, buffer.data, p.column.data(), target(i), lanes_)
       return;
     }
-    HOIST_BY_WIDTH(bytes, gather, buffer.data, p.column.data(), target(i), lanes_)
+    const int64_t from = std::min(p.from, lanes_ - 1), to = std::min(p.to, lanes_ - 1);
+    const int64_t first = p.base + p.stride * from, last = p.base + p.stride * to;
+    HOIST_CHECK(std::min(first, last) >= 0 && std::max(first, last) < buffer.count, "a compiled index lies outside its array");
+    if (p.stride == 1 && p.is_straight()) {
+      data_[static_cast<size_t>(i.out)] = buffer.data + p.base * bytes;
+      return;
+    }
+    std::byte* out = target(i);
+    if (p.stride != 0) {
+      HOIST_BY_WIDTH(bytes, step_through, buffer.data, first, 0, out, from)
+      HOIST_BY_WIDTH(bytes, step_through, buffer.data, last, 0, out + to * bytes, lanes_ - to)
+    }
+    const int64_t begin = p.stride == 0 ? 0 : from, end = p.stride == 0 ? lanes_ : to + 1;
+    if (p.stride == 1) std::memcpy(out + begin * bytes, buffer.data + first * bytes, static_cast<size_t>((end - begin) * bytes));
+    else HOIST_BY_WIDTH(bytes, step_through, buffer.data, first, p.stride, out + begin * bytes, end - begin)
+  }
+
+  static uint32_t* words(std::byte* p) { return reinterpret_cast<uint32_t*>(p); }
+  static const uint32_t* words(const std::byte* p) { return reinterpret_cast<const uint32_t*>(p); }
+
+  void select(const Instruction& i) {
+    const Known known = known_[static_cast<size_t>(i.a)];
+    if (known != Known::open) {
+      data_[static_cast<size_t>(i.out)] = data(known == Known::yes ? i.b : i.c);
+      return;
+    }
+    const int bytes = column_bytes(i.scalar);
+    if (bytes == 4) {
+      std::byte* out = target(i);
+      choose_words(words(out), reinterpret_cast<const uint8_t*>(data(i.a)), words(data(i.b)), words(data(i.c)), lanes_);
+    } else {
+      HOIST_BY_WIDTH(bytes, choose, data(i.a), data(i.b), data(i.c), target(i), lanes_)
+    }
   }
 
   void within(const Instruction& i) {
     const Position& p = position(i.index);
     auto* out = reinterpret_cast<uint8_t*>(target(i));
-    if (!p.is_column) {
-      for (int64_t l = 0; l < lanes_; ++l) {
-        const int64_t x = p.base + p.stride * l;
-        out[l] = x >= i.low && x < i.high;
-      }
-      return;
-    }
-    const int64_t* x = p.column.data();
-    for (int64_t l = 0; l < lanes_; ++l) out[l] = x[l] >= i.low && x[l] < i.high;
+    Known& known = known_[static_cast<size_t>(i.out)];
+    known = Known::open;
+    if (!p.is_straight()) return all_within(out, column_of(p), i.low, i.high, lanes_);
+    const int64_t end = p.base + p.stride * (lanes_ - 1);
+    const int64_t least = std::min(p.base, end), largest = std::max(p.base, end);
+    if (least >= i.low && largest < i.high) known = Known::yes;
+    else if (largest < i.low || least >= i.high) known = Known::no;
+    if (known != Known::open) std::memset(out, known == Known::yes, static_cast<size_t>(lanes_));
+    else all_within(out, column_of(p), i.low, i.high, lanes_);
   }
 
   void loop(const ProgramLoop& loop) {
@@ -339,13 +412,14 @@ class Machine {
       if (loop.variable >= 0) set(loop.variable, k);
       execute(list);
       // All bodies are read before any accumulator changes.
-      size_t next = 0;
+      auto stays = [&](const ProgramLoop::Slot& s) { return s.may_swap && data(s.body) == own(s.body); };
+      size_t next = loop.first_spare;
       for (const ProgramLoop::Slot& s : loop.slots) {
-        if (!s.may_swap) std::memcpy(spare_[next++], data(s.body), static_cast<size_t>(lanes_ * s.bytes));
+        if (!stays(s)) std::memcpy(spare_[next++], data(s.body), static_cast<size_t>(lanes_ * s.bytes));
       }
-      next = 0;
+      next = loop.first_spare;
       for (const ProgramLoop::Slot& s : loop.slots) {
-        std::swap(own(s.accumulator), s.may_swap ? own(s.body) : spare_[next++]);
+        std::swap(own(s.accumulator), stays(s) ? own(s.body) : spare_[next++]);
         data_[static_cast<size_t>(s.accumulator)] = own(s.accumulator);
       }
     }
@@ -358,6 +432,8 @@ class Machine {
   std::vector<Position> positions_;
   std::vector<const std::byte*> data_;  // of each column: its own storage, another's, or an array's elements
   std::vector<std::byte*> own_, spare_;
+  enum class Known : uint8_t { open, yes, no };
+  std::vector<Known> known_;  // of a condition that is the same for all lanes
   std::vector<std::byte> storage_;
   int64_t scratch_[most_lanes];
 };
