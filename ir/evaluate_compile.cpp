@@ -135,7 +135,7 @@ class Compiler {
 
   int value(Expr e, int env, const Path& path) {
     char here;
-    if (base_ - reinterpret_cast<uintptr_t>(&here) > usual_stack || out_.values.size() > most_values) failed_ = true;
+    if (base_ - reinterpret_cast<uintptr_t>(&here) > usual_stack || memo_.size() > most_values) failed_ = true;
     if (failed_) return fail();
     if (e->pattern == Pattern::bound) return variable(e, env, path);
     const Key key{e, e->open == 0 ? -1 : env, scope_, path};
@@ -270,7 +270,7 @@ class Compiler {
   // A value that has a place: a stage where it is an array that costs something, else it is seen through.
   int kept(Expr e, int env, const Path& path) {
     if (e->type->is_array() && computes(e)) {
-      if (auto v = staged(e, env, path, false)) return *v;
+      if (auto v = staged(e, env, path)) return *v;
     }
     return value(e, env, path);
   }
@@ -459,7 +459,7 @@ class Compiler {
   int folded(Expr e, int env, const Path& path) {
     if (steps_of(e) == 0) return value(e->children[1], env, path);
     if (is_clean(env)) {
-      if (auto v = staged(e, env, path, false)) return *v;
+      if (auto v = staged(e, env, path)) return *v;
       if (failed_) return fail();
     }
     return looped(e, env, path);
@@ -569,7 +569,7 @@ class Compiler {
   };
 
   // The scalar out of a stage that computes all of `e`; empty where that would be more work than it saves.
-  std::optional<int> staged(Expr e, int env, const Path& path, bool must) {
+  std::optional<int> staged(Expr e, int env, const Path& path) {
     if (e->open == 0) env = -1;
     if (!is_clean(env)) return std::nullopt;
     std::vector<Domain> domains;
@@ -579,7 +579,7 @@ class Compiler {
     const auto key = std::tuple(e, wide, leaf);
     auto place = kept_.find(key);
     if (place == kept_.end()) {
-      make_stage(e, wide, domains, leaf, must);
+      make_stage(e, wide, domains, leaf);
       if (failed_) return std::nullopt;
       place = kept_.find(key);
     }
@@ -612,12 +612,12 @@ class Compiler {
 
   int staged_or_fail(Expr e, int env, const Path& path) {
     if (e->pattern == Pattern::scatter && extent(e->children[0]) == 0) return value(e->children[2], env, path);
-    auto v = staged(e, env, path, true);
+    auto v = staged(e, env, path);
     return v ? *v : fail();
   }
 
   // Adds the stage that computes `e` in the widened surroundings and enters it in kept_, or enters that it is not worth it.
-  void make_stage(Expr e, int env, const std::vector<Domain>& domains, size_t leaf, bool must) {
+  void make_stage(Expr e, int env, const std::vector<Domain>& domains, size_t leaf) {
     const int outer_scope = scope_;
     const double outer_evaluations = evaluations_, outer_plain = plain_;
     scope_ = 0;
@@ -628,7 +628,7 @@ class Compiler {
         e->pattern == Pattern::fold || e->pattern == Pattern::reduce || e->pattern == Pattern::iterate;
     if (e->pattern == Pattern::scan) make_serial_stage(e, env, domains);
     else if (e->pattern == Pattern::scatter) make_scatter_stage(e, env, domains);
-    else if (!make_plain_stage(e, env, domains, leaf, is_loop, must, outer_plain, outer_evaluations) && is_loop) {
+    else if (!make_plain_stage(e, env, domains, leaf, is_loop, outer_plain, outer_evaluations) && is_loop) {
       failed_ = false;
       make_serial_stage(e, env, domains);
     }
@@ -637,7 +637,7 @@ class Compiler {
     plain_ = outer_plain;
   }
 
-  bool make_plain_stage(Expr e, int env, const std::vector<Domain>& domains, size_t leaf_number, bool is_loop, bool must,
+  bool make_plain_stage(Expr e, int env, const std::vector<Domain>& domains, size_t leaf_number, bool is_loop,
                         double plain, double evaluations) {
     const Leaf leaf = leaves(e->type)[leaf_number];
     std::vector<IndexId> variables;
@@ -657,7 +657,7 @@ class Compiler {
     all_variables.insert(all_variables.end(), variables.begin(), variables.end());
     double count = 1;
     for (int64_t extent : extents) count *= static_cast<double>(extent);
-    kept.usable = count <= static_cast<double>(most_stage_elements) && (must || count <= plain || count <= evaluations / 2);
+    kept.usable = count <= static_cast<double>(most_stage_elements) && (count <= plain || count <= evaluations / 2);
     if (kept.usable) kept.buffer = add_plain_stage(root, extents, all_variables);
     kept_.emplace(std::tuple(e, env, leaf_number), kept);
     return true;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/evaluate.h"
 #include "ir/interpret_check.h"
@@ -62,6 +63,7 @@ class Interpreter {
 
   /// Elements at flat positions of the result.
   void run(Expr e, const std::vector<int64_t>& positions, Tensor& out) {
+    find_shared(e);
     const Layout* layout = layout_of(e->type);
     std::vector<Cell> cells;
     std::byte* bytes = out.data();
@@ -84,6 +86,14 @@ class Interpreter {
 
   // ---- The scalar of a term at a path ------------------------------------------------------------------------------
   uint64_t at(Expr e, const Frame* env, const Cell* path) {
+    if (!shared_.empty() && shared_.count(e) > 0) {
+      auto memo = memo_of(e, e->open == 0 ? nullptr : env);
+      return remembered(*memo, e, env, path);
+    }
+    return looked_up(e, env, path);
+  }
+
+  uint64_t looked_up(Expr e, const Frame* env, const Cell* path) {
     char here;
     if (base_ - reinterpret_cast<uintptr_t>(&here) > stack_) too_deep_ = true;
     if (stopped()) return 0;
@@ -280,7 +290,7 @@ class Interpreter {
     if (page == nullptr) page = std::make_unique<Memo::Page>();
     const int64_t i = offset % Memo::page_size;
     if (!page->known[i]) {
-      page->words[i] = at(value, env, path);
+      page->words[i] = looked_up(value, env, path);
       page->known[i] = true;
     }
     return page->words[i];
@@ -321,6 +331,31 @@ class Interpreter {
     bool any = false;
     for (Expr c : e->children) any = any || computes(c);
     return computes_[e] = any;
+  }
+
+  // Equal subterms are one node. Where a term written out as a tree would be far larger than it is, those that several
+  // others use are remembered like lets; elsewhere looking them up twice is cheaper.
+  void find_shared(Expr root) {
+    std::unordered_map<Expr, int> users;
+    std::unordered_map<Expr, double> written_out;
+    std::vector<std::pair<Expr, size_t>> walk = {{root, 0}};
+    while (!walk.empty()) {
+      auto& [e, next] = walk.back();
+      if (next < e->children.size()) {
+        Expr c = e->children[next++];
+        if (++users[c] == 1) walk.emplace_back(c, 0);
+        continue;
+      }
+      double size = 1;
+      for (Expr c : e->children) size += written_out[c];
+      written_out[e] = size;
+      walk.pop_back();
+    }
+    constexpr double much = 1e4;
+    if (written_out[root] < much || written_out[root] < 16 * static_cast<double>(users.size())) return;
+    for (auto [e, count] : users) {
+      if (count > 1 && e->pattern != Pattern::function && worth_remembering(e)) shared_.insert(e);
+    }
   }
 
   // ---- Accumulators ------------------------------------------------------------------------------------------------
@@ -477,6 +512,7 @@ class Interpreter {
   std::unordered_map<Expr, const Tensor*> tensors_;
   std::unordered_map<Expr, Slot> slots_;
   std::unordered_map<Expr, bool> computes_;
+  std::unordered_set<Expr> shared_;
   std::unordered_map<Type, std::unique_ptr<Layout>> layouts_;
 };
 

@@ -215,6 +215,15 @@ TEST(Interpret, DeepTermsNeitherOverflowNorExplode) {
   Expr x = integer(1);
   for (int i = 0; i < 60; ++i) x = let(x, [](Expr v) { return add(v, v); });
   expect(x, {int64_t{1} << 60});
+  // The same without lets: one node used twice by the next, also inside a function.
+  Expr y = integer(1);
+  for (int i = 0; i < 60; ++i) y = add(y, y);
+  expect(y, {int64_t{1} << 60});
+  expect(map([](Expr v) {
+    Expr sum = v;
+    for (int i = 0; i < 40; ++i) sum = add(sum, sum);
+    return sum;
+  }, count(3)), {0, int64_t{1} << 40, int64_t{1} << 41});
   // Every let uses the one before it under a chain of calls.
   std::function<Expr(Expr, int)> nest = [&](Expr v, int depth) -> Expr {
     Expr sum = v;
