@@ -3,7 +3,6 @@
 #include <onnx/checker.h>
 #include <onnx/defs/schema.h>
 #include <onnx/shape_inference/implementation.h>
-#include <onnx/version_converter/convert.h>
 
 #include <algorithm>
 #include <exception>
@@ -13,27 +12,6 @@
 
 namespace hoist {
 namespace {
-
-// onnx's messages are sentences over several lines, some with a call stack; one lower-case line of them is enough.
-std::string tidy(std::string message) {
-  if (const size_t context = message.find("\n\n==> Context"); context != std::string::npos) message.resize(context);
-  for (const std::string prefix : {"[ShapeInferenceError] ", "[TypeInferenceError] "}) {
-    for (size_t at; (at = message.find(prefix)) != std::string::npos;) message.erase(at, prefix.size());
-  }
-  std::string out;
-  for (const char c : message) {
-    const bool space = static_cast<unsigned char>(c) <= ' ';
-    if (!space)
-      out += c;
-    else if (!out.empty() && out.back() != ' ')
-      out += ' ';
-  }
-  while (!out.empty() && (out.back() == ' ' || out.back() == '.')) out.pop_back();
-  if (out.size() > 1 && out[1] >= 'a' && out[1] <= 'z') out[0] = static_cast<char>(std::tolower(out[0]));
-  constexpr size_t longest = 400;
-  if (out.size() > longest) out = out.substr(0, longest) + " ...";
-  return out;
-}
 
 // "(op_type:Conv, node name: conv1): what" as onnx writes errors of inference.
 Diagnostic inference_problem(const std::string& line) {
@@ -141,6 +119,26 @@ Diagnostics infer(const onnx::ModelProto& model, bool strict, ValueTypes& types)
 
 }  // namespace
 
+std::string tidy(std::string message) {
+  if (const size_t context = message.find("\n\n==> Context"); context != std::string::npos) message.resize(context);
+  for (const std::string prefix : {"[ShapeInferenceError] ", "[TypeInferenceError] "}) {
+    for (size_t at; (at = message.find(prefix)) != std::string::npos;) message.erase(at, prefix.size());
+  }
+  std::string out;
+  for (const char c : message) {
+    const bool space = static_cast<unsigned char>(c) <= ' ';
+    if (!space)
+      out += c;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
+  }
+  while (!out.empty() && (out.back() == ' ' || out.back() == '.')) out.pop_back();
+  if (out.size() > 1 && out[1] >= 'a' && out[1] <= 'z') out[0] = static_cast<char>(std::tolower(out[0]));
+  constexpr size_t longest = 400;
+  if (out.size() > longest) out = out.substr(0, longest) + " ...";
+  return out;
+}
+
 int newest_opset() { return onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at("").second; }
 
 int opset_of(const onnx::ModelProto& model, const std::string& domain) {
@@ -175,30 +173,6 @@ std::optional<Diagnostic> check_node(const onnx::NodeProto& node, const onnx::Mo
     return Diagnostic{layer_place(node), tidy(error.what()), "the model breaks the rules of its operator"};
   }
   return std::nullopt;
-}
-
-std::optional<onnx::ModelProto> convert_to_newest(const onnx::ModelProto& model, std::string& reason) {
-  try {
-    onnx::ModelProto out = onnx::version_conversion::ConvertVersion(model, newest_opset());
-    // The converter's own graph goes through another representation; what comes back has to be whole.
-    for (const onnx::NodeProto& node : out.graph().node()) {
-      if (const auto problem = check_node(node, out)) {
-        reason = problem->text();
-        return std::nullopt;
-      }
-    }
-    Diagnostics problems = check_names(out.graph());
-    const Result<Nothing> sorted = sort_layers(*out.mutable_graph());
-    if (!sorted.ok()) problems.push_back(sorted.errors()[0]);
-    if (!problems.empty()) {
-      reason = problems[0].text();
-      return std::nullopt;
-    }
-    return out;
-  } catch (const std::exception& error) {
-    reason = tidy(error.what());
-    return std::nullopt;
-  }
 }
 
 }  // namespace hoist

@@ -1,6 +1,5 @@
-// onnx's own inference of types and shapes, its checks of single nodes, and its version converter, with their
-// exceptions turned into values and the inputs that would make them run away kept from them. Borders onnx; for the
-// rest of this folder only.
+// onnx's own inference of types and shapes and its checks of single nodes, with their exceptions turned into values and
+// the inputs that would make them run away kept from them. Borders onnx; for the rest of this folder only.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -13,9 +12,12 @@
 
 namespace hoist {
 
+/// One lower-case line of a message of onnx's: those are sentences over several lines, some with a call stack.
+std::string tidy(std::string message);
+
 using ValueTypes = std::unordered_map<std::string, onnx::TypeProto>;
 
-/// The newest version of ai.onnx that the library knows; all models are converted to it.
+/// The newest version of ai.onnx that the library knows.
 int newest_opset();
 /// The version of a domain ("" is ai.onnx) that the model asks for; 0 where it does not.
 int opset_of(const onnx::ModelProto& model, const std::string& domain = "");
@@ -29,9 +31,5 @@ Diagnostics check_types(const onnx::ModelProto& model, ValueTypes& types);
 
 /// onnx's check of a node against its operator's schema: arity, attribute names and types.
 std::optional<Diagnostic> check_node(const onnx::NodeProto& node, const onnx::ModelProto& model);
-
-/// The model at newest_opset(), or nothing where the converter has no way or leaves an invalid model; `reason` says so.
-/// Layers that it puts in have no name.
-std::optional<onnx::ModelProto> convert_to_newest(const onnx::ModelProto& model, std::string& reason);
 
 }  // namespace hoist

@@ -7,9 +7,9 @@
 #include <map>
 #include <new>
 #include <set>
-#include <unordered_map>
 
 #include "frontend/bounded_size.h"
+#include "frontend/conversion.h"
 #include "frontend/dimensions.h"
 #include "frontend/frontend.h"
 #include "frontend/functions.h"
@@ -265,39 +265,11 @@ class Reader {
   }
 
   void convert() {
-    if (opset_of(model_) == newest_opset()) return;
-    const google::protobuf::RepeatedPtrField<onnx::NodeProto> before = graph().node();
-    std::string reason;
-    std::optional<onnx::ModelProto> converted = convert_to_newest(model_, reason);
-    if (!converted) {
+    const std::string reason = convert_to_newest(model_);
+    if (reason.empty()) {
+      remove_unused_layers(graph());
+    } else {
       notes_.push_back("the model stays at opset " + std::to_string(opset_of(model_)) + ": " + reason);
-      return;
-    }
-    model_ = std::move(*converted);
-    keep_names(before);
-    name_layers(graph());
-    remove_unused_layers(graph());
-  }
-
-  // A layer that the converter replaced keeps its name: the new one makes the same value, or reads the same one.
-  void keep_names(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& before) {
-    std::set<std::string> kept;
-    for (const onnx::NodeProto& node : graph().node()) kept.insert(node.name());
-    std::unordered_map<std::string, std::string> by_output, by_input;
-    for (const onnx::NodeProto& node : before) {
-      if (kept.count(node.name())) continue;
-      if (node.output_size() > 0) by_output.emplace(node.output(0), node.name());
-      if (node.input_size() > 0) by_input.emplace(node.input(0), node.name());
-    }
-    for (onnx::NodeProto& node : *graph().mutable_node()) {
-      if (!node.name().empty()) continue;
-      for (const auto& [names, value] : {std::pair(&by_output, node.output_size() > 0 ? node.output(0) : ""),
-                                         std::pair(&by_input, node.input_size() > 0 ? node.input(0) : "")}) {
-        const auto at = names->find(value);
-        if (at == names->end() || !kept.insert(at->second).second) continue;
-        node.set_name(at->second);
-        break;
-      }
     }
   }
 

@@ -166,6 +166,18 @@ TEST(ReadModel, ConvertedLayersMayMakeOutputs) {
   EXPECT_EQ(graph->opset, 28);
 }
 
+TEST(ReadModel, OldSlopesStayAtTheirChannel) {
+  onnx::ModelProto model = empty_model(6);
+  add_input(model, "x", {"1", "3", "4", "4"});
+  *model.mutable_graph()->add_initializer() = float_tensor("slope", {3});
+  add_node(model, "PRelu", {"x", "slope"}, {"y"}, "prelu");
+  add_output(model, "y", {"1", "3", "4", "4"});
+  const Result<Graph> graph = read(model);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_THAT(operations(*graph), ElementsAre("Unsqueeze", "PRelu"));
+  EXPECT_EQ(graph->inferred.at(graph->layers[1].inputs[1]).shape, (std::vector<int64_t>{3, 1, 1}));
+}
+
 TEST(ReadModel, LayersAreSortedNamedAndUsed) {
   onnx::ModelProto model = empty_model();
   add_input(model, "x", {"2"});

@@ -1,0 +1,101 @@
+#include "frontend/conversion.h"
+
+#include <onnx/version_converter/convert.h>
+
+#include <exception>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "frontend/inference.h"
+#include "frontend/structure.h"
+
+namespace hoist {
+namespace {
+
+using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+// A layer that the converter replaced keeps its name: the new one makes the same value, or reads the same one.
+void keep_names(const Nodes& before, onnx::GraphProto& graph) {
+  std::unordered_set<std::string> kept;
+  for (const onnx::NodeProto& node : graph.node()) kept.insert(node.name());
+  std::unordered_map<std::string, std::string> by_output, by_input;
+  for (const onnx::NodeProto& node : before) {
+    if (kept.count(node.name())) continue;
+    if (node.output_size() > 0) by_output.emplace(node.output(0), node.name());
+    if (node.input_size() > 0) by_input.emplace(node.input(0), node.name());
+  }
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    if (!node.name().empty()) continue;
+    for (const auto& [names, value] : {std::pair(&by_output, node.output_size() > 0 ? node.output(0) : ""),
+                                       std::pair(&by_input, node.input_size() > 0 ? node.input(0) : "")}) {
+      const auto at = names->find(value);
+      if (at == names->end() || !kept.insert(at->second).second) continue;
+      node.set_name(at->second);
+      break;
+    }
+  }
+}
+
+// Before opset 7 the slope of PRelu was one value a channel, since then it broadcasts from the last axis; the converter
+// leaves it as it is.
+void align_slopes(onnx::ModelProto& model) {
+  constexpr int broadcasts_since = 7;
+  if (opset_of(model) >= broadcasts_since) return;
+  const ValueTypes types = infer_types(model);
+  const auto shape_of = [&](const std::string& name) -> const onnx::TensorShapeProto* {
+    const auto at = types.find(name);
+    return at != types.end() && at->second.tensor_type().has_shape() ? &at->second.tensor_type().shape() : nullptr;
+  };
+  Nodes nodes;
+  for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
+    if (node.domain().empty() && node.op_type() == "PRelu" && node.input_size() == 2) {
+      const onnx::TensorShapeProto* shape = shape_of(node.input(0));
+      const onnx::TensorShapeProto* slope = shape_of(node.input(1));
+      if (shape && slope && shape->dim_size() > 2 && slope->dim_size() == 1 && slope->dim(0).dim_value() != 1) {
+        onnx::NodeProto& align = *nodes.Add();
+        align.set_op_type("Unsqueeze");
+        align.set_name(node.name() + "/slope");
+        align.add_input(node.input(1));
+        align.add_output(node.output(0) + "/slope");
+        onnx::AttributeProto& axes = *align.add_attribute();
+        axes.set_name("axes");
+        axes.set_type(onnx::AttributeProto::INTS);
+        for (int axis = 1; axis < shape->dim_size() - 1; ++axis) axes.add_ints(axis);
+        node.set_input(1, align.output(0));
+      }
+    }
+    nodes.Add()->Swap(&node);
+  }
+  model.mutable_graph()->mutable_node()->Swap(&nodes);
+}
+
+// What comes back went through another representation, and has to be whole.
+std::string check_converted(onnx::ModelProto& model) {
+  for (const onnx::NodeProto& node : model.graph().node()) {
+    if (const auto problem = check_node(node, model)) return problem->text();
+  }
+  if (const Diagnostics problems = check_names(model.graph()); !problems.empty()) return problems[0].text();
+  const Result<Nothing> sorted = sort_layers(*model.mutable_graph());
+  return sorted.ok() ? "" : sorted.errors()[0].text();
+}
+
+}  // namespace
+
+std::string convert_to_newest(onnx::ModelProto& model) {
+  if (opset_of(model) == newest_opset()) return "";
+  try {
+    onnx::ModelProto aligned = model;
+    align_slopes(aligned);
+    onnx::ModelProto converted = onnx::version_conversion::ConvertVersion(aligned, newest_opset());
+    if (std::string problem = check_converted(converted); !problem.empty()) return problem;
+    keep_names(model.graph().node(), *converted.mutable_graph());
+    name_layers(*converted.mutable_graph());
+    model = std::move(converted);
+    return "";
+  } catch (const std::exception& error) {
+    return tidy(error.what());
+  }
+}
+
+}  // namespace hoist
