@@ -199,6 +199,7 @@ Lowered lower_local_response(const OperatorContext& c) {
   Shape shape = extents(x);
   if (size < 1 || size > INT32_MAX) return fault(fmt::format("size is {}, expected at least 1", size));
   if (shape.size() < 2) return fault(fmt::format("the input has to be [N][C] and more, found {}", text(shape)));
+  if (product(shape) == 0) return one(x);
   Expr nothing = zero(element_of(x));
   int64_t before = (size - 1) / 2, after = size - 1 - before;
   int spatial = static_cast<int>(shape.size()) - 2;

@@ -29,7 +29,7 @@ struct Axis {
 };
 
 /// Where output element i lies among the input's elements.
-double source_position(const Settings& s, const Axis& a, int64_t i) {
+double raw_position(const Settings& s, const Axis& a, int64_t i) {
   auto x = static_cast<double>(i), n = static_cast<double>(a.n);
   double width = a.scale * n;
   if (s.coordinates == "align_corners") return width == 1 ? 0 : x * (n - 1) / (width - 1);
@@ -42,6 +42,13 @@ double source_position(const Settings& s, const Axis& a, int64_t i) {
   if (s.coordinates == "pytorch_half_pixel") return width == 1 ? -0.5 : half_pixel;
   if (s.coordinates == "half_pixel_symmetric") return n / 2 * (1 - static_cast<double>(a.out) / width) + half_pixel;
   return half_pixel;
+}
+
+// The same as a number that an integer can hold: crops come from models and may be anything.
+double source_position(const Settings& s, const Axis& a, int64_t i) {
+  constexpr double far = 1e15;
+  double x = raw_position(s, a, i);
+  return std::isnan(x) ? far : std::clamp(x, -far, far);
 }
 
 bool outside(const Settings& s, const Axis& a, double x) {
@@ -125,6 +132,7 @@ Expr weighted_row(const Settings& s, const Axis& a, Expr row) {
 
 Expr resized(const Settings& s, const Axis& a, Expr x) {
   if (a.n == a.out && a.scale == 1 && s.coordinates != "tf_crop_and_resize") return x;
+  if (a.out == 0) return map_at(static_cast<int>(a.axis), [](Expr row) { return slice(0, 0, row); }, x);
   if (s.interpolation == Interpolation::nearest) {
     x = map_at(static_cast<int>(a.axis), [&](Expr row) { return nearest_row(s, a, row); }, x);
   } else {

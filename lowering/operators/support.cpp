@@ -32,15 +32,13 @@ Result<Nothing> check_extents(const Shape& shape) {
   for (int64_t n : shape) {
     if (n < 0) return fault(fmt::format("the result has a negative extent {}", n));
   }
+  // Extents beside a zero count as well: arrays on the way to the result have them alone.
   int64_t total = 1;
-  for (int64_t n : shape) {
-    if (n == 0) return Nothing{};
-  }
   for (int64_t n : shape) {
     if (n > most_elements / total) {
       return fault(fmt::format("the result {} has more than {} elements", text(shape), most_elements));
     }
-    total *= n;
+    total *= std::max<int64_t>(n, 1);
   }
   return Nothing{};
 }

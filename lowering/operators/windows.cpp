@@ -49,6 +49,7 @@ Result<Geometry> window_geometry(const OperatorContext& c, const Shape& spatial,
     int64_t out = (ceiling != 0 ? (room + stride - 1) / stride : room / stride) + 1;
     // A window that would start in the padding behind the input is left out.
     if (ceiling != 0 && (out - 1) * stride >= n + begin) --out;
+    if (out < 1) return fault(fmt::format("no window starts within {} elements of spatial dimension {}", n + begin, i));
     g.begin.push_back(begin);
     g.end.push_back(end);
     g.out.push_back(out);
