@@ -798,7 +798,7 @@ void drop_unread_stages(Compiled& compiled) {
     Stage& stage = compiled.stages[i];
     const bool wanted = std::any_of(stage.buffers.begin(), stage.buffers.end(), [&](int b) { return read[static_cast<size_t>(b)]; });
     if (!wanted) continue;
-    for (const Program& program : stage.programs) {
+    for (const CompiledTerm& program : stage.programs) {
       for (const auto& list : program.lists) {
         for (const Instruction& instruction : list) {
           if (instruction.kind == Instruction::load) read[static_cast<size_t>(instruction.a)] = true;

@@ -68,7 +68,7 @@ class Emitter {
  public:
   explicit Emitter(const Compiled& c) : c_(c) {}
 
-  Program run(int root, const std::vector<int64_t>& extents, const std::vector<IndexId>& variables) {
+  CompiledTerm run(int root, const std::vector<int64_t>& extents, const std::vector<IndexId>& variables) {
     p_.lists.resize(2);
     p_.extents = extents;
     p_.scalar = c_.values[static_cast<size_t>(root)].scalar;
@@ -267,7 +267,7 @@ class Emitter {
   }
 
   const Compiled& c_;
-  Program p_;
+  CompiledTerm p_;
   std::unordered_map<int, int> lists_;    // of a scope
   std::unordered_map<int, int> parents_;  // of a list
   std::unordered_map<int, int> columns_;  // of a value
@@ -280,7 +280,7 @@ class Emitter {
 
 Reach reach_of(const Compiled& compiled, const std::vector<int>& roots) { return Marker(compiled).run(roots); }
 
-Program emit(const Compiled& compiled, int root, const std::vector<int64_t>& extents, const std::vector<IndexId>& variables) {
+CompiledTerm emit(const Compiled& compiled, int root, const std::vector<int64_t>& extents, const std::vector<IndexId>& variables) {
   return Emitter(compiled).run(root, extents, variables);
 }
 

@@ -75,7 +75,7 @@ struct ProgramLoop {
   std::vector<Slot> slots;
 };
 
-struct Program {
+struct CompiledTerm {
   std::vector<int64_t> extents;                  ///< of its positions, outermost first
   std::vector<int> variables;                    ///< their position registers, -1 where unused
   std::vector<std::pair<AtomId, int>> uniform;   ///< variables that the stage sets, with their registers
@@ -90,7 +90,7 @@ struct Program {
 
 struct Stage {
   enum Kind : uint8_t { plain, serial, scatter } kind = plain;
-  std::vector<Program> programs;   ///< plain: one. serial: first states, then steps. scatter: positions, updates, bases
+  std::vector<CompiledTerm> programs;   ///< plain: one. serial: first states, then steps. scatter: positions, updates, bases
   std::vector<int> buffers;        ///< that it fills; serial and scatter: one for each scalar of the state or element
   std::vector<int> states;         ///< serial: buffers that the steps read
   std::vector<int64_t> outer;      ///< serial, scatter: extents of the variables around it
@@ -117,7 +117,7 @@ struct Reach {
 Reach reach_of(const Compiled& compiled, const std::vector<int>& roots);
 
 /// The program that gives `root` at positions with these variables.
-Program emit(const Compiled& compiled, int root, const std::vector<int64_t>& extents, const std::vector<IndexId>& variables);
+CompiledTerm emit(const Compiled& compiled, int root, const std::vector<int64_t>& extents, const std::vector<IndexId>& variables);
 
 /// Runs all stages; false when a position that was computed lies outside its array (perhaps of an element that nobody
 /// needs: the caller asks the interpreter).

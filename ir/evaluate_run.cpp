@@ -112,7 +112,7 @@ HOIST_WIDE void choose_words(uint32_t* __restrict out, const uint8_t* __restrict
 
 class Machine {
  public:
-  Machine(const Program& program, const std::vector<Buffer>& buffers)
+  Machine(const CompiledTerm& program, const std::vector<Buffer>& buffers)
       : p_(program), buffers_(buffers), positions_(static_cast<size_t>(program.position_registers)),
         data_(static_cast<size_t>(program.columns)), own_(static_cast<size_t>(program.columns)),
         known_(static_cast<size_t>(program.columns), Known::open) {
@@ -425,7 +425,7 @@ class Machine {
     }
   }
 
-  const Program& p_;
+  const CompiledTerm& p_;
   const std::vector<Buffer>& buffers_;
   int64_t lanes_ = 0;
   bool outside_ = false;
@@ -465,7 +465,7 @@ class Runner {
   Buffer& buffer(int id) { return c_.buffers[static_cast<size_t>(id)]; }
 
   void plain(const Stage& stage) {
-    const Program& program = stage.programs[0];
+    const CompiledTerm& program = stage.programs[0];
     std::byte* out = buffer(stage.buffers[0]).own.data();
     if (program.work * static_cast<double>(program.count) < work_for_threads) {
       Machine machine(program, c_.buffers);
@@ -524,7 +524,7 @@ class Runner {
 
   std::vector<std::unique_ptr<Machine>> machines_of(const Stage& stage) {
     std::vector<std::unique_ptr<Machine>> machines;
-    for (const Program& program : stage.programs) machines.push_back(std::make_unique<Machine>(program, c_.buffers));
+    for (const CompiledTerm& program : stage.programs) machines.push_back(std::make_unique<Machine>(program, c_.buffers));
     return machines;
   }
 
@@ -562,7 +562,7 @@ class Runner {
 
   void scatter(const Stage& stage) {
     const size_t leaves = stage.buffers.size();
-    const Program& where = stage.programs[0];
+    const CompiledTerm& where = stage.programs[0];
     std::vector<std::byte> column(static_cast<size_t>(stage.steps * column_bytes(where.scalar)));
     std::vector<int64_t> positions(static_cast<size_t>(stage.steps));
     auto machines = machines_of(stage);
@@ -570,7 +570,7 @@ class Runner {
       machines[0]->run(0, stage.steps, column.data());
       column_conversion(where.scalar, Scalar::i64)(column.data(), positions.data(), stage.steps);
       for (size_t i = 0; i < leaves; ++i) {
-        const Program &update = stage.programs[1 + i], &base = stage.programs[1 + leaves + i];
+        const CompiledTerm &update = stage.programs[1 + i], &base = stage.programs[1 + leaves + i];
         const auto element = static_cast<size_t>(update.count / stage.steps * column_bytes(update.scalar));
         std::vector<std::byte> updates(element * static_cast<size_t>(stage.steps));
         machines[1 + i]->run(0, update.count, updates.data());
