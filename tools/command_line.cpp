@@ -1,0 +1,108 @@
+#include "tools/command_line.h"
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+#include <sstream>
+
+#include "ir/near_miss.h"
+#include "tools/command.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+constexpr char about[] =
+    "hoist compiles ONNX models to OpenCL bundles, and shows every stage between.\n"
+    "Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 bad input, 4 device trouble.";
+
+std::string hint_for(const std::string& word, const std::vector<std::string>& candidates, const std::string& otherwise) {
+  const std::string near = near_miss(word, candidates);
+  return near.empty() ? otherwise : "did you mean " + near + "?";
+}
+
+// Says what is wrong with words that the parser would only call unexpected, or would report after something else.
+std::optional<Failure> misspelt(CLI::App& program, const std::vector<std::string>& words) {
+  if (words.empty()) return std::nullopt;
+  std::vector<std::string> commands;
+  for (const CLI::App* command : program.get_subcommands({})) commands.push_back(command->get_name());
+  const std::string& name = words.front();
+  if (name.starts_with("-")) return std::nullopt;
+  if (std::find(commands.begin(), commands.end(), name) == commands.end()) {
+    return usage_failure(name, "is not a command", hint_for(name, commands, "hoist --help lists them"));
+  }
+  CLI::App* command = program.get_subcommand(name);
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+  }
+  Diagnostics problems;
+  for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
+    const std::string option = words[i].substr(0, words[i].find('='));
+    if (!option.starts_with("--") || std::find(known.begin(), known.end(), option) != known.end()) continue;
+    problems.push_back({option, "is not an option of hoist " + name, hint_for(option, known, "hoist " + name + " --help lists them")});
+  }
+  if (problems.empty()) return std::nullopt;
+  return Failure{ExitCode::usage, problems};
+}
+
+std::string lower_case_start(std::string text) {
+  if (text.size() > 1 && std::islower(static_cast<unsigned char>(text[1])) != 0) {
+    text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  }
+  while (text.ends_with('.') || text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
+  CLI::App program(about, "hoist");
+  program.set_version_flag("--version", "hoist " HOIST_VERSION);
+  program.set_help_flag("-h,--help", "what there is, and an example");
+  Action action;
+  for (auto add : {add_check, add_compile, add_run, add_test, add_devices, add_rules, add_operators}) {
+    add(program, action);
+  }
+  const std::vector<std::string> words(arguments + 1, arguments + argument_count);
+  if (words.empty()) {
+    say(program.help());
+    return usage_failure("", "no command is given", "hoist COMMAND --help explains one");
+  }
+  if (auto failure = misspelt(program, words)) return *failure;
+  try {
+    program.parse(argument_count, arguments);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    if (program.exit(error, out, err) == 0) {  // --help and --version
+      say(out.str());
+      return ExitCode::done;
+    }
+    const auto used = program.get_subcommands();
+    const std::string name = used.empty() ? "" : " " + used.front()->get_name();
+    return usage_failure("hoist" + name, lower_case_start(error.what()), "hoist" + name + " --help shows how");
+  }
+  if (!action) return usage_failure("", "no command is given", "hoist --help lists them");
+  return action();
+}
+
+}  // namespace
+
+ExitCode run_command_line(int argument_count, const char* const* arguments) {
+  // A reader that goes away or a file-size limit then shows as a failed write, which gets a message.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  ExitCode code = ExitCode::done;
+  auto outcome = parse_and_run(argument_count, arguments);
+  if (outcome.ok()) {
+    code = *outcome;
+  } else {
+    complain("error", outcome.failure().problems);
+    code = outcome.failure().code;
+  }
+  if (auto written = finish_output(); !written) {
+    complain("error", written.errors());
+    if (code == ExitCode::done || code == ExitCode::no) code = ExitCode::bad_input;
+  }
+  return code;
+}
+
+}  // namespace hoist

@@ -1,0 +1,96 @@
+// hoist check: which operators a model needs and whether hoist has them; every problem at once.
+#include <nlohmann/json.hpp>
+
+#include "lowering/program.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/model.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+struct CheckOptions {
+  std::string model, json;
+  std::vector<std::string> dimensions;
+};
+
+std::string_view name_of(Support support) {
+  switch (support) {
+    case Support::operation: return "supported";
+    case Support::function: return "replaced by its function body";
+    case Support::constant: return "becomes a constant";
+    case Support::none: break;
+  }
+  return "not supported";
+}
+
+struct Answer {
+  std::vector<OperatorUse> operators;
+  Diagnostics problems;
+  ExitCode code = ExitCode::done;
+};
+
+Attempt<Answer> answer(const CheckOptions& options) {
+  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
+  Answer out;
+  HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.model, reading));
+  auto graph = read_model(options.model, reading);
+  if (graph) {
+    for (const std::string& note : graph->notes) complain("note", note);
+    if (auto program = lower_graph(*graph, false); !program) {
+      out.problems = program.errors();
+      out.code = ExitCode::no;
+    }
+    return out;
+  }
+  out.problems = graph.errors();
+  out.code = ExitCode::no;
+  const bool lacking = std::any_of(out.operators.begin(), out.operators.end(),
+                                   [](const OperatorUse& use) { return use.support == Support::none; });
+  if (!lacking) {
+    // A model that is wrong in itself, not one that asks for more than hoist has: it fails with every operator allowed.
+    reading.has_operator = nullptr;
+    if (!read_model(options.model, reading)) out.code = ExitCode::bad_input;
+  }
+  return out;
+}
+
+Attempt<> check(const CheckOptions& options) {
+  HOIST_ATTEMPT(Answer found, answer(options));
+  if (!options.json.empty()) {
+    nlohmann::ordered_json out = {{"supported", found.code == ExitCode::done},
+                                  {"operators", nlohmann::json::array()},
+                                  {"problems", nlohmann::json::array()}};
+    for (const OperatorUse& use : found.operators) {
+      out["operators"].push_back({{"domain", use.domain}, {"name", use.operation}, {"count", use.count}, {"support", name_of(use.support)}});
+    }
+    for (const Diagnostic& d : found.problems) out["problems"].push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
+    HOIST_STEP_VOID(ExitCode::bad_input, write_file(options.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+  }
+  if (options.json != "-") {
+    std::vector<std::vector<std::string>> rows;
+    for (const OperatorUse& use : found.operators) {
+      rows.push_back({use.domain.empty() ? use.operation : use.domain + "." + use.operation, std::to_string(use.count),
+                      std::string(name_of(use.support))});
+    }
+    say(table(rows));
+    if (found.code == ExitCode::done) say_line("{} can be compiled", options.model);
+  }
+  if (found.code != ExitCode::done) return Failure{found.code, found.problems};
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_check(CLI::App& program, Action& action) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App& command = add_command(program, action, "check", "say whether a model can be compiled, and if not, everything that is in the way",
+                                  "  hoist check models/digits_residual.onnx", options, check);
+  command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
+  command.add_option("--dim", options->dimensions, "the value of a symbolic dimension")
+      ->type_name("NAME=N")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--json", options->json, "write the answer here (- for standard output)")->type_name("FILE");
+}
+
+}  // namespace hoist

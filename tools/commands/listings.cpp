@@ -1,0 +1,155 @@
+// hoist devices, rules and operators: what there is, generated from the tables.
+#include <nlohmann/json.hpp>
+
+#include "backends/opencl/device.h"
+#include "ir/near_miss.h"
+#include "lowering/operators.h"
+#include "lowering/rules.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<Nothing> write_json(const std::string& path, const Json& json) { return write_file(path, json.dump(2) + "\n"); }
+
+struct DevicesCommand {
+  bool profile = false;
+  std::string device, json;
+};
+
+Attempt<> devices(const DevicesCommand& command) {
+  if (command.profile) {
+    HOIST_STEP(Device device, ExitCode::device, find_device(command.device));
+    say(print(profile_of(device)));
+    return ExitCode::done;
+  }
+  std::vector<Device> all;
+  if (command.device.empty()) {
+    HOIST_STEP(all, ExitCode::device, list_devices());
+  } else {
+    HOIST_STEP(Device device, ExitCode::device, find_device(command.device));
+    all.push_back(std::move(device));
+  }
+  if (!command.json.empty()) {
+    Json out = Json::array();
+    for (const Device& d : all) {
+      out.push_back({{"index", d.index}, {"name", d.name}, {"platform", d.platform}, {"vendor", d.vendor}, {"driver", d.driver},
+                     {"kind", d.is_cpu ? "cpu" : "gpu"}, {"compute_units", d.compute_units}, {"global_memory", d.global_memory},
+                     {"local_memory", d.local_memory}, {"maximum_group", d.maximum_group}, {"vector_width", d.vector_width},
+                     {"half", d.half}, {"doubles", d.doubles}, {"computes_exactly", d.computes_exactly},
+                     {"divides_exactly", d.divides_exactly}, {"extensions", d.extensions}});
+    }
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    return ExitCode::done;
+  }
+  for (const Device& d : all) {
+    say_line("{}: {}", d.index, d.name);
+    say_line("   {}, driver {}", d.platform, d.driver);
+    say_line("   {}, {} compute units, {:.1f} GB, {} kB local memory, {} float lanes{}{}", d.is_cpu ? "cpu" : "gpu", d.compute_units,
+             static_cast<double>(d.global_memory) / 1e9, d.local_memory / 1024, d.vector_width, d.half ? ", half" : "",
+             d.doubles ? ", double" : "");
+    say_line("   floats {}", !d.computes_exactly ? "may round differently or lose denormals: kernels are compared within bounds"
+                             : d.divides_exactly ? "are exact: kernels are compared bit for bit, with division and square root"
+                                                 : "are exact: kernels are compared bit for bit, but for division and square root");
+  }
+  return ExitCode::done;
+}
+
+struct RulesCommand {
+  std::string name, json;
+};
+
+// The two sides as a reader sees them: a line each, side conditions after them.
+void say_rule(const RuleRow& r) {
+  say_line("{}{}  {}", r.name, r.parameters.empty() ? "" : "(" + r.parameters + ")", name_of(r.rule_class));
+  say_line("    {}", r.left);
+  say_line("  = {}", r.right);
+  if (!r.where.empty()) say_line("    where {}", r.where);
+  if (!r.meaning.empty()) say_line("    {}", r.meaning);
+}
+
+Attempt<> rules(const RulesCommand& command) {
+  std::vector<const RuleRow*> chosen;
+  std::vector<std::string> names;
+  for (const RuleRow& r : lowering_rule_rows()) {
+    names.push_back(r.name);
+    if (command.name.empty() || r.name == command.name) chosen.push_back(&r);
+  }
+  if (chosen.empty()) {
+    const std::string near = near_miss(command.name, names);
+    return input_failure("rule " + command.name, "there is no such rule", near.empty() ? "hoist rules lists them" : "did you mean " + near + "?");
+  }
+  if (!command.json.empty()) {
+    Json out = Json::array();
+    for (const RuleRow* r : chosen) {
+      out.push_back({{"name", r->name}, {"parameters", r->parameters}, {"given", r->given}, {"left", r->left}, {"right", r->right},
+                     {"where", r->where}, {"class", name_of(r->rule_class)}, {"meaning", r->meaning}});
+    }
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    return ExitCode::done;
+  }
+  for (const RuleRow* r : chosen) say_rule(*r);
+  return ExitCode::done;
+}
+
+struct OperatorsCommand {
+  std::string name, json;
+};
+
+Attempt<> operators(const OperatorsCommand& command) {
+  std::vector<const OperatorRow*> chosen;
+  std::vector<std::string> names;
+  for (const OperatorRow& r : operator_table()) {
+    names.emplace_back(r.name);
+    if (command.name.empty() || r.name == command.name) chosen.push_back(&r);
+  }
+  if (chosen.empty()) {
+    const std::string near = near_miss(command.name, names);
+    return input_failure("operator " + command.name, "hoist has no such operator", near.empty() ? "hoist operators lists them" : "did you mean " + near + "?");
+  }
+  const auto full_name = [](const OperatorRow& r) { return r.domain.empty() ? std::string(r.name) : fmt::format("{}.{}", r.domain, r.name); };
+  if (!command.json.empty()) {
+    Json out = Json::array();
+    for (const OperatorRow* r : chosen) {
+      out.push_back({{"domain", r->domain}, {"name", r->name}, {"since", r->since}, {"least_inputs", r->least_inputs},
+                     {"most_inputs", r->most_inputs}, {"takes", name_of(r->takes)}, {"meaning", r->meaning}});
+    }
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    return ExitCode::done;
+  }
+  std::vector<std::vector<std::string>> rows = {{"operator", "since", "takes", "meaning"}};
+  for (const OperatorRow* r : chosen) rows.push_back({full_name(*r), std::to_string(r->since), std::string(name_of(r->takes)), std::string(r->meaning)});
+  say(table(rows));
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_devices(CLI::App& program, Action& action) {
+  auto options = std::make_shared<DevicesCommand>();
+  CLI::App& command = add_command(program, action, "devices", "list the OpenCL devices, or write the profile of one",
+                                  "  hoist devices\n  hoist devices --profile --device 0 > here.profile", options, devices);
+  command.add_option("--device", options->device, "only this one: an index, a name or a part of one")->type_name("DEVICE");
+  auto* json = command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
+  command.add_flag("--profile", options->profile, "print the profile of the device (default: the first), for compile --profile")->excludes(json);
+}
+
+void add_rules(CLI::App& program, Action& action) {
+  auto options = std::make_shared<RulesCommand>();
+  CLI::App& command = add_command(program, action, "rules", "list the rules, or show one", "  hoist rules map-fusion", options, rules);
+  command.add_option("rule", options->name, "only this one")->type_name("RULE");
+  command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
+}
+
+void add_operators(CLI::App& program, Action& action) {
+  auto options = std::make_shared<OperatorsCommand>();
+  CLI::App& command = add_command(program, action, "operators", "list the operators that hoist has", "  hoist operators Conv", options, operators);
+  command.add_option("operator", options->name, "only this one")->type_name("OPERATOR");
+  command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
+}
+
+}  // namespace hoist

@@ -1,0 +1,102 @@
+// hoist run: one run of a bundle, inputs from files, outputs to files.
+#include <map>
+
+#include "frontend/tensor_file.h"
+#include "tools/bundle.h"
+#include "tools/command.h"
+#include "tools/data.h"
+#include "tools/files.h"
+#include "tools/npy.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+struct RunCommand {
+  std::string bundle, output;
+  std::vector<std::string> inputs;
+  RunOptions options;
+};
+
+// NAME=FILE; names may hold "=", so the split is the one that leaves an input's name.
+std::pair<std::string, std::string> split_input(const std::string& text, const BundleRunner& bundle) {
+  for (size_t i = text.find('='); i != std::string::npos; i = text.find('=', i + 1)) {
+    for (const ArrayInfo& input : bundle.inputs()) {
+      if (input.name == text.substr(0, i)) return {text.substr(0, i), text.substr(i + 1)};
+    }
+  }
+  const size_t first = text.find('=');
+  return {text.substr(0, first), first == std::string::npos ? "" : text.substr(first + 1)};
+}
+
+Attempt<> set_inputs(BundleRunner& bundle, const std::vector<std::string>& given) {
+  Diagnostics problems;
+  std::vector<bool> set(bundle.inputs().size(), false);
+  for (const std::string& text : given) {
+    if (text.find('=') == std::string::npos) return usage_failure("--input " + text, "is not NAME=FILE");
+    const auto [name, file] = split_input(text, bundle);
+    auto index = input_called(bundle, name);
+    if (!index.ok()) {
+      problems.push_back(index.failure().problems.front());
+      continue;
+    }
+    if (set[*index]) return usage_failure("--input " + name, "is given twice");
+    set[*index] = true;
+    auto tensor = read_tensor(file);
+    auto accepted = tensor ? bundle.set_input(*index, *tensor) : Result<Nothing>(tensor.errors());
+    if (!accepted) problems.insert(problems.end(), accepted.errors().begin(), accepted.errors().end());
+  }
+  for (size_t i = 0; i < set.size(); ++i) {
+    const ArrayInfo& input = bundle.inputs()[i];
+    if (!set[i]) problems.push_back({"input " + input.name, "is not given", "add --input " + input.name + "=FILE with " + type_text(input.scalar, input.shape)});
+  }
+  if (!problems.empty()) return Failure{ExitCode::bad_input, problems};
+  return ExitCode::done;
+}
+
+Attempt<std::vector<std::string>> output_files(const BundleRunner& bundle) {
+  std::vector<std::string> out;
+  std::map<std::string, std::string> owners;
+  for (const ArrayInfo& output : bundle.outputs()) {
+    std::string file = file_name(output.name) + (numpy_has(output.scalar) ? ".npy" : ".pb");
+    auto [place, first] = owners.emplace(file, output.name);
+    if (!first) return input_failure("outputs " + place->second + " and " + output.name, "would both be written to " + file, "rename one in the model");
+    out.push_back(std::move(file));
+  }
+  return out;
+}
+
+Attempt<> run(const RunCommand& command) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
+  HOIST_ATTEMPT(std::vector<std::string> names, output_files(bundle));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, set_inputs(bundle, command.inputs));
+  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  HOIST_STEP(FileSet files, ExitCode::bad_input, FileSet::begin(command.output));
+  std::string lines;
+  for (size_t i = 0; i < names.size(); ++i) {
+    HOIST_STEP(Tensor tensor, ExitCode::device, bundle.output(i));
+    const std::filesystem::path path = files.reserve(names[i]);
+    const std::string& name = bundle.outputs()[i].name;
+    HOIST_STEP_VOID(ExitCode::bad_input, numpy_has(tensor.scalar()) ? write_npy(path, tensor) : write_tensor_proto(path, name, tensor));
+    lines += fmt::format("{}: {} in {}\n", name, type_text(tensor.scalar(), tensor.shape()), (std::filesystem::path(command.output) / names[i]).string());
+  }
+  HOIST_STEP_VOID(ExitCode::bad_input, files.commit());
+  say(lines);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_run(CLI::App& program, Action& action) {
+  auto options = std::make_shared<RunCommand>();
+  CLI::App& command = add_command(program, action, "run", "run a bundle once, its inputs read from files and its outputs written to files",
+                                  "  hoist run digits.hoist --input image=picture.npy --output-dir out", options, run);
+  command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
+  command.add_option("--input", options->inputs, "the file of an input: .npy, or a TensorProto in .pb")
+      ->type_name("NAME=FILE")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--output-dir", options->output, "where each output is written to NAME.npy (.pb for types that .npy lacks)")
+      ->required()->type_name("OUT");
+  add_run_options(command, options->options);
+}
+
+}  // namespace hoist

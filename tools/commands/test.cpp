@@ -1,0 +1,193 @@
+// hoist test: compiles models, runs them over recorded data on the device, compares.
+#include <nlohmann/json.hpp>
+
+#include "backends/bundle/bundle.h"
+#include "tools/bundle.h"
+#include "tools/command.h"
+#include "tools/data.h"
+#include "tools/files.h"
+#include "tools/model.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TestCommand {
+  std::vector<std::string> cases, data;
+  double relative = 1e-3, absolute = 1e-7;
+  std::string json;
+  ModelOptions options;
+  RunOptions run;
+};
+
+struct Case {
+  std::string name;
+  fs::path model;
+  std::vector<fs::path> data;   ///< folders that hold data sets
+};
+
+struct Verdict {
+  std::string name, message;   ///< the message is empty where the case passed
+  size_t data_sets = 0;
+  double largest_error = 0;
+  ExitCode code = ExitCode::done;
+};
+
+Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
+  std::vector<Case> out;
+  Diagnostics problems;
+  std::error_code ignored;
+  for (const std::string& text : command.cases) {
+    fs::path path = fs::path(text).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();
+    if (fs::is_directory(path, ignored)) {
+      if (!command.data.empty()) return usage_failure(text, "is a folder, and --data goes with a model", "name the .onnx file");
+      if (!fs::exists(path / "model.onnx", ignored)) problems.push_back({text, "holds no model.onnx", ""});
+      else out.push_back({path.filename().string(), path / "model.onnx", {path}});
+    } else if (!fs::exists(path, ignored)) {
+      problems.push_back({text, "no such file or folder", ""});
+    } else {
+      Case one{path.stem().string(), path, {}};
+      for (const std::string& folder : command.data) one.data.emplace_back(folder);
+      if (one.data.empty()) one.data.push_back(path.parent_path().empty() ? "." : path.parent_path());
+      out.push_back(std::move(one));
+    }
+  }
+  if (!command.data.empty() && out.size() > 1) return usage_failure("--data", "goes with one model", "test the models one by one");
+  if (!problems.empty()) return Failure{ExitCode::bad_input, problems};
+  return out;
+}
+
+// The graph with the extents that the data have where the model leaves them open.
+Result<Graph> read_for(const fs::path& model, const ModelOptions& options, const std::vector<Tensor>& inputs) {
+  HOIST_TRY(ReadOptions reading, read_options(options.dimensions));
+  HOIST_TRY(Graph graph, read_model(model, reading));
+  bool differs = false;
+  for (size_t i = 0; i < std::min(graph.inputs.size(), inputs.size()); ++i) {
+    const ValueInfo& info = graph.inputs[i];
+    if (info.shape.size() != inputs[i].shape().size()) continue;
+    for (size_t axis = 0; axis < info.shape.size(); ++axis) {
+      if (info.shape[axis] == inputs[i].shape()[axis] || inputs[i].shape()[axis] < 1) continue;
+      reading.dimensions.push_back({info.name + "." + std::to_string(axis), inputs[i].shape()[axis]});
+      differs = true;
+    }
+  }
+  if (!differs) return graph;
+  auto again = read_model(model, reading);
+  return again ? std::move(again) : Result<Graph>(std::move(graph));  // a fixed extent: the run says what does not fit
+}
+
+std::string joined(const Diagnostics& problems) {
+  std::string out;
+  for (const Diagnostic& d : problems) out += (out.empty() ? "" : "; ") + d.text();
+  return out;
+}
+
+// The first output that differs, or "".
+Attempt<std::string> run_data_set(BundleRunner& bundle, const DataSet& data, const TestCommand& command, double& largest_error) {
+  if (data.inputs.size() != bundle.inputs().size() || data.outputs.size() > bundle.outputs().size()) {
+    return input_failure(data.folder.string(), fmt::format("has {} inputs and {} outputs, the model {} and {}", data.inputs.size(),
+                                                           data.outputs.size(), bundle.inputs().size(), bundle.outputs().size()));
+  }
+  for (size_t i = 0; i < data.inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, data.inputs[i]));
+  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  std::string message;
+  for (size_t i = 0; i < data.outputs.size(); ++i) {
+    HOIST_STEP(Tensor got, ExitCode::device, bundle.output(i));
+    const Comparison comparison = compare(got, data.outputs[i], command.relative, command.absolute);
+    largest_error = std::max(largest_error, comparison.largest_error);
+    if (!comparison.agrees() && message.empty()) message = "output " + bundle.outputs()[i].name + " " + comparison.difference;
+  }
+  return message;
+}
+
+Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::path& folder) {
+  Verdict out{one.name, "", 0, 0, ExitCode::done};
+  std::vector<fs::path> sets;
+  for (const fs::path& place : one.data) {
+    HOIST_STEP(std::vector<fs::path> found, ExitCode::bad_input, data_sets_in(place));
+    sets.insert(sets.end(), found.begin(), found.end());
+  }
+  std::optional<BundleRunner> bundle;
+  std::vector<std::pair<Scalar, std::vector<int64_t>>> compiled_for;
+  for (const fs::path& set : sets) {
+    HOIST_STEP(DataSet data, ExitCode::bad_input, read_data_set(set));
+    std::vector<std::pair<Scalar, std::vector<int64_t>>> types;
+    for (const Tensor& input : data.inputs) types.emplace_back(input.scalar(), input.shape());
+    if (!bundle || types != compiled_for) {
+      bundle.reset();
+      HOIST_STEP(Graph graph, ExitCode::bad_input, read_for(one.model, command.options, data.inputs));
+      HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(graph), command.options));
+      HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.compilation.plan, folder, {true}));
+      HOIST_STEP(bundle, ExitCode::device, BundleRunner::open(folder, command.run));
+      compiled_for = std::move(types);
+    }
+    HOIST_ATTEMPT(std::string message, run_data_set(*bundle, data, command, out.largest_error));
+    if (!message.empty() && out.message.empty()) {
+      out.message = sets.size() > 1 ? set.filename().string() + ", " + message : message;
+      out.code = ExitCode::no;
+    }
+    ++out.data_sets;
+  }
+  return out;
+}
+
+Result<Nothing> write_json(const std::string& path, const std::vector<Verdict>& verdicts, size_t failed) {
+  nlohmann::ordered_json out = {{"passed", verdicts.size() - failed}, {"failed", failed}, {"cases", nlohmann::json::array()}};
+  for (const Verdict& v : verdicts) {
+    nlohmann::ordered_json one = {{"name", v.name}, {"passed", v.message.empty()}, {"data_sets", v.data_sets}, {"largest_error", v.largest_error}};
+    if (!v.message.empty()) one["message"] = v.message;
+    out["cases"].push_back(std::move(one));
+  }
+  return write_file(path, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+Attempt<> test(const TestCommand& command) {
+  HOIST_ATTEMPT(std::vector<Case> cases, cases_of(command));
+  if (command.options.profile.empty()) {
+    // Without a device every case would fail for the same reason.
+    HOIST_ATTEMPT([[maybe_unused]] Profile profile, choose_profile(command.options));
+  }
+  HOIST_STEP(TemporaryFolder temporary, ExitCode::bad_input, TemporaryFolder::make());
+  std::vector<Verdict> verdicts;
+  size_t failed = 0;
+  for (const Case& one : cases) {
+    Progress progress;
+    progress.show(fmt::format("{} ({} of {})", one.name, verdicts.size() + 1, cases.size()));
+    auto verdict = judge(one, command, temporary.path() / "case");
+    if (verdict.ok()) verdicts.push_back(std::move(*verdict));
+    else verdicts.push_back({one.name, joined(verdict.failure().problems), 0, 0, verdict.failure().code});
+    const Verdict& last = verdicts.back();
+    if (!last.message.empty()) ++failed;
+    if (command.json != "-") {
+      if (last.message.empty()) say_line("passed {}", last.name);
+      else say_line("failed {}: {}", last.name, last.message);
+    }
+  }
+  if (command.json != "-") say_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
+  if (!command.json.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, verdicts, failed));
+  return failed == 0 ? ExitCode::done : ExitCode::no;
+}
+
+}  // namespace
+
+void add_test(CLI::App& program, Action& action) {
+  auto options = std::make_shared<TestCommand>();
+  CLI::App& command = add_command(program, action, "test", "compile models, run them over recorded data, compare the outputs",
+                                  "  hoist test test_relu test_conv\n"
+                                  "  hoist test model.onnx --data recorded --rtol 1e-3 --atol 1e-4", options, test);
+  command.add_option("case", options->cases, "a folder with model.onnx and test_data_set_K, or a model whose data lie beside it or in --data")
+      ->required()->type_name("CASE...");
+  command.add_option("--data", options->data, "where the data sets of the one model are")
+      ->type_name("DIR")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--rtol", options->relative, "tolerance relative to the expected value")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command.add_option("--atol", options->absolute, "absolute tolerance")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command.add_option("--json", options->json, "write the answers here (- for standard output)")->type_name("FILE");
+  command.add_option("--threads", options->run.threads, "use at most so many threads of a CPU device")->type_name("N")->check(CLI::Range(1, 4096));
+  add_model_options(command, options->options);
+  command.get_option("--device")->each([run = options](const std::string& text) { run->run.device = text; });
+}
+
+}  // namespace hoist

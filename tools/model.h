@@ -1,0 +1,47 @@
+// From a model file to a compilation, as every command that takes a model does it: the options that they share, reading
+// with the operators that hoist has, choosing the profile. Not for bundles: bundle.h.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "frontend/frontend.h"
+#include "tools/attempt.h"
+#include "tools/compile.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hoist {
+
+/// As the command line has them.
+struct ModelOptions {
+  std::vector<std::string> dimensions;   ///< NAME=N
+  std::string device;                    ///< an index, a name or a part of one; "" is the first device
+  std::string profile;                   ///< a file; excludes `device`
+  std::string convolution = "auto";      ///< auto | stencil | im2col
+  bool strict = false;
+};
+
+/// --dim, --conv, --strict, --profile; with_device: --device too.
+void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
+
+/// What the frontend has to know: the operators of the table, and --dim.
+Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
+
+/// The profile file, or what the device says of itself. Without either the first device.
+Attempt<Profile> choose_profile(const ModelOptions& options);
+
+struct CompiledModel {
+  Graph graph;
+  Profile profile;
+  Compilation compilation;
+};
+CompileOptions compile_options(const ModelOptions& options);
+/// Notes of the frontend and of lowering go to standard error.
+Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
+Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options);
+
+}  // namespace hoist
