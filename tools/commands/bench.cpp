@@ -1,0 +1,114 @@
+// hoist bench: how long a bundle takes, and each of its kernels.
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "backends/bundle/bundle.h"
+#include "ir/seeded.h"
+#include "tools/bundle.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+struct BenchCommand {
+  std::string bundle, json;
+  double seconds = 2;
+  RunOptions options;
+};
+
+using Clock = std::chrono::steady_clock;
+double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+struct Times {
+  double lower_quartile = 0, median = 0, minimum = 0;
+};
+
+Times summarise(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double share) {
+    const double place = share * static_cast<double>(samples.size() - 1);
+    const auto below = static_cast<size_t>(place);
+    const size_t above = std::min(below + 1, samples.size() - 1);
+    return samples[below] + (samples[above] - samples[below]) * (place - static_cast<double>(below));
+  };
+  return {at(0.25), at(0.5), samples.front()};
+}
+
+Attempt<double> one_run(BundleRunner& bundle, const std::vector<Tensor>& inputs) {
+  const auto start = Clock::now();
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
+  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  for (size_t i = 0; i < bundle.outputs().size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.output(i));
+  return milliseconds_since(start);
+}
+
+Attempt<> bench(const BenchCommand& command) {
+  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle));
+  const auto start = Clock::now();
+  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, command.options));
+  const double load = milliseconds_since(start);
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < bundle.inputs().size(); ++i) {
+    const ArrayInfo& input = bundle.inputs()[i];
+    const Domain domain = i < info.plan.input_domains.size() ? info.plan.input_domains[i] : Domain{};
+    inputs.push_back(seeded_tensor(input.scalar, input.shape, 1, static_cast<uint32_t>(i), domain.low, domain.high));
+  }
+  Progress progress;
+  progress.show("timing whole runs");
+  std::vector<double> runs;
+  for (auto begin = Clock::now(); milliseconds_since(begin) < command.seconds * 200;) {  // a fifth of the time to warm up
+    HOIST_ATTEMPT([[maybe_unused]] double time, one_run(bundle, inputs));
+  }
+  for (auto begin = Clock::now(); runs.size() < 10 || milliseconds_since(begin) < command.seconds * 1000;) {
+    HOIST_ATTEMPT(double time, one_run(bundle, inputs));
+    runs.push_back(time);
+  }
+  progress.show("timing kernels");
+  std::vector<std::vector<double>> steps(bundle.steps().size());
+  size_t profiles = 0;
+  for (auto begin = Clock::now(); profiles < 10 || (milliseconds_since(begin) < command.seconds * 500 && profiles < 10000); ++profiles) {
+    HOIST_STEP(std::vector<double> seconds, ExitCode::device, bundle.profile());
+    for (size_t i = 0; i < seconds.size(); ++i) steps[i].push_back(seconds[i] * 1e3);
+  }
+  const Times whole = summarise(runs);
+  nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile}, {"median_ms", whole.median}, {"minimum_ms", whole.minimum},
+                                {"load_ms", load}, {"device", bundle.device_name()}, {"threads", bundle.threads()}, {"runs", runs.size()},
+                                {"cache", bundle.cache_outcome()}, {"kernels", nlohmann::ordered_json::array()}};
+  std::vector<std::vector<std::string>> rows = {{"kernel", "ms", "GFLOP/s", "layers"}};
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const StepInfo& step = bundle.steps()[i];
+    const Times times = summarise(steps[i]);
+    const double rate = times.lower_quartile > 0 ? static_cast<double>(step.operations) / times.lower_quartile / 1e6 : 0;
+    out["kernels"].push_back({{"name", step.kernel}, {"layers", step.layers}, {"lower_quartile_ms", times.lower_quartile},
+                              {"median_ms", times.median}, {"minimum_ms", times.minimum}, {"operations", step.operations}});
+    std::string layers;
+    for (const std::string& layer : step.layers) layers += (layers.empty() ? "" : ", ") + layer;
+    rows.push_back({step.kernel, fmt::format("{:.4f}", times.lower_quartile), fmt::format("{:.1f}", rate), layers});
+  }
+  if (!command.json.empty()) {
+    HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+  }
+  if (command.json != "-") {
+    say_line("{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})", bundle.model_name(),
+             whole.lower_quartile, whole.median, whole.minimum, runs.size(), load, bundle.cache_outcome());
+    say_line("on {}, {} threads; runs include upload and download, kernels are timed by the device", bundle.device_name(), bundle.threads());
+    say(table(rows));
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, Action& action) {
+  auto options = std::make_shared<BenchCommand>();
+  CLI::App& command = add_command(program, action, "bench", "time a bundle and each of its kernels on seeded inputs",
+                                  "  hoist bench digits.hoist --json digits.json", options, bench);
+  command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
+  command.add_option("--json", options->json, "write the times here (- for standard output)")->type_name("FILE");
+  command.add_option("--seconds", options->seconds, "how long to measure")->check(CLI::Range(0.01, 3600.0))->capture_default_str();
+  add_run_options(command, options->options);
+}
+
+}  // namespace hoist

@@ -1,0 +1,176 @@
+// hoist inspect: a layer at every stage between ONNX and OpenCL.
+#include <sstream>
+
+#include "backends/bundle/bundle.h"
+#include "ir/text.h"
+#include "tools/command.h"
+#include "tools/data.h"
+#include "tools/layers.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+struct InspectCommand {
+  std::string subject, layer;
+  std::vector<std::string> stages;
+  bool types = false;
+  ModelOptions options;
+};
+
+const std::vector<std::string> all_stages = {"graph", "high", "low", "halide", "opencl"};
+
+template <class T>
+std::string list_text(const std::vector<T>& values) {
+  return fmt::format("[{}]", fmt::join(values, ", "));
+}
+
+std::string attribute_text(const Attribute& attribute) {
+  return std::visit(
+      [](const auto& value) -> std::string {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, Tensor>) return type_text(value.scalar(), value.shape()) + " tensor";
+        else if constexpr (std::is_same_v<T, std::string>) return "\"" + value + "\"";
+        else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>) return fmt::format("{}", value);
+        else return list_text(value);
+      },
+      attribute);
+}
+
+void heading(const std::string& stage, const std::string& text) { say_line("-- {}: {}", stage, text); }
+
+void show_graph(const Graph& graph, const std::string& name) {
+  for (const Layer& layer : graph.layers) {
+    if (layer.name != name) continue;
+    heading("graph", (layer.domain.empty() ? "" : layer.domain + ".") + layer.operation);
+    say_line("{} = {}({})", joined_names(layer.outputs), layer.operation, joined_names(layer.inputs));
+    for (const auto& [key, attribute] : layer.attributes) say_line("  {} = {}", key, attribute_text(attribute));
+    for (const std::string& input : layer.inputs) {
+      if (auto place = graph.constants.find(input); place != graph.constants.end()) {
+        say_line("  {} : {}, a constant", input, type_text(place->second.scalar(), place->second.shape()));
+      }
+    }
+    return;
+  }
+  heading("graph", name + " is not in the graph; lowering adds it");
+}
+
+std::string launch_text(const PlanKernel& kernel) {
+  return fmt::format("kernel {}, {} x {} x {} work-items in groups of {} x {} x {}", kernel.name, kernel.global[0], kernel.global[1],
+                     kernel.global[2], kernel.local[0], kernel.local[1], kernel.local[2]);
+}
+
+bool wanted(const InspectCommand& command, const std::string& stage) {
+  return command.stages.empty() || holds(command.stages, stage);
+}
+
+Attempt<> inspect_model(const InspectCommand& command) {
+  HOIST_ATTEMPT(CompiledModel model, compile_model(command.subject, command.options));
+  const LoweredModel& lowered = model.compilation.lowered;
+  const Plan& plan = model.compilation.plan;
+  if (command.layer.empty()) {
+    std::vector<std::vector<std::string>> rows = {{"layer", "operator", "kernel"}};
+    for (const std::string& name : layer_names(model)) {
+      std::string operation = "(added)";
+      for (const Layer& layer : model.graph.layers) {
+        if (layer.name == name) operation = layer.operation;
+      }
+      const auto group = group_of(lowered, name);
+      rows.push_back({name, operation, group ? plan.kernels[static_cast<size_t>(lowered.groups[*group].kernel)].name : "none: " + fate(plan.rules, name)});
+    }
+    say(table(rows));
+    return ExitCode::done;
+  }
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode found, check_layer(command.layer, layer_names(model)));
+  PrintOptions printing;
+  printing.show_types = command.types;
+  if (wanted(command, "graph")) show_graph(model.graph, command.layer);
+  if (wanted(command, "high")) {
+    for (const Definition& definition : lowered.original.definitions) {
+      if (!holds(definition.layers, command.layer)) continue;
+      heading("high", definition.value + ", the layer alone");
+      say_line("{}", print(definition.expression, printing));
+    }
+  }
+  const auto index = group_of(lowered, command.layer);
+  if (!index) {
+    say_line("-- {}", fate(plan.rules, command.layer));
+    return ExitCode::done;
+  }
+  const LoweredGroup& group = lowered.groups[*index];
+  const auto kernel = static_cast<size_t>(group.kernel);
+  if (wanted(command, "high") && group.layers.size() > 1) {
+    heading("high", command.layer + " is part of kernel " + plan.kernels[kernel].name + ": " + joined_names(group.layers));
+    say_line("{}", print(group.high, printing));
+  }
+  if (wanted(command, "low")) {
+    heading("low", joined_names(group.layers));
+    say_line("{}", print(group.low, printing));
+  }
+  if (wanted(command, "halide")) {
+    heading("halide", "what is computed where");
+    say_line("{}", model.compilation.schedules[kernel]);
+  }
+  if (wanted(command, "opencl")) {
+    heading("opencl", launch_text(plan.kernels[kernel]));
+    say_line("{}", plan.kernels[kernel].source);
+  }
+  return ExitCode::done;
+}
+
+Attempt<> inspect_bundle(const InspectCommand& command) {
+  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.subject));
+  const Plan& plan = info.plan;
+  if (command.layer.empty()) {
+    std::vector<std::vector<std::string>> rows = {{"layer", "kernel"}};
+    for (const PlanStep& step : plan.steps) {
+      for (const std::string& layer : step.layers) rows.push_back({layer, plan.kernels[static_cast<size_t>(step.kernel)].name});
+    }
+    say(table(rows));
+    return ExitCode::done;
+  }
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode found, check_layer(command.layer, layer_names(plan)));
+  const PlanStep& step = plan.steps[*step_of(plan.steps, command.layer)];
+  const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+  if (wanted(command, "graph")) {
+    heading("graph", command.layer + " is part of kernel " + kernel.name + ": " + joined_names(step.layers));
+    for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+      const PlanArray& array = plan.arrays[static_cast<size_t>(step.arguments[i])];
+      say_line("  {} = {} : {}", kernel.parameters[i].name, array.name, type_text(array.scalar, array.shape));
+    }
+  }
+  if (wanted(command, "low")) {
+    heading("low", joined_names(step.layers));
+    say_line("{}", kernel.expression);
+  }
+  if (wanted(command, "opencl")) {
+    heading("opencl", launch_text(kernel));
+    say_line("{}", kernel.source);
+  }
+  for (const char* stage : {"high", "halide"}) {
+    if (holds(command.stages, stage)) return input_failure("--stage " + std::string(stage), "is not kept in a bundle", "inspect the model instead");
+  }
+  return ExitCode::done;
+}
+
+Attempt<> inspect(const InspectCommand& command) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(command.subject, ignored) ? inspect_bundle(command) : inspect_model(command);
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& program, Action& action) {
+  auto options = std::make_shared<InspectCommand>();
+  CLI::App& command = add_command(program, action, "inspect", "show a layer at every stage: graph, high-level and low-level Lift, Halide's schedule, OpenCL",
+                                  "  hoist inspect models/digits_residual.onnx conv1 --stage high,low\n"
+                                  "  hoist inspect digits.hoist conv1 --stage opencl", options, inspect);
+  command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
+  command.add_option("layer", options->layer, "the layer's name; without it all layers are listed with their kernels")->type_name("LAYER");
+  command.add_option("--stage", options->stages, "only these stages: graph, high, low, halide, opencl")
+      ->delimiter(',')->check(CLI::IsMember(all_stages))->type_name("STAGE,...");
+  command.add_flag("--types", options->types, "with the type after each pattern");
+  add_model_options(command, options->options);
+}
+
+}  // namespace hoist

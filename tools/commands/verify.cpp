@@ -1,0 +1,169 @@
+// hoist verify: the bundle's own self-check, then every kernel against the interpreter on the inputs that it really had.
+#include <cstring>
+
+#include "backends/bundle/bundle.h"
+#include "backends/opencl/device.h"
+#include "ir/evaluate.h"
+#include "ir/seeded.h"
+#include "ir/text.h"
+#include "tools/bundle.h"
+#include "tools/command.h"
+#include "tools/data.h"
+#include "tools/files.h"
+#include "tools/npy.h"
+#include "tools/terminal.h"
+
+#include <nlohmann/json.hpp>
+
+namespace hoist {
+namespace {
+
+struct VerifyCommand {
+  std::string bundle, data, json;
+  RunOptions options;
+};
+
+// What device arithmetic may differ by where it does not promise IEEE 754: the runtime's own bounds.
+constexpr double inexact_relative = 1e-5, inexact_absolute = 1e-6;
+constexpr int64_t sampled_positions = 24;
+
+// Inputs: the first sample of an .npz, the first data set of a folder, or seeded numbers from the inputs' domains.
+Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
+  std::vector<Tensor> out;
+  std::error_code ignored;
+  if (data.empty()) {
+    for (size_t i = 0; i < bundle.inputs().size(); ++i) {
+      const ArrayInfo& input = bundle.inputs()[i];
+      const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
+      out.push_back(seeded_tensor(input.scalar, input.shape, plan.model_hash, static_cast<uint32_t>(i), domain.low, domain.high));
+    }
+    return out;
+  }
+  if (std::filesystem::is_directory(data, ignored)) {
+    HOIST_STEP(auto sets, ExitCode::bad_input, data_sets_in(data));
+    HOIST_STEP(DataSet set, ExitCode::bad_input, read_data_set(sets.front()));
+    if (set.inputs.size() != bundle.inputs().size()) {
+      return input_failure(sets.front().string(), fmt::format("has {} inputs, the model {}", set.inputs.size(), bundle.inputs().size()));
+    }
+    return set.inputs;
+  }
+  HOIST_STEP(auto arrays, ExitCode::bad_input, read_npz(data));
+  for (const ArrayInfo& input : bundle.inputs()) {
+    const auto place = arrays.find(input.name);
+    if (place == arrays.end()) return input_failure(data, "has no array " + input.name, "name the arrays as the model's inputs");
+    const auto bytes = static_cast<size_t>(byte_size(input.scalar, input.shape));
+    const Tensor& tensor = place->second;
+    if (tensor.scalar() != input.scalar || tensor.bytes().size() < bytes) {
+      return input_failure(data + ", " + input.name, "is " + type_text(tensor.scalar(), tensor.shape()) + ", the model takes " + type_text(input.scalar, input.shape));
+    }
+    out.emplace_back(input.scalar, input.shape, std::vector<std::byte>(tensor.data(), tensor.data() + bytes));
+  }
+  return out;
+}
+
+Tensor gather(const Tensor& from, const std::vector<int64_t>& positions) {
+  Tensor out(from.scalar(), {static_cast<int64_t>(positions.size())});
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    if (is_integer(from.scalar())) out.set_integer(at, from.integer_at(positions[i]));
+    else out.set_float(at, from.float_at(positions[i]));
+  }
+  return out;
+}
+
+Tolerance tolerance_on(const Device& device, Tolerance tolerance) {
+  if (!tolerance.exact) return tolerance;
+  if (!device.computes_exactly || (tolerance.divides && !device.divides_exactly)) {
+    tolerance = {false, tolerance.divides, inexact_relative, inexact_absolute};
+  }
+  return tolerance;
+}
+
+// After step `index` has run: its result against the interpreter on what its inputs hold.
+Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index) {
+  const PlanStep& step = plan.steps[index];
+  const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+  Finding out;
+  out.subject = "step " + std::to_string(index) + ", kernel " + kernel.name;
+  HOIST_STEP(Expr term, ExitCode::bad_input, parse(kernel.expression));
+  Bindings bindings;
+  Tensor result;
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    HOIST_STEP(Tensor array, ExitCode::device, bundle.read_array(static_cast<size_t>(step.arguments[i])));
+    const KernelParameter& parameter = kernel.parameters[i];
+    // An array may be stored under another shape of the same elements than the kernel sees.
+    Tensor seen = array.shape() == parameter.shape ? array : array.reshaped(parameter.shape);
+    if (parameter.written) result = seen;
+    else bindings[parameter.name] = seen;
+  }
+  // Elements of an open border are written by nobody; the plan's positions avoid them.
+  std::vector<int64_t> positions = kernel.check_positions;
+  if (kernel.expression.find(" open") == std::string::npos) {
+    positions = sample_positions(result.size(), std::min(result.size(), sampled_positions), plan.model_hash + index);
+  }
+  HOIST_STEP(Tensor expected, ExitCode::bad_input, interpret_at(term, bindings, positions));
+  const Tensor got = gather(result, positions);
+  const Tolerance tolerance = tolerance_on(device, kernel.tolerance);
+  Comparison comparison = compare(got, expected, tolerance.relative, tolerance.absolute);
+  out.compared = positions.size();
+  out.largest_error = comparison.largest_error;
+  out.passed = comparison.agrees();
+  if (!out.passed) {
+    out.message = comparison.first < 0 ? comparison.difference
+                                       : fmt::format("position {}: {}, expected {}", positions[static_cast<size_t>(comparison.first)],
+                                                     element_text(got, comparison.first), element_text(expected, comparison.first));
+  }
+  return out;
+}
+
+Attempt<> verify(const VerifyCommand& command) {
+  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle));
+  HOIST_STEP(Device device, ExitCode::device, find_device(command.options.device));
+  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, command.options));
+  std::vector<Finding> findings;
+  Progress progress;
+  progress.show("the bundle's self-check");
+  HOIST_STEP(findings, ExitCode::device, bundle.verify());
+  HOIST_ATTEMPT(std::vector<Tensor> inputs, inputs_for(bundle, info.plan, command.data));
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, inputs[i]));
+  for (size_t i = 0; i < bundle.steps().size(); ++i) {
+    progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()));
+    HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
+    HOIST_ATTEMPT(Finding finding, check_step(bundle, info.plan, device, i));
+    findings.push_back(std::move(finding));
+  }
+  size_t failed = 0;
+  nlohmann::ordered_json lines = nlohmann::json::array();
+  for (const Finding& finding : findings) {
+    if (!finding.passed) ++failed;
+    lines.push_back({{"subject", finding.subject}, {"passed", finding.passed}, {"message", finding.message},
+                     {"compared", finding.compared}, {"largest_error", finding.largest_error}});
+    if (command.json == "-") continue;
+    if (!finding.passed) say_line("failed {}: {}", finding.subject, finding.message);
+    else if (finding.compared == 0) say_line("passed {}", finding.subject);
+    else say_line("passed {}: {} positions, largest error {:.3g}", finding.subject, finding.compared, finding.largest_error);
+  }
+  if (!command.json.empty()) {
+    const nlohmann::ordered_json out = {{"passed", failed == 0}, {"device", bundle.device_name()}, {"findings", lines}};
+    HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+  }
+  if (command.json != "-") {
+    say_line("{} of {} checks passed on {}", findings.size() - failed, findings.size(), bundle.device_name());
+  }
+  return failed == 0 ? ExitCode::done : ExitCode::no;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& program, Action& action) {
+  auto options = std::make_shared<VerifyCommand>();
+  CLI::App& command = add_command(program, action, "verify", "check a bundle: its files, its self-check, and every kernel against the interpreter on real inputs",
+                                  "  hoist verify digits.hoist --data models/digits_residual_test.npz", options, verify);
+  command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
+  command.add_option("--data", options->data, "the inputs: the first sample of an .npz, or the first test_data_set_K of a folder (default: seeded numbers)")
+      ->type_name("DATA");
+  command.add_option("--json", options->json, "write the findings here (- for standard output)")->type_name("FILE");
+  add_run_options(command, options->options);
+}
+
+}  // namespace hoist
