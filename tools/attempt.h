@@ -48,15 +48,17 @@ class [[nodiscard]] Attempt {
 
 }  // namespace hoist
 
-/// HOIST_STEP(auto graph, ExitCode::bad_input, read_model(path)): binds a Result's value, or returns its errors from the
-/// enclosing function as a Failure with this exit code.
-#define HOIST_STEP(declaration, code, expression)                                                   \
-  auto HOIST_JOIN(step_, __LINE__) = (expression);                                                  \
+/// HOIST_STEP(auto graph, ExitCode::bad_input, read_model(path)): binds a Result's value, or returns its errors from
+/// the enclosing function as a Failure with this exit code.
+#define HOIST_STEP(declaration, code, expression)                                                    \
+  auto HOIST_JOIN(step_, __LINE__) = (expression);                                                   \
   if (!HOIST_JOIN(step_, __LINE__).ok()) return Failure{code, HOIST_JOIN(step_, __LINE__).errors()}; \
   declaration = std::move(*HOIST_JOIN(step_, __LINE__))
 
-#define HOIST_STEP_VOID(code, expression) \
-  if (auto step_ = (expression); !step_.ok()) return Failure { code, step_.errors() }
+#define HOIST_STEP_VOID(code, expression)                      \
+  if (auto step_ = (expression); !step_.ok()) return Failure { \
+      code, step_.errors()                                     \
+    }
 
 /// HOIST_ATTEMPT(auto model, compile_model(options)): the same for an Attempt.
 #define HOIST_ATTEMPT(declaration, expression)                                               \

@@ -8,10 +8,13 @@
 namespace hoist {
 
 void add_run_options(CLI::App& command, RunOptions& options) {
-  command.add_option("--device", options.device, "run on this device: an index, a name or a part of one (default: the first)")
+  command
+      .add_option("--device", options.device,
+                  "run on this device: an index, a name or a part of one (default: the first)")
       ->type_name("DEVICE");
   command.add_option("--threads", options.threads, "use at most so many threads of a CPU device")
-      ->type_name("N")->check(CLI::Range(1, 4096));
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
 }
 
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options) {
@@ -35,7 +38,8 @@ Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name
 std::string file_name(const std::string& value) {
   std::string out = value;
   for (char& c : out) {
-    const bool kept = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+    const bool kept =
+        (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
     if (!kept) c = '_';
   }
   return out;

@@ -16,7 +16,8 @@ constexpr char about[] =
     "hoist compiles ONNX models to OpenCL bundles, and shows every stage between.\n"
     "Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 bad input, 4 device trouble.";
 
-std::string hint_for(const std::string& word, const std::vector<std::string>& candidates, const std::string& otherwise) {
+std::string hint_for(const std::string& word, const std::vector<std::string>& candidates,
+                     const std::string& otherwise) {
   const std::string near = near_miss(word, candidates);
   return near.empty() ? otherwise : "did you mean " + near + "?";
 }
@@ -40,7 +41,8 @@ std::optional<Failure> misspelt(CLI::App& program, const std::vector<std::string
   for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
     const std::string option = words[i].substr(0, words[i].find('='));
     if (!option.starts_with("--") || std::find(known.begin(), known.end(), option) != known.end()) continue;
-    problems.push_back({option, "is not an option of hoist " + name, hint_for(option, known, "hoist " + name + " --help lists them")});
+    problems.push_back(
+        {option, "is not an option of hoist " + name, hint_for(option, known, "hoist " + name + " --help lists them")});
   }
   if (problems.empty()) return std::nullopt;
   return Failure{ExitCode::usage, problems};
@@ -59,8 +61,8 @@ Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
   program.set_version_flag("--version", "hoist " HOIST_VERSION);
   program.set_help_flag("-h,--help", "what there is, and an example");
   Action action;
-  for (auto add : {add_check, add_compile, add_run, add_evaluate, add_test, add_verify, add_inspect, add_explain, add_bench,
-                   add_devices, add_rules, add_operators}) {
+  for (auto add : {add_check, add_compile, add_run, add_evaluate, add_test, add_verify, add_inspect, add_explain,
+                   add_bench, add_devices, add_rules, add_operators}) {
     add(program, action);
   }
   const std::vector<std::string> words(arguments + 1, arguments + argument_count);

@@ -25,9 +25,11 @@ bool is_wide(Scalar scalar) { return scalar == Scalar::i64 || scalar == Scalar::
 
 bool agree(const Tensor& got, const Tensor& expected, int64_t i, double relative, double absolute, double& error) {
   if (is_wide(got.scalar()) && got.integer_at(i) == expected.integer_at(i)) return true;
-  const double a = is_float(got.scalar()) || got.scalar() == Scalar::boolean ? got.float_at(i) : static_cast<double>(got.integer_at(i));
-  const double b = is_float(got.scalar()) || got.scalar() == Scalar::boolean ? expected.float_at(i)
-                                                                            : static_cast<double>(expected.integer_at(i));
+  const double a = is_float(got.scalar()) || got.scalar() == Scalar::boolean ? got.float_at(i)
+                                                                             : static_cast<double>(got.integer_at(i));
+  const double b = is_float(got.scalar()) || got.scalar() == Scalar::boolean
+                       ? expected.float_at(i)
+                       : static_cast<double>(expected.integer_at(i));
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (std::isinf(a) || std::isinf(b)) return a == b;
   error = std::max(error, std::abs(a - b));
@@ -47,7 +49,9 @@ Result<std::vector<fs::path>> data_sets_in(const fs::path& folder) {
     found.emplace_back(std::strtol(name.c_str() + prefix.size(), nullptr, 10), entry.path());
   }
   if (failed) return Diagnostic{folder.string(), "cannot be listed: " + failed.message(), ""};
-  if (found.empty()) return Diagnostic{folder.string(), "holds no test_data_set_0", "data are input_0.pb and output_0.pb in such a folder"};
+  if (found.empty())
+    return Diagnostic{folder.string(), "holds no test_data_set_0",
+                      "data are input_0.pb and output_0.pb in such a folder"};
   std::sort(found.begin(), found.end());
   std::vector<fs::path> out;
   for (auto& [number, path] : found) out.push_back(std::move(path));
@@ -61,12 +65,15 @@ Result<DataSet> read_data_set(const fs::path& folder) {
   for (const auto& [role, tensors] : {std::pair{"input", &out.inputs}, std::pair{"output", &out.outputs}}) {
     for (size_t i = 0; auto path = tensor_path(folder, role, i); ++i) {
       auto tensor = read_tensor(*path);
-      if (tensor) tensors->push_back(std::move(*tensor));
-      else problems.insert(problems.end(), tensor.errors().begin(), tensor.errors().end());
+      if (tensor)
+        tensors->push_back(std::move(*tensor));
+      else
+        problems.insert(problems.end(), tensor.errors().begin(), tensor.errors().end());
     }
   }
   if (!problems.empty()) return problems;
-  if (out.outputs.empty()) return Diagnostic{folder.string(), "holds no output_0.pb", "there is nothing to compare with"};
+  if (out.outputs.empty())
+    return Diagnostic{folder.string(), "holds no output_0.pb", "there is nothing to compare with"};
   return out;
 }
 

@@ -20,7 +20,8 @@ Result<std::string> read_file(const std::filesystem::path& path, size_t limit = 
 /// output.
 Result<Nothing> write_file(const std::filesystem::path& path, std::string_view content);
 
-/// Several files that get their names together. What was not committed is removed, with the folder that was made for it.
+/// Several files that get their names together. What was not committed is removed, with the folder that was made for
+/// it.
 class FileSet {
  public:
   /// Makes `folder` when it does not exist (its parent has to).
@@ -36,7 +37,7 @@ class FileSet {
  private:
   FileSet() = default;
   std::filesystem::path folder_;
-  std::filesystem::path made_;  ///< empty when the folder was there
+  std::filesystem::path made_;                                                  ///< empty when the folder was there
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> files_;  ///< temporary and final name
 };
 

@@ -30,7 +30,8 @@ std::vector<std::string> layer_names(const Plan& plan) {
 Attempt<> check_layer(const std::string& layer, const std::vector<std::string>& names) {
   if (holds(names, layer)) return ExitCode::done;
   const std::string near = near_miss(layer, names);
-  return input_failure("layer " + layer, "there is no such layer", near.empty() ? "hoist inspect without a layer lists them" : "did you mean " + near + "?");
+  return input_failure("layer " + layer, "there is no such layer",
+                       near.empty() ? "hoist inspect without a layer lists them" : "did you mean " + near + "?");
 }
 
 std::optional<size_t> step_of(const std::vector<PlanStep>& steps, const std::string& layer) {
@@ -50,7 +51,8 @@ std::optional<size_t> group_of(const LoweredModel& model, const std::string& lay
 std::string fate(const std::vector<PlanRuleUse>& rules, const std::string& layer) {
   for (const PlanRuleUse& use : rules) {
     // The note of a step on the graph begins with the layer that went.
-    if (use.place == "graph" && use.parameters.starts_with(layer + " ")) return use.parameters + " (rule " + use.rule + ", " + use.rule_class + ")";
+    if (use.place == "graph" && use.parameters.starts_with(layer + " "))
+      return use.parameters + " (rule " + use.rule + ", " + use.rule_class + ")";
   }
   return layer + " has no kernel: it is evaluated at compile time, or read as a view by those that use it";
 }

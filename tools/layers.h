@@ -25,6 +25,6 @@ std::optional<size_t> group_of(const LoweredModel& model, const std::string& lay
 /// Why no kernel computes it: for people.
 std::string fate(const std::vector<PlanRuleUse>& rules, const std::string& layer);
 
-std::string joined_names(const std::vector<std::string>& names);   ///< "conv1, relu1"
+std::string joined_names(const std::vector<std::string>& names);  ///< "conv1, relu1"
 
 }  // namespace hoist

@@ -11,7 +11,8 @@
 namespace hoist {
 
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
-  command.add_option("--dim", options.dimensions, "the value of a symbolic dimension; INPUT.AXIS=N where it has no name")
+  command
+      .add_option("--dim", options.dimensions, "the value of a symbolic dimension; INPUT.AXIS=N where it has no name")
       ->type_name("NAME=N")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -24,7 +25,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
   if (with_device) {
     command
         .add_option("--device", options.device,
-                    "compile for this device: an index, a name or a part of one (default: the first that `hoist devices` lists)")
+                    "compile for this device: an index, a name or a part of one (default: the first that `hoist "
+                    "devices` lists)")
         ->type_name("DEVICE")
         ->excludes(profile);
   }

@@ -18,10 +18,10 @@ namespace hoist {
 
 /// As the command line has them.
 struct ModelOptions {
-  std::vector<std::string> dimensions;   ///< NAME=N
-  std::string device;                    ///< an index, a name or a part of one; "" is the first device
-  std::string profile;                   ///< a file; excludes `device`
-  std::string convolution = "auto";      ///< auto | stencil | im2col
+  std::vector<std::string> dimensions;  ///< NAME=N
+  std::string device;                   ///< an index, a name or a part of one; "" is the first device
+  std::string profile;                  ///< a file; excludes `device`
+  std::string convolution = "auto";     ///< auto | stencil | im2col
   bool strict = false;
 };
 

@@ -59,9 +59,12 @@ class HeaderReader {
         if (peek() == '[') return Diagnostic{where_, "holds records", "save one plain array a file"};
         HOIST_TRY(type, quoted());
       } else if (key == "fortran_order" && !order) {
-        if (take_word("True")) order = true;
-        else if (take_word("False")) order = false;
-        else return fault("expected True or False");
+        if (take_word("True"))
+          order = true;
+        else if (take_word("False"))
+          order = false;
+        else
+          return fault("expected True or False");
       } else if (key == "shape" && !shape) {
         HOIST_TRY(shape, extents());
       } else {
@@ -128,7 +131,8 @@ class HeaderReader {
   }
   Result<Scalar> scalar(const std::string& type) const {
     const std::string code = type.empty() ? "" : type.substr(1);
-    const auto found = std::find_if(numpy_types.begin(), numpy_types.end(), [&](const NumpyType& t) { return t.code == code; });
+    const auto found =
+        std::find_if(numpy_types.begin(), numpy_types.end(), [&](const NumpyType& t) { return t.code == code; });
     const std::string shown = type.substr(0, 40);
     if (found == numpy_types.end()) {
       if (type == "|O" || type == "O") return Diagnostic{where_, "holds Python objects", "save an array of numbers"};
@@ -136,7 +140,8 @@ class HeaderReader {
                         "convert them, with array.astype(numpy.float32) for instance"};
     }
     if (type[0] == '>') {
-      return Diagnostic{where_, "holds big-endian numbers (" + shown + ")", "convert them with array.astype('<" + code + "')"};
+      return Diagnostic{where_, "holds big-endian numbers (" + shown + ")",
+                        "convert them with array.astype('<" + code + "')"};
     }
     if (type[0] != '<' && type[0] != '|' && type[0] != '=') {
       return Diagnostic{where_, "holds numbers of unknown type " + shown, ""};
@@ -232,8 +237,8 @@ Result<Tensor> read_npy(const std::filesystem::path& path) {
 }
 
 std::string npy_bytes(const Tensor& tensor) {
-  const auto type =
-      std::find_if(numpy_types.begin(), numpy_types.end(), [&](const NumpyType& t) { return t.scalar == tensor.scalar(); });
+  const auto type = std::find_if(numpy_types.begin(), numpy_types.end(),
+                                 [&](const NumpyType& t) { return t.scalar == tensor.scalar(); });
   HOIST_CHECK(type != numpy_types.end(), "numpy has no type " + std::string(row(tensor.scalar()).name));
   std::string shape;
   for (int64_t extent : tensor.shape()) shape += fmt::format("{}{}", shape.empty() ? "" : ", ", extent);

@@ -1,7 +1,7 @@
-// Arrays in numpy's own format: .npy, one array a file, and .npz, a zip file of them by name. Reads versions 1.0 to 3.0,
-// C and Fortran order, little-endian numbers of the types that both sides have; everything else is an error that names
-// what was found. Files come from strangers: no size in them is believed before the bytes are there. Other tensor files:
-// frontend/tensor_file.h.
+// Arrays in numpy's own format: .npy, one array a file, and .npz, a zip file of them by name. Reads versions 1.0
+// to 3.0, C and Fortran order, little-endian numbers of the types that both sides have; everything else is an error
+// that names what was found. Files come from strangers: no size in them is believed before the bytes are there. Other
+// tensor files: frontend/tensor_file.h.
 #pragma once
 
 #include <filesystem>

@@ -26,7 +26,9 @@ Result<std::string> unpack(zip_t* archive, zip_uint64_t index, const std::string
   for (;;) {
     out.resize(filled + (size_t{1} << 20));
     const zip_int64_t count = zip_fread(member.get(), out.data() + filled, out.size() - filled);
-    if (count < 0) return Diagnostic{where, std::string("cannot be unpacked: ") + zip_file_strerror(member.get()), "the file is damaged"};
+    if (count < 0)
+      return Diagnostic{where, std::string("cannot be unpacked: ") + zip_file_strerror(member.get()),
+                        "the file is damaged"};
     if (count == 0) break;
     filled += static_cast<size_t>(count);
     if (filled > limit) return Diagnostic{where, fmt::format("unpacks to more than {} bytes", limit), ""};

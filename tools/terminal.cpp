@@ -25,8 +25,10 @@ std::string printable(std::string_view text) {
   std::string out;
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) out += c;
-    else out += fmt::format("\\x{:02x}", byte);
+    if (byte >= 0x20 && byte != 0x7f)
+      out += c;
+    else
+      out += fmt::format("\\x{:02x}", byte);
   }
   return out;
 }
@@ -50,7 +52,9 @@ void complain(std::string_view kind, const Diagnostics& problems) {
 Result<Nothing> finish_output() {
   clear_progress();
   if (std::fflush(stdout) != 0 && output_error == 0) output_error = errno;
-  if (output_error != 0) return Diagnostic{"standard output", std::string("cannot be written: ") + std::strerror(output_error), ""};
+  if (output_error == EPIPE) return Nothing{};  // the reader has seen enough: `hoist rules | head`
+  if (output_error != 0)
+    return Diagnostic{"standard output", std::string("cannot be written: ") + std::strerror(output_error), ""};
   return Nothing{};
 }
 

@@ -19,7 +19,9 @@ struct BenchCommand {
 };
 
 using Clock = std::chrono::steady_clock;
-double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 struct Times {
   double lower_quartile = 0, median = 0, minimum = 0;
@@ -58,7 +60,8 @@ Attempt<> bench(const BenchCommand& command) {
   Progress progress;
   progress.show("timing whole runs");
   std::vector<double> runs;
-  for (auto begin = Clock::now(); milliseconds_since(begin) < command.seconds * 200;) {  // a fifth of the time to warm up
+  for (auto begin = Clock::now();
+       milliseconds_since(begin) < command.seconds * 200;) {  // a fifth of the time to warm up
     HOIST_ATTEMPT([[maybe_unused]] double time, one_run(bundle, inputs));
   }
   for (auto begin = Clock::now(); runs.size() < 10 || milliseconds_since(begin) < command.seconds * 1000;) {
@@ -68,32 +71,48 @@ Attempt<> bench(const BenchCommand& command) {
   progress.show("timing kernels");
   std::vector<std::vector<double>> steps(bundle.steps().size());
   size_t profiles = 0;
-  for (auto begin = Clock::now(); profiles < 10 || (milliseconds_since(begin) < command.seconds * 500 && profiles < 10000); ++profiles) {
+  for (auto begin = Clock::now();
+       profiles < 10 || (milliseconds_since(begin) < command.seconds * 500 && profiles < 10000); ++profiles) {
     HOIST_STEP(std::vector<double> seconds, ExitCode::device, bundle.profile());
     for (size_t i = 0; i < seconds.size(); ++i) steps[i].push_back(seconds[i] * 1e3);
   }
   const Times whole = summarise(runs);
-  nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile}, {"median_ms", whole.median}, {"minimum_ms", whole.minimum},
-                                {"load_ms", load}, {"device", bundle.device_name()}, {"threads", bundle.threads()}, {"runs", runs.size()},
-                                {"cache", bundle.cache_outcome()}, {"kernels", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile},
+                                {"median_ms", whole.median},
+                                {"minimum_ms", whole.minimum},
+                                {"load_ms", load},
+                                {"device", bundle.device_name()},
+                                {"threads", bundle.threads()},
+                                {"runs", runs.size()},
+                                {"cache", bundle.cache_outcome()},
+                                {"kernels", nlohmann::ordered_json::array()}};
   std::vector<std::vector<std::string>> rows = {{"kernel", "ms", "GFLOP/s", "layers"}};
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepInfo& step = bundle.steps()[i];
     const Times times = summarise(steps[i]);
-    const double rate = times.lower_quartile > 0 ? static_cast<double>(step.operations) / times.lower_quartile / 1e6 : 0;
-    out["kernels"].push_back({{"name", step.kernel}, {"layers", step.layers}, {"lower_quartile_ms", times.lower_quartile},
-                              {"median_ms", times.median}, {"minimum_ms", times.minimum}, {"operations", step.operations}});
+    const double rate =
+        times.lower_quartile > 0 ? static_cast<double>(step.operations) / times.lower_quartile / 1e6 : 0;
+    out["kernels"].push_back({{"name", step.kernel},
+                              {"layers", step.layers},
+                              {"lower_quartile_ms", times.lower_quartile},
+                              {"median_ms", times.median},
+                              {"minimum_ms", times.minimum},
+                              {"operations", step.operations}});
     std::string layers;
     for (const std::string& layer : step.layers) layers += (layers.empty() ? "" : ", ") + layer;
     rows.push_back({step.kernel, fmt::format("{:.4f}", times.lower_quartile), fmt::format("{:.1f}", rate), layers});
   }
   if (!command.json.empty()) {
-    HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+    HOIST_STEP_VOID(ExitCode::bad_input,
+                    write_file(command.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
   }
   if (command.json != "-") {
-    say_line("{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})", bundle.model_name(),
-             whole.lower_quartile, whole.median, whole.minimum, runs.size(), load, bundle.cache_outcome());
-    say_line("on {}, {} threads; runs include upload and download, kernels are timed by the device", bundle.device_name(), bundle.threads());
+    say_line(
+        "{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})",
+        bundle.model_name(), whole.lower_quartile, whole.median, whole.minimum, runs.size(), load,
+        bundle.cache_outcome());
+    say_line("on {}, {} threads; runs include upload and download, kernels are timed by the device",
+             bundle.device_name(), bundle.threads());
     say(table(rows));
   }
   return ExitCode::done;
@@ -107,7 +126,9 @@ void add_bench(CLI::App& program, Action& action) {
                                   "  hoist bench digits.hoist --json digits.json", options, bench);
   command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
   command.add_option("--json", options->json, "write the times here (- for standard output)")->type_name("FILE");
-  command.add_option("--seconds", options->seconds, "how long to measure")->check(CLI::Range(0.01, 3600.0))->capture_default_str();
+  command.add_option("--seconds", options->seconds, "how long to measure")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
   add_run_options(command, options->options);
 }
 

@@ -17,10 +17,14 @@ struct CheckOptions {
 
 std::string_view name_of(Support support) {
   switch (support) {
-    case Support::operation: return "supported";
-    case Support::function: return "replaced by its function body";
-    case Support::constant: return "becomes a constant";
-    case Support::none: break;
+    case Support::operation:
+      return "supported";
+    case Support::function:
+      return "replaced by its function body";
+    case Support::constant:
+      return "becomes a constant";
+    case Support::none:
+      break;
   }
   return "not supported";
 }
@@ -63,10 +67,13 @@ Attempt<> check(const CheckOptions& options) {
                                   {"operators", nlohmann::json::array()},
                                   {"problems", nlohmann::json::array()}};
     for (const OperatorUse& use : found.operators) {
-      out["operators"].push_back({{"domain", use.domain}, {"name", use.operation}, {"count", use.count}, {"support", name_of(use.support)}});
+      out["operators"].push_back(
+          {{"domain", use.domain}, {"name", use.operation}, {"count", use.count}, {"support", name_of(use.support)}});
     }
-    for (const Diagnostic& d : found.problems) out["problems"].push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
-    HOIST_STEP_VOID(ExitCode::bad_input, write_file(options.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+    for (const Diagnostic& d : found.problems)
+      out["problems"].push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
+    HOIST_STEP_VOID(ExitCode::bad_input,
+                    write_file(options.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
   }
   if (options.json != "-") {
     std::vector<std::vector<std::string>> rows;
@@ -85,11 +92,14 @@ Attempt<> check(const CheckOptions& options) {
 
 void add_check(CLI::App& program, Action& action) {
   auto options = std::make_shared<CheckOptions>();
-  CLI::App& command = add_command(program, action, "check", "say whether a model can be compiled, and if not, everything that is in the way",
+  CLI::App& command = add_command(program, action, "check",
+                                  "say whether a model can be compiled, and if not, everything that is in the way",
                                   "  hoist check models/digits_residual.onnx", options, check);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   command.add_option("--dim", options->dimensions, "the value of a symbolic dimension")
-      ->type_name("NAME=N")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->type_name("NAME=N")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--json", options->json, "write the answer here (- for standard output)")->type_name("FILE");
 }
 

@@ -21,7 +21,7 @@ struct EvaluateCommand {
 
 struct Score {
   int64_t correct = 0, total = 0;
-  double seconds = 0;   ///< of all runs, with upload and download
+  double seconds = 0;  ///< of all runs, with upload and download
 };
 
 // Wilson's interval of 95 %: right for shares near 0 and 1 too.
@@ -41,24 +41,30 @@ struct Feed {
 };
 
 // Data are [samples][axes of the input after its first], or [samples][all axes of the input].
-Attempt<Feed> feed_for(const ArrayInfo& input, const std::map<std::string, Tensor>& arrays, int64_t samples, const std::string& where) {
+Attempt<Feed> feed_for(const ArrayInfo& input, const std::map<std::string, Tensor>& arrays, int64_t samples,
+                       const std::string& where) {
   const auto place = arrays.find(input.name);
   if (place == arrays.end()) {
     std::string names;
     for (const auto& [name, tensor] : arrays) names += (names.empty() ? "" : ", ") + name;
-    return input_failure(where, "has no array " + input.name, "it has " + names + "; name the arrays as the model's inputs");
+    return input_failure(where, "has no array " + input.name,
+                         "it has " + names + "; name the arrays as the model's inputs");
   }
   const Tensor& data = place->second;
   const std::vector<int64_t>& shape = data.shape();
   const auto mismatch = [&](const std::string& expected) {
-    return input_failure(where + ", " + input.name, "is " + type_text(data.scalar(), shape) + ", the model takes " + expected, "convert the data");
+    return input_failure(where + ", " + input.name,
+                         "is " + type_text(data.scalar(), shape) + ", the model takes " + expected, "convert the data");
   };
   if (shape.empty() || shape[0] != samples) {
-    return input_failure(where + ", " + input.name, fmt::format("has {} samples, labels has {}", shape.empty() ? 0 : shape[0], samples));
+    return input_failure(where + ", " + input.name,
+                         fmt::format("has {} samples, labels has {}", shape.empty() ? 0 : shape[0], samples));
   }
   const std::vector<int64_t> sample(shape.begin() + 1, shape.end());
-  const bool batched = !input.shape.empty() && input.shape[0] > 0 && std::vector<int64_t>(input.shape.begin() + 1, input.shape.end()) == sample;
-  if (data.scalar() != input.scalar || (!batched && sample != input.shape)) return mismatch(type_text(input.scalar, input.shape));
+  const bool batched = !input.shape.empty() && input.shape[0] > 0 &&
+                       std::vector<int64_t>(input.shape.begin() + 1, input.shape.end()) == sample;
+  if (data.scalar() != input.scalar || (!batched && sample != input.shape))
+    return mismatch(type_text(input.scalar, input.shape));
   return Feed{&data, batched ? input.shape[0] : 1};
 }
 
@@ -69,7 +75,8 @@ Tensor slice_of(const Feed& feed, const ArrayInfo& input, int64_t first, int64_t
   for (int64_t i = 0; i < feed.samples_a_run; ++i) {
     // The last run may lack samples: it repeats the last one, which is not counted again.
     const int64_t from = std::min(first + i, samples - 1);
-    if (bytes != 0) std::memcpy(to + static_cast<size_t>(i) * bytes, feed.data->data() + static_cast<size_t>(from) * bytes, bytes);
+    if (bytes != 0)
+      std::memcpy(to + static_cast<size_t>(i) * bytes, feed.data->data() + static_cast<size_t>(from) * bytes, bytes);
   }
   return out;
 }
@@ -91,9 +98,11 @@ Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& nam
 Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
   HOIST_STEP(auto arrays, ExitCode::bad_input, read_npz(command.data));
   const auto labels = arrays.find("labels");
-  if (labels == arrays.end()) return input_failure(command.data, "has no array labels", "save the right classes as labels, one integer a sample");
+  if (labels == arrays.end())
+    return input_failure(command.data, "has no array labels", "save the right classes as labels, one integer a sample");
   if (!is_integer(labels->second.scalar()) || labels->second.shape().size() != 1) {
-    return input_failure(command.data + ", labels", "is " + type_text(labels->second.scalar(), labels->second.shape()) + ", expected one integer a sample");
+    return input_failure(command.data + ", labels", "is " + type_text(labels->second.scalar(), labels->second.shape()) +
+                                                        ", expected one integer a sample");
   }
   const int64_t samples = labels->second.size();
   if (samples == 0) return input_failure(command.data, "has no samples");
@@ -101,7 +110,9 @@ Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
   for (const ArrayInfo& input : bundle.inputs()) {
     HOIST_ATTEMPT(Feed feed, feed_for(input, arrays, samples, command.data));
     feeds.push_back(feed);
-    if (feed.samples_a_run != feeds[0].samples_a_run) return input_failure("input " + input.name, "takes another number of samples than input " + bundle.inputs()[0].name);
+    if (feed.samples_a_run != feeds[0].samples_a_run)
+      return input_failure("input " + input.name,
+                           "takes another number of samples than input " + bundle.inputs()[0].name);
   }
   if (feeds.empty()) return input_failure(command.bundle, "has no inputs");
   HOIST_ATTEMPT(const size_t output, output_called(bundle, command.output));
@@ -109,12 +120,14 @@ Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
   const ArrayInfo& answer = bundle.outputs()[output];
   const int64_t classes = element_count(answer.shape) / batch;
   if (classes < 1 || element_count(answer.shape) % batch != 0 || (batch > 1 && answer.shape[0] != batch)) {
-    return input_failure("output " + answer.name, fmt::format("is {}, expected scores of {} samples", type_text(answer.scalar, answer.shape), batch));
+    return input_failure("output " + answer.name, fmt::format("is {}, expected scores of {} samples",
+                                                              type_text(answer.scalar, answer.shape), batch));
   }
   for (int64_t i = 0; i < samples; ++i) {
     const int64_t label = labels->second.integer_at(i);
     if (label < 0 || label >= classes) {
-      return input_failure(command.data + ", labels", fmt::format("sample {} has label {}, output {} has {} classes", i, label, answer.name, classes));
+      return input_failure(command.data + ", labels", fmt::format("sample {} has label {}, output {} has {} classes", i,
+                                                                  label, answer.name, classes));
     }
   }
   Score out;
@@ -147,13 +160,20 @@ Attempt<> evaluate(const EvaluateCommand& command) {
   const double share = static_cast<double>(found.correct) / static_cast<double>(found.total);
   const double milliseconds = found.seconds * 1e3 / static_cast<double>(found.total);
   if (!command.json.empty()) {
-    nlohmann::ordered_json out = {{"metric", command.metric}, {"value", share}, {"low", low}, {"high", high}, {"correct", found.correct},
-                                  {"total", found.total}, {"ms_per_sample", milliseconds}, {"device", bundle.device_name()}, {"threads", bundle.threads()}};
+    nlohmann::ordered_json out = {{"metric", command.metric},
+                                  {"value", share},
+                                  {"low", low},
+                                  {"high", high},
+                                  {"correct", found.correct},
+                                  {"total", found.total},
+                                  {"ms_per_sample", milliseconds},
+                                  {"device", bundle.device_name()},
+                                  {"threads", bundle.threads()}};
     HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.json, out.dump(2) + "\n"));
   }
   if (command.json != "-") {
-    say_line("top1: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %); {:.4f} ms a sample on {}", found.correct, found.total,
-             100 * share, 100 * low, 100 * high, milliseconds, bundle.device_name());
+    say_line("top1: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %); {:.4f} ms a sample on {}",
+             found.correct, found.total, 100 * share, 100 * low, 100 * high, milliseconds, bundle.device_name());
   }
   return ExitCode::done;
 }
@@ -162,14 +182,21 @@ Attempt<> evaluate(const EvaluateCommand& command) {
 
 void add_evaluate(CLI::App& program, Action& action) {
   auto options = std::make_shared<EvaluateCommand>();
-  CLI::App& command = add_command(program, action, "evaluate", "run a bundle over a labelled data set and print how often it is right",
-                                  "  hoist evaluate digits.hoist --data models/digits_residual_test.npz", options, evaluate);
+  CLI::App& command =
+      add_command(program, action, "evaluate", "run a bundle over a labelled data set and print how often it is right",
+                  "  hoist evaluate digits.hoist --data models/digits_residual_test.npz", options, evaluate);
   command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
-  command.add_option("--data", options->data, "an .npz with one array per input of the model, [samples][the input's axes after the first], and labels")
-      ->required()->type_name("FILE");
+  command
+      .add_option(
+          "--data", options->data,
+          "an .npz with one array per input of the model, [samples][the input's axes after the first], and labels")
+      ->required()
+      ->type_name("FILE");
   command.add_option("--metric", options->metric, "top1: the share of samples whose highest score is the label's")
-      ->check(CLI::IsMember({"top1"}))->capture_default_str();
-  command.add_option("--output", options->output, "the output that holds the scores (default: the first)")->type_name("NAME");
+      ->check(CLI::IsMember({"top1"}))
+      ->capture_default_str();
+  command.add_option("--output", options->output, "the output that holds the scores (default: the first)")
+      ->type_name("NAME");
   command.add_option("--json", options->json, "write the answer here (- for standard output)")->type_name("FILE");
   add_run_options(command, options->options);
 }

@@ -17,7 +17,9 @@ struct ExplainCommand {
 
 struct Counts {
   size_t exact = 0, rounding = 0, neural = 0;
-  void add(std::string_view rule_class) { ++(rule_class == "exact" ? exact : rule_class == "rounding" ? rounding : neural); }
+  void add(std::string_view rule_class) {
+    ++(rule_class == "exact" ? exact : rule_class == "rounding" ? rounding : neural);
+  }
   std::string text() const { return fmt::format("{} exact, {} rounding, {} neural", exact, rounding, neural); }
 };
 
@@ -56,8 +58,10 @@ Attempt<> explain_model(const ExplainCommand& command) {
     const Rule* rule = lowering_rules().find(step.rule);
     counts.add(name_of(step.rule_class));
     std::string arguments;
-    for (const auto& [name, size] : step.arguments) arguments += (arguments.empty() ? "" : ", ") + name + " = " + size.text();
-    say_line("{}{}", step_text(i + 1, {"", step.rule, text(step.place), arguments, std::string(name_of(step.rule_class))}),
+    for (const auto& [name, size] : step.arguments)
+      arguments += (arguments.empty() ? "" : ", ") + name + " = " + size.text();
+    say_line("{}{}",
+             step_text(i + 1, {"", step.rule, text(step.place), arguments, std::string(name_of(step.rule_class))}),
              rule == nullptr || row(*rule).meaning.empty() ? "" : "  " + row(*rule).meaning);
     if (command.steps) say_line("{}", print(terms[i + 1]));
   }
@@ -69,7 +73,8 @@ Attempt<> explain_model(const ExplainCommand& command) {
 Attempt<> explain_bundle(const ExplainCommand& command) {
   HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.subject));
   const Plan& plan = info.plan;
-  if (command.steps) return usage_failure("--steps", "needs the model: a bundle keeps the rules, not the terms between them");
+  if (command.steps)
+    return usage_failure("--steps", "needs the model: a bundle keeps the rules, not the terms between them");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode found, check_layer(command.layer, layer_names(plan)));
   const PlanStep& step = plan.steps[*step_of(plan.steps, command.layer)];
   say_line("kernel {} computes {}", plan.kernels[static_cast<size_t>(step.kernel)].name, joined_names(step.layers));
@@ -94,8 +99,10 @@ Attempt<> explain(const ExplainCommand& command) {
 
 void add_explain(CLI::App& program, Action& action) {
   auto options = std::make_shared<ExplainCommand>();
-  CLI::App& command = add_command(program, action, "explain", "print the derivation of a layer's kernel: every rule, its place, parameters and class",
-                                  "  hoist explain models/digits_residual.onnx conv1 --steps", options, explain);
+  CLI::App& command =
+      add_command(program, action, "explain",
+                  "print the derivation of a layer's kernel: every rule, its place, parameters and class",
+                  "  hoist explain models/digits_residual.onnx conv1 --steps", options, explain);
   command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
   command.add_option("layer", options->layer, "the layer's name")->required()->type_name("LAYER");
   command.add_flag("--steps", options->steps, "with the term after each step");

@@ -29,10 +29,14 @@ std::string attribute_text(const Attribute& attribute) {
   return std::visit(
       [](const auto& value) -> std::string {
         using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, Tensor>) return type_text(value.scalar(), value.shape()) + " tensor";
-        else if constexpr (std::is_same_v<T, std::string>) return "\"" + value + "\"";
-        else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>) return fmt::format("{}", value);
-        else return list_text(value);
+        if constexpr (std::is_same_v<T, Tensor>)
+          return type_text(value.scalar(), value.shape()) + " tensor";
+        else if constexpr (std::is_same_v<T, std::string>)
+          return "\"" + value + "\"";
+        else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
+          return fmt::format("{}", value);
+        else
+          return list_text(value);
       },
       attribute);
 }
@@ -56,8 +60,8 @@ void show_graph(const Graph& graph, const std::string& name) {
 }
 
 std::string launch_text(const PlanKernel& kernel) {
-  return fmt::format("kernel {}, {} x {} x {} work-items in groups of {} x {} x {}", kernel.name, kernel.global[0], kernel.global[1],
-                     kernel.global[2], kernel.local[0], kernel.local[1], kernel.local[2]);
+  return fmt::format("kernel {}, {} x {} x {} work-items in groups of {} x {} x {}", kernel.name, kernel.global[0],
+                     kernel.global[1], kernel.global[2], kernel.local[0], kernel.local[1], kernel.local[2]);
 }
 
 bool wanted(const InspectCommand& command, const std::string& stage) {
@@ -76,7 +80,9 @@ Attempt<> inspect_model(const InspectCommand& command) {
         if (layer.name == name) operation = layer.operation;
       }
       const auto group = group_of(lowered, name);
-      rows.push_back({name, operation, group ? plan.kernels[static_cast<size_t>(lowered.groups[*group].kernel)].name : "none: " + fate(plan.rules, name)});
+      rows.push_back({name, operation,
+                      group ? plan.kernels[static_cast<size_t>(lowered.groups[*group].kernel)].name
+                            : "none: " + fate(plan.rules, name)});
     }
     say(table(rows));
     return ExitCode::done;
@@ -88,7 +94,7 @@ Attempt<> inspect_model(const InspectCommand& command) {
   if (wanted(command, "high")) {
     for (const Definition& definition : lowered.original.definitions) {
       if (!holds(definition.layers, command.layer)) continue;
-      heading("high", definition.value + ", the layer alone");
+      heading("high", command.layer + " alone, which gives the value " + definition.value);
       say_line("{}", print(definition.expression, printing));
     }
   }
@@ -100,7 +106,8 @@ Attempt<> inspect_model(const InspectCommand& command) {
   const LoweredGroup& group = lowered.groups[*index];
   const auto kernel = static_cast<size_t>(group.kernel);
   if (wanted(command, "high") && group.layers.size() > 1) {
-    heading("high", command.layer + " is part of kernel " + plan.kernels[kernel].name + ": " + joined_names(group.layers));
+    heading("high",
+            command.layer + " is part of kernel " + plan.kernels[kernel].name + ": " + joined_names(group.layers));
     say_line("{}", print(group.high, printing));
   }
   if (wanted(command, "low")) {
@@ -124,7 +131,8 @@ Attempt<> inspect_bundle(const InspectCommand& command) {
   if (command.layer.empty()) {
     std::vector<std::vector<std::string>> rows = {{"layer", "kernel"}};
     for (const PlanStep& step : plan.steps) {
-      for (const std::string& layer : step.layers) rows.push_back({layer, plan.kernels[static_cast<size_t>(step.kernel)].name});
+      for (const std::string& layer : step.layers)
+        rows.push_back({layer, plan.kernels[static_cast<size_t>(step.kernel)].name});
     }
     say(table(rows));
     return ExitCode::done;
@@ -148,7 +156,8 @@ Attempt<> inspect_bundle(const InspectCommand& command) {
     say_line("{}", kernel.source);
   }
   for (const char* stage : {"high", "halide"}) {
-    if (holds(command.stages, stage)) return input_failure("--stage " + std::string(stage), "is not kept in a bundle", "inspect the model instead");
+    if (holds(command.stages, stage))
+      return input_failure("--stage " + std::string(stage), "is not kept in a bundle", "inspect the model instead");
   }
   return ExitCode::done;
 }
@@ -162,13 +171,19 @@ Attempt<> inspect(const InspectCommand& command) {
 
 void add_inspect(CLI::App& program, Action& action) {
   auto options = std::make_shared<InspectCommand>();
-  CLI::App& command = add_command(program, action, "inspect", "show a layer at every stage: graph, high-level and low-level Lift, Halide's schedule, OpenCL",
-                                  "  hoist inspect models/digits_residual.onnx conv1 --stage high,low\n"
-                                  "  hoist inspect digits.hoist conv1 --stage opencl", options, inspect);
+  CLI::App& command =
+      add_command(program, action, "inspect",
+                  "show a layer at every stage: graph, high-level and low-level Lift, Halide's schedule, OpenCL",
+                  "  hoist inspect models/digits_residual.onnx conv1 --stage high,low\n"
+                  "  hoist inspect digits.hoist conv1 --stage opencl",
+                  options, inspect);
   command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
-  command.add_option("layer", options->layer, "the layer's name; without it all layers are listed with their kernels")->type_name("LAYER");
+  command.add_option("layer", options->layer, "the layer's name; without it all layers are listed with their kernels")
+      ->type_name("LAYER");
   command.add_option("--stage", options->stages, "only these stages: graph, high, low, halide, opencl")
-      ->delimiter(',')->check(CLI::IsMember(all_stages))->type_name("STAGE,...");
+      ->delimiter(',')
+      ->check(CLI::IsMember(all_stages))
+      ->type_name("STAGE,...");
   command.add_flag("--types", options->types, "with the type after each pattern");
   add_model_options(command, options->options);
 }

@@ -37,11 +37,22 @@ Attempt<> devices(const DevicesCommand& command) {
   if (!command.json.empty()) {
     Json out = Json::array();
     for (const Device& d : all) {
-      out.push_back({{"index", d.index}, {"name", d.name}, {"platform", d.platform}, {"vendor", d.vendor}, {"driver", d.driver},
-                     {"kind", d.is_cpu ? "cpu" : "gpu"}, {"compute_units", d.compute_units}, {"global_memory", d.global_memory},
-                     {"local_memory", d.local_memory}, {"maximum_group", d.maximum_group}, {"vector_width", d.vector_width},
-                     {"half", d.half}, {"doubles", d.doubles}, {"computes_exactly", d.computes_exactly},
-                     {"divides_exactly", d.divides_exactly}, {"extensions", d.extensions}});
+      out.push_back({{"index", d.index},
+                     {"name", d.name},
+                     {"platform", d.platform},
+                     {"vendor", d.vendor},
+                     {"driver", d.driver},
+                     {"kind", d.is_cpu ? "cpu" : "gpu"},
+                     {"compute_units", d.compute_units},
+                     {"global_memory", d.global_memory},
+                     {"local_memory", d.local_memory},
+                     {"maximum_group", d.maximum_group},
+                     {"vector_width", d.vector_width},
+                     {"half", d.half},
+                     {"doubles", d.doubles},
+                     {"computes_exactly", d.computes_exactly},
+                     {"divides_exactly", d.divides_exactly},
+                     {"extensions", d.extensions}});
     }
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
     return ExitCode::done;
@@ -49,12 +60,13 @@ Attempt<> devices(const DevicesCommand& command) {
   for (const Device& d : all) {
     say_line("{}: {}", d.index, d.name);
     say_line("   {}, driver {}", d.platform, d.driver);
-    say_line("   {}, {} compute units, {:.1f} GB, {} kB local memory, {} float lanes{}{}", d.is_cpu ? "cpu" : "gpu", d.compute_units,
-             static_cast<double>(d.global_memory) / 1e9, d.local_memory / 1024, d.vector_width, d.half ? ", half" : "",
-             d.doubles ? ", double" : "");
-    say_line("   floats {}", !d.computes_exactly ? "may round differently or lose denormals: kernels are compared within bounds"
-                             : d.divides_exactly ? "are exact: kernels are compared bit for bit, with division and square root"
-                                                 : "are exact: kernels are compared bit for bit, but for division and square root");
+    say_line("   {}, {} compute units, {:.1f} GB, {} kB local memory, {} float lanes{}{}", d.is_cpu ? "cpu" : "gpu",
+             d.compute_units, static_cast<double>(d.global_memory) / 1e9, d.local_memory / 1024, d.vector_width,
+             d.half ? ", half" : "", d.doubles ? ", double" : "");
+    say_line("   floats {}",
+             !d.computes_exactly ? "may round differently or lose denormals: kernels are compared within bounds"
+             : d.divides_exactly ? "are exact: kernels are compared bit for bit, with division and square root"
+                                 : "are exact: kernels are compared bit for bit, but for division and square root");
   }
   return ExitCode::done;
 }
@@ -81,13 +93,20 @@ Attempt<> rules(const RulesCommand& command) {
   }
   if (chosen.empty()) {
     const std::string near = near_miss(command.name, names);
-    return input_failure("rule " + command.name, "there is no such rule", near.empty() ? "hoist rules lists them" : "did you mean " + near + "?");
+    return input_failure("rule " + command.name, "there is no such rule",
+                         near.empty() ? "hoist rules lists them" : "did you mean " + near + "?");
   }
   if (!command.json.empty()) {
     Json out = Json::array();
     for (const RuleRow* r : chosen) {
-      out.push_back({{"name", r->name}, {"parameters", r->parameters}, {"given", r->given}, {"left", r->left}, {"right", r->right},
-                     {"where", r->where}, {"class", name_of(r->rule_class)}, {"meaning", r->meaning}});
+      out.push_back({{"name", r->name},
+                     {"parameters", r->parameters},
+                     {"given", r->given},
+                     {"left", r->left},
+                     {"right", r->right},
+                     {"where", r->where},
+                     {"class", name_of(r->rule_class)},
+                     {"meaning", r->meaning}});
     }
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
     return ExitCode::done;
@@ -109,20 +128,29 @@ Attempt<> operators(const OperatorsCommand& command) {
   }
   if (chosen.empty()) {
     const std::string near = near_miss(command.name, names);
-    return input_failure("operator " + command.name, "hoist has no such operator", near.empty() ? "hoist operators lists them" : "did you mean " + near + "?");
+    return input_failure("operator " + command.name, "hoist has no such operator",
+                         near.empty() ? "hoist operators lists them" : "did you mean " + near + "?");
   }
-  const auto full_name = [](const OperatorRow& r) { return r.domain.empty() ? std::string(r.name) : fmt::format("{}.{}", r.domain, r.name); };
+  const auto full_name = [](const OperatorRow& r) {
+    return r.domain.empty() ? std::string(r.name) : fmt::format("{}.{}", r.domain, r.name);
+  };
   if (!command.json.empty()) {
     Json out = Json::array();
     for (const OperatorRow* r : chosen) {
-      out.push_back({{"domain", r->domain}, {"name", r->name}, {"since", r->since}, {"least_inputs", r->least_inputs},
-                     {"most_inputs", r->most_inputs}, {"takes", name_of(r->takes)}, {"meaning", r->meaning}});
+      out.push_back({{"domain", r->domain},
+                     {"name", r->name},
+                     {"since", r->since},
+                     {"least_inputs", r->least_inputs},
+                     {"most_inputs", r->most_inputs},
+                     {"takes", name_of(r->takes)},
+                     {"meaning", r->meaning}});
     }
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
     return ExitCode::done;
   }
   std::vector<std::vector<std::string>> rows = {{"operator", "since", "takes", "meaning"}};
-  for (const OperatorRow* r : chosen) rows.push_back({full_name(*r), std::to_string(r->since), std::string(name_of(r->takes)), std::string(r->meaning)});
+  for (const OperatorRow* r : chosen)
+    rows.push_back({full_name(*r), std::to_string(r->since), std::string(name_of(r->takes)), std::string(r->meaning)});
   say(table(rows));
   return ExitCode::done;
 }
@@ -131,23 +159,31 @@ Attempt<> operators(const OperatorsCommand& command) {
 
 void add_devices(CLI::App& program, Action& action) {
   auto options = std::make_shared<DevicesCommand>();
-  CLI::App& command = add_command(program, action, "devices", "list the OpenCL devices, or write the profile of one",
-                                  "  hoist devices\n  hoist devices --profile --device 0 > here.profile", options, devices);
-  command.add_option("--device", options->device, "only this one: an index, a name or a part of one")->type_name("DEVICE");
-  auto* json = command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
-  command.add_flag("--profile", options->profile, "print the profile of the device (default: the first), for compile --profile")->excludes(json);
+  CLI::App& command =
+      add_command(program, action, "devices", "list the OpenCL devices, or write the profile of one",
+                  "  hoist devices\n  hoist devices --profile --device 0 > here.profile", options, devices);
+  command.add_option("--device", options->device, "only this one: an index, a name or a part of one")
+      ->type_name("DEVICE");
+  auto* json =
+      command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
+  command
+      .add_flag("--profile", options->profile,
+                "print the profile of the device (default: the first), for compile --profile")
+      ->excludes(json);
 }
 
 void add_rules(CLI::App& program, Action& action) {
   auto options = std::make_shared<RulesCommand>();
-  CLI::App& command = add_command(program, action, "rules", "list the rules, or show one", "  hoist rules map-fusion", options, rules);
+  CLI::App& command =
+      add_command(program, action, "rules", "list the rules, or show one", "  hoist rules map-fusion", options, rules);
   command.add_option("rule", options->name, "only this one")->type_name("RULE");
   command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
 }
 
 void add_operators(CLI::App& program, Action& action) {
   auto options = std::make_shared<OperatorsCommand>();
-  CLI::App& command = add_command(program, action, "operators", "list the operators that hoist has", "  hoist operators Conv", options, operators);
+  CLI::App& command = add_command(program, action, "operators", "list the operators that hoist has",
+                                  "  hoist operators Conv", options, operators);
   command.add_option("operator", options->name, "only this one")->type_name("OPERATOR");
   command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
 }

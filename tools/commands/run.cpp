@@ -48,7 +48,9 @@ Attempt<> set_inputs(BundleRunner& bundle, const std::vector<std::string>& given
   }
   for (size_t i = 0; i < set.size(); ++i) {
     const ArrayInfo& input = bundle.inputs()[i];
-    if (!set[i]) problems.push_back({"input " + input.name, "is not given", "add --input " + input.name + "=FILE with " + type_text(input.scalar, input.shape)});
+    if (!set[i])
+      problems.push_back({"input " + input.name, "is not given",
+                          "add --input " + input.name + "=FILE with " + type_text(input.scalar, input.shape)});
   }
   if (!problems.empty()) return Failure{ExitCode::bad_input, problems};
   return ExitCode::done;
@@ -60,7 +62,9 @@ Attempt<std::vector<std::string>> output_files(const BundleRunner& bundle) {
   for (const ArrayInfo& output : bundle.outputs()) {
     std::string file = file_name(output.name) + (numpy_has(output.scalar) ? ".npy" : ".pb");
     auto [place, first] = owners.emplace(file, output.name);
-    if (!first) return input_failure("outputs " + place->second + " and " + output.name, "would both be written to " + file, "rename one in the model");
+    if (!first)
+      return input_failure("outputs " + place->second + " and " + output.name, "would both be written to " + file,
+                           "rename one in the model");
     out.push_back(std::move(file));
   }
   return out;
@@ -77,8 +81,10 @@ Attempt<> run(const RunCommand& command) {
     HOIST_STEP(Tensor tensor, ExitCode::device, bundle.output(i));
     const std::filesystem::path path = files.reserve(names[i]);
     const std::string& name = bundle.outputs()[i].name;
-    HOIST_STEP_VOID(ExitCode::bad_input, numpy_has(tensor.scalar()) ? write_npy(path, tensor) : write_tensor_proto(path, name, tensor));
-    lines += fmt::format("{}: {} in {}\n", name, type_text(tensor.scalar(), tensor.shape()), (std::filesystem::path(command.output) / names[i]).string());
+    HOIST_STEP_VOID(ExitCode::bad_input,
+                    numpy_has(tensor.scalar()) ? write_npy(path, tensor) : write_tensor_proto(path, name, tensor));
+    lines += fmt::format("{}: {} in {}\n", name, type_text(tensor.scalar(), tensor.shape()),
+                         (std::filesystem::path(command.output) / names[i]).string());
   }
   HOIST_STEP_VOID(ExitCode::bad_input, files.commit());
   say(lines);
@@ -89,13 +95,19 @@ Attempt<> run(const RunCommand& command) {
 
 void add_run(CLI::App& program, Action& action) {
   auto options = std::make_shared<RunCommand>();
-  CLI::App& command = add_command(program, action, "run", "run a bundle once, its inputs read from files and its outputs written to files",
+  CLI::App& command = add_command(program, action, "run",
+                                  "run a bundle once, its inputs read from files and its outputs written to files",
                                   "  hoist run digits.hoist --input image=picture.npy --output-dir out", options, run);
   command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
   command.add_option("--input", options->inputs, "the file of an input: .npy, or a TensorProto in .pb")
-      ->type_name("NAME=FILE")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--output-dir", options->output, "where each output is written to NAME.npy (.pb for types that .npy lacks)")
-      ->required()->type_name("OUT");
+      ->type_name("NAME=FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option("--output-dir", options->output,
+                  "where each output is written to NAME.npy (.pb for types that .npy lacks)")
+      ->required()
+      ->type_name("OUT");
   add_run_options(command, options->options);
 }
 

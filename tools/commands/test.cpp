@@ -25,11 +25,11 @@ struct TestCommand {
 struct Case {
   std::string name;
   fs::path model;
-  std::vector<fs::path> data;   ///< folders that hold data sets
+  std::vector<fs::path> data;  ///< folders that hold data sets
 };
 
 struct Verdict {
-  std::string name, message;   ///< the message is empty where the case passed
+  std::string name, message;  ///< the message is empty where the case passed
   size_t data_sets = 0;
   double largest_error = 0;
   ExitCode code = ExitCode::done;
@@ -43,9 +43,12 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
     fs::path path = fs::path(text).lexically_normal();
     if (!path.has_filename()) path = path.parent_path();
     if (fs::is_directory(path, ignored)) {
-      if (!command.data.empty()) return usage_failure(text, "is a folder, and --data goes with a model", "name the .onnx file");
-      if (!fs::exists(path / "model.onnx", ignored)) problems.push_back({text, "holds no model.onnx", ""});
-      else out.push_back({path.filename().string(), path / "model.onnx", {path}});
+      if (!command.data.empty())
+        return usage_failure(text, "is a folder, and --data goes with a model", "name the .onnx file");
+      if (!fs::exists(path / "model.onnx", ignored))
+        problems.push_back({text, "holds no model.onnx", ""});
+      else
+        out.push_back({path.filename().string(), path / "model.onnx", {path}});
     } else if (!fs::exists(path, ignored)) {
       problems.push_back({text, "no such file or folder", ""});
     } else {
@@ -55,7 +58,8 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
       out.push_back(std::move(one));
     }
   }
-  if (!command.data.empty() && out.size() > 1) return usage_failure("--data", "goes with one model", "test the models one by one");
+  if (!command.data.empty() && out.size() > 1)
+    return usage_failure("--data", "goes with one model", "test the models one by one");
   if (!problems.empty()) return Failure{ExitCode::bad_input, problems};
   return out;
 }
@@ -86,19 +90,23 @@ std::string joined(const Diagnostics& problems) {
 }
 
 // The first output that differs, or "".
-Attempt<std::string> run_data_set(BundleRunner& bundle, const DataSet& data, const TestCommand& command, double& largest_error) {
+Attempt<std::string> run_data_set(BundleRunner& bundle, const DataSet& data, const TestCommand& command,
+                                  double& largest_error) {
   if (data.inputs.size() != bundle.inputs().size() || data.outputs.size() > bundle.outputs().size()) {
-    return input_failure(data.folder.string(), fmt::format("has {} inputs and {} outputs, the model {} and {}", data.inputs.size(),
-                                                           data.outputs.size(), bundle.inputs().size(), bundle.outputs().size()));
+    return input_failure(data.folder.string(),
+                         fmt::format("has {} inputs and {} outputs, the model {} and {}", data.inputs.size(),
+                                     data.outputs.size(), bundle.inputs().size(), bundle.outputs().size()));
   }
-  for (size_t i = 0; i < data.inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, data.inputs[i]));
+  for (size_t i = 0; i < data.inputs.size(); ++i)
+    HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, data.inputs[i]));
   HOIST_STEP_VOID(ExitCode::device, bundle.run());
   std::string message;
   for (size_t i = 0; i < data.outputs.size(); ++i) {
     HOIST_STEP(Tensor got, ExitCode::device, bundle.output(i));
     const Comparison comparison = compare(got, data.outputs[i], command.relative, command.absolute);
     largest_error = std::max(largest_error, comparison.largest_error);
-    if (!comparison.agrees() && message.empty()) message = "output " + bundle.outputs()[i].name + " " + comparison.difference;
+    if (!comparison.agrees() && message.empty())
+      message = "output " + bundle.outputs()[i].name + " " + comparison.difference;
   }
   return message;
 }
@@ -135,9 +143,13 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
 }
 
 Result<Nothing> write_json(const std::string& path, const std::vector<Verdict>& verdicts, size_t failed) {
-  nlohmann::ordered_json out = {{"passed", verdicts.size() - failed}, {"failed", failed}, {"cases", nlohmann::json::array()}};
+  nlohmann::ordered_json out = {
+      {"passed", verdicts.size() - failed}, {"failed", failed}, {"cases", nlohmann::json::array()}};
   for (const Verdict& v : verdicts) {
-    nlohmann::ordered_json one = {{"name", v.name}, {"passed", v.message.empty()}, {"data_sets", v.data_sets}, {"largest_error", v.largest_error}};
+    nlohmann::ordered_json one = {{"name", v.name},
+                                  {"passed", v.message.empty()},
+                                  {"data_sets", v.data_sets},
+                                  {"largest_error", v.largest_error}};
     if (!v.message.empty()) one["message"] = v.message;
     out["cases"].push_back(std::move(one));
   }
@@ -157,13 +169,17 @@ Attempt<> test(const TestCommand& command) {
     Progress progress;
     progress.show(fmt::format("{} ({} of {})", one.name, verdicts.size() + 1, cases.size()));
     auto verdict = judge(one, command, temporary.path() / "case");
-    if (verdict.ok()) verdicts.push_back(std::move(*verdict));
-    else verdicts.push_back({one.name, joined(verdict.failure().problems), 0, 0, verdict.failure().code});
+    if (verdict.ok())
+      verdicts.push_back(std::move(*verdict));
+    else
+      verdicts.push_back({one.name, joined(verdict.failure().problems), 0, 0, verdict.failure().code});
     const Verdict& last = verdicts.back();
     if (!last.message.empty()) ++failed;
     if (command.json != "-") {
-      if (last.message.empty()) say_line("passed {}", last.name);
-      else say_line("failed {}: {}", last.name, last.message);
+      if (last.message.empty())
+        say_line("passed {}", last.name);
+      else
+        say_line("failed {}: {}", last.name, last.message);
     }
   }
   if (command.json != "-") say_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
@@ -175,17 +191,30 @@ Attempt<> test(const TestCommand& command) {
 
 void add_test(CLI::App& program, Action& action) {
   auto options = std::make_shared<TestCommand>();
-  CLI::App& command = add_command(program, action, "test", "compile models, run them over recorded data, compare the outputs",
-                                  "  hoist test test_relu test_conv\n"
-                                  "  hoist test model.onnx --data recorded --rtol 1e-3 --atol 1e-4", options, test);
-  command.add_option("case", options->cases, "a folder with model.onnx and test_data_set_K, or a model whose data lie beside it or in --data")
-      ->required()->type_name("CASE...");
+  CLI::App& command =
+      add_command(program, action, "test", "compile models, run them over recorded data, compare the outputs",
+                  "  hoist test test_relu test_conv\n"
+                  "  hoist test model.onnx --data recorded --rtol 1e-3 --atol 1e-4",
+                  options, test);
+  command
+      .add_option("case", options->cases,
+                  "a folder with model.onnx and test_data_set_K, or a model whose data lie beside it or in --data")
+      ->required()
+      ->type_name("CASE...");
   command.add_option("--data", options->data, "where the data sets of the one model are")
-      ->type_name("DIR")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--rtol", options->relative, "tolerance relative to the expected value")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command.add_option("--atol", options->absolute, "absolute tolerance")->check(CLI::NonNegativeNumber)->capture_default_str();
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--rtol", options->relative, "tolerance relative to the expected value")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--atol", options->absolute, "absolute tolerance")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command.add_option("--json", options->json, "write the answers here (- for standard output)")->type_name("FILE");
-  command.add_option("--threads", options->run.threads, "use at most so many threads of a CPU device")->type_name("N")->check(CLI::Range(1, 4096));
+  command.add_option("--threads", options->run.threads, "use at most so many threads of a CPU device")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
   add_model_options(command, options->options);
   command.get_option("--device")->each([run = options](const std::string& text) { run->run.device = text; });
 }

@@ -1,5 +1,7 @@
-// hoist verify: the bundle's own self-check, then every kernel against the interpreter on the inputs that it really had.
+// hoist verify: the bundle's own self-check, then every kernel against the interpreter on the inputs that it really
+// had.
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
@@ -12,8 +14,6 @@
 #include "tools/files.h"
 #include "tools/npy.h"
 #include "tools/terminal.h"
-
-#include <nlohmann/json.hpp>
 
 namespace hoist {
 namespace {
@@ -35,7 +35,8 @@ Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& 
     for (size_t i = 0; i < bundle.inputs().size(); ++i) {
       const ArrayInfo& input = bundle.inputs()[i];
       const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
-      out.push_back(seeded_tensor(input.scalar, input.shape, plan.model_hash, static_cast<uint32_t>(i), domain.low, domain.high));
+      out.push_back(
+          seeded_tensor(input.scalar, input.shape, plan.model_hash, static_cast<uint32_t>(i), domain.low, domain.high));
     }
     return out;
   }
@@ -43,18 +44,21 @@ Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& 
     HOIST_STEP(auto sets, ExitCode::bad_input, data_sets_in(data));
     HOIST_STEP(DataSet set, ExitCode::bad_input, read_data_set(sets.front()));
     if (set.inputs.size() != bundle.inputs().size()) {
-      return input_failure(sets.front().string(), fmt::format("has {} inputs, the model {}", set.inputs.size(), bundle.inputs().size()));
+      return input_failure(sets.front().string(),
+                           fmt::format("has {} inputs, the model {}", set.inputs.size(), bundle.inputs().size()));
     }
     return set.inputs;
   }
   HOIST_STEP(auto arrays, ExitCode::bad_input, read_npz(data));
   for (const ArrayInfo& input : bundle.inputs()) {
     const auto place = arrays.find(input.name);
-    if (place == arrays.end()) return input_failure(data, "has no array " + input.name, "name the arrays as the model's inputs");
+    if (place == arrays.end())
+      return input_failure(data, "has no array " + input.name, "name the arrays as the model's inputs");
     const auto bytes = static_cast<size_t>(byte_size(input.scalar, input.shape));
     const Tensor& tensor = place->second;
     if (tensor.scalar() != input.scalar || tensor.bytes().size() < bytes) {
-      return input_failure(data + ", " + input.name, "is " + type_text(tensor.scalar(), tensor.shape()) + ", the model takes " + type_text(input.scalar, input.shape));
+      return input_failure(data + ", " + input.name, "is " + type_text(tensor.scalar(), tensor.shape()) +
+                                                         ", the model takes " + type_text(input.scalar, input.shape));
     }
     out.emplace_back(input.scalar, input.shape, std::vector<std::byte>(tensor.data(), tensor.data() + bytes));
   }
@@ -65,8 +69,10 @@ Tensor gather(const Tensor& from, const std::vector<int64_t>& positions) {
   Tensor out(from.scalar(), {static_cast<int64_t>(positions.size())});
   for (size_t i = 0; i < positions.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
-    if (is_integer(from.scalar())) out.set_integer(at, from.integer_at(positions[i]));
-    else out.set_float(at, from.float_at(positions[i]));
+    if (is_integer(from.scalar()))
+      out.set_integer(at, from.integer_at(positions[i]));
+    else
+      out.set_float(at, from.float_at(positions[i]));
   }
   return out;
 }
@@ -93,8 +99,10 @@ Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device
     const KernelParameter& parameter = kernel.parameters[i];
     // An array may be stored under another shape of the same elements than the kernel sees.
     Tensor seen = array.shape() == parameter.shape ? array : array.reshaped(parameter.shape);
-    if (parameter.written) result = seen;
-    else bindings[parameter.name] = seen;
+    if (parameter.written)
+      result = seen;
+    else
+      bindings[parameter.name] = seen;
   }
   // Elements of an open border are written by nobody; the plan's positions avoid them.
   std::vector<int64_t> positions = kernel.check_positions;
@@ -109,9 +117,10 @@ Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device
   out.largest_error = comparison.largest_error;
   out.passed = comparison.agrees();
   if (!out.passed) {
-    out.message = comparison.first < 0 ? comparison.difference
-                                       : fmt::format("position {}: {}, expected {}", positions[static_cast<size_t>(comparison.first)],
-                                                     element_text(got, comparison.first), element_text(expected, comparison.first));
+    out.message = comparison.first < 0
+                      ? comparison.difference
+                      : fmt::format("position {}: {}, expected {}", positions[static_cast<size_t>(comparison.first)],
+                                    element_text(got, comparison.first), element_text(expected, comparison.first));
   }
   return out;
 }
@@ -136,16 +145,24 @@ Attempt<> verify(const VerifyCommand& command) {
   nlohmann::ordered_json lines = nlohmann::json::array();
   for (const Finding& finding : findings) {
     if (!finding.passed) ++failed;
-    lines.push_back({{"subject", finding.subject}, {"passed", finding.passed}, {"message", finding.message},
-                     {"compared", finding.compared}, {"largest_error", finding.largest_error}});
+    lines.push_back({{"subject", finding.subject},
+                     {"passed", finding.passed},
+                     {"message", finding.message},
+                     {"compared", finding.compared},
+                     {"largest_error", finding.largest_error}});
     if (command.json == "-") continue;
-    if (!finding.passed) say_line("failed {}: {}", finding.subject, finding.message);
-    else if (finding.compared == 0) say_line("passed {}", finding.subject);
-    else say_line("passed {}: {} positions, largest error {:.3g}", finding.subject, finding.compared, finding.largest_error);
+    if (!finding.passed)
+      say_line("failed {}: {}", finding.subject, finding.message);
+    else if (finding.compared == 0)
+      say_line("passed {}", finding.subject);
+    else
+      say_line("passed {}: {} positions, largest error {:.3g}", finding.subject, finding.compared,
+               finding.largest_error);
   }
   if (!command.json.empty()) {
     const nlohmann::ordered_json out = {{"passed", failed == 0}, {"device", bundle.device_name()}, {"findings", lines}};
-    HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+    HOIST_STEP_VOID(ExitCode::bad_input,
+                    write_file(command.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
   }
   if (command.json != "-") {
     say_line("{} of {} checks passed on {}", findings.size() - failed, findings.size(), bundle.device_name());
@@ -157,10 +174,15 @@ Attempt<> verify(const VerifyCommand& command) {
 
 void add_verify(CLI::App& program, Action& action) {
   auto options = std::make_shared<VerifyCommand>();
-  CLI::App& command = add_command(program, action, "verify", "check a bundle: its files, its self-check, and every kernel against the interpreter on real inputs",
-                                  "  hoist verify digits.hoist --data models/digits_residual_test.npz", options, verify);
+  CLI::App& command =
+      add_command(program, action, "verify",
+                  "check a bundle: its files, its self-check, and every kernel against the interpreter on real inputs",
+                  "  hoist verify digits.hoist --data models/digits_residual_test.npz", options, verify);
   command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
-  command.add_option("--data", options->data, "the inputs: the first sample of an .npz, or the first test_data_set_K of a folder (default: seeded numbers)")
+  command
+      .add_option(
+          "--data", options->data,
+          "the inputs: the first sample of an .npz, or the first test_data_set_K of a folder (default: seeded numbers)")
       ->type_name("DATA");
   command.add_option("--json", options->json, "write the findings here (- for standard output)")->type_name("FILE");
   add_run_options(command, options->options);

@@ -1,0 +1,253 @@
+// Whatever is wrong with what the program is given: one clear message, the right exit code, nothing left half-written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "program.h"
+#include "tests/frontend/model_builder.h"
+#include "tools/files.h"
+#include "tools/npy.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// compile, told to write into a folder that is empty and has to stay so.
+void expect_refused(const fs::path& model, const std::string& message, int code = 3,
+                    const std::vector<std::string>& options = {}) {
+  const Folder output;
+  std::vector<std::string> words = {"compile", model.string(), "-o", (output.path() / "m.hoist").string()};
+  words.insert(words.end(), options.begin(), options.end());
+  const Ran ran = run_hoist(words);
+  EXPECT_EQ(ran.code, code) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("hoist: error: "));
+  EXPECT_THAT(ran.err, HasSubstr(message));
+  EXPECT_EQ(ran.out, "");
+  EXPECT_TRUE(files_below(output.path()).empty());
+}
+
+void expect_refused(const onnx::ModelProto& model, const std::string& message, int code = 3) {
+  const Folder folder;
+  expect_refused(folder.write("model.onnx", model.SerializeAsString()), message, code);
+}
+
+TEST(BadModel, NotOnnxOrTruncated) {
+  const Folder folder;
+  expect_refused(folder.path() / "none.onnx", "none.onnx");
+  expect_refused(folder.write("text.onnx", "hello"), "is not an ONNX model");
+  const std::string bytes = convolution_model().SerializeAsString();
+  expect_refused(folder.write("cut.onnx", bytes.substr(0, bytes.size() / 2)), "truncated");
+}
+
+TEST(BadModel, UnknownOperatorsComeAllAtOnce) {
+  onnx::ModelProto model = convolution_model();
+  add_node(model, "Frobnicate", {"result"}, {"odd"}, "first");
+  auto& custom = add_node(model, "Mystery", {"result"}, {"odder"}, "second");
+  custom.set_domain("com.example");
+  auto* import = model.add_opset_import();
+  import->set_domain("com.example");
+  import->set_version(1);
+  expect_refused(model, "Frobnicate");
+  expect_refused(model, "Mystery");
+  const Folder folder;
+  const Ran ran = run_hoist({"check", folder.write("model.onnx", model.SerializeAsString()).string()});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("Frobnicate"));
+  EXPECT_THAT(ran.err, HasSubstr("Mystery"));
+}
+
+TEST(BadModel, WrongAttributeType) {
+  onnx::ModelProto model = convolution_model();
+  set_float(*model.mutable_graph()->mutable_node(0), "group", 2.5f);
+  expect_refused(model, "group");
+}
+
+TEST(BadModel, InconsistentShapes) {
+  onnx::ModelProto model = convolution_model();
+  *model.mutable_graph()->mutable_initializer(0) = float_tensor("weights", {4, 5, 3, 3});
+  expect_refused(model, "conv1");
+}
+
+TEST(BadModel, Cycle) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"4"});
+  add_node(model, "Add", {"x", "b"}, {"a"}, "left");
+  add_node(model, "Relu", {"a"}, {"b"}, "right");
+  add_output(model, "b", {"4"});
+  expect_refused(model, "left");
+}
+
+TEST(BadModel, ExternalData) {
+  onnx::ModelProto model = convolution_model();
+  auto* weights = model.mutable_graph()->mutable_initializer(0);
+  weights->clear_float_data();
+  weights->set_data_location(onnx::TensorProto::EXTERNAL);
+  auto* entry = weights->add_external_data();
+  entry->set_key("location");
+  entry->set_value("weights.bin");
+  const Folder folder, outside;
+  const fs::path path = folder.write("model.onnx", model.SerializeAsString());
+  expect_refused(path, "weights.bin");
+  outside.write("weights.bin", std::string(4 * 3 * 9 * 4, '\0'));
+  fs::create_symlink(outside.path() / "weights.bin", folder.path() / "weights.bin");
+  expect_refused(path, "weights.bin");
+  entry->set_value("../" + outside.path().filename().string() + "/weights.bin");
+  expect_refused(folder.write("model.onnx", model.SerializeAsString()), "weights.bin");
+}
+
+TEST(BadModel, HugeTensor) {
+  onnx::ModelProto model = convolution_model();
+  auto* weights = model.mutable_graph()->mutable_initializer(0);
+  weights->clear_dims();
+  weights->add_dims(int64_t{1} << 40);
+  expect_refused(model, "weights");
+}
+
+TEST(BadModel, UnknownDimension) {
+  const Folder folder;
+  const fs::path path = folder.write("model.onnx", convolution_model().SerializeAsString());
+  expect_refused(path, "did you mean batch?", 3, {"--dim", "bacth=2"});
+  expect_refused(path, "batch", 2, {"--dim", "batch=zero"});
+}
+
+TEST(WrongUse, IsHinted) {
+  const auto told = [](const std::vector<std::string>& words) {
+    const Ran ran = run_hoist(words);
+    EXPECT_EQ(ran.code, 2) << ran.err;
+    return ran.err;
+  };
+  EXPECT_THAT(told({"comple"}), HasSubstr("did you mean compile?"));
+  EXPECT_THAT(told({"compile", "m.onnx", "--ouput", "d"}), HasSubstr("did you mean --output?"));
+  EXPECT_THAT(told({"compile", "m.onnx"}), HasSubstr("--output is required"));
+  EXPECT_THAT(told({"compile", "m.onnx", "-o", "d", "--conv", "winograd"}), HasSubstr("winograd"));
+  EXPECT_THAT(told({}), HasSubstr("no command"));
+}
+
+class BadRun : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new Folder;
+    const Ran ran = run_hoist(
+        {"compile", folder_->write("model.onnx", convolution_model().SerializeAsString()).string(), "-o", bundle()});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    ASSERT_TRUE(write_npy(folder_->path() / "image.npy", Tensor(Scalar::f32, {1, 3, 8, 8})).ok());
+    ASSERT_TRUE(write_npy(folder_->path() / "small.npy", Tensor(Scalar::f32, {1, 3, 8, 7})).ok());
+    ASSERT_TRUE(write_npy(folder_->path() / "double.npy", Tensor(Scalar::f64, {1, 3, 8, 8})).ok());
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+  static std::string in(const std::string& name) { return (folder_->path() / name).string(); }
+  static std::string bundle() { return in("m.hoist"); }
+
+  static void expect_refused_run(const std::vector<std::string>& inputs, const std::string& message) {
+    const Folder output;
+    std::vector<std::string> words = {"run", bundle(), "--output-dir", (output.path() / "out").string()};
+    for (const std::string& input : inputs) {
+      words.push_back("--input");
+      words.push_back(input);
+    }
+    const Ran ran = run_hoist(words);
+    EXPECT_EQ(ran.code, 3) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(message));
+    EXPECT_TRUE(files_below(output.path()).empty());
+  }
+
+  static Folder* folder_;
+};
+Folder* BadRun::folder_ = nullptr;
+
+TEST_F(BadRun, InputOfWrongNameTypeOrShape) {
+  expect_refused_run({"imgae=" + in("image.npy")}, "did you mean image?");
+  expect_refused_run({"image=" + in("small.npy")}, "[1][3][8][8]f32, given [1][3][8][7]f32");
+  expect_refused_run({"image=" + in("double.npy")}, "given [1][3][8][8]f64");
+  expect_refused_run({"image=" + in("none.npy")}, "none.npy");
+  expect_refused_run({"image=" + in("model.onnx")}, "is neither .npy nor .pb");
+  expect_refused_run({}, "input image: is not given");
+}
+
+TEST_F(BadRun, NoPlatform) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"devices"},
+        {"compile", in("model.onnx"), "-o", in("no.hoist")},
+        {"run", bundle(), "--input", "image=" + in("image.npy"), "--output-dir", in("no")},
+        {"verify", bundle()},
+        {"bench", bundle()}}) {
+    const Ran ran = run_hoist(words, "OCL_ICD_VENDORS=/nowhere ");
+    EXPECT_EQ(ran.code, 4) << words[0] << ": " << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("OpenCL")) << words[0];
+  }
+  EXPECT_FALSE(fs::exists(in("no.hoist")));
+  EXPECT_FALSE(fs::exists(in("no")));
+  EXPECT_EQ(run_hoist({"compile", in("model.onnx"), "-o", in("no.hoist"), "--device", "no such device"}).code, 4);
+}
+
+TEST_F(BadRun, AChangedByteInAnyHashedFile) {
+  for (const char* name : {"plan.bin", "weights.bin", "kernels.cl", "check.bin", "expressions.lift", "manifest.json",
+                           "runtime/hoist_runtime.h", "runtime/hoist_runtime.c"}) {
+    const Folder copy;
+    fs::copy(bundle(), copy.path() / "m.hoist", fs::copy_options::recursive);
+    const fs::path file = copy.path() / "m.hoist" / name;
+    auto bytes = read_file(file);
+    ASSERT_TRUE(bytes.ok()) << name;
+    ASSERT_FALSE(bytes->empty()) << name;
+    for (size_t place : {size_t{0}, bytes->size() / 2, bytes->size() - 1}) {
+      std::string changed = *bytes;
+      changed[place] = static_cast<char>(changed[place] ^ 1);
+      std::ofstream(file, std::ios::binary) << changed;
+      for (const char* command : {"verify", "inspect"}) {
+        const Ran ran = run_hoist({command, (copy.path() / "m.hoist").string()});
+        EXPECT_EQ(ran.code, 3) << command << " " << name << " byte " << place << ": " << ran.err;
+        EXPECT_THAT(ran.err, StartsWith("hoist: error: "));
+      }
+    }
+  }
+}
+
+TEST_F(BadRun, ANewerFormat) {
+  const Folder copy;
+  fs::copy(bundle(), copy.path() / "m.hoist", fs::copy_options::recursive);
+  const fs::path file = copy.path() / "m.hoist/plan.bin";
+  auto bytes = read_file(file);
+  ASSERT_TRUE(bytes.ok());
+  (*bytes)[8] = static_cast<char>(100);
+  std::ofstream(file, std::ios::binary) << *bytes;
+  const Ran ran = run_hoist({"verify", (copy.path() / "m.hoist").string()});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("100"));
+}
+
+TEST_F(BadRun, WritesThatFailLeaveNothing) {
+  EXPECT_EQ(run_shell("'" HOIST_PROGRAM "' operators >/dev/full").code, 3);
+  EXPECT_EQ(run_hoist({"operators", "--json", "/dev/full"}).code, 3);
+  const Folder output;
+  // 4 blocks of 512 bytes (1024 in bash): less than a bundle has.
+  Ran ran = run_hoist({"compile", in("model.onnx"), "-o", (output.path() / "m.hoist").string()}, "ulimit -f 4; ");
+  EXPECT_EQ(ran.code, 3) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("hoist: error: "));
+  EXPECT_TRUE(files_below(output.path()).empty());
+  ran = run_hoist(
+      {"run", bundle(), "--input", "image=" + in("image.npy"), "--output-dir", (output.path() / "out").string()},
+      "ulimit -f 0; XDG_CACHE_HOME=/nowhere ");
+  EXPECT_EQ(ran.code, 3) << ran.err;
+  EXPECT_TRUE(files_below(output.path()).empty());
+}
+
+TEST_F(BadRun, ExistingFolders) {
+  Ran ran = run_hoist({"compile", in("model.onnx"), "-o", bundle()});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("--force"));
+  const Folder other;
+  other.write("precious.txt", "keep");
+  ran = run_hoist({"compile", in("model.onnx"), "-o", other.path().string(), "--force"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(files_below(other.path()), std::vector<std::string>{"precious.txt"});
+}
+
+}  // namespace
+}  // namespace hoist

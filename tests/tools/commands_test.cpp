@@ -1,0 +1,228 @@
+// The program as users call it, on the models that the project keeps: every command once, with what scripts rely on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+#include "tools/files.h"
+#include "tools/npy.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+const fs::path models = fs::path(HOIST_SOURCE_DIR) / "models";
+
+nlohmann::json json_of(const fs::path& path) { return nlohmann::json::parse(std::ifstream(path)); }
+
+class Commands : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto made = TemporaryFolder::make();
+    ASSERT_TRUE(made.ok());
+    folder_ = new TemporaryFolder(std::move(*made));
+    const Ran ran = run_hoist({"compile", (models / "digits_residual.onnx").string(), "-o", bundle()});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+  static std::string in(const std::string& name) { return (folder_->path() / name).string(); }
+  static std::string bundle() { return in("digits.hoist"); }
+
+  static TemporaryFolder* folder_;
+};
+TemporaryFolder* Commands::folder_ = nullptr;
+
+TEST_F(Commands, EveryDigitsModelHasItsAccuracy) {
+  const auto accuracy = json_of(models / "accuracy.json");
+  for (const auto& [name, counts] : accuracy.items()) {
+    const std::string folder = in(name + ".hoist"), answer = in(name + ".json");
+    Ran ran = run_hoist({"compile", (models / (name + ".onnx")).string(), "-o", folder});
+    ASSERT_EQ(ran.code, 0) << name << ": " << ran.err;
+    ran = run_hoist({"evaluate", folder, "--data", (models / (name + "_test.npz")).string(), "--json", answer});
+    ASSERT_EQ(ran.code, 0) << name << ": " << ran.err;
+    EXPECT_EQ(json_of(answer)["correct"], counts["test_correct"]) << name;
+    EXPECT_EQ(json_of(answer)["total"], counts["test_total"]) << name;
+    EXPECT_THAT(ran.out, HasSubstr("right"));
+  }
+}
+
+TEST_F(Commands, SamplesOfALargerBatchCountOnce) {
+  // 500 is no multiple of 7: the last run is filled up.
+  const std::string folder = in("batch.hoist"), answer = in("batch.json");
+  Ran ran = run_hoist({"compile", (models / "digits_fully_connected.onnx").string(), "-o", folder, "--dim", "N=7"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = run_hoist(
+      {"evaluate", folder, "--data", (models / "digits_fully_connected_test.npz").string(), "--json", answer});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(json_of(answer)["correct"], json_of(models / "accuracy.json")["digits_fully_connected"]["test_correct"]);
+  EXPECT_EQ(json_of(answer)["total"], 500);
+}
+
+TEST_F(Commands, FormsOfConvolutionAndStrictAgree) {
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--conv", "stencil"}, {"--conv=im2col"}, {"--strict"}}) {
+    const std::string folder = in("form.hoist"), answer = in("form.json");
+    std::vector<std::string> words = {"compile", (models / "digits_residual.onnx").string(), "-o", folder, "--force"};
+    words.insert(words.end(), options.begin(), options.end());
+    Ran ran = run_hoist(words);
+    ASSERT_EQ(ran.code, 0) << options[0] << ": " << ran.err;
+    ran = run_hoist({"evaluate", folder, "--data", (models / "digits_residual_test.npz").string(), "--json", answer});
+    ASSERT_EQ(ran.code, 0) << options[0] << ": " << ran.err;
+    EXPECT_EQ(json_of(answer)["correct"], json_of(models / "accuracy.json")["digits_residual"]["test_correct"])
+        << options[0];
+  }
+}
+
+TEST_F(Commands, RunWritesOutputsByName) {
+  ASSERT_TRUE(write_npy(in("image.npy"), Tensor(Scalar::f32, {1, 1, 8, 8})).ok());
+  const Ran ran = run_hoist({"run", bundle(), "--input", "image=" + in("image.npy"), "--output-dir", in("outputs")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(files_below(in("outputs")), std::vector<std::string>{"logits.npy"});
+  auto logits = read_npy(in("outputs") + "/logits.npy");
+  ASSERT_TRUE(logits.ok());
+  EXPECT_EQ(logits->shape(), (std::vector<int64_t>{1, 10}));
+}
+
+TEST_F(Commands, CompilingTwiceGivesTheSameBytes) {
+  Ran ran = run_hoist({"compile", (models / "digits_residual.onnx").string(), "-o", in("again.hoist")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = run_shell("diff -r '" + bundle() + "' '" + in("again.hoist") + "'");
+  EXPECT_EQ(ran.code, 0) << ran.out;
+}
+
+TEST_F(Commands, AProfileReplacesTheDevice) {
+  Ran ran = run_hoist({"devices", "--profile"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ASSERT_TRUE(write_file(in("here.profile"), ran.out).ok());
+  ran = run_hoist({"compile", (models / "digits_residual.onnx").string(), "-o", in("profile.hoist"), "--profile",
+                   in("here.profile")},
+                  "OCL_ICD_VENDORS=/nowhere ");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = run_shell("diff -r '" + bundle() + "' '" + in("profile.hoist") + "'");
+  EXPECT_EQ(ran.code, 0) << ran.out;
+}
+
+TEST_F(Commands, TestComparesAndSaysWhatDiffers) {
+  const fs::path one = folder_->path() / "case";
+  fs::create_directories(one / "test_data_set_0");
+  fs::copy_file(models / "digits_residual.onnx", one / "model.onnx");
+  ASSERT_TRUE(write_npy(in("zeros.npy"), Tensor(Scalar::f32, {1, 1, 8, 8})).ok());
+  ASSERT_EQ(run_hoist({"run", bundle(), "--input", "image=" + in("zeros.npy"), "--output-dir", in("zeros")}).code, 0);
+  fs::copy_file(in("zeros.npy"), one / "test_data_set_0/input_0.npy");
+  auto logits = read_npy(in("zeros") + "/logits.npy");
+  ASSERT_TRUE(logits.ok());
+  ASSERT_TRUE(write_npy(one / "test_data_set_0/output_0.npy", *logits).ok());
+  Ran ran = run_hoist({"test", one.string(), "--json", in("test.json")});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "passed case\n1 of 1 cases passed\n");
+  EXPECT_EQ(json_of(in("test.json"))["passed"], 1);
+  ran = run_hoist({"test", (models / "digits_residual.onnx").string(), "--data", (one / "test_data_set_0").string()});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+
+  logits->set_float(3, logits->float_at(3) + 1);
+  ASSERT_TRUE(write_npy(one / "test_data_set_0/output_0.npy", *logits).ok());
+  ran = run_hoist({"test", one.string(), "--json", in("test.json")});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("failed case: output logits differs at [0, 3]: "));
+  EXPECT_THAT(ran.out, HasSubstr("1 of 10 elements; largest error 1"));
+  EXPECT_EQ(json_of(in("test.json"))["failed"], 1);
+  EXPECT_EQ(run_hoist({"test", one.string(), "--atol", "2"}).code, 0);
+}
+
+TEST_F(Commands, VerifyPassesOnRealInputs) {
+  const Ran ran = run_hoist(
+      {"verify", bundle(), "--data", (models / "digits_residual_test.npz").string(), "--json", in("verify.json")});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, Not(HasSubstr("failed ")));
+  EXPECT_EQ(json_of(in("verify.json"))["passed"], true);
+  EXPECT_GT(json_of(in("verify.json"))["findings"].size(), 20u);
+}
+
+TEST_F(Commands, BenchHasTheFieldsThatScriptsRead) {
+  const Ran ran = run_hoist({"bench", bundle(), "--seconds", "0.05", "--json", in("bench.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto times = json_of(in("bench.json"));
+  EXPECT_GT(times["lower_quartile_ms"], 0);
+  EXPECT_LE(times["minimum_ms"], times["lower_quartile_ms"]);
+  EXPECT_LE(times["lower_quartile_ms"], times["median_ms"]);
+  EXPECT_GT(times["load_ms"], 0);
+  EXPECT_GE(times["threads"], 1);
+  EXPECT_FALSE(times["device"].get<std::string>().empty());
+  ASSERT_FALSE(times["kernels"].empty());
+  for (const auto& kernel : times["kernels"]) {
+    EXPECT_FALSE(kernel["name"].get<std::string>().empty());
+    EXPECT_FALSE(kernel["layers"].empty());
+    EXPECT_GE(kernel["lower_quartile_ms"], 0);
+  }
+}
+
+TEST_F(Commands, InspectShowsEveryStage) {
+  const std::string model = (models / "digits_residual.onnx").string();
+  Ran ran = run_hoist({"inspect", model, "relu1"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  for (const char* text : {"-- graph: Relu", "-- high: relu1 alone", "relu1 is part of kernel conv1",
+                           "-- low: conv1, relu1", "-- halide:", "-- opencl: kernel conv1", "__kernel"}) {
+    EXPECT_THAT(ran.out, HasSubstr(text));
+  }
+  ran = run_hoist({"inspect", model, "conv1", "--stage", "low"});
+  EXPECT_THAT(ran.out, HasSubstr("-- low:"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("-- graph:")));
+  ran = run_hoist({"inspect", model});
+  EXPECT_THAT(ran.out, HasSubstr("block3/conv1"));
+  ran = run_hoist({"inspect", bundle(), "relu1", "--stage", "low,opencl"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("-- opencl: kernel conv1"));
+  ran = run_hoist({"inspect", bundle(), "conv1", "--stage", "halide"});
+  EXPECT_EQ(ran.code, 3);
+}
+
+TEST_F(Commands, ExplainPrintsTheDerivation) {
+  const std::string model = (models / "digits_residual.onnx").string();
+  Ran ran = run_hoist({"explain", model, "conv1"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  for (const char* text :
+       {"kernel conv1 computes conv1, relu1", "batch-norm-folding", "   1. ", "[exact]", "[rounding]", "end:"}) {
+    EXPECT_THAT(ran.out, HasSubstr(text));
+  }
+  ran = run_hoist({"explain", model, "conv1", "--steps"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  ran = run_hoist({"explain", bundle(), "conv1"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("[rounding]"));
+}
+
+TEST_F(Commands, ListingsComeFromTheTables) {
+  EXPECT_THAT(run_hoist({"operators"}).out, HasSubstr("Conv "));
+  EXPECT_THAT(run_hoist({"rules", "map-fusion"}).out, HasSubstr("map-fusion"));
+  EXPECT_THAT(run_hoist({"devices"}).out, HasSubstr("0: "));
+  EXPECT_GT(nlohmann::json::parse(run_hoist({"operators", "--json", "-"}).out).size(), 50u);
+  EXPECT_GT(nlohmann::json::parse(run_hoist({"rules", "--json", "-"}).out).size(), 20u);
+  EXPECT_GE(nlohmann::json::parse(run_hoist({"devices", "--json", "-"}).out).size(), 1u);
+}
+
+TEST_F(Commands, EveryCommandTeaches) {
+  for (const char* command : {"check", "compile", "run", "evaluate", "test", "verify", "inspect", "explain", "bench",
+                              "devices", "rules", "operators"}) {
+    const Ran ran = run_hoist({command, "--help"});
+    EXPECT_EQ(ran.code, 0) << command;
+    EXPECT_THAT(ran.out, HasSubstr(std::string("hoist ") + command)) << "the example";
+    EXPECT_EQ(ran.err, "");
+  }
+}
+
+TEST_F(Commands, TheExampleProgramBuildsAndRuns) {
+  const std::string example = in("example");
+  Ran ran = run_shell("cp -r '" + bundle() + "' '" + example + "' && make -s -C '" + example + "'");
+  ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
+}
+
+}  // namespace
+}  // namespace hoist
