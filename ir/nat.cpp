@@ -252,6 +252,7 @@ Nat remainder(const Nat& a, const Nat& b) {
   if (a.is_constant() && b.is_constant()) return a - b * floor_division(a, b);
   if (divides(b, a) == Answer::yes) return 0;
   if (b.is_constant()) {  // coefficients count modulo b
+    HOIST_CHECK(b.value() > 0, "remainder of a size by " + b.text());
     Terms rest;
     for (const auto& [m, c] : terms_of(a)) {
       if (int64_t r = c - b.value() * floor_of(c, b.value()); r != 0) rest[m] = r;

@@ -12,14 +12,14 @@ namespace hoist {
 
 struct CompileOptions {
   LowerOptions lower;
-  int64_t check_positions = 12;    ///< sampled positions of each kernel that the bundle checks on the device
-  bool progress = false;           ///< a line per stage on a terminal
+  int64_t check_positions = 12;  ///< sampled positions of each kernel that the bundle checks on the device
+  bool progress = false;         ///< a line per stage on a terminal
 };
 
 struct Compilation {
   LoweredModel lowered;
   Plan plan;
-  std::vector<std::string> schedules;   ///< of each kernel, as the Halide layer describes it
+  std::vector<std::string> schedules;  ///< of each kernel, as the Halide layer describes it
 };
 
 /// Compiles; errors of all kernels in one go. `profile_text` goes into the plan as it is.

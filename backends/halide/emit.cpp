@@ -107,7 +107,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   }
   out.local_bytes = launch.local_bytes;
   HOIST_TRY(auto text, emission::clean(printed, launch.name, options.kernel_name, names, out.local, out.local_bytes > 0));
-  out.source = emitter.tables() + text.source;
+  out.source = text.source;
   for (const std::string& argument : text.arguments) {
     auto place = originals.find(argument);
     HOIST_CHECK(place != originals.end(), "an argument that nobody asked for: " + argument);

@@ -131,14 +131,15 @@ class Emitter {
   const std::map<std::string, std::string>& argument_names() const { return argument_names_; }
   std::string schedule() const;
   int worst_ulp() const { return worst_ulp_; }
-  /// Text that goes before the kernel: tables of constants.
-  const std::string& tables() const { return tables_; }
 
  private:
   // read.cpp: read views
   Value read(Expr e, const Environment& env);
+  Value read_now(Expr e, const Environment& env);
   Value read_view(Expr e, const Environment& env);
   Value read_parameter(Expr e);
+  /// The index as it is where the loops' extents prove it inside the array, else clamped.
+  H::Expr safe_index(const H::Expr& index, int64_t extent) const;
   Value read_constant(Expr e);
   Value read_pad(Expr e, const Environment& env);
   Value read_concat(Expr e, const Environment& env);
@@ -177,13 +178,14 @@ class Emitter {
   std::map<std::string, H::ImageParam> inputs_;
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;   ///< Halide's name -> parameter name
-  std::map<Expr, std::string> constants_;
-  std::string tables_;
   std::vector<std::string> lines_;
   int fresh_ = 0;
   uint64_t context_ = 0;                         ///< changes with the loops around what is being read
   int worst_ulp_ = 0;
-  bool kernel_has_local_ = false;
+  bool reads_open_ = false;                      ///< indices may lead outside, through an open border
+  /// Values read since the loops last changed: shared subterms are evaluated, and folds stored, once.
+  std::map<std::pair<Expr, const Frame*>, std::pair<Environment, Value>> memo_;
+  uint64_t memo_context_ = 0;
   bool merge_failed_ = false;                    ///< fewer inner folds than hoped pass the accumulator on
   size_t merge_reached_ = 0;
 };

@@ -81,6 +81,19 @@ Value Emitter::apply(Expr function, const Environment& env, std::vector<Value> a
   return read(function->children[0], inner);
 }
 
+H::Expr Emitter::safe_index(const H::Expr& index, int64_t extent) const {
+  if (!reads_open_) return index;
+  H::Internal::Scope<H::Internal::Interval> ranges;
+  for (const Loop& l : loops_) ranges.push(l.name(), H::Internal::Interval(0, number(l.extent - 1)));
+  H::Internal::Interval range = H::Internal::bounds_of_expr_in_scope(H::Internal::simplify(index), ranges);
+  if (range.is_bounded()) {
+    auto low = H::Internal::as_const_int(H::Internal::simplify(range.min));
+    auto high = H::Internal::as_const_int(H::Internal::simplify(range.max));
+    if (low && high && *low >= 0 && *high < extent) return index;
+  }
+  return H::clamp(index, 0, number(extent - 1));
+}
+
 Value Emitter::read_parameter(Expr e) {
   std::vector<int64_t> shape = shape_of(e->type);
   Scalar kind = leaf_of(e->type)->scalar;
@@ -119,13 +132,14 @@ Value Emitter::read_parameter(Expr e) {
       return scalar(H::cast<int8_t>(nibble ^ H::cast<uint8_t>(8)) - H::cast<int8_t>(8));
     });
   }
-  return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
-    std::vector<H::Expr> innermost_first(index.rbegin(), index.rend());
+  return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
+    std::vector<H::Expr> innermost_first;
+    for (size_t i = index.size(); i-- > 0;) innermost_first.push_back(safe_index(index[i], shape[i]));
     return scalar(from_storage(kind, input(innermost_first)));
   });
 }
 
-// A constant of several elements is a table in the source, read through a function of the flat index.
+// A small constant is a chain of selections, which vanishes where the index is known.
 Value Emitter::read_constant(Expr e) {
   const Tensor& t = e->constant;
   Scalar kind = t.scalar();
@@ -176,8 +190,11 @@ Value Emitter::read_pad(Expr e, const Environment& env) {
         return a.at(H::clamp(H::select(x > last, 2 * last - x, x), 0, last));
       });
     case Border::wrap: return array([=](const H::Expr& i) { return a.at((i - l + count * number(left / n + 1)) % count); });
-    case Border::clamp:
-    case Border::open: return array([=](const H::Expr& i) { return a.at(H::clamp(i - l, 0, last)); });
+    case Border::open:
+      // Any element will do, so the index goes through; loads take care that it stays inside their array.
+      reads_open_ = true;
+      return array([=](const H::Expr& i) { return a.at(i - l); });
+    case Border::clamp: return array([=](const H::Expr& i) { return a.at(H::clamp(i - l, 0, last)); });
   }
   HOIST_CHECK(false, "not a border");
   std::abort();
@@ -264,6 +281,17 @@ Value Emitter::read_view(Expr e, const Environment& env) {
 }
 
 Value Emitter::read(Expr e, const Environment& env) {
+  if (e->children.empty()) return read_now(e, env);
+  if (memo_context_ != context_) memo_.clear();
+  memo_context_ = context_;
+  std::pair<Expr, const Frame*> key(e, e->open > 0 ? env.get() : nullptr);
+  if (auto place = memo_.find(key); place != memo_.end()) return place->second.second;
+  Value v = read_now(e, env);
+  if (memo_context_ == context_) memo_.emplace(key, std::pair(env, v));
+  return v;
+}
+
+Value Emitter::read_now(Expr e, const Environment& env) {
   switch (e->pattern) {
     case Pattern::parameter: return read_parameter(e);
     case Pattern::bound: return lookup(env, e->integers[0]);

@@ -17,8 +17,8 @@ H::Expr extern_call(H::Type type, const std::string& name, const std::vector<H::
 
 // Does the value depend on loop indices and literals alone? Then it cannot overflow, and stays readable as an index.
 bool is_index(const H::Expr& e) {
-  struct Finder : H::Internal::IRVisitor {
-    using IRVisitor::visit;
+  struct Finder : H::Internal::IRGraphVisitor {
+    using IRGraphVisitor::visit;
     bool found = false;
     void visit(const H::Internal::Call*) override { found = true; }
   } finder;

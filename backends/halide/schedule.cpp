@@ -11,13 +11,11 @@ namespace {
 
 H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
 
-// Group loops outermost, the highest dimension first; the others in the term's order.
+// Group loops outermost, the highest dimension first; then the others in the term's order; a vector innermost.
 std::vector<Loop> loop_order(const std::vector<Loop>& loops) {
   std::vector<Loop> order = loops;
-  std::stable_sort(order.begin(), order.end(), [](const Loop& a, const Loop& b) {
-    bool ga = a.mode == Mode::group, gb = b.mode == Mode::group;
-    return ga != gb ? ga : ga && a.dimension > b.dimension;
-  });
+  auto rank = [](const Loop& l) { return l.mode == Mode::group ? -1 - l.dimension : l.mode == Mode::vec ? 1 : 0; };
+  std::stable_sort(order.begin(), order.end(), [&](const Loop& a, const Loop& b) { return rank(a) < rank(b); });
   return order;
 }
 
@@ -118,6 +116,11 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
     any_local |= s.has_local_loops;
   }
   std::vector<std::string> where;
+  std::map<std::string, std::string> shown = {{result.name(), "result"}};   // Halide's names are not reproducible
+  for (const Stored& s : stored_) {
+    std::string base = s.func.name().substr(0, s.func.name().find('$'));
+    shown[s.func.name()] = fmt::format("{}_{}", base, shown.size());
+  }
   for (Stored& s : stored_) {
     const Loop* level = nullptr;
     for (const Loop& l : s.enclosing) {
@@ -148,12 +151,12 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
     std::string nest;
     for (const Loop& l : s.spread) nest += (nest.empty() ? "" : " > ") + describe(l) + " (around)";
     for (const Loop& l : s.loops) nest += (nest.empty() ? "" : " > ") + describe(l);
-    where.push_back(fmt::format("{} in {} memory, computed inside [{}] of {}: {}", s.func.name(), memory, describe(*level),
-                                owner, nest));
+    where.push_back(fmt::format("{} in {} memory, computed inside [{}] of {}: {}", shown[s.func.name()], memory, describe(*level),
+                                shown[owner], nest));
   }
   std::string nest;
   for (const Loop& l : order) nest += (nest.empty() ? "" : " > ") + describe(l);
-  note(0, fmt::format("{}: {}", result.name(), nest));
+  note(0, fmt::format("result: {}", nest));
   for (const std::string& line : where) note(1, line);
 }
 

@@ -16,8 +16,8 @@ H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
 using Substitution = std::map<std::string, H::Expr>;
 
 // Simplifies the indices of loads only: simplifying values would not be exact on floats.
-class SimplifyIndices : public H::Internal::IRMutator {
-  using IRMutator::visit;
+class SimplifyIndices : public H::Internal::IRGraphMutator {
+  using IRGraphMutator::visit;
   H::Expr visit(const H::Internal::Call* op) override {
     bool is_load = op->call_type == H::Internal::Call::Halide || op->call_type == H::Internal::Call::Image;
     std::vector<H::Expr> args;
@@ -29,9 +29,21 @@ class SimplifyIndices : public H::Internal::IRMutator {
   }
 };
 
-H::Expr replace(const H::Expr& e, const Substitution& by) {
-  return SimplifyIndices().mutate(H::Internal::substitute(by, e));
-}
+// Replaces variables; values share subexpressions, so each is visited once.
+class Replace : public H::Internal::IRGraphMutator {
+ public:
+  explicit Replace(const Substitution& by) : by_(by) {}
+
+ private:
+  using IRGraphMutator::visit;
+  const Substitution& by_;
+  H::Expr visit(const H::Internal::Variable* op) override {
+    auto place = by_.find(op->name);
+    return place == by_.end() ? H::Expr(op) : place->second;
+  }
+};
+
+H::Expr replace(const H::Expr& e, const Substitution& by) { return SimplifyIndices().mutate(Replace(by).mutate(e)); }
 
 // Extents of a fold and of the folds inside its body that may pass its accumulator on, outermost first.
 void fold_extents(Expr e, std::vector<int64_t>& extents) {
@@ -217,10 +229,13 @@ Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, boo
   Holder h;
   h.func = H::Func(name);
   h.layout = layout;
+  // Vectors always run innermost, wherever their map stands; unrolled loops do when nothing else stands between.
   size_t around = loops_.size();
   while (spread && around > 0 && loops_[around - 1].spreads() && !loops_[around - 1].is_reduction) --around;
-  h.enclosing.assign(loops_.begin(), loops_.begin() + static_cast<int64_t>(around));
-  h.spread.assign(loops_.begin() + static_cast<int64_t>(around), loops_.end());
+  for (size_t i = 0; i < loops_.size(); ++i) {
+    bool inside = i >= around || (spread && loops_[i].mode == Mode::vec && !loops_[i].is_reduction);
+    (inside ? h.spread : h.enclosing).push_back(loops_[i]);
+  }
   for (size_t i = 0; i < layout.shape.size(); ++i) h.own.push_back(H::Var(fmt::format("dim{}", fresh_++)));
   for (const Loop& l : h.spread) {
     if (l.mode == Mode::vec) h.all.push_back(l.variable);
@@ -342,10 +357,14 @@ void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vecto
   for (const Loop& l : spread) {
     if (l.mode == Mode::vec) order.emplace_back(l.variable);
   }
+  for (const Loop& l : nest) {
+    if (l.mode == Mode::vec && !l.is_reduction) order.emplace_back(l.variable);
+  }
   for (size_t i = spread.size(); i-- > 0;) {
     if (spread[i].mode == Mode::unroll) order.emplace_back(spread[i].variable);
   }
   for (size_t i = nest.size(); i-- > 0;) {
+    if (nest[i].mode == Mode::vec && !nest[i].is_reduction) continue;
     if (!nest[i].is_reduction) order.emplace_back(nest[i].variable);
     if (nest[i].is_reduction && reductions) order.emplace_back(nest[i].reduction);
   }

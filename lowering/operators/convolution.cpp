@@ -109,9 +109,13 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
   Expr x = o.x;
   for (size_t i = 0; i < dimensions; ++i) {
     int64_t n = o.spatial[i], stride = strides[i];
-    if (stride < 1 || dilations[i] < 1 || extra[i] < 0 || stride > INT32_MAX || dilations[i] > INT32_MAX || n < 1) {
-      return fault(fmt::format("stride {}, dilation {} and output_padding {} are not all in range", stride, dilations[i], extra[i]));
+    struct Part { const char* name; int64_t value, least; };
+    for (const Part& p : {Part{"strides", stride, 1}, Part{"dilations", dilations[i], 1}, Part{"output_padding", extra[i], 0},
+                          Part{"pads", pads[i], INT32_MIN}, Part{"pads", pads[dimensions + i], INT32_MIN},
+                          Part{"output_shape", wanted.empty() ? 1 : wanted[i], 1}}) {
+      if (p.value < p.least || p.value > INT32_MAX) return fault(fmt::format("{} holds {}, which is out of range", p.name, p.value));
     }
+    if (n < 1) return fault(fmt::format("spatial dimension {} has no elements", i));
     int64_t span = g.span(i), full = (n - 1) * stride + span + extra[i];
     int64_t begin = pads[i], end = pads[dimensions + i];
     bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";

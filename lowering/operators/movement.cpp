@@ -153,7 +153,9 @@ Lowered lower_pad(const OperatorContext& c) {
     int64_t axis = axes[i] < 0 ? axes[i] + rank_of(x) : axes[i];
     int64_t& n = shape[static_cast<size_t>(axis)];
     int64_t before = (*pads)[i], after = (*pads)[axes.size() + i];
-    if (std::abs(before) > most_elements || std::abs(after) > most_elements) return fault(fmt::format("pads {} and {} are out of range", before, after));
+    for (int64_t amount : {before, after}) {
+      if (amount < -most_elements || amount > most_elements) return fault(fmt::format("pads hold {}, which is out of range", amount));
+    }
     // Negative amounts take elements away first.
     int64_t skip = std::max<int64_t>(-before, 0), drop = std::max<int64_t>(-after, 0);
     if (skip + drop > n) return fault(fmt::format("negative pads take {} of {} elements of axis {}", skip + drop, n, axis));

@@ -2,18 +2,14 @@
 // HOIST_UPDATE_GOLDEN=1 writes the file anew; HOIST_CASES=PART runs only the cases whose names hold PART and prints why
 // each fails.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
+#include "archive.h"
 #include "runner.h"
 
 namespace hoist::conformance {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char heading[] =
     "# Cases of the ONNX backend tests that hoist does not pass at the level of expressions, and why.\n"
@@ -21,43 +17,6 @@ constexpr char heading[] =
     "# Written by conformance_test with HOIST_UPDATE_GOLDEN=1.\n";
 
 constexpr double relative = 1e-3, absolute = 1e-7;
-
-// An archive of HOIST_SHARED, unpacked into a folder that lasts as long as the test.
-class Archive : public testing::Test {
- protected:
-  explicit Archive(const char* path) : path_(path) {}
-
-  void SetUp() override {
-    const char* shared = std::getenv("HOIST_SHARED");
-    if (shared == nullptr) GTEST_SKIP() << "HOIST_SHARED is not set";
-    shared_ = shared;
-    if (!fs::exists(shared_ / path_)) GTEST_SKIP() << path_ << " is not in HOIST_SHARED";
-    std::string pattern = (fs::temp_directory_path() / "hoist_cases_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    std::string command = "tar -xf '" + (shared_ / path_).string() + "' -C '" + folder_.string() + "'";
-    ASSERT_EQ(std::system(command.c_str()), 0);
-  }
-
-  void TearDown() override {
-    if (!folder_.empty()) fs::remove_all(folder_);
-  }
-
-  // What a message says apart from where the case lies.
-  std::string plain(std::string text) const {
-    for (size_t at; (at = text.find(folder_.string() + "/")) != std::string::npos;) text.erase(at, folder_.string().size() + 1);
-    for (char& c : text) c = c == '\n' ? ' ' : c;
-    return text;
-  }
-
-  const char* path_;
-  fs::path shared_, folder_;
-};
-
-class OnnxCases : public Archive {
- protected:
-  OnnxCases() : Archive("data/onnx_backend_tests/onnx_backend_test_data_6be0677f.tar.xz") {}
-};
 
 class RecordedModels : public Archive {
  protected:

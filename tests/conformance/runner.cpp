@@ -151,6 +151,13 @@ Result<Nothing> run_case(const fs::path& folder, double relative, double absolut
   return Nothing{};
 }
 
+Result<Case> read_case(const fs::path& folder) {
+  Case out;
+  HOIST_TRY(out.inputs, read_tensors(folder / "test_data_set_0", "input"));
+  HOIST_TRY(out.graph, read_for(folder / "model.onnx", out.inputs));
+  return out;
+}
+
 std::vector<fs::path> cases_in(const fs::path& folder) {
   std::vector<fs::path> out;
   for (const auto& entry : fs::directory_iterator(folder)) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/graph.h"
 #include "ir/result.h"
 
 namespace hoist::conformance {
@@ -14,6 +15,13 @@ namespace hoist::conformance {
 /// Nothing when every output of every data set of the case agrees within |a - b| <= absolute + relative * |b| (integers
 /// and bools exactly, NaN with NaN, f16 and bf16 within one unit of their last place); else why not.
 Result<Nothing> run_case(const std::filesystem::path& folder, double relative, double absolute);
+
+/// The model with its symbolic dimensions as the data have them, and the inputs of the first data set.
+struct Case {
+  Graph graph;
+  std::vector<Tensor> inputs;
+};
+Result<Case> read_case(const std::filesystem::path& folder);
 
 /// Folders with a model.onnx and recorded data, sorted by name.
 std::vector<std::filesystem::path> cases_in(const std::filesystem::path& folder);

@@ -102,6 +102,41 @@ Expr convolution(int64_t h, int64_t w, int64_t c, int64_t o, int64_t tile, int64
 TEST(Emit, DirectConvolution) { EXPECT_EQ(check(convolution(4, 14, 8, 32, 7, 16)), ""); }
 TEST(Emit, DirectConvolutionWithTail) { EXPECT_EQ(check(convolution(3, 11, 8, 64, 4, 32)), ""); }
 
+// Halide numbers its names through the whole process; the text must not show it.
+TEST(Emit, SameTermSameText) {
+  Expr e = convolution(4, 14, 8, 32, 7, 16);
+  auto first = emit(e);
+  auto other = emit(gemm(16, 128, 24, 8, 64));
+  auto second = emit(e);
+  ASSERT_TRUE(first.ok() && other.ok() && second.ok());
+  EXPECT_EQ(first->source, second->source);
+  EXPECT_EQ(first->schedule, second->schedule);
+  EXPECT_EQ(first->source.find('$'), std::string::npos);
+  EXPECT_EQ(first->source.find("avx"), std::string::npos);
+  EXPECT_EQ(first->source.find("dummy"), std::string::npos);
+  EXPECT_NE(first->source.find("reqd_work_group_size(1, 1, 1)"), std::string::npos);
+  EXPECT_EQ(first->arguments, (std::vector<std::string>{"x", "weights", "bias", "result"})) << ::testing::PrintToString(first->arguments);
+}
+
+TEST(Emit, SharedTermsAreEvaluatedOnce) {  // a chain whose tree is 2^40 times its graph
+  Expr x = parameter("x", array({8}));
+  for (int i = 0; i < 40; ++i) x = map([](Expr p) { return operator_add(get(0, p), get(1, p)); }, zip({x, x}));
+  EXPECT_EQ(check(map([](Expr v) { return identity(v); }, x, Mode::vec), {}, 0, -1e-9, 1e-9), "");
+}
+
+TEST(Emit, ErrorsNameThePattern) {
+  auto message = [](Expr e) {
+    auto kernel = emit(e);
+    return kernel.ok() ? std::string() : kernel.errors()[0].text();
+  };
+  Expr x = parameter("x", array({12}));
+  EXPECT_NE(message(map([](Expr v) { return identity(v); }, x, Mode::vec)).find("vec map over 12"), std::string::npos);
+  EXPECT_NE(message(map([](Expr r) { return let(materialise(Memory::global, r), [](Expr v) { return copy(v, Mode::seq); }); }, split(4, x))).find("its own kernel"), std::string::npos);
+  EXPECT_NE(message(map([](Expr v) { return tuple({v, v}); }, x)).find("result of type"), std::string::npos);
+  EXPECT_NE(message(parameter("y", array({Nat::name("n")}))).find("symbolic"), std::string::npos);
+  EXPECT_NE(message(constant(Tensor(Scalar::f32, {100}))).find("100 elements"), std::string::npos);
+}
+
 TEST(Emit, Speed) {
   if (std::getenv("HOIST_SPEED") == nullptr) GTEST_SKIP() << "set HOIST_SPEED to measure";
   auto time = [](const char* what, Expr e, double operations) {

@@ -130,6 +130,16 @@ TEST(Folds, UnderVectors) {  // pooling and depthwise convolution: a fold of vec
       x({3, 5, 16}), Mode::group);
   EXPECT_EQ(check(e), "");
 }
+TEST(Folds, VectorsRunInnermost) {  // loops inside a vec map, one of them around a fold
+  Expr e = map([](Expr c) { return map([](Expr w) { return fold(plus, real(0), w); }, slide(3, 1, 1, c), Mode::seq); }, transpose(x({9, 8})), Mode::vec);
+  EXPECT_EQ(check(e), "");
+  Expr inner = map([](Expr r) {
+        return fold([](Expr acc, Expr s) {
+              return map([](Expr p) { return fold(plus, get(0, p), get(1, p)); }, zip({acc, transpose(s)}), Mode::vec);
+            }, repeat(4, real(0)), split(3, r));
+      }, x({2, 6, 4}), Mode::group);
+  EXPECT_EQ(check(inner), "");
+}
 TEST(Folds, Nested) {
   Expr sum = map([](Expr m) { return fold([](Expr acc, Expr r) { return fold(plus, acc, r); }, real(0), m); }, x({3, 4, 5}), Mode::group);
   EXPECT_EQ(check(sum), "");

@@ -33,8 +33,9 @@ Attempt<> compile(const CompileCommand& command) {
     if (array.place == Place::weights) weights += array.constant.bytes().size();
   }
   say_line("{}: {} layers in {} steps of {} kernels, {:.1f} MB of weights, {:.1f} MB between layers, for {}; {:.1f} s",
-           command.output, compiled.graph.layers.size(), plan.steps.size(), plan.kernels.size(), static_cast<double>(weights) / 1e6,
-           static_cast<double>(plan.arena_bytes) / 1e6, compiled.profile.name, seconds.count());
+           command.output, compiled.graph.layers.size(), plan.steps.size(), plan.kernels.size(),
+           static_cast<double>(weights) / 1e6, static_cast<double>(plan.arena_bytes) / 1e6, compiled.profile.name,
+           seconds.count());
   return ExitCode::done;
 }
 
@@ -42,9 +43,11 @@ Attempt<> compile(const CompileCommand& command) {
 
 void add_compile(CLI::App& program, Action& action) {
   auto options = std::make_shared<CompileCommand>();
-  CLI::App& command = add_command(program, action, "compile", "compile a model to a bundle: a folder that any C program can load and run",
+  CLI::App& command = add_command(program, action, "compile",
+                                  "compile a model to a bundle: a folder that any C program can load and run",
                                   "  hoist compile models/digits_residual.onnx -o digits.hoist\n"
-                                  "  hoist compile model.onnx -o model.hoist --dim batch=8 --device 0", options, compile);
+                                  "  hoist compile model.onnx -o model.hoist --dim batch=8 --device 0",
+                                  options, compile);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   command.add_option("-o,--output", options->output, "the bundle's folder")->required()->type_name("DIR");
   command.add_flag("--force", options->force, "replace the folder if it is a bundle");
