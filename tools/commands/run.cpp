@@ -81,8 +81,11 @@ Attempt<> run(const RunCommand& command) {
     HOIST_STEP(Tensor tensor, ExitCode::device, bundle.output(i));
     const std::filesystem::path path = files.reserve(names[i]);
     const std::string& name = bundle.outputs()[i].name;
-    HOIST_STEP_VOID(ExitCode::bad_input,
-                    numpy_has(tensor.scalar()) ? write_npy(path, tensor) : write_tensor_proto(path, name, tensor));
+    auto written = numpy_has(tensor.scalar()) ? write_npy(path, tensor) : write_tensor_proto(path, name, tensor);
+    if (!written) {
+      // The user knows the file by its final name only.
+      return input_failure((std::filesystem::path(command.output) / names[i]).string(), written.errors()[0].what);
+    }
     lines += fmt::format("{}: {} in {}\n", name, type_text(tensor.scalar(), tensor.shape()),
                          (std::filesystem::path(command.output) / names[i]).string());
   }
