@@ -42,7 +42,8 @@ void merge_into(Program& program, const std::string& producer_value, Definition&
   }
   reader.layers = layers;
   reader.weights.insert(reader.weights.end(), producer->weights.begin(), producer->weights.end());
-  reader.channels_first |= producer->channels_first;
+  // A reshape after a convolution no longer has channels where the convolution had them.
+  reader.channels_first |= producer->channels_first && producer->expression->type == reader.expression->type;
 }
 
 // Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.

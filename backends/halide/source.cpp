@@ -39,6 +39,12 @@ std::string plain(const std::string& name) {
   return out.empty() ? "t" : out;
 }
 
+// Halide 21 writes lane 10 of a shuffled vector as .s10, which OpenCL reads as lanes 1 and 0; its own name is .sa.
+std::string lane(const std::string& member) {
+  if (member.size() != 3 || member.rfind("s1", 0) != 0 || member[2] < '0' || member[2] > '5') return member;
+  return {'s', static_cast<char>('a' + (member[2] - '0'))};
+}
+
 class Renamer {
  public:
   explicit Renamer(std::map<std::string, std::string> fixed) : fixed_(std::move(fixed)) {
@@ -61,7 +67,7 @@ class Renamer {
       while (end < in.size() && continues_identifier(in[end])) ++end;
       std::string word = in.substr(i, end - i);
       bool member = i > 0 && in[i - 1] == '.';
-      out += member ? word : renamed(word);
+      out += member ? lane(word) : renamed(word);
       i = end;
     }
     return out;

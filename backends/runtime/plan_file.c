@@ -382,13 +382,8 @@ static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step)
         return;
       }
     }
+    /* A step may read other elements of the array that it writes: parts of a concatenation share one. */
     if (array->place == HOIST_PLACE_CLEARED) kernel->writes_cleared = 1;
-    for (size_t j = 0; j < step->argument_count; ++j) {
-      if (j != i && step->arguments[j] == step->arguments[i]) {
-        bad(c, "a step writes an array that it also uses");
-        return;
-      }
-    }
   }
 }
 
