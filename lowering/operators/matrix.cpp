@@ -156,7 +156,7 @@ Expr contract(std::vector<Expr> operands, std::vector<Labels> labels, Labels ord
   std::vector<size_t> moving;
   int64_t n = 1;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (!labels[i].empty() && labels[i].front() == label) n = std::max(n, operands[i]->type->size.value());
+    if (!labels[i].empty() && labels[i].front() == label && operands[i]->type->size != Nat(1)) n = operands[i]->type->size.value();
   }
   std::vector<Expr> arrays;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -201,7 +201,7 @@ Lowered lower_einsum(const OperatorContext& c) {
       if (n != shape[k] && n != 1 && shape[k] != 1) {
         return fault(fmt::format("equation {}: a dimension is {} in one input and {} in another", equation, n, shape[k]));
       }
-      n = std::max(n, shape[k]);
+      if (n == 1) n = shape[k];
     }
     for (size_t k = 0; k < own.size(); ++k) {
       for (size_t l = own.size(); l-- > k + 1;) {
