@@ -67,7 +67,6 @@ Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const Mo
   progress.show("reading " + path.string());
   HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
   HOIST_STEP(Graph graph, ExitCode::bad_input, read_model(path, reading));
-  for (const std::string& note : graph.notes) complain("note", note);
   return compile_model(std::move(graph), options);
 }
 

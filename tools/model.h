@@ -40,7 +40,7 @@ struct CompiledModel {
   Compilation compilation;
 };
 CompileOptions compile_options(const ModelOptions& options);
-/// Notes of the frontend and of lowering go to standard error.
+/// Notes of the frontend, which lowering passes on, and of lowering go to standard error.
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options);
 
