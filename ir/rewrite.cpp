@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <mutex>
 #include <unordered_set>
 
 #include "ir/match.h"
@@ -128,6 +130,14 @@ std::optional<Path> first_place(Expr root, const Path& under, std::unordered_set
   return path;
 }
 
+// Rules live as long as the program, also those of tables that are dropped.
+const Rule* keep(Rule rule) {
+  static std::mutex mutex;
+  static auto* rules = new std::deque<Rule>;
+  std::lock_guard lock(mutex);
+  return &rules->emplace_back(std::move(rule));
+}
+
 std::string trim(const std::string& s) {
   size_t first = s.find_first_not_of(" \t\r"), last = s.find_last_not_of(" \t\r");
   return first == std::string::npos ? "" : s.substr(first, last - first + 1);
@@ -202,7 +212,7 @@ Result<RuleTable> RuleTable::load(std::span<const RuleRow> rows, const RuleFunct
   for (const RuleRow& row : rows) {
     if (table.find(row.name) != nullptr) faults.push_back({row.name, "a rule of this name is there already", ""});
     auto rule = read_rule(row, functions);
-    if (rule.ok()) table.rules_.push_back(new Rule(std::move(*rule)));  // lives as long as the program
+    if (rule.ok()) table.rules_.push_back(keep(std::move(*rule)));
     else faults.insert(faults.end(), rule.errors().begin(), rule.errors().end());
   }
   if (!faults.empty()) return faults;

@@ -67,6 +67,8 @@ bool may_merge(const Program& program, const std::map<std::string, int>& uses, c
   if (rereads(reader.expression, producer.value)) return false;
   if (has_concat(reader.expression) || has_concat(producer.expression)) return false;
   if (folds(producer.expression) && folds(reader.expression)) return false;
+  // Rows that share a fold stay rows: a reshape in the same kernel would compute it for every element again.
+  if (shares_folds(producer.expression) && sizes_of(producer.expression->type) != sizes_of(reader.expression->type)) return false;
   return true;
 }
 
@@ -98,6 +100,10 @@ bool folds(Expr e) {
       default: return false;
     }
   });
+}
+
+bool shares_folds(Expr e) {
+  return any_node(e, [](Expr n) { return n->pattern == Pattern::let && folds(n->children[0]); });
 }
 
 bool moves_only(Expr e) {

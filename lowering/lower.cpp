@@ -99,14 +99,14 @@ class Lowering {
 
     PlanStep step;
     step.layers = definition.layers;
-    group.kernel = step.kernel = kernel_for(group);
+    group.kernel = step.kernel = kernel_for(group, storage);
     step_results_.push_back(storage.array);
     model_.steps.push_back(std::move(step));
     model_.groups.push_back(std::move(group));
   }
 
   // Equal terms share a kernel: parameters are renamed to their positions, so that blocks with other weights are equal.
-  int kernel_for(const LoweredGroup& group) {
+  int kernel_for(const LoweredGroup& group, const Storage& storage) {
     LoweredKernel kernel;
     std::map<std::string, Expr> renamed;
     std::vector<std::string> arrays;
@@ -120,6 +120,7 @@ class Lowering {
     if (auto place = kernel_index_.find(kernel.expression); place != kernel_index_.end()) return place->second;
     kernel.name = identifier(group.layers, names_);
     kernel.layers = group.layers;
+    kernel.region = {storage.array_shape(), storage.before, storage.stored_shape()};
     kernel.domains.assign(kernel.parameters.size(), {-1.0, 1.0});
     std::unordered_map<Expr, int64_t> memo;
     kernel.operations = count_operations(kernel.expression, 1, memo);

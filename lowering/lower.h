@@ -9,6 +9,7 @@
 
 #include "ir/plan.h"
 #include "ir/profile.h"
+#include "ir/region.h"
 #include "ir/rewrite.h"
 #include "lowering/program.h"
 #include "lowering/storage.h"
@@ -30,6 +31,7 @@ struct LoweredKernel {
   Expr expression = nullptr;               ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
   std::vector<Expr> parameters;            ///< p0, p1, ... in order
   std::vector<std::pair<double, double>> domains;  ///< per parameter, for seeded checks
+  Region region;                           ///< the elements of the array that hold the value; others may be anything
   int64_t operations = 0;
 };
 

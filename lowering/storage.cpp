@@ -30,18 +30,18 @@ std::vector<int64_t> panels_first(size_t rank) {
   return permutation;
 }
 
-std::vector<int64_t> permuted_shape(const Storage& s) {
-  std::vector<int64_t> logical = shape_of(s.logical), out;
-  for (int64_t p : s.permutation) out.push_back(logical[static_cast<size_t>(p)]);
-  return out;
-}
-
 Expr permute(const Storage& s, Expr logical) { return s.permutation.empty() ? logical : transpose(s.permutation, logical); }
 
 }  // namespace
 
+std::vector<int64_t> Storage::stored_shape() const {
+  std::vector<int64_t> shape = shape_of(logical), out;
+  for (int64_t p : permutation) out.push_back(shape[static_cast<size_t>(p)]);
+  return out;
+}
+
 std::vector<int64_t> Storage::array_shape() const {
-  std::vector<int64_t> shape = permuted_shape(*this);
+  std::vector<int64_t> shape = stored_shape();
   for (size_t i = 0; i < shape.size(); ++i) shape[i] += before[i] + after[i];
   if (panel > 0) {
     int64_t columns = shape.back();
@@ -82,7 +82,7 @@ Expr read_with_border(const Storage& s, Expr stored, const Padding& padding) {
     stored = transpose(inverse(panels_first(rank)), stored);
     stored = map_at(static_cast<int>(rank) - 1, [](Expr x) { return join(x); }, stored);
   }
-  std::vector<int64_t> shape = permuted_shape(s);
+  std::vector<int64_t> shape = s.stored_shape();
   for (size_t i = 0; i < rank; ++i) {
     int64_t before = padding.before[static_cast<size_t>(s.permutation[i])];
     int64_t after = padding.after[static_cast<size_t>(s.permutation[i])];
@@ -190,7 +190,7 @@ std::set<std::string> pictures_of(const Program& program) {
 }
 
 void round_last(Storage& s, int64_t multiple) {
-  std::vector<int64_t> shape = permuted_shape(s);
+  std::vector<int64_t> shape = s.stored_shape();
   if (shape.empty()) return;
   int64_t more = round_up(shape.back(), multiple) - shape.back();
   s.after.back() = more;
@@ -280,13 +280,13 @@ void place_concatenations(Program& program, StoragePlan& plan) {
       around.after.back() -= around.rounding;
       around.rounding = 0;
     }
-    std::vector<int64_t> whole_shape = permuted_shape(around);
+    std::vector<int64_t> whole_shape = around.stored_shape();
     int64_t offset = 0;
     for (size_t k = 0; k < whole.parts.size(); ++k) {
       const std::string& part = whole.parts[k];
       Storage s = around;
       s.logical = types.at(part);
-      int64_t extent = permuted_shape(s)[axis];
+      int64_t extent = s.stored_shape()[axis];
       s.before[axis] += offset;
       s.after[axis] += whole_shape[axis] - offset - extent;
       offset += extent;
@@ -356,7 +356,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     Storage s = plain_storage(d.value, d.expression->type);
     if (!is_output(program, d.value)) {
       if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
-      std::vector<int64_t> shape = permuted_shape(s);
+      std::vector<int64_t> shape = s.stored_shape();
       if (!shape.empty()) round_last(s, rounding_multiple(shape.back(), profile.vector_width));
       if (auto border = borders.find(d.value); border != borders.end()) {
         s.zero_border = true;
@@ -372,7 +372,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   for (const Definition& d : program.definitions) {
     if (!folds(d.expression)) continue;
     const Storage& s = plan.values.at(d.value);
-    std::vector<int64_t> shape = permuted_shape(s);
+    std::vector<int64_t> shape = s.stored_shape();
     int64_t columns = shape.empty() ? 1 : shape.back() + s.rounding;
     int64_t rows = shape.size() < 2 ? 1 : shape[shape.size() - 2];
     plan.tiles[d.value] = choose_tile(rows, columns, profile);

@@ -23,7 +23,8 @@ struct Storage {
   int64_t rounding = 0;                  ///< so many of the last dimension's `after` are computed along, value open
   int64_t panel = 0;                     ///< weights: the last dimension is cut into panels of so many, outermost
 
-  std::vector<int64_t> array_shape() const;
+  std::vector<int64_t> stored_shape() const;   ///< the value's own extents in stored order
+  std::vector<int64_t> array_shape() const;    ///< with what surrounds it; panels outermost
   Type array_type() const;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lowering/grouping.h"
 #include "lowering/rules.h"
 
 namespace hoist {
@@ -89,6 +90,13 @@ void map_folding_nest(Rewriter& r, Path place, const Tile& tile) {
   open_tile_columns(r, place, tile.width);
 }
 
+// One work-group a row, so that what the row's elements share is computed once.
+void map_row_nest(Rewriter& r, Path place, const Profile& profile) {
+  if (rank_at(r.term(), place) == 1) place = open(r, "open-column-tiles", place, {{"C", extent(r.term(), place, 0)}, {"c", 0}});
+  else place = open_leading(r, place, 1, 0);
+  open_columns(r, place, profile.vector_width);
+}
+
 void map_plain_nest(Rewriter& r, Path place, const Profile& profile) {
   int rank = rank_at(r.term(), place);
   int64_t leading = 1;
@@ -104,7 +112,8 @@ Derivation lower_to_kernel(const StrategyInput& input, const Profile& profile, E
   Rewriter r(lowering_rules(), input.term);
   lower_folds(r, input.strict);
   if (rank_at(r.term(), input.inside) > 0) {
-    if (input.folds) map_folding_nest(r, input.inside, input.tile);
+    if (shares_folds(r.term())) map_row_nest(r, input.inside, profile);
+    else if (input.folds) map_folding_nest(r, input.inside, input.tile);
     else map_plain_nest(r, input.inside, profile);
   }
   low_level = r.term();

@@ -28,9 +28,8 @@ KernelParameter describe(Expr parameter, std::pair<double, double> domain) {
   return out;
 }
 
-// Sampled positions of the written array, among those that the kernel writes.
-std::vector<int64_t> written_positions(Expr term, int64_t count, uint64_t seed) {
-  Region region = written_region(term);
+// Sampled positions of the written array, among those that hold the value.
+std::vector<int64_t> checked_positions(const Region& region, int64_t count, uint64_t seed) {
   std::vector<int64_t> positions;
   for (int64_t flat : sample_positions(region.size(), std::min(count, region.size()), seed)) {
     positions.push_back(region.position(flat));
@@ -82,7 +81,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
     order.push_back(static_cast<int>(index));
   }
   out.check_seed = seed;
-  out.check_positions = written_positions(kernel.expression, options.check_positions, seed);
+  out.check_positions = checked_positions(kernel.region, options.check_positions, seed);
   Bindings bindings;
   for (size_t i = 0; i < out.parameters.size(); ++i) {
     if (out.parameters[i].written) continue;

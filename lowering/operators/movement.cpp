@@ -165,6 +165,7 @@ Lowered lower_pad(const OperatorContext& c) {
     if (n == 0 && mode != "constant" && before + after > 0) return fault(fmt::format("axis {} has no elements to pad with", axis));
     n += before + after;
     HOIST_TRY_VOID(check_extents(shape));
+    if (mode != "constant" && n > most_table_entries) return fault(fmt::format("axis {} is padded to {} elements, at most {} by {}", axis, n, most_table_entries, mode));
     if (before + after == 0) continue;
     x = map_at(static_cast<int>(axis), [&](Expr row) { return padded(row, mode, before, after, value); }, x);
   }

@@ -94,6 +94,13 @@ Lowered lower_average_pool(const OperatorContext& c) {
   const Geometry& g = p.geometry;
   Scalar scalar = element_of(p.x);
   Shape shape = extents(p.x);
+  int64_t entries = 1;
+  for (size_t i = 0; i < g.out.size(); ++i) {
+    if (g.out[i] > most_table_entries / entries || g.out[i] > most_table_entries / g.kernel[i]) {
+      return fault(fmt::format("{} windows, at most {} are supported", text(g.out), most_table_entries));
+    }
+    entries *= g.out[i];
+  }
   Tensor counts(scalar, {1});
   counts.set_float(0, 1);
   Shape out;

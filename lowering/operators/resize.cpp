@@ -157,7 +157,9 @@ Lowered resize_all(const Settings& s, Expr x, const std::vector<Axis>& axes) {
   HOIST_TRY_VOID(check_extents(shape));
   double widest = 0;
   for (const Axis& a : axes) widest = std::max(widest, static_cast<double>(a.out) * (s.antialias ? 4 / std::min(a.scale, 1.0) : 4));
-  if (widest > 1 << 26) return fault("an axis needs a table of more than 2^26 positions");
+  if (widest > static_cast<double>(most_table_entries)) {
+    return fault(fmt::format("an axis needs a table of {:.0f} positions, at most {} are supported", widest, most_table_entries));
+  }
   for (const Axis& a : axes) x = resized(s, a, x);
   return one(x);
 }

@@ -20,6 +20,9 @@ using Shape = std::vector<int64_t>;
 /// No array of a lowered layer has more elements; what a model asks for beyond is refused.
 inline constexpr int64_t most_elements = int64_t{1} << 40;
 
+/// No table that an operator makes at compile time (positions, weights, counts) has more entries.
+inline constexpr int64_t most_table_entries = int64_t{1} << 26;
+
 /// An error of the layer being lowered; lower_layer adds its name.
 Diagnostic fault(const std::string& what, const std::string& hint = {});
 Lowered one(Expr e);

@@ -55,6 +55,7 @@ Result<Geometry> window_geometry(const OperatorContext& c, const Shape& spatial,
     g.out.push_back(out);
     g.reach.push_back(std::max<int64_t>((out - 1) * stride + span - n - begin, 0));
   }
+  HOIST_TRY_VOID(check_extents(g.out));
   return g;
 }
 
