@@ -31,7 +31,7 @@ Diagnostic device_error(const std::string& where, const char* what, cl_int code)
 /// Kept until the process ends: drivers are slow to start, and some do not survive being stopped.
 Result<Context> context_for(const std::string& wanted) {
   static std::mutex mutex;
-  static std::map<std::string, Context> contexts;
+  static auto& contexts = *new std::map<std::string, Context>;  // never destroyed, like what it holds
   const std::scoped_lock lock(mutex);
   if (const auto found = contexts.find(wanted); found != contexts.end()) return found->second;
   Context out;
