@@ -19,8 +19,9 @@ std::vector<OperatorRow> joined() {
                       operators::gather_operators, operators::resize_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
-  std::sort(rows.begin(), rows.end(),
-            [](const OperatorRow& a, const OperatorRow& b) { return std::tie(a.domain, a.name) < std::tie(b.domain, b.name); });
+  std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
+    return std::tie(a.domain, a.name) < std::tie(b.domain, b.name);
+  });
   return rows;
 }
 
@@ -28,11 +29,16 @@ std::string_view plain(std::string_view domain) { return domain == "ai.onnx" ? "
 
 bool takes(Takes what, Scalar s) {
   switch (what) {
-    case Takes::anything: return true;
-    case Takes::numbers: return s != Scalar::boolean;
-    case Takes::floats: return is_float(s);
-    case Takes::integers: return is_integer(s);
-    case Takes::booleans: return s == Scalar::boolean;
+    case Takes::anything:
+      return true;
+    case Takes::numbers:
+      return s != Scalar::boolean;
+    case Takes::floats:
+      return is_float(s);
+    case Takes::integers:
+      return is_integer(s);
+    case Takes::booleans:
+      return s == Scalar::boolean;
   }
   return false;
 }
@@ -44,12 +50,14 @@ Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
   auto count = static_cast<int>(c.inputs.size());
   if (count < row.least_inputs || (row.most_inputs >= 0 && count > row.most_inputs)) {
     return operators::fault(fmt::format("{} takes {} to {} inputs, found {}", row.name, row.least_inputs,
-                                        row.most_inputs < 0 ? "any number of" : std::to_string(row.most_inputs), count));
+                                        row.most_inputs < 0 ? "any number of" : std::to_string(row.most_inputs),
+                                        count));
   }
   for (int i = 0; i < count; ++i) {
     Expr x = c.inputs[static_cast<size_t>(i)];
     if (x == nullptr) {
-      if (i < row.least_inputs) return operators::fault(fmt::format("input {} of {} is left out, but needed", i, row.name));
+      if (i < row.least_inputs)
+        return operators::fault(fmt::format("input {} of {} is left out, but needed", i, row.name));
       continue;
     }
     for (const Nat& n : sizes_of(x->type)) {
@@ -58,7 +66,8 @@ Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
                                 "give it with --dim");
       }
     }
-    if (!leaf_of(x->type)->is_scalar()) return operators::fault(fmt::format("input {} is {}, not a tensor", i, text(x->type)));
+    if (!leaf_of(x->type)->is_scalar())
+      return operators::fault(fmt::format("input {} is {}, not a tensor", i, text(x->type)));
   }
   if (count > 0 && c.inputs[0] != nullptr && !takes(row.takes, operators::element_of(c.inputs[0]))) {
     return operators::fault(fmt::format("{} takes {}, found {}", row.name, name_of(row.takes),
@@ -71,14 +80,15 @@ Result<std::vector<Expr>> lower_row(const OperatorContext& c) {
   const OperatorRow* row = find_operator(c.layer.domain, c.layer.operation, c.opset);
   if (row == nullptr) {
     std::string domain = c.layer.domain.empty() ? "" : c.layer.domain + ".";
-    return operators::fault(fmt::format("operator {}{} of version {} is not supported", domain, c.layer.operation, c.opset),
-                            "hoist operators lists what is");
+    return operators::fault(
+        fmt::format("operator {}{} of version {} is not supported", domain, c.layer.operation, c.opset),
+        "hoist operators lists what is");
   }
   HOIST_TRY_VOID(check_inputs(c, *row));
   HOIST_TRY(auto results, row->lower(c));
   if (results.size() < c.layer.outputs.size()) {
-    return operators::fault(fmt::format("{} gives {} outputs here, the layer names {}", row->name, results.size(),
-                                        c.layer.outputs.size()));
+    return operators::fault(
+        fmt::format("{} gives {} outputs here, the layer names {}", row->name, results.size(), c.layer.outputs.size()));
   }
   results.resize(c.layer.outputs.size());
   return results;
@@ -99,9 +109,8 @@ std::span<const OperatorRow> operator_table() {
 const OperatorRow* find_operator(std::string_view domain, std::string_view name, int64_t opset) {
   domain = plain(domain);
   std::span<const OperatorRow> rows = operator_table();
-  auto place = std::lower_bound(rows.begin(), rows.end(), std::tie(domain, name), [](const OperatorRow& r, const auto& key) {
-    return std::tie(r.domain, r.name) < key;
-  });
+  auto place = std::lower_bound(rows.begin(), rows.end(), std::tie(domain, name),
+                                [](const OperatorRow& r, const auto& key) { return std::tie(r.domain, r.name) < key; });
   if (place == rows.end() || place->domain != domain || place->name != name || opset < place->since) return nullptr;
   return &*place;
 }

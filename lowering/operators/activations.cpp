@@ -32,7 +32,9 @@ Number softplus(Number x) { return max(x, 0.0) + log(1.0 + exp(-abs(x))); }
 Number relu(Number x, double, double) { return max(x, 0.0); }
 Number leaky(Number x, double alpha, double) { return choose(x < 0.0, alpha * x, x); }
 Number elu(Number x, double alpha, double) { return choose(x < 0.0, alpha * (exp(x) - 1.0), x); }
-Number selu(Number x, double alpha, double gamma) { return choose(x > 0.0, gamma * x, gamma * (alpha * exp(x) - alpha)); }
+Number selu(Number x, double alpha, double gamma) {
+  return choose(x > 0.0, gamma * x, gamma * (alpha * exp(x) - alpha));
+}
 Number celu(Number x, double alpha, double) { return max(x, 0.0) + min(alpha * (exp(x / alpha) - 1.0), 0.0); }
 Number hard_sigmoid(Number x, double alpha, double beta) { return max(min(alpha * x + beta, 1.0), 0.0); }
 Number hard_swish(Number x, double, double) { return x * max(min(x / 6.0 + 0.5, 1.0), 0.0); }
@@ -60,7 +62,8 @@ Lowered lower_prelu(const OperatorContext& c) {
   HOIST_TRY_VOID(check_same_element(c));
   HOIST_TRY(Shape both, broadcast_extents(c.inputs));
   if (both != extents(c.inputs[0])) {
-    return fault("slope " + text(extents(c.inputs[1])) + " does not broadcast to the input " + text(extents(c.inputs[0])));
+    return fault("slope " + text(extents(c.inputs[1])) + " does not broadcast to the input " +
+                 text(extents(c.inputs[0])));
   }
   return one(elementwise(c.inputs, [](const std::vector<Expr>& v) {
     Number x = v[0], slope = v[1];

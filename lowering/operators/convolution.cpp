@@ -15,10 +15,13 @@ namespace {
 Expr convolve_image(Expr image, Expr filters, Expr bias, const Geometry& g) {
   Expr view = windows(image, 1, g, zero(element_of(image)));
   auto plane = [&](Expr filter, Expr added) {
-    return map_at(static_cast<int>(g.kernel.size()), [&](Expr window) {
-      Expr total = dot(flatten(window), flatten(filter));
-      return added == nullptr ? total : operator_add(total, added);
-    }, view);
+    return map_at(
+        static_cast<int>(g.kernel.size()),
+        [&](Expr window) {
+          Expr total = dot(flatten(window), flatten(filter));
+          return added == nullptr ? total : operator_add(total, added);
+        },
+        view);
   };
   if (bias == nullptr) return map([&](Expr filter) { return plane(filter, nullptr); }, filters);
   return map_zip({filters, bias}, [&](const std::vector<Expr>& p) { return plane(p[0], p[1]); });
@@ -28,18 +31,22 @@ Expr convolve_image(Expr image, Expr filters, Expr bias, const Geometry& g) {
 Expr convolve(Expr x, Expr filters, Expr bias, int64_t groups, Geometry g) {
   // The border goes around all images at once, as a term of x alone, so that x may be stored with it (storage.h).
   for (size_t i = 0; i < g.kernel.size(); ++i) {
-    x = map_at(static_cast<int>(i) + 2, [&](Expr row) { return pad_with(g.begin[i], g.reach[i], zero(element_of(x)), row); }, x);
+    x = map_at(
+        static_cast<int>(i) + 2, [&](Expr row) { return pad_with(g.begin[i], g.reach[i], zero(element_of(x)), row); },
+        x);
     g.begin[i] = g.reach[i] = 0;
   }
-  return map([&](Expr image) {
-    if (groups == 1) return convolve_image(image, filters, bias, g);
-    int64_t channels = extents(image)[0] / groups, outputs = extents(filters)[0] / groups;
-    std::vector<Expr> parts = {split(channels, image), split(outputs, filters)};
-    if (bias != nullptr) parts.push_back(split(outputs, bias));
-    return join(map_zip(parts, [&](const std::vector<Expr>& p) {
-      return convolve_image(p[0], p[1], bias == nullptr ? nullptr : p[2], g);
-    }));
-  }, x);
+  return map(
+      [&](Expr image) {
+        if (groups == 1) return convolve_image(image, filters, bias, g);
+        int64_t channels = extents(image)[0] / groups, outputs = extents(filters)[0] / groups;
+        std::vector<Expr> parts = {split(channels, image), split(outputs, filters)};
+        if (bias != nullptr) parts.push_back(split(outputs, bias));
+        return join(map_zip(parts, [&](const std::vector<Expr>& p) {
+          return convolve_image(p[0], p[1], bias == nullptr ? nullptr : p[2], g);
+        }));
+      },
+      x);
 }
 
 struct Operands {
@@ -56,16 +63,19 @@ Result<Operands> convolution_operands(const OperatorContext& c, bool transposed)
   HOIST_TRY(o.spatial, spatial_extents(o.x));
   HOIST_TRY(o.groups, integer_attribute(c, "group", 1));
   Shape x = extents(o.x), w = extents(o.filters);
-  if (w.size() != x.size()) return fault(fmt::format("the weights {} have another rank than the input {}", text(w), text(x)));
+  if (w.size() != x.size())
+    return fault(fmt::format("the weights {} have another rank than the input {}", text(w), text(x)));
   o.kernel = Shape(w.begin() + 2, w.end());
   HOIST_TRY(Shape kernel, integers_attribute(c, "kernel_shape", o.kernel));
-  if (kernel != o.kernel) return fault(fmt::format("kernel_shape {} disagrees with the weights {}", text(kernel), text(w)));
+  if (kernel != o.kernel)
+    return fault(fmt::format("kernel_shape {} disagrees with the weights {}", text(kernel), text(w)));
   if (o.groups < 1 || x[1] % o.groups != 0 || w[0] % o.groups != 0) {
     return fault(fmt::format("{} groups do not divide {} channels and {} filters", o.groups, x[1], w[0]));
   }
   if (product(w) == 0 || x[1] == 0) return fault(fmt::format("the weights {} are empty", text(w)));
   int64_t channels = transposed ? w[0] : w[1] * o.groups;
-  if (channels != x[1]) return fault(fmt::format("the input has {} channels, the weights {} want {}", x[1], text(w), channels));
+  if (channels != x[1])
+    return fault(fmt::format("the input has {} channels, the weights {} want {}", x[1], text(w), channels));
   int64_t outputs = transposed ? w[1] * o.groups : w[0];
   if (o.bias != nullptr && extents(o.bias) != Shape{outputs}) {
     return fault(fmt::format("the bias is {}, expected [{}]", text(extents(o.bias)), outputs));
@@ -81,12 +91,15 @@ Lowered lower_convolution(const OperatorContext& c) {
 
 // Adds elements before and after along an axis; negative amounts take away.
 Expr pad_or_slice(Expr x, int64_t axis, int64_t before, int64_t after) {
-  return map_at(static_cast<int>(axis), [&](Expr row) {
-    int64_t n = extents(row)[0];
-    int64_t skip = std::max<int64_t>(-before, 0), drop = std::max<int64_t>(-after, 0);
-    Expr kept = slice(skip, n - skip - drop, row);
-    return pad_with(std::max<int64_t>(before, 0), std::max<int64_t>(after, 0), zero(element_of(x)), kept);
-  }, x);
+  return map_at(
+      static_cast<int>(axis),
+      [&](Expr row) {
+        int64_t n = extents(row)[0];
+        int64_t skip = std::max<int64_t>(-before, 0), drop = std::max<int64_t>(-after, 0);
+        Expr kept = slice(skip, n - skip - drop, row);
+        return pad_with(std::max<int64_t>(before, 0), std::max<int64_t>(after, 0), zero(element_of(x)), kept);
+      },
+      x);
 }
 
 Lowered lower_transposed_convolution(const OperatorContext& c) {
@@ -97,7 +110,8 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
   HOIST_TRY(Shape pads, integers_attribute(c, "pads", Shape(2 * dimensions, 0)));
   HOIST_TRY(Shape extra, integers_attribute(c, "output_padding", Shape(dimensions, 0)));
   HOIST_TRY(Shape wanted, integers_attribute(c, "output_shape", {}));
-  HOIST_TRY(std::string automatic, choice_attribute(c, "auto_pad", "NOTSET", {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", ""}));
+  HOIST_TRY(std::string automatic,
+            choice_attribute(c, "auto_pad", "NOTSET", {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", ""}));
   if (wanted.size() == dimensions + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
   if (strides.size() != dimensions || dilations.size() != dimensions || pads.size() != 2 * dimensions ||
       extra.size() != dimensions || (!wanted.empty() && wanted.size() != dimensions)) {
@@ -109,11 +123,16 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
   Expr x = o.x;
   for (size_t i = 0; i < dimensions; ++i) {
     int64_t n = o.spatial[i], stride = strides[i];
-    struct Part { const char* name; int64_t value, least; };
-    for (const Part& p : {Part{"strides", stride, 1}, Part{"dilations", dilations[i], 1}, Part{"output_padding", extra[i], 0},
-                          Part{"pads", pads[i], INT32_MIN}, Part{"pads", pads[dimensions + i], INT32_MIN},
-                          Part{"output_shape", wanted.empty() ? 1 : wanted[i], 1}}) {
-      if (p.value < p.least || p.value > INT32_MAX) return fault(fmt::format("{} holds {}, which is out of range", p.name, p.value));
+    struct Part {
+      const char* name;
+      int64_t value, least;
+    };
+    for (const Part& p :
+         {Part{"strides", stride, 1}, Part{"dilations", dilations[i], 1}, Part{"output_padding", extra[i], 0},
+          Part{"pads", pads[i], INT32_MIN}, Part{"pads", pads[dimensions + i], INT32_MIN},
+          Part{"output_shape", wanted.empty() ? 1 : wanted[i], 1}}) {
+      if (p.value < p.least || p.value > INT32_MAX)
+        return fault(fmt::format("{} holds {}, which is out of range", p.name, p.value));
     }
     if (n < 1) return fault(fmt::format("spatial dimension {} has no elements", i));
     int64_t span = g.span(i), full = (n - 1) * stride + span + extra[i];
@@ -132,10 +151,14 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
     int64_t axis = static_cast<int64_t>(i) + 2;
     // Zeros between the elements, then the border that the turned-around kernel needs.
     if (stride > 1) {
-      x = map_at(static_cast<int>(axis), [&](Expr row) {
-        Expr spread = join(map([&](Expr one) { return pad_with(0, stride - 1, zero(element_of(x)), one); }, split(1, row)));
-        return slice(0, (n - 1) * stride + 1, spread);
-      }, x);
+      x = map_at(
+          static_cast<int>(axis),
+          [&](Expr row) {
+            Expr spread =
+                join(map([&](Expr one) { return pad_with(0, stride - 1, zero(element_of(x)), one); }, split(1, row)));
+            return slice(0, (n - 1) * stride + 1, spread);
+          },
+          x);
     }
     x = pad_or_slice(x, axis, span - 1 - begin, span - 1 - end + extra[i]);
     g.out.push_back(out);
@@ -145,7 +168,8 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
   Expr filters = join(map([](Expr group) { return transpose(group); }, split(per_group, o.filters)));
   for (size_t i = 0; i < dimensions; ++i) {
     int64_t k = o.kernel[i];
-    filters = map_at(static_cast<int>(i) + 2, [&](Expr row) { return slice(k - 1, k, row, -1); }, filters);
+    filters = map_at(
+        static_cast<int>(i) + 2, [&](Expr row) { return slice(k - 1, k, row, -1); }, filters);
   }
   return one(convolve(x, filters, o.bias, o.groups, g));
 }

@@ -73,7 +73,8 @@ Lowered lower_shift(const OperatorContext& c) {
 
 Lowered lower_where(const OperatorContext& c) {
   Scalar a = element_of(c.inputs[1]), b = element_of(c.inputs[2]);
-  if (a != b) return fault(fmt::format("inputs 1 and 2 have different element types {} and {}", row(a).name, row(b).name));
+  if (a != b)
+    return fault(fmt::format("inputs 1 and 2 have different element types {} and {}", row(a).name, row(b).name));
   HOIST_TRY_VOID(broadcast_extents(c.inputs));
   return one(elementwise(c.inputs, [](const std::vector<Expr>& x) { return select(x[0], x[1], x[2]); }));
 }
@@ -81,14 +82,15 @@ Lowered lower_where(const OperatorContext& c) {
 Lowered lower_clip(const OperatorContext& c) {
   Scalar scalar = element_of(c.inputs[0]);
   HOIST_TRY_VOID(check_same_element(c));
-  std::vector<Expr> bounds[2];   // of rank 0 or absent
+  std::vector<Expr> bounds[2];  // of rank 0 or absent
   const char* names[] = {"min", "max"};
   for (size_t i = 0; i < 2; ++i) {
     if (has_attribute(c, names[i])) {
       HOIST_TRY(double value, float_attribute(c, names[i], 0));
       bounds[i] = {literal(scalar, value)};
     } else if (Expr x = input(c, i + 1)) {
-      if (product(extents(x)) != 1) return fault(fmt::format("{} has to be one number, found {}", names[i], text(extents(x))));
+      if (product(extents(x)) != 1)
+        return fault(fmt::format("{} has to be one number, found {}", names[i], text(extents(x))));
       bounds[i] = {reshape(x, {})};
     }
   }

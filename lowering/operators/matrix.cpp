@@ -75,7 +75,7 @@ Lowered lower_gemm(const OperatorContext& c) {
     }
   }
   if (transpose_a != 0) a = transpose(a);
-  Expr columns = transpose_b != 0 ? b : transpose(b);   // [N][K]
+  Expr columns = transpose_b != 0 ? b : transpose(b);  // [N][K]
   int64_t rows = extents(a)[0], inner = extents(a)[1], width = extents(columns)[0];
   if (inner != extents(columns)[1]) {
     return fault(fmt::format("inner dimensions differ: {} of A and {} of B", inner, extents(columns)[1]));
@@ -83,7 +83,8 @@ Lowered lower_gemm(const OperatorContext& c) {
   if (beta == 0) bias = nullptr;
   if (bias != nullptr) {
     Shape s = extents(bias);
-    bool fits = s.size() <= 2 && (s.empty() || s.back() == 1 || s.back() == width) && (s.size() < 2 || s[0] == 1 || s[0] == rows);
+    bool fits = s.size() <= 2 && (s.empty() || s.back() == 1 || s.back() == width) &&
+                (s.size() < 2 || s[0] == 1 || s[0] == rows);
     if (!fits) return fault(fmt::format("C {} does not broadcast to [{}][{}]", text(s), rows, width));
   }
   if (bias != nullptr && rank_of(bias) == 2 && extents(bias)[0] == 1 && rows != 1) bias = at_position(0, bias);
@@ -106,7 +107,8 @@ Lowered lower_gemm(const OperatorContext& c) {
   return one(map([&](Expr row) { return line(row, bias); }, a));
 }
 
-// ---- Einsum ------------------------------------------------------------------------------------------------------------
+// ---- Einsum
+// ------------------------------------------------------------------------------------------------------------
 
 // Letters keep their code; dimensions under an ellipsis get numbers from -1 downwards, the last one first.
 using Labels = std::vector<int>;
@@ -117,17 +119,19 @@ Result<Labels> labels_of(const std::string& term, int64_t rank) {
   std::string letters = term;
   if (dots != std::string::npos) letters.erase(dots, 3);
   for (char letter : letters) {
-    if (!std::isalpha(static_cast<unsigned char>(letter))) return fault("equation holds an unexpected character in " + term);
+    if (!std::isalpha(static_cast<unsigned char>(letter)))
+      return fault("equation holds an unexpected character in " + term);
     out.push_back(letter);
   }
-  if (rank < 0) return out;   // of the output, whose ellipsis the caller puts in
+  if (rank < 0) return out;  // of the output, whose ellipsis the caller puts in
   int64_t hidden = rank - static_cast<int64_t>(out.size());
   if (hidden < 0 || (hidden > 0 && dots == std::string::npos)) {
     return fault(fmt::format("term {} names {} dimensions, its input has {}", term, out.size(), rank));
   }
   Labels ellipsis;
   for (int64_t i = hidden; i > 0; --i) ellipsis.push_back(static_cast<int>(-i));
-  if (dots != std::string::npos) out.insert(out.begin() + static_cast<std::ptrdiff_t>(dots), ellipsis.begin(), ellipsis.end());
+  if (dots != std::string::npos)
+    out.insert(out.begin() + static_cast<std::ptrdiff_t>(dots), ellipsis.begin(), ellipsis.end());
   return out;
 }
 
@@ -139,8 +143,9 @@ Expr diagonal(Expr x, int64_t first, int64_t second) {
     if (i != first && i != second) permutation.push_back(i);
   }
   Expr front = permute(permutation, x);
-  Expr line = map_zip({front, iota(front->type->size, Scalar::i32)}, [](const std::vector<Expr>& p) { return index(p[1], p[0]); });
-  Shape back;   // the diagonal stands first; it belongs where `first` was
+  Expr line = map_zip({front, iota(front->type->size, Scalar::i32)},
+                      [](const std::vector<Expr>& p) { return index(p[1], p[0]); });
+  Shape back;  // the diagonal stands first; it belongs where `first` was
   for (int64_t i = 0; i < rank - 1; ++i) back.push_back(i < first ? i + 1 : i == first ? 0 : i);
   return permute(back, line);
 }
@@ -156,14 +161,17 @@ Expr contract(std::vector<Expr> operands, std::vector<Labels> labels, Labels ord
   std::vector<size_t> moving;
   int64_t n = 1;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (!labels[i].empty() && labels[i].front() == label && operands[i]->type->size != Nat(1)) n = operands[i]->type->size.value();
+    if (!labels[i].empty() && labels[i].front() == label && operands[i]->type->size != Nat(1))
+      n = operands[i]->type->size.value();
   }
   std::vector<Expr> arrays;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (labels[i].empty() || labels[i].front() != label) continue;
     labels[i].erase(labels[i].begin());
-    if (operands[i]->type->size != Nat(n)) operands[i] = at_position(0, operands[i]);
-    else moving.push_back(i), arrays.push_back(operands[i]);
+    if (operands[i]->type->size != Nat(n))
+      operands[i] = at_position(0, operands[i]);
+    else
+      moving.push_back(i), arrays.push_back(operands[i]);
   }
   order.erase(order.begin());
   Expr mapped = map_zip(arrays, [&](const std::vector<Expr>& parts) {
@@ -181,8 +189,10 @@ Lowered lower_einsum(const OperatorContext& c) {
   size_t arrow = equation.find("->");
   std::vector<std::string> terms(1);
   for (char letter : equation.substr(0, arrow)) {
-    if (letter == ',') terms.emplace_back();
-    else terms.back() += letter;
+    if (letter == ',')
+      terms.emplace_back();
+    else
+      terms.back() += letter;
   }
   if (terms.size() != c.inputs.size()) {
     return fault(fmt::format("equation {} has {} terms for {} inputs", equation, terms.size(), c.inputs.size()));
@@ -199,14 +209,16 @@ Lowered lower_einsum(const OperatorContext& c) {
       int64_t& n = extent.try_emplace(own[k], 1).first->second;
       ++uses[own[k]];
       if (n != shape[k] && n != 1 && shape[k] != 1) {
-        return fault(fmt::format("equation {}: a dimension is {} in one input and {} in another", equation, n, shape[k]));
+        return fault(
+            fmt::format("equation {}: a dimension is {} in one input and {} in another", equation, n, shape[k]));
       }
       if (n == 1) n = shape[k];
     }
     for (size_t k = 0; k < own.size(); ++k) {
       for (size_t l = own.size(); l-- > k + 1;) {
         if (own[l] != own[k]) continue;
-        if (extents(operands[i])[l] != extents(operands[i])[k]) return fault("a diagonal needs equal extents in " + terms[i]);
+        if (extents(operands[i])[l] != extents(operands[i])[k])
+          return fault("a diagonal needs equal extents in " + terms[i]);
         operands[i] = diagonal(operands[i], static_cast<int64_t>(k), static_cast<int64_t>(l));
         own.erase(own.begin() + static_cast<std::ptrdiff_t>(l));
       }
@@ -226,7 +238,8 @@ Lowered lower_einsum(const OperatorContext& c) {
     std::string term = equation.substr(arrow + 2);
     HOIST_TRY(order, labels_of(term, -1));
     size_t dots = term.find("...");
-    if (dots != std::string::npos) order.insert(order.begin() + static_cast<std::ptrdiff_t>(dots), hidden.begin(), hidden.end());
+    if (dots != std::string::npos)
+      order.insert(order.begin() + static_cast<std::ptrdiff_t>(dots), hidden.begin(), hidden.end());
   }
   size_t outputs = order.size();
   for (size_t i = 0; i < order.size(); ++i) {

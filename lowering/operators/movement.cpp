@@ -16,7 +16,8 @@ Lowered lower_transpose(const OperatorContext& c) {
   for (int64_t i = rank; i-- > 0;) reversed.push_back(i);
   HOIST_TRY(Shape permutation, integers_attribute(c, "perm", reversed));
   HOIST_TRY(Shape sorted, normalise_axes(permutation, rank));
-  if (static_cast<int64_t>(sorted.size()) != rank) return fault(fmt::format("perm has {} values for {} dimensions", sorted.size(), rank));
+  if (static_cast<int64_t>(sorted.size()) != rank)
+    return fault(fmt::format("perm has {} values for {} dimensions", sorted.size(), rank));
   for (int64_t& p : permutation) p = p < 0 ? p + rank : p;
   return one(permute(permutation, c.inputs[0]));
 }
@@ -32,7 +33,9 @@ Lowered lower_concat(const OperatorContext& c) {
     Shape shape = extents(c.inputs[i]);
     bool fits = shape.size() == first.size();
     for (size_t k = 0; fits && k < shape.size(); ++k) fits = static_cast<int64_t>(k) == axis || shape[k] == first[k];
-    if (!fits) return fault(fmt::format("inputs 0 and {} do not fit along axis {}: {} and {}", i, axis, text(first), text(shape)));
+    if (!fits)
+      return fault(
+          fmt::format("inputs 0 and {} do not fit along axis {}: {} and {}", i, axis, text(first), text(shape)));
     arrays.push_back(c.inputs[i]);
   }
   if (arrays.size() > 1024) return fault(fmt::format("{} inputs, at most 1024 are supported", arrays.size()));
@@ -40,7 +43,8 @@ Lowered lower_concat(const OperatorContext& c) {
 }
 
 Expr slice_at(int64_t axis, int64_t start, int64_t count, Expr x, int64_t step = 1) {
-  return map_at(static_cast<int>(axis), [&](Expr row) { return slice(start, count, row, step); }, x);
+  return map_at(
+      static_cast<int>(axis), [&](Expr row) { return slice(start, count, row, step); }, x);
 }
 
 Lowered lower_split(const OperatorContext& c) {
@@ -55,14 +59,16 @@ Lowered lower_split(const OperatorContext& c) {
     counts = *given;
   } else {
     bool even_only = c.opset < 18;
-    if (even_only && n % parts != 0) return fault(fmt::format("{} elements do not split into {} equal parts", n, parts));
+    if (even_only && n % parts != 0)
+      return fault(fmt::format("{} elements do not split into {} equal parts", n, parts));
     int64_t each = (n + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) counts.push_back(std::clamp<int64_t>(n - i * each, 0, each));
   }
   int64_t total = 0;
   std::vector<Expr> results;
   for (int64_t count : counts) {
-    if (count < 0 || count > n - total) return fault(fmt::format("the parts want more than the {} elements of axis {}", n, axis));
+    if (count < 0 || count > n - total)
+      return fault(fmt::format("the parts want more than the {} elements of axis {}", n, axis));
     results.push_back(slice_at(axis, count == 0 ? 0 : total, count, c.inputs[0]));
     total += count;
   }
@@ -83,14 +89,15 @@ Lowered lower_slice(const OperatorContext& c) {
   for (size_t i = 0; i < count; ++i) axes.push_back(static_cast<int64_t>(i));
   if (named) axes = *named;
   if (ends->size() != count || axes.size() != count || all_steps.size() != count) {
-    return fault(fmt::format("starts, ends, axes and steps have {}, {}, {} and {} values", count, ends->size(), axes.size(), all_steps.size()));
+    return fault(fmt::format("starts, ends, axes and steps have {}, {}, {} and {} values", count, ends->size(),
+                             axes.size(), all_steps.size()));
   }
   HOIST_TRY_VOID(normalise_axes(axes, rank_of(x)));
   for (size_t i = 0; i < count; ++i) {
     int64_t axis = axes[i] < 0 ? axes[i] + rank_of(x) : axes[i];
     int64_t n = shape[static_cast<size_t>(axis)], step = all_steps[i];
     if (step == 0) return fault(fmt::format("the step along axis {} is 0", axis));
-    step = std::clamp<int64_t>(step, -n - 1, n + 1);   // beyond that the first element alone is taken
+    step = std::clamp<int64_t>(step, -n - 1, n + 1);  // beyond that the first element alone is taken
     auto place = [&](int64_t p, int64_t low, int64_t high) {
       if (p < 0) p = p < -n ? low - 1 : p + n;
       return std::clamp(p, low, high);
@@ -104,13 +111,14 @@ Lowered lower_slice(const OperatorContext& c) {
   return one(x);
 }
 
-// ---- Pad -----------------------------------------------------------------------------------------------------------------
+// ---- Pad
+// -----------------------------------------------------------------------------------------------------------------
 
 // The element that stands at position p of a padded row of n.
 int64_t padded_source(const std::string& mode, int64_t p, int64_t n) {
   if (mode == "edge") return std::clamp<int64_t>(p, 0, n - 1);
   if (mode == "wrap") return ((p % n) + n) % n;
-  int64_t period = std::max<int64_t>(2 * (n - 1), 1);   // reflect
+  int64_t period = std::max<int64_t>(2 * (n - 1), 1);  // reflect
   p = ((p % period) + period) % period;
   return p < n ? p : period - p;
 }
@@ -154,20 +162,26 @@ Lowered lower_pad(const OperatorContext& c) {
     int64_t& n = shape[static_cast<size_t>(axis)];
     int64_t before = (*pads)[i], after = (*pads)[axes.size() + i];
     for (int64_t amount : {before, after}) {
-      if (amount < -most_elements || amount > most_elements) return fault(fmt::format("pads hold {}, which is out of range", amount));
+      if (amount < -most_elements || amount > most_elements)
+        return fault(fmt::format("pads hold {}, which is out of range", amount));
     }
     // Negative amounts take elements away first.
     int64_t skip = std::max<int64_t>(-before, 0), drop = std::max<int64_t>(-after, 0);
-    if (skip + drop > n) return fault(fmt::format("negative pads take {} of {} elements of axis {}", skip + drop, n, axis));
+    if (skip + drop > n)
+      return fault(fmt::format("negative pads take {} of {} elements of axis {}", skip + drop, n, axis));
     x = slice_at(axis, skip == n ? 0 : skip, n - skip - drop, x);
     n -= skip + drop;
     before = std::max<int64_t>(before, 0), after = std::max<int64_t>(after, 0);
-    if (n == 0 && mode != "constant" && before + after > 0) return fault(fmt::format("axis {} has no elements to pad with", axis));
+    if (n == 0 && mode != "constant" && before + after > 0)
+      return fault(fmt::format("axis {} has no elements to pad with", axis));
     n += before + after;
     HOIST_TRY_VOID(check_extents(shape));
-    if (mode != "constant" && n > most_table_entries) return fault(fmt::format("axis {} is padded to {} elements, at most {} by {}", axis, n, most_table_entries, mode));
+    if (mode != "constant" && n > most_table_entries)
+      return fault(
+          fmt::format("axis {} is padded to {} elements, at most {} by {}", axis, n, most_table_entries, mode));
     if (before + after == 0) continue;
-    x = map_at(static_cast<int>(axis), [&](Expr row) { return padded(row, mode, before, after, value); }, x);
+    x = map_at(
+        static_cast<int>(axis), [&](Expr row) { return padded(row, mode, before, after, value); }, x);
   }
   return one(x);
 }
@@ -176,15 +190,18 @@ Lowered lower_tile(const OperatorContext& c) {
   Expr x = c.inputs[0];
   HOIST_TRY(Shape repeats, constant_integers(c, 1, "repeats"));
   Shape shape = extents(x), to = shape;
-  if (repeats.size() != shape.size()) return fault(fmt::format("repeats has {} values for {} dimensions", repeats.size(), shape.size()));
+  if (repeats.size() != shape.size())
+    return fault(fmt::format("repeats has {} values for {} dimensions", repeats.size(), shape.size()));
   for (size_t i = 0; i < repeats.size(); ++i) {
-    if (repeats[i] < 0 || repeats[i] > most_elements) return fault(fmt::format("dimension {} is to be repeated {} times", i, repeats[i]));
+    if (repeats[i] < 0 || repeats[i] > most_elements)
+      return fault(fmt::format("dimension {} is to be repeated {} times", i, repeats[i]));
     to[i] = shape[i] > most_elements / std::max<int64_t>(repeats[i], 1) ? most_elements + 1 : shape[i] * repeats[i];
   }
   HOIST_TRY_VOID(check_extents(to));
   for (size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] == 1) continue;
-    x = map_at(static_cast<int>(i), [&](Expr row) { return join(repeat(repeats[i], row)); }, x);
+    x = map_at(
+        static_cast<int>(i), [&](Expr row) { return join(repeat(repeats[i], row)); }, x);
   }
   return one(x);
 }
@@ -194,10 +211,12 @@ Lowered lower_depth_to_space(const OperatorContext& c) {
   HOIST_TRY(int64_t b, integer_attribute(c, "blocksize", 0));
   HOIST_TRY(std::string mode, choice_attribute(c, "mode", "DCR", {"DCR", "CRD"}));
   if (s.size() != 4) return fault(fmt::format("the input has to be [N][C][H][W], found {}", text(s)));
-  if (b < 1 || b > 65536 || s[1] % (b * b) != 0) return fault(fmt::format("blocks of {} x {} do not divide {} channels", b, b, s[1]));
+  if (b < 1 || b > 65536 || s[1] % (b * b) != 0)
+    return fault(fmt::format("blocks of {} x {} do not divide {} channels", b, b, s[1]));
   int64_t depth = s[1] / (b * b);
   bool depth_last = mode == "DCR";
-  Expr blocks = reshape(c.inputs[0], depth_last ? Shape{s[0], b, b, depth, s[2], s[3]} : Shape{s[0], depth, b, b, s[2], s[3]});
+  Expr blocks =
+      reshape(c.inputs[0], depth_last ? Shape{s[0], b, b, depth, s[2], s[3]} : Shape{s[0], depth, b, b, s[2], s[3]});
   Expr placed = permute(depth_last ? Shape{0, 3, 4, 1, 5, 2} : Shape{0, 1, 4, 2, 5, 3}, blocks);
   return one(reshape(placed, {s[0], depth, s[2] * b, s[3] * b}));
 }
@@ -207,7 +226,8 @@ Lowered lower_space_to_depth(const OperatorContext& c) {
   HOIST_TRY(int64_t b, integer_attribute(c, "blocksize", 0));
   HOIST_TRY(std::string mode, choice_attribute(c, "mode", "DCR", {"DCR", "CRD"}));
   if (s.size() != 4) return fault(fmt::format("the input has to be [N][C][H][W], found {}", text(s)));
-  if (b < 1 || s[2] % b != 0 || s[3] % b != 0) return fault(fmt::format("blocks of {} x {} do not divide {} x {}", b, b, s[2], s[3]));
+  if (b < 1 || s[2] % b != 0 || s[3] % b != 0)
+    return fault(fmt::format("blocks of {} x {} do not divide {} x {}", b, b, s[2], s[3]));
   Expr blocks = reshape(c.inputs[0], {s[0], s[1], s[2] / b, b, s[3] / b, b});
   Expr placed = permute(mode == "DCR" ? Shape{0, 3, 5, 1, 2, 4} : Shape{0, 1, 3, 5, 2, 4}, blocks);
   return one(reshape(placed, {s[0], s[1] * b * b, s[2] / b, s[3] / b}));
@@ -220,7 +240,8 @@ Lowered lower_centre(const OperatorContext& c) {
   for (int64_t i = 0; i < rank_of(x); ++i) axes.push_back(i);
   HOIST_TRY(axes, integers_attribute(c, "axes", axes));
   HOIST_TRY_VOID(normalise_axes(axes, rank_of(x)));
-  if (axes.size() != wanted.size()) return fault(fmt::format("shape has {} values for {} axes", wanted.size(), axes.size()));
+  if (axes.size() != wanted.size())
+    return fault(fmt::format("shape has {} values for {} axes", wanted.size(), axes.size()));
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t axis = axes[i] < 0 ? axes[i] + rank_of(x) : axes[i];
     int64_t& n = shape[static_cast<size_t>(axis)];
@@ -230,7 +251,9 @@ Lowered lower_centre(const OperatorContext& c) {
     } else {
       int64_t before = (wanted[i] - n) / 2;
       HOIST_TRY_VOID(check_extents({wanted[i]}));
-      x = map_at(static_cast<int>(axis), [&](Expr row) { return pad_with(before, wanted[i] - n - before, zero(element_of(x)), row); }, x);
+      x = map_at(
+          static_cast<int>(axis),
+          [&](Expr row) { return pad_with(before, wanted[i] - n - before, zero(element_of(x)), row); }, x);
     }
     n = wanted[i];
     HOIST_TRY_VOID(check_extents(shape));
@@ -250,14 +273,17 @@ Lowered lower_triangle(const OperatorContext& c) {
     diagonal = reshape(k, {});
   }
   Expr nothing = zero(element_of(x));
-  return one(map_at(static_cast<int>(shape.size()) - 2, [&](Expr matrix) {
-    return map_zip({matrix, iota(matrix->type->size, Scalar::i64)}, [&](const std::vector<Expr>& line) {
-      return map_zip({line[0], iota(line[0]->type->size, Scalar::i64)}, [&](const std::vector<Expr>& cell) {
-        Number distance = Number(cell[1]) - line[1];
-        return choose(upper != 0 ? distance >= diagonal : distance <= diagonal, cell[0], nothing).e;
-      });
-    });
-  }, x));
+  return one(map_at(
+      static_cast<int>(shape.size()) - 2,
+      [&](Expr matrix) {
+        return map_zip({matrix, iota(matrix->type->size, Scalar::i64)}, [&](const std::vector<Expr>& line) {
+          return map_zip({line[0], iota(line[0]->type->size, Scalar::i64)}, [&](const std::vector<Expr>& cell) {
+            Number distance = Number(cell[1]) - line[1];
+            return choose(upper != 0 ? distance >= diagonal : distance <= diagonal, cell[0], nothing).e;
+          });
+        });
+      },
+      x));
 }
 
 // clang-format off

@@ -15,15 +15,18 @@ namespace {
 Expr mean_of(Expr row) { return (Number(sum(row)) / static_cast<double>(extents(row)[0])).e; }
 
 Expr variance_of(Expr row, Expr mean) {
-  return mean_of(map([&](Expr x) {
-    Number d = Number(x) - mean;
-    return (d * d).e;
-  }, row));
+  return mean_of(map(
+      [&](Expr x) {
+        Number d = Number(x) - mean;
+        return (d * d).e;
+      },
+      row));
 }
 
 Expr converted(Expr x, Scalar to) {
   if (element_of(x) == to) return x;
-  return map_at(static_cast<int>(rank_of(x)), [&](Expr v) { return convert(to, v); }, x);
+  return map_at(
+      static_cast<int>(rank_of(x)), [&](Expr v) { return convert(to, v); }, x);
 }
 
 // Inputs first..last have to be [channels].
@@ -40,7 +43,8 @@ Lowered lower_batch_normalisation(const OperatorContext& c) {
   HOIST_TRY(double epsilon, float_attribute(c, "epsilon", 1e-5));
   HOIST_TRY(int64_t training, integer_attribute(c, "training_mode", 0));
   HOIST_TRY(int64_t spatial, integer_attribute(c, "spatial", 1));
-  if (training != 0) return fault("batch normalisation in training mode is not supported", "export the model for inference");
+  if (training != 0)
+    return fault("batch normalisation in training mode is not supported", "export the model for inference");
   if (spatial == 0) return fault("batch normalisation with spatial 0 is not supported");
   Expr x = c.inputs[0];
   Shape shape = extents(x);
@@ -48,14 +52,14 @@ Lowered lower_batch_normalisation(const OperatorContext& c) {
   Scalar scalar = element_of(x);
   int64_t channels = shape.size() > 1 ? shape[1] : 1;
   HOIST_TRY_VOID(check_per_channel(c, 1, 4, channels));
-  Scalar within = element_of(c.inputs[3]);   // statistics may be wider than the data
+  Scalar within = element_of(c.inputs[3]);  // statistics may be wider than the data
   for (size_t i = 1; i < 5; ++i) {
     if (!is_float(element_of(c.inputs[i]))) return fault(fmt::format("input {} has to be of floats", i));
   }
   if (row(within).bits < row(scalar).bits) within = scalar;
   std::vector<Expr> per_channel;
   for (size_t i = 1; i < 5; ++i) per_channel.push_back(converted(c.inputs[i], within));
-  auto normalised = [&](Expr element, const std::vector<Expr>& p) {   // x, scale, bias, mean, variance
+  auto normalised = [&](Expr element, const std::vector<Expr>& p) {  // x, scale, bias, mean, variance
     Number y = (Number(convert(within, element)) - p[3]) / sqrt(Number(p[4]) + epsilon) * p[1] + p[2];
     return convert(scalar, y.e);
   };
@@ -63,7 +67,8 @@ Lowered lower_batch_normalisation(const OperatorContext& c) {
     std::vector<Expr> arrays = {channels_of_image};
     arrays.insert(arrays.end(), per_channel.begin(), per_channel.end());
     return map_zip(arrays, [&](const std::vector<Expr>& p) {
-      return map_at(static_cast<int>(rank_of(p[0])), [&](Expr element) { return normalised(element, p); }, p[0]);
+      return map_at(
+          static_cast<int>(rank_of(p[0])), [&](Expr element) { return normalised(element, p); }, p[0]);
     });
   };
   if (shape.size() > 1) return one(map(image, x));
@@ -90,15 +95,19 @@ Lowered lower_instance_normalisation(const OperatorContext& c) {
   HOIST_TRY_VOID(check_same_element(c));
   Expr x = c.inputs[0];
   Shape shape = extents(x);
-  if (shape.size() < 3) return fault(fmt::format("the input has to be [N][C] and spatial dimensions, found {}", text(shape)));
+  if (shape.size() < 3)
+    return fault(fmt::format("the input has to be [N][C] and spatial dimensions, found {}", text(shape)));
   HOIST_TRY_VOID(check_per_channel(c, 1, 2, shape[1]));
   Shape plane(shape.begin() + 2, shape.end());
-  return one(map([&](Expr image) {
-    return map_zip({image, c.inputs[1], c.inputs[2]}, [&](const std::vector<Expr>& p) {
-      return reshape(normalise_row(flatten(p[0]), epsilon, {}, [&](Number y, const std::vector<Expr>&) { return (y * p[1] + p[2]).e; }),
-                     plane);
-    });
-  }, x));
+  return one(map(
+      [&](Expr image) {
+        return map_zip({image, c.inputs[1], c.inputs[2]}, [&](const std::vector<Expr>& p) {
+          return reshape(normalise_row(flatten(p[0]), epsilon, {},
+                                       [&](Number y, const std::vector<Expr>&) { return (y * p[1] + p[2]).e; }),
+                         plane);
+        });
+      },
+      x));
 }
 
 Lowered lower_group_normalisation(const OperatorContext& c) {
@@ -111,22 +120,31 @@ Lowered lower_group_normalisation(const OperatorContext& c) {
   if (groups < 1 || shape[1] % groups != 0 || shape[1] == 0) {
     return fault(fmt::format("{} groups do not divide {} channels", groups, shape[1]));
   }
-  bool per_group = c.opset < 21;   // scale and bias were one for each group once
+  bool per_group = c.opset < 21;  // scale and bias were one for each group once
   HOIST_TRY_VOID(check_per_channel(c, 1, 2, per_group ? groups : shape[1]));
   int64_t channels = shape[1] / groups;
   Shape block(shape.begin() + 1, shape.end());
   block[0] = channels;
   Scalar scalar = element_of(x), wide = wide_float(scalar);
-  auto parameters = [&](Expr p) { return per_group ? map([&](Expr v) { return repeat(channels, v); }, p) : split(channels, p); };
-  Expr result = map([&](Expr image) {
-    return join(map_zip({split(channels, image), parameters(c.inputs[1]), parameters(c.inputs[2])}, [&](const std::vector<Expr>& p) {
-      Expr row = converted(flatten(p[0]), wide);
-      Expr normal = reshape(normalise_row(row, epsilon, {}, [](Number y, const std::vector<Expr>&) { return y.e; }), block);
-      return map_zip({normal, p[1], p[2]}, [&](const std::vector<Expr>& q) {
-        return map_at(static_cast<int>(block.size()) - 1, [&](Expr y) { return (Number(convert(scalar, y)) * q[1] + q[2]).e; }, q[0]);
-      });
-    }));
-  }, x);
+  auto parameters = [&](Expr p) {
+    return per_group ? map([&](Expr v) { return repeat(channels, v); }, p) : split(channels, p);
+  };
+  Expr result = map(
+      [&](Expr image) {
+        return join(map_zip(
+            {split(channels, image), parameters(c.inputs[1]), parameters(c.inputs[2])},
+            [&](const std::vector<Expr>& p) {
+              Expr row = converted(flatten(p[0]), wide);
+              Expr normal = reshape(
+                  normalise_row(row, epsilon, {}, [](Number y, const std::vector<Expr>&) { return y.e; }), block);
+              return map_zip({normal, p[1], p[2]}, [&](const std::vector<Expr>& q) {
+                return map_at(
+                    static_cast<int>(block.size()) - 1,
+                    [&](Expr y) { return (Number(convert(scalar, y)) * q[1] + q[2]).e; }, q[0]);
+              });
+            }));
+      },
+      x);
   return one(result);
 }
 
@@ -138,7 +156,9 @@ Result<Expr> row_parameter(const OperatorContext& c, size_t i, const Shape& norm
     int64_t n = normalised[normalised.size() - s.size() + k];
     fits = s[k] == 1 || s[k] == n;
   }
-  if (!fits) return fault(fmt::format("input {} is {}, which does not broadcast to the normalised part of {}", i, text(s), text(whole)));
+  if (!fits)
+    return fault(
+        fmt::format("input {} is {}, which does not broadcast to the normalised part of {}", i, text(s), text(whole)));
   return flatten(broadcast_to(c.inputs[i], normalised));
 }
 
@@ -168,25 +188,36 @@ Lowered lower_layer_normalisation(const OperatorContext& c) {
   };
   int depth = static_cast<int>(axis);
   auto flat = [&](Expr block) { return converted(flatten(block), within); };
-  Expr y = map_at(depth, [&](Expr block) {
-    if (centred) return reshape(normalise_row(flat(block), epsilon, parameters, finish), rest);
-    // Root mean square: no mean is taken off.
-    Expr row = flat(block);
-    Expr square = mean_of(map([](Expr v) { return (Number(v) * v).e; }, row));
-    return reshape(let(sqrt(Number(square) + epsilon).e, [&](Expr deviation) {
-      std::vector<Expr> arrays = {row};
-      arrays.insert(arrays.end(), parameters.begin(), parameters.end());
-      return map_zip(arrays, [&](const std::vector<Expr>& p) { return finish(Number(p[0]) / deviation, p); });
-    }), rest);
-  }, x);
+  Expr y = map_at(
+      depth,
+      [&](Expr block) {
+        if (centred) return reshape(normalise_row(flat(block), epsilon, parameters, finish), rest);
+        // Root mean square: no mean is taken off.
+        Expr row = flat(block);
+        Expr square = mean_of(map([](Expr v) { return (Number(v) * v).e; }, row));
+        return reshape(let(sqrt(Number(square) + epsilon).e,
+                           [&](Expr deviation) {
+                             std::vector<Expr> arrays = {row};
+                             arrays.insert(arrays.end(), parameters.begin(), parameters.end());
+                             return map_zip(arrays, [&](const std::vector<Expr>& p) {
+                               return finish(Number(p[0]) / deviation, p);
+                             });
+                           }),
+                       rest);
+      },
+      x);
   if (!centred || c.layer.outputs.size() < 2) return one(y);
   Shape kept = shape;
   for (size_t i = lead.size(); i < kept.size(); ++i) kept[i] = 1;
-  Expr mean = map_at(depth, [&](Expr block) { return mean_of(flat(block)); }, x);
-  Expr inverse_deviation = map_at(depth, [&](Expr block) {
-    Expr row = flat(block);
-    return let(mean_of(row), [&](Expr m) { return (1.0 / sqrt(Number(variance_of(row, m)) + epsilon)).e; });
-  }, x);
+  Expr mean = map_at(
+      depth, [&](Expr block) { return mean_of(flat(block)); }, x);
+  Expr inverse_deviation = map_at(
+      depth,
+      [&](Expr block) {
+        Expr row = flat(block);
+        return let(mean_of(row), [&](Expr m) { return (1.0 / sqrt(Number(variance_of(row, m)) + epsilon)).e; });
+      },
+      x);
   return std::vector<Expr>{y, reshape(mean, kept), reshape(inverse_deviation, kept)};
 }
 
@@ -203,15 +234,17 @@ Lowered lower_local_response(const OperatorContext& c) {
   Expr nothing = zero(element_of(x));
   int64_t before = (size - 1) / 2, after = size - 1 - before;
   int spatial = static_cast<int>(shape.size()) - 2;
-  return one(map([&](Expr image) {
-    // [C][size][spatial...] to [C][spatial...][size]
-    Expr view = slide(size, 1, 1, pad_with(before, after, nothing, image));
-    view = permute(with_last({1}, rank_of(view)), view);
-    return map_zip_at(spatial + 1, {image, view}, [&](const std::vector<Expr>& p) {
-      Number total = sum(map([](Expr v) { return (Number(v) * v).e; }, p[1]));
-      return (Number(p[0]) / pow(bias + alpha / static_cast<double>(size) * total, beta)).e;
-    });
-  }, x));
+  return one(map(
+      [&](Expr image) {
+        // [C][size][spatial...] to [C][spatial...][size]
+        Expr view = slide(size, 1, 1, pad_with(before, after, nothing, image));
+        view = permute(with_last({1}, rank_of(view)), view);
+        return map_zip_at(spatial + 1, {image, view}, [&](const std::vector<Expr>& p) {
+          Number total = sum(map([](Expr v) { return (Number(v) * v).e; }, p[1]));
+          return (Number(p[0]) / pow(bias + alpha / static_cast<double>(size) * total, beta)).e;
+        });
+      },
+      x));
 }
 
 Lowered lower_mean_variance(const OperatorContext& c) {
@@ -221,14 +254,19 @@ Lowered lower_mean_variance(const OperatorContext& c) {
   Shape permutation = with_last(axes, rank_of(x));
   Expr front = permute(permutation, x);
   int kept = static_cast<int>(rank_of(x) - static_cast<int64_t>(axes.size()));
-  Expr result = map_at(kept, [&](Expr block) {
-    Expr row = flatten(block);
-    return let(mean_of(row), [&](Expr mean) {
-      return let(sqrt(Number(variance_of(row, mean))).e, [&](Expr deviation) {
-        return map_at(static_cast<int>(rank_of(block)), [&](Expr v) { return ((Number(v) - mean) / (Number(deviation) + 1e-9)).e; }, block);
-      });
-    });
-  }, front);
+  Expr result = map_at(
+      kept,
+      [&](Expr block) {
+        Expr row = flatten(block);
+        return let(mean_of(row), [&](Expr mean) {
+          return let(sqrt(Number(variance_of(row, mean))).e, [&](Expr deviation) {
+            return map_at(
+                static_cast<int>(rank_of(block)),
+                [&](Expr v) { return ((Number(v) - mean) / (Number(deviation) + 1e-9)).e; }, block);
+          });
+        });
+      },
+      front);
   return one(permute(inverse(permutation), result));
 }
 

@@ -26,8 +26,9 @@ Result<Pool> pool_of(const OperatorContext& c) {
 // f on the flattened window at each place of each plane.
 Expr pooled(const Pool& p, Expr border, const std::function<Expr(Expr)>& f) {
   auto plane = [&](Expr image) {
-    return map_at(static_cast<int>(p.geometry.kernel.size()), [&](Expr window) { return f(flatten(window)); },
-                  windows(image, 0, p.geometry, border));
+    return map_at(
+        static_cast<int>(p.geometry.kernel.size()), [&](Expr window) { return f(flatten(window)); },
+        windows(image, 0, p.geometry, border));
   };
   return map_at(2, plane, p.x);
 }
@@ -58,10 +59,11 @@ Lowered lower_max_pool(const OperatorContext& c) {
       return map_zip_at(static_cast<int64_t>(p.geometry.kernel.size()), views, [&](const std::vector<Expr>& w) {
         Expr best = fold(
             [&](Expr best, Expr next) {
-              Expr wins = call(Function::logical_or,
-                               {call(Function::greater, {get(0, next), get(0, best)}),
-                                call(Function::logical_and, {call(Function::less, {get(1, best), zero(Scalar::i64)}),
-                                                             call(Function::greater_equal, {get(1, next), zero(Scalar::i64)})})});
+              Expr wins = call(
+                  Function::logical_or,
+                  {call(Function::greater, {get(0, next), get(0, best)}),
+                   call(Function::logical_and, {call(Function::less, {get(1, best), zero(Scalar::i64)}),
+                                                call(Function::greater_equal, {get(1, next), zero(Scalar::i64)})})});
               return select(wins, next, best);
             },
             tuple({low, none}), zip({flatten(w[0]), flatten(w[1])}));
@@ -104,7 +106,7 @@ Lowered lower_average_pool(const OperatorContext& c) {
   Tensor counts(scalar, {1});
   counts.set_float(0, 1);
   Shape out;
-  for (size_t i = 0; i < g.kernel.size(); ++i) {   // the outer product of the counts along each dimension
+  for (size_t i = 0; i < g.kernel.size(); ++i) {  // the outer product of the counts along each dimension
     Shape along = counts_along(g, i, shape[i + 2], with_padding != 0);
     out.push_back(g.out[i]);
     Tensor next(scalar, {counts.size() * g.out[i]});
@@ -121,10 +123,13 @@ Lowered lower_average_pool(const OperatorContext& c) {
     return one(pooled(p, nothing, [&](Expr window) { return (Number(sum(window)) / count).e; }));
   }
   Expr divisors = constant(counts.reshaped(out));
-  return one(map_at(2, [&](Expr image) {
-    return map_zip_at(static_cast<int64_t>(out.size()), {windows(image, 0, g, nothing), divisors},
-                      [&](const std::vector<Expr>& w) { return (Number(sum(flatten(w[0]))) / w[1]).e; });
-  }, p.x));
+  return one(map_at(
+      2,
+      [&](Expr image) {
+        return map_zip_at(static_cast<int64_t>(out.size()), {windows(image, 0, g, nothing), divisors},
+                          [&](const std::vector<Expr>& w) { return (Number(sum(flatten(w[0]))) / w[1]).e; });
+      },
+      p.x));
 }
 
 // (sum of |x|^p)^(1/p) of a row.
@@ -145,7 +150,8 @@ Lowered lower_lp_pool(const OperatorContext& c) {
 // One number for each channel; every spatial dimension stays with extent 1.
 Lowered global(const OperatorContext& c, const std::function<Expr(Expr)>& f) {
   Shape shape = extents(c.inputs[0]), axes;
-  if (shape.size() < 3) return fault(fmt::format("the input has to be [N][C] and spatial dimensions, found {}", text(shape)));
+  if (shape.size() < 3)
+    return fault(fmt::format("the input has to be [N][C] and spatial dimensions, found {}", text(shape)));
   for (size_t i = 2; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   return one(reduce_axes(c.inputs[0], axes, true, f));
 }

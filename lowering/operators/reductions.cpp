@@ -18,8 +18,12 @@ Expr mapped(Expr row, Number (*f)(Number)) {
 Expr sum_of(Expr row) { return sum(row); }
 Expr mean_of(Expr row) { return (Number(sum(row)) / static_cast<double>(extents(row)[0])).e; }
 Expr product_of(Expr row) { return reduce(Function::multiply, literal(element_of(row), 1), row); }
-Expr sum_of_magnitudes(Expr row) { return sum(mapped(row, [](Number x) { return abs(x); })); }
-Expr sum_of_squares(Expr row) { return sum(mapped(row, [](Number x) { return x * x; })); }
+Expr sum_of_magnitudes(Expr row) {
+  return sum(mapped(row, [](Number x) { return abs(x); }));
+}
+Expr sum_of_squares(Expr row) {
+  return sum(mapped(row, [](Number x) { return x * x; }));
+}
 Expr root(Expr row) {
   // Integers have no square root of their own: it is taken in floats and truncated.
   Scalar scalar = element_of(row);
@@ -74,9 +78,11 @@ Lowered place_of_extreme(const OperatorContext& c) {
   constexpr bool greatest = better == Function::greater;
   Function wins = last == 0 ? better : greatest ? Function::greater_equal : Function::less_equal;
   return one(reduce_axes(x, {axis}, keep != 0, [&](Expr row) {
-    Expr best = fold([&](Expr best, Expr next) { return select(call(wins, {get(0, next), get(0, best)}), next, best); },
-                     tuple({at_position(0, row), literal_integer(Scalar::i64, 0)}),
-                     zip({row, iota(row->type->size, Scalar::i64)}));
+    Expr best = fold(
+        [&](Expr best, Expr next) {
+          return select(call(wins, {get(0, next), get(0, best)}), next, best);
+        },
+        tuple({at_position(0, row), literal_integer(Scalar::i64, 0)}), zip({row, iota(row->type->size, Scalar::i64)}));
     return get(1, best);
   }));
 }
@@ -101,7 +107,8 @@ Lowered running(const OperatorContext& c) {
   }));
 }
 
-// ---- Softmax -------------------------------------------------------------------------------------------------------------
+// ---- Softmax
+// -------------------------------------------------------------------------------------------------------------
 
 // f on each row that the axis names; before version 13 everything from the axis on is one row.
 Lowered over_rows(const OperatorContext& c, const std::function<Expr(Expr)>& f) {
@@ -109,7 +116,7 @@ Lowered over_rows(const OperatorContext& c, const std::function<Expr(Expr)>& f) 
   bool coerced = c.opset < 13;
   HOIST_TRY(int64_t named, integer_attribute(c, "axis", coerced ? 1 : -1));
   int64_t rank = rank_of(x);
-  if (coerced && named == rank) named = rank - 1;   // one element a row would be all that is left
+  if (coerced && named == rank) named = rank - 1;  // one element a row would be all that is left
   HOIST_TRY(int64_t axis, normalise_axis(named, rank));
   if (!coerced) return one(map_rows(x, axis, f));
   Shape shape = extents(x);
@@ -140,12 +147,17 @@ Lowered lower_log_softmax(const OperatorContext& c) {
 Lowered lower_hardmax(const OperatorContext& c) {
   return over_rows(c, [](Expr row) {
     Scalar scalar = element_of(row);
-    Expr best = fold([](Expr best, Expr next) { return select(call(Function::greater, {get(0, next), get(0, best)}), next, best); },
-                     tuple({lowest(scalar), literal_integer(Scalar::i32, 0)}),
-                     zip({row, iota(row->type->size, Scalar::i32)}));
+    Expr best = fold(
+        [](Expr best, Expr next) {
+          return select(call(Function::greater, {get(0, next), get(0, best)}), next, best);
+        },
+        tuple({lowest(scalar), literal_integer(Scalar::i32, 0)}), zip({row, iota(row->type->size, Scalar::i32)}));
     return let(get(1, best), [&](Expr place) {
-      return map([&](Expr i) { return select(call(Function::equal, {i, place}), literal(scalar, 1), zero(scalar)); },
-                 iota(row->type->size, Scalar::i32));
+      return map(
+          [&](Expr i) {
+            return select(call(Function::equal, {i, place}), literal(scalar, 1), zero(scalar));
+          },
+          iota(row->type->size, Scalar::i32));
     });
   });
 }

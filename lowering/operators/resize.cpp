@@ -1,6 +1,6 @@
 // Resize and Upsample. Everything about positions is known at compile time: along each axis an output element is a
-// weighted sum of a few elements of the input, with tables of positions and weights; the nearest element alone is a view.
-// Axes are independent, so they are resized one after the other.
+// weighted sum of a few elements of the input, with tables of positions and weights; the nearest element alone is a
+// view. Axes are independent, so they are resized one after the other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,13 +72,13 @@ double kernel_weight(const Settings& s, double distance) {
 }
 
 struct Taps {
-  int64_t count = 0;                 ///< for each output element
+  int64_t count = 0;  ///< for each output element
   std::vector<int64_t> positions;
   std::vector<double> weights;
 };
 
 Taps taps_of(const Settings& s, const Axis& a) {
-  double shrink = s.antialias ? std::min(a.scale, 1.0) : 1.0;   // a wider kernel where elements are dropped
+  double shrink = s.antialias ? std::min(a.scale, 1.0) : 1.0;  // a wider kernel where elements are dropped
   auto reach = static_cast<int64_t>(std::ceil((s.interpolation == Interpolation::linear ? 1 : 2) / shrink));
   Taps taps;
   taps.count = 2 * reach;
@@ -125,16 +125,20 @@ Expr weighted_row(const Settings& s, const Axis& a, Expr row) {
   Expr places = constant(Tensor::of(Scalar::i32, {a.out, taps.count}, taps.positions));
   Expr weights = constant(Tensor::of(within, {a.out, taps.count}, taps.weights));
   return map_zip({places, weights}, [&](const std::vector<Expr>& p) {
-    Expr total = sum(map([&](Expr t) { return operator_multiply(convert(within, index(get(0, t), row)), get(1, t)); }, zip({p[0], p[1]})));
+    Expr total = sum(map([&](Expr t) { return operator_multiply(convert(within, index(get(0, t), row)), get(1, t)); },
+                         zip({p[0], p[1]})));
     return convert(scalar, total);
   });
 }
 
 Expr resized(const Settings& s, const Axis& a, Expr x) {
   if (a.n == a.out && a.scale == 1 && s.coordinates != "tf_crop_and_resize") return x;
-  if (a.out == 0) return map_at(static_cast<int>(a.axis), [](Expr row) { return slice(0, 0, row); }, x);
+  if (a.out == 0)
+    return map_at(
+        static_cast<int>(a.axis), [](Expr row) { return slice(0, 0, row); }, x);
   if (s.interpolation == Interpolation::nearest) {
-    x = map_at(static_cast<int>(a.axis), [&](Expr row) { return nearest_row(s, a, row); }, x);
+    x = map_at(
+        static_cast<int>(a.axis), [&](Expr row) { return nearest_row(s, a, row); }, x);
   } else {
     x = map_rows(x, a.axis, [&](Expr row) { return weighted_row(s, a, row); });
   }
@@ -150,15 +154,18 @@ Expr resized(const Settings& s, const Axis& a, Expr x) {
 Lowered resize_all(const Settings& s, Expr x, const std::vector<Axis>& axes) {
   Shape shape = extents(x);
   for (const Axis& a : axes) {
-    if (!(a.scale > 0) || !std::isfinite(a.scale)) return fault(fmt::format("the scale of axis {} is {}", a.axis, a.scale));
+    if (!(a.scale > 0) || !std::isfinite(a.scale))
+      return fault(fmt::format("the scale of axis {} is {}", a.axis, a.scale));
     if (a.n == 0 && a.out > 0) return fault(fmt::format("axis {} has no elements to resize", a.axis));
     shape[static_cast<size_t>(a.axis)] = a.out;
   }
   HOIST_TRY_VOID(check_extents(shape));
   double widest = 0;
-  for (const Axis& a : axes) widest = std::max(widest, static_cast<double>(a.out) * (s.antialias ? 4 / std::min(a.scale, 1.0) : 4));
+  for (const Axis& a : axes)
+    widest = std::max(widest, static_cast<double>(a.out) * (s.antialias ? 4 / std::min(a.scale, 1.0) : 4));
   if (widest > static_cast<double>(most_table_entries)) {
-    return fault(fmt::format("an axis needs a table of {:.0f} positions, at most {} are supported", widest, most_table_entries));
+    return fault(
+        fmt::format("an axis needs a table of {:.0f} positions, at most {} are supported", widest, most_table_entries));
   }
   for (const Axis& a : axes) x = resized(s, a, x);
   return one(x);
@@ -206,7 +213,8 @@ Lowered lower_upsample(const OperatorContext& c) {
 
 Result<std::vector<Axis>> axes_by_sizes(const OperatorContext& c, const Shape& axes) {
   HOIST_TRY(Shape sizes, constant_integers(c, 3, "sizes"));
-  HOIST_TRY(std::string policy, choice_attribute(c, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"}));
+  HOIST_TRY(std::string policy,
+            choice_attribute(c, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"}));
   Shape shape = extents(c.inputs[0]);
   if (sizes.size() != axes.size()) return fault(fmt::format("{} sizes for {} axes", sizes.size(), axes.size()));
   std::vector<Axis> out;
@@ -230,16 +238,19 @@ Lowered lower_resize(const OperatorContext& c) {
   Expr x = c.inputs[0];
   Settings s;
   HOIST_TRY(s.interpolation, interpolation_of(c));
-  HOIST_TRY(s.coordinates, choice_attribute(c, "coordinate_transformation_mode", "half_pixel",
-                                            {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                             "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"}));
-  HOIST_TRY(s.rounding, choice_attribute(c, "nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+  HOIST_TRY(s.coordinates,
+            choice_attribute(c, "coordinate_transformation_mode", "half_pixel",
+                             {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                              "tf_crop_and_resize", "tf_half_pixel_for_nn"}));
+  HOIST_TRY(s.rounding, choice_attribute(c, "nearest_mode", "round_prefer_floor",
+                                         {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
   HOIST_TRY(s.cubic_coefficient, float_attribute(c, "cubic_coeff_a", -0.75));
   HOIST_TRY(s.extrapolation, float_attribute(c, "extrapolation_value", 0));
   HOIST_TRY(int64_t exclude, integer_attribute(c, "exclude_outside", 0));
   HOIST_TRY(int64_t antialias, integer_attribute(c, "antialias", 0));
   s.exclude_outside = exclude != 0, s.antialias = antialias != 0;
-  if (s.coordinates == "tf_half_pixel_for_nn") return fault("coordinate_transformation_mode tf_half_pixel_for_nn is not supported");
+  if (s.coordinates == "tf_half_pixel_for_nn")
+    return fault("coordinate_transformation_mode tf_half_pixel_for_nn is not supported");
   Shape axes;
   for (int64_t i = 0; i < rank_of(x); ++i) axes.push_back(i);
   HOIST_TRY(axes, integers_attribute(c, "axes", axes));
@@ -255,7 +266,8 @@ Lowered lower_resize(const OperatorContext& c) {
   }
   if (s.coordinates == "tf_crop_and_resize") {
     HOIST_TRY(auto crop, constant_floats(c, 1, "roi"));
-    if (crop.size() != 2 * axes.size()) return fault(fmt::format("roi has {} values for {} axes", crop.size(), axes.size()));
+    if (crop.size() != 2 * axes.size())
+      return fault(fmt::format("roi has {} values for {} axes", crop.size(), axes.size()));
     for (size_t i = 0; i < along.size(); ++i) along[i].low = crop[i], along[i].high = crop[axes.size() + i];
   }
   return resize_all(s, x, along);

@@ -14,7 +14,8 @@ namespace {
 Lowered reshaped(Expr x, const Shape& to) {
   HOIST_TRY_VOID(check_extents(to));
   if (product(to) != product(extents(x))) {
-    return fault(fmt::format("{} has {} elements, the new shape {} has {}", text(extents(x)), product(extents(x)), text(to), product(to)));
+    return fault(fmt::format("{} has {} elements, the new shape {} has {}", text(extents(x)), product(extents(x)),
+                             text(to), product(to)));
   }
   return one(reshape(x, to));
 }
@@ -27,7 +28,9 @@ Lowered lower_reshape(const OperatorContext& c) {
   int64_t open = -1, known = 1;
   for (size_t i = 0; i < to.size(); ++i) {
     if (to[i] == 0 && allow_zero == 0) {
-      if (i >= from.size()) return fault(fmt::format("extent {} of the new shape is 0, but the input {} has no such dimension", i, text(from)));
+      if (i >= from.size())
+        return fault(
+            fmt::format("extent {} of the new shape is 0, but the input {} has no such dimension", i, text(from)));
       to[i] = from[i];
     }
     if (to[i] == -1) {
@@ -35,7 +38,8 @@ Lowered lower_reshape(const OperatorContext& c) {
       open = static_cast<int64_t>(i);
       continue;
     }
-    if (to[i] < 0 || (to[i] > 0 && known > most_elements / to[i])) return fault(fmt::format("extent {} of the new shape is {}", i, to[i]));
+    if (to[i] < 0 || (to[i] > 0 && known > most_elements / to[i]))
+      return fault(fmt::format("extent {} of the new shape is {}", i, to[i]));
     known *= to[i];
   }
   if (open >= 0) {
@@ -64,8 +68,10 @@ Lowered lower_squeeze(const OperatorContext& c) {
   HOIST_TRY(Shape axes, normalise_axes(named.value_or(Shape{}), rank_of(c.inputs[0])));
   for (size_t i = 0; i < shape.size(); ++i) {
     bool chosen = named ? std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end() : shape[i] == 1;
-    if (!chosen) to.push_back(shape[i]);
-    else if (shape[i] != 1) return fault(fmt::format("dimension {} of {} is {}, only 1 can be squeezed", i, text(shape), shape[i]));
+    if (!chosen)
+      to.push_back(shape[i]);
+    else if (shape[i] != 1)
+      return fault(fmt::format("dimension {} of {} is {}, only 1 can be squeezed", i, text(shape), shape[i]));
   }
   return reshaped(c.inputs[0], to);
 }
@@ -91,8 +97,10 @@ Lowered lower_expand(const OperatorContext& c) {
   if (to.size() < from.size()) to.insert(to.begin(), from.size() - to.size(), 1);
   for (size_t i = 0; i < from.size(); ++i) {
     int64_t& n = to[to.size() - from.size() + i];
-    if (n == 1) n = from[i];
-    else if (from[i] != 1 && from[i] != n) return fault(fmt::format("{} does not broadcast to {}: {} and {} differ", text(from), text(wanted), from[i], n));
+    if (n == 1)
+      n = from[i];
+    else if (from[i] != 1 && from[i] != n)
+      return fault(fmt::format("{} does not broadcast to {}: {} and {} differ", text(from), text(wanted), from[i], n));
   }
   HOIST_TRY_VOID(check_extents(to));
   return one(broadcast_to(c.inputs[0], to));
@@ -109,7 +117,9 @@ Lowered lower_shape(const OperatorContext& c) {
   return one(constant(Tensor::of(Scalar::i64, {static_cast<int64_t>(part.size())}, part)));
 }
 
-Lowered lower_size(const OperatorContext& c) { return one(literal_integer(Scalar::i64, product(extents(c.inputs[0])))); }
+Lowered lower_size(const OperatorContext& c) {
+  return one(literal_integer(Scalar::i64, product(extents(c.inputs[0]))));
+}
 
 Expr constant_of(const Tensor& t) {
   if (!t.shape().empty()) return constant(t);
@@ -121,8 +131,10 @@ Lowered lower_constant(const OperatorContext& c) {
   const auto& [name, value] = *c.layer.attributes.begin();
   auto count = [](const auto& list) { return Shape{static_cast<int64_t>(list.size())}; };
   if (const auto* t = std::get_if<Tensor>(&value); t != nullptr && name == "value") return one(constant_of(*t));
-  if (const auto* i = std::get_if<int64_t>(&value); i != nullptr && name == "value_int") return one(literal_integer(Scalar::i64, *i));
-  if (const auto* f = std::get_if<double>(&value); f != nullptr && name == "value_float") return one(literal(Scalar::f32, *f));
+  if (const auto* i = std::get_if<int64_t>(&value); i != nullptr && name == "value_int")
+    return one(literal_integer(Scalar::i64, *i));
+  if (const auto* f = std::get_if<double>(&value); f != nullptr && name == "value_float")
+    return one(literal(Scalar::f32, *f));
   if (const auto* list = std::get_if<Shape>(&value); list != nullptr && name == "value_ints") {
     return one(constant(Tensor::of(Scalar::i64, count(*list), *list)));
   }
@@ -146,7 +158,7 @@ Lowered lower_constant_of_shape(const OperatorContext& c) {
 
 Lowered lower_range(const OperatorContext& c) {
   HOIST_TRY_VOID(check_same_element(c));
-  std::array<const Tensor*, 3> parts{};   // start, limit, delta
+  std::array<const Tensor*, 3> parts{};  // start, limit, delta
   const char* roles[] = {"start", "limit", "delta"};
   for (size_t i = 0; i < 3; ++i) {
     HOIST_TRY(parts[i], constant_input(c, i, roles[i]));
@@ -157,7 +169,8 @@ Lowered lower_range(const OperatorContext& c) {
   if (is_float(scalar)) {
     double start = parts[0]->float_at(0), limit = parts[1]->float_at(0), delta = parts[2]->float_at(0);
     double count = std::ceil((limit - start) / delta);
-    if (!(std::abs(count) <= static_cast<double>(most_elements))) return fault(fmt::format("from {} to {} by {} has no length", start, limit, delta));
+    if (!(std::abs(count) <= static_cast<double>(most_elements)))
+      return fault(fmt::format("from {} to {} by {} has no length", start, limit, delta));
     n = std::max<int64_t>(static_cast<int64_t>(count), 0);
   } else {
     int64_t start = parts[0]->integer_at(0), limit = parts[1]->integer_at(0), delta = parts[2]->integer_at(0);
@@ -181,12 +194,17 @@ Lowered lower_eye(const OperatorContext& c) {
     HOIST_TRY(int64_t type, integer_attribute(c, "dtype", 1));
     HOIST_TRY(scalar, scalar_of_onnx(type));
   }
-  return one(map([&](Expr row) {
-    return map([&](Expr column) {
-      Expr on = call(Function::equal, {call(Function::subtract, {column, row}), literal_integer(Scalar::i64, k)});
-      return select(on, literal(scalar, 1), zero(scalar));
-    }, iota(shape[1], Scalar::i64));
-  }, iota(shape[0], Scalar::i64)));
+  return one(map(
+      [&](Expr row) {
+        return map(
+            [&](Expr column) {
+              Expr on =
+                  call(Function::equal, {call(Function::subtract, {column, row}), literal_integer(Scalar::i64, k)});
+              return select(on, literal(scalar, 1), zero(scalar));
+            },
+            iota(shape[1], Scalar::i64));
+      },
+      iota(shape[0], Scalar::i64)));
 }
 
 // clang-format off

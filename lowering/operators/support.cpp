@@ -43,7 +43,8 @@ Result<Nothing> check_extents(const Shape& shape) {
   return Nothing{};
 }
 
-// ---- Attributes ------------------------------------------------------------------------------------------------------
+// ---- Attributes
+// ------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -84,39 +85,61 @@ Result<std::string> choice_attribute(const OperatorContext& c, const std::string
 
 Result<Scalar> scalar_of_onnx(int64_t data_type) {
   switch (data_type) {
-    case 1: return Scalar::f32;
-    case 2: return Scalar::u8;
-    case 3: return Scalar::i8;
-    case 4: return Scalar::u16;
-    case 5: return Scalar::i16;
-    case 6: return Scalar::i32;
-    case 7: return Scalar::i64;
-    case 9: return Scalar::boolean;
-    case 10: return Scalar::f16;
-    case 11: return Scalar::f64;
-    case 12: return Scalar::u32;
-    case 13: return Scalar::u64;
-    case 16: return Scalar::bf16;
-    case 17: return Scalar::f8e4m3fn;
-    case 18: return Scalar::f8e4m3fnuz;
-    case 19: return Scalar::f8e5m2;
-    case 20: return Scalar::f8e5m2fnuz;
-    case 21: return Scalar::u4;
-    case 22: return Scalar::i4;
-    default: return fault(fmt::format("element type {} of ONNX is not supported", data_type));
+    case 1:
+      return Scalar::f32;
+    case 2:
+      return Scalar::u8;
+    case 3:
+      return Scalar::i8;
+    case 4:
+      return Scalar::u16;
+    case 5:
+      return Scalar::i16;
+    case 6:
+      return Scalar::i32;
+    case 7:
+      return Scalar::i64;
+    case 9:
+      return Scalar::boolean;
+    case 10:
+      return Scalar::f16;
+    case 11:
+      return Scalar::f64;
+    case 12:
+      return Scalar::u32;
+    case 13:
+      return Scalar::u64;
+    case 16:
+      return Scalar::bf16;
+    case 17:
+      return Scalar::f8e4m3fn;
+    case 18:
+      return Scalar::f8e4m3fnuz;
+    case 19:
+      return Scalar::f8e5m2;
+    case 20:
+      return Scalar::f8e5m2fnuz;
+    case 21:
+      return Scalar::u4;
+    case 22:
+      return Scalar::i4;
+    default:
+      return fault(fmt::format("element type {} of ONNX is not supported", data_type));
   }
 }
 
-// ---- Inputs ----------------------------------------------------------------------------------------------------------
+// ---- Inputs
+// ----------------------------------------------------------------------------------------------------------
 
 Expr input(const OperatorContext& c, size_t i) { return i < c.inputs.size() ? c.inputs[i] : nullptr; }
 
 Result<const Tensor*> constant_input(const OperatorContext& c, size_t i, const std::string& role) {
   if (input(c, i) == nullptr) return fault(fmt::format("input {} ({}) is left out, but needed", i, role));
   if (c.constants[i] == nullptr) {
-    return fault(fmt::format("input {} ({}) has to be known at compile time, but {} is computed from the model's inputs", i,
-                             role, c.layer.inputs[i]),
-                 "make it an initialiser, or a function of shapes");
+    return fault(
+        fmt::format("input {} ({}) has to be known at compile time, but {} is computed from the model's inputs", i,
+                    role, c.layer.inputs[i]),
+        "make it an initialiser, or a function of shapes");
   }
   return c.constants[i];
 }
@@ -178,7 +201,8 @@ Result<Shape> normalise_axes(const Shape& axes, int64_t rank) {
   return out;
 }
 
-// ---- Scalar formulas ---------------------------------------------------------------------------------------------------
+// ---- Scalar formulas
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -223,7 +247,8 @@ Expr convert(Scalar to, Expr x) {
   if (fits) return cast(to, x);
   if (t.bits == 64) {
     // Low bits of a signed number as unsigned, or the other way round, through arithmetic that wraps.
-    Expr low = call(Function::logical_and, {x, literal_integer(from, f.bits == 64 ? INT64_MAX : (int64_t{1} << (f.bits - 1)) - 1)});
+    Expr low = call(Function::logical_and,
+                    {x, literal_integer(from, f.bits == 64 ? INT64_MAX : (int64_t{1} << (f.bits - 1)) - 1)});
     Expr top = f.is_signed ? call(Function::less, {x, zero(from)})
                            : call(Function::greater, {x, literal_integer(from, INT64_MAX)});
     int64_t weight = f.bits == 64 ? INT64_MIN : -(int64_t{1} << (f.bits - 1));
@@ -232,7 +257,7 @@ Expr convert(Scalar to, Expr x) {
   }
   Expr low = call(Function::logical_and, {x, literal_integer(from, (int64_t{1} << t.bits) - 1)});
   if (!t.is_signed) return cast(to, low);
-  if (f.bits == t.bits) {   // from unsigned of the same width: the top bit is the sign
+  if (f.bits == t.bits) {  // from unsigned of the same width: the top bit is the sign
     int64_t half = int64_t{1} << (t.bits - 1);
     Expr wide = cast(Scalar::i64, low);
     Expr folded = select(call(Function::greater_equal, {wide, literal_integer(Scalar::i64, half)}),
@@ -268,7 +293,8 @@ Expr clamped_position(Expr i, int64_t n) {
   return min(x, static_cast<double>(std::max<int64_t>(n - 1, 0))).e;
 }
 
-// ---- Arrays ------------------------------------------------------------------------------------------------------------
+// ---- Arrays
+// ------------------------------------------------------------------------------------------------------------
 
 Expr at_position(int64_t position, Expr array) {
   return index(literal_integer(position > INT32_MAX ? Scalar::i64 : Scalar::i32, position), array);
@@ -285,7 +311,8 @@ Expr map_zip(const std::vector<Expr>& arrays, const std::function<Expr(const std
       zip(arrays));
 }
 
-Expr map_zip_at(int64_t depth, const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f) {
+Expr map_zip_at(int64_t depth, const std::vector<Expr>& arrays,
+                const std::function<Expr(const std::vector<Expr>&)>& f) {
   if (depth == 0) return f(arrays);
   return map_zip(arrays, [&](const std::vector<Expr>& parts) { return map_zip_at(depth - 1, parts, f); });
 }
@@ -298,7 +325,8 @@ Result<Shape> broadcast_extents(const std::vector<Expr>& arrays) {
     size_t offset = out.size() - s.size();
     for (size_t i = 0; i < s.size(); ++i) {
       int64_t& n = out[offset + i];
-      if (n == 1) n = s[i];
+      if (n == 1)
+        n = s[i];
       else if (s[i] != 1 && s[i] != n) {
         return fault(fmt::format("{} does not broadcast with {}: {} and {} differ", text(s), text(out), s[i], n));
       }
@@ -315,7 +343,7 @@ Expr elementwise(std::vector<Expr> arrays, const std::function<Expr(const std::v
   for (Expr x : arrays) {
     if (rank_of(x) == rank && x->type->size != Nat(1)) n = x->type->size.value();
   }
-  std::vector<Expr> moving;                    // distinct arrays that have this dimension
+  std::vector<Expr> moving;  // distinct arrays that have this dimension
   std::vector<size_t> slot(arrays.size(), SIZE_MAX);
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (rank_of(arrays[i]) < rank) continue;
@@ -342,7 +370,8 @@ Expr broadcast_to(Expr x, const Shape& shape) {
   for (size_t i = 0; i < from.size(); ++i) {
     int64_t n = shape[offset + i];
     if (from[i] == n) continue;
-    x = map_at(static_cast<int>(i), [&](Expr row) { return repeat(n, at_position(0, row)); }, x);
+    x = map_at(
+        static_cast<int>(i), [&](Expr row) { return repeat(n, at_position(0, row)); }, x);
   }
   for (size_t i = offset; i-- > 0;) x = repeat(shape[i], x);
   return x;
@@ -358,9 +387,16 @@ Expr reshape(Expr x, const Shape& to) {
     return x;
   }
   if (from.empty()) return repeat(std::vector<Nat>(to.begin(), to.end()), x);
-  auto join_at = [&](size_t depth) { x = map_at(static_cast<int>(depth), [](Expr a) { return join(a); }, x); };
-  auto split_at = [&](size_t depth, int64_t k) { x = map_at(static_cast<int>(depth), [&](Expr a) { return split(k, a); }, x); };
-  // Left to right: equal extents stay; where they differ, the shortest runs of equal product are joined and split again.
+  auto join_at = [&](size_t depth) {
+    x = map_at(
+        static_cast<int>(depth), [](Expr a) { return join(a); }, x);
+  };
+  auto split_at = [&](size_t depth, int64_t k) {
+    x = map_at(
+        static_cast<int>(depth), [&](Expr a) { return split(k, a); }, x);
+  };
+  // Left to right: equal extents stay; where they differ, the shortest runs of equal product are joined and split
+  // again.
   size_t i = 0, j = 0;
   while (i < from.size() && j < to.size()) {
     if (from[i] == to[j]) {
@@ -370,14 +406,16 @@ Expr reshape(Expr x, const Shape& to) {
     size_t i_end = i + 1, j_end = j + 1;
     int64_t p = from[i], q = to[j];
     while (p != q) {
-      if ((p < q && i_end < from.size()) || j_end == to.size()) p *= from[i_end++];
-      else q *= to[j_end++];
+      if ((p < q && i_end < from.size()) || j_end == to.size())
+        p *= from[i_end++];
+      else
+        q *= to[j_end++];
     }
     for (size_t k = i + 1; k < i_end; ++k) join_at(j);
     for (size_t k = j_end; k-- > j + 1;) split_at(j, to[k]);
     i = i_end, j = j_end;
   }
-  for (; i < from.size(); ++i) join_at(j - 1);    // what is left has extent 1
+  for (; i < from.size(); ++i) join_at(j - 1);  // what is left has extent 1
   for (; j < to.size(); ++j) split_at(j - 1, 1);
   return x;
 }
@@ -393,12 +431,13 @@ Expr constant_like(Scalar scalar, const Shape& shape, double value) {
 }
 
 Expr concat_at(int64_t depth, const std::vector<Expr>& arrays) {
-  constexpr size_t most = 32;   // a zip takes no more than 64 arrays
+  constexpr size_t most = 32;  // a zip takes no more than 64 arrays
   if (depth > 0 && arrays.size() > most) {
     std::vector<Expr> chunks;
     for (size_t i = 0; i < arrays.size(); i += most) {
       auto first = arrays.begin() + static_cast<std::ptrdiff_t>(i);
-      chunks.push_back(concat_at(depth, {first, first + static_cast<std::ptrdiff_t>(std::min(most, arrays.size() - i))}));
+      chunks.push_back(
+          concat_at(depth, {first, first + static_cast<std::ptrdiff_t>(std::min(most, arrays.size() - i))}));
     }
     return concat_at(depth, chunks);
   }
@@ -432,7 +471,8 @@ Shape with_last(const Shape& axes, int64_t rank) {
 Expr rows_along(Expr x, const Shape& axes) {
   int64_t rank = rank_of(x), kept = rank - static_cast<int64_t>(axes.size());
   x = permute(with_last(axes, rank), x);
-  return map_at(static_cast<int>(kept), [](Expr block) { return flatten(block); }, x);
+  return map_at(
+      static_cast<int>(kept), [](Expr block) { return flatten(block); }, x);
 }
 
 Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(Expr)>& f) {
@@ -458,7 +498,8 @@ Expr sum(Expr row) {
 
 Expr dot(Expr row, Expr column) {
   Scalar scalar = element_of(row), wide = wide_float(scalar);
-  Expr products = map([&](Expr p) { return operator_multiply(cast(wide, get(0, p)), cast(wide, get(1, p))); }, zip({row, column}));
+  Expr products =
+      map([&](Expr p) { return operator_multiply(cast(wide, get(0, p)), cast(wide, get(1, p))); }, zip({row, column}));
   return cast(scalar, reduce(Function::add, zero(wide), products));
 }
 

@@ -1,6 +1,6 @@
 // What the families of operators share: attributes and constant inputs with type-checked errors, axes, scalar formulas,
-// broadcasting, reshaping and reductions over axes. Everything here builds views and maps without a mode. Functions that
-// return an Expr want arguments that were checked before: a wrong one is a fault of hoist and aborts. Only for
+// broadcasting, reshaping and reductions over axes. Everything here builds views and maps without a mode. Functions
+// that return an Expr want arguments that were checked before: a wrong one is a fault of hoist and aborts. Only for
 // lowering/operators.
 #pragma once
 
@@ -26,7 +26,7 @@ inline constexpr int64_t most_table_entries = int64_t{1} << 26;
 /// An error of the layer being lowered; lower_layer adds its name.
 Diagnostic fault(const std::string& what, const std::string& hint = {});
 Lowered one(Expr e);
-std::string text(const Shape& shape);   ///< "[2][3]", "a scalar"
+std::string text(const Shape& shape);  ///< "[2][3]", "a scalar"
 
 // ---- What is known of an array of scalars -------------------------------------------------------------------------
 Shape extents(Expr x);
@@ -36,20 +36,22 @@ int64_t product(const Shape& shape);
 /// Extents that are not negative and whose product stays within most_elements.
 Result<Nothing> check_extents(const Shape& shape);
 
-// ---- Attributes: the value, or `otherwise` where the layer has none; a wrong kind is an error ------------------------
+// ---- Attributes: the value, or `otherwise` where the layer has none; a wrong kind is an error
+// ------------------------
 bool has_attribute(const OperatorContext& context, const std::string& name);
 Result<int64_t> integer_attribute(const OperatorContext& context, const std::string& name, int64_t otherwise);
 Result<double> float_attribute(const OperatorContext& context, const std::string& name, double otherwise);
-Result<std::string> string_attribute(const OperatorContext& context, const std::string& name, const std::string& otherwise);
+Result<std::string> string_attribute(const OperatorContext& context, const std::string& name,
+                                     const std::string& otherwise);
 Result<Shape> integers_attribute(const OperatorContext& context, const std::string& name, const Shape& otherwise);
 /// A string out of a list.
-Result<std::string> choice_attribute(const OperatorContext& context, const std::string& name, const std::string& otherwise,
-                                     const std::vector<std::string>& choices);
+Result<std::string> choice_attribute(const OperatorContext& context, const std::string& name,
+                                     const std::string& otherwise, const std::vector<std::string>& choices);
 /// An element type by ONNX's number for it (TensorProto.DataType).
 Result<Scalar> scalar_of_onnx(int64_t data_type);
 
 // ---- Inputs ------------------------------------------------------------------------------------------------------
-Expr input(const OperatorContext& context, size_t i);   ///< null when left out
+Expr input(const OperatorContext& context, size_t i);  ///< null when left out
 /// The value of an input that has to be known at compile time; `role` is its name in the standard ("axes").
 Result<const Tensor*> constant_input(const OperatorContext& context, size_t i, const std::string& role);
 Result<Shape> constant_integers(const OperatorContext& context, size_t i, const std::string& role);
@@ -59,13 +61,13 @@ Result<std::optional<Shape>> integers_of(const OperatorContext& context, const s
 /// That all inputs that are there have the element type of the first.
 Result<Nothing> check_same_element(const OperatorContext& context);
 
-Result<int64_t> normalise_axis(int64_t axis, int64_t rank);             ///< into 0 .. rank-1
-Result<Shape> normalise_axes(const Shape& axes, int64_t rank);          ///< sorted; a repeated one is an error
+Result<int64_t> normalise_axis(int64_t axis, int64_t rank);     ///< into 0 .. rank-1
+Result<Shape> normalise_axes(const Shape& axes, int64_t rank);  ///< sorted; a repeated one is an error
 
 // ---- Scalar formulas -----------------------------------------------------------------------------------------------
 /// A scalar in a formula: an expression, or a number that takes the type of what it is combined with.
 struct Number {
-  Number(Expr term) : e(term) {}           // NOLINT: implicit by design
+  Number(Expr term) : e(term) {}            // NOLINT: implicit by design
   Number(double number) : value(number) {}  // NOLINT: implicit by design
   Expr e = nullptr;
   double value = 0;
@@ -96,8 +98,8 @@ inline Number max(Number a, Number b) { return apply(Function::maximum, a, b); }
 inline Number min(Number a, Number b) { return apply(Function::minimum, a, b); }
 inline Number pow(Number a, Number b) { return apply(Function::power, a, b); }
 
-Expr zero(Scalar scalar);      ///< 0, or false
-Expr lowest(Scalar scalar);    ///< minus infinity, or the smallest integer: neutral for maximum
+Expr zero(Scalar scalar);    ///< 0, or false
+Expr lowest(Scalar scalar);  ///< minus infinity, or the smallest integer: neutral for maximum
 Expr highest(Scalar scalar);
 /// A scalar in another type, as ONNX converts: to bool is "not 0", integers keep their low bits, the rest as cast says.
 Expr convert(Scalar to, Expr x);
@@ -123,8 +125,8 @@ Expr elementwise(std::vector<Expr> arrays, const std::function<Expr(const std::v
 Expr broadcast_to(Expr x, const Shape& shape);
 /// The same elements in row-major order under another shape of equal size: joins and splits where extents differ.
 Expr reshape(Expr x, const Shape& shape);
-Expr flatten(Expr x);   ///< to one dimension
-Expr constant_like(Scalar scalar, const Shape& shape, double value);   ///< the same number everywhere
+Expr flatten(Expr x);                                                 ///< to one dimension
+Expr constant_like(Scalar scalar, const Shape& shape, double value);  ///< the same number everywhere
 Expr concat_at(int64_t depth, const std::vector<Expr>& arrays);
 /// Pads an array of any rank along its first dimension with the same number everywhere.
 Expr pad_with(int64_t before, int64_t after, Expr value, Expr array);
@@ -141,7 +143,7 @@ Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(
 Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f);
 
 // Sums of f16 and bf16 are formed in f32 and rounded once: in their own type a long one would stop growing.
-Expr sum(Expr row);                ///< reduce (+) 0
-Expr dot(Expr row, Expr column);   ///< zip |> map (*) |> reduce (+) 0
+Expr sum(Expr row);               ///< reduce (+) 0
+Expr dot(Expr row, Expr column);  ///< zip |> map (*) |> reduce (+) 0
 
 }  // namespace hoist::operators

@@ -9,9 +9,9 @@ namespace hoist::operators {
 /// One entry for each spatial dimension.
 struct Geometry {
   Shape kernel, strides, dilations;
-  Shape begin, end;   ///< padding that the model asks for
-  Shape reach;        ///< padding behind that the last window needs; with ceil_mode it may exceed `end`
-  Shape out;          ///< number of windows
+  Shape begin, end;  ///< padding that the model asks for
+  Shape reach;       ///< padding behind that the last window needs; with ceil_mode it may exceed `end`
+  Shape out;         ///< number of windows
 
   int64_t span(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
 };

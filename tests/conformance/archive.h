@@ -35,7 +35,8 @@ class Archive : public testing::Test {
 
   // What a message says apart from where the case lies.
   std::string plain(std::string text) const {
-    for (size_t at; (at = text.find(folder_.string() + "/")) != std::string::npos;) text.erase(at, folder_.string().size() + 1);
+    for (size_t at; (at = text.find(folder_.string() + "/")) != std::string::npos;)
+      text.erase(at, folder_.string().size() + 1);
     for (char& c : text) c = c == '\n' ? ' ' : c;
     return text;
   }

@@ -1,6 +1,6 @@
-// The ONNX project's own backend cases against gaps.txt, which lists exactly those that do not pass, each with a reason.
-// HOIST_UPDATE_GOLDEN=1 writes the file anew; HOIST_CASES=PART runs only the cases whose names hold PART and prints why
-// each fails.
+// The ONNX project's own backend cases against gaps.txt, which lists exactly those that do not pass, each with a
+// reason. HOIST_UPDATE_GOLDEN=1 writes the file anew; HOIST_CASES=PART runs only the cases whose names hold PART and
+// prints why each fails.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -25,9 +25,10 @@ class RecordedModels : public Archive {
 
 // Whole models without any kernel: what fails here is not the fault of what comes after the expressions.
 TEST_F(RecordedModels, AgreeWithTheirRecordedOutputs) {
-  for (const char* name : {"mnist-8", "mlperftiny_ic_resnet8_fp32", "mlperftiny_ic_large_fp32", "mlperftiny_kws_dscnn_fp32",
-                           "mlperftiny_vww_mobilenet_fp32", "mlperftiny_ad_autoencoder_fp32", "micro_kws_m_static_fp32",
-                           "squeezenet1.1_fp32", "ultraface_version-RFB-320", "yolox_nano"}) {
+  for (const char* name :
+       {"mnist-8", "mlperftiny_ic_resnet8_fp32", "mlperftiny_ic_large_fp32", "mlperftiny_kws_dscnn_fp32",
+        "mlperftiny_vww_mobilenet_fp32", "mlperftiny_ad_autoencoder_fp32", "micro_kws_m_static_fp32",
+        "squeezenet1.1_fp32", "ultraface_version-RFB-320", "yolox_nano"}) {
     fs::create_symlink(shared_ / "models" / (std::string(name) + ".onnx"), folder_ / name / "model.onnx");
     auto result = run_case(folder_ / name, 1e-3, 1e-4);
     EXPECT_TRUE(result.ok()) << name << ": " << plain(result.errors()[0].text());
@@ -48,7 +49,8 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
         ++passed;
         continue;
       }
-      EXPECT_TRUE(failures.emplace(name, plain(result.errors()[0].text())).second) << name << " is the name of two cases";
+      EXPECT_TRUE(failures.emplace(name, plain(result.errors()[0].text())).second)
+          << name << " is the name of two cases";
       if (part != nullptr) std::printf("%s: %s\n", name.c_str(), failures[name].c_str());
     }
   }
@@ -63,7 +65,8 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
   auto gaps = read_gaps(file);
   ASSERT_TRUE(gaps.ok()) << gaps.errors()[0].text();
   for (const auto& [name, reason] : failures) EXPECT_EQ(gaps->count(name), 1u) << name << " fails: " << reason;
-  for (const auto& [name, reason] : *gaps) EXPECT_EQ(failures.count(name), 1u) << name << " is listed as a gap, but passes";
+  for (const auto& [name, reason] : *gaps)
+    EXPECT_EQ(failures.count(name), 1u) << name << " is listed as a gap, but passes";
   EXPECT_GT(passed, 0);
 }
 

@@ -24,8 +24,10 @@ class Mutations {
   }
 
   void change(Ints& list) {
-    if (list.empty() || below(4) == 0) list.push_back(near(1));
-    else if (below(4) == 0) list.pop_back();
+    if (list.empty() || below(4) == 0)
+      list.push_back(near(1));
+    else if (below(4) == 0)
+      list.pop_back();
     else {
       int64_t& one = list[static_cast<size_t>(below(list.size()))];
       one = near(one);
@@ -33,30 +35,40 @@ class Mutations {
   }
 
   void change(Layer& layer) {
-    const char* names[] = {"axis", "pads", "strides", "dilations", "keepdims", "ceil_mode", "group", "mode", "exclusive"};
+    const char* names[] = {"axis",      "pads",  "strides", "dilations", "keepdims",
+                           "ceil_mode", "group", "mode",    "exclusive"};
     std::string name = names[below(9)];
     if (!layer.attributes.empty() && below(5) != 0) {
       name = std::next(layer.attributes.begin(), below(layer.attributes.size()))->first;
     }
     Attribute& a = layer.attributes[name];
-    if (below(8) == 0) a = below(2) == 0 ? Attribute(1.5) : Attribute(std::string("SAME_UPPER"));
-    else if (below(8) == 0) layer.attributes.erase(name);
-    else if (auto* i = std::get_if<int64_t>(&a)) *i = near(*i);
-    else if (auto* list = std::get_if<Ints>(&a)) change(*list);
-    else if (auto* f = std::get_if<double>(&a)) *f = static_cast<double>(near(static_cast<int64_t>(*f)));
+    if (below(8) == 0)
+      a = below(2) == 0 ? Attribute(1.5) : Attribute(std::string("SAME_UPPER"));
+    else if (below(8) == 0)
+      layer.attributes.erase(name);
+    else if (auto* i = std::get_if<int64_t>(&a))
+      *i = near(*i);
+    else if (auto* list = std::get_if<Ints>(&a))
+      change(*list);
+    else if (auto* f = std::get_if<double>(&a))
+      *f = static_cast<double>(near(static_cast<int64_t>(*f)));
   }
 
   void change(Tensor& t) {
-    if (below(2) == 0 && t.size() > 0) {   // a value
+    if (below(2) == 0 && t.size() > 0) {  // a value
       int64_t i = below(static_cast<size_t>(t.size()));
-      if (is_float(t.scalar())) t.set_float(i, static_cast<double>(near(static_cast<int64_t>(std::clamp(t.float_at(i), -1e9, 1e9)))));
-      else t.set_integer(i, near(t.integer_at(i)));
+      if (is_float(t.scalar()))
+        t.set_float(i, static_cast<double>(near(static_cast<int64_t>(std::clamp(t.float_at(i), -1e9, 1e9)))));
+      else
+        t.set_integer(i, near(t.integer_at(i)));
       return;
     }
     Ints shape = t.shape();
     size_t kind = static_cast<size_t>(below(4));
-    if (kind == 0) shape.insert(shape.begin() + below(shape.size() + 1), 1 + below(2));
-    else if (kind == 1 && !shape.empty()) shape.erase(shape.begin() + below(shape.size()));
+    if (kind == 0)
+      shape.insert(shape.begin() + below(shape.size() + 1), 1 + below(2));
+    else if (kind == 1 && !shape.empty())
+      shape.erase(shape.begin() + below(shape.size()));
     else if (!shape.empty()) {
       int64_t& n = shape[static_cast<size_t>(below(shape.size()))];
       n = std::max<int64_t>(n + below(5) - 2, 0);
@@ -65,8 +77,10 @@ class Mutations {
     Scalar scalar = below(8) == 0 ? Scalar::i64 : t.scalar();
     Tensor other(scalar, shape);
     for (int64_t i = 0; i < other.size() && t.size() > 0; ++i) {
-      if (is_float(scalar)) other.set_float(i, t.float_at(i % t.size()));
-      else if (!is_float(t.scalar())) other.set_integer(i, t.integer_at(i % t.size()));
+      if (is_float(scalar))
+        other.set_float(i, t.float_at(i % t.size()));
+      else if (!is_float(t.scalar()))
+        other.set_integer(i, t.integer_at(i % t.size()));
     }
     t = other;
   }
@@ -76,7 +90,8 @@ class Mutations {
 };
 
 // Empty when the layer is refused, or lowered and evaluated; else what is wrong with it.
-std::string fault_of(const Layer& layer, int64_t opset, const std::vector<Tensor>& inputs, const std::vector<bool>& known) {
+std::string fault_of(const Layer& layer, int64_t opset, const std::vector<Tensor>& inputs,
+                     const std::vector<bool>& known) {
   OperatorContext context{layer, opset, {}, {}};
   Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -88,7 +103,8 @@ std::string fault_of(const Layer& layer, int64_t opset, const std::vector<Tensor
     bindings[name] = inputs[i];
   }
   auto results = lower_layer(context);
-  if (!results.ok()) return results.errors()[0].where == layer.name ? "" : "no layer is named: " + results.errors()[0].text();
+  if (!results.ok())
+    return results.errors()[0].where == layer.name ? "" : "no layer is named: " + results.errors()[0].text();
   for (Expr e : *results) {
     if (e == nullptr || element_count(shape_of(e->type)) > 300) continue;
     auto value = interpret(e, bindings);
@@ -119,9 +135,12 @@ TEST_F(OnnxCases, MutatedLayersAreRefusedOrHarmless) {
       }
       for (int64_t n = 1 + mutations.below(2); n > 0; --n) {
         size_t what = static_cast<size_t>(mutations.below(inputs.size() + 2));
-        if (what >= inputs.size()) mutations.change(layer);
-        else if (mutations.below(10) == 0) layer.inputs[what].clear();
-        else mutations.change(inputs[what]);
+        if (what >= inputs.size())
+          mutations.change(layer);
+        else if (mutations.below(10) == 0)
+          layer.inputs[what].clear();
+        else
+          mutations.change(inputs[what]);
       }
       EXPECT_EQ(fault_of(layer, read->graph.opset, inputs, known), "") << path.filename() << " round " << round;
     }

@@ -33,21 +33,28 @@ Result<std::vector<Tensor>> read_tensors(const fs::path& folder, const std::stri
 // The distance between 1 and the next number of a float type: results may always differ by one rounding.
 double epsilon(Scalar scalar) {
   switch (scalar) {
-    case Scalar::f16: return std::ldexp(1, -10);
-    case Scalar::bf16: return std::ldexp(1, -7);
-    default: return 0;
+    case Scalar::f16:
+      return std::ldexp(1, -10);
+    case Scalar::bf16:
+      return std::ldexp(1, -7);
+    default:
+      return 0;
   }
 }
 
-Result<Nothing> compare(const std::string& name, const Tensor& actual, const Tensor& wanted, double relative, double absolute) {
+Result<Nothing> compare(const std::string& name, const Tensor& actual, const Tensor& wanted, double relative,
+                        double absolute) {
   if (actual.scalar() != wanted.scalar() || actual.shape() != wanted.shape()) {
-    return Diagnostic{name, fmt::format("is {}{}, recorded is {}{}", shape_text(actual.shape()), row(actual.scalar()).name,
-                                        shape_text(wanted.shape()), row(wanted.scalar()).name), ""};
+    return Diagnostic{name,
+                      fmt::format("is {}{}, recorded is {}{}", shape_text(actual.shape()), row(actual.scalar()).name,
+                                  shape_text(wanted.shape()), row(wanted.scalar()).name),
+                      ""};
   }
   for (int64_t i = 0; i < actual.size(); ++i) {
     if (!is_float(actual.scalar())) {
       if (actual.integer_at(i) == wanted.integer_at(i)) continue;
-      return Diagnostic{name, fmt::format("element {} is {}, recorded is {}", i, actual.integer_at(i), wanted.integer_at(i)), ""};
+      return Diagnostic{
+          name, fmt::format("element {} is {}, recorded is {}", i, actual.integer_at(i), wanted.integer_at(i)), ""};
     }
     double a = actual.float_at(i), b = wanted.float_at(i);
     double allowed = absolute + std::max(relative, 1.01 * epsilon(actual.scalar())) * std::abs(b);
@@ -67,7 +74,8 @@ Result<std::vector<Expr>> lower(const Graph& graph, const Layer& layer, const St
   OperatorContext context{layer, graph.opset, {}, {}};
   for (const std::string& name : layer.inputs) {
     auto place = state.values.find(name);
-    if (!name.empty() && place == state.values.end()) return Diagnostic{layer.name, "value " + name + " is missing", ""};
+    if (!name.empty() && place == state.values.end())
+      return Diagnostic{layer.name, "value " + name + " is missing", ""};
     const Tensor* t = name.empty() ? nullptr : &place->second;
     std::vector<Nat> sizes;
     if (t != nullptr) sizes.assign(t->shape().begin(), t->shape().end());
@@ -120,8 +128,10 @@ Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, double
   HOIST_TRY(auto outputs, read_tensors(data, "output"));
   HOIST_TRY(Graph graph, read_for(model, inputs));
   if (graph.inputs.size() != inputs.size() || graph.outputs.size() != outputs.size() || outputs.empty()) {
-    return Diagnostic{"", fmt::format("the model has {} inputs and {} outputs, the data {} and {}", graph.inputs.size(),
-                                      graph.outputs.size(), inputs.size(), outputs.size()), ""};
+    return Diagnostic{"",
+                      fmt::format("the model has {} inputs and {} outputs, the data {} and {}", graph.inputs.size(),
+                                  graph.outputs.size(), inputs.size(), outputs.size()),
+                      ""};
   }
   State state;
   for (const auto& [name, value] : graph.constants) {
@@ -161,7 +171,8 @@ Result<Case> read_case(const fs::path& folder) {
 std::vector<fs::path> cases_in(const fs::path& folder) {
   std::vector<fs::path> out;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (fs::exists(entry.path() / "model.onnx") && fs::exists(entry.path() / "test_data_set_0")) out.push_back(entry.path());
+    if (fs::exists(entry.path() / "model.onnx") && fs::exists(entry.path() / "test_data_set_0"))
+      out.push_back(entry.path());
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -179,7 +190,8 @@ Result<std::map<std::string, std::string>> read_gaps(const fs::path& path) {
       return Diagnostic{fmt::format("{}:{}", path.filename().string(), number), "expected NAME: REASON", ""};
     }
     if (!gaps.emplace(line.substr(0, colon), line.substr(colon + 2)).second) {
-      return Diagnostic{fmt::format("{}:{}", path.filename().string(), number), line.substr(0, colon) + " is listed twice", ""};
+      return Diagnostic{fmt::format("{}:{}", path.filename().string(), number),
+                        line.substr(0, colon) + " is listed twice", ""};
     }
   }
   return gaps;

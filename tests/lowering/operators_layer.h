@@ -14,8 +14,8 @@ namespace hoist {
 struct LayerCase {
   Layer layer;
   int64_t opset = 21;
-  std::vector<Tensor> inputs;       ///< one for each input name; unread where the name is ""
-  std::vector<bool> known;          ///< of the input: its value is known at compile time; all are unknown when empty
+  std::vector<Tensor> inputs;  ///< one for each input name; unread where the name is ""
+  std::vector<bool> known;     ///< of the input: its value is known at compile time; all are unknown when empty
 
   LayerCase(const std::string& operation, std::vector<Tensor> tensors, std::map<std::string, Attribute> attributes = {},
             size_t outputs = 1)
@@ -41,7 +41,8 @@ struct LayerCase {
     for (size_t i = 0; i < inputs.size(); ++i) {
       bool there = !layer.inputs[i].empty();
       std::vector<Nat> sizes(inputs[i].shape().begin(), inputs[i].shape().end());
-      context.inputs.push_back(there ? parameter(layer.inputs[i], array_type(sizes, scalar_type(inputs[i].scalar()))) : nullptr);
+      context.inputs.push_back(there ? parameter(layer.inputs[i], array_type(sizes, scalar_type(inputs[i].scalar())))
+                                     : nullptr);
       context.constants.push_back(there && i < known.size() && known[i] ? &inputs[i] : nullptr);
     }
     return lower_layer(context);
@@ -83,7 +84,8 @@ inline std::string show(const Tensor& t) {
   std::string out;
   for (int64_t n : t.shape()) out += fmt::format("[{}]", n);
   for (int64_t i = 0; i < t.size(); ++i) {
-    std::string number = is_float(t.scalar()) ? fmt::format("{:.4g}", t.float_at(i)) : fmt::format("{}", t.integer_at(i));
+    std::string number =
+        is_float(t.scalar()) ? fmt::format("{:.4g}", t.float_at(i)) : fmt::format("{}", t.integer_at(i));
     out += (out.empty() ? "" : " ") + number;
   }
   return out;

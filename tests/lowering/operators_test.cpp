@@ -34,17 +34,21 @@ TEST(OperatorForms, MatMulIsRowsAgainstColumns) {
 TEST(OperatorForms, GemmAddsItsBiasInsideAndDropsFactorsOfOne) {
   Expr a = parameter("x0", matrix(2, 3)), b = parameter("x1", matrix(4, 3));
   Expr c = parameter("x2", array_type(Nat(4), scalar_type(Scalar::f32)));
-  Expr wanted = map([&](Expr row) {
-    return map([&](Expr p) { return operator_add(products(row, get(0, p)), get(1, p)); }, zip({b, c}));
-  }, a);
+  Expr wanted = map(
+      [&](Expr row) {
+        return map([&](Expr p) { return operator_add(products(row, get(0, p)), get(1, p)); }, zip({b, c}));
+      },
+      a);
   auto found = LayerCase("Gemm", {counting({2, 3}), counting({4, 3}), counting({4})}, {{"transB", int64_t{1}}}).lower();
   ASSERT_TRUE(found.ok());
   EXPECT_EQ((*found)[0], wanted) << print((*found)[0]) << "\nwanted\n" << print(wanted);
 }
 
 TEST(OperatorForms, ABatchedProductClosesOverAPlainMatrix) {
-  Expr a = parameter("x0", array_type({Nat(5), Nat(2), Nat(3)}, scalar_type(Scalar::f32))), b = parameter("x1", matrix(3, 4));
-  Expr wanted = map_at(2, [&](Expr row) { return map([&](Expr column) { return products(row, column); }, transpose(b)); }, a);
+  Expr a = parameter("x0", array_type({Nat(5), Nat(2), Nat(3)}, scalar_type(Scalar::f32))),
+       b = parameter("x1", matrix(3, 4));
+  Expr wanted = map_at(
+      2, [&](Expr row) { return map([&](Expr column) { return products(row, column); }, transpose(b)); }, a);
   auto found = LayerCase("MatMul", {counting({5, 2, 3}), counting({3, 4})}).lower();
   ASSERT_TRUE(found.ok());
   EXPECT_EQ((*found)[0], wanted) << print((*found)[0]) << "\nwanted\n" << print(wanted);
@@ -52,33 +56,49 @@ TEST(OperatorForms, ABatchedProductClosesOverAPlainMatrix) {
 
 TEST(OperatorForms, ConvIsFiltersAgainstWindows) {
   Type four = array_type({Nat(1), Nat(2), Nat(5), Nat(5)}, scalar_type(Scalar::f32));
-  Expr x = parameter("x0", four), w = parameter("x1", array_type({Nat(3), Nat(2), Nat(3), Nat(3)}, scalar_type(Scalar::f32)));
+  Expr x = parameter("x0", four),
+       w = parameter("x1", array_type({Nat(3), Nat(2), Nat(3), Nat(3)}, scalar_type(Scalar::f32)));
   Expr bias = parameter("x2", array_type(Nat(3), scalar_type(Scalar::f32)));
   Expr nothing = literal(Scalar::f32, 0);
   // The border stands around all images at once, the windows under each.
-  Expr padded = map_at(2, [&](Expr plane) { return pad(1, 1, repeat(5, nothing), plane); }, x);
-  padded = map_at(3, [&](Expr line) { return pad(1, 1, nothing, line); }, padded);
+  Expr padded = map_at(
+      2, [&](Expr plane) { return pad(1, 1, repeat(5, nothing), plane); }, x);
+  padded = map_at(
+      3, [&](Expr line) { return pad(1, 1, nothing, line); }, padded);
   auto windows = [&](Expr image) {
     Expr slid = map([](Expr plane) { return slide(3, 2, 1, plane); }, image);
-    slid = map_at(3, [](Expr line) { return slide(3, 2, 1, line); }, slid);
+    slid = map_at(
+        3, [](Expr line) { return slide(3, 2, 1, line); }, slid);
     return transpose({1, 3, 0, 2, 4}, slid);
   };
-  Expr wanted = map([&](Expr image) {
-    return map([&](Expr p) {
-      return map_at(2, [&](Expr window) {
-        return operator_add(products(join(join(window)), join(join(get(0, p)))), get(1, p));
-      }, windows(image));
-    }, zip({w, bias}));
-  }, padded);
+  Expr wanted = map(
+      [&](Expr image) {
+        return map(
+            [&](Expr p) {
+              return map_at(
+                  2,
+                  [&](Expr window) {
+                    return operator_add(products(join(join(window)), join(join(get(0, p)))), get(1, p));
+                  },
+                  windows(image));
+            },
+            zip({w, bias}));
+      },
+      padded);
   auto found = LayerCase("Conv", {counting({1, 2, 5, 5}), counting({3, 2, 3, 3}), counting({3})},
-                         {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}}).lower();
+                         {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}})
+                   .lower();
   ASSERT_TRUE(found.ok()) << found.errors()[0].text();
   EXPECT_EQ((*found)[0], wanted) << print((*found)[0]) << "\nwanted\n" << print(wanted);
 }
 
 TEST(OperatorForms, BroadcastingClosesOverMissingDimensions) {
   Expr x = parameter("x0", matrix(2, 3)), b = parameter("x1", array_type(Nat(3), scalar_type(Scalar::f32)));
-  Expr wanted = map([&](Expr row) { return map([](Expr p) { return operator_add(get(0, p), get(1, p)); }, zip({row, b})); }, x);
+  Expr wanted = map(
+      [&](Expr row) {
+        return map([](Expr p) { return operator_add(get(0, p), get(1, p)); }, zip({row, b}));
+      },
+      x);
   auto found = LayerCase("Add", {counting({2, 3}), counting({3})}).lower();
   ASSERT_TRUE(found.ok());
   EXPECT_EQ((*found)[0], wanted) << print((*found)[0]) << "\nwanted\n" << print(wanted);
@@ -98,7 +118,8 @@ TEST(Operators, ElementwiseBroadcasts) {
   EXPECT_EQ(show(LayerCase("Sub", {floats({}, {5}), counting({2, 2})}).run()), "[2][2] 5 4 3 2");
   EXPECT_EQ(show(LayerCase("Div", {integers({2}, {-7, 7}), integers({1}, {2})}).run()), "[2] -3 3");
   EXPECT_EQ(show(LayerCase("Mod", {integers({2}, {-7, 7}), integers({2}, {3, -3})}).run()), "[2] 2 -2");
-  EXPECT_EQ(show(LayerCase("Mod", {integers({2}, {-7, 7}), integers({2}, {3, -3})}, {{"fmod", int64_t{1}}}).run()), "[2] -1 1");
+  EXPECT_EQ(show(LayerCase("Mod", {integers({2}, {-7, 7}), integers({2}, {3, -3})}, {{"fmod", int64_t{1}}}).run()),
+            "[2] -1 1");
   EXPECT_EQ(show(LayerCase("Pow", {integers({3}, {1, 2, 3}), floats({}, {2})}).run()), "[3] 1 4 9");
   EXPECT_EQ(show(LayerCase("Mean", {floats({1}, {1}), floats({1}, {2}), floats({1}, {6})}).run()), "[1] 3");
 }
@@ -110,11 +131,11 @@ TEST(Operators, ClipWithCrossedBoundsGivesTheUpperOne) {
 
 TEST(Operators, CastKeepsLowBitsOfIntegers) {
   auto cast_to = [](int64_t type, Tensor x) { return show(LayerCase("Cast", {std::move(x)}, {{"to", type}}).run()); };
-  EXPECT_EQ(cast_to(3, integers({3}, {200, -129, 5})), "[3] -56 127 5");                       // i8
-  EXPECT_EQ(cast_to(2, integers({3}, {256, -1, 5})), "[3] 0 255 5");                           // u8
-  EXPECT_EQ(cast_to(6, integers({2}, {int64_t{1} << 31, -1})), "[2] -2147483648 -1");          // i32
-  EXPECT_EQ(cast_to(13, Tensor::of(Scalar::i32, {2}, Ints{-1, 7})), "[2] -1 7");               // u64, all bits set
-  EXPECT_EQ(cast_to(3, Tensor::of(Scalar::u8, {2}, Ints{255, 127})), "[2] -1 127");            // i8 of the same width
+  EXPECT_EQ(cast_to(3, integers({3}, {200, -129, 5})), "[3] -56 127 5");               // i8
+  EXPECT_EQ(cast_to(2, integers({3}, {256, -1, 5})), "[3] 0 255 5");                   // u8
+  EXPECT_EQ(cast_to(6, integers({2}, {int64_t{1} << 31, -1})), "[2] -2147483648 -1");  // i32
+  EXPECT_EQ(cast_to(13, Tensor::of(Scalar::i32, {2}, Ints{-1, 7})), "[2] -1 7");       // u64, all bits set
+  EXPECT_EQ(cast_to(3, Tensor::of(Scalar::u8, {2}, Ints{255, 127})), "[2] -1 127");    // i8 of the same width
   EXPECT_EQ(cast_to(7, floats({2}, {-2.9, 2.9})), "[2] -2 2");
   EXPECT_EQ(cast_to(9, floats({3}, {0, 0.5, std::numeric_limits<double>::quiet_NaN()})), "[3] 0 1 1");
 }
@@ -123,25 +144,38 @@ TEST(Operators, ProductsTakeBatchesAndVectors) {
   EXPECT_EQ(show(LayerCase("MatMul", {counting({3}), counting({3, 2})}).run()), "[2] 10 13");
   EXPECT_EQ(show(LayerCase("MatMul", {counting({2, 3}), counting({3})}).run()), "[2] 5 14");
   EXPECT_EQ(show(LayerCase("MatMul", {counting({2, 1, 2}), counting({1, 2, 1})}).run()), "[2][1][1] 1 3");
-  EXPECT_EQ(show(LayerCase("Gemm", {counting({2, 2}), counting({2, 2}), floats({2, 1}, {10, 20})}, {{"alpha", 2.0}}).run()),
-            "[2][2] 14 16 32 42");
-  EXPECT_EQ(show(LayerCase("Einsum", {counting({2, 2}), counting({2, 2})}, {{"equation", std::string("ij,ij->i")}}).run()), "[2] 1 13");
+  EXPECT_EQ(
+      show(LayerCase("Gemm", {counting({2, 2}), counting({2, 2}), floats({2, 1}, {10, 20})}, {{"alpha", 2.0}}).run()),
+      "[2][2] 14 16 32 42");
+  EXPECT_EQ(
+      show(LayerCase("Einsum", {counting({2, 2}), counting({2, 2})}, {{"equation", std::string("ij,ij->i")}}).run()),
+      "[2] 1 13");
 }
 
 TEST(Operators, ConvolutionInGroupsWithDilation) {
   // Each channel has a filter of its own: x[i] + 10 * x[i + 2].
   EXPECT_EQ(show(LayerCase("Conv", {counting({1, 2, 4}), floats({2, 1, 2}, {1, 10, 1, 10})},
-                           {{"group", int64_t{2}}, {"dilations", Ints{2}}}).run()), "[1][2][2] 20 31 64 75");
-  EXPECT_EQ(show(LayerCase("Conv", {counting({1, 1, 3}), floats({1, 1, 2}, {1, 1})}, {{"auto_pad", std::string("SAME_UPPER")}}).run()),
+                           {{"group", int64_t{2}}, {"dilations", Ints{2}}})
+                     .run()),
+            "[1][2][2] 20 31 64 75");
+  EXPECT_EQ(show(LayerCase("Conv", {counting({1, 1, 3}), floats({1, 1, 2}, {1, 1})},
+                           {{"auto_pad", std::string("SAME_UPPER")}})
+                     .run()),
             "[1][1][3] 1 3 2");
-  EXPECT_EQ(show(LayerCase("Conv", {counting({1, 1, 3}), floats({1, 1, 2}, {1, 1})}, {{"auto_pad", std::string("SAME_LOWER")}}).run()),
+  EXPECT_EQ(show(LayerCase("Conv", {counting({1, 1, 3}), floats({1, 1, 2}, {1, 1})},
+                           {{"auto_pad", std::string("SAME_LOWER")}})
+                     .run()),
             "[1][1][3] 0 1 3");
 }
 
 TEST(Operators, TransposedConvolutionSpreadsItsInput) {
-  EXPECT_EQ(show(LayerCase("ConvTranspose", {floats({1, 1, 3}, {1, 2, 3}), floats({1, 1, 2}, {1, 10})}, {{"strides", Ints{2}}}).run()),
+  EXPECT_EQ(show(LayerCase("ConvTranspose", {floats({1, 1, 3}, {1, 2, 3}), floats({1, 1, 2}, {1, 10})},
+                           {{"strides", Ints{2}}})
+                     .run()),
             "[1][1][6] 1 10 2 20 3 30");
-  EXPECT_EQ(show(LayerCase("ConvTranspose", {floats({1, 1, 2}, {1, 2}), floats({1, 2, 2}, {1, 10, 2, 20}), floats({2}, {0, 5})}).run()),
+  EXPECT_EQ(show(LayerCase("ConvTranspose",
+                           {floats({1, 1, 2}, {1, 2}), floats({1, 2, 2}, {1, 10, 2, 20}), floats({2}, {0, 5})})
+                     .run()),
             "[1][2][3] 1 12 20 7 29 45");
 }
 
@@ -150,9 +184,12 @@ TEST(Operators, PoolingCountsPaddingOnlyWhenAsked) {
   EXPECT_EQ(show(LayerCase("AveragePool", {floats({1, 1, 3}, {2, 4, 6})}, a).run()), "[1][1][3] 2 3 5");
   a["count_include_pad"] = int64_t{1};
   EXPECT_EQ(show(LayerCase("AveragePool", {floats({1, 1, 3}, {2, 4, 6})}, a).run()), "[1][1][3] 1 3 5");
-  EXPECT_EQ(show(LayerCase("MaxPool", {floats({1, 1, 3}, {-2, -4, -6})}, {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 0}}}).run()),
-            "[1][1][3] -2 -2 -4");
-  std::map<std::string, Attribute> ceiling = {{"kernel_shape", Ints{2}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}};
+  EXPECT_EQ(
+      show(LayerCase("MaxPool", {floats({1, 1, 3}, {-2, -4, -6})}, {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 0}}})
+               .run()),
+      "[1][1][3] -2 -2 -4");
+  std::map<std::string, Attribute> ceiling = {
+      {"kernel_shape", Ints{2}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}};
   EXPECT_EQ(show(LayerCase("AveragePool", {counting({1, 1, 5})}, ceiling).run()), "[1][1][3] 0.5 2.5 4");
   EXPECT_EQ(show(LayerCase("MaxPool", {counting({1, 1, 5})}, ceiling, 2).run(1)), "[1][1][3] 1 3 4");
 }
@@ -167,23 +204,33 @@ TEST(Operators, SoftmaxBeforeVersion13TakesAllThatFollows) {
 TEST(Operators, Reductions) {
   Tensor x = counting({2, 3});
   EXPECT_EQ(show(LayerCase("ReduceSum", {x, integers({1}, {-1})}).with_known({false, true}).run()), "[2][1] 3 12");
-  EXPECT_EQ(show(LayerCase("ReduceMax", {x}, {{"axes", Ints{0}}, {"keepdims", int64_t{0}}}).at_version(13).run()), "[3] 3 4 5");
+  EXPECT_EQ(show(LayerCase("ReduceMax", {x}, {{"axes", Ints{0}}, {"keepdims", int64_t{0}}}).at_version(13).run()),
+            "[3] 3 4 5");
   EXPECT_EQ(show(LayerCase("ReduceMean", {x}, {{"keepdims", int64_t{0}}}).run()), "2.5");
   EXPECT_EQ(show(LayerCase("ReduceSum", {x}, {{"noop_with_empty_axes", int64_t{1}}}).run()), "[2][3] 0 1 2 3 4 5");
   EXPECT_EQ(show(LayerCase("ArgMax", {floats({4}, {1, 3, 3, 2})}, {{"keepdims", int64_t{0}}}).run()), "1");
   EXPECT_EQ(show(LayerCase("ArgMax", {floats({4}, {1, 3, 3, 2})}, {{"select_last_index", int64_t{1}}}).run()), "[1] 2");
-  EXPECT_EQ(show(LayerCase("CumSum", {counting({4}), integers({}, {0})}, {{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}})
-                     .with_known({false, true}).run()), "[4] 6 5 3 0");
+  EXPECT_EQ(
+      show(LayerCase("CumSum", {counting({4}), integers({}, {0})}, {{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}})
+               .with_known({false, true})
+               .run()),
+      "[4] 6 5 3 0");
 }
 
 TEST(Operators, Shapes) {
   Tensor x = counting({2, 3});
-  EXPECT_EQ(show(LayerCase("Reshape", {x, integers({3}, {0, 1, -1})}).with_known({false, true}).run()), "[2][1][3] 0 1 2 3 4 5");
+  EXPECT_EQ(show(LayerCase("Reshape", {x, integers({3}, {0, 1, -1})}).with_known({false, true}).run()),
+            "[2][1][3] 0 1 2 3 4 5");
   EXPECT_EQ(show(LayerCase("Shape", {x}, {{"start", int64_t{-1}}}).run()), "[1] 3");
   EXPECT_EQ(show(LayerCase("Squeeze", {counting({1, 1})}).run()), "0");
-  EXPECT_EQ(show(LayerCase("Unsqueeze", {floats({}, {7}), integers({2}, {0, 1})}).with_known({false, true}).run()), "[1][1] 7");
-  EXPECT_EQ(show(LayerCase("Expand", {counting({2, 1}), integers({2}, {1, 2})}).with_known({false, true}).run()), "[2][2] 0 0 1 1");
-  EXPECT_EQ(show(LayerCase("Range", {integers({}, {5}), integers({}, {0}), integers({}, {-2})}).with_known({true, true, true}).run()), "[3] 5 3 1");
+  EXPECT_EQ(show(LayerCase("Unsqueeze", {floats({}, {7}), integers({2}, {0, 1})}).with_known({false, true}).run()),
+            "[1][1] 7");
+  EXPECT_EQ(show(LayerCase("Expand", {counting({2, 1}), integers({2}, {1, 2})}).with_known({false, true}).run()),
+            "[2][2] 0 0 1 1");
+  EXPECT_EQ(show(LayerCase("Range", {integers({}, {5}), integers({}, {0}), integers({}, {-2})})
+                     .with_known({true, true, true})
+                     .run()),
+            "[3] 5 3 1");
 }
 
 TEST(Operators, Movement) {
@@ -192,15 +239,19 @@ TEST(Operators, Movement) {
   EXPECT_EQ(show(LayerCase("Concat", {x, counting({2, 1})}, {{"axis", int64_t{-1}}}).run()), "[2][4] 0 1 2 0 3 4 5 1");
   EXPECT_EQ(show(LayerCase("Split", {x}, {{"axis", int64_t{1}}, {"num_outputs", int64_t{2}}}, 2).run(1)), "[2][1] 2 5");
   auto sliced = [&](int64_t start, int64_t end, int64_t step) {
-    return show(LayerCase("Slice", {counting({5}), integers({1}, {start}), integers({1}, {end}), integers({1}, {0}), integers({1}, {step})})
-                    .with_known({false, true, true, true, true}).run());
+    return show(LayerCase("Slice", {counting({5}), integers({1}, {start}), integers({1}, {end}), integers({1}, {0}),
+                                    integers({1}, {step})})
+                    .with_known({false, true, true, true, true})
+                    .run());
   };
   EXPECT_EQ(sliced(-1, INT64_MIN, -2), "[3] 4 2 0");
   EXPECT_EQ(sliced(1, INT64_MAX, 2), "[2] 1 3");
   EXPECT_EQ(sliced(3, 1, 1), "[0]");
   EXPECT_EQ(sliced(0, 5, INT64_MAX), "[1] 0");
   auto padded = [&](const std::string& mode, int64_t before, int64_t after) {
-    return show(LayerCase("Pad", {counting({3}), integers({2}, {before, after})}, {{"mode", mode}}).with_known({false, true}).run());
+    return show(LayerCase("Pad", {counting({3}), integers({2}, {before, after})}, {{"mode", mode}})
+                    .with_known({false, true})
+                    .run());
   };
   EXPECT_EQ(padded("constant", 1, -1), "[3] 0 0 1");
   EXPECT_EQ(padded("reflect", 2, 1), "[6] 2 1 0 1 2 1");
@@ -211,29 +262,43 @@ TEST(Operators, Movement) {
 
 TEST(Operators, PositionsFromDataAreKeptInside) {
   Tensor x = counting({2, 3});
-  EXPECT_EQ(show(LayerCase("Gather", {x, integers({3}, {-1, 7, -9})}, {{"axis", int64_t{1}}}).run()), "[2][3] 2 2 0 5 5 3");
+  EXPECT_EQ(show(LayerCase("Gather", {x, integers({3}, {-1, 7, -9})}, {{"axis", int64_t{1}}}).run()),
+            "[2][3] 2 2 0 5 5 3");
   EXPECT_EQ(show(LayerCase("Gather", {x, integers({}, {-1})}).with_known({false, true}).run()), "[3] 3 4 5");
   EXPECT_EQ(show(LayerCase("GatherND", {x, integers({2, 2}, {0, 1, 9, -9})}).run()), "[2] 1 3");
-  EXPECT_EQ(show(LayerCase("ScatterElements", {counting({4}), integers({3}, {1, -1, 9}), floats({3}, {10, 20, 30})}).run()), "[4] 0 10 2 20");
-  EXPECT_EQ(show(LayerCase("ScatterND", {counting({4}), integers({2, 1}, {1, 1}), floats({2}, {10, 20})}, {{"reduction", std::string("add")}}).run()),
+  EXPECT_EQ(
+      show(LayerCase("ScatterElements", {counting({4}), integers({3}, {1, -1, 9}), floats({3}, {10, 20, 30})}).run()),
+      "[4] 0 10 2 20");
+  EXPECT_EQ(show(LayerCase("ScatterND", {counting({4}), integers({2, 1}, {1, 1}), floats({2}, {10, 20})},
+                           {{"reduction", std::string("add")}})
+                     .run()),
             "[4] 0 31 2 3");
 }
 
 TEST(Operators, ResizeByNearestElementsAndWeights) {
   Tensor empty = floats({0}, {});
   auto resized = [&](std::map<std::string, Attribute> attributes, const Tensor& x, double scale) {
-    return show(LayerCase("Resize", {x, empty, floats({1}, {scale})}, std::move(attributes)).with_known({false, true, true}).run());
+    return show(LayerCase("Resize", {x, empty, floats({1}, {scale})}, std::move(attributes))
+                    .with_known({false, true, true})
+                    .run());
   };
-  EXPECT_EQ(resized({{"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}}, counting({2}), 2),
-            "[4] 0 0 1 1");
+  EXPECT_EQ(
+      resized({{"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}},
+              counting({2}), 2),
+      "[4] 0 0 1 1");
   EXPECT_EQ(resized({{"mode", std::string("linear")}}, counting({2}), 2), "[4] 0 0.25 0.75 1");
-  EXPECT_EQ(resized({{"mode", std::string("linear")}, {"coordinate_transformation_mode", std::string("align_corners")}}, counting({3}), 2),
+  EXPECT_EQ(resized({{"mode", std::string("linear")}, {"coordinate_transformation_mode", std::string("align_corners")}},
+                    counting({3}), 2),
             "[6] 0 0.4 0.8 1.2 1.6 2");
 }
 
 TEST(Operators, BatchNormalisationPerChannel) {
-  EXPECT_EQ(show(LayerCase("BatchNormalization", {floats({1, 2, 2}, {1, 3, 5, 9}), floats({2}, {1, 2}), floats({2}, {0, 1}), floats({2}, {1, 5}),
-                                                  floats({2}, {4, 4})}, {{"epsilon", 0.0}}).run()), "[1][2][2] 0 1 1 5");
+  EXPECT_EQ(show(LayerCase("BatchNormalization",
+                           {floats({1, 2, 2}, {1, 3, 5, 9}), floats({2}, {1, 2}), floats({2}, {0, 1}),
+                            floats({2}, {1, 5}), floats({2}, {4, 4})},
+                           {{"epsilon", 0.0}})
+                     .run()),
+            "[1][2][2] 0 1 1 5");
 }
 
 // ---- Errors --------------------------------------------------------------------------------------------------------
@@ -241,13 +306,17 @@ TEST(Operators, BatchNormalisationPerChannel) {
 TEST(OperatorErrors, NameTheLayerAndTheTwoNumbers) {
   EXPECT_EQ(LayerCase("MatMul", {counting({2, 3}), counting({4, 2})}).error(),
             "layer: inner dimensions differ: 3 of [2][3] and 4 of [4][2]");
-  EXPECT_EQ(LayerCase("Add", {counting({2}), counting({3})}).error(), "layer: [3] does not broadcast with [2]: 3 and 2 differ");
-  EXPECT_EQ(LayerCase("Softmax", {counting({2})}, {{"axis", 1.5}}).error(), "layer: attribute axis has to be an integer");
+  EXPECT_EQ(LayerCase("Add", {counting({2}), counting({3})}).error(),
+            "layer: [3] does not broadcast with [2]: 3 and 2 differ");
+  EXPECT_EQ(LayerCase("Softmax", {counting({2})}, {{"axis", 1.5}}).error(),
+            "layer: attribute axis has to be an integer");
   EXPECT_EQ(LayerCase("Exp", {integers({1}, {1})}).error(), "layer: Exp takes floats, found i64");
-  EXPECT_EQ(LayerCase("Nothing", {}).error(), "layer: operator Nothing of version 21 is not supported (hoist operators lists what is)");
-  EXPECT_EQ(LayerCase("Reshape", {counting({2}), integers({1}, {2})}).error(),
-            "layer: input 1 (shape) has to be known at compile time, but x1 is computed from the model's inputs (make it an "
-            "initialiser, or a function of shapes)");
+  EXPECT_EQ(LayerCase("Nothing", {}).error(),
+            "layer: operator Nothing of version 21 is not supported (hoist operators lists what is)");
+  EXPECT_EQ(
+      LayerCase("Reshape", {counting({2}), integers({1}, {2})}).error(),
+      "layer: input 1 (shape) has to be known at compile time, but x1 is computed from the model's inputs (make it an "
+      "initialiser, or a function of shapes)");
   EXPECT_NE(LayerCase("Conv", {counting({1, 2, 3}), counting({1, 3, 2})}).error(), "");
   EXPECT_NE(LayerCase("Tile", {counting({2}), integers({1}, {INT64_MAX})}).with_known({false, true}).error(), "");
 }
@@ -264,26 +333,68 @@ std::string evaluation_error(const LayerCase& layer, const std::vector<Expr>& re
   return "";
 }
 
-// Layers that make no sense have to be refused or lowered, never to bring hoist down: every operator with random inputs,
-// ranks, types, attributes and constants. What is lowered reads no element outside its arrays.
+// Layers that make no sense have to be refused or lowered, never to bring hoist down: every operator with random
+// inputs, ranks, types, attributes and constants. What is lowered reads no element outside its arrays.
 TEST(OperatorErrors, NonsenseIsRefused) {
   std::mt19937_64 random(7);
   auto below = [&](uint64_t n) { return static_cast<int64_t>(random() % n); };
   const Ints numbers = {0, 1, 2, 3, -1, -2, 5, INT64_MAX, INT64_MIN, int64_t{1} << 33};
   auto number = [&] { return below(3) == 0 ? numbers[static_cast<size_t>(below(numbers.size()))] : below(4); };
-  const std::vector<std::string> names = {"axis", "axes", "perm", "pads", "strides", "dilations", "kernel_shape", "group", "auto_pad", "ceil_mode",
-                                          "keepdims", "to", "mode", "blocksize", "split", "num_outputs", "starts", "ends", "scales", "shape", "k",
-                                          "equation", "reduction", "batch_dims", "output_shape", "output_padding", "size", "num_groups", "p", "value",
-                                          "alpha", "transA", "transB", "direction", "coordinate_transformation_mode", "antialias", "batch_axis",
-                                          "time_axis", "noop_with_empty_axes", "dtype", "start", "end", "epsilon", "count_include_pad"};
-  const std::vector<std::string> texts = {"SAME_UPPER", "SAME_LOWER", "VALID", "linear", "cubic", "reflect", "wrap", "edge", "CRD", "add", "max", "LEFT",
-                                          "ij,jk->ik", "ii->i", "...i->i", "tf_crop_and_resize", "align_corners", "none", "nonsense"};
+  const std::vector<std::string> names = {"axis",
+                                          "axes",
+                                          "perm",
+                                          "pads",
+                                          "strides",
+                                          "dilations",
+                                          "kernel_shape",
+                                          "group",
+                                          "auto_pad",
+                                          "ceil_mode",
+                                          "keepdims",
+                                          "to",
+                                          "mode",
+                                          "blocksize",
+                                          "split",
+                                          "num_outputs",
+                                          "starts",
+                                          "ends",
+                                          "scales",
+                                          "shape",
+                                          "k",
+                                          "equation",
+                                          "reduction",
+                                          "batch_dims",
+                                          "output_shape",
+                                          "output_padding",
+                                          "size",
+                                          "num_groups",
+                                          "p",
+                                          "value",
+                                          "alpha",
+                                          "transA",
+                                          "transB",
+                                          "direction",
+                                          "coordinate_transformation_mode",
+                                          "antialias",
+                                          "batch_axis",
+                                          "time_axis",
+                                          "noop_with_empty_axes",
+                                          "dtype",
+                                          "start",
+                                          "end",
+                                          "epsilon",
+                                          "count_include_pad"};
+  const std::vector<std::string> texts = {
+      "SAME_UPPER",    "SAME_LOWER", "VALID",   "linear", "cubic",     "reflect", "wrap",    "edge",
+      "CRD",           "add",        "max",     "LEFT",   "ij,jk->ik", "ii->i",   "...i->i", "tf_crop_and_resize",
+      "align_corners", "none",       "nonsense"};
   int lowered = 0, refused = 0;
   for (const OperatorRow& row : operator_table()) {
     for (int round = 0; round < 150; ++round) {
       std::vector<Tensor> inputs;
       int64_t most = row.most_inputs < 0 ? 4 : row.most_inputs;
-      int64_t count = below(10) == 0 ? below(6) : row.least_inputs + below(static_cast<uint64_t>(most - row.least_inputs) + 1);
+      int64_t count =
+          below(10) == 0 ? below(6) : row.least_inputs + below(static_cast<uint64_t>(most - row.least_inputs) + 1);
       bool uniform = below(2) == 0;
       Ints shared;
       for (int64_t d = below(5); d > 0; --d) shared.push_back(below(5) == 0 ? below(2) : 1 + below(4));
@@ -293,11 +404,14 @@ TEST(OperatorErrors, NonsenseIsRefused) {
           shape.clear();
           for (int64_t d = below(5); d > 0; --d) shape.push_back(below(6) == 0 ? 0 : 1 + below(4));
         }
-        const Scalar scalars[] = {Scalar::f32, Scalar::f32, Scalar::f32, Scalar::i64, Scalar::i64, Scalar::boolean, Scalar::f16, Scalar::u8};
+        const Scalar scalars[] = {Scalar::f32, Scalar::f32,     Scalar::f32, Scalar::i64,
+                                  Scalar::i64, Scalar::boolean, Scalar::f16, Scalar::u8};
         Tensor t(below(2) == 0 ? (i == 0 ? Scalar::f32 : Scalar::i64) : scalars[below(8)], shape);
         for (int64_t k = 0; k < t.size(); ++k) {
-          if (is_float(t.scalar())) t.set_float(k, static_cast<double>(number()));
-          else t.set_integer(k, t.scalar() == Scalar::boolean ? below(2) : number());
+          if (is_float(t.scalar()))
+            t.set_float(k, static_cast<double>(number()));
+          else
+            t.set_integer(k, t.scalar() == Scalar::boolean ? below(2) : number());
         }
         inputs.push_back(std::move(t));
       }
@@ -308,10 +422,18 @@ TEST(OperatorErrors, NonsenseIsRefused) {
         for (int64_t k = below(7); k > 0; --k) list.push_back(number());
         const std::string& name = names[static_cast<size_t>(below(names.size()))];
         switch (below(5)) {
-          case 0: case 1: layer.layer.attributes[name] = number(); break;
-          case 2: layer.layer.attributes[name] = list; break;
-          case 3: layer.layer.attributes[name] = static_cast<double>(number()); break;
-          default: layer.layer.attributes[name] = texts[static_cast<size_t>(below(texts.size()))];
+          case 0:
+          case 1:
+            layer.layer.attributes[name] = number();
+            break;
+          case 2:
+            layer.layer.attributes[name] = list;
+            break;
+          case 3:
+            layer.layer.attributes[name] = static_cast<double>(number());
+            break;
+          default:
+            layer.layer.attributes[name] = texts[static_cast<size_t>(below(texts.size()))];
         }
       }
       for (int64_t i = 0; i < count; ++i) {
