@@ -50,7 +50,7 @@ const Book& arguments_book() {
 const Book& book() {
   static const Book* full = [] {
     auto* b = new Book(arguments_book());
-    auto* store = new SyntaxStore;  // the bodies live as long as the program
+    static auto* store = new SyntaxStore;  // the bodies live as long as the program
     for (Definition& d : b->definitions) {
       auto tokens = tokenise(std::string(d.row->definition));
       HOIST_CHECK(tokens.ok(), std::string(d.row->name));
