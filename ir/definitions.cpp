@@ -79,7 +79,8 @@ std::vector<const Definition*> definition_arguments(std::string_view name) { ret
 std::vector<const Definition*> definitions_named(std::string_view name) { return named(book(), name); }
 std::vector<std::string> definition_names() { return arguments_book().names; }
 
-const Definition* fitting_definition(const std::vector<const Definition*>& rows_of_name, const std::vector<Type>& types) {
+const Definition* fitting_definition(const std::vector<const Definition*>& rows_of_name,
+                                     const std::vector<Type>& types) {
   for (const Definition* d : rows_of_name) {
     size_t i = 0;
     bool fits = true;

@@ -20,7 +20,7 @@ struct DefinitionRow {
   /// arguments' types and may be used in the definition.
   std::string_view given;
   std::string_view definition;
-  std::string_view meaning;   ///< one line
+  std::string_view meaning;  ///< one line
 };
 std::span<const DefinitionRow> definition_table();
 

@@ -24,12 +24,16 @@ Type leaf_scalar(Type type) {
 // Whether a term holds nothing but numbers without types: it takes its type from its neighbours.
 bool is_bare(Syn s) {
   switch (s->kind) {
-    case Syntax::number: return s->suffix.empty();
-    case Syntax::prefix: case Syntax::infix: break;
+    case Syntax::number:
+      return s->suffix.empty();
+    case Syntax::prefix:
+    case Syntax::infix:
+      break;
     case Syntax::application:
       if (s->children.empty() || (s->text != "fill" && !function_named(s->text))) return false;
       break;
-    default: return false;
+    default:
+      return false;
   }
   return std::all_of(s->children.begin(), s->children.end(), is_bare);
 }
@@ -152,11 +156,13 @@ Result<Nothing> Elaborator::bind(const Binder& b, Type type, int level, std::vec
 Result<Expr> Elaborator::number(Syn s, Type type) {
   if (!s->suffix.empty()) type = scalar_type(*scalar_named(s->suffix));
   if (type == nullptr) {
-    return fault_at(s->token, "the type of the number " + s->text + " is not known here", "write it with its type, such as " + s->text + "f32");
+    return fault_at(s->token, "the type of the number " + s->text + " is not known here",
+                    "write it with its type, such as " + s->text + "f32");
   }
   if (type->kind == TypeNode::variable_kind && numbers_as_metas) return meta("#" + s->text, {}, type);
   if (!type->is_scalar()) {
-    return fault_at(s->token, fmt::format("the number {} cannot have the type {}", s->text, text(type)), "write it with its type");
+    return fault_at(s->token, fmt::format("the number {} cannot have the type {}", s->text, text(type)),
+                    "write it with its type");
   }
   auto bits = number_bits(type->scalar, s->text);
   if (!bits) return fault_at(s->token, fmt::format("{} is not a value of {}", s->text, text(type)));
@@ -172,7 +178,8 @@ Result<Expr> Elaborator::bits(Syn s) {
   bool hexadecimal = !s->text.empty() && s->text.find_first_not_of("0123456789abcdef") == std::string::npos;
   int width = row(*scalar).bits;
   if (!hexadecimal || static_cast<int>(s->text.size()) * 4 > std::max(width, 4)) {
-    return fault_at(s->token, fmt::format("expected at most {} hexadecimal digits after {}#", std::max(width, 4) / 4, s->suffix));
+    return fault_at(s->token,
+                    fmt::format("expected at most {} hexadecimal digits after {}#", std::max(width, 4) / 4, s->suffix));
   }
   Spec spec;
   spec.type = scalar_type(*scalar);
@@ -209,12 +216,16 @@ Result<Expr> Elaborator::value(Syn s, Type hint) {
     int& n;
     ~Count() { --n; }
   } count{recursion_};
-  if (++recursion_ > depth_limit) return fault_at(s->token, fmt::format("definitions and terms nested deeper than {}", depth_limit));
+  if (++recursion_ > depth_limit)
+    return fault_at(s->token, fmt::format("definitions and terms nested deeper than {}", depth_limit));
   Spec spec;
   switch (s->kind) {
-    case Syntax::application: return named(s, {}, hint);
-    case Syntax::number: return number(s, hint);
-    case Syntax::bits: return bits(s);
+    case Syntax::application:
+      return named(s, {}, hint);
+    case Syntax::number:
+      return number(s, hint);
+    case Syntax::bits:
+      return bits(s);
     case Syntax::parameter:
       spec.pattern = Pattern::parameter;
       spec.name = s->text;
@@ -239,13 +250,16 @@ Result<Expr> Elaborator::value(Syn s, Type hint) {
       spec.integers = s->integers;
       return finish(std::move(spec), s);
     }
-    case Syntax::prefix: return scalar_call(s->function, s, {{s->children[0], nullptr}}, hint);
-    case Syntax::infix: return scalar_call(s->function, s, {{s->children[0], nullptr}, {s->children[1], nullptr}}, hint);
+    case Syntax::prefix:
+      return scalar_call(s->function, s, {{s->children[0], nullptr}}, hint);
+    case Syntax::infix:
+      return scalar_call(s->function, s, {{s->children[0], nullptr}, {s->children[1], nullptr}}, hint);
     case Syntax::pipe: {
       HOIST_TRY(Expr x, value(s->children[0], nullptr));
       return applied(s->children[1], {x}, hint);
     }
-    case Syntax::let: return let(s, hint);
+    case Syntax::let:
+      return let(s, hint);
     case Syntax::where: {
       size_t entries = scope_.entries.size();
       for (size_t i = 0; i < s->names.size(); ++i) {
@@ -260,7 +274,10 @@ Result<Expr> Elaborator::value(Syn s, Type hint) {
       scope_.entries.resize(entries);
       return body;
     }
-    case Syntax::section: case Syntax::lambda: case Syntax::compose: break;
+    case Syntax::section:
+    case Syntax::lambda:
+    case Syntax::compose:
+      break;
   }
   return fault_at(s->token, "expected a value, found a function");
 }
@@ -312,7 +329,8 @@ Result<Expr> Elaborator::function(Syn f, const std::vector<Type>& types, Type hi
       return body;
     }
     if (f->binders.size() != types.size()) {
-      return fault_at(f->token, fmt::format("a function of {} parameters where one of {} is wanted", f->binders.size(), count),
+      return fault_at(f->token,
+                      fmt::format("a function of {} parameters where one of {} is wanted", f->binders.size(), count),
                       types.size() == 1 && types[0]->is_tuple() ? "write \\(a, b). to take a tuple apart" : "");
     }
     for (int i = 0; i < count; ++i) {
@@ -343,9 +361,11 @@ Result<Expr> Elaborator::applied(Syn f, const std::vector<Expr>& arguments, Type
     int& n;
     ~Count() { --n; }
   } count{recursion_};
-  if (++recursion_ > depth_limit) return fault_at(f->token, fmt::format("definitions and terms nested deeper than {}", depth_limit));
+  if (++recursion_ > depth_limit)
+    return fault_at(f->token, fmt::format("definitions and terms nested deeper than {}", depth_limit));
   switch (f->kind) {
-    case Syntax::application: return named(f, arguments, hint);
+    case Syntax::application:
+      return named(f, arguments, hint);
     case Syntax::lambda: {
       std::vector<Type> types;
       for (Expr a : arguments) types.push_back(a->type);
@@ -362,7 +382,8 @@ Result<Expr> Elaborator::applied(Syn f, const std::vector<Expr>& arguments, Type
       for (Syn c : f->children) all.push_back({c, nullptr});
       return scalar_call(f->function, f, all, hint);
     }
-    default: return fault_at(f->token, "expected a function, found a value");
+    default:
+      return fault_at(f->token, "expected a function, found a value");
   }
 }
 
@@ -380,7 +401,8 @@ Result<Expr> Elaborator::named(Syn s, const std::vector<Expr>& more, Type hint) 
 }
 
 Result<Expr> Elaborator::entry(const Entry& e, Syn s, const std::vector<Argument>& arguments, Type hint) {
-  bool is_value = e.kind == Entry::variable || e.kind == Entry::closed_value || (e.kind == Entry::meta && e.declaration.arguments.empty());
+  bool is_value = e.kind == Entry::variable || e.kind == Entry::closed_value ||
+                  (e.kind == Entry::meta && e.declaration.arguments.empty());
   if (is_value && !arguments.empty()) return fault_at(s->token, s->text + " is a value and takes no arguments");
   if (e.kind == Entry::variable || e.kind == Entry::closed_value) {
     return e.kind == Entry::variable ? variable(e) : shift(e.value, scope_.depth - e.level);
@@ -414,8 +436,8 @@ Result<Expr> Elaborator::entry(const Entry& e, Syn s, const std::vector<Argument
   }
   for (size_t i = 0; i < made.size(); ++i) {
     if (made[i]->type != d.arguments[i]) {
-      return fault_at(s->token, fmt::format("argument {} of {} has type {}, expected {}", i + 1, s->text, text(made[i]->type),
-                                            text(d.arguments[i])));
+      return fault_at(s->token, fmt::format("argument {} of {} has type {}, expected {}", i + 1, s->text,
+                                            text(made[i]->type), text(d.arguments[i])));
     }
   }
   Spec spec;
@@ -447,8 +469,10 @@ Result<Expr> Elaborator::where_value(size_t index, Syn s, const std::vector<Argu
     w.busy = false;
     if (!here.ok()) return here;
     result = *here;
-    if (types.empty()) w.value = result;
-    else w.functions.emplace(types, result);
+    if (types.empty())
+      w.value = result;
+    else
+      w.functions.emplace(types, result);
   }
   result = shift(result, scope_.depth - w.depth);
   return types.empty() ? result : hoist::apply(result, made);
@@ -457,8 +481,12 @@ Result<Expr> Elaborator::where_value(size_t index, Syn s, const std::vector<Argu
 Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type hint) {
   auto want = [&](size_t count) -> Result<Nothing> {
     if (arguments.size() == count) return Nothing{};
-    return fault_at(s->token, fmt::format("{} takes {} argument{}, found {}", s->text, count, count == 1 ? "" : "s", arguments.size()),
-                    arguments.size() < count ? "with its last argument left out it is a function, written after |> or as an argument" : "");
+    return fault_at(
+        s->token,
+        fmt::format("{} takes {} argument{}, found {}", s->text, count, count == 1 ? "" : "s", arguments.size()),
+        arguments.size() < count
+            ? "with its last argument left out it is a function, written after |> or as an argument"
+            : "");
   };
   auto placed = [&](Result<Expr> f) -> Result<Expr> {
     if (f.ok() || !f.errors()[0].where.empty()) return f;
@@ -490,7 +518,9 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
       spec.children = {f, x};
       return finish(std::move(spec), s);
     }
-    case Pattern::reduce: case Pattern::fold: case Pattern::scan: {
+    case Pattern::reduce:
+    case Pattern::fold:
+    case Pattern::scan: {
       HOIST_TRY_VOID(want(3));
       HOIST_TRY(Expr x, argument(arguments[2], hint));
       HOIST_TRY(Type t, element(x));
@@ -529,13 +559,16 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
       spec.children = {i, x};
       return finish(std::move(spec), s);
     }
-    case Pattern::zip: case Pattern::concat: case Pattern::scatter:
+    case Pattern::zip:
+    case Pattern::concat:
+    case Pattern::scatter:
       for (const Argument& a : arguments) {
         HOIST_TRY(Expr x, argument(a, p == Pattern::concat ? hint : nullptr));
         spec.children.push_back(x);
       }
       return finish(std::move(spec), s);
-    default: break;
+    default:
+      break;
   }
   HOIST_TRY_VOID(want(1));
   HOIST_TRY(Expr x, argument(arguments[0], p == Pattern::cast ? nullptr : hint));
@@ -546,7 +579,8 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
 
 Result<Expr> Elaborator::composition(Syn s, const std::vector<Argument>& arguments, Type hint) {
   if (s->text == "fill") {  // variadic in its dimensions, hence not a row
-    if (arguments.size() != 1 || s->sizes.empty()) return fault_at(s->token, "fill takes a value and dimensions, such as fill 0f32 [4][8]");
+    if (arguments.size() != 1 || s->sizes.empty())
+      return fault_at(s->token, "fill takes a value and dimensions, such as fill 0f32 [4][8]");
     HOIST_TRY(Expr x, argument(arguments[0], hint));
     for (size_t i = s->sizes.size(); i-- > 0;) {
       Spec spec;
@@ -585,7 +619,8 @@ Result<Expr> Elaborator::composition(Syn s, const std::vector<Argument>& argumen
     if (m) types.push_back((*m)->type);
   }
   if (const Definition* d = fitting_definition(rows, types)) return expand(*d, s, arguments, made);
-  return fault_at(s->token, s->text + ": the arguments do not have the dimensions that it takes", "it takes " + std::string(rows[0]->row->given));
+  return fault_at(s->token, s->text + ": the arguments do not have the dimensions that it takes",
+                  "it takes " + std::string(rows[0]->row->given));
 }
 
 Result<Expr> Elaborator::expand(const Definition& d, Syn s, const std::vector<Argument>& arguments,

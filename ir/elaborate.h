@@ -1,5 +1,5 @@
-// Syntax to terms: names are resolved, sugar is expanded, bare numbers take their types from where they stand, and every
-// node goes through make(). Internal to parsing.
+// Syntax to terms: names are resolved, sugar is expanded, bare numbers take their types from where they stand, and
+// every node goes through make(). Internal to parsing.
 #pragma once
 
 #include <deque>
@@ -30,9 +30,9 @@ class Elaborator {
   struct Entry {
     enum Kind : uint8_t { variable, defined, closed_value, closed_function, meta } kind = variable;
     std::string name;
-    int level = 0;               // of a variable: number of variables outside it; of a closed value: depth it was made at
+    int level = 0;  // of a variable: number of variables outside it; of a closed value: depth it was made at
     Type type = nullptr;
-    std::vector<int64_t> path;   // of a variable: components that lead to it
+    std::vector<int64_t> path;  // of a variable: components that lead to it
     size_t definition = 0;
     Expr value = nullptr;
     Syn syntax = nullptr;

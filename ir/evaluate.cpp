@@ -19,7 +19,8 @@ Result<Tensor> evaluate(Expr e, const Bindings& bindings) {
     for (int b : stage.buffers) bytes += compiled->buffers[static_cast<size_t>(b)].count * 8;
   }
   if (bytes > memory_limit) {
-    return Diagnostic{"", fmt::format("the values in between need {} GiB, more than {}", bytes >> 30, memory_limit >> 30),
+    return Diagnostic{"",
+                      fmt::format("the values in between need {} GiB, more than {}", bytes >> 30, memory_limit >> 30),
                       "evaluate the term in parts"};
   }
   // An index outside its array is a fault only where the element is needed, which columns of elements do not tell.

@@ -13,7 +13,7 @@
 
 namespace hoist {
 
-using Bindings = std::map<std::string, Tensor>;   ///< parameter name -> value
+using Bindings = std::map<std::string, Tensor>;  ///< parameter name -> value
 
 /// Elements of an array-of-scalars (or scalar) result at flat row-major positions, one after the other as a tensor of
 /// one dimension. Errors: a free parameter, a position outside, an index outside its array, a tuple result.

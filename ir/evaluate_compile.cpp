@@ -21,10 +21,10 @@ using Path = std::vector<IndexId>;  // indices and (constant) components, outerm
 // A bound variable. Frames are interned, so that equal surroundings have equal numbers.
 struct Frame {
   enum Kind : uint8_t { element, whole, accumulators, state } kind;
-  int outer, env;    // the next variable outwards; where `value` is to be read
-  Expr value;        // of element and whole
-  IndexId index;     // of element
-  int fold;          // of accumulators the open loop, of state the serial stage
+  int outer, env;  // the next variable outwards; where `value` is to be read
+  Expr value;      // of element and whole
+  IndexId index;   // of element
+  int fold;        // of accumulators the open loop, of state the serial stage
   bool operator<(const Frame& f) const {
     return std::tie(kind, outer, env, value, index, fold) < std::tie(f.kind, f.outer, f.env, f.value, f.index, f.fold);
   }
@@ -154,9 +154,12 @@ class Compiler {
       return front;
     };
     switch (e->pattern) {
-      case Pattern::parameter: return element_of(parameter_buffer(e), e->type, path);
-      case Pattern::constant: return element_of(constant_buffer(e), e->type, path);
-      case Pattern::literal: return literal(e->type->scalar, word_of_bits(e->type->scalar, e->bits));
+      case Pattern::parameter:
+        return element_of(parameter_buffer(e), e->type, path);
+      case Pattern::constant:
+        return element_of(constant_buffer(e), e->type, path);
+      case Pattern::literal:
+        return literal(e->type->scalar, word_of_bits(e->type->scalar, e->bits));
       case Pattern::iota: {
         Value v{Value::position};
         v.scalar = e->type->element->scalar;
@@ -193,25 +196,38 @@ class Compiler {
         const int f = bind({Frame::whole, env, env, child(0), -1, -1});
         return value(child(1)->children[0], f, path);
       }
-      case Pattern::tuple: return value(child(static_cast<size_t>(component(path[0]))), env, rest(1));
-      case Pattern::get: return value(child(0), env, with({indices_.constant(e->integers[0])}, 0));
-      case Pattern::identity: return value(child(0), env, path);
-      case Pattern::materialise: return kept(child(0), env, path);
+      case Pattern::tuple:
+        return value(child(static_cast<size_t>(component(path[0]))), env, rest(1));
+      case Pattern::get:
+        return value(child(0), env, with({indices_.constant(e->integers[0])}, 0));
+      case Pattern::identity:
+        return value(child(0), env, path);
+      case Pattern::materialise:
+        return kept(child(0), env, path);
       case Pattern::map: {
         const int f = bind({Frame::element, env, env, child(1), path[0], -1});
         return value(child(0)->children[0], f, rest(1));
       }
-      case Pattern::reduce: case Pattern::fold: case Pattern::iterate: return folded(e, env, path);
-      case Pattern::scan: case Pattern::scatter: return staged_or_fail(e, env, path);
-      case Pattern::zip: return value(child(static_cast<size_t>(component(path[1]))), env, with({path[0]}, 2));
-      case Pattern::repeat: return value(child(0), env, rest(1));
+      case Pattern::reduce:
+      case Pattern::fold:
+      case Pattern::iterate:
+        return folded(e, env, path);
+      case Pattern::scan:
+      case Pattern::scatter:
+        return staged_or_fail(e, env, path);
+      case Pattern::zip:
+        return value(child(static_cast<size_t>(component(path[1]))), env, with({path[0]}, 2));
+      case Pattern::repeat:
+        return value(child(0), env, rest(1));
       case Pattern::transpose: {
         Path inner = path;
         for (size_t i = 0; i < e->integers.size(); ++i) inner[static_cast<size_t>(e->integers[i])] = path[i];
         return value(child(0), env, inner);
       }
-      case Pattern::pad: return padded(e, env, path);
-      case Pattern::concat: return concatenated(e, env, path);
+      case Pattern::pad:
+        return padded(e, env, path);
+      case Pattern::concat:
+        return concatenated(e, env, path);
       case Pattern::index: {
         const int64_t n = extent(child(1));
         const int position = value(child(0), env, {});
@@ -240,7 +256,10 @@ class Compiler {
         const IndexId first = indices_.clamp(indices_.sum({{row, k}}), 0, n - k);
         return value(child(0), env, with({row, indices_.sum({{path[0], 1}, {first, -1}})}, 1));
       }
-      case Pattern::bound: case Pattern::function: case Pattern::meta: break;
+      case Pattern::bound:
+      case Pattern::function:
+      case Pattern::meta:
+        break;
     }
     HOIST_CHECK(false, "a term that has no value: " + std::string(row(e->pattern).name));
     return -1;
@@ -253,14 +272,17 @@ class Compiler {
     for (int64_t i = e->integers[0]; i > 0; --i) env = frame(env).outer;
     const Frame f = frame(env);
     switch (f.kind) {
-      case Frame::accumulators: return accumulator(f.fold, leaf_of_path(e->type, path).second, path);
+      case Frame::accumulators:
+        return accumulator(f.fold, leaf_of_path(e->type, path).second, path);
       case Frame::state: {
         auto [leaf, scalar] = leaf_of_path(e->type, path);
         const Stage& stage = serial_[static_cast<size_t>(f.fold)];
         return load(stage.states[static_cast<size_t>(leaf)], offset(e->type, path));
       }
-      case Frame::whole: return kept(f.value, f.env, path);
-      case Frame::element: break;
+      case Frame::whole:
+        return kept(f.value, f.env, path);
+      case Frame::element:
+        break;
     }
     Path inner = {f.index};
     inner.insert(inner.end(), path.begin(), path.end());
@@ -277,10 +299,17 @@ class Compiler {
 
   bool computes(Expr e) {
     switch (e->pattern) {
-      case Pattern::call: return true;
-      case Pattern::reduce: case Pattern::fold: case Pattern::iterate: case Pattern::scan: case Pattern::scatter:
-      case Pattern::materialise: return false;  // they have stages of their own
-      default: break;
+      case Pattern::call:
+        return true;
+      case Pattern::reduce:
+      case Pattern::fold:
+      case Pattern::iterate:
+      case Pattern::scan:
+      case Pattern::scatter:
+      case Pattern::materialise:
+        return false;  // they have stages of their own
+      default:
+        break;
     }
     auto [place, is_new] = computes_.emplace(e, false);
     if (!is_new) return place->second;
@@ -291,7 +320,8 @@ class Compiler {
 
   IndexId computed(int position, int64_t n) {
     const Value v = at(position);
-    if (v.kind == Value::position && indices_[v.index].low >= 0 && indices_[v.index].high < n && row(v.scalar).bits >= 32) {
+    if (v.kind == Value::position && indices_[v.index].low >= 0 && indices_[v.index].high < n &&
+        row(v.scalar).bits >= 32) {
       return v.index;
     }
     return indices_.computed(position, n, v.scope);
@@ -313,10 +343,15 @@ class Compiler {
       return v;
     };
     switch (e->border) {
-      case Border::value: case Border::open: break;
-      case Border::clamp: return n == 0 ? fail() : inside(indices_.clamp(i, 0, n - 1));
-      case Border::mirror: return n == 0 ? fail() : inside(indices_.mirror(i, n));
-      case Border::wrap: return n == 0 ? fail() : inside(indices_.modulus(i, n));
+      case Border::value:
+      case Border::open:
+        break;
+      case Border::clamp:
+        return n == 0 ? fail() : inside(indices_.clamp(i, 0, n - 1));
+      case Border::mirror:
+        return n == 0 ? fail() : inside(indices_.mirror(i, n));
+      case Border::wrap:
+        return n == 0 ? fail() : inside(indices_.modulus(i, n));
     }
     if (n == 0 || range.high < 0 || range.low >= n) return outside();
     const auto condition = within(i, 0, n);
@@ -465,8 +500,8 @@ class Compiler {
     return looped(e, env, path);
   }
 
-  // An inline loop; fails where the accumulator's elements mix. A loop is complete when this returns: what later asks for
-  // a scalar that it does not have gets another loop, since it may depend on this one's result.
+  // An inline loop; fails where the accumulator's elements mix. A loop is complete when this returns: what later asks
+  // for a scalar that it does not have gets another loop, since it may depend on this one's result.
   int looped(Expr e, int env, const Path& path) {
     const Scalar scalar = leaf_of_path(e->type, path).second;
     auto result = [&](int id, size_t slot) {
@@ -616,7 +651,8 @@ class Compiler {
     return v ? *v : fail();
   }
 
-  // Adds the stage that computes `e` in the widened surroundings and enters it in kept_, or enters that it is not worth it.
+  // Adds the stage that computes `e` in the widened surroundings and enters it in kept_, or enters that it is not worth
+  // it.
   void make_stage(Expr e, int env, const std::vector<Domain>& domains, size_t leaf) {
     const int outer_scope = scope_;
     const double outer_evaluations = evaluations_, outer_plain = plain_;
@@ -624,10 +660,11 @@ class Compiler {
     double all = static_cast<double>(scalar_count_of(e->type).value());
     for (const Domain& d : domains) all *= static_cast<double>(d.extent);
     evaluations_ = plain_ = all;
-    const bool is_loop =
-        e->pattern == Pattern::fold || e->pattern == Pattern::reduce || e->pattern == Pattern::iterate;
-    if (e->pattern == Pattern::scan) make_serial_stage(e, env, domains);
-    else if (e->pattern == Pattern::scatter) make_scatter_stage(e, env, domains);
+    const bool is_loop = e->pattern == Pattern::fold || e->pattern == Pattern::reduce || e->pattern == Pattern::iterate;
+    if (e->pattern == Pattern::scan)
+      make_serial_stage(e, env, domains);
+    else if (e->pattern == Pattern::scatter)
+      make_scatter_stage(e, env, domains);
     else if (!make_plain_stage(e, env, domains, leaf, is_loop, outer_plain, outer_evaluations) && is_loop) {
       failed_ = false;
       make_serial_stage(e, env, domains);
@@ -735,7 +772,8 @@ class Compiler {
       stage.outer_variables.push_back(d.variable);
       count *= static_cast<double>(d.extent);
     }
-    for (size_t i = 0; i < roots.size(); ++i) stage.programs.push_back(emit(out_, roots[i], shapes[i]->extents, variables[i]));
+    for (size_t i = 0; i < roots.size(); ++i)
+      stage.programs.push_back(emit(out_, roots[i], shapes[i]->extents, variables[i]));
     for (const Leaf& leaf : all) {
       const int64_t size = product(leaf.extents);
       if (count * static_cast<double>(size) > static_cast<double>(most_stage_elements)) {
@@ -772,9 +810,9 @@ class Compiler {
   Indices& indices_;
   uintptr_t base_ = 0;
   bool failed_ = false;
-  int scope_ = 0;             // of the innermost loop being compiled
-  double evaluations_ = 1;    // how often what is being compiled will be computed
-  double plain_ = 1;          // the same without its loops
+  int scope_ = 0;           // of the innermost loop being compiled
+  double evaluations_ = 1;  // how often what is being compiled will be computed
+  double plain_ = 1;        // the same without its loops
   std::map<Value, int> value_ids_;
   std::vector<Frame> frames_;
   std::vector<bool> clean_;
@@ -796,7 +834,8 @@ void drop_unread_stages(Compiled& compiled) {
   read[static_cast<size_t>(compiled.stages.back().buffers[0])] = true;
   for (size_t i = compiled.stages.size(); i-- > 0;) {
     Stage& stage = compiled.stages[i];
-    const bool wanted = std::any_of(stage.buffers.begin(), stage.buffers.end(), [&](int b) { return read[static_cast<size_t>(b)]; });
+    const bool wanted =
+        std::any_of(stage.buffers.begin(), stage.buffers.end(), [&](int b) { return read[static_cast<size_t>(b)]; });
     if (!wanted) continue;
     for (const CompiledTerm& program : stage.programs) {
       for (const auto& list : program.lists) {

@@ -83,7 +83,8 @@ class Emitter {
     for (int id : reach_of(c_, {root}).values) emit(id);
     p_.root = column(root);
     p_.work = 0;
-    for (size_t i = 1; i < p_.lists.size(); ++i) p_.work += work_of(static_cast<int>(i)) * static_cast<double>(p_.lists[i].size());
+    for (size_t i = 1; i < p_.lists.size(); ++i)
+      p_.work += work_of(static_cast<int>(i)) * static_cast<double>(p_.lists[i].size());
     return std::move(p_);
   }
 
@@ -125,7 +126,8 @@ class Emitter {
     Instruction sum;
     // What changes in the innermost loop is added to the rest, which is summed up outside.
     std::map<int, std::vector<std::pair<AtomId, int64_t>>> by_depth;
-    for (const auto& term : index.terms) by_depth[c_.indices.scope(c_.indices.atom(term.first).scope).depth].push_back(term);
+    for (const auto& term : index.terms)
+      by_depth[c_.indices.scope(c_.indices.atom(term.first).scope).depth].push_back(term);
     int rest = -1;
     int64_t constant = index.constant;
     int list = 1;
@@ -158,10 +160,23 @@ class Emitter {
         if (a.scope == 0) p_.uniform.emplace_back(id, r);
         return atom_registers_[id] = r;
       }
-      case Atom::quotient: i.kind = Instruction::quotient; i.low = a.a; break;
-      case Atom::modulus: i.kind = Instruction::modulus; i.low = a.a; break;
-      case Atom::clamped: i.kind = Instruction::clamped; i.low = a.a; i.high = a.b; break;
-      case Atom::mirrored: i.kind = Instruction::mirrored; i.low = a.a; break;
+      case Atom::quotient:
+        i.kind = Instruction::quotient;
+        i.low = a.a;
+        break;
+      case Atom::modulus:
+        i.kind = Instruction::modulus;
+        i.low = a.a;
+        break;
+      case Atom::clamped:
+        i.kind = Instruction::clamped;
+        i.low = a.a;
+        i.high = a.b;
+        break;
+      case Atom::mirrored:
+        i.kind = Instruction::mirrored;
+        i.low = a.a;
+        break;
       case Atom::computed: {
         i.kind = Instruction::computed;
         i.a = column(static_cast<int>(a.a));
@@ -216,14 +231,17 @@ class Emitter {
         i.kind = Instruction::conversion;
         i.convert = column_conversion(v.from, v.scalar);
         break;
-      case Value::selection: i.kind = Instruction::selection; break;
+      case Value::selection:
+        i.kind = Instruction::selection;
+        break;
       case Value::within:
         i.kind = Instruction::within;
         i.index = position(v.index);
         i.low = static_cast<int64_t>(v.low);
         i.high = static_cast<int64_t>(v.high);
         break;
-      default: HOIST_CHECK(false, "not a value of a program");
+      default:
+        HOIST_CHECK(false, "not a value of a program");
     }
     if (i.kind == Instruction::operation || i.kind == Instruction::conversion || i.kind == Instruction::selection) {
       if (v.a >= 0) i.a = column(v.a);
@@ -255,8 +273,8 @@ class Emitter {
                                                     body.kind == Value::selection);
       const bool shared = std::count_if(loop.slots.begin(), loop.slots.end(),
                                         [&](const Loop::Slot& other) { return other.body == slot.body; }) > 1;
-      out.slots.push_back({column(slot.initial), accumulator(id, static_cast<int>(i)), column(slot.body), own && !shared,
-                           column_bytes(slot.scalar)});
+      out.slots.push_back({column(slot.initial), accumulator(id, static_cast<int>(i)), column(slot.body),
+                           own && !shared, column_bytes(slot.scalar)});
     }
     Instruction i;
     i.kind = Instruction::loop;
@@ -280,7 +298,8 @@ class Emitter {
 
 Reach reach_of(const Compiled& compiled, const std::vector<int>& roots) { return Marker(compiled).run(roots); }
 
-CompiledTerm emit(const Compiled& compiled, int root, const std::vector<int64_t>& extents, const std::vector<IndexId>& variables) {
+CompiledTerm emit(const Compiled& compiled, int root, const std::vector<int64_t>& extents,
+                  const std::vector<IndexId>& variables) {
   return Emitter(compiled).run(root, extents, variables);
 }
 

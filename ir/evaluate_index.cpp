@@ -10,7 +10,8 @@ int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 }  // namespace
 
 IndexId Indices::normal(Index index) {
-  auto [place, is_new] = index_ids_.emplace(std::pair(index.constant, index.terms), static_cast<IndexId>(indices_.size()));
+  auto [place, is_new] =
+      index_ids_.emplace(std::pair(index.constant, index.terms), static_cast<IndexId>(indices_.size()));
   if (is_new) {
     index.low = index.high = index.constant;
     index.scope = 0;
@@ -28,7 +29,8 @@ IndexId Indices::normal(Index index) {
 IndexId Indices::of_atom(Atom atom) {
   auto id = static_cast<AtomId>(atoms_.size());
   if (atom.kind != Atom::variable) {
-    auto [place, is_new] = atom_ids_.emplace(std::tuple(static_cast<int>(atom.kind), atom.argument, atom.a, atom.b), id);
+    auto [place, is_new] =
+        atom_ids_.emplace(std::tuple(static_cast<int>(atom.kind), atom.argument, atom.a, atom.b), id);
     id = place->second;
     if (is_new) atoms_.push_back(atom);
   } else {
@@ -90,8 +92,10 @@ IndexId Indices::quotient(IndexId x, int64_t k) {
   multiple.constant = floor_quotient(index.constant, k);
   rest.constant = index.constant - multiple.constant * k;
   for (auto [a, c] : index.terms) {
-    if (c % k == 0) multiple.terms.emplace_back(a, c / k);
-    else rest.terms.emplace_back(a, c);
+    if (c % k == 0)
+      multiple.terms.emplace_back(a, c / k);
+    else
+      rest.terms.emplace_back(a, c);
   }
   const IndexId rest_id = normal(rest), multiple_id = normal(multiple);
   const Index& r = (*this)[rest_id];

@@ -16,7 +16,8 @@ namespace hoist {
 using IndexId = int32_t;
 using AtomId = int32_t;
 
-/// Where a thing is computed: 0 outside all loops, else a loop's inside. Scopes of one thing's operands lie on one chain.
+/// Where a thing is computed: 0 outside all loops, else a loop's inside. Scopes of one thing's operands lie on one
+/// chain.
 struct Scope {
   int parent = 0;
   int depth = 0;
@@ -51,7 +52,9 @@ class Indices {
   IndexId computed(int value, int64_t n, int scope);
 
   int new_scope(int parent);
-  int deeper(int a, int b) const { return scopes_[static_cast<size_t>(a)].depth >= scopes_[static_cast<size_t>(b)].depth ? a : b; }
+  int deeper(int a, int b) const {
+    return scopes_[static_cast<size_t>(a)].depth >= scopes_[static_cast<size_t>(b)].depth ? a : b;
+  }
   const Scope& scope(int id) const { return scopes_[static_cast<size_t>(id)]; }
 
   const Index& operator[](IndexId id) const { return indices_[static_cast<size_t>(id)]; }

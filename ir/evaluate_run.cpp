@@ -1,6 +1,7 @@
 // Runs programs: a block of neighbouring positions at a time, each instruction for the whole block. A position register
-// holds base + stride * lane where that is possible (at a border, with lanes before `from` and after `to` standing still),
-// so that loads from dense arrays are pointers into them and layout arithmetic costs nothing; else a column of positions.
+// holds base + stride * lane where that is possible (at a border, with lanes before `from` and after `to` standing
+// still), so that loads from dense arrays are pointers into them and layout arithmetic costs nothing; else a column of
+// positions.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -15,7 +16,7 @@ namespace hoist {
 namespace {
 
 constexpr int64_t most_lanes = 512;
-constexpr int64_t short_row = 32;      // shorter rows are taken several at a time
+constexpr int64_t short_row = 32;  // shorter rows are taken several at a time
 constexpr int64_t gathered_lanes = 256;
 constexpr double work_for_threads = 2e6;
 
@@ -54,8 +55,10 @@ template <class T>
 void step_through(const std::byte* from, int64_t base, int64_t stride, std::byte* to, int64_t n) {
   const T* in = reinterpret_cast<const T*>(from) + base;
   T* out = reinterpret_cast<T*>(to);
-  if (stride == 0) std::fill(out, out + n, *in);
-  else for (int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
+  if (stride == 0)
+    std::fill(out, out + n, *in);
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] = in[i * stride];
 }
 
 template <class T>
@@ -74,12 +77,15 @@ void choose(const std::byte* condition, const std::byte* a, const std::byte* b, 
 #define HOIST_WIDE
 #endif
 
-HOIST_WIDE void set_scaled(int64_t* __restrict out, const int64_t* __restrict in, int64_t base, int64_t factor, int64_t n) {
+HOIST_WIDE void set_scaled(int64_t* __restrict out, const int64_t* __restrict in, int64_t base, int64_t factor,
+                           int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = base + factor * in[i];
 }
 HOIST_WIDE void add_scaled(int64_t* __restrict out, const int64_t* __restrict in, int64_t factor, int64_t n) {
-  if (factor == 1) for (int64_t i = 0; i < n; ++i) out[i] += in[i];
-  else for (int64_t i = 0; i < n; ++i) out[i] += factor * in[i];
+  if (factor == 1)
+    for (int64_t i = 0; i < n; ++i) out[i] += in[i];
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] += factor * in[i];
 }
 HOIST_WIDE void add_constant(int64_t* __restrict out, const int64_t* __restrict in, int64_t base, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = base + in[i];
@@ -90,10 +96,12 @@ HOIST_WIDE void clamp_all(int64_t* __restrict out, const int64_t* __restrict in,
     out[i] = x > high ? high : x;
   }
 }
-HOIST_WIDE void all_within(uint8_t* __restrict out, const int64_t* __restrict in, int64_t low, int64_t high, int64_t n) {
+HOIST_WIDE void all_within(uint8_t* __restrict out, const int64_t* __restrict in, int64_t low, int64_t high,
+                           int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint64_t>(in[i] - low) < static_cast<uint64_t>(high - low);
 }
-HOIST_WIDE void gather_words(uint32_t* __restrict out, const uint32_t* __restrict in, const int64_t* __restrict at, int64_t n) {
+HOIST_WIDE void gather_words(uint32_t* __restrict out, const uint32_t* __restrict in, const int64_t* __restrict at,
+                             int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = in[at[i]];
 }
 HOIST_WIDE void choose_words(uint32_t* __restrict out, const uint8_t* __restrict c, const uint32_t* __restrict a,
@@ -102,19 +110,30 @@ HOIST_WIDE void choose_words(uint32_t* __restrict out, const uint8_t* __restrict
 }
 
 // By the bytes of a column's type.
-#define HOIST_BY_WIDTH(bytes, call, ...)                  \
-  switch (bytes) {                                        \
-    case 1: call<uint8_t>(__VA_ARGS__); break;            \
-    case 2: call<uint16_t>(__VA_ARGS__); break;           \
-    case 4: call<uint32_t>(__VA_ARGS__); break;           \
-    default: call<uint64_t>(__VA_ARGS__); break;          \
+#define HOIST_BY_WIDTH(bytes, call, ...) \
+  switch (bytes) {                       \
+    case 1:                              \
+      call<uint8_t>(__VA_ARGS__);        \
+      break;                             \
+    case 2:                              \
+      call<uint16_t>(__VA_ARGS__);       \
+      break;                             \
+    case 4:                              \
+      call<uint32_t>(__VA_ARGS__);       \
+      break;                             \
+    default:                             \
+      call<uint64_t>(__VA_ARGS__);       \
+      break;                             \
   }
 
 class Machine {
  public:
   Machine(const CompiledTerm& program, const std::vector<Buffer>& buffers)
-      : p_(program), buffers_(buffers), positions_(static_cast<size_t>(program.position_registers)),
-        data_(static_cast<size_t>(program.columns)), own_(static_cast<size_t>(program.columns)),
+      : p_(program),
+        buffers_(buffers),
+        positions_(static_cast<size_t>(program.position_registers)),
+        data_(static_cast<size_t>(program.columns)),
+        own_(static_cast<size_t>(program.columns)),
         known_(static_cast<size_t>(program.columns), Known::open) {
     size_t spare = 0;
     for (const ProgramLoop& loop : p_.loops) spare += loop.slots.size();
@@ -143,7 +162,8 @@ class Machine {
       for (int64_t at = first; at < last; at += gathered_lanes) block(at, std::min(gathered_lanes, last - at));
       return;
     }
-    // Blocks below one another follow each other, so that lines of memory that a transposition reads serve many of them.
+    // Blocks below one another follow each other, so that lines of memory that a transposition reads serve many of
+    // them.
     constexpr int64_t rows_together = 32;
     for (int64_t at = first; at < last;) {
       const int64_t within = at % row;
@@ -200,25 +220,50 @@ class Machine {
   void execute(const std::vector<Instruction>& list) {
     for (const Instruction& i : list) {
       switch (i.kind) {
-        case Instruction::sum: sum(i); break;
-        case Instruction::quotient: quotient(i); break;
-        case Instruction::modulus: modulus(i); break;
-        case Instruction::clamped: clamp(i); break;
-        case Instruction::mirrored: mirror(i); break;
-        case Instruction::computed: computed(i); break;
+        case Instruction::sum:
+          sum(i);
+          break;
+        case Instruction::quotient:
+          quotient(i);
+          break;
+        case Instruction::modulus:
+          modulus(i);
+          break;
+        case Instruction::clamped:
+          clamp(i);
+          break;
+        case Instruction::mirrored:
+          mirror(i);
+          break;
+        case Instruction::computed:
+          computed(i);
+          break;
         case Instruction::literal: {
-          HOIST_BY_WIDTH(column_bytes(i.scalar), step_through, reinterpret_cast<const std::byte*>(&i.low), 0, 0, target(i), lanes_)
+          HOIST_BY_WIDTH(column_bytes(i.scalar), step_through, reinterpret_cast<const std::byte*>(&i.low), 0, 0,
+                         target(i), lanes_)
           break;
         }
-        case Instruction::load: load(i); break;
-        case Instruction::position: i.convert(column_of(position(i.index)), target(i), lanes_); break;
+        case Instruction::load:
+          load(i);
+          break;
+        case Instruction::position:
+          i.convert(column_of(position(i.index)), target(i), lanes_);
+          break;
         case Instruction::operation:
           i.operate(data(i.a), i.b >= 0 ? data(i.b) : nullptr, i.c >= 0 ? data(i.c) : nullptr, target(i), lanes_);
           break;
-        case Instruction::conversion: i.convert(data(i.a), target(i), lanes_); break;
-        case Instruction::selection: select(i); break;
-        case Instruction::within: within(i); break;
-        case Instruction::loop: loop(p_.loops[static_cast<size_t>(i.a)]); break;
+        case Instruction::conversion:
+          i.convert(data(i.a), target(i), lanes_);
+          break;
+        case Instruction::selection:
+          select(i);
+          break;
+        case Instruction::within:
+          within(i);
+          break;
+        case Instruction::loop:
+          loop(p_.loops[static_cast<size_t>(i.a)]);
+          break;
       }
     }
   }
@@ -271,8 +316,10 @@ class Machine {
         const Position& q = position(other);
         if (!q.is_column && q.stride == 0) rest += factor * q.base;
       }
-      if (coefficient == 1) add_constant(o, in, rest, lanes_);
-      else set_scaled(o, in, rest, coefficient, lanes_);
+      if (coefficient == 1)
+        add_constant(o, in, rest, lanes_);
+      else
+        set_scaled(o, in, rest, coefficient, lanes_);
       first = false;
     }
   }
@@ -348,13 +395,16 @@ class Machine {
     const Position& p = position(i.index);
     const int bytes = column_bytes(i.scalar);
     if (p.is_column) {
-      if (bytes == 4) gather_words(words(target(i)), words(buffer.data), p.column.data(), lanes_);
-      else HOIST_BY_WIDTH(bytes, gather, buffer.data, p.column.data(), target(i), lanes_)
+      if (bytes == 4)
+        gather_words(words(target(i)), words(buffer.data), p.column.data(), lanes_);
+      else
+        HOIST_BY_WIDTH(bytes, gather, buffer.data, p.column.data(), target(i), lanes_)
       return;
     }
     const int64_t from = std::min(p.from, lanes_ - 1), to = std::min(p.to, lanes_ - 1);
     const int64_t first = p.base + p.stride * from, last = p.base + p.stride * to;
-    HOIST_CHECK(std::min(first, last) >= 0 && std::max(first, last) < buffer.count, "a compiled index lies outside its array");
+    HOIST_CHECK(std::min(first, last) >= 0 && std::max(first, last) < buffer.count,
+                "a compiled index lies outside its array");
     if (p.stride == 1 && p.is_straight()) {
       data_[static_cast<size_t>(i.out)] = buffer.data + p.base * bytes;
       return;
@@ -365,8 +415,10 @@ class Machine {
       HOIST_BY_WIDTH(bytes, step_through, buffer.data, last, 0, out + to * bytes, lanes_ - to)
     }
     const int64_t begin = p.stride == 0 ? 0 : from, end = p.stride == 0 ? lanes_ : to + 1;
-    if (p.stride == 1) std::memcpy(out + begin * bytes, buffer.data + first * bytes, static_cast<size_t>((end - begin) * bytes));
-    else HOIST_BY_WIDTH(bytes, step_through, buffer.data, first, p.stride, out + begin * bytes, end - begin)
+    if (p.stride == 1)
+      std::memcpy(out + begin * bytes, buffer.data + first * bytes, static_cast<size_t>((end - begin) * bytes));
+    else
+      HOIST_BY_WIDTH(bytes, step_through, buffer.data, first, p.stride, out + begin * bytes, end - begin)
   }
 
   static uint32_t* words(std::byte* p) { return reinterpret_cast<uint32_t*>(p); }
@@ -395,10 +447,14 @@ class Machine {
     if (!p.is_straight()) return all_within(out, column_of(p), i.low, i.high, lanes_);
     const int64_t end = p.base + p.stride * (lanes_ - 1);
     const int64_t least = std::min(p.base, end), largest = std::max(p.base, end);
-    if (least >= i.low && largest < i.high) known = Known::yes;
-    else if (largest < i.low || least >= i.high) known = Known::no;
-    if (known != Known::open) std::memset(out, known == Known::yes, static_cast<size_t>(lanes_));
-    else all_within(out, column_of(p), i.low, i.high, lanes_);
+    if (least >= i.low && largest < i.high)
+      known = Known::yes;
+    else if (largest < i.low || least >= i.high)
+      known = Known::no;
+    if (known != Known::open)
+      std::memset(out, known == Known::yes, static_cast<size_t>(lanes_));
+    else
+      all_within(out, column_of(p), i.low, i.high, lanes_);
   }
 
   void loop(const ProgramLoop& loop) {
@@ -446,9 +502,15 @@ class Runner {
     for (const Stage& stage : c_.stages) {
       for (int b : stage.buffers) allocate(b);
       switch (stage.kind) {
-        case Stage::plain: plain(stage); break;
-        case Stage::serial: serial(stage); break;
-        case Stage::scatter: scatter(stage); break;
+        case Stage::plain:
+          plain(stage);
+          break;
+        case Stage::serial:
+          serial(stage);
+          break;
+        case Stage::scatter:
+          scatter(stage);
+          break;
       }
       if (outside_) return false;
     }
@@ -524,7 +586,8 @@ class Runner {
 
   std::vector<std::unique_ptr<Machine>> machines_of(const Stage& stage) {
     std::vector<std::unique_ptr<Machine>> machines;
-    for (const CompiledTerm& program : stage.programs) machines.push_back(std::make_unique<Machine>(program, c_.buffers));
+    for (const CompiledTerm& program : stage.programs)
+      machines.push_back(std::make_unique<Machine>(program, c_.buffers));
     return machines;
   }
 
@@ -542,7 +605,8 @@ class Runner {
       }
       for (int64_t step = 0; step < stage.steps; ++step) {
         set(stage, machines, stage.step, step);
-        for (size_t i = 0; i < leaves; ++i) machines[leaves + i]->run(0, stage.programs[leaves + i].count, next[i].data());
+        for (size_t i = 0; i < leaves; ++i)
+          machines[leaves + i]->run(0, stage.programs[leaves + i].count, next[i].data());
         for (size_t i = 0; i < leaves; ++i) {
           Buffer& state = buffer(stage.states[i]);
           std::swap(state.own, next[i]);
@@ -556,8 +620,8 @@ class Runner {
 
   void keep(const Stage& stage, size_t leaf, int64_t place) {
     const Buffer& state = buffer(stage.states[leaf]);
-    std::memcpy(buffer(stage.buffers[leaf]).own.data() + static_cast<size_t>(place) * state.own.size(), state.own.data(),
-                state.own.size());
+    std::memcpy(buffer(stage.buffers[leaf]).own.data() + static_cast<size_t>(place) * state.own.size(),
+                state.own.data(), state.own.size());
   }
 
   void scatter(const Stage& stage) {

@@ -40,8 +40,7 @@ struct Same {
     return a->pattern == b->pattern && a->type == b->type && a->children == b->children && a->sizes == b->sizes &&
            a->integers == b->integers && a->parameters == b->parameters && a->function == b->function &&
            a->mode == b->mode && a->dimension == b->dimension && a->memory == b->memory && a->border == b->border &&
-           a->name == b->name && a->bits == b->bits &&
-           (a->pattern != Pattern::constant || a->constant == b->constant);
+           a->name == b->name && a->bits == b->bits && (a->pattern != Pattern::constant || a->constant == b->constant);
   }
 };
 
@@ -90,17 +89,22 @@ bool is_identity(const std::vector<int64_t>& permutation) {
 Expr normal_form(Spec& s) {
   auto child = [&](size_t i) { return s.children[i]; };
   switch (s.pattern) {
-    case Pattern::literal: {  // one form of its bits: what the type does not hold is cut off, signed integers are extended
+    case Pattern::literal: {  // one form of its bits: what the type does not hold is cut off, signed integers are
+                              // extended
       const ScalarRow& type = row(s.type->scalar);
       int spare = 64 - type.bits;
-      if (s.type->scalar == Scalar::boolean) s.bits = (s.bits & 0xff) != 0;
-      else if (spare > 0 && type.is_signed && !type.is_float) s.bits = static_cast<uint64_t>(static_cast<int64_t>(s.bits << spare) >> spare);
-      else if (spare > 0) s.bits = s.bits << spare >> spare;
+      if (s.type->scalar == Scalar::boolean)
+        s.bits = (s.bits & 0xff) != 0;
+      else if (spare > 0 && type.is_signed && !type.is_float)
+        s.bits = static_cast<uint64_t>(static_cast<int64_t>(s.bits << spare) >> spare);
+      else if (spare > 0)
+        s.bits = s.bits << spare >> spare;
       return nullptr;
     }
     case Pattern::get:
       return child(0)->pattern == Pattern::tuple ? child(0)->children[static_cast<size_t>(s.integers[0])] : nullptr;
-    case Pattern::join: return child(0)->pattern == Pattern::split ? child(0)->children[0] : nullptr;
+    case Pattern::join:
+      return child(0)->pattern == Pattern::split ? child(0)->children[0] : nullptr;
     case Pattern::split:
       return child(0)->pattern == Pattern::join && child(0)->children[0]->type->element->size == s.sizes[0]
                  ? child(0)->children[0]
@@ -121,18 +125,23 @@ Expr normal_form(Spec& s) {
       }
       return is_identity(s.integers) ? child(0) : nullptr;
     }
-    case Pattern::pad: return s.sizes[0] == Nat(0) && s.sizes[1] == Nat(0) ? child(0) : nullptr;
+    case Pattern::pad:
+      return s.sizes[0] == Nat(0) && s.sizes[1] == Nat(0) ? child(0) : nullptr;
     case Pattern::slice:
       return s.sizes[0] == Nat(0) && s.integers[0] == 1 && s.sizes[1] == child(0)->type->size ? child(0) : nullptr;
-    case Pattern::concat: return s.children.size() == 1 ? child(0) : nullptr;
+    case Pattern::concat:
+      return s.children.size() == 1 ? child(0) : nullptr;
     case Pattern::map:
       return s.mode == Mode::view && child(0)->children[0]->pattern == Pattern::bound &&
                      child(0)->children[0]->integers[0] == 0
                  ? child(1)
                  : nullptr;
-    case Pattern::cast: return child(0)->type == s.type ? child(0) : nullptr;
-    case Pattern::select: return child(1) == child(2) ? child(1) : nullptr;
-    default: return nullptr;
+    case Pattern::cast:
+      return child(0)->type == s.type ? child(0) : nullptr;
+    case Pattern::select:
+      return child(1) == child(2) ? child(1) : nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -234,8 +243,8 @@ Expr substitute_parameters(Expr e, const std::map<std::string, Expr>& values) {
         if (n->pattern != Pattern::parameter) return nullptr;
         auto place = values.find(n->name);
         if (place == values.end()) return n;
-        HOIST_CHECK(place->second->type == n->type,
-                    fmt::format("parameter {} has type {}, its value {}", n->name, text(n->type), text(place->second->type)));
+        HOIST_CHECK(place->second->type == n->type, fmt::format("parameter {} has type {}, its value {}", n->name,
+                                                                text(n->type), text(place->second->type)));
         return shift(place->second, depth);
       },
       [](Expr, int64_t) { return true; });
@@ -316,8 +325,10 @@ Result<Expr> replace_at(Expr root, const Path& path, Expr replacement) {
     spine.push_back(spine.back()->children[static_cast<size_t>(step)]);
   }
   if (spine.back()->type != replacement->type) {
-    return Diagnostic{text(path), fmt::format("the term there has type {}, its replacement {}", text(spine.back()->type),
-                                              text(replacement->type)), ""};
+    return Diagnostic{text(path),
+                      fmt::format("the term there has type {}, its replacement {}", text(spine.back()->type),
+                                  text(replacement->type)),
+                      ""};
   }
   for (size_t i = path.size(); i-- > 0;) {
     std::vector<Expr> children = spine[i]->children;

@@ -37,31 +37,31 @@ struct Spec {
   Pattern pattern = Pattern::literal;
   std::vector<Expr> children;
   std::vector<Nat> sizes;
-  std::vector<int64_t> integers;   ///< transpose: permutation; get: component; slice: step; bound: position
-  std::vector<Type> parameters;    ///< of a function
+  std::vector<int64_t> integers;  ///< transpose: permutation; get: component; slice: step; bound: position
+  std::vector<Type> parameters;   ///< of a function
   Function function = Function::add;
-  Mode mode = Mode::view;          ///< of map, fold
-  int dimension = 0;               ///< 0, 1, 2 for the modes global, group and local
+  Mode mode = Mode::view;  ///< of map, fold
+  int dimension = 0;       ///< 0, 1, 2 for the modes global, group and local
   Memory memory = Memory::global;
   Border border = Border::value;
-  std::string name;                ///< of a parameter or metavariable
-  uint64_t bits = 0;               ///< of a literal, in its type's format
+  std::string name;   ///< of a parameter or metavariable
+  uint64_t bits = 0;  ///< of a literal, in its type's format
   Tensor constant;
   Type type = nullptr;
 };
 
 struct Node : Spec {
-  uint64_t serial = 0;   ///< order of creation; for ordered containers within one run only, never for output
-  int open = 0;          ///< smallest m such that all bound positions are below m: 0 is a closed term
+  uint64_t serial = 0;  ///< order of creation; for ordered containers within one run only, never for output
+  int open = 0;         ///< smallest m such that all bound positions are below m: 0 is a closed term
   bool has_meta = false;
   bool has_placeholder = false;  ///< holds a parameter made by function(); see there
 };
 
 /// Infers the type, checks everything that the pattern asks for, normalises and interns. Errors say what was expected,
 /// what was found and which size equation failed; `where` is left empty for the caller, who knows the place.
-/// Normal form: join(split k x) = x, get i (tuple ...) = the component, transpose by the identity = x, transposes compose,
-/// pad 0 0 = x, slice 0 n 1 of [n] = x, concat of one = x, map of the bare identity function without a mode = x,
-/// cast to the same type = x, select with equal branches = the branch. A map with a mode never vanishes.
+/// Normal form: join(split k x) = x, get i (tuple ...) = the component, transpose by the identity = x, transposes
+/// compose, pad 0 0 = x, slice 0 n 1 of [n] = x, concat of one = x, map of the bare identity function without a mode =
+/// x, cast to the same type = x, select with equal branches = the branch. A map with a mode never vanishes.
 Result<Expr> make(Spec spec);
 /// The same where an error would be a fault of hoist: aborts with the message.
 Expr build(Spec spec);
@@ -69,9 +69,9 @@ Expr build(Spec spec);
 // ---- Builders: abort when ill-typed --------------------------------------------------------------------------------
 Expr parameter(const std::string& name, Type type);
 Expr bound(int64_t position, Type type);
-Expr literal(Scalar scalar, double value);          ///< rounded into the type; for integers exact up to 2^53
+Expr literal(Scalar scalar, double value);  ///< rounded into the type; for integers exact up to 2^53
 Expr literal_integer(Scalar scalar, int64_t value);
-Expr constant(const Tensor& tensor);                ///< an array of scalars
+Expr constant(const Tensor& tensor);  ///< an array of scalars
 Expr iota(const Nat& n, Scalar scalar);
 /// Calls `body` with fresh variables of these types and binds them.
 Expr function(const std::vector<Type>& types, const std::function<Expr(const std::vector<Expr>&)>& body);
@@ -97,7 +97,7 @@ Expr iterate(const Nat& k, const std::function<Expr(Expr)>& function, Expr x);
 Expr zip(std::vector<Expr> arrays);
 Expr split(const Nat& k, Expr array);
 Expr join(Expr array);
-Expr transpose(Expr array);                                          ///< (1 0)
+Expr transpose(Expr array);  ///< (1 0)
 Expr transpose(const std::vector<int64_t>& permutation, Expr array);
 Expr slide(const Nat& size, const Nat& step, const Nat& dilation, Expr array);
 Expr pad(const Nat& left, const Nat& right, Expr value, Expr array);
@@ -107,7 +107,7 @@ Expr tile(const Nat& k, Expr array);
 Expr untile(const Nat& n, Expr array);
 Expr concat(std::vector<Expr> arrays);
 Expr repeat(const Nat& n, Expr x);
-Expr repeat(const std::vector<Nat>& sizes, Expr x);                  ///< nested, outermost size first
+Expr repeat(const std::vector<Nat>& sizes, Expr x);  ///< nested, outermost size first
 Expr index(Expr position, Expr array);
 Expr scatter(Expr positions, Expr updates, Expr base);
 Expr materialise(Memory memory, Expr x);
@@ -132,13 +132,13 @@ std::vector<Expr> parameters_of(Expr e);
 
 /// A place: child positions from the root.
 using Path = std::vector<int>;
-std::string text(const Path& path);                   ///< "root" or "0.1.2"
+std::string text(const Path& path);  ///< "root" or "0.1.2"
 Result<Path> path_named(const std::string& text);
 /// The term at a path; null when there is none.
 Expr at(Expr root, const Path& path);
 /// The root with the term at the path replaced by one of the same type.
 Result<Expr> replace_at(Expr root, const Path& path, Expr replacement);
 
-size_t tree_size(Expr e);   ///< number of distinct nodes
+size_t tree_size(Expr e);  ///< number of distinct nodes
 
 }  // namespace hoist

@@ -16,13 +16,13 @@
 namespace hoist {
 
 /// An attribute of a layer, as ONNX has them (GRAPH and SPARSE_TENSOR ones are refused by the frontend).
-using Attribute =
-    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>, Tensor>;
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                               std::vector<std::string>, Tensor>;
 
 struct Layer {
-  std::string name;               ///< unique in the graph; ONNX's node name, or made from the operator and its place
-  std::string operation;          ///< ONNX op_type: "Conv"
-  std::string domain;             ///< "" is ai.onnx
+  std::string name;       ///< unique in the graph; ONNX's node name, or made from the operator and its place
+  std::string operation;  ///< ONNX op_type: "Conv"
+  std::string domain;     ///< "" is ai.onnx
   std::map<std::string, Attribute> attributes;
   std::vector<std::string> inputs;   ///< value names; "" where an optional input is left out
   std::vector<std::string> outputs;  ///< value names; "" where an optional output is not wanted
@@ -44,8 +44,8 @@ struct Graph {
   std::vector<Layer> layers;                ///< topological order
   /// What onnx's own shape inference says of values, a cross-check only; -1 for unknown extents.
   std::map<std::string, ValueInfo> inferred;
-  std::vector<std::string> notes;           ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
-  uint64_t hash = 0;                        ///< of the model's bytes, external data included
+  std::vector<std::string> notes;  ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
+  uint64_t hash = 0;               ///< of the model's bytes, external data included
 };
 
 }  // namespace hoist

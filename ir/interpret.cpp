@@ -31,8 +31,8 @@ struct Layout {
   std::vector<std::pair<int64_t, const Layout*>> parts;  // where each begins
 };
 
-// Scalars of a value that are known. A fold, scan, iterate or scatter fills `words`; a let or materialise fills pages as
-// elements are asked for.
+// Scalars of a value that are known. A fold, scan, iterate or scatter fills `words`; a let or materialise fills pages
+// as elements are asked for.
 struct Memo {
   static constexpr int64_t page_size = 512;
   struct Page {
@@ -48,9 +48,9 @@ struct Frame {
   const Frame* outer = nullptr;  // the next variable outwards
   const Frame* env = nullptr;    // where `value` is to be read
   Expr value = nullptr;
-  int64_t position = -1;              // the variable is this element of the value; -1 for all of it
-  const uint64_t* forced = nullptr;   // an accumulator's scalars, instead of a value
-  uint64_t version = 0;               // tells accumulators apart
+  int64_t position = -1;             // the variable is this element of the value; -1 for all of it
+  const uint64_t* forced = nullptr;  // an accumulator's scalars, instead of a value
+  uint64_t version = 0;              // tells accumulators apart
   std::shared_ptr<Memo> memo;
 };
 
@@ -99,44 +99,62 @@ class Interpreter {
     if (stopped()) return 0;
     auto child = [&](size_t i) { return e->children[i]; };
     switch (e->pattern) {
-      case Pattern::parameter: return element_of(tensor_of(e), e->type, path);
-      case Pattern::constant: return element_of(e->constant, e->type, path);
+      case Pattern::parameter:
+        return element_of(tensor_of(e), e->type, path);
+      case Pattern::constant:
+        return element_of(e->constant, e->type, path);
       case Pattern::bound: {
         const Frame* frame = env;
         for (int64_t i = e->integers[0]; i > 0; --i) frame = frame->outer;
         return variable(*frame, e->type, path);
       }
-      case Pattern::literal: return word_of_bits(e->type->scalar, e->bits);
-      case Pattern::iota: return word_of_integer(e->type->element->scalar, path->value);
+      case Pattern::literal:
+        return word_of_bits(e->type->scalar, e->bits);
+      case Pattern::iota:
+        return word_of_integer(e->type->element->scalar, path->value);
       case Pattern::call: {
         uint64_t a[3] = {};
         for (size_t i = 0; i < e->children.size(); ++i) a[i] = at(child(i), env, nullptr);
         return compute(e->function, child(0)->type->scalar, a[0], a[1], a[2]);
       }
-      case Pattern::select: return at(child(at(child(0), env, nullptr) != 0 ? 1 : 2), env, path);
-      case Pattern::cast: return convert(child(0)->type->scalar, e->type->scalar, at(child(0), env, nullptr));
-      case Pattern::let: return let(e, env, path);
-      case Pattern::tuple: return at(child(static_cast<size_t>(path->value)), env, path->rest);
+      case Pattern::select:
+        return at(child(at(child(0), env, nullptr) != 0 ? 1 : 2), env, path);
+      case Pattern::cast:
+        return convert(child(0)->type->scalar, e->type->scalar, at(child(0), env, nullptr));
+      case Pattern::let:
+        return let(e, env, path);
+      case Pattern::tuple:
+        return at(child(static_cast<size_t>(path->value)), env, path->rest);
       case Pattern::get: {
         Cell component{e->integers[0], path};
         return at(child(0), env, &component);
       }
-      case Pattern::identity: return at(child(0), env, path);
-      case Pattern::materialise: return materialised(e, env, path);
+      case Pattern::identity:
+        return at(child(0), env, path);
+      case Pattern::materialise:
+        return materialised(e, env, path);
       case Pattern::map: {
         Frame element{env, env, child(1), path->value, nullptr, 0, nullptr};
         return at(child(0)->children[0], &element, path->rest);
       }
-      case Pattern::reduce: case Pattern::fold: case Pattern::iterate: return folded(e, env, path);
-      case Pattern::scan: return scanned(e, env, path);
-      case Pattern::scatter: return scattered(e, env, path);
+      case Pattern::reduce:
+      case Pattern::fold:
+      case Pattern::iterate:
+        return folded(e, env, path);
+      case Pattern::scan:
+        return scanned(e, env, path);
+      case Pattern::scatter:
+        return scattered(e, env, path);
       case Pattern::zip: {
         Cell inner{path->value, path->rest->rest};
         return at(child(static_cast<size_t>(path->rest->value)), env, &inner);
       }
-      case Pattern::repeat: return at(child(0), env, path->rest);
-      case Pattern::transpose: return transposed(e, env, path);
-      case Pattern::pad: return padded(e, env, path);
+      case Pattern::repeat:
+        return at(child(0), env, path->rest);
+      case Pattern::transpose:
+        return transposed(e, env, path);
+      case Pattern::pad:
+        return padded(e, env, path);
       case Pattern::concat: {
         size_t i = 0;
         int64_t position = path->value;
@@ -180,7 +198,9 @@ class Interpreter {
         Cell column{path->value - std::min(tile * k, n - k), path->rest}, row{tile, &column};
         return at(child(0), env, &row);
       }
-      case Pattern::function: case Pattern::meta: break;
+      case Pattern::function:
+      case Pattern::meta:
+        break;
     }
     HOIST_CHECK(false, "a term that has no value: " + std::string(row(e->pattern).name));
     return 0;
@@ -207,7 +227,8 @@ class Interpreter {
 
   static uint64_t element_of(const Tensor& tensor, Type type, const Cell* path) {
     int64_t position = 0;
-    for (; type->is_array(); type = type->element, path = path->rest) position = position * extent_of(type) + path->value;
+    for (; type->is_array(); type = type->element, path = path->rest)
+      position = position * extent_of(type) + path->value;
     return word_at(tensor, position);
   }
 
@@ -229,9 +250,12 @@ class Interpreter {
       if (e->border == Border::value) return at(e->children[1], env, path->rest);
       if (e->border == Border::open) return 0;
       if (n == 0) return fault(*e, fmt::format("{} has no element to take", text(e->children[0]->type)));
-      if (e->border == Border::clamp) i = i < 0 ? 0 : n - 1;
-      else if (e->border == Border::mirror) i = i < 0 ? -i : 2 * (n - 1) - i;
-      else i = (i % n + n) % n;
+      if (e->border == Border::clamp)
+        i = i < 0 ? 0 : n - 1;
+      else if (e->border == Border::mirror)
+        i = i < 0 ? -i : 2 * (n - 1) - i;
+      else
+        i = (i % n + n) % n;
     }
     return at(e->children[0], env, &inner);
   }
@@ -277,7 +301,8 @@ class Interpreter {
     slot.recent = n < Slot::capacity ? n : (slot.recent + 1) % n;
     Entry& entry = slot.entries[slot.recent];
     entry.surroundings.clear();
-    for (const Frame* f = env; f != nullptr; f = f->outer) entry.surroundings.push_back({f->value, f->position, f->version});
+    for (const Frame* f = env; f != nullptr; f = f->outer)
+      entry.surroundings.push_back({f->value, f->position, f->version});
     entry.memo = std::make_shared<Memo>();
     return entry.memo;
   }
@@ -309,21 +334,33 @@ class Interpreter {
     return at(e->children[1]->children[0], &frame, path);
   }
 
-  // Whether looking an element up again costs more than remembering it. What remembers by itself needs no second memory.
+  // Whether looking an element up again costs more than remembering it. What remembers by itself needs no second
+  // memory.
   bool worth_remembering(Expr value) {
     switch (value->pattern) {
-      case Pattern::reduce: case Pattern::fold: case Pattern::iterate: case Pattern::scan: case Pattern::materialise:
+      case Pattern::reduce:
+      case Pattern::fold:
+      case Pattern::iterate:
+      case Pattern::scan:
+      case Pattern::materialise:
         return false;
-      default: break;
+      default:
+        break;
     }
     return computes(value) && layout_of(value->type)->count <= memory_limit / 16;
   }
 
   bool computes(Expr e) {
     switch (e->pattern) {
-      case Pattern::call: case Pattern::reduce: case Pattern::fold: case Pattern::iterate: case Pattern::scan:
-      case Pattern::scatter: return true;
-      default: break;
+      case Pattern::call:
+      case Pattern::reduce:
+      case Pattern::fold:
+      case Pattern::iterate:
+      case Pattern::scan:
+      case Pattern::scatter:
+        return true;
+      default:
+        break;
     }
     if (e->children.empty()) return false;
     auto [place, is_new] = computes_.emplace(e, false);
@@ -372,13 +409,14 @@ class Interpreter {
   bool fits(Expr e, int64_t states, const Layout* state) {
     int64_t words = 0;
     if (!__builtin_mul_overflow(states, state->count, &words) && words <= memory_limit / 8) return true;
-    fault(*e, fmt::format("{} accumulators of type {} need more than {} GiB", states, text(e->type), memory_limit >> 30));
+    fault(*e,
+          fmt::format("{} accumulators of type {} need more than {} GiB", states, text(e->type), memory_limit >> 30));
     return false;
   }
 
   // One step: body's accumulator is `before`, its element number `step` of the array (iterate has none).
-  bool advance(Expr e, const Frame* env, int64_t step, const std::vector<uint64_t>& before, std::vector<uint64_t>& after,
-               std::vector<Cell>& cells) {
+  bool advance(Expr e, const Frame* env, int64_t step, const std::vector<uint64_t>& before,
+               std::vector<uint64_t>& after, std::vector<Cell>& cells) {
     Frame state{env, env, nullptr, -1, before.data(), ++versions_, nullptr};
     Expr body = e->children[0]->children[0];
     if (e->pattern == Pattern::iterate) return force(body, &state, after, cells);
@@ -504,8 +542,8 @@ class Interpreter {
   }
 
   const Bindings& bindings_;
-  size_t stack_;         // bytes that the recursion may take
-  uintptr_t base_ = 0;   // where it began
+  size_t stack_;        // bytes that the recursion may take
+  uintptr_t base_ = 0;  // where it began
   bool too_deep_ = false;
   uint64_t versions_ = 0;
   std::vector<Diagnostic> faults_;
@@ -551,7 +589,8 @@ bool run_on_large_stack(Run& run) {
 }
 
 Result<Tensor> values(Expr e, const Bindings& bindings, const std::vector<int64_t>& positions) {
-  Run run{e, bindings, positions, Tensor(leaf_of(e->type)->scalar, {static_cast<int64_t>(positions.size())}), false, {}};
+  Run run{e,     bindings, positions, Tensor(leaf_of(e->type)->scalar, {static_cast<int64_t>(positions.size())}),
+          false, {}};
   run.with_stack(usual_stack);
   if (run.too_deep && !run_on_large_stack(run)) return Diagnostic{"", "no memory for a stack of 1 GiB", ""};
   if (run.too_deep) return Diagnostic{"", "the term nests too deeply to be interpreted", "materialise or split it"};

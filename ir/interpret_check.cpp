@@ -11,11 +11,13 @@ namespace {
 Result<Nothing> check_type(Type type) {
   for (; type->is_array(); type = type->element) {
     if (!type->size.is_constant()) {
-      return Diagnostic{"", fmt::format("the size {} has no value", type->size.text()), "give the named sizes numbers first"};
+      return Diagnostic{"", fmt::format("the size {} has no value", type->size.text()),
+                        "give the named sizes numbers first"};
     }
   }
   for (Type part : type->parts) HOIST_TRY_VOID(check_type(part));
-  if (type->kind == TypeNode::variable_kind) return Diagnostic{"", "a type variable " + type->name + " has no value", ""};
+  if (type->kind == TypeNode::variable_kind)
+    return Diagnostic{"", "a type variable " + type->name + " has no value", ""};
   return Nothing{};
 }
 
@@ -57,7 +59,8 @@ Result<Nothing> check_computable(Expr root, const Bindings& bindings) {
   if (root->open > 0) return Diagnostic{"", "the term is not closed", "bind its variables"};
   if (root->has_meta) return Diagnostic{"", "the term holds a metavariable", "instantiate the rule first"};
   if (!leaf_of(root->type)->is_scalar()) {
-    return Diagnostic{"", "expected an array of scalars as the result, found " + text(root->type), "take one component"};
+    return Diagnostic{"", "expected an array of scalars as the result, found " + text(root->type),
+                      "take one component"};
   }
   std::unordered_set<Expr> seen = {root};
   std::vector<Expr> waiting = {root};  // a list of its own: terms may nest deeply
@@ -81,7 +84,8 @@ Result<Nothing> check_computable(Expr root, const Bindings& bindings) {
   }
   auto count = scalar_count_of(root->type);
   if (*count > memory_limit / 8) {
-    return Diagnostic{"", fmt::format("the result {} needs more than {} GiB", text(root->type), memory_limit >> 30), ""};
+    return Diagnostic{"", fmt::format("the result {} needs more than {} GiB", text(root->type), memory_limit >> 30),
+                      ""};
   }
   return Nothing{};
 }

@@ -1,6 +1,6 @@
 // What a term must be before its value can be computed: closed, without metavariables, its sizes constant and small
-// enough to count, its parameters bound to tensors of their types, its result an array of scalars or a scalar. Shared by
-// the interpreter and the evaluator, so that both refuse the same terms with the same words.
+// enough to count, its parameters bound to tensors of their types, its result an array of scalars or a scalar. Shared
+// by the interpreter and the evaluator, so that both refuse the same terms with the same words.
 #pragma once
 
 #include <optional>

@@ -125,14 +125,17 @@ class Matcher {
     auto differ = [&] { return fail(fmt::format("expected type {}, found {}", text(pattern), text(found))); };
     if (pattern->kind != found->kind) return differ();
     switch (pattern->kind) {
-      case TypeNode::array_kind: sizes(pattern->size, found->size); return types(pattern->element, found->element);
+      case TypeNode::array_kind:
+        sizes(pattern->size, found->size);
+        return types(pattern->element, found->element);
       case TypeNode::tuple_kind:
         if (pattern->parts.size() != found->parts.size()) return differ();
         for (size_t i = 0; i < pattern->parts.size(); ++i) {
           if (!types(pattern->parts[i], found->parts[i])) return false;
         }
         return true;
-      default: return pattern == found || differ();
+      default:
+        return pattern == found || differ();
     }
   }
 
@@ -272,7 +275,8 @@ class Matcher {
         auto place = match_.sizes.find(name);
         if (place != match_.sizes.end()) known += fmt::format(", {} = {}", name, place->second.text());
       }
-      fail(fmt::format("{} = {} has no solution, or not just one{}", rest[0].pattern.text(), rest[0].found.text(), known));
+      fail(fmt::format("{} = {} has no solution, or not just one{}", rest[0].pattern.text(), rest[0].found.text(),
+                       known));
     }
   }
 
@@ -350,8 +354,10 @@ class Instantiation {
     for (size_t i = 0; i < e->children.size(); ++i) {
       HOIST_TRY(Expr argument, run(e->children[i], depth));
       if (argument->type != value->parameters[i]) {
-        return Diagnostic{"", fmt::format("argument {} of {} has type {}, expected {}", i + 1, e->name,
-                                          text(argument->type), text(value->parameters[i])), ""};
+        return Diagnostic{"",
+                          fmt::format("argument {} of {} has type {}, expected {}", i + 1, e->name,
+                                      text(argument->type), text(value->parameters[i])),
+                          ""};
       }
       arguments.push_back(argument);
     }
@@ -389,10 +395,12 @@ Result<Nat> instantiate(const Nat& size, const Match& match) {
 
 Result<Type> instantiate(Type type, const Match& match) {
   switch (type->kind) {
-    case TypeNode::scalar_kind: return type;
+    case TypeNode::scalar_kind:
+      return type;
     case TypeNode::variable_kind: {
       auto place = match.types.find(type->name);
-      if (place == match.types.end()) return Diagnostic{"", fmt::format("nothing says what the type {} is", type->name), ""};
+      if (place == match.types.end())
+        return Diagnostic{"", fmt::format("nothing says what the type {} is", type->name), ""};
       return place->second;
     }
     case TypeNode::array_kind: {
@@ -400,7 +408,8 @@ Result<Type> instantiate(Type type, const Match& match) {
       HOIST_TRY(Type element, instantiate(type->element, match));
       return array_type(size, element);
     }
-    case TypeNode::tuple_kind: break;
+    case TypeNode::tuple_kind:
+      break;
   }
   std::vector<Type> parts;
   for (Type part : type->parts) {

@@ -89,10 +89,14 @@ Interval interval_of_atom(uint32_t i) {
   }
   Interval a = interval_of(atom.a), b = interval_of(atom.b);
   switch (atom.kind) {
-    case Atom::floor_division: return {a.low >= 0 ? 0 : a.low, a.high >= 0 ? a.high / std::max(1.0, b.low) : 0};
-    case Atom::remainder: return {0, b.high - 1};
-    case Atom::minimum: return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    default: return {std::max(a.low, b.low), std::max(a.high, b.high)};
+    case Atom::floor_division:
+      return {a.low >= 0 ? 0 : a.low, a.high >= 0 ? a.high / std::max(1.0, b.low) : 0};
+    case Atom::remainder:
+      return {0, b.high - 1};
+    case Atom::minimum:
+      return {std::min(a.low, b.low), std::min(a.high, b.high)};
+    default:
+      return {std::max(a.low, b.low), std::max(a.high, b.high)};
   }
 }
 
@@ -157,7 +161,7 @@ Nat nat_of(const Terms& terms) {
 Nat Nat::name(const std::string& name) {
   // "\1<index>" is how compound atoms come in; no size that a user writes starts so.
   uint32_t atom = name.rfind('\1', 0) == 0 ? static_cast<uint32_t>(std::stoul(name.substr(1)))
-                                            : atom_of(Atom{Atom::name, name, {}, {}}, name);
+                                           : atom_of(Atom{Atom::name, name, {}, {}}, name);
   return nat_of({{Monomial{{atom, 1}}, 1}});
 }
 
@@ -378,11 +382,21 @@ std::string Nat::text() const {
       const Atom& atom = atom_at(index);
       std::string text;
       switch (atom.kind) {
-        case Atom::name: text = atom.text; break;
-        case Atom::floor_division: text = "((" + atom.a.text() + ") // (" + atom.b.text() + "))"; break;
-        case Atom::remainder: text = "((" + atom.a.text() + ") % (" + atom.b.text() + "))"; break;
-        case Atom::minimum: text = "min(" + atom.a.text() + ", " + atom.b.text() + ")"; break;
-        case Atom::maximum: text = "max(" + atom.a.text() + ", " + atom.b.text() + ")"; break;
+        case Atom::name:
+          text = atom.text;
+          break;
+        case Atom::floor_division:
+          text = "((" + atom.a.text() + ") // (" + atom.b.text() + "))";
+          break;
+        case Atom::remainder:
+          text = "((" + atom.a.text() + ") % (" + atom.b.text() + "))";
+          break;
+        case Atom::minimum:
+          text = "min(" + atom.a.text() + ", " + atom.b.text() + ")";
+          break;
+        case Atom::maximum:
+          text = "max(" + atom.a.text() + ", " + atom.b.text() + ")";
+          break;
       }
       for (int p = 0; p < power; ++p) factors.push_back(text);
     }
@@ -397,11 +411,13 @@ std::string Nat::text() const {
   std::string out;
   for (const auto& [product, coefficient] : parts) {
     int64_t magnitude = coefficient < 0 ? -coefficient : coefficient;
-    std::string term = product.empty() ? std::to_string(magnitude)
+    std::string term = product.empty()  ? std::to_string(magnitude)
                        : magnitude == 1 ? product
                                         : std::to_string(magnitude) + "*" + product;
-    if (out.empty()) out = coefficient < 0 ? (product.empty() ? "-" + term : "0 - " + term) : term;
-    else out += (coefficient < 0 ? " - " : " + ") + term;
+    if (out.empty())
+      out = coefficient < 0 ? (product.empty() ? "-" + term : "0 - " + term) : term;
+    else
+      out += (coefficient < 0 ? " - " : " + ") + term;
   }
   return out;
 }

@@ -49,8 +49,8 @@ Nat floor_division(const Nat& a, const Nat& b);  ///< b > 0; rounds towards minu
 Nat remainder(const Nat& a, const Nat& b);       ///< a - b * floor_division(a, b)
 Nat minimum(const Nat& a, const Nat& b);
 Nat maximum(const Nat& a, const Nat& b);
-/// The sum of the coefficients' magnitudes. The bound of a product is at most the product of the bounds, so that whoever
-/// reads sizes from strangers can refuse what would leave 64 bits.
+/// The sum of the coefficients' magnitudes. The bound of a product is at most the product of the bounds, so that
+/// whoever reads sizes from strangers can refuse what would leave 64 bits.
 double coefficient_bound(const Nat& n);
 inline Nat ceiling_division(const Nat& a, const Nat& b) { return floor_division(a + b - 1, b); }
 

@@ -46,7 +46,8 @@ std::optional<uint64_t> number_bits(Scalar scalar, const std::string& text) {
   const char *first = text.data(), *last = first + text.size();
   const ScalarRow& type = row(scalar);
   if (!type.is_float) {
-    if (scalar == Scalar::boolean) return text == "0" ? std::optional<uint64_t>(0) : text == "1" ? std::optional<uint64_t>(1) : std::nullopt;
+    if (scalar == Scalar::boolean)
+      return text == "0" ? std::optional<uint64_t>(0) : text == "1" ? std::optional<uint64_t>(1) : std::nullopt;
     if (!type.is_signed) {
       uint64_t value = 0;
       auto [end, error] = std::from_chars(first, last, value);
@@ -76,7 +77,8 @@ Result<Syn> SyntaxParser::constant(const Token& token) {
   HOIST_TRY(Type t, type());
   std::vector<int64_t> shape;
   for (const Nat& n : sizes_of(t)) {
-    if (!n.is_constant() || n.value() < 0) return fault_at(token, "a constant's sizes have to be numbers, found " + n.text());
+    if (!n.is_constant() || n.value() < 0)
+      return fault_at(token, "a constant's sizes have to be numbers, found " + n.text());
     shape.push_back(n.value());
   }
   Type leaf = leaf_of(t);
@@ -89,8 +91,10 @@ Result<Syn> SyntaxParser::constant(const Token& token) {
   const Token payload = next();
   if (payload.text.empty() || payload.text[0] != '"') return fault_at(payload, "expected a payload in quotes after #");
   // The text holds the bytes, so that a type alone cannot claim memory; the product of its sizes is bounded by type().
-  if (element_count(shape) > static_cast<int64_t>(text_limit) * 2) return fault_at(payload, "the payload is too short for " + text(t));
-  auto bytes = from_base64(std::string_view(payload.text).substr(1), static_cast<size_t>(byte_size(leaf->scalar, shape)));
+  if (element_count(shape) > static_cast<int64_t>(text_limit) * 2)
+    return fault_at(payload, "the payload is too short for " + text(t));
+  auto bytes =
+      from_base64(std::string_view(payload.text).substr(1), static_cast<size_t>(byte_size(leaf->scalar, shape)));
   if (!bytes) return fault_at(payload, "the payload does not hold the bytes of " + text(t));
   s.tensor = Tensor(leaf->scalar, shape, std::move(*bytes));
   return &s;
@@ -106,10 +110,11 @@ Result<Tensor> SyntaxParser::listed(Scalar scalar, const std::vector<int64_t>& s
     std::optional<uint64_t> bits;
     if (token.kind == Token::number && token.suffix.empty()) {
       bits = number_bits(scalar, (negative ? "-" : "") + token.text);
-    } else if (token.kind == Token::payload && !negative && token.suffix.empty() && !token.text.empty() && token.text.size() <= 16 &&
-               token.text.find_first_not_of("0123456789abcdef") == std::string::npos) {
+    } else if (token.kind == Token::payload && !negative && token.suffix.empty() && !token.text.empty() &&
+               token.text.size() <= 16 && token.text.find_first_not_of("0123456789abcdef") == std::string::npos) {
       bits = std::stoull(token.text, nullptr, 16);
-    } else if (token.kind == Token::name && scalar == Scalar::boolean && (token.text == "true" || token.text == "false")) {
+    } else if (token.kind == Token::name && scalar == Scalar::boolean &&
+               (token.text == "true" || token.text == "false")) {
       bits = token.text == "true";
     }
     if (!bits) return fault_at(token, fmt::format("expected a value of {}, found {}", row(scalar).name, token.text));
@@ -128,14 +133,17 @@ Result<Tensor> SyntaxParser::listed(Scalar scalar, const std::vector<int64_t>& s
       bytes[i / 2] |= static_cast<std::byte>((values[i] & 0xf) << (i % 2 * 4));
       continue;
     }
-    for (int b = 0; b < width / 8; ++b) bytes[i * static_cast<size_t>(width / 8) + static_cast<size_t>(b)] = static_cast<std::byte>(values[i] >> (8 * b) & 0xff);
+    for (int b = 0; b < width / 8; ++b)
+      bytes[i * static_cast<size_t>(width / 8) + static_cast<size_t>(b)] =
+          static_cast<std::byte>(values[i] >> (8 * b) & 0xff);
   }
   return tensor;
 }
 
 namespace {
 
-Result<Expr> parse_with(const std::string& text, const std::map<std::string, Type>& parameters, Elaborator& elaborator) {
+Result<Expr> parse_with(const std::string& text, const std::map<std::string, Type>& parameters,
+                        Elaborator& elaborator) {
   HOIST_TRY(auto tokens, tokenise(text));
   SyntaxStore store;
   SyntaxParser parser(std::move(tokens), store, parameters);

@@ -8,7 +8,7 @@
 namespace hoist {
 namespace {
 
-constexpr size_t size_text_limit = 2000;   // of a size's own text: bounds the number of its terms
+constexpr size_t size_text_limit = 2000;  // of a size's own text: bounds the number of its terms
 
 Result<Nat> bounded(const Nat& n, const Token& token) {
   if (auto c = n.constant(); c && (*c > size_limit || *c < -size_limit)) {
@@ -62,7 +62,8 @@ Result<Nat> SyntaxParser::size_factor() {
 Result<Nat> SyntaxParser::size_atom() {
   Token token = next();
   if (token.kind == Token::number) {
-    if (!token.suffix.empty() || token.text.find_first_not_of("0123456789") != std::string::npos || token.text.size() > 13) {
+    if (!token.suffix.empty() || token.text.find_first_not_of("0123456789") != std::string::npos ||
+        token.text.size() > 13) {
       return fault_at(token, fmt::format("expected a whole number as size, found {}{}", token.text, token.suffix));
     }
     return bounded(Nat(std::stoll(token.text)), token);
@@ -104,7 +105,8 @@ Result<Type> SyntaxParser::scalar() {
     std::vector<std::string> names;
     for (int i = 0; i < scalar_count; ++i) names.emplace_back(row(static_cast<Scalar>(i)).name);
     std::string near = near_miss(token.text, names);
-    return fault_at(token, "unknown type " + token.text, near.empty() ? "types are f32, i8, [n]T, (A, B), ..." : "did you mean " + near + "?");
+    return fault_at(token, "unknown type " + token.text,
+                    near.empty() ? "types are f32, i8, [n]T, (A, B), ..." : "did you mean " + near + "?");
   }
   --position_;
   return expected("a type");

@@ -13,15 +13,22 @@ namespace {
 
 constexpr std::string_view keywords[] = {"let", "in", "where", "true", "false"};
 
-bool is_keyword(std::string_view name) { return std::find(std::begin(keywords), std::end(keywords), name) != std::end(keywords); }
+bool is_keyword(std::string_view name) {
+  return std::find(std::begin(keywords), std::end(keywords), name) != std::end(keywords);
+}
 
 std::string described(const Token& token) {
   switch (token.kind) {
-    case Token::end: return "the end";
-    case Token::number: return token.text + token.suffix;
-    case Token::parameter: return "%" + token.text;
-    case Token::payload: return token.suffix + "#...";
-    default: return token.text.size() > 60 ? token.text.substr(0, 60) + "..." : token.text;
+    case Token::end:
+      return "the end";
+    case Token::number:
+      return token.text + token.suffix;
+    case Token::parameter:
+      return "%" + token.text;
+    case Token::payload:
+      return token.suffix + "#...";
+    default:
+      return token.text.size() > 60 ? token.text.substr(0, 60) + "..." : token.text;
   }
 }
 
@@ -31,12 +38,13 @@ struct Infix {
   int level;
 };
 // Loosest first. Shifts are written by name: >> composes functions.
-constexpr Infix infixes[] = {
-    {"|", Function::logical_or, 1},      {"^", Function::logical_xor, 2}, {"&", Function::logical_and, 3},
-    {"==", Function::equal, 4},          {"!=", Function::not_equal, 4},  {"<=", Function::less_equal, 4},
-    {">=", Function::greater_equal, 4},  {"<", Function::less, 4},        {">", Function::greater, 4},
-    {"+", Function::add, 5},             {"-", Function::subtract, 5},    {"*", Function::multiply, 6},
-    {"/", Function::divide, 6},          {"%", Function::modulo, 6}};
+constexpr Infix infixes[] = {{"|", Function::logical_or, 1},     {"^", Function::logical_xor, 2},
+                             {"&", Function::logical_and, 3},    {"==", Function::equal, 4},
+                             {"!=", Function::not_equal, 4},     {"<=", Function::less_equal, 4},
+                             {">=", Function::greater_equal, 4}, {"<", Function::less, 4},
+                             {">", Function::greater, 4},        {"+", Function::add, 5},
+                             {"-", Function::subtract, 5},       {"*", Function::multiply, 6},
+                             {"/", Function::divide, 6},         {"%", Function::modulo, 6}};
 
 const Infix* infix_of(const Token& token) {
   if (token.kind != Token::symbol) return nullptr;
@@ -51,9 +59,18 @@ const Infix* infix_of(const Token& token) {
 std::optional<Pattern> pattern_named(std::string_view name) {
   for (const PatternRow& r : pattern_table()) {
     switch (r.pattern) {
-      case Pattern::parameter: case Pattern::bound: case Pattern::literal: case Pattern::meta: case Pattern::function:
-      case Pattern::call: case Pattern::tuple: case Pattern::get: case Pattern::let: continue;  // have a notation of their own
-      default: break;
+      case Pattern::parameter:
+      case Pattern::bound:
+      case Pattern::literal:
+      case Pattern::meta:
+      case Pattern::function:
+      case Pattern::call:
+      case Pattern::tuple:
+      case Pattern::get:
+      case Pattern::let:
+        continue;  // have a notation of their own
+      default:
+        break;
     }
     if (r.name == name) return r.pattern;
   }
@@ -106,7 +123,8 @@ Result<std::string> SyntaxParser::new_name(std::string_view purpose) {
   const Token& token = peek();
   if (token.kind != Token::name) return expected(std::string(purpose));
   if (is_reserved(token.text)) {
-    return fault_at(token, fmt::format("{} is a word of the language and cannot be {}", token.text, purpose), "choose another name");
+    return fault_at(token, fmt::format("{} is a word of the language and cannot be {}", token.text, purpose),
+                    "choose another name");
   }
   if (token.text.size() > 200) return fault_at(token, "a name of more than 200 characters");
   return next().text;
@@ -126,7 +144,8 @@ Result<Syn> SyntaxParser::where(Syn body) {
   s.children = {body};
   do {
     HOIST_TRY(std::string name, new_name("the name of a definition"));
-    if (std::find(s.names.begin(), s.names.end(), name) != s.names.end()) return fault_at(peek(), name + " is defined twice");
+    if (std::find(s.names.begin(), s.names.end(), name) != s.names.end())
+      return fault_at(peek(), name + " is defined twice");
     HOIST_TRY_VOID(expect("="));
     HOIST_TRY(Syn value, core());
     s.names.push_back(name);
@@ -243,10 +262,16 @@ Result<Syn> SyntaxParser::prefix() {
 bool SyntaxParser::starts_atom() const {
   const Token& token = peek();
   switch (token.kind) {
-    case Token::name: return !is_keyword(token.text) || token.text == "true" || token.text == "false";
-    case Token::number: case Token::parameter: case Token::payload: return true;
-    case Token::symbol: return token.text == "(" || token.text == "?";
-    default: return false;
+    case Token::name:
+      return !is_keyword(token.text) || token.text == "true" || token.text == "false";
+    case Token::number:
+    case Token::parameter:
+    case Token::payload:
+      return true;
+    case Token::symbol:
+      return token.text == "(" || token.text == "?";
+    default:
+      return false;
   }
 }
 
@@ -327,7 +352,8 @@ Result<Syn> SyntaxParser::plain_atom() {
       }
       auto place = parameters_.find(s.text);
       if (place == parameters_.end()) {
-        return fault_at(token, "the type of %" + s.text + " is not known", "declare it where it first appears: %" + s.text + " : [4]f32");
+        return fault_at(token, "the type of %" + s.text + " is not known",
+                        "declare it where it first appears: %" + s.text + " : [4]f32");
       }
       s.type = place->second;
       return &s;
@@ -346,7 +372,8 @@ Result<Syn> SyntaxParser::plain_atom() {
       if (s.text == "transpose") s.integers = {1, 0};
       return &s;
     }
-    default: break;
+    default:
+      break;
   }
   if (at("?")) {
     ++position_;
@@ -430,8 +457,14 @@ Result<Nothing> SyntaxParser::attributes(Syntax& s) {
     return Nothing{};
   };
   switch (*pattern) {
-    case Pattern::map: case Pattern::fold: return mode(s);
-    case Pattern::iterate: case Pattern::split: case Pattern::tile: case Pattern::untile: case Pattern::repeat:
+    case Pattern::map:
+    case Pattern::fold:
+      return mode(s);
+    case Pattern::iterate:
+    case Pattern::split:
+    case Pattern::tile:
+    case Pattern::untile:
+    case Pattern::repeat:
       return take_sizes(1);
     case Pattern::iota: {
       HOIST_TRY_VOID(take_sizes(1));
@@ -491,7 +524,8 @@ Result<Nothing> SyntaxParser::attributes(Syntax& s) {
       }
       return expected("a memory: global, local or private");
     }
-    default: return Nothing{};
+    default:
+      return Nothing{};
   }
 }
 

@@ -19,11 +19,11 @@ struct MetaDeclaration {
 
 struct Declarations {
   std::map<std::string, MetaDeclaration> metas;
-  std::map<std::string, Type> parameters;   ///< types of names written %name
+  std::map<std::string, Type> parameters;  ///< types of names written %name
 };
 
-/// "x: [m*k]T, f: T -> U, z: U, op: T, T -> T". Names in brackets are sizes, names with a capital in the place of a type
-/// are type variables.
+/// "x: [m*k]T, f: T -> U, z: U, op: T, T -> T". Names in brackets are sizes, names with a capital in the place of a
+/// type are type variables.
 Result<Declarations> parse_declarations(const std::string& text);
 Result<Expr> parse_term(const std::string& text, const Declarations& declarations);
 

@@ -14,9 +14,9 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; 
 bool is_word(char c) { return is_letter(c) || is_digit(c); }
 
 // Longer symbols first, so that |> is not read as |.
-constexpr auto symbols = std::to_array<std::string_view>({
-    "|>", ">>", "<<", "->", "==", "!=", "<=", ">=", "//", "+", "-", "*", "/", "%", "<", ">", "&", "|", "^", "!", "(", ")",
-    "[",  "]",  "{",  "}",  ",",  ";",  ":",  "=",  "\\", ".", "?", "#"});
+constexpr auto symbols = std::to_array<std::string_view>(
+    {"|>", ">>", "<<", "->", "==", "!=", "<=", ">=", "//", "+", "-", "*", "/", "%",  "<", ">", "&",
+     "|",  "^",  "!",  "(",  ")",  "[",  "]",  "{",  "}",  ",", ";", ":", "=", "\\", ".", "?", "#"});
 
 class Tokeniser {
  public:
@@ -97,8 +97,8 @@ class Tokeniser {
   Result<Nothing> number(Token& token, const Token* before) {
     token.kind = Token::number;
     token.text = digits();
-    bool component = token.adjacent && before != nullptr && before->adjacent && before->text == "." &&
-                     before->kind == Token::symbol;
+    bool component =
+        token.adjacent && before != nullptr && before->adjacent && before->text == "." && before->kind == Token::symbol;
     if (component) return Nothing{};
     if (peek() == '.' && is_digit(peek(1))) {
       ++at_;
@@ -155,7 +155,8 @@ class Tokeniser {
       } else if (peek() == '\\' || peek() == '"') {
         token.text += peek();
       } else {
-        return fault_at(token, "unknown escape in the parameter's name", "write \\\\, \\\" or \\x followed by two hexadecimal digits");
+        return fault_at(token, "unknown escape in the parameter's name",
+                        "write \\\\, \\\" or \\x followed by two hexadecimal digits");
       }
     }
     ++at_;

@@ -15,15 +15,43 @@ namespace hoist {
 
 enum class Pattern : uint8_t {
   // leaves
-  parameter, bound, literal, constant, iota, meta,
+  parameter,
+  bound,
+  literal,
+  constant,
+  iota,
+  meta,
   // scalars and structure
-  function, call, select, cast, let, tuple, get, identity,
+  function,
+  call,
+  select,
+  cast,
+  let,
+  tuple,
+  get,
+  identity,
   // data parallel
-  map, reduce, fold, scan, iterate,
+  map,
+  reduce,
+  fold,
+  scan,
+  iterate,
   // views: they move no data
-  zip, split, join, transpose, slide, pad, slice, tile, untile, concat, repeat, index,
+  zip,
+  split,
+  join,
+  transpose,
+  slide,
+  pad,
+  slice,
+  tile,
+  untile,
+  concat,
+  repeat,
+  index,
   // memory
-  scatter, materialise,
+  scatter,
+  materialise,
 };
 
 struct PatternRow {
@@ -48,12 +76,53 @@ enum class Border : uint8_t { value, clamp, mirror, wrap, open };
 std::string_view name_of(Border border);
 
 enum class Function : uint8_t {
-  add, subtract, multiply, divide, modulo, remainder, minimum, maximum, power, fma,
-  negate, absolute, sign, floor, ceiling, round, truncate, sqrt, exp, log,
-  sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, erf,
-  equal, not_equal, less, less_equal, greater, greater_equal,
-  logical_and, logical_or, logical_xor, logical_not, shift_left, shift_right,
-  is_nan, is_infinite,
+  add,
+  subtract,
+  multiply,
+  divide,
+  modulo,
+  remainder,
+  minimum,
+  maximum,
+  power,
+  fma,
+  negate,
+  absolute,
+  sign,
+  floor,
+  ceiling,
+  round,
+  truncate,
+  sqrt,
+  exp,
+  log,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  erf,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  logical_and,
+  logical_or,
+  logical_xor,
+  logical_not,
+  shift_left,
+  shift_right,
+  is_nan,
+  is_infinite,
 };
 
 /// What an operation's result type is: that of its (equal) arguments, or bool.
@@ -61,17 +130,17 @@ enum class ResultKind : uint8_t { same, boolean };
 
 struct FunctionRow {
   Function function;
-  std::string_view name;       ///< "add"; call syntax is name(a, b)
-  std::string_view symbol;     ///< infix or prefix operator, "" where there is none
+  std::string_view name;    ///< "add"; call syntax is name(a, b)
+  std::string_view symbol;  ///< infix or prefix operator, "" where there is none
   int arity;
   ResultKind result;
-  bool on_float, on_integer, on_boolean;   ///< the element types that it takes
-  bool associative;            ///< in real arithmetic
-  bool exactly_associative_on_float;       ///< also bit for bit on floats (integers always are where associative)
+  bool on_float, on_integer, on_boolean;  ///< the element types that it takes
+  bool associative;                       ///< in real arithmetic
+  bool exactly_associative_on_float;      ///< also bit for bit on floats (integers always are where associative)
   bool commutative;
-  std::optional<double> neutral;           ///< infinities stand for the type's largest and smallest value
-  int ulp;                     ///< OpenCL full-profile bound on f32; 0 is correctly rounded or exact
-  std::string_view meaning;    ///< NaN and overflow behaviour included
+  std::optional<double> neutral;  ///< infinities stand for the type's largest and smallest value
+  int ulp;                        ///< OpenCL full-profile bound on f32; 0 is correctly rounded or exact
+  std::string_view meaning;       ///< NaN and overflow behaviour included
 };
 std::span<const FunctionRow> function_table();
 const FunctionRow& row(Function function);

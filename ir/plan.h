@@ -19,17 +19,17 @@ namespace hoist {
 enum class Place : uint8_t { input, output, weights, arena, cleared };
 
 struct PlanArray {
-  std::string name;             ///< of the value it stores, unique in the plan
+  std::string name;  ///< of the value it stores, unique in the plan
   Scalar scalar = Scalar::f32;
-  std::vector<int64_t> shape;   ///< as stored, row-major; for inputs and outputs the model's own shape
+  std::vector<int64_t> shape;  ///< as stored, row-major; for inputs and outputs the model's own shape
   Place place = Place::arena;
-  int64_t offset = 0;           ///< bytes into the arena or into the weights; multiples of 4096 in the arena, 64 in the weights
-  Tensor constant;              ///< the packed bytes, for `weights` only
+  int64_t offset = 0;  ///< bytes into the arena or into the weights; multiples of 4096 in the arena, 64 in the weights
+  Tensor constant;     ///< the packed bytes, for `weights` only
 };
 
 /// One argument of a kernel in OpenCL order.
 struct KernelParameter {
-  std::string name;             ///< in the kernel's expression: "p0", "p1", ...; "result" for what it writes
+  std::string name;  ///< in the kernel's expression: "p0", "p1", ...; "result" for what it writes
   Scalar scalar = Scalar::f32;
   std::vector<int64_t> shape;
   bool written = false;
@@ -47,16 +47,16 @@ struct Tolerance {
 };
 
 struct PlanKernel {
-  std::string name;                    ///< the OpenCL function: made from its layers' names, unique
-  std::vector<std::string> layers;     ///< of the first step that uses it
-  std::string source;                  ///< OpenCL C of this kernel alone, without the preamble
+  std::string name;                            ///< the OpenCL function: made from its layers' names, unique
+  std::vector<std::string> layers;             ///< of the first step that uses it
+  std::string source;                          ///< OpenCL C of this kernel alone, without the preamble
   std::array<uint64_t, 3> global = {1, 1, 1};  ///< work-items in all, a multiple of `local`
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
-  uint64_t local_bytes = 0;            ///< dynamic local memory: one more argument after the parameters when not 0
+  uint64_t local_bytes = 0;  ///< dynamic local memory: one more argument after the parameters when not 0
   std::vector<KernelParameter> parameters;
-  std::string expression;              ///< the low-level expression as text, its parameters named as above
+  std::string expression;  ///< the low-level expression as text, its parameters named as above
   Tolerance tolerance;
-  int64_t operations = 0;              ///< arithmetic operations of one launch, for rates
+  int64_t operations = 0;  ///< arithmetic operations of one launch, for rates
   /// Sampled positions (flat, into the written parameter) that the self-check compares; their expected values are what
   /// the interpreter gives for the seeded inputs, as raw bytes of the written scalar type.
   uint64_t check_seed = 0;
@@ -66,32 +66,37 @@ struct PlanKernel {
 
 struct PlanStep {
   int kernel = 0;
-  std::vector<std::string> layers;     ///< what this step computes
-  std::vector<int> arguments;          ///< array per kernel parameter
+  std::vector<std::string> layers;  ///< what this step computes
+  std::vector<int> arguments;       ///< array per kernel parameter
 };
 
-struct PlanRuleUse {                   ///< for the manifest
+struct PlanRuleUse {  ///< for the manifest
   std::string layer, rule, place, parameters, rule_class;
 };
 
 struct Plan {
   std::string model_name;
   uint64_t model_hash = 0;
-  std::string profile;                 ///< the profile file's text
-  std::string options;                 ///< compile options that change the outcome, as text
-  std::string preamble;                ///< OpenCL C that precedes every kernel
-  std::string build_options;           ///< for clBuildProgram
+  std::string profile;        ///< the profile file's text
+  std::string options;        ///< compile options that change the outcome, as text
+  std::string preamble;       ///< OpenCL C that precedes every kernel
+  std::string build_options;  ///< for clBuildProgram
   int64_t arena_bytes = 0;
   std::vector<PlanArray> arrays;
   std::vector<PlanKernel> kernels;
   std::vector<PlanStep> steps;
-  std::vector<Domain> input_domains;   ///< of seeded model inputs; empty: [-1, 1] each
-  std::vector<int> inputs, outputs;    ///< array indices in the model's order; an output may repeat an input or a constant
+  std::vector<Domain> input_domains;  ///< of seeded model inputs; empty: [-1, 1] each
+  std::vector<int> inputs,
+      outputs;  ///< array indices in the model's order; an output may repeat an input or a constant
   std::vector<PlanRuleUse> rules;
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,
   /// sampled positions and expected values per output; empty otherwise.
   uint64_t check_seed = 0;
-  struct ModelCheck { int output = 0; std::vector<int64_t> positions; std::vector<std::byte> values; };
+  struct ModelCheck {
+    int output = 0;
+    std::vector<int64_t> positions;
+    std::vector<std::byte> values;
+  };
   std::vector<ModelCheck> model_check;
   Tolerance model_tolerance;
 };

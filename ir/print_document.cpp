@@ -9,14 +9,20 @@ Document DocumentStore::add(DocumentNode node) {
   return &nodes_.emplace_back(std::move(node));
 }
 
-Document DocumentStore::text(std::string content) { return add({DocumentNode::text, std::move(content), 0, {}, false}); }
+Document DocumentStore::text(std::string content) {
+  return add({DocumentNode::text, std::move(content), 0, {}, false});
+}
 Document DocumentStore::line() { return add({DocumentNode::line, " ", 0, {}, false}); }
 Document DocumentStore::soft() { return add({DocumentNode::line, "", 0, {}, false}); }
 Document DocumentStore::hard() { return add({DocumentNode::hard, "", 0, {}, true}); }
 Document DocumentStore::nest(int indent, Document d) { return add({DocumentNode::nest, "", indent, {d}, false}); }
 Document DocumentStore::group(Document d) { return add({DocumentNode::group, "", 0, {d}, false}); }
-Document DocumentStore::join(std::vector<Document> parts) { return add({DocumentNode::join, "", 0, std::move(parts), false}); }
-Document DocumentStore::comment(std::string content) { return add({DocumentNode::comment, std::move(content), 0, {}, false}); }
+Document DocumentStore::join(std::vector<Document> parts) {
+  return add({DocumentNode::join, "", 0, std::move(parts), false});
+}
+Document DocumentStore::comment(std::string content) {
+  return add({DocumentNode::comment, std::move(content), 0, {}, false});
+}
 
 namespace {
 
@@ -39,14 +45,20 @@ bool fits(const std::vector<Item>& stack, Item first, long room) {
     todo.pop_back();
     const DocumentNode& d = *item.document;
     switch (d.kind) {
-      case DocumentNode::text: room -= static_cast<long>(d.content.size()); break;
+      case DocumentNode::text:
+        room -= static_cast<long>(d.content.size());
+        break;
       case DocumentNode::line:
         if (!item.flat) return true;
         room -= static_cast<long>(d.content.size());
         break;
-      case DocumentNode::hard: return true;
-      case DocumentNode::comment: break;
-      case DocumentNode::group: todo.push_back({item.indent, item.flat && !d.breaks, d.children[0]}); break;
+      case DocumentNode::hard:
+        return true;
+      case DocumentNode::comment:
+        break;
+      case DocumentNode::group:
+        todo.push_back({item.indent, item.flat && !d.breaks, d.children[0]});
+        break;
       case DocumentNode::nest:
       case DocumentNode::join:
         for (size_t i = d.children.size(); i-- > 0;) todo.push_back({item.indent, item.flat, d.children[i]});
@@ -86,9 +98,15 @@ std::string lay_out(Document document, int width) {
         out += d.content;
         column += static_cast<long>(d.content.size());
         break;
-      case DocumentNode::hard: new_line(item.indent); break;
-      case DocumentNode::comment: comment = d.content; break;
-      case DocumentNode::nest: stack.push_back({item.indent + d.indent, item.flat, d.children[0]}); break;
+      case DocumentNode::hard:
+        new_line(item.indent);
+        break;
+      case DocumentNode::comment:
+        comment = d.content;
+        break;
+      case DocumentNode::nest:
+        stack.push_back({item.indent + d.indent, item.flat, d.children[0]});
+        break;
       case DocumentNode::group: {
         Item flat{item.indent, true, d.children[0]};
         bool on_one_line = !d.breaks && (item.flat || fits(stack, flat, width - column));

@@ -23,15 +23,15 @@ struct DocumentNode {
   std::string content;
   int indent = 0;
   std::vector<Document> children;
-  bool breaks = false;   ///< holds a hard line
+  bool breaks = false;  ///< holds a hard line
 };
 
 /// Makes documents and owns them.
 class DocumentStore {
  public:
   Document text(std::string content);
-  Document line();          ///< a space or a new line
-  Document soft();          ///< nothing or a new line
+  Document line();  ///< a space or a new line
+  Document soft();  ///< nothing or a new line
   Document hard();
   Document nest(int indent, Document d);
   Document group(Document d);

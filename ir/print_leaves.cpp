@@ -8,7 +8,7 @@
 namespace hoist {
 namespace {
 
-constexpr int64_t written_out = 16;   // elements of a constant that is printed as numbers
+constexpr int64_t written_out = 16;  // elements of a constant that is printed as numbers
 
 std::string base64(const std::vector<std::byte>& bytes) {
   static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -68,8 +68,10 @@ std::string quoted_parameter(const std::string& name) {
   std::string out = "%\"";
   for (char c : name) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 32 || c == 127) out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-    else out += c;
+    if (static_cast<unsigned char>(c) < 32 || c == 127)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -79,7 +81,7 @@ std::string constant_text(const Tensor& tensor) {
   for (int64_t n : tensor.shape()) type += fmt::format("[{}]", n);
   std::string out = fmt::format("constant {}{} ", type, row(tensor.scalar()).name);
   bool padding = row(tensor.scalar()).bits == 4 && tensor.size() % 2 == 1 && !tensor.bytes().empty() &&
-                 (static_cast<unsigned>(tensor.bytes().back()) >> 4) != 0;   // written out, it would be lost
+                 (static_cast<unsigned>(tensor.bytes().back()) >> 4) != 0;  // written out, it would be lost
   if (tensor.size() > written_out || padding) return out + "#\"" + base64(tensor.bytes()) + "\"";
   out += "{";
   for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -102,7 +104,8 @@ Document Printer::literal(Expr e, int least, bool bare) {
   if (scalar == Scalar::boolean) return text(e->bits != 0 ? "true" : "false");
   auto number = number_text(scalar, e->bits);
   if (!number) return text(fmt::format("{}#{:0{}x}", row(scalar).name, e->bits, row(scalar).bits / 4));
-  return parenthesised_if(number->front() == '-' && least > prefixed, text(bare ? *number : *number + std::string(row(scalar).name)));
+  return parenthesised_if(number->front() == '-' && least > prefixed,
+                          text(bare ? *number : *number + std::string(row(scalar).name)));
 }
 
 Document Printer::constant(Expr e) { return text(constant_text(e->constant)); }

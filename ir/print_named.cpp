@@ -1,6 +1,6 @@
 // Finds named compositions in terms: a definition's term, with metavariables for its arguments, is matched against the
-// term to be printed. A metavariable for a value takes what stands in its place, if that uses none of the variables that
-// the definition itself binds; one for a function takes a whole function.
+// term to be printed. A metavariable for a value takes what stands in its place, if that uses none of the variables
+// that the definition itself binds; one for a function takes a whole function.
 #include <algorithm>
 
 #include "ir/definitions.h"
@@ -14,7 +14,7 @@ class Match {
   explicit Match(const Sharing& sharing) : sharing_(sharing) {}
   struct Found {
     Expr e = nullptr;
-    int skipped = 0;   // variables of the definition around it
+    int skipped = 0;  // variables of the definition around it
   };
   std::map<std::string, Found> found;
   std::map<std::string, Nat> sizes;
@@ -116,10 +116,12 @@ std::optional<Printer::Stage> Printer::named_stage(const Place& p) {
       if (!a.is_function()) {
         types.push_back(place->second.e->type);
         Type actual = types.back();
-        for (Type formal = a.meta.result; complete && formal->is_array(); formal = formal->element, actual = actual->element) {
+        for (Type formal = a.meta.result; complete && formal->is_array();
+             formal = formal->element, actual = actual->element) {
           complete = actual->is_array();
           if (!complete) break;
-          if (auto name = formal->size.as_name()) complete = match.sizes.emplace(*name, actual->size).first->second == actual->size;
+          if (auto name = formal->size.as_name())
+            complete = match.sizes.emplace(*name, actual->size).first->second == actual->size;
         }
         s.bare &= leaf(a) == leaf(d.arguments.back());
       }

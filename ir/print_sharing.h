@@ -45,7 +45,7 @@ class Sharing {
     int count = 0;
     int64_t size = 0;
     bool shared = false;
-    int inside = -1;   ///< of a function: the owner that it is
+    int inside = -1;  ///< of a function: the owner that it is
     std::vector<Key> children;
   };
   struct Order {  // by serial: only to look up, never seen

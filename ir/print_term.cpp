@@ -14,14 +14,28 @@ namespace {
 // The level of an infix operator, 0 where a function has none. Shifts are written by name: >> composes functions.
 int infix_level(Function f) {
   switch (f) {
-    case Function::logical_or: return infixed + 1;
-    case Function::logical_xor: return infixed + 2;
-    case Function::logical_and: return infixed + 3;
-    case Function::equal: case Function::not_equal: case Function::less: case Function::less_equal:
-    case Function::greater: case Function::greater_equal: return infixed + 4;
-    case Function::add: case Function::subtract: return infixed + 5;
-    case Function::multiply: case Function::divide: case Function::modulo: return infixed + 6;
-    default: return 0;
+    case Function::logical_or:
+      return infixed + 1;
+    case Function::logical_xor:
+      return infixed + 2;
+    case Function::logical_and:
+      return infixed + 3;
+    case Function::equal:
+    case Function::not_equal:
+    case Function::less:
+    case Function::less_equal:
+    case Function::greater:
+    case Function::greater_equal:
+      return infixed + 4;
+    case Function::add:
+    case Function::subtract:
+      return infixed + 5;
+    case Function::multiply:
+    case Function::divide:
+    case Function::modulo:
+      return infixed + 6;
+    default:
+      return 0;
   }
 }
 
@@ -47,11 +61,14 @@ Printer::Printer(Expr root, const PrintOptions& options) : root_(root), options_
 }
 
 std::string Printer::run() {
-  Document d = root_->pattern == Pattern::function ? function(root_, false) : with_definitions(term(root_, loose), 0, false);
+  Document d =
+      root_->pattern == Pattern::function ? function(root_, false) : with_definitions(term(root_, loose), 0, false);
   return lay_out(d, options_.width);
 }
 
-Document Printer::parenthesised_if(bool wanted, Document d) { return wanted ? join({text("("), documents_.nest(1, d), text(")")}) : d; }
+Document Printer::parenthesised_if(bool wanted, Document d) {
+  return wanted ? join({text("("), documents_.nest(1, d), text(")")}) : d;
+}
 
 Document Printer::list(const std::string& head, const std::vector<Document>& parts, int least) {
   std::vector<Document> inside = {documents_.soft()};
@@ -66,13 +83,16 @@ Document Printer::list(const std::string& head, const std::vector<Document>& par
 std::string Printer::new_name() {
   for (int candidate = 0, skip = named_++;; ++candidate) {
     std::string name;
-    for (int rest = candidate; rest >= 0; rest = rest / 26 - 1) name.insert(name.begin(), static_cast<char>('a' + rest % 26));
-    if (is_reserved(name) || function_named(name) || taken_.count(name) != 0 || !definition_arguments(name).empty()) continue;
+    for (int rest = candidate; rest >= 0; rest = rest / 26 - 1)
+      name.insert(name.begin(), static_cast<char>('a' + rest % 26));
+    if (is_reserved(name) || function_named(name) || taken_.count(name) != 0 || !definition_arguments(name).empty())
+      continue;
     if (skip-- == 0) return name;
   }
 }
 
-// ---- Definitions -----------------------------------------------------------------------------------------------------
+// ---- Definitions
+// -----------------------------------------------------------------------------------------------------
 
 Document Printer::reference(Expr e) {
   auto [node, owner, relative] = sharing_.key(e, depth());
@@ -101,22 +121,25 @@ Document Printer::with_definitions(Document body, int owner, bool parenthesised)
     names_ = std::move(names);
     if (i > 0) lines.push_back(text(";"));
     lines.push_back(documents_.hard());
-    lines.push_back(documents_.group(join({text(d.name + " ="), documents_.nest(2, join({documents_.line(), value}))})));
+    lines.push_back(
+        documents_.group(join({text(d.name + " ="), documents_.nest(2, join({documents_.line(), value}))})));
   }
   pending_.erase(owner);
   std::erase_if(definition_names_, [&](const auto& entry) { return std::get<0>(entry.first) == owner; });
   if (lines.empty()) return body;
-  return parenthesised_if(parenthesised, join({body, documents_.hard(), text("where"), documents_.nest(2, join(std::move(lines)))}));
+  return parenthesised_if(parenthesised,
+                          join({body, documents_.hard(), text("where"), documents_.nest(2, join(std::move(lines)))}));
 }
 
-// ---- Leaves ----------------------------------------------------------------------------------------------------------
+// ---- Leaves
+// ----------------------------------------------------------------------------------------------------------
 
 // A variable or components of it, by the names that its function gave them.
 Document Printer::variable(Expr e) {
   std::vector<int64_t> path;
   for (; e->pattern == Pattern::get; e = e->children[0]) path.insert(path.begin(), e->integers[0]);
   int64_t level = depth() - 1 - e->integers[0];
-  std::string out = fmt::format("free{}", -1 - level);   // only in a term that is not closed
+  std::string out = fmt::format("free{}", -1 - level);  // only in a term that is not closed
   size_t used = 0;
   if (level >= 0) {
     const Binder* b = &names_[static_cast<size_t>(level)];
@@ -135,7 +158,8 @@ Document Printer::meta_application(Expr e, int least) {
   return list(name, parts, least);
 }
 
-// ---- Terms -----------------------------------------------------------------------------------------------------------
+// ---- Terms
+// -----------------------------------------------------------------------------------------------------------
 
 Document Printer::term(Expr e, int least, bool bare) {
   return sharing_.is_shared(e, depth()) ? reference(e) : unshared(e, least, bare);
@@ -150,22 +174,33 @@ Document Printer::term_at(const Place& p, int least, bool bare) {
 
 Document Printer::unshared(Expr e, int least, bool bare) {
   switch (e->pattern) {
-    case Pattern::parameter: return parameter_name(e, least);
-    case Pattern::bound: return variable(e);
-    case Pattern::literal: return literal(e, least, bare);
-    case Pattern::constant: return constant(e);
-    case Pattern::meta: return meta_application(e, least);
-    case Pattern::function: return function(e, true);
-    case Pattern::let: return let(e, least);
+    case Pattern::parameter:
+      return parameter_name(e, least);
+    case Pattern::bound:
+      return variable(e);
+    case Pattern::literal:
+      return literal(e, least, bare);
+    case Pattern::constant:
+      return constant(e);
+    case Pattern::meta:
+      return meta_application(e, least);
+    case Pattern::function:
+      return function(e, true);
+    case Pattern::let:
+      return let(e, least);
     case Pattern::iota:
-      return parenthesised_if(least > applied_level, text(fmt::format("iota {} {}", size_argument(e->sizes[0]), hoist::text(e->type->element))));
+      return parenthesised_if(least > applied_level, text(fmt::format("iota {} {}", size_argument(e->sizes[0]),
+                                                                      hoist::text(e->type->element))));
     case Pattern::get: {
       Expr base = e;
       while (base->pattern == Pattern::get) base = base->children[0];
       if (base->pattern == Pattern::bound) return variable(e);
       return join({term(e->children[0], atomic), text(fmt::format(".{}", e->integers[0]))});
     }
-    case Pattern::tuple: case Pattern::zip: case Pattern::concat: case Pattern::scatter: {
+    case Pattern::tuple:
+    case Pattern::zip:
+    case Pattern::concat:
+    case Pattern::scatter: {
       std::vector<Document> parts;
       for (Expr c : e->children) parts.push_back(term(c, loose));
       return list(e->pattern == Pattern::tuple ? "" : std::string(row(e->pattern).name), parts, least);
@@ -179,10 +214,12 @@ Document Printer::unshared(Expr e, int least, bool bare) {
       if (is_plain(e)) {
         std::string dimensions;
         for (; e->pattern == Pattern::repeat; e = e->children[0]) dimensions += "[" + e->sizes[0].text() + "]";
-        return parenthesised_if(least > applied_level, join({text("fill "), literal(e, atomic, bare), text(" " + dimensions)}));
+        return parenthesised_if(least > applied_level,
+                                join({text("fill "), literal(e, atomic, bare), text(" " + dimensions)}));
       }
       break;
-    default: break;
+    default:
+      break;
   }
   std::vector<Stage> stages;
   for (Place p{e, 0}; stages.empty() || !is_shared(p);) {
@@ -207,12 +244,13 @@ Document Printer::call(Expr e, int least) {
   const FunctionRow& f = row(e->function);
   if (int level = infix_level(e->function)) {
     auto sides = same_type(e->children, {level, level + 1});
-    Document d = join({sides[0], text(fmt::format(" {}", f.symbol)), documents_.nest(2, join({documents_.line(), sides[1]}))});
+    Document d =
+        join({sides[0], text(fmt::format(" {}", f.symbol)), documents_.nest(2, join({documents_.line(), sides[1]}))});
     return parenthesised_if(level < least, documents_.group(d));
   }
   if (e->function == Function::negate || e->function == Function::logical_not) {
     Expr x = e->children[0];
-    if (x->pattern != Pattern::literal) {   // -1f32 is a literal
+    if (x->pattern != Pattern::literal) {  // -1f32 is a literal
       return parenthesised_if(prefixed < least, join({text(std::string(f.symbol)), term(x, applied_level)}));
     }
   }
@@ -239,14 +277,17 @@ Document Printer::let(Expr e, int least) {
     for (const Binder& p : x.parts) out += (out.empty() ? "(" : ", ") + written(p);
     return out + ")";
   };
-  std::vector<Document> head = {text("let " + written(shown) + " ="), documents_.nest(2, join({documents_.line(), value}))};
+  std::vector<Document> head = {text("let " + written(shown) + " ="),
+                                documents_.nest(2, join({documents_.line(), value}))};
   if (options_.show_types) head.push_back(documents_.comment(written(shown) + " : " + hoist::text(f->parameters[0])));
   head.insert(head.end(), {documents_.line(), text("in")});
-  Document d = join({documents_.group(join(std::move(head))), options_.show_types ? documents_.hard() : documents_.line(), body});
+  Document d = join(
+      {documents_.group(join(std::move(head))), options_.show_types ? documents_.hard() : documents_.line(), body});
   return parenthesised_if(least > loose, documents_.group(d));
 }
 
-// ---- Stages ----------------------------------------------------------------------------------------------------------
+// ---- Stages
+// ----------------------------------------------------------------------------------------------------------
 
 std::optional<Printer::Stage> Printer::stage(const Place& p, bool in_function) {
   if (options_.fold_definitions) {
@@ -265,7 +306,8 @@ std::optional<Printer::Stage> Printer::stage(const Place& p, bool in_function) {
     s.head = row(p.e->function).name;
     return s;
   }
-  if (infix_level(p.e->function) == 0 || p.e->function == Function::subtract || p.e->children.size() != 2) return std::nullopt;
+  if (infix_level(p.e->function) == 0 || p.e->function == Function::subtract || p.e->children.size() != 2)
+    return std::nullopt;
   s.head = row(p.e->function).symbol;
   s.section = true;
   s.bare = true;
@@ -290,14 +332,25 @@ std::optional<Printer::Stage> Printer::pattern_stage(const Place& p) {
       add_mode();
       main = 1;
       break;
-    case Pattern::iterate: main = 1; [[fallthrough]];
-    case Pattern::split: case Pattern::tile: case Pattern::untile: case Pattern::repeat: add(size_argument(e->sizes[0])); break;
-    case Pattern::reduce: case Pattern::scan: case Pattern::fold:
+    case Pattern::iterate:
+      main = 1;
+      [[fallthrough]];
+    case Pattern::split:
+    case Pattern::tile:
+    case Pattern::untile:
+    case Pattern::repeat:
+      add(size_argument(e->sizes[0]));
+      break;
+    case Pattern::reduce:
+    case Pattern::scan:
+    case Pattern::fold:
       if (e->pattern == Pattern::fold) add_mode();
       main = 2;
       s.bare = e->pattern == Pattern::reduce;
       break;
-    case Pattern::join: case Pattern::identity: break;
+    case Pattern::join:
+    case Pattern::identity:
+      break;
     case Pattern::transpose: {
       if (e->integers == std::vector<int64_t>{1, 0}) break;
       std::string permutation;
@@ -315,14 +368,23 @@ std::optional<Printer::Stage> Printer::pattern_stage(const Place& p) {
       break;
     case Pattern::pad:
       add(size_argument(e->sizes[0]) + " " + size_argument(e->sizes[1]));
-      if (e->border != Border::value) add(std::string(name_of(e->border)));
-      else s.arguments = {{e->children[1], p.skipped}};
+      if (e->border != Border::value)
+        add(std::string(name_of(e->border)));
+      else
+        s.arguments = {{e->children[1], p.skipped}};
       s.bare = true;
       break;
-    case Pattern::cast: add(hoist::text(e->type)); break;
-    case Pattern::materialise: add(std::string(name_of(e->memory))); break;
-    case Pattern::index: main = 1; break;
-    default: return std::nullopt;
+    case Pattern::cast:
+      add(hoist::text(e->type));
+      break;
+    case Pattern::materialise:
+      add(std::string(name_of(e->memory)));
+      break;
+    case Pattern::index:
+      main = 1;
+      break;
+    default:
+      return std::nullopt;
   }
   for (size_t i = 0; i < main; ++i) s.arguments.push_back({e->children[i], p.skipped});
   s.main = {e->children[main], p.skipped};
@@ -365,7 +427,8 @@ Document Printer::chain(Expr e, std::vector<Stage> stages, int least) {
   return parenthesised_if(least > piped, documents_.group(join(std::move(parts))));
 }
 
-// ---- Functions -------------------------------------------------------------------------------------------------------
+// ---- Functions
+// -------------------------------------------------------------------------------------------------------
 
 Document Printer::function_at(const Place& p) {
   names_.resize(names_.size() + static_cast<size_t>(p.skipped));
@@ -385,7 +448,8 @@ std::vector<Printer::Stage> Printer::stages_of_function(Expr f) {
     std::optional<Stage> s;
     if (!is_shared(p)) s = stage(p, stages.empty());
     bool free = s.has_value();
-    for (size_t i = 0; free && i < s->arguments.size(); ++i) free = !sharing_.uses(s->arguments[i].e, s->arguments[i].skipped);
+    for (size_t i = 0; free && i < s->arguments.size(); ++i)
+      free = !sharing_.uses(s->arguments[i].e, s->arguments[i].skipped);
     if (!free) {
       stages.clear();
       break;
@@ -408,7 +472,8 @@ std::optional<std::string> Printer::applied_directly(Expr f) {
   if (arguments != count && !spread) return std::nullopt;
   for (int64_t i = 0; i < arguments; ++i) {
     Expr c = body->children[static_cast<size_t>(i)];
-    bool right = spread ? c->pattern == Pattern::get && c->integers[0] == i && is_bound(c->children[0], 0) : is_bound(c, count - 1 - i);
+    bool right = spread ? c->pattern == Pattern::get && c->integers[0] == i && is_bound(c->children[0], 0)
+                        : is_bound(c, count - 1 - i);
     if (!right) return std::nullopt;
   }
   if (body->pattern == Pattern::meta) return body->name;
@@ -425,7 +490,8 @@ std::optional<Document> Printer::short_function(Expr f) {
   auto path = sharing_.path();
   sharing_.enter(f, depth() - 1);
   std::vector<Document> parts;
-  bool alone = stages.size() == 1 && (stages[0].section || (stages[0].arguments.empty() && stages[0].head.find(' ') == std::string::npos));
+  bool alone = stages.size() == 1 &&
+               (stages[0].section || (stages[0].arguments.empty() && stages[0].head.find(' ') == std::string::npos));
   for (size_t i = stages.size(); i-- > 0;) {
     if (!parts.empty()) parts.insert(parts.end(), {documents_.line(), text(">> ")});
     parts.push_back(documents_.nest(3, stage_head(stages[i])));
@@ -455,8 +521,9 @@ Binder Printer::binder(Expr body, int64_t position, Type type) {
   std::function<Binder(Type, std::vector<int64_t>)> make = [&](Type t, std::vector<int64_t> path) {
     Binder b;
     auto below = paths.lower_bound(path);
-    bool used = below != paths.end() && below->size() > path.size() && std::equal(path.begin(), path.end(), below->begin());
-    if (!t->is_tuple() || !used) {   // the path itself is the least of those that start with it
+    bool used =
+        below != paths.end() && below->size() > path.size() && std::equal(path.begin(), path.end(), below->begin());
+    if (!t->is_tuple() || !used) {  // the path itself is the least of those that start with it
       b.name = new_name();
       return b;
     }

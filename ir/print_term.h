@@ -31,12 +31,12 @@ class Printer {
   };
   /// One pattern with all but its last argument.
   struct Stage {
-    Expr node = nullptr;               ///< for its type
-    std::string head;                  ///< name and attributes
-    std::vector<Place> arguments;      ///< before the last one; functions or values
-    bool bare = false;                 ///< a number among the arguments takes the type of the last one
-    bool section = false;              ///< (+ b)
-    Place main;                        ///< the last argument
+    Expr node = nullptr;           ///< for its type
+    std::string head;              ///< name and attributes
+    std::vector<Place> arguments;  ///< before the last one; functions or values
+    bool bare = false;             ///< a number among the arguments takes the type of the last one
+    bool section = false;          ///< (+ b)
+    Place main;                    ///< the last argument
   };
   struct Named {
     std::string name;
@@ -82,11 +82,11 @@ class Printer {
   PrintOptions options_;
   Sharing sharing_;
   DocumentStore documents_;
-  std::vector<Binder> names_;           ///< of the variables, outermost first
-  int named_ = 0;                       ///< how many names are in use
-  std::set<std::string> taken_;         ///< names of metavariables
+  std::vector<Binder> names_;    ///< of the variables, outermost first
+  int named_ = 0;                ///< how many names are in use
+  std::set<std::string> taken_;  ///< names of metavariables
   std::map<std::string, Type> declared_;
-  std::map<int, std::vector<Named>> pending_;   ///< by owner
+  std::map<int, std::vector<Named>> pending_;  ///< by owner
   std::map<std::tuple<int, uint64_t, int>, std::string> definition_names_;
   int definitions_ = 0;
 };

@@ -10,7 +10,8 @@ namespace {
 
 class Generator {
  public:
-  Generator(std::mt19937_64& random, const RandomTermOptions& options) : random_(random), options_(options), fuel_(options.patterns) {}
+  Generator(std::mt19937_64& random, const RandomTermOptions& options)
+      : random_(random), options_(options), fuel_(options.patterns) {}
 
   Expr run() {
     Expr e = any();
@@ -19,7 +20,8 @@ class Generator {
       int depth = static_cast<int>(sizes_of(e->type).size());
       auto parts = static_cast<int64_t>(leaf_of(e->type)->parts.size());
       int64_t i = pick(parts);
-      e = map_at(depth, [&](Expr x) { return get(i, x); }, e);
+      e = map_at(
+          depth, [&](Expr x) { return get(i, x); }, e);
     }
     return e;
   }
@@ -28,15 +30,20 @@ class Generator {
   int64_t pick(int64_t count) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(count)); }
   bool chance(int percent) { return pick(100) < percent; }
   template <class T>
-  const T& pick_from(const std::vector<T>& all) { return all[static_cast<size_t>(pick(static_cast<int64_t>(all.size())))]; }
+  const T& pick_from(const std::vector<T>& all) {
+    return all[static_cast<size_t>(pick(static_cast<int64_t>(all.size())))];
+  }
 
   Nat size() {
     if (options_.symbolic && chance(40)) {
       Nat n = Nat::name(pick_from<std::string>({"n", "m", "width"}));
       switch (pick(4)) {
-        case 0: return n * 2 + 1;
-        case 1: return n * Nat::name("m");
-        default: return n;
+        case 0:
+          return n * 2 + 1;
+        case 1:
+          return n * Nat::name("m");
+        default:
+          return n;
       }
     }
     return 1 + pick(options_.largest_size);
@@ -98,8 +105,16 @@ class Generator {
 
   Expr random_literal(Scalar s) {
     if (s == Scalar::boolean) return literal_integer(s, pick(2));
-    if (!is_float(s)) return literal_integer(s, chance(80) ? pick(7) - (row(s).is_signed ? 3 : 0) : static_cast<int64_t>(random_()));
-    static const std::vector<double> odd = {0.0, -0.0, 1.0, 0.1, -2.5, 1e-7, 1e4, std::numeric_limits<double>::infinity(),
+    if (!is_float(s))
+      return literal_integer(s, chance(80) ? pick(7) - (row(s).is_signed ? 3 : 0) : static_cast<int64_t>(random_()));
+    static const std::vector<double> odd = {0.0,
+                                            -0.0,
+                                            1.0,
+                                            0.1,
+                                            -2.5,
+                                            1e-7,
+                                            1e4,
+                                            std::numeric_limits<double>::infinity(),
                                             std::numeric_limits<double>::quiet_NaN()};
     return literal(s, chance(30) ? pick_from(odd) : static_cast<double>(pick(2001) - 1000) / 128);
   }
@@ -107,8 +122,10 @@ class Generator {
   Expr random_constant(Scalar s, const std::vector<int64_t>& shape) {
     Tensor t(s, shape);
     for (int64_t i = 0; i < t.size(); ++i) {
-      if (is_float(s)) t.set_float(i, static_cast<double>(pick(401) - 200) / 16);
-      else t.set_integer(i, s == Scalar::boolean ? pick(2) : row(s).is_signed ? pick(9) - 4 : pick(9));
+      if (is_float(s))
+        t.set_float(i, static_cast<double>(pick(401) - 200) / 16);
+      else
+        t.set_integer(i, s == Scalar::boolean ? pick(2) : row(s).is_signed ? pick(9) - 4 : pick(9));
     }
     return constant(t);
   }
@@ -117,7 +134,8 @@ class Generator {
 
   Expr of_type(Type t) {
     for (size_t position = 0; position < variables_.size(); ++position) {
-      if (variables_[variables_.size() - 1 - position] == t && chance(60)) return bound(static_cast<int64_t>(position), t);
+      if (variables_[variables_.size() - 1 - position] == t && chance(60))
+        return bound(static_cast<int64_t>(position), t);
     }
     for (Expr e : made_) {
       if (e->type == t && chance(40)) return e;
@@ -142,9 +160,11 @@ class Generator {
         }
         case 3: {
           Expr array = of_type(array_type(size(), t));
-          return array->type->size.is_constant() ? index(position_in(array->type->size.value()), array) : random_literal(s);
+          return array->type->size.is_constant() ? index(position_in(array->type->size.value()), array)
+                                                 : random_literal(s);
         }
-        default: break;
+        default:
+          break;
       }
     }
     return chance(25) ? parameter_of(t) : random_literal(s);
@@ -155,18 +175,21 @@ class Generator {
     auto sizes = sizes_of(t);
     bool constants = std::all_of(sizes.begin(), sizes.end(), [](const Nat& n) { return n.is_constant(); });
     switch (fuel_ > 0 ? pick(6) : pick(2)) {
-      case 0: return repeat(t->size, of_type(t->element));
+      case 0:
+        return repeat(t->size, of_type(t->element));
       case 1:
         if (leaf->is_scalar() && constants) return random_constant(leaf->scalar, shape_of(t));
         return parameter_of(t);
       case 2: {
         Expr positions = iota(t->size, Scalar::i32);
-        return map(function_of({scalar_type(Scalar::i32)}, [&] { return of_type(t->element); }), positions, mode(), dimension());
+        return map(function_of({scalar_type(Scalar::i32)}, [&] { return of_type(t->element); }), positions, mode(),
+                   dimension());
       }
       case 3:
         if (!t->size.is_constant()) return parameter_of(t);
         return slice(1, t->size, of_type(array_type(t->size + 1 + pick(2), t->element)));
-      default: return parameter_of(t);
+      default:
+        return parameter_of(t);
     }
   }
 
@@ -198,7 +221,8 @@ class Generator {
     Expr e = nullptr;
     for (int tries = 0; e == nullptr && fuel_ > 0 && tries < 10; ++tries) {
       --fuel_;
-      e = grow(pattern_table()[static_cast<size_t>(pick(static_cast<int64_t>(pattern_table().size())))].pattern, nullptr);
+      e = grow(pattern_table()[static_cast<size_t>(pick(static_cast<int64_t>(pattern_table().size())))].pattern,
+               nullptr);
     }
     if (e == nullptr && chance(60)) e = variable();
     if (e == nullptr) e = of_type(type());
@@ -228,23 +252,29 @@ class Generator {
     spec.pattern = p;
     auto value = [&] { return given != nullptr ? given : any(); };
     switch (p) {
-      case Pattern::parameter: return given != nullptr ? nullptr : parameter_of(type());
-      case Pattern::bound: return given != nullptr ? nullptr : variable();
-      case Pattern::literal: return given != nullptr ? nullptr : random_literal(scalar());
+      case Pattern::parameter:
+        return given != nullptr ? nullptr : parameter_of(type());
+      case Pattern::bound:
+        return given != nullptr ? nullptr : variable();
+      case Pattern::literal:
+        return given != nullptr ? nullptr : random_literal(scalar());
       case Pattern::constant:
-        return given != nullptr ? nullptr : random_constant(scalar(), {1 + pick(options_.largest_size), 1 + pick(options_.largest_size)});
+        return given != nullptr
+                   ? nullptr
+                   : random_constant(scalar(), {1 + pick(options_.largest_size), 1 + pick(options_.largest_size)});
       case Pattern::iota: {
         Scalar s = scalar();
         return given != nullptr || s == Scalar::boolean ? nullptr : iota(size(), s);
       }
-      case Pattern::meta:       // only in rules
-      case Pattern::function:   // only as an argument
+      case Pattern::meta:      // only in rules
+      case Pattern::function:  // only as an argument
         return nullptr;
       case Pattern::call:
         if (given == nullptr) return call_giving(scalar());
         if (!given->type->is_scalar()) return nullptr;
         for (int tries = 0; tries < 10; ++tries) {
-          const FunctionRow& f = function_table()[static_cast<size_t>(pick(static_cast<int64_t>(function_table().size())))];
+          const FunctionRow& f =
+              function_table()[static_cast<size_t>(pick(static_cast<int64_t>(function_table().size())))];
           spec.function = f.function;
           spec.children = {given};
           while (static_cast<int>(spec.children.size()) < f.arity) spec.children.push_back(of_type(given->type));
@@ -275,7 +305,8 @@ class Generator {
         if (!x->type->is_tuple()) return nullptr;
         return get(pick(static_cast<int64_t>(x->type->parts.size())), x);
       }
-      case Pattern::identity: return identity(value());
+      case Pattern::identity:
+        return identity(value());
       case Pattern::map: {
         Expr x = array(given);
         spec.children = {function_of({x->type->element}, [&] { return any(); }), x};
@@ -283,7 +314,8 @@ class Generator {
         spec.dimension = dimension();
         return attempt(spec);
       }
-      case Pattern::reduce: return random_reduce(given);
+      case Pattern::reduce:
+        return random_reduce(given);
       case Pattern::fold:
       case Pattern::scan: {
         Expr x = array(given), z = chance(50) ? of_type(scalar_type(scalar())) : any();
@@ -340,7 +372,8 @@ class Generator {
       }
       case Pattern::slice: {
         Expr x = array(given);
-        int64_t n = x->type->size.is_constant() ? x->type->size.value() : 1, start = pick(n), step = chance(70) ? 1 : pick(5) - 2;
+        int64_t n = x->type->size.is_constant() ? x->type->size.value() : 1, start = pick(n),
+                step = chance(70) ? 1 : pick(5) - 2;
         if (step == 0) step = -1;
         int64_t room = step > 0 ? (n - 1 - start) / step : start / -step;
         spec.children = {x};
@@ -384,7 +417,8 @@ class Generator {
       case Pattern::scatter: {
         Expr base = array(given);
         Nat count = size();
-        spec.children = {of_type(array_type(count, scalar_type(Scalar::i32))), of_type(array_type(count, base->type->element)), base};
+        spec.children = {of_type(array_type(count, scalar_type(Scalar::i32))),
+                         of_type(array_type(count, base->type->element)), base};
         return attempt(spec);
       }
       case Pattern::materialise:
@@ -406,8 +440,12 @@ class Generator {
 
   // An associative operator of the table with its neutral element.
   Expr random_reduce(Expr given) {
-    Scalar s = given != nullptr && given->type->is_array() && given->type->element->is_scalar() ? given->type->element->scalar : scalar();
-    Expr x = given != nullptr && given->type == array_type(given->type->size, scalar_type(s)) ? given : of_type(array_type(size(), scalar_type(s)));
+    Scalar s = given != nullptr && given->type->is_array() && given->type->element->is_scalar()
+                   ? given->type->element->scalar
+                   : scalar();
+    Expr x = given != nullptr && given->type == array_type(given->type->size, scalar_type(s))
+                 ? given
+                 : of_type(array_type(size(), scalar_type(s)));
     for (int tries = 0; tries < 30; ++tries) {
       const FunctionRow& f = function_table()[static_cast<size_t>(pick(static_cast<int64_t>(function_table().size())))];
       bool fits = is_float(s) ? f.on_float : s == Scalar::boolean ? f.on_boolean : f.on_integer;
@@ -428,8 +466,8 @@ class Generator {
   std::mt19937_64& random_;
   const RandomTermOptions& options_;
   int fuel_;
-  std::vector<Type> variables_;             // outermost first
-  std::vector<Expr> made_;                  // terms of this scope, to be used again
+  std::vector<Type> variables_;  // outermost first
+  std::vector<Expr> made_;       // terms of this scope, to be used again
   std::map<std::string, Type> parameters_;
 };
 

@@ -10,17 +10,18 @@
 namespace hoist {
 
 struct RandomTermOptions {
-  int patterns = 12;             ///< about how many patterns are applied
-  int64_t largest_size = 4;      ///< of an array dimension, from 1
-  int64_t largest_array = 256;   ///< elements of any value
-  bool modes = true;             ///< modes of maps and folds, materialise
-  bool symbolic = false;         ///< some sizes are names; such terms print and parse but cannot be evaluated
-  bool scalars_only = true;      ///< the result is a scalar or an array of scalars, as the interpreter wants it
-  std::vector<Scalar> scalars = {Scalar::f32, Scalar::f32, Scalar::i32, Scalar::i64, Scalar::u8, Scalar::i8, Scalar::f16, Scalar::boolean};
+  int patterns = 12;            ///< about how many patterns are applied
+  int64_t largest_size = 4;     ///< of an array dimension, from 1
+  int64_t largest_array = 256;  ///< elements of any value
+  bool modes = true;            ///< modes of maps and folds, materialise
+  bool symbolic = false;        ///< some sizes are names; such terms print and parse but cannot be evaluated
+  bool scalars_only = true;     ///< the result is a scalar or an array of scalars, as the interpreter wants it
+  std::vector<Scalar> scalars = {Scalar::f32, Scalar::f32, Scalar::i32, Scalar::i64,
+                                 Scalar::u8,  Scalar::i8,  Scalar::f16, Scalar::boolean};
 };
 
-/// The same generator state gives the same term. parameters_of(term) lists what has to be bound to evaluate it. Positions
-/// of index lie inside their arrays; rows under untile agree where they overlap.
+/// The same generator state gives the same term. parameters_of(term) lists what has to be bound to evaluate it.
+/// Positions of index lie inside their arrays; rows under untile agree where they overlap.
 Expr random_term(std::mt19937_64& random, const RandomTermOptions& options = {});
 
 }  // namespace hoist

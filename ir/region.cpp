@@ -31,8 +31,10 @@ Region written_region(Expr term) {
     Expr inner = term, array = nullptr;
     for (; inner->pattern == Pattern::map && inner->mode == Mode::view; ++depth) {
       Expr argument = inner->children[1];
-      if (depth == 0) array = argument;
-      else if (argument->pattern != Pattern::bound || argument->integers[0] != 0) return region;
+      if (depth == 0)
+        array = argument;
+      else if (argument->pattern != Pattern::bound || argument->integers[0] != 0)
+        return region;
       inner = inner->children[0]->children[0];
     }
     if (inner->pattern != Pattern::pad || inner->border != Border::open) return region;

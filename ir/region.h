@@ -10,14 +10,14 @@
 namespace hoist {
 
 struct Region {
-  std::vector<int64_t> array;    ///< shape of the whole array
-  std::vector<int64_t> before;   ///< elements before the region, per dimension
-  std::vector<int64_t> shape;    ///< of the region
+  std::vector<int64_t> array;   ///< shape of the whole array
+  std::vector<int64_t> before;  ///< elements before the region, per dimension
+  std::vector<int64_t> shape;   ///< of the region
 
   int64_t size() const { return element_count(shape); }
   /// The flat position in the array of the region's flat position.
   int64_t position(int64_t flat) const;
-  bool contains(int64_t position) const;   ///< a flat position of the array
+  bool contains(int64_t position) const;  ///< a flat position of the array
 };
 
 /// Of a term whose type is an array of scalars with constant extents (or a scalar).

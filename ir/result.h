@@ -34,9 +34,9 @@ struct Nothing {};
 template <class T = Nothing>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : content_(std::move(value)) {}                            // NOLINT: implicit by design
+  Result(T value) : content_(std::move(value)) {}                                  // NOLINT: implicit by design
   Result(Diagnostic diagnostic) : content_(Diagnostics{std::move(diagnostic)}) {}  // NOLINT: implicit by design
-  Result(Diagnostics diagnostics) : content_(std::move(diagnostics)) {}      // NOLINT: implicit by design
+  Result(Diagnostics diagnostics) : content_(std::move(diagnostics)) {}            // NOLINT: implicit by design
 
   bool ok() const { return content_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -67,8 +67,8 @@ class [[nodiscard]] Result {
 #define HOIST_JOIN(a, b) HOIST_JOIN_(a, b)
 
 /// HOIST_TRY(auto x, step()): binds the value of a Result, or returns its errors from the enclosing function.
-#define HOIST_TRY(declaration, expression)                              \
-  auto HOIST_JOIN(result_, __LINE__) = (expression);                    \
+#define HOIST_TRY(declaration, expression)                                                \
+  auto HOIST_JOIN(result_, __LINE__) = (expression);                                      \
   if (!HOIST_JOIN(result_, __LINE__).ok()) return HOIST_JOIN(result_, __LINE__).errors(); \
   declaration = std::move(*HOIST_JOIN(result_, __LINE__))
 

@@ -63,9 +63,12 @@ std::optional<Expr> apply_variant(const Rule& rule, const Rule::Variant& variant
   }
   if (rule.rewrite) {
     auto result = rule.rewrite(term, arguments);
-    if (!result) fault.what = "its function gives nothing here";
-    else if ((*result)->type != term->type) fault.what = "its function gives the type " + text((*result)->type);
-    else return result;
+    if (!result)
+      fault.what = "its function gives nothing here";
+    else if ((*result)->type != term->type)
+      fault.what = "its function gives the type " + text((*result)->type);
+    else
+      return result;
     return std::nullopt;
   }
   auto result = instantiate(variant.right, match);
@@ -89,8 +92,8 @@ std::optional<Expr> apply_or_say_why(const Rule& rule, Expr term, const RuleArgu
     fault = {{}, "a function is not a value; rules apply to its body"};
     return std::nullopt;
   }
-  if (auto d = arguments.find("d"); d != arguments.end() && rule.variants[0].dimension &&
-                                    (!d->second.is_constant() || d->second.value() > 2)) {
+  if (auto d = arguments.find("d");
+      d != arguments.end() && rule.variants[0].dimension && (!d->second.is_constant() || d->second.value() > 2)) {
     fault = {{}, "the parameter d is 0, 1 or 2"};
     return std::nullopt;
   }
@@ -174,9 +177,12 @@ Result<Application> parse_step(const std::string& step) {
   std::string head = trim(step.substr(0, place)), tail = trim(step.substr(place + 4));
   if (size_t space = tail.find(' '); space != std::string::npos) {
     std::string word = trim(tail.substr(space));
-    if (word == name_of(RuleClass::rounding)) application.rule_class = RuleClass::rounding;
-    else if (word == name_of(RuleClass::neural)) application.rule_class = RuleClass::neural;
-    else return Diagnostic{step, "unknown class " + word, "write rounding or neural, and nothing for exact"};
+    if (word == name_of(RuleClass::rounding))
+      application.rule_class = RuleClass::rounding;
+    else if (word == name_of(RuleClass::neural))
+      application.rule_class = RuleClass::neural;
+    else
+      return Diagnostic{step, "unknown class " + word, "write rounding or neural, and nothing for exact"};
     tail = tail.substr(0, space);
   }
   HOIST_TRY(application.place, path_named(tail));
@@ -212,8 +218,10 @@ Result<RuleTable> RuleTable::load(std::span<const RuleRow> rows, const RuleFunct
   for (const RuleRow& row : rows) {
     if (table.find(row.name) != nullptr) faults.push_back({row.name, "a rule of this name is there already", ""});
     auto rule = read_rule(row, functions);
-    if (rule.ok()) table.rules_.push_back(keep(std::move(*rule)));
-    else faults.insert(faults.end(), rule.errors().begin(), rule.errors().end());
+    if (rule.ok())
+      table.rules_.push_back(keep(std::move(*rule)));
+    else
+      faults.insert(faults.end(), rule.errors().begin(), rule.errors().end());
   }
   if (!faults.empty()) return faults;
   return table;
@@ -271,8 +279,9 @@ Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& deriv
       return Diagnostic{where, "there is no rule " + step.rule, near.empty() ? "" : "did you mean " + near + "?"};
     }
     if (rule->row.rule_class != step.rule_class) {
-      return Diagnostic{where, fmt::format("the rule is {}, the step says {}", name_of(rule->row.rule_class),
-                                           name_of(step.rule_class)), ""};
+      return Diagnostic{
+          where,
+          fmt::format("the rule is {}, the step says {}", name_of(rule->row.rule_class), name_of(step.rule_class)), ""};
     }
     Expr term = at(terms.back(), step.place);
     if (term == nullptr) return Diagnostic{where, "there is no such place in the term", ""};
@@ -302,8 +311,7 @@ bool Rewriter::apply(const std::string& name, const Path& place, const RuleArgum
 
 std::optional<Path> Rewriter::apply_first(const std::string& name, const RuleArguments& arguments, const Path& under) {
   std::unordered_set<Expr> exhausted;
-  return first_place(term_, under, exhausted,
-                     [&](Expr, const Path& place) { return apply(name, place, arguments); });
+  return first_place(term_, under, exhausted, [&](Expr, const Path& place) { return apply(name, place, arguments); });
 }
 
 int Rewriter::apply_everywhere(const std::vector<std::string>& rules, const Path& under, int limit) {

@@ -1,7 +1,7 @@
-// Rules, their application and the record of it. A rule is a row of text (RuleRow): both sides are terms of the language
-// with metavariables; load_rules parses and types every row once, at start-up, and refuses the table when a row is
-// wrong. Application is at one place of a term and is pure; a Derivation records every application, prints like a proof
-// and can be replayed from its text. A rule that does not apply is an empty optional, not an error.
+// Rules, their application and the record of it. A rule is a row of text (RuleRow): both sides are terms of the
+// language with metavariables; load_rules parses and types every row once, at start-up, and refuses the table when a
+// row is wrong. Application is at one place of a term and is pure; a Derivation records every application, prints like
+// a proof and can be replayed from its text. A rule that does not apply is an empty optional, not an error.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,12 @@ enum class RuleClass : uint8_t { exact, rounding, neural };
 std::string_view name_of(RuleClass rule_class);
 
 /// One row. `given` declares the metavariables with their types: "x: [m*k]T, f: T -> U, z: U"; sizes and type variables
-/// are those that appear there. `parameters` lists the sizes that a strategy may supply ("k, l"); one that matching finds
-/// may be left out. The parameter "d" is a dimension: a row with `map group(d)` stands for three, with 0, 1 and 2.
-/// `left` and `right` are terms; `map f x` may use a declared function by name, `f x y` applies it. On the left a function
-/// is applied to bound variables or their components only, and stands for a term that mentions no other variable bound
-/// there; a value stands for a term that mentions none. `where` lists side conditions separated by commas:
+/// are those that appear there. `parameters` lists the sizes that a strategy may supply ("k, l"); one that matching
+/// finds may be left out. The parameter "d" is a dimension: a row with `map group(d)` stands for three, with 0, 1
+/// and 2. `left` and `right` are terms; `map f x` may use a declared function by name, `f x y` applies it. On the left
+/// a function is applied to bound variables or their components only, and stands for a term that mentions no other
+/// variable bound there; a value stands for a term that mentions none. `where` lists side conditions separated by
+/// commas:
 ///   k divides n, k <= n, k < n, k = n     sizes, known to hold
 ///   constant n                            a size without names
 ///   associative op, exactly-associative op, commutative op    op a b is one function of the table applied to a and b;
@@ -34,7 +35,8 @@ std::string_view name_of(RuleClass rule_class);
 ///   z is 0                                z is this literal (of its own type; 0 and -0 differ on floats)
 ///   integer T, float T                    a type variable stands for such a scalar
 ///   NAME                                  a C++ condition (RuleFunctions)
-/// A row whose right side is `native NAME` is a C++ function; its left side only says what the function may be asked for.
+/// A row whose right side is `native NAME` is a C++ function; its left side only says what the function may be asked
+/// for.
 struct RuleRow {
   std::string name;
   std::string parameters;
@@ -42,7 +44,7 @@ struct RuleRow {
   std::string left, right;
   std::string where;
   RuleClass rule_class = RuleClass::exact;
-  std::string meaning;   ///< one line, with its source where it has one
+  std::string meaning;  ///< one line, with its source where it has one
 };
 
 /// What rows name where text cannot say it; keep these rare.
@@ -53,17 +55,17 @@ struct RuleFunctions {
       rewrites;
 };
 
-class Rule;   // rule.h: parsed and typed; made by RuleTable::load only
+class Rule;  // rule.h: parsed and typed; made by RuleTable::load only
 class RuleTable {
  public:
   /// All rows, parsed and typed; every fault of every row in one go: a side that does not parse or type, sides whose
   /// types differ, a name on the right that the left does not bind, an unknown condition.
   static Result<RuleTable> load(std::span<const RuleRow> rows, const RuleFunctions& functions = {});
-  const Rule* find(const std::string& name) const;   ///< null when there is none
+  const Rule* find(const std::string& name) const;  ///< null when there is none
   const std::vector<const Rule*>& rules() const { return rules_; }
 
  private:
-  std::vector<const Rule*> rules_;   // live as long as the program
+  std::vector<const Rule*> rules_;  // live as long as the program
 };
 const RuleRow& row(const Rule& rule);
 
@@ -89,7 +91,8 @@ struct Derivation {
   Expr start = nullptr;
   std::vector<Application> steps;
 };
-/// The terms after each step, the start first. Fails when a step does not apply or claims another class than its rule's.
+/// The terms after each step, the start first. Fails when a step does not apply or claims another class than its
+/// rule's.
 Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& derivation);
 /// Steps from their text, one a line, as print_steps writes them.
 Result<std::vector<Application>> parse_steps(const std::string& text);

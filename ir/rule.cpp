@@ -24,8 +24,10 @@ std::vector<std::string> words_of(const std::string& text, char separator) {
   int nesting = 0;
   for (char c : text) {
     nesting += c == '(' ? 1 : c == ')' ? -1 : 0;
-    if (c == separator && nesting == 0) add();
-    else part += c;
+    if (c == separator && nesting == 0)
+      add();
+    else
+      part += c;
   }
   add();
   return parts;
@@ -72,7 +74,8 @@ void check_left(Expr e, const std::string& where, Diagnostics& faults) {
     for (Expr a : e->children) {
       bool twice = std::count(e->children.begin(), e->children.end(), a) > 1;
       if (!is_projection(a) || twice) {
-        faults.push_back({where, fmt::format("{} is applied to something other than different bound variables", e->name),
+        faults.push_back({where,
+                          fmt::format("{} is applied to something other than different bound variables", e->name),
                           "on the left a function stands for a term over variables bound there"});
       }
     }
@@ -127,14 +130,16 @@ class Reader {
     const std::string native = "native ";
     if (rule_.row.right.rfind(native, 0) == 0) {
       auto place = functions_.rewrites.find(rule_.row.right.substr(native.size()));
-      if (place == functions_.rewrites.end()) return fault("there is no function " + rule_.row.right.substr(native.size()));
+      if (place == functions_.rewrites.end())
+        return fault("there is no function " + rule_.row.right.substr(native.size()));
       rule_.rewrite = place->second;
       return;
     }
     variant.right = side(with_dimension(rule_.row.right, dimension), "right side");
     if (variant.left == nullptr || variant.right == nullptr) return;
     if (variant.left->type != variant.right->type) {
-      fault(fmt::format("the left side has type {}, the right side {}", text(variant.left->type), text(variant.right->type)));
+      fault(fmt::format("the left side has type {}, the right side {}", text(variant.left->type),
+                        text(variant.right->type)));
     }
     check_left(variant.left, rule_.row.name + ", left side", faults_);
     Names left, right;
@@ -203,7 +208,8 @@ class Reader {
   }
 
   void check_meta(const std::string& name, const std::string& condition) {
-    if (!rule_.declarations.metas.contains(name)) fault(fmt::format("the condition {} speaks of {}, which is not declared", condition, name));
+    if (!rule_.declarations.metas.contains(name))
+      fault(fmt::format("the condition {} speaks of {}, which is not declared", condition, name));
   }
 
   void check_type(const std::string& name, const std::string& condition) {
@@ -212,7 +218,8 @@ class Reader {
       names.add(m.result);
       for (Type a : m.arguments) names.add(a);
     }
-    if (!names.types.contains(name)) fault(fmt::format("the condition {} speaks of the type {}, which does not occur", condition, name));
+    if (!names.types.contains(name))
+      fault(fmt::format("the condition {} speaks of the type {}, which does not occur", condition, name));
   }
 
   const RuleFunctions& functions_;
@@ -277,19 +284,31 @@ bool Condition::holds(const Match& match) const {
   };
   Expr x = meta(first);
   switch (kind) {
-    case divides: return sizes(hoist::divides);
-    case at_most: return sizes(hoist::at_most);
-    case below: return sizes([](const Nat& p, const Nat& q) { return hoist::at_most(p + 1, q); });
-    case equal: return sizes([](const Nat& p, const Nat& q) { return p == q ? Answer::yes : Answer::unknown; });
+    case divides:
+      return sizes(hoist::divides);
+    case at_most:
+      return sizes(hoist::at_most);
+    case below:
+      return sizes([](const Nat& p, const Nat& q) { return hoist::at_most(p + 1, q); });
+    case equal:
+      return sizes([](const Nat& p, const Nat& q) { return p == q ? Answer::yes : Answer::unknown; });
     case constant: {
       auto value = instantiate(a, match);
       return value.ok() && value->is_constant();
     }
-    case literal: return x != nullptr && is_literal_of(x, std::strtod(second.c_str(), nullptr));
-    case integer_type: return is_scalar_kind(match, first, is_integer);
-    case float_type: return is_scalar_kind(match, first, is_float);
-    case native: return function && function(match);
-    case associative: case exactly_associative: case commutative: case neutral: break;
+    case literal:
+      return x != nullptr && is_literal_of(x, std::strtod(second.c_str(), nullptr));
+    case integer_type:
+      return is_scalar_kind(match, first, is_integer);
+    case float_type:
+      return is_scalar_kind(match, first, is_float);
+    case native:
+      return function && function(match);
+    case associative:
+    case exactly_associative:
+    case commutative:
+    case neutral:
+      break;
   }
   auto f = x == nullptr ? std::nullopt : called_function(x);
   if (!f) return false;

@@ -1,5 +1,5 @@
-// A rule after loading: both sides as terms with metavariables, its declarations and its side conditions. For the engine
-// (rewrite.cpp) and for the tests that make random instances of every row; everyone else uses rewrite.h.
+// A rule after loading: both sides as terms with metavariables, its declarations and its side conditions. For the
+// engine (rewrite.cpp) and for the tests that make random instances of every row; everyone else uses rewrite.h.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,23 @@ namespace hoist {
 
 struct Condition {
   enum Kind : uint8_t {
-    divides, at_most, below, equal, constant, associative, exactly_associative, commutative, neutral, literal,
-    integer_type, float_type, native,
+    divides,
+    at_most,
+    below,
+    equal,
+    constant,
+    associative,
+    exactly_associative,
+    commutative,
+    neutral,
+    literal,
+    integer_type,
+    float_type,
+    native,
   } kind = native;
-  std::string text;             ///< as the row has it
-  Nat a, b;                     ///< of the conditions on sizes
-  std::string first, second;    ///< names of metavariables or of a type; of a literal condition the number
+  std::string text;           ///< as the row has it
+  Nat a, b;                   ///< of the conditions on sizes
+  std::string first, second;  ///< names of metavariables or of a type; of a literal condition the number
   std::function<bool(const Match&)> function;
 
   bool holds(const Match& match) const;
@@ -30,7 +41,7 @@ class Rule {
   /// One for each value of the parameter d, or just one.
   struct Variant {
     std::optional<int64_t> dimension;
-    Expr left = nullptr, right = nullptr;   ///< right is null where `rewrite` is set
+    Expr left = nullptr, right = nullptr;  ///< right is null where `rewrite` is set
   };
 
   RuleRow row;

@@ -44,10 +44,14 @@ std::string shown(const Tensor& t, int64_t i) {
 
 double unit_of(Scalar s) {
   switch (s) {
-    case Scalar::f64: return 0x1p-53;
-    case Scalar::f32: return 0x1p-24;
-    case Scalar::f16: return 0x1p-11;
-    default: return 0x1p-8;
+    case Scalar::f64:
+      return 0x1p-53;
+    case Scalar::f32:
+      return 0x1p-24;
+    case Scalar::f16:
+      return 0x1p-11;
+    default:
+      return 0x1p-8;
   }
 }
 
@@ -69,7 +73,8 @@ std::optional<std::string> difference(const Tensor& left, const Tensor& right, R
       same = (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
       if (!same && rule_class != RuleClass::exact) same = std::abs(a - b) <= rounding_bound * unit_of(s) * scale;
     }
-    if (!same) return fmt::format("element {} is {} on the left and {} on the right", i, shown(left, i), shown(right, i));
+    if (!same)
+      return fmt::format("element {} is {} on the left and {} on the right", i, shown(left, i), shown(right, i));
   }
   return std::nullopt;
 }
@@ -178,7 +183,9 @@ class Checker {
     std::vector<Function> fitting;
     for (const FunctionRow& f : function_table()) {
       bool fits = f.arity == 2 && f.result == ResultKind::same &&
-                  (is_float(s) ? f.on_float : s == Scalar::boolean ? f.on_boolean : f.on_integer);
+                  (is_float(s)            ? f.on_float
+                   : s == Scalar::boolean ? f.on_boolean
+                                          : f.on_integer);
       for (const Condition& c : rule_.conditions) {
         if (c.first != name) continue;
         if (c.kind == Condition::associative) fits = fits && f.associative;
@@ -284,8 +291,10 @@ class Checker {
       if (!left.ok()) return false;  // undefined: an index outside its array
       auto right = interpret(after[i], data);
       std::optional<std::string> wrong;
-      if (!right.ok()) wrong = "the right side is undefined: " + right.errors()[0].text();
-      else wrong = difference(*left, *right, rule_.row.rule_class);
+      if (!right.ok())
+        wrong = "the right side is undefined: " + right.errors()[0].text();
+      else
+        wrong = difference(*left, *right, rule_.row.rule_class);
       if (wrong) {
         faults.push_back(fmt::format("{}\n    {}\n    {}", *wrong, print(root), print(*replaced)));
         return true;
@@ -298,8 +307,10 @@ class Checker {
   Tensor example_data(Expr p) {
     Tensor t(leaf_of(p->type)->scalar, shape_of(p->type));
     for (int64_t i = 0; i < t.size(); ++i) {
-      if (is_float(t.scalar())) t.set_float(i, static_cast<double>(random_.below(2000) - 1000) / 512.0);
-      else t.set_integer(i, random_.below(7));
+      if (is_float(t.scalar()))
+        t.set_float(i, static_cast<double>(random_.below(2000) - 1000) / 512.0);
+      else
+        t.set_integer(i, random_.below(7));
     }
     return t;
   }

@@ -1,9 +1,9 @@
-// Every rule is its own test: random instances of its left side (small sizes, random types, functions and data, operators
-// drawn from the table of functions where a condition asks for a property), the rule applied, both sides interpreted and
-// compared. Half of the instances stand under a function and depend on its variable. Exact rules have to agree bit for
-// bit on data with signed zeros, infinities and NaN (all NaNs are one); rounding rules within rounding_bound on data of
-// moderate size. A rule whose left side or conditions leave nothing to instantiate is a fault as well. Not for use
-// inside a compilation.
+// Every rule is its own test: random instances of its left side (small sizes, random types, functions and data,
+// operators drawn from the table of functions where a condition asks for a property), the rule applied, both sides
+// interpreted and compared. Half of the instances stand under a function and depend on its variable. Exact rules have
+// to agree bit for bit on data with signed zeros, infinities and NaN (all NaNs are one); rounding rules within
+// rounding_bound on data of moderate size. A rule whose left side or conditions leave nothing to instantiate is a fault
+// as well. Not for use inside a compilation.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 namespace hoist {
 
 struct RuleCheck {
-  int compared = 0;                  ///< instances whose two sides were interpreted
-  std::vector<std::string> faults;   ///< each with its instance; at most a few
+  int compared = 0;                 ///< instances whose two sides were interpreted
+  std::vector<std::string> faults;  ///< each with its instance; at most a few
 };
 
 /// `examples` are used as left sides instead of random ones; a row with a C++ right side needs them.

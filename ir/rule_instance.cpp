@@ -74,13 +74,20 @@ Expr RandomTerms::scalar_over(Scalar wanted, const std::vector<Expr>& scope, int
   Expr b = chance(0.5) ? scalar_over(wanted, scope, depth - 1) : some_scalar(wanted, one_of(scope));
   if (wanted == Scalar::boolean) return call(one_of<Function>({Function::logical_and, Function::logical_xor}), {a, b});
   switch (below(7)) {
-    case 0: return call(Function::maximum, {a, b});
-    case 1: return call(Function::minimum, {b, a});
-    case 2: return call(Function::subtract, {a, b});
-    case 3: return call(Function::multiply, {a, literal(wanted, is_float(wanted) ? 0.75 : 3)});
-    case 4: return select(call(Function::less, {a, b}), b, call(Function::add, {a, literal(wanted, 1)}));
-    case 5: return call(Function::add, {call(Function::multiply, {a, literal(wanted, is_float(wanted) ? 0.5 : 2)}), b});
-    default: return call(Function::add, {a, b});
+    case 0:
+      return call(Function::maximum, {a, b});
+    case 1:
+      return call(Function::minimum, {b, a});
+    case 2:
+      return call(Function::subtract, {a, b});
+    case 3:
+      return call(Function::multiply, {a, literal(wanted, is_float(wanted) ? 0.75 : 3)});
+    case 4:
+      return select(call(Function::less, {a, b}), b, call(Function::add, {a, literal(wanted, 1)}));
+    case 5:
+      return call(Function::add, {call(Function::multiply, {a, literal(wanted, is_float(wanted) ? 0.5 : 2)}), b});
+    default:
+      return call(Function::add, {a, b});
   }
 }
 
@@ -112,7 +119,8 @@ Expr RandomTerms::function_of(const std::vector<Type>& parameters, Type result, 
 
 Bindings RandomTerms::data(bool special) {
   using limits = std::numeric_limits<double>;
-  const std::vector<double> strange = {0.0, -0.0, limits::infinity(), -limits::infinity(), limits::quiet_NaN(), 1e30, 1e-41};
+  const std::vector<double> strange = {0.0,  -0.0, limits::infinity(), -limits::infinity(), limits::quiet_NaN(),
+                                       1e30, 1e-41};
   Bindings bindings;
   for (Expr p : parameters_) {
     Tensor tensor(leaf_of(p->type)->scalar, shape_of(p->type));

@@ -20,7 +20,9 @@ class RandomTerms {
   int64_t below(int64_t n);
   bool chance(double probability);
   template <class T>
-  const T& one_of(const std::vector<T>& choices) { return choices[static_cast<size_t>(below(static_cast<int64_t>(choices.size())))]; }
+  const T& one_of(const std::vector<T>& choices) {
+    return choices[static_cast<size_t>(below(static_cast<int64_t>(choices.size())))];
+  }
 
   /// A scalar mostly; small arrays and tuples. `rank` limits the nesting.
   Type type(int rank = 1);

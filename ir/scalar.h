@@ -9,7 +9,25 @@
 namespace hoist {
 
 enum class Scalar : uint8_t {
-  boolean, i4, u4, i8, u8, i16, u16, i32, u32, i64, u64, f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, bf16, f16, f32, f64,
+  boolean,
+  i4,
+  u4,
+  i8,
+  u8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  f8e4m3fn,
+  f8e4m3fnuz,
+  f8e5m2,
+  f8e5m2fnuz,
+  bf16,
+  f16,
+  f32,
+  f64,
 };
 inline constexpr int scalar_count = 19;
 

@@ -17,16 +17,26 @@ namespace {
 
 template <Scalar S>
 auto storage_of() {
-  if constexpr (S == Scalar::f64) return double{};
-  else if constexpr (S == Scalar::f32) return float{};
-  else if constexpr (S == Scalar::f16 || S == Scalar::bf16 || S == Scalar::u16) return uint16_t{};
-  else if constexpr (S == Scalar::i16) return int16_t{};
-  else if constexpr (S == Scalar::i32) return int32_t{};
-  else if constexpr (S == Scalar::u32) return uint32_t{};
-  else if constexpr (S == Scalar::i64) return int64_t{};
-  else if constexpr (S == Scalar::u64) return uint64_t{};
-  else if constexpr (S == Scalar::i4 || S == Scalar::i8) return int8_t{};
-  else return uint8_t{};  // bool, u4, u8, float8
+  if constexpr (S == Scalar::f64)
+    return double{};
+  else if constexpr (S == Scalar::f32)
+    return float{};
+  else if constexpr (S == Scalar::f16 || S == Scalar::bf16 || S == Scalar::u16)
+    return uint16_t{};
+  else if constexpr (S == Scalar::i16)
+    return int16_t{};
+  else if constexpr (S == Scalar::i32)
+    return int32_t{};
+  else if constexpr (S == Scalar::u32)
+    return uint32_t{};
+  else if constexpr (S == Scalar::i64)
+    return int64_t{};
+  else if constexpr (S == Scalar::u64)
+    return uint64_t{};
+  else if constexpr (S == Scalar::i4 || S == Scalar::i8)
+    return int8_t{};
+  else
+    return uint8_t{};  // bool, u4, u8, float8
 }
 template <Scalar S>
 using Storage = decltype(storage_of<S>());
@@ -37,9 +47,12 @@ constexpr bool is_small_float(Scalar s) { return s >= Scalar::f8e4m3fn && s <= S
 // An integer brought into the range of its type; only the 4-bit ones are narrower than their storage.
 template <Scalar S, class Wide>
 Storage<S> narrow(Wide x) {
-  if constexpr (S == Scalar::i4) return static_cast<int8_t>(static_cast<int8_t>(static_cast<uint8_t>(x) << 4) >> 4);
-  else if constexpr (S == Scalar::u4) return static_cast<uint8_t>(x & 0xf);
-  else return static_cast<Storage<S>>(x);
+  if constexpr (S == Scalar::i4)
+    return static_cast<int8_t>(static_cast<int8_t>(static_cast<uint8_t>(x) << 4) >> 4);
+  else if constexpr (S == Scalar::u4)
+    return static_cast<uint8_t>(x & 0xf);
+  else
+    return static_cast<Storage<S>>(x);
 }
 
 template <Scalar S>
@@ -61,14 +74,22 @@ constexpr bool is_comparison(Function f) {
 
 template <Function F, class T>
 bool compare(T a, T b) {
-  if constexpr (F == Function::equal) return a == b;
-  else if constexpr (F == Function::not_equal) return a != b;
-  else if constexpr (F == Function::less) return a < b;
-  else if constexpr (F == Function::less_equal) return a <= b;
-  else if constexpr (F == Function::greater) return a > b;
-  else if constexpr (F == Function::greater_equal) return a >= b;
-  else if constexpr (F == Function::is_nan) return a != a;
-  else return a == std::numeric_limits<T>::infinity() || a == -std::numeric_limits<T>::infinity();
+  if constexpr (F == Function::equal)
+    return a == b;
+  else if constexpr (F == Function::not_equal)
+    return a != b;
+  else if constexpr (F == Function::less)
+    return a < b;
+  else if constexpr (F == Function::less_equal)
+    return a <= b;
+  else if constexpr (F == Function::greater)
+    return a > b;
+  else if constexpr (F == Function::greater_equal)
+    return a >= b;
+  else if constexpr (F == Function::is_nan)
+    return a != a;
+  else
+    return a == std::numeric_limits<T>::infinity() || a == -std::numeric_limits<T>::infinity();
 }
 
 template <class T>
@@ -81,40 +102,73 @@ T float_modulo(T a, T b) {
 template <Function F, class T>
 T on_floats(T a, T b, T c) {
   using enum Function;
-  if constexpr (F == add) return a + b;
-  else if constexpr (F == subtract) return a - b;
-  else if constexpr (F == multiply) return a * b;
-  else if constexpr (F == divide) return a / b;
-  else if constexpr (F == modulo) return float_modulo(a, b);
-  else if constexpr (F == remainder) return std::fmod(a, b);
+  if constexpr (F == add)
+    return a + b;
+  else if constexpr (F == subtract)
+    return a - b;
+  else if constexpr (F == multiply)
+    return a * b;
+  else if constexpr (F == divide)
+    return a / b;
+  else if constexpr (F == modulo)
+    return float_modulo(a, b);
+  else if constexpr (F == remainder)
+    return std::fmod(a, b);
   // Equal numbers that differ in bits are the two zeros; neither smaller, equal nor greater means NaN.
-  else if constexpr (F == minimum) return a < b ? a : b < a ? b : a == b ? (std::signbit(a) ? a : b) : a + b;
-  else if constexpr (F == maximum) return a > b ? a : b > a ? b : a == b ? (std::signbit(a) ? b : a) : a + b;
-  else if constexpr (F == power) return std::pow(a, b);
-  else if constexpr (F == fma) return std::fma(a, b, c);
-  else if constexpr (F == negate) return -a;
-  else if constexpr (F == absolute) return std::fabs(a);
-  else if constexpr (F == sign) return a > 0 ? T{1} : a < 0 ? T{-1} : a;
-  else if constexpr (F == floor) return std::floor(a);
-  else if constexpr (F == ceiling) return std::ceil(a);
-  else if constexpr (F == round) return std::rint(a);
-  else if constexpr (F == truncate) return std::trunc(a);
-  else if constexpr (F == sqrt) return std::sqrt(a);
-  else if constexpr (F == exp) return std::exp(a);
-  else if constexpr (F == log) return std::log(a);
-  else if constexpr (F == sin) return std::sin(a);
-  else if constexpr (F == cos) return std::cos(a);
-  else if constexpr (F == tan) return std::tan(a);
-  else if constexpr (F == asin) return std::asin(a);
-  else if constexpr (F == acos) return std::acos(a);
-  else if constexpr (F == atan) return std::atan(a);
-  else if constexpr (F == sinh) return std::sinh(a);
-  else if constexpr (F == cosh) return std::cosh(a);
-  else if constexpr (F == tanh) return std::tanh(a);
-  else if constexpr (F == asinh) return std::asinh(a);
-  else if constexpr (F == acosh) return std::acosh(a);
-  else if constexpr (F == atanh) return std::atanh(a);
-  else return std::erf(a);
+  else if constexpr (F == minimum)
+    return a < b ? a : b < a ? b : a == b ? (std::signbit(a) ? a : b) : a + b;
+  else if constexpr (F == maximum)
+    return a > b ? a : b > a ? b : a == b ? (std::signbit(a) ? b : a) : a + b;
+  else if constexpr (F == power)
+    return std::pow(a, b);
+  else if constexpr (F == fma)
+    return std::fma(a, b, c);
+  else if constexpr (F == negate)
+    return -a;
+  else if constexpr (F == absolute)
+    return std::fabs(a);
+  else if constexpr (F == sign)
+    return a > 0 ? T{1} : a < 0 ? T{-1} : a;
+  else if constexpr (F == floor)
+    return std::floor(a);
+  else if constexpr (F == ceiling)
+    return std::ceil(a);
+  else if constexpr (F == round)
+    return std::rint(a);
+  else if constexpr (F == truncate)
+    return std::trunc(a);
+  else if constexpr (F == sqrt)
+    return std::sqrt(a);
+  else if constexpr (F == exp)
+    return std::exp(a);
+  else if constexpr (F == log)
+    return std::log(a);
+  else if constexpr (F == sin)
+    return std::sin(a);
+  else if constexpr (F == cos)
+    return std::cos(a);
+  else if constexpr (F == tan)
+    return std::tan(a);
+  else if constexpr (F == asin)
+    return std::asin(a);
+  else if constexpr (F == acos)
+    return std::acos(a);
+  else if constexpr (F == atan)
+    return std::atan(a);
+  else if constexpr (F == sinh)
+    return std::sinh(a);
+  else if constexpr (F == cosh)
+    return std::cosh(a);
+  else if constexpr (F == tanh)
+    return std::tanh(a);
+  else if constexpr (F == asinh)
+    return std::asinh(a);
+  else if constexpr (F == acosh)
+    return std::acosh(a);
+  else if constexpr (F == atanh)
+    return std::atanh(a);
+  else
+    return std::erf(a);
 }
 
 // a + b in double with the last bit set where the sum is inexact (rounded to odd): rounding that to a type of at most
@@ -149,9 +203,12 @@ Storage<S> on_integers(Storage<S> a, Storage<S> b) {
   constexpr int bits = bits_of<S>();
   const Wide x = static_cast<Wide>(a), y = static_cast<Wide>(b);
   // The only quotient that overflows is the smallest value by -1: negation wraps, the remainder is 0.
-  if constexpr (F == add) return narrow<S>(x + y);
-  else if constexpr (F == subtract) return narrow<S>(x - y);
-  else if constexpr (F == multiply) return narrow<S>(x * y);
+  if constexpr (F == add)
+    return narrow<S>(x + y);
+  else if constexpr (F == subtract)
+    return narrow<S>(x - y);
+  else if constexpr (F == multiply)
+    return narrow<S>(x * y);
   else if constexpr (F == divide) {
     if (b == 0) return 0;
     if (is_signed && y == ~Wide{0}) return narrow<S>(Wide{0} - x);
@@ -161,36 +218,52 @@ Storage<S> on_integers(Storage<S> a, Storage<S> b) {
     T r = static_cast<T>(a % b);
     if (F == modulo && r != 0 && (r < 0) != (b < 0)) r = static_cast<T>(r + b);
     return r;
-  } else if constexpr (F == minimum) return a < b ? a : b;
-  else if constexpr (F == maximum) return a > b ? a : b;
+  } else if constexpr (F == minimum)
+    return a < b ? a : b;
+  else if constexpr (F == maximum)
+    return a > b ? a : b;
   else if constexpr (F == power) {
     if (is_signed && b < 0) {  // 1 / a^-b, truncated
       if (a == 1) return 1;
       return a == static_cast<T>(-1) ? narrow<S>((y & 1) ? ~Wide{0} : Wide{1}) : T{0};
     }
     return narrow<S>(integer_power(x, y));
-  } else if constexpr (F == negate) return narrow<S>(Wide{0} - x);
-  else if constexpr (F == absolute) return narrow<S>(is_signed && a < 0 ? Wide{0} - x : x);
-  else if constexpr (F == sign) return static_cast<T>(a > 0 ? 1 : is_signed && a < 0 ? -1 : 0);
-  else if constexpr (F == logical_and) return static_cast<T>(a & b);
-  else if constexpr (F == logical_or) return static_cast<T>(a | b);
-  else if constexpr (F == logical_xor) return static_cast<T>(a ^ b);
-  else if constexpr (F == logical_not) return narrow<S>(~x);
-  else if constexpr (F == shift_left) return y >= static_cast<Wide>(bits) ? T{0} : narrow<S>(x << y);
+  } else if constexpr (F == negate)
+    return narrow<S>(Wide{0} - x);
+  else if constexpr (F == absolute)
+    return narrow<S>(is_signed && a < 0 ? Wide{0} - x : x);
+  else if constexpr (F == sign)
+    return static_cast<T>(a > 0 ? 1 : is_signed && a < 0 ? -1 : 0);
+  else if constexpr (F == logical_and)
+    return static_cast<T>(a & b);
+  else if constexpr (F == logical_or)
+    return static_cast<T>(a | b);
+  else if constexpr (F == logical_xor)
+    return static_cast<T>(a ^ b);
+  else if constexpr (F == logical_not)
+    return narrow<S>(~x);
+  else if constexpr (F == shift_left)
+    return y >= static_cast<Wide>(bits) ? T{0} : narrow<S>(x << y);
   else {
     static_assert(F == shift_right);
     if (y >= static_cast<Wide>(bits)) return static_cast<T>(is_signed && a < 0 ? -1 : 0);
-    if constexpr (is_signed) return static_cast<T>(static_cast<SignedWide>(a) >> y);
-    else return static_cast<T>(x >> y);
+    if constexpr (is_signed)
+      return static_cast<T>(static_cast<SignedWide>(a) >> y);
+    else
+      return static_cast<T>(x >> y);
   }
 }
 
 template <Function F>
 uint8_t on_booleans(uint8_t a, uint8_t b) {
-  if constexpr (F == Function::logical_and) return a & b;
-  else if constexpr (F == Function::logical_or) return a | b;
-  else if constexpr (F == Function::logical_xor) return a ^ b;
-  else return static_cast<uint8_t>(a ^ 1);
+  if constexpr (F == Function::logical_and)
+    return a & b;
+  else if constexpr (F == Function::logical_or)
+    return a | b;
+  else if constexpr (F == Function::logical_xor)
+    return a ^ b;
+  else
+    return static_cast<uint8_t>(a ^ 1);
 }
 
 constexpr bool takes(Function f, Scalar s) {
@@ -209,10 +282,12 @@ auto apply_one(Storage<S> a, Storage<S> b, Storage<S> c) {
   using T = Storage<S>;
   if constexpr (is_small_float(S)) {
     const double x = float_from_bits(S, a), y = float_from_bits(S, b), z = float_from_bits(S, c);
-    if constexpr (is_comparison(F)) return static_cast<uint8_t>(compare<F>(x, y));
+    if constexpr (is_comparison(F))
+      return static_cast<uint8_t>(compare<F>(x, y));
     else if constexpr (F == Function::fma) {  // the product is exact in double
       return static_cast<T>(bits_from_float(S, sum_rounded_to_odd(x * y, z)));
-    } else return static_cast<T>(bits_from_float(S, on_floats<F>(x, y, z)));
+    } else
+      return static_cast<T>(bits_from_float(S, on_floats<F>(x, y, z)));
   } else if constexpr (is_comparison(F)) {
     return static_cast<uint8_t>(compare<F>(a, b));
   } else if constexpr (is_big_float(S)) {
@@ -233,9 +308,12 @@ void apply_column(const void* a, const void* b, const void* c, void* out, int64_
   const T* __restrict z = static_cast<const T*>(c);
   R* __restrict r = static_cast<R*>(out);
   for (int64_t i = 0; i < n; ++i) {
-    if constexpr (arity_of(F) == 1) r[i] = apply_one<F, S>(x[i], T{}, T{});
-    else if constexpr (arity_of(F) == 2) r[i] = apply_one<F, S>(x[i], y[i], T{});
-    else r[i] = apply_one<F, S>(x[i], y[i], z[i]);
+    if constexpr (arity_of(F) == 1)
+      r[i] = apply_one<F, S>(x[i], T{}, T{});
+    else if constexpr (arity_of(F) == 2)
+      r[i] = apply_one<F, S>(x[i], y[i], T{});
+    else
+      r[i] = apply_one<F, S>(x[i], y[i], z[i]);
   }
 }
 
@@ -281,17 +359,25 @@ double odd_double(T x) {
 template <Scalar From, Scalar To>
 Storage<To> convert_one(Storage<From> x) {
   using T = Storage<To>;
-  if constexpr (From == To) return x;
+  if constexpr (From == To)
+    return x;
   else if constexpr (To == Scalar::boolean) {
-    if constexpr (is_small_float(From)) return float_from_bits(From, x) != 0;
-    else return x != 0;
+    if constexpr (is_small_float(From))
+      return float_from_bits(From, x) != 0;
+    else
+      return x != 0;
   } else if constexpr (is_big_float(To)) {
-    if constexpr (is_small_float(From)) return static_cast<T>(float_from_bits(From, x));
-    else return static_cast<T>(x);
+    if constexpr (is_small_float(From))
+      return static_cast<T>(float_from_bits(From, x));
+    else
+      return static_cast<T>(x);
   } else if constexpr (is_small_float(To)) {
-    if constexpr (is_small_float(From)) return static_cast<T>(bits_from_float(To, float_from_bits(From, x)));
-    else if constexpr (is_big_float(From)) return static_cast<T>(bits_from_float(To, x));
-    else return static_cast<T>(bits_from_float(To, odd_double(x)));
+    if constexpr (is_small_float(From))
+      return static_cast<T>(bits_from_float(To, float_from_bits(From, x)));
+    else if constexpr (is_big_float(From))
+      return static_cast<T>(bits_from_float(To, x));
+    else
+      return static_cast<T>(bits_from_float(To, odd_double(x)));
   } else if constexpr (is_small_float(From)) {
     return integer_of_float<To>(float_from_bits(From, x));
   } else if constexpr (is_big_float(From)) {
@@ -316,8 +402,10 @@ template <size_t I>
 constexpr ColumnOperation operation_at() {
   constexpr auto f = static_cast<Function>(I / scalar_count);
   constexpr auto s = static_cast<Scalar>(I % scalar_count);
-  if constexpr (takes(f, s)) return apply_column<f, s>;
-  else return nullptr;
+  if constexpr (takes(f, s))
+    return apply_column<f, s>;
+  else
+    return nullptr;
 }
 
 template <size_t... I>
@@ -338,7 +426,8 @@ constexpr std::array<int, sizeof...(I)> sizes_at(std::index_sequence<I...>) {
 }
 constexpr auto sizes = sizes_at(std::make_index_sequence<scalar_count>());
 
-// The codes whose NaN has one quiet pattern here; NaNs of float8 have one code (or two, told apart by the sign) already.
+// The codes whose NaN has one quiet pattern here; NaNs of float8 have one code (or two, told apart by the sign)
+// already.
 template <class Bits>
 void copy_with_plain_nans(const void* column, std::byte* out, int64_t n, Bits infinity, Bits plain) {
   const auto* in = static_cast<const std::byte*>(column);
@@ -363,8 +452,7 @@ ColumnOperation column_operation(Function function, Scalar scalar) {
     if (scalar == Scalar::f64) return fuse_column<double>;
   }
 #endif
-  ColumnOperation operation =
-      operations[static_cast<size_t>(function) * scalar_count + static_cast<size_t>(scalar)];
+  ColumnOperation operation = operations[static_cast<size_t>(function) * scalar_count + static_cast<size_t>(scalar)];
   HOIST_CHECK(operation != nullptr,
               std::string(row(function).name) + " is not defined on " + std::string(row(scalar).name));
   return operation;
@@ -430,11 +518,16 @@ void write_column(const void* column, Scalar scalar, std::byte* bytes, int64_t s
   }
   std::byte* out = bytes + start * size;
   switch (scalar) {
-    case Scalar::f64: return copy_with_plain_nans<uint64_t>(column, out, n, 0x7ffull << 52, 0x7ff8ull << 48);
-    case Scalar::f32: return copy_with_plain_nans<uint32_t>(column, out, n, 0x7f800000u, 0x7fc00000u);
-    case Scalar::f16: return copy_with_plain_nans<uint16_t>(column, out, n, 0x7c00, 0x7e00);
-    case Scalar::bf16: return copy_with_plain_nans<uint16_t>(column, out, n, 0x7f80, 0x7fc0);
-    default: std::memcpy(out, column, static_cast<size_t>(n * size));
+    case Scalar::f64:
+      return copy_with_plain_nans<uint64_t>(column, out, n, 0x7ffull << 52, 0x7ff8ull << 48);
+    case Scalar::f32:
+      return copy_with_plain_nans<uint32_t>(column, out, n, 0x7f800000u, 0x7fc00000u);
+    case Scalar::f16:
+      return copy_with_plain_nans<uint16_t>(column, out, n, 0x7c00, 0x7e00);
+    case Scalar::bf16:
+      return copy_with_plain_nans<uint16_t>(column, out, n, 0x7f80, 0x7fc0);
+    default:
+      std::memcpy(out, column, static_cast<size_t>(n * size));
   }
 }
 

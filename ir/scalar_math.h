@@ -19,7 +19,8 @@ namespace hoist {
 /// Bytes of one value in a column.
 int column_bytes(Scalar scalar);
 
-/// out[i] = function(a[i], b[i], c[i]) for i < n; pointers past the arity are not read, out overlaps none of the others.
+/// out[i] = function(a[i], b[i], c[i]) for i < n; pointers past the arity are not read, out overlaps none of the
+/// others.
 using ColumnOperation = void (*)(const void* a, const void* b, const void* c, void* out, int64_t n);
 /// Aborts where the table of functions excludes the type.
 ColumnOperation column_operation(Function function, Scalar scalar);
@@ -37,8 +38,8 @@ int64_t integer_of_word(Scalar scalar, uint64_t word);
 /// The low bits of an integer as a word of an integer type; as a float it is rounded half to even.
 uint64_t word_of_integer(Scalar scalar, int64_t value);
 
-/// Elements start .. start + n - 1 of a tensor as a column, and back. A NaN that is written becomes the type's one quiet
-/// NaN, since which payload arithmetic passes on depends on the compiler.
+/// Elements start .. start + n - 1 of a tensor as a column, and back. A NaN that is written becomes the type's one
+/// quiet NaN, since which payload arithmetic passes on depends on the compiler.
 void read_column(const Tensor& tensor, int64_t start, int64_t n, void* column);
 void write_column(const void* column, Scalar scalar, std::byte* bytes, int64_t start, int64_t n);
 inline uint64_t word_at(const Tensor& tensor, int64_t position) {

@@ -1,6 +1,6 @@
-// What the parser makes of text before types are known: tokens and a syntax tree. Internal to parsing; the rest of hoist
-// sees terms only. The tree is bounded: its nesting, the length of the text and the size of every number are limited, so
-// that hostile text ends in an error and not in an exhausted stack.
+// What the parser makes of text before types are known: tokens and a syntax tree. Internal to parsing; the rest of
+// hoist sees terms only. The tree is bounded: its nesting, the length of the text and the size of every number are
+// limited, so that hostile text ends in an error and not in an exhausted stack.
 #pragma once
 
 #include <deque>
@@ -12,10 +12,10 @@
 
 namespace hoist {
 
-inline constexpr size_t text_limit = size_t{256} << 20;   ///< bytes of one text; constants may be large
-inline constexpr int nesting_limit = 500;                 ///< of parentheses and functions
-inline constexpr int depth_limit = 2000;                  ///< of a term, from its root to a leaf
-inline constexpr int64_t size_limit = int64_t{1} << 40;   ///< of a number in a size
+inline constexpr size_t text_limit = size_t{256} << 20;  ///< bytes of one text; constants may be large
+inline constexpr int nesting_limit = 500;                ///< of parentheses and functions
+inline constexpr int depth_limit = 2000;                 ///< of a term, from its root to a leaf
+inline constexpr int64_t size_limit = int64_t{1} << 40;  ///< of a number in a size
 
 struct Token {
   enum Kind : uint8_t { name, number, parameter, symbol, payload, end } kind = end;
@@ -67,7 +67,7 @@ struct Syntax {
   Border border = Border::value;
   Type type = nullptr;
   Tensor tensor;
-  Token token;    ///< where it starts
+  Token token;  ///< where it starts
   int depth = 1;
 };
 
@@ -94,12 +94,12 @@ class SyntaxParser {
   Result<Syn> term();
   Result<Type> type();
   Result<Nat> size();
-  Result<Nothing> end();   ///< that nothing is left
+  Result<Nothing> end();  ///< that nothing is left
   bool at_end() const { return peek().kind == Token::end; }
-  bool take(std::string_view symbol);             ///< the symbol or word, if it stands here
+  bool take(std::string_view symbol);  ///< the symbol or word, if it stands here
   Result<Nothing> expect(std::string_view symbol);
-  Result<std::string> new_name(std::string_view purpose);   ///< a name that is no pattern and no keyword
-  bool at_declaration() const;                    ///< name ":" stands here
+  Result<std::string> new_name(std::string_view purpose);  ///< a name that is no pattern and no keyword
+  bool at_declaration() const;                             ///< name ":" stands here
   const Token& peek(size_t ahead = 0) const;
 
  private:

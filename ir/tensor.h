@@ -1,5 +1,5 @@
-// A dense row-major array of scalars with its bytes: weights, model inputs and outputs, constants. Immutable once shared;
-// copies share the bytes. Not for symbolic shapes: those are types (type.h).
+// A dense row-major array of scalars with its bytes: weights, model inputs and outputs, constants. Immutable once
+// shared; copies share the bytes. Not for symbolic shapes: those are types (type.h).
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,9 @@ class Tensor {
   /// Any scalar type widened: floats (and bool as 0 or 1) to double, integers to int64 (u64 keeps its bits).
   double float_at(int64_t i) const;
   int64_t integer_at(int64_t i) const;
-  void set_float(int64_t i, double value);      ///< rounds half to even into the scalar type
-  void set_integer(int64_t i, int64_t value);   ///< keeps the low bits
-  std::vector<int64_t> as_integers() const;     ///< whole tensor
+  void set_float(int64_t i, double value);     ///< rounds half to even into the scalar type
+  void set_integer(int64_t i, int64_t value);  ///< keeps the low bits
+  std::vector<int64_t> as_integers() const;    ///< whole tensor
 
   Tensor reshaped(std::vector<int64_t> shape) const;  ///< same bytes, same number of elements
   bool operator==(const Tensor& other) const;         ///< scalar, shape and bytes
@@ -55,8 +55,10 @@ template <class T>
 Tensor Tensor::of(Scalar scalar, std::vector<int64_t> shape, const std::vector<T>& values) {
   Tensor out(scalar, std::move(shape));
   for (int64_t i = 0; i < out.size(); ++i) {
-    if (is_float(scalar)) out.set_float(i, static_cast<double>(values[static_cast<size_t>(i)]));
-    else out.set_integer(i, static_cast<int64_t>(values[static_cast<size_t>(i)]));
+    if (is_float(scalar))
+      out.set_float(i, static_cast<double>(values[static_cast<size_t>(i)]));
+    else
+      out.set_integer(i, static_cast<int64_t>(values[static_cast<size_t>(i)]));
   }
   return out;
 }

@@ -10,8 +10,8 @@
 namespace hoist {
 
 struct PrintOptions {
-  int width = 100;           ///< break into one pattern a line past this column
-  bool show_types = false;   ///< a comment with the type after each pattern
+  int width = 100;               ///< break into one pattern a line past this column
+  bool show_types = false;       ///< a comment with the type after each pattern
   bool fold_definitions = true;  ///< print named compositions (map2d, pad2d, flatten, ...) by name
 };
 std::string print(Expr e, const PrintOptions& options = {});

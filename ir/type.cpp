@@ -44,10 +44,14 @@ Type variable_type(const std::string& name) {
 
 std::string text(Type type) {
   switch (type->kind) {
-    case TypeNode::scalar_kind: return std::string(row(type->scalar).name);
-    case TypeNode::array_kind: return "[" + type->size.text() + "]" + text(type->element);
-    case TypeNode::variable_kind: return type->name;
-    case TypeNode::tuple_kind: break;
+    case TypeNode::scalar_kind:
+      return std::string(row(type->scalar).name);
+    case TypeNode::array_kind:
+      return "[" + type->size.text() + "]" + text(type->element);
+    case TypeNode::variable_kind:
+      return type->name;
+    case TypeNode::tuple_kind:
+      break;
   }
   std::string out;
   for (Type part : type->parts) out += (out.empty() ? "(" : ", ") + text(part);
@@ -73,13 +77,16 @@ std::vector<int64_t> shape_of(Type type) {
 
 Type substitute(Type type, const std::map<std::string, Nat>& sizes, const std::map<std::string, Type>& types) {
   switch (type->kind) {
-    case TypeNode::scalar_kind: return type;
-    case TypeNode::array_kind: return array_type(type->size.substitute(sizes), substitute(type->element, sizes, types));
+    case TypeNode::scalar_kind:
+      return type;
+    case TypeNode::array_kind:
+      return array_type(type->size.substitute(sizes), substitute(type->element, sizes, types));
     case TypeNode::variable_kind: {
       auto place = types.find(type->name);
       return place == types.end() ? type : place->second;
     }
-    case TypeNode::tuple_kind: break;
+    case TypeNode::tuple_kind:
+      break;
   }
   std::vector<Type> parts;
   for (Type part : type->parts) parts.push_back(substitute(part, sizes, types));

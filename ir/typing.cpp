@@ -13,7 +13,8 @@ Result<Type> infer_type(const Spec& spec);
 namespace {
 
 Diagnostic fault(const Spec& s, const std::string& what, const std::string& hint = {}) {
-  return {"", fmt::format("{}: {}", s.pattern == Pattern::call ? row(s.function).name : row(s.pattern).name, what), hint};
+  return {"", fmt::format("{}: {}", s.pattern == Pattern::call ? row(s.function).name : row(s.pattern).name, what),
+          hint};
 }
 
 Diagnostic expected(const Spec& s, const std::string& what, Type found) {
@@ -27,23 +28,46 @@ bool is_function(Expr e, size_t arity) { return e->pattern == Pattern::function 
 
 // Checks the number of children and that functions stand where functions belong, and only there.
 Result<Nothing> check_children(const Spec& s) {
-  struct Shape { size_t least, most; std::vector<int> functions; };  // arity of the leading function argument
+  struct Shape {
+    size_t least, most;
+    std::vector<int> functions;
+  };  // arity of the leading function argument
   auto shape = [&]() -> Shape {
     switch (s.pattern) {
-      case Pattern::parameter: case Pattern::bound: case Pattern::literal: case Pattern::constant: case Pattern::iota:
+      case Pattern::parameter:
+      case Pattern::bound:
+      case Pattern::literal:
+      case Pattern::constant:
+      case Pattern::iota:
         return {0, 0, {}};
-      case Pattern::map: return {2, 2, {1}};
-      case Pattern::iterate: return {2, 2, {1}};
-      case Pattern::reduce: case Pattern::fold: case Pattern::scan: return {3, 3, {2}};
-      case Pattern::let: return {2, 2, {0, 1}};
-      case Pattern::select: case Pattern::scatter: return {3, 3, {}};
-      case Pattern::index: return {2, 2, {}};
-      case Pattern::zip: case Pattern::tuple: return {2, 64, {}};
-      case Pattern::concat: return {1, 4096, {}};
-      case Pattern::pad: return s.border == Border::value ? Shape{2, 2, {}} : Shape{1, 1, {}};
-      case Pattern::call: return {static_cast<size_t>(row(s.function).arity), static_cast<size_t>(row(s.function).arity), {}};
-      case Pattern::meta: return {0, 64, {}};
-      default: return {1, 1, {}};
+      case Pattern::map:
+        return {2, 2, {1}};
+      case Pattern::iterate:
+        return {2, 2, {1}};
+      case Pattern::reduce:
+      case Pattern::fold:
+      case Pattern::scan:
+        return {3, 3, {2}};
+      case Pattern::let:
+        return {2, 2, {0, 1}};
+      case Pattern::select:
+      case Pattern::scatter:
+        return {3, 3, {}};
+      case Pattern::index:
+        return {2, 2, {}};
+      case Pattern::zip:
+      case Pattern::tuple:
+        return {2, 64, {}};
+      case Pattern::concat:
+        return {1, 4096, {}};
+      case Pattern::pad:
+        return s.border == Border::value ? Shape{2, 2, {}} : Shape{1, 1, {}};
+      case Pattern::call:
+        return {static_cast<size_t>(row(s.function).arity), static_cast<size_t>(row(s.function).arity), {}};
+      case Pattern::meta:
+        return {0, 64, {}};
+      default:
+        return {1, 1, {}};
     }
   }();
   if (s.children.size() < shape.least || s.children.size() > shape.most) {
@@ -52,7 +76,8 @@ Result<Nothing> check_children(const Spec& s) {
   for (size_t i = 0; i < s.children.size(); ++i) {
     int arity = i < shape.functions.size() ? shape.functions[i] : 0;
     if (arity > 0 && !is_function(s.children[i], static_cast<size_t>(arity))) {
-      return fault(s, fmt::format("argument {} has to be a function of {} parameter{}", i + 1, arity, arity > 1 ? "s" : ""));
+      return fault(
+          s, fmt::format("argument {} has to be a function of {} parameter{}", i + 1, arity, arity > 1 ? "s" : ""));
     }
     if (arity == 0 && s.children[i]->pattern == Pattern::function) {
       return fault(s, fmt::format("argument {} must not be a function", i + 1));
@@ -60,11 +85,23 @@ Result<Nothing> check_children(const Spec& s) {
   }
   size_t sizes = 0;
   switch (s.pattern) {
-    case Pattern::iota: case Pattern::iterate: case Pattern::split: case Pattern::tile: case Pattern::untile:
-    case Pattern::repeat: sizes = 1; break;
-    case Pattern::pad: case Pattern::slice: sizes = 2; break;
-    case Pattern::slide: sizes = 3; break;
-    default: break;
+    case Pattern::iota:
+    case Pattern::iterate:
+    case Pattern::split:
+    case Pattern::tile:
+    case Pattern::untile:
+    case Pattern::repeat:
+      sizes = 1;
+      break;
+    case Pattern::pad:
+    case Pattern::slice:
+      sizes = 2;
+      break;
+    case Pattern::slide:
+      sizes = 3;
+      break;
+    default:
+      break;
   }
   if (s.sizes.size() != sizes) return fault(s, fmt::format("expected {} sizes, found {}", sizes, s.sizes.size()));
   return Nothing{};
@@ -75,7 +112,8 @@ Result<Type> type_of_call(const Spec& s) {
   Type t = s.children[0]->type;
   for (Expr c : s.children) {
     if (c->type != t) {
-      return fault(s, fmt::format("arguments have different types {} and {}", text(t), text(c->type)), "cast one of them");
+      return fault(s, fmt::format("arguments have different types {} and {}", text(t), text(c->type)),
+                   "cast one of them");
     }
   }
   if (!is_variable(t)) {
@@ -99,7 +137,8 @@ Result<Type> type_of_reduction(const Spec& s) {
                                 text(array->element)));
   }
   if (s.pattern == Pattern::reduce && state != array->element) {
-    return fault(s, fmt::format("accumulator {} and elements {} differ", text(state), text(array->element)), "use fold");
+    return fault(s, fmt::format("accumulator {} and elements {} differ", text(state), text(array->element)),
+                 "use fold");
   }
   return s.pattern == Pattern::scan ? array_type(array->size, state) : state;
 }
@@ -120,7 +159,8 @@ Result<Type> type_of_view(const Spec& s) {
       const Nat& k = s.sizes[0];
       if (below(k, 1)) return fault(s, "rows of " + k.text());
       if (divides(k, n) != Answer::yes) {
-        return fault(s, fmt::format("{} does not divide {}", k.text(), n.text()), "pad to a multiple first, or use tile");
+        return fault(s, fmt::format("{} does not divide {}", k.text(), n.text()),
+                     "pad to a multiple first, or use tile");
       }
       return array_type(floor_division(n, k), array_type(k, a->element));
     }
@@ -145,7 +185,8 @@ Result<Type> type_of_view(const Spec& s) {
     }
     case Pattern::slide: {
       const Nat &size = s.sizes[0], &step = s.sizes[1], &dilation = s.sizes[2];
-      if (below(size, 1) || below(step, 1) || below(dilation, 1)) return fault(s, "size, step and dilation have to be at least 1");
+      if (below(size, 1) || below(step, 1) || below(dilation, 1))
+        return fault(s, "size, step and dilation have to be at least 1");
       Nat span = (size - 1) * dilation + 1;
       if (at_most(span, n) == Answer::no) {
         return fault(s, fmt::format("a window of {} elements does not fit into {}", span.text(), n.text()));
@@ -157,10 +198,13 @@ Result<Type> type_of_view(const Spec& s) {
         return fault(s, fmt::format("negative amounts {} and {}", s.sizes[0].text(), s.sizes[1].text()), "use slice");
       }
       if (s.border == Border::value && s.children[1]->type != a->element) {
-        return fault(s, fmt::format("the value has type {}, the elements {}", text(s.children[1]->type), text(a->element)));
+        return fault(
+            s, fmt::format("the value has type {}, the elements {}", text(s.children[1]->type), text(a->element)));
       }
-      if (s.border == Border::mirror && (at_most(s.sizes[0] + 1, n) == Answer::no || at_most(s.sizes[1] + 1, n) == Answer::no)) {
-        return fault(s, fmt::format("mirror amounts {} and {} need more than {} elements", s.sizes[0].text(), s.sizes[1].text(), n.text()));
+      if (s.border == Border::mirror &&
+          (at_most(s.sizes[0] + 1, n) == Answer::no || at_most(s.sizes[1] + 1, n) == Answer::no)) {
+        return fault(s, fmt::format("mirror amounts {} and {} need more than {} elements", s.sizes[0].text(),
+                                    s.sizes[1].text(), n.text()));
       }
       return array_type(s.sizes[0] + n + s.sizes[1], a->element);
     }
@@ -180,7 +224,8 @@ Result<Type> type_of_view(const Spec& s) {
     }
     case Pattern::tile: {
       const Nat& k = s.sizes[0];
-      if (below(k, 1) || at_most(k, n) == Answer::no) return fault(s, fmt::format("rows of {} from {} elements", k.text(), n.text()));
+      if (below(k, 1) || at_most(k, n) == Answer::no)
+        return fault(s, fmt::format("rows of {} from {} elements", k.text(), n.text()));
       return array_type(ceiling_division(n, k), array_type(k, a->element));
     }
     case Pattern::untile: {
@@ -188,11 +233,14 @@ Result<Type> type_of_view(const Spec& s) {
       if (!a->element->is_array()) return expected(s, "an array of arrays", a);
       if (below(a->element->size, 1)) return fault(s, "rows of " + a->element->size.text());
       if (ceiling_division(whole, a->element->size) != n) {
-        return fault(s, fmt::format("{} rows of {} do not tile {} elements", n.text(), a->element->size.text(), whole.text()));
+        return fault(
+            s, fmt::format("{} rows of {} do not tile {} elements", n.text(), a->element->size.text(), whole.text()));
       }
       return array_type(whole, a->element->element);
     }
-    default: HOIST_CHECK(false, "not a view of one array"); std::abort();
+    default:
+      HOIST_CHECK(false, "not a view of one array");
+      std::abort();
   }
 }
 
@@ -222,7 +270,11 @@ Result<Type> infer_type(const Spec& s) {
   HOIST_TRY_VOID(check_children(s));
   auto type_at = [&](size_t i) { return s.children[i]->type; };
   switch (s.pattern) {
-    case Pattern::parameter: case Pattern::bound: case Pattern::literal: case Pattern::iota: case Pattern::meta:
+    case Pattern::parameter:
+    case Pattern::bound:
+    case Pattern::literal:
+    case Pattern::iota:
+    case Pattern::meta:
       HOIST_CHECK(s.type != nullptr, "a leaf needs a type");
       if (s.pattern == Pattern::literal && !s.type->is_scalar()) return expected(s, "a scalar type", s.type);
       if (s.pattern == Pattern::iota) {
@@ -235,11 +287,14 @@ Result<Type> infer_type(const Spec& s) {
       for (size_t i = s.constant.shape().size(); i-- > 0;) t = array_type(s.constant.shape()[i], t);
       return t;
     }
-    case Pattern::function: return type_at(0);
-    case Pattern::call: return type_of_call(s);
+    case Pattern::function:
+      return type_at(0);
+    case Pattern::call:
+      return type_of_call(s);
     case Pattern::select:
       if (type_at(0) != scalar_type(Scalar::boolean)) return expected(s, "a bool condition", type_at(0));
-      if (type_at(1) != type_at(2)) return fault(s, fmt::format("branches differ: {} and {}", text(type_at(1)), text(type_at(2))));
+      if (type_at(1) != type_at(2))
+        return fault(s, fmt::format("branches differ: {} and {}", text(type_at(1)), text(type_at(2))));
       return type_at(1);
     case Pattern::cast:
       if (!is_variable(type_at(0)) && !type_at(0)->is_scalar()) return expected(s, "a scalar", type_at(0));
@@ -264,35 +319,47 @@ Result<Type> infer_type(const Spec& s) {
       }
       return t->parts[static_cast<size_t>(s.integers[0])];
     }
-    case Pattern::identity: case Pattern::materialise: return type_at(0);
+    case Pattern::identity:
+    case Pattern::materialise:
+      return type_at(0);
     case Pattern::map: {
       Type a = type_at(1);
       if (!a->is_array()) return expected(s, "an array", a);
       if (s.children[0]->parameters[0] != a->element) {
-        return fault(s, fmt::format("the function takes {}, the elements are {}", text(s.children[0]->parameters[0]), text(a->element)));
+        return fault(s, fmt::format("the function takes {}, the elements are {}", text(s.children[0]->parameters[0]),
+                                    text(a->element)));
       }
       if (s.dimension < 0 || s.dimension > 2) return fault(s, "dimensions are 0, 1 and 2");
       return array_type(a->size, s.children[0]->type);
     }
-    case Pattern::reduce: case Pattern::fold: case Pattern::scan: return type_of_reduction(s);
+    case Pattern::reduce:
+    case Pattern::fold:
+    case Pattern::scan:
+      return type_of_reduction(s);
     case Pattern::iterate:
       if (s.children[0]->parameters[0] != type_at(1) || s.children[0]->type != type_at(1)) {
         return fault(s, fmt::format("the function has to keep the type {}", text(type_at(1))));
       }
       return type_at(1);
-    case Pattern::zip: case Pattern::concat: return type_of_arrays(s);
+    case Pattern::zip:
+    case Pattern::concat:
+      return type_of_arrays(s);
     case Pattern::index:
-      if (!is_variable(type_at(0)) && (!is_number(type_at(0)) || is_float(type_at(0)->scalar))) return expected(s, "an integer position", type_at(0));
+      if (!is_variable(type_at(0)) && (!is_number(type_at(0)) || is_float(type_at(0)->scalar)))
+        return expected(s, "an integer position", type_at(0));
       if (!type_at(1)->is_array()) return expected(s, "an array", type_at(1));
       return type_at(1)->element;
     case Pattern::scatter: {
       Type p = type_at(0), u = type_at(1), b = type_at(2);
       if (!p->is_array() || !u->is_array() || !b->is_array()) return expected(s, "three arrays", p);
-      if (p->size != u->size) return fault(s, fmt::format("sizes differ: {} = {} fails", p->size.text(), u->size.text()));
-      if (u->element != b->element) return fault(s, fmt::format("elements differ: {} and {}", text(u->element), text(b->element)));
+      if (p->size != u->size)
+        return fault(s, fmt::format("sizes differ: {} = {} fails", p->size.text(), u->size.text()));
+      if (u->element != b->element)
+        return fault(s, fmt::format("elements differ: {} and {}", text(u->element), text(b->element)));
       return b;
     }
-    default: return type_of_view(s);
+    default:
+      return type_of_view(s);
   }
 }
 

@@ -25,10 +25,11 @@ std::optional<Affine> affine_of(const Graph& graph, const Layer& norm) {
   const Tensor* parts[4];
   for (size_t i = 0; i < 4; ++i) {
     parts[i] = constant_input(graph, norm, i + 1);
-    if (parts[i] == nullptr || !is_float(parts[i]->scalar()) || parts[i]->size() != parts[0]->size()) return std::nullopt;
+    if (parts[i] == nullptr || !is_float(parts[i]->scalar()) || parts[i]->size() != parts[0]->size())
+      return std::nullopt;
   }
   for (size_t i = 1; i < norm.outputs.size(); ++i) {
-    if (!norm.outputs[i].empty()) return std::nullopt;   // training mode
+    if (!norm.outputs[i].empty()) return std::nullopt;  // training mode
   }
   double epsilon = 1e-5;
   if (auto place = norm.attributes.find("epsilon"); place != norm.attributes.end()) {
@@ -80,7 +81,8 @@ void fold_batch_norm(Graph& graph, std::vector<GraphStep>& steps) {
     std::optional<Affine> affine = affine_of(graph, norm);
     if (!affine || weights == nullptr || (has_bias && bias == nullptr) || !is_float(weights->scalar())) continue;
     auto channels = static_cast<int64_t>(affine->factor.size());
-    if (weights->shape().empty() || weights->shape()[0] != channels || (bias != nullptr && bias->size() != channels)) continue;
+    if (weights->shape().empty() || weights->shape()[0] != channels || (bias != nullptr && bias->size() != channels))
+      continue;
 
     Tensor folded_bias(weights->scalar(), {channels});
     for (int64_t c = 0; c < channels; ++c) {

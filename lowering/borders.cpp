@@ -22,8 +22,10 @@ std::optional<PaddedDimension> padding_layer(Expr e) {
   Expr array = nullptr;
   Expr inner = e;
   while (inner->pattern == Pattern::map && inner->mode == Mode::view) {
-    if (depth == 0) array = inner->children[1];
-    else if (inner->children[1]->pattern != Pattern::bound || inner->children[1]->integers[0] != 0) return std::nullopt;
+    if (depth == 0)
+      array = inner->children[1];
+    else if (inner->children[1]->pattern != Pattern::bound || inner->children[1]->integers[0] != 0)
+      return std::nullopt;
     inner = inner->children[0]->children[0];
     ++depth;
   }
@@ -32,8 +34,10 @@ std::optional<PaddedDimension> padding_layer(Expr e) {
   Expr value = inner->children[1];
   while (value->pattern == Pattern::repeat) value = value->children[0];
   if (!is_zero(value)) return std::nullopt;
-  if (depth == 0) array = inner->children[0];
-  else if (inner->children[0]->pattern != Pattern::bound || inner->children[0]->integers[0] != 0) return std::nullopt;
+  if (depth == 0)
+    array = inner->children[0];
+  else if (inner->children[0]->pattern != Pattern::bound || inner->children[0]->integers[0] != 0)
+    return std::nullopt;
   return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), array};
 }
 
@@ -84,34 +88,42 @@ Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace, std::unord
 std::map<std::string, Padding> zero_paddings(Expr e) {
   std::map<std::string, Padding> found;
   std::unordered_map<Expr, Expr> memo;
-  replace_closed(e, [&](Expr n) -> Expr {
-    auto padded = padded_parameter(n);
-    if (!padded) return nullptr;
-    auto [place, fresh] = found.emplace(padded->value, padded->padding);
-    for (size_t i = 0; !fresh && i < padded->padding.before.size(); ++i) {
-      place->second.before[i] = std::max(place->second.before[i], padded->padding.before[i]);
-      place->second.after[i] = std::max(place->second.after[i], padded->padding.after[i]);
-    }
-    return n;
-  }, memo);
+  replace_closed(
+      e,
+      [&](Expr n) -> Expr {
+        auto padded = padded_parameter(n);
+        if (!padded) return nullptr;
+        auto [place, fresh] = found.emplace(padded->value, padded->padding);
+        for (size_t i = 0; !fresh && i < padded->padding.before.size(); ++i) {
+          place->second.before[i] = std::max(place->second.before[i], padded->padding.before[i]);
+          place->second.after[i] = std::max(place->second.after[i], padded->padding.after[i]);
+        }
+        return n;
+      },
+      memo);
   return found;
 }
 
 Expr over_storage(Expr e, const std::map<std::string, Storage>& values) {
   std::unordered_map<Expr, Expr> memo;
   auto stored = [](const Storage& s) { return parameter(s.array, s.array_type()); };
-  return replace_closed(e, [&](Expr n) -> Expr {
-    if (auto padded = padded_parameter(n)) {
-      const Storage& s = values.at(padded->value);
-      bool provided = s.zero_border;
-      for (size_t i = 0; provided && i < s.permutation.size(); ++i) {
-        auto dimension = static_cast<size_t>(s.permutation[i]);
-        provided = padded->padding.before[dimension] <= s.before[i] && padded->padding.after[dimension] <= s.after[i];
-      }
-      if (provided) return read_with_border(s, stored(s), padded->padding);
-    }
-    return n->pattern == Pattern::parameter ? read_storage(values.at(n->name), stored(values.at(n->name))) : nullptr;
-  }, memo);
+  return replace_closed(
+      e,
+      [&](Expr n) -> Expr {
+        if (auto padded = padded_parameter(n)) {
+          const Storage& s = values.at(padded->value);
+          bool provided = s.zero_border;
+          for (size_t i = 0; provided && i < s.permutation.size(); ++i) {
+            auto dimension = static_cast<size_t>(s.permutation[i]);
+            provided =
+                padded->padding.before[dimension] <= s.before[i] && padded->padding.after[dimension] <= s.after[i];
+          }
+          if (provided) return read_with_border(s, stored(s), padded->padding);
+        }
+        return n->pattern == Pattern::parameter ? read_storage(values.at(n->name), stored(values.at(n->name)))
+                                                : nullptr;
+      },
+      memo);
 }
 
 }  // namespace hoist

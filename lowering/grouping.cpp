@@ -68,7 +68,8 @@ bool may_merge(const Program& program, const std::map<std::string, int>& uses, c
   if (has_concat(reader.expression) || has_concat(producer.expression)) return false;
   if (folds(producer.expression) && folds(reader.expression)) return false;
   // Rows that share a fold stay rows: a reshape in the same kernel would compute it for every element again.
-  if (shares_folds(producer.expression) && sizes_of(producer.expression->type) != sizes_of(reader.expression->type)) return false;
+  if (shares_folds(producer.expression) && sizes_of(producer.expression->type) != sizes_of(reader.expression->type))
+    return false;
   return true;
 }
 
@@ -96,8 +97,14 @@ void merge_producers(Program& program) {
 bool folds(Expr e) {
   return any_node(e, [](Expr n) {
     switch (n->pattern) {
-      case Pattern::reduce: case Pattern::fold: case Pattern::scan: case Pattern::iterate: case Pattern::scatter: return true;
-      default: return false;
+      case Pattern::reduce:
+      case Pattern::fold:
+      case Pattern::scan:
+      case Pattern::iterate:
+      case Pattern::scatter:
+        return true;
+      default:
+        return false;
     }
   });
 }
@@ -109,11 +116,20 @@ bool shares_folds(Expr e) {
 bool moves_only(Expr e) {
   return !any_node(e, [](Expr n) {
     switch (n->pattern) {
-      case Pattern::parameter: case Pattern::bound: case Pattern::function: case Pattern::literal: case Pattern::let:
+      case Pattern::parameter:
+      case Pattern::bound:
+      case Pattern::function:
+      case Pattern::literal:
+      case Pattern::let:
         return false;
-      case Pattern::map: return n->mode != Mode::view;
-      case Pattern::constant: case Pattern::iota: case Pattern::index: return true;
-      default: return !row(n->pattern).is_view;
+      case Pattern::map:
+        return n->mode != Mode::view;
+      case Pattern::constant:
+      case Pattern::iota:
+      case Pattern::index:
+        return true;
+      default:
+        return !row(n->pattern).is_view;
     }
   });
 }
@@ -124,10 +140,19 @@ bool rereads(Expr e, const std::string& name) {
     if (n->pattern == Pattern::parameter) return n->name == name && repeated;
     bool again = repeated;
     switch (n->pattern) {
-      case Pattern::slide: case Pattern::repeat: case Pattern::index: case Pattern::iterate: case Pattern::scatter:
-      case Pattern::tile: again = true; break;
-      case Pattern::pad: again = again || n->border == Border::clamp || n->border == Border::mirror || n->border == Border::wrap; break;
-      default: break;
+      case Pattern::slide:
+      case Pattern::repeat:
+      case Pattern::index:
+      case Pattern::iterate:
+      case Pattern::scatter:
+      case Pattern::tile:
+        again = true;
+        break;
+      case Pattern::pad:
+        again = again || n->border == Border::clamp || n->border == Border::mirror || n->border == Border::wrap;
+        break;
+      default:
+        break;
     }
     for (size_t i = 0; i < n->children.size(); ++i) {
       Expr c = n->children[i];
@@ -137,11 +162,13 @@ bool rereads(Expr e, const std::string& name) {
     }
     return false;
   };
-  // A bound element that is used as a whole array under another loop is reread as well: x |> map (\row. B |> map (\c. row...)).
+  // A bound element that is used as a whole array under another loop is reread as well: x |> map (\row. B |> map (\c.
+  // row...)).
   std::function<bool(Expr, int64_t, bool)> escapes = [&](Expr n, int64_t position, bool repeated) -> bool {
     if (n->open <= position) return false;
     if (n->pattern == Pattern::bound) return n->integers[0] == position && repeated;
-    bool again = repeated || n->pattern == Pattern::slide || n->pattern == Pattern::repeat || n->pattern == Pattern::index;
+    bool again =
+        repeated || n->pattern == Pattern::slide || n->pattern == Pattern::repeat || n->pattern == Pattern::index;
     for (Expr c : n->children) {
       int64_t inner = c->pattern == Pattern::function ? static_cast<int64_t>(c->parameters.size()) : 0;
       const bool loop = c->pattern == Pattern::function && n->pattern != Pattern::let;

@@ -71,7 +71,7 @@ class Lowering {
     model_.graph_steps = model_.program.steps;
     model_.notes = model_.program.notes;
     group(model_.program);
-    model_.storage = choose_storage(model_.program, profile_);   // may add copies and drop concatenations
+    model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
     for (const Definition& definition : model_.program.definitions) lower_definition(definition);
     HOIST_TRY_VOID(collect_arrays());
     place();
@@ -89,7 +89,8 @@ class Lowering {
     input.inside = inside_of(storage);
     input.folds = folds(definition.expression);
     input.strict = options_.strict;
-    if (auto tile = model_.storage.tiles.find(definition.value); tile != model_.storage.tiles.end()) input.tile = tile->second;
+    if (auto tile = model_.storage.tiles.find(definition.value); tile != model_.storage.tiles.end())
+      input.tile = tile->second;
 
     LoweredGroup group;
     group.value = definition.value;
@@ -164,7 +165,9 @@ class Lowering {
       for (const std::string& name : step_reads_[i]) {
         bool constant = model_.program.constants.count(name) != 0;
         bool zeros = by_array.at(name)->zero_border;
-        model_.steps[i].arguments.push_back(add(name, constant ? Place::weights : zeros ? Place::cleared : Place::arena));
+        model_.steps[i].arguments.push_back(add(name, constant ? Place::weights
+                                                      : zeros  ? Place::cleared
+                                                               : Place::arena));
       }
       bool zeros = by_array.at(step_results_[i])->zero_border;
       model_.steps[i].arguments.push_back(add(step_results_[i], zeros ? Place::cleared : Place::arena));
@@ -209,7 +212,7 @@ class Lowering {
   std::set<std::string> names_;
   std::unordered_map<Expr, int> kernel_index_;
   std::map<std::string, int> array_index_;
-  std::vector<std::vector<std::string>> step_reads_;   // array names, by step
+  std::vector<std::vector<std::string>> step_reads_;  // array names, by step
   std::vector<std::string> step_results_;
 };
 

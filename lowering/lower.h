@@ -20,18 +20,18 @@ enum class ConvolutionForm : uint8_t { automatic, stencil, im2col };
 
 struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
-  bool strict = false;             ///< exact rules only
-  bool separate_arrays = false;    ///< no reuse in the arena, so that a simulated device sees every overrun
+  bool strict = false;           ///< exact rules only
+  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
 };
 
 /// One kernel; steps with equal terms share it.
 struct LoweredKernel {
-  std::string name;                        ///< an OpenCL identifier made from the layers' names
-  std::vector<std::string> layers;         ///< of its first step
-  Expr expression = nullptr;               ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
-  std::vector<Expr> parameters;            ///< p0, p1, ... in order
+  std::string name;                 ///< an OpenCL identifier made from the layers' names
+  std::vector<std::string> layers;  ///< of its first step
+  Expr expression = nullptr;        ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
+  std::vector<Expr> parameters;     ///< p0, p1, ... in order
   std::vector<std::pair<double, double>> domains;  ///< per parameter, for seeded checks
-  Region region;                           ///< the elements of the array that hold the value; others may be anything
+  Region region;  ///< the elements of the array that hold the value; others may be anything
   int64_t operations = 0;
 };
 
@@ -39,20 +39,20 @@ struct LoweredKernel {
 struct LoweredGroup {
   std::string value;
   std::vector<std::string> layers;
-  Expr high = nullptr;                     ///< after merging, logical
-  Derivation derivation;                   ///< from the stored high-level term to the low-level one
+  Expr high = nullptr;    ///< after merging, logical
+  Derivation derivation;  ///< from the stored high-level term to the low-level one
   Expr low = nullptr;
   int kernel = 0;
 };
 
 struct LoweredModel {
-  Program original;                        ///< one definition a layer
-  Program program;                         ///< after grouping
+  Program original;  ///< one definition a layer
+  Program program;   ///< after grouping
   StoragePlan storage;
-  std::vector<LoweredGroup> groups;        ///< in execution order, one a step
+  std::vector<LoweredGroup> groups;  ///< in execution order, one a step
   std::vector<LoweredKernel> kernels;
-  std::vector<PlanArray> arrays;           ///< offsets and constants filled in
-  std::vector<PlanStep> steps;             ///< arguments: p0, p1, ..., then the result
+  std::vector<PlanArray> arrays;  ///< offsets and constants filled in
+  std::vector<PlanStep> steps;    ///< arguments: p0, p1, ..., then the result
   std::vector<int> inputs, outputs;
   int64_t arena_bytes = 0;
   std::vector<GraphStep> graph_steps;

@@ -8,8 +8,8 @@ namespace hoist {
 
 struct Lifetime {
   int64_t bytes = 0;
-  int first = 0, last = 0;   ///< steps, inclusive
-  int64_t offset = 0;        ///< filled in by place_arrays: a multiple of `alignment`
+  int first = 0, last = 0;  ///< steps, inclusive
+  int64_t offset = 0;       ///< filled in by place_arrays: a multiple of `alignment`
 };
 
 /// Greedy by size: large arrays first, each at the lowest offset that is free during its lifetime. Returns the arena's

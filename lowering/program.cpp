@@ -39,9 +39,21 @@ void cross_check(const Graph& graph, const std::string& value, Type type, const 
 
 // What storage wants to know of a layer beyond its expression.
 void describe(const Layer& layer, const std::map<std::string, Type>& types, Definition& definition) {
-  static const std::set<std::string> pictures = {
-      "Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool", "GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool",
-      "BatchNormalization", "InstanceNormalization", "LRN", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth"};
+  static const std::set<std::string> pictures = {"Conv",
+                                                 "ConvTranspose",
+                                                 "MaxPool",
+                                                 "AveragePool",
+                                                 "LpPool",
+                                                 "GlobalMaxPool",
+                                                 "GlobalAveragePool",
+                                                 "GlobalLpPool",
+                                                 "BatchNormalization",
+                                                 "InstanceNormalization",
+                                                 "LRN",
+                                                 "Resize",
+                                                 "Upsample",
+                                                 "DepthToSpace",
+                                                 "SpaceToDepth"};
   definition.channels_first = pictures.count(layer.operation) != 0;
   if (layer.operation == "Concat" && definition.expression->type->is_array()) {
     auto axis = layer.attributes.find("axis");
@@ -109,7 +121,7 @@ Result<Program> lower_graph(const Graph& original, bool strict) {
   for (const auto& [name, tensor] : graph.constants) types[name] = type_of(tensor);
 
   Diagnostics problems;
-  std::set<std::string> failed;   // values whose layer failed: their readers say nothing of their own
+  std::set<std::string> failed;  // values whose layer failed: their readers say nothing of their own
   for (const Layer& layer : graph.layers) {
     OperatorContext context{layer, graph.opset, {}, {}};
     bool reachable = true;
@@ -145,7 +157,8 @@ Result<Program> lower_graph(const Graph& original, bool strict) {
       types[value] = e->type;
       cross_check(graph, value, e->type, layer.name, program.notes);
       std::vector<Expr> reads = parameters_of(e);
-      bool known = std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
+      bool known =
+          std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
       if (known && worth_folding(e->type)) {
         Bindings bindings;
         for (Expr p : reads) bindings[p->name] = program.constants.at(p->name);

@@ -30,11 +30,11 @@ struct Weights {
 };
 
 struct Definition {
-  std::string value;                 ///< the value that it defines; unique
-  std::vector<std::string> layers;   ///< what it computes, in graph order; the first one names its kernel
-  Expr expression = nullptr;         ///< closed; parameters are named by values
-  std::vector<Weights> weights;      ///< the right-hand operands of its products, constant or not
-  bool channels_first = false;       ///< a picture: dimension 1 holds channels, those after it are spatial
+  std::string value;                ///< the value that it defines; unique
+  std::vector<std::string> layers;  ///< what it computes, in graph order; the first one names its kernel
+  Expr expression = nullptr;        ///< closed; parameters are named by values
+  std::vector<Weights> weights;     ///< the right-hand operands of its products, constant or not
+  bool channels_first = false;      ///< a picture: dimension 1 holds channels, those after it are spatial
   /// A concatenation only: the values that it joins, and along which dimension. Its parts may be written in place.
   std::vector<std::string> parts;
   int64_t parts_dimension = 0;
@@ -44,7 +44,7 @@ struct Program {
   std::string name;
   std::vector<std::pair<std::string, Type>> inputs;
   std::vector<std::string> outputs;
-  std::map<std::string, Tensor> constants;   ///< those that definitions read or that are outputs
+  std::map<std::string, Tensor> constants;  ///< those that definitions read or that are outputs
   std::vector<Definition> definitions;
   std::vector<GraphStep> steps;
   std::vector<std::string> notes;

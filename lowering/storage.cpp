@@ -30,7 +30,9 @@ std::vector<int64_t> panels_first(size_t rank) {
   return permutation;
 }
 
-Expr permute(const Storage& s, Expr logical) { return s.permutation.empty() ? logical : transpose(s.permutation, logical); }
+Expr permute(const Storage& s, Expr logical) {
+  return s.permutation.empty() ? logical : transpose(s.permutation, logical);
+}
 
 }  // namespace
 
@@ -80,14 +82,16 @@ Expr read_with_border(const Storage& s, Expr stored, const Padding& padding) {
   if (rank == 0) return stored;
   if (s.panel > 0) {
     stored = transpose(inverse(panels_first(rank)), stored);
-    stored = map_at(static_cast<int>(rank) - 1, [](Expr x) { return join(x); }, stored);
+    stored = map_at(
+        static_cast<int>(rank) - 1, [](Expr x) { return join(x); }, stored);
   }
   std::vector<int64_t> shape = s.stored_shape();
   for (size_t i = 0; i < rank; ++i) {
     int64_t before = padding.before[static_cast<size_t>(s.permutation[i])];
     int64_t after = padding.after[static_cast<size_t>(s.permutation[i])];
     if (s.before[i] == before && s.after[i] == after) continue;
-    stored = map_at(static_cast<int>(i), [&](Expr x) { return slice(s.before[i] - before, before + shape[i] + after, x); }, stored);
+    stored = map_at(
+        static_cast<int>(i), [&](Expr x) { return slice(s.before[i] - before, before + shape[i] + after, x); }, stored);
   }
   return transpose(inverse(s.permutation), stored);
 }
@@ -96,14 +100,16 @@ Expr interior(const Storage& s, Expr logical) {
   Expr e = permute(s, logical);
   if (s.rounding == 0) return e;
   int last = static_cast<int>(s.permutation.size()) - 1;
-  return map_at(last, [&](Expr x) { return pad(0, s.rounding, Border::open, x); }, e);
+  return map_at(
+      last, [&](Expr x) { return pad(0, s.rounding, Border::open, x); }, e);
 }
 
 Expr surround(const Storage& s, Expr inside) {
   for (size_t i = s.permutation.size(); i-- > 0;) {
     int64_t after = s.after[i] - (i + 1 == s.permutation.size() ? s.rounding : 0);
     if (s.before[i] == 0 && after == 0) continue;
-    inside = map_at(static_cast<int>(i), [&](Expr x) { return pad(s.before[i], after, Border::open, x); }, inside);
+    inside = map_at(
+        static_cast<int>(i), [&](Expr x) { return pad(s.before[i], after, Border::open, x); }, inside);
   }
   return inside;
 }
@@ -114,14 +120,18 @@ Expr pack(const Storage& s, Expr logical) {
   // Whole rows of zeros around inner dimensions need the value inside: innermost dimension first.
   for (size_t i = rank; i-- > 0;) {
     if (s.before[i] == 0 && s.after[i] == 0) continue;
-    e = map_at(static_cast<int>(i), [&](Expr x) {
-      Type element = x->type->element;
-      std::vector<Nat> sizes = sizes_of(element);
-      return pad(s.before[i], s.after[i], repeat(sizes, zero_of(leaf_of(element))), x);
-    }, e);
+    e = map_at(
+        static_cast<int>(i),
+        [&](Expr x) {
+          Type element = x->type->element;
+          std::vector<Nat> sizes = sizes_of(element);
+          return pad(s.before[i], s.after[i], repeat(sizes, zero_of(leaf_of(element))), x);
+        },
+        e);
   }
   if (s.panel > 0) {
-    e = map_at(static_cast<int>(rank) - 1, [&](Expr x) { return split(s.panel, x); }, e);
+    e = map_at(
+        static_cast<int>(rank) - 1, [&](Expr x) { return split(s.panel, x); }, e);
     e = transpose(panels_first(rank), e);
   }
   return e;
@@ -231,7 +241,8 @@ bool is_output(const Program& program, const std::string& value) {
 }
 
 bool is_definition(const Program& program, const std::string& value) {
-  return std::any_of(program.definitions.begin(), program.definitions.end(), [&](const Definition& d) { return d.value == value; });
+  return std::any_of(program.definitions.begin(), program.definitions.end(),
+                     [&](const Definition& d) { return d.value == value; });
 }
 
 // Model inputs that are read with a border get a copy that has one.
@@ -254,7 +265,8 @@ void copy_padded_inputs(Program& program) {
     auto place = program.definitions.begin();
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) place = d + 1;
-      if (zero_paddings(d->expression).count(value) != 0) d->expression = substitute_parameters(d->expression, {{value, renamed}});
+      if (zero_paddings(d->expression).count(value) != 0)
+        d->expression = substitute_parameters(d->expression, {{value, renamed}});
     }
     program.definitions.insert(place, copy);
   }
@@ -272,8 +284,9 @@ void place_concatenations(Program& program, StoragePlan& plan) {
       continue;
     }
     Storage& around = plan.values.at(whole.value);
-    size_t axis = static_cast<size_t>(std::find(around.permutation.begin(), around.permutation.end(), whole.parts_dimension) -
-                                      around.permutation.begin());
+    size_t axis =
+        static_cast<size_t>(std::find(around.permutation.begin(), around.permutation.end(), whole.parts_dimension) -
+                            around.permutation.begin());
     bool last = axis + 1 == around.permutation.size();
     if (last) {
       // A part that rounds up would write over its neighbour.
@@ -375,7 +388,13 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     std::vector<int64_t> shape = s.stored_shape();
     int64_t columns = shape.empty() ? 1 : shape.back() + s.rounding;
     int64_t rows = shape.size() < 2 ? 1 : shape[shape.size() - 2];
+    bool turned = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
+    if (turned) {
+      rows = shape.back();
+      columns = shape[1];
+    }
     plan.tiles[d.value] = choose_tile(rows, columns, profile);
+    plan.tiles[d.value].channels_last = turned;
   }
   for (const auto& [name, tensor] : program.constants) {
     plan.values[name] = is_output(program, name) ? plain_storage(name, types.at(name))

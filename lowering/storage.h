@@ -15,16 +15,16 @@
 namespace hoist {
 
 struct Storage {
-  std::string array;                     ///< of the plan; the parts of a concatenation share one
+  std::string array;  ///< of the plan; the parts of a concatenation share one
   Type logical = nullptr;
-  std::vector<int64_t> permutation;      ///< stored dimension i is logical dimension permutation[i]
-  std::vector<int64_t> before, after;    ///< elements around the value, per stored dimension
-  bool zero_border = false;              ///< what surrounds it is zero (else nobody may depend on it)
-  int64_t rounding = 0;                  ///< so many of the last dimension's `after` are computed along, value open
-  int64_t panel = 0;                     ///< weights: the last dimension is cut into panels of so many, outermost
+  std::vector<int64_t> permutation;    ///< stored dimension i is logical dimension permutation[i]
+  std::vector<int64_t> before, after;  ///< elements around the value, per stored dimension
+  bool zero_border = false;            ///< what surrounds it is zero (else nobody may depend on it)
+  int64_t rounding = 0;                ///< so many of the last dimension's `after` are computed along, value open
+  int64_t panel = 0;                   ///< weights: the last dimension is cut into panels of so many, outermost
 
-  std::vector<int64_t> stored_shape() const;   ///< the value's own extents in stored order
-  std::vector<int64_t> array_shape() const;    ///< with what surrounds it; panels outermost
+  std::vector<int64_t> stored_shape() const;  ///< the value's own extents in stored order
+  std::vector<int64_t> array_shape() const;   ///< with what surrounds it; panels outermost
   Type array_type() const;
 };
 
@@ -47,7 +47,8 @@ Expr pack(const Storage& storage, Expr logical);
 /// A register tile: rows by columns of the last two stored dimensions. One row and column where nothing is folded.
 struct Tile {
   int64_t rows = 1, columns = 1;
-  int64_t width = 1;   ///< lanes of the vectors that make up the columns
+  int64_t width = 1;           ///< lanes of the vectors that make up the columns
+  bool channels_last = false;  ///< the loops have channels innermost although the array (a model output) does not
 };
 /// The tile with the least estimated time for an array of `rows` x `columns` results of a fold.
 Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile);
@@ -62,7 +63,7 @@ std::map<std::string, Padding> zero_paddings(Expr e);
 /// Storage for every value of the program: inputs, outputs, constants, definitions.
 struct StoragePlan {
   std::map<std::string, Storage> values;
-  std::map<std::string, Tile> tiles;     ///< of the definitions that fold, by value
+  std::map<std::string, Tile> tiles;  ///< of the definitions that fold, by value
 };
 
 /// Chooses all storage. Where a model input is read with a border, or a part of a concatenation cannot be computed in

@@ -52,8 +52,10 @@ Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArg
 
 // The columns of a register tile.
 void open_tile_columns(Rewriter& r, const Path& place, int64_t width) {
-  if (width > 1) open(r, "open-vectors", place, {{"k", width}});
-  else open(r, "open-unroll", place);
+  if (width > 1)
+    open(r, "open-vectors", place, {{"k", width}});
+  else
+    open(r, "open-unroll", place);
 }
 
 // The innermost dimension of something that computes no folds.
@@ -61,9 +63,12 @@ void open_columns(Rewriter& r, const Path& place, int64_t width) {
   int64_t n = extent(r.term(), place, 0);
   int64_t k = width;
   while (k > 1 && n % k != 0) k /= 2;
-  if (k == width || (k > 1 && n < width)) open(r, "open-vector-loop", place, {{"k", k}});
-  else if (n >= width) open(r, "open-vector-tiles", place, {{"k", width}});
-  else open(r, "open-seq", place);
+  if (k == width || (k > 1 && n < width))
+    open(r, "open-vector-loop", place, {{"k", k}});
+  else if (n >= width)
+    open(r, "open-vector-tiles", place, {{"k", width}});
+  else
+    open(r, "open-seq", place);
 }
 
 // All dimensions but the last `keep` become one dimension of work-groups.
@@ -76,12 +81,21 @@ Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
 }
 
 void map_folding_nest(Rewriter& r, Path place, const Tile& tile) {
-  place = open_leading(r, place, 2, 1);
+  if (tile.channels_last) {
+    static const char* const rules[] = {"open-channels-last-1d-group", "open-channels-last-2d-group",
+                                        "open-channels-last-3d-group"};
+    place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", 1}});
+  } else {
+    place = open_leading(r, place, 2, 1);
+  }
   if (rank_at(r.term(), place) == 2) {
     int64_t rows = extent(r.term(), place, 0), columns = extent(r.term(), place, 1);
     place = open(r, "open-tiles", place,
-                 {{"R", tile.rows}, {"C", tile.columns}, {"r", missing(rows, tile.rows)}, {"c", missing(columns, tile.columns)}});
-    place = opened(r.term(), place);   // the second of the two group loops
+                 {{"R", tile.rows},
+                  {"C", tile.columns},
+                  {"r", missing(rows, tile.rows)},
+                  {"c", missing(columns, tile.columns)}});
+    place = opened(r.term(), place);  // the second of the two group loops
     place = open(r, "open-unroll", place);
   } else {
     int64_t columns = extent(r.term(), place, 0);
@@ -92,8 +106,10 @@ void map_folding_nest(Rewriter& r, Path place, const Tile& tile) {
 
 // One work-group a row, so that what the row's elements share is computed once.
 void map_row_nest(Rewriter& r, Path place, const Profile& profile) {
-  if (rank_at(r.term(), place) == 1) place = open(r, "open-column-tiles", place, {{"C", extent(r.term(), place, 0)}, {"c", 0}});
-  else place = open_leading(r, place, 1, 0);
+  if (rank_at(r.term(), place) == 1)
+    place = open(r, "open-column-tiles", place, {{"C", extent(r.term(), place, 0)}, {"c", 0}});
+  else
+    place = open_leading(r, place, 1, 0);
   open_columns(r, place, profile.vector_width);
 }
 
@@ -112,9 +128,12 @@ Derivation lower_to_kernel(const StrategyInput& input, const Profile& profile, E
   Rewriter r(lowering_rules(), input.term);
   lower_folds(r, input.strict);
   if (rank_at(r.term(), input.inside) > 0) {
-    if (shares_folds(r.term())) map_row_nest(r, input.inside, profile);
-    else if (input.folds) map_folding_nest(r, input.inside, input.tile);
-    else map_plain_nest(r, input.inside, profile);
+    if (shares_folds(r.term()))
+      map_row_nest(r, input.inside, profile);
+    else if (input.folds)
+      map_folding_nest(r, input.inside, input.tile);
+    else
+      map_plain_nest(r, input.inside, profile);
   }
   low_level = r.term();
   return r.derivation();

@@ -10,11 +10,11 @@
 namespace hoist {
 
 struct StrategyInput {
-  Expr term = nullptr;         ///< the stored array: surround(storage, interior(...)) of the group's expression
-  Path inside;                 ///< where the interior stands in it
+  Expr term = nullptr;  ///< the stored array: surround(storage, interior(...)) of the group's expression
+  Path inside;          ///< where the interior stands in it
   Tile tile;
   bool folds = false;
-  bool strict = false;         ///< exact rules only
+  bool strict = false;  ///< exact rules only
 };
 
 /// The low-level term and how it came about.

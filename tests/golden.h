@@ -15,7 +15,8 @@ namespace hoist {
 /// Compares `output` with what tests/golden/NAME holds below the input. NAME has an ending that says what the text is.
 inline void expect_golden(const std::string& name, const std::string& input, const std::string& output) {
   std::filesystem::path path = std::filesystem::path(HOIST_SOURCE_DIR) / "tests" / "golden" / name;
-  std::string actual = input + "\n-- ================================================================ gives\n" + output + "\n";
+  std::string actual =
+      input + "\n-- ================================================================ gives\n" + output + "\n";
   const char* update = std::getenv("HOIST_UPDATE_GOLDEN");
   if (update != nullptr && std::string(update) == "1") {
     std::filesystem::create_directories(path.parent_path());

@@ -45,7 +45,8 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   auto emitted = emit(kernel.expression, emit_options);
   if (!emitted) {
     Diagnostics errors = emitted.errors();
-    for (Diagnostic& d : errors) d.where = fmt::format("kernel {}{}{}", kernel.name, d.where.empty() ? "" : ", ", d.where);
+    for (Diagnostic& d : errors)
+      d.where = fmt::format("kernel {}{}{}", kernel.name, d.where.empty() ? "" : ", ", d.where);
     return errors;
   }
   schedule = emitted->schedule;
@@ -74,8 +75,10 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
       order.push_back(static_cast<int>(kernel.parameters.size()));
       continue;
     }
-    auto place = std::find_if(kernel.parameters.begin(), kernel.parameters.end(), [&](Expr p) { return p->name == name; });
-    HOIST_CHECK(place != kernel.parameters.end(), "the Halide layer names an argument " + name + " that the kernel lacks");
+    auto place =
+        std::find_if(kernel.parameters.begin(), kernel.parameters.end(), [&](Expr p) { return p->name == name; });
+    HOIST_CHECK(place != kernel.parameters.end(),
+                "the Halide layer names an argument " + name + " that the kernel lacks");
     auto index = static_cast<size_t>(place - kernel.parameters.begin());
     out.parameters.push_back(describe(*place, kernel.domains[index]));
     order.push_back(static_cast<int>(index));
@@ -95,7 +98,8 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
 
 std::string options_text(const CompileOptions& options) {
   const char* forms[] = {"auto", "stencil", "im2col"};
-  return fmt::format("conv={}{}", forms[static_cast<int>(options.lower.convolution)], options.lower.strict ? " strict" : "");
+  return fmt::format("conv={}{}", forms[static_cast<int>(options.lower.convolution)],
+                     options.lower.strict ? " strict" : "");
 }
 
 }  // namespace
@@ -115,8 +119,10 @@ Result<Compilation> compile_graph(const Graph& graph, const CompileOptions& opti
     for (size_t i; (i = next++) < count;) {
       auto compiled = compile_kernel(lowered.kernels[i], options, profile, graph.hash + i, out.schedules[i], orders[i]);
       std::lock_guard lock(mutex);
-      if (compiled) kernels[i] = std::move(*compiled);
-      else problems.insert(problems.end(), compiled.errors().begin(), compiled.errors().end());
+      if (compiled)
+        kernels[i] = std::move(*compiled);
+      else
+        problems.insert(problems.end(), compiled.errors().begin(), compiled.errors().end());
     }
   };
   std::vector<std::thread> helpers;
@@ -124,7 +130,8 @@ Result<Compilation> compile_graph(const Graph& graph, const CompileOptions& opti
   work();
   for (std::thread& t : helpers) t.join();
   if (!problems.empty()) {
-    std::sort(problems.begin(), problems.end(), [](const Diagnostic& a, const Diagnostic& b) { return a.text() < b.text(); });
+    std::sort(problems.begin(), problems.end(),
+              [](const Diagnostic& a, const Diagnostic& b) { return a.text() < b.text(); });
     return problems;
   }
 
@@ -152,8 +159,10 @@ Result<Compilation> compile_graph(const Graph& graph, const CompileOptions& opti
   for (const LoweredGroup& group : lowered.groups) {
     for (const Application& a : group.derivation.steps) {
       std::string arguments;
-      for (const auto& [name, size] : a.arguments) arguments += (arguments.empty() ? "" : ", ") + name + " = " + size.text();
-      plan.rules.push_back({group.layers.front(), a.rule, text(a.place), arguments, std::string(name_of(a.rule_class))});
+      for (const auto& [name, size] : a.arguments)
+        arguments += (arguments.empty() ? "" : ", ") + name + " = " + size.text();
+      plan.rules.push_back(
+          {group.layers.front(), a.rule, text(a.place), arguments, std::string(name_of(a.rule_class))});
     }
   }
   return out;

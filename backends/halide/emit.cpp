@@ -94,7 +94,8 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   while (!printed.empty() && printed.back() == '\0') printed.pop_back();
 
   EmittedKernel out;
-  std::map<std::string, std::string> names = {{H::Internal::c_print_name(result.name()), "result"}}, originals = {{"result", "result"}};
+  std::map<std::string, std::string> names = {{H::Internal::c_print_name(result.name()), "result"}},
+                                     originals = {{"result", "result"}};
   for (const auto& [internal, name] : emitter.argument_names()) {
     std::string c_name = emission::identifier(name);
     while (originals.count(c_name)) c_name += "_";
@@ -106,7 +107,8 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
     out.global[d] = std::max<uint64_t>(launch.groups[d], 1) * out.local[d];
   }
   out.local_bytes = launch.local_bytes;
-  HOIST_TRY(auto text, emission::clean(printed, launch.name, options.kernel_name, names, out.local, out.local_bytes > 0));
+  HOIST_TRY(auto text,
+            emission::clean(printed, launch.name, options.kernel_name, names, out.local, out.local_bytes > 0));
   out.source = text.source;
   for (const std::string& argument : text.arguments) {
     auto place = originals.find(argument);

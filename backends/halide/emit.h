@@ -1,5 +1,5 @@
-// Low-level expressions to OpenCL C. The term is the only source of truth: both the Halide algorithm and its schedule are
-// derived from it (README.md says how, and which forms are accepted). The text is a function of the term and the
+// Low-level expressions to OpenCL C. The term is the only source of truth: both the Halide algorithm and its schedule
+// are derived from it (README.md says how, and which forms are accepted). The text is a function of the term and the
 // options alone: it does not depend on what was emitted before in the same process. Halide itself stays inside this
 // folder; nothing here needs an OpenCL device.
 #pragma once
@@ -18,18 +18,18 @@ struct EmitOptions {
   /// Work-items have a group around them: `global` maps become groups of several work-items. Without it (CPUs) each
   /// element of a `global` map is a group of its own.
   bool gpu = false;
-  std::string kernel_name = "kernel_0";   ///< a C identifier
+  std::string kernel_name = "kernel_0";  ///< a C identifier
 };
 
 struct EmittedKernel {
   std::string source;                          ///< OpenCL C of this kernel alone; preamble() has to precede it
   std::array<uint64_t, 3> global = {1, 1, 1};  ///< work-items in all, a multiple of `local`
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
-  uint64_t local_bytes = 0;                    ///< when not 0, one more argument after the others: local memory of this size
-  std::vector<std::string> arguments;          ///< parameter names in OpenCL order, "result" for what is written
-  std::string schedule;                        ///< what is computed where, one line a loop; for people
-  bool exact = true;                           ///< only functions whose result every conforming device must give bit for bit
-  int worst_ulp = 0;                           ///< the largest ulp bound of a function that it uses; 0 when exact
+  uint64_t local_bytes = 0;            ///< when not 0, one more argument after the others: local memory of this size
+  std::vector<std::string> arguments;  ///< parameter names in OpenCL order, "result" for what is written
+  std::string schedule;                ///< what is computed where, one line a loop; for people
+  bool exact = true;                   ///< only functions whose result every conforming device must give bit for bit
+  int worst_ulp = 0;                   ///< the largest ulp bound of a function that it uses; 0 when exact
 };
 
 /// Compiles a closed term with constant sizes whose parameters are dense row-major arrays and whose type is an array of

@@ -49,9 +49,9 @@ Value select_value(const H::Expr& condition, const Value& a, const Value& b);
 // ---- Scalars (scalars.cpp) -----------------------------------------------------------------------------------------
 // Values of reduced floats (f16, bf16, float8) are f32 that the type can hold; bool is Halide's one-bit type.
 
-H::Type value_type(Scalar scalar);      ///< inside a kernel
-H::Type storage_type(Scalar scalar);    ///< in arrays of the plan
-H::Type private_type(Scalar scalar);    ///< in private and local arrays
+H::Type value_type(Scalar scalar);    ///< inside a kernel
+H::Type storage_type(Scalar scalar);  ///< in arrays of the plan
+H::Type private_type(Scalar scalar);  ///< in private and local arrays
 H::Expr from_storage(Scalar scalar, const H::Expr& stored);
 H::Expr to_storage(Scalar scalar, const H::Expr& value);
 H::Expr from_private(Scalar scalar, const H::Expr& kept);
@@ -71,7 +71,7 @@ struct Loop {
   int64_t extent = 1;
   Mode mode = Mode::seq;
   int dimension = 0;
-  std::string owner;     ///< name of the Func whose nest it belongs to
+  std::string owner;  ///< name of the Func whose nest it belongs to
 
   std::string name() const { return is_reduction ? reduction.name() : variable.name(); }
   H::Expr expr() const { return is_reduction ? H::Expr(reduction) : H::Expr(variable); }
@@ -93,32 +93,32 @@ struct Limit {
 /// What walking a nest finds: loops, and at the bottom the values of one element and where they go.
 struct Nest {
   H::Func func;
-  std::vector<Loop> loops;           ///< outermost first
+  std::vector<Loop> loops;  ///< outermost first
   std::vector<Limit> limits;
-  std::vector<H::RVar> pending;      ///< reduction variables for the folds that pass an accumulator on, outermost first
-  size_t merged = 0;                 ///< how many of them were used
-  size_t own_rank = 0;               ///< of the accumulator
-  size_t own_offset = 0;             ///< dimensions of its Func that come before its own
+  std::vector<H::RVar> pending;  ///< reduction variables for the folds that pass an accumulator on, outermost first
+  size_t merged = 0;             ///< how many of them were used
+  size_t own_rank = 0;           ///< of the accumulator
+  size_t own_offset = 0;         ///< dimensions of its Func that come before its own
   std::vector<H::Expr> index;
-  std::vector<H::Expr> values;       ///< one per component
+  std::vector<H::Expr> values;  ///< one per component
 };
 
 /// The type of an array of scalars, of tuples of scalars, or of a tuple of arrays that agree in shape.
 struct Layout {
   std::vector<int64_t> shape;
-  std::vector<Scalar> scalars;       ///< one per component
-  bool tuple_outside = false;        ///< a tuple of arrays
+  std::vector<Scalar> scalars;  ///< one per component
+  bool tuple_outside = false;   ///< a tuple of arrays
 };
 Layout layout_of(Type type);
 
 /// An array that a Func holds, and where it is computed.
 struct Stored {
   H::Func func;
-  std::vector<Loop> enclosing;       ///< loops around the place where it stands, outermost first
+  std::vector<Loop> enclosing;  ///< loops around the place where it stands, outermost first
   bool has_local_loops = false;
-  bool is_local = false;             ///< materialise local
-  std::vector<Loop> loops;           ///< its own nest, outermost first
-  std::vector<Loop> spread;          ///< unroll and vec loops around it that run inside
+  bool is_local = false;     ///< materialise local
+  std::vector<Loop> loops;   ///< its own nest, outermost first
+  std::vector<Loop> spread;  ///< unroll and vec loops around it that run inside
 };
 
 class Emitter {
@@ -173,20 +173,20 @@ class Emitter {
 
   Expr root_;
   EmitOptions options_;
-  std::vector<Loop> loops_;                      ///< enclosing loops, outermost first
+  std::vector<Loop> loops_;  ///< enclosing loops, outermost first
   std::vector<Stored> stored_;
   std::map<std::string, H::ImageParam> inputs_;
   std::vector<H::Argument> arguments_;
-  std::map<std::string, std::string> argument_names_;   ///< Halide's name -> parameter name
+  std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
   std::vector<std::string> lines_;
   int fresh_ = 0;
-  uint64_t context_ = 0;                         ///< changes with the loops around what is being read
+  uint64_t context_ = 0;  ///< changes with the loops around what is being read
   int worst_ulp_ = 0;
-  bool reads_open_ = false;                      ///< indices may lead outside, through an open border
+  bool reads_open_ = false;  ///< indices may lead outside, through an open border
   /// Values read since the loops last changed: shared subterms are evaluated, and folds stored, once.
   std::map<std::pair<Expr, const Frame*>, std::pair<Environment, Value>> memo_;
   uint64_t memo_context_ = 0;
-  bool merge_failed_ = false;                    ///< fewer inner folds than hoped pass the accumulator on
+  bool merge_failed_ = false;  ///< fewer inner folds than hoped pass the accumulator on
   size_t merge_reached_ = 0;
 };
 

@@ -15,9 +15,12 @@ bool is_turnable(Expr e) {
     case Pattern::split:
     case Pattern::transpose:
     case Pattern::slice:
-    case Pattern::untile: return true;
-    case Pattern::pad: return e->border == Border::open;
-    default: return false;
+    case Pattern::untile:
+      return true;
+    case Pattern::pad:
+      return e->border == Border::open;
+    default:
+      return false;
   }
 }
 
@@ -33,7 +36,8 @@ bool is_layout_body(Expr body) {
 
 WriteView write(std::function<WriteView(H::Expr)> at) { return WriteView{std::move(at), {}}; }
 
-WriteView write_permuted(const WriteView& w, const std::vector<int64_t>& permutation, const std::vector<H::Expr>& so_far) {
+WriteView write_permuted(const WriteView& w, const std::vector<int64_t>& permutation,
+                         const std::vector<H::Expr>& so_far) {
   if (so_far.size() == permutation.size()) {
     WriteView out = w;
     for (int64_t p : permutation) out = out.at(so_far[static_cast<size_t>(p)]);
@@ -59,14 +63,16 @@ WriteView Emitter::turn(Expr e, const WriteView& w, Nest& nest) {
       H::Expr k = number(e->sizes[0].value());
       return write([=](const H::Expr& i) { return w.at(i / k).at(i % k); });
     }
-    case Pattern::transpose: return write_permuted(w, e->integers, {});
+    case Pattern::transpose:
+      return write_permuted(w, e->integers, {});
     case Pattern::pad: {
       H::Expr left = number(e->sizes[0].value());
       return write([=](const H::Expr& i) { return w.at(i + left); });
     }
     case Pattern::slice: {
       int64_t start = e->sizes[0].value(), count = e->sizes[1].value();
-      if (e->integers[0] != 1) unsupported(fmt::format("a slice with step {} around what is written", e->integers[0]), "use step 1");
+      if (e->integers[0] != 1)
+        unsupported(fmt::format("a slice with step {} around what is written", e->integers[0]), "use step 1");
       int64_t whole = e->children[0]->type->size.value();
       return write([=, &nest](const H::Expr& i) {
         if (start > 0 || start + count < whole) nest.limits.push_back({i, start, start + count});
@@ -81,8 +87,11 @@ WriteView Emitter::turn(Expr e, const WriteView& w, Nest& nest) {
       });
     }
     case Pattern::map:
-      return write([=, this, &nest](const H::Expr& i) { return turn_body(e->children[0]->children[0], w.at(i), nest); });
-    default: HOIST_CHECK(false, "not a layout pattern"); std::abort();
+      return write(
+          [=, this, &nest](const H::Expr& i) { return turn_body(e->children[0]->children[0], w.at(i), nest); });
+    default:
+      HOIST_CHECK(false, "not a layout pattern");
+      std::abort();
   }
 }
 
@@ -210,8 +219,10 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
       }
       return body(push(n, e->mode == Mode::global ? Mode::group : e->mode), 1);
     }
-    case Pattern::let: return walk(e->children[1]->children[0], w, extend(env, read(e->children[0], env)), nest);
-    case Pattern::identity: return walk(e->children[0], w, env, nest);
+    case Pattern::let:
+      return walk(e->children[1]->children[0], w, extend(env, read(e->children[0], env)), nest);
+    case Pattern::identity:
+      return walk(e->children[0], w, env, nest);
     case Pattern::reduce:
     case Pattern::fold:
       if (nest.merged < nest.pending.size()) {
@@ -234,7 +245,8 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
         }
       }
       break;
-    default: break;
+    default:
+      break;
   }
   Value v = read(e, env);
   if (layout_of(e->type).shape.empty()) return finish(nest, v, e->type, w);

@@ -80,10 +80,14 @@ class StoreAtIndex : public WithLets {
       known = b->value;
       condition = known;
     }
-    if (is_const_one(known)) return wrap(Store::make(op->name, value, kept(whole, index), op->param, const_true(value.type().lanes()), alignment(whole)), inner);
+    if (is_const_one(known))
+      return wrap(Store::make(op->name, value, kept(whole, index), op->param, const_true(value.type().lanes()),
+                              alignment(whole)),
+                  inner);
     if (known.type().lanes() == 1) {
       return wrap(IfThenElse::make(condition.type().lanes() == 1 ? condition : known,
-                                   Store::make(op->name, value, kept(whole, index), op->param, const_true(value.type().lanes()), alignment(whole))),
+                                   Store::make(op->name, value, kept(whole, index), op->param,
+                                               const_true(value.type().lanes()), alignment(whole))),
                   inner);
     }
     // A condition that differs between the elements of a vector: one by one.
@@ -92,7 +96,8 @@ class StoreAtIndex : public WithLets {
     HExpr vector = Variable::make(value.type(), name);
     for (int i = 0; i < value.type().lanes(); ++i) {
       lanes.push_back(IfThenElse::make(simplify(extract_lane(known, i)),
-                                       Store::make(op->name, extract_lane(vector, i), simplify(extract_lane(whole, i)), op->param, const_true(), ModulusRemainder())));
+                                       Store::make(op->name, extract_lane(vector, i), simplify(extract_lane(whole, i)),
+                                                   op->param, const_true(), ModulusRemainder())));
     }
     return wrap(LetStmt::make(name, value, Block::make(lanes)), inner);
   }
@@ -112,7 +117,7 @@ class CompactRegisters : public WithLets {
   using WithLets::visit;
   struct Array {
     int64_t size = 0;
-    std::map<std::string, int64_t> steps;   // of each work-item loop
+    std::map<std::string, int64_t> steps;  // of each work-item loop
     bool seen = false;
   };
   std::map<std::string, Array> arrays_;
@@ -138,7 +143,8 @@ class CompactRegisters : public WithLets {
       steps[suffix(item)] = *constant;
     }
     if (array.seen && array.steps != steps) {
-      unsupported("work-items that read register tiles of others", "use the same local maps around the fold's body and around what reads it");
+      unsupported("work-items that read register tiles of others",
+                  "use the same local maps around the fold's body and around what reads it");
     }
     array.seen = true;
     array.steps = steps;
@@ -176,7 +182,8 @@ class CompactRegisters : public WithLets {
     Stmt body = mutate(op->body);
     int64_t size = arrays_[op->name].size;
     arrays_.erase(op->name);
-    return Allocate::make(op->name, op->type, op->memory_type, {HExpr(static_cast<int32_t>(size))}, op->condition, body);
+    return Allocate::make(op->name, op->type, op->memory_type, {HExpr(static_cast<int32_t>(size))}, op->condition,
+                          body);
   }
   HExpr visit(const Load* op) override {
     if (arrays_.count(op->name) == 0) return WithLets::visit(op);

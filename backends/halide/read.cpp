@@ -152,7 +152,8 @@ Value Emitter::read_constant(Expr e) {
     return indexed(t.shape().size(), [v](const std::vector<H::Expr>&) { return v; });
   }
   if (t.size() > 64) {
-    unsupported(fmt::format("a constant of {} elements inside a kernel", t.size()), "make it a parameter of the kernel");
+    unsupported(fmt::format("a constant of {} elements inside a kernel", t.size()),
+                "make it a parameter of the kernel");
   }
   std::vector<H::Expr> elements;
   for (int64_t i = 0; i < t.size(); ++i) elements.push_back(literal_value(kind, bits(i)));
@@ -161,7 +162,8 @@ Value Emitter::read_constant(Expr e) {
     H::Expr flat = 0;
     for (size_t i = 0; i < index.size(); ++i) flat = flat * number(shape[i]) + index[i];
     H::Expr out = elements.back();
-    for (size_t i = elements.size() - 1; i-- > 0;) out = H::select(flat == number(static_cast<int64_t>(i)), elements[i], out);
+    for (size_t i = elements.size() - 1; i-- > 0;)
+      out = H::select(flat == number(static_cast<int64_t>(i)), elements[i], out);
     return scalar(out);
   });
 }
@@ -189,12 +191,14 @@ Value Emitter::read_pad(Expr e, const Environment& env) {
         x = H::cast<int32_t>(x);
         return a.at(H::clamp(H::select(x > last, 2 * last - x, x), 0, last));
       });
-    case Border::wrap: return array([=](const H::Expr& i) { return a.at((i - l + count * number(left / n + 1)) % count); });
+    case Border::wrap:
+      return array([=](const H::Expr& i) { return a.at((i - l + count * number(left / n + 1)) % count); });
     case Border::open:
       // Any element will do, so the index goes through; loads take care that it stays inside their array.
       reads_open_ = true;
       return array([=](const H::Expr& i) { return a.at(i - l); });
-    case Border::clamp: return array([=](const H::Expr& i) { return a.at(H::clamp(i - l, 0, last)); });
+    case Border::clamp:
+      return array([=](const H::Expr& i) { return a.at(H::clamp(i - l, 0, last)); });
   }
   HOIST_CHECK(false, "not a border");
   std::abort();
@@ -259,7 +263,8 @@ Value Emitter::read_view(Expr e, const Environment& env) {
     }
     case Pattern::slide: {
       H::Expr step = size(1), dilation = size(2);
-      return array([=](const H::Expr& w) { return array([=](const H::Expr& i) { return a.at(w * step + i * dilation); }); });
+      return array(
+          [=](const H::Expr& w) { return array([=](const H::Expr& i) { return a.at(w * step + i * dilation); }); });
     }
     case Pattern::slice: {
       H::Expr start = size(0), step = number(e->integers[0]);
@@ -267,7 +272,8 @@ Value Emitter::read_view(Expr e, const Environment& env) {
     }
     case Pattern::tile: {
       H::Expr k = size(0), shifted = number(extent(e->children[0])) - k;
-      return array([=](const H::Expr& o) { return array([=](const H::Expr& i) { return a.at(H::min(o * k, shifted) + i); }); });
+      return array(
+          [=](const H::Expr& o) { return array([=](const H::Expr& i) { return a.at(H::min(o * k, shifted) + i); }); });
     }
     case Pattern::untile: {
       // The row that holds an element: the last row reaches back over the one before it, where they agree.
@@ -275,8 +281,11 @@ Value Emitter::read_view(Expr e, const Environment& env) {
       H::Expr width = number(k), start = number(n - k);
       return cached([=](const H::Expr& x) { return a.at(x / width).at(x - H::min(x / width * width, start)); });
     }
-    case Pattern::repeat: return array([a](const H::Expr&) { return a; });
-    default: HOIST_CHECK(false, "not a view"); std::abort();
+    case Pattern::repeat:
+      return array([a](const H::Expr&) { return a; });
+    default:
+      HOIST_CHECK(false, "not a view");
+      std::abort();
   }
 }
 
@@ -293,16 +302,23 @@ Value Emitter::read(Expr e, const Environment& env) {
 
 Value Emitter::read_now(Expr e, const Environment& env) {
   switch (e->pattern) {
-    case Pattern::parameter: return read_parameter(e);
-    case Pattern::bound: return lookup(env, e->integers[0]);
-    case Pattern::literal: return scalar(literal_value(e->type->scalar, e->bits));
-    case Pattern::constant: return read_constant(e);
+    case Pattern::parameter:
+      return read_parameter(e);
+    case Pattern::bound:
+      return lookup(env, e->integers[0]);
+    case Pattern::literal:
+      return scalar(literal_value(e->type->scalar, e->bits));
+    case Pattern::constant:
+      return read_constant(e);
     case Pattern::iota: {
       Scalar kind = e->type->element->scalar;
       return array([=](const H::Expr& i) { return scalar(cast_value(Scalar::i32, kind, i)); });
     }
-    case Pattern::meta: unsupported("a metavariable");
-    case Pattern::function: HOIST_CHECK(false, "a function is no value"); std::abort();
+    case Pattern::meta:
+      unsupported("a metavariable");
+    case Pattern::function:
+      HOIST_CHECK(false, "a function is no value");
+      std::abort();
     case Pattern::call: {
       std::vector<H::Expr> arguments;
       for (Expr c : e->children) arguments.push_back(read(c, env).scalar);
@@ -316,22 +332,27 @@ Value Emitter::read_now(Expr e, const Environment& env) {
     }
     case Pattern::cast:
       return scalar(cast_value(e->children[0]->type->scalar, e->type->scalar, read(e->children[0], env).scalar));
-    case Pattern::let: return apply(e->children[1], env, {read(e->children[0], env)});
+    case Pattern::let:
+      return apply(e->children[1], env, {read(e->children[0], env)});
     case Pattern::tuple: {
       Value out;
       for (Expr c : e->children) out.parts.push_back(read(c, env));
       return out;
     }
-    case Pattern::get: return read(e->children[0], env).parts[static_cast<size_t>(e->integers[0])];
-    case Pattern::identity: return read(e->children[0], env);
+    case Pattern::get:
+      return read(e->children[0], env).parts[static_cast<size_t>(e->integers[0])];
+    case Pattern::identity:
+      return read(e->children[0], env);
     case Pattern::map: {
       Value a = read(e->children[1], env);
       Expr f = e->children[0];
       return cached([=, this](const H::Expr& i) { return apply(f, env, {a.at(i)}); });
     }
     case Pattern::reduce:
-    case Pattern::fold: return fold(e, env);
-    case Pattern::scan: return scan(e, env);
+    case Pattern::fold:
+      return fold(e, env);
+    case Pattern::scan:
+      return scan(e, env);
     case Pattern::iterate: {
       Value v = read(e->children[1], env);
       int64_t count = e->sizes[0].value();
@@ -341,10 +362,12 @@ Value Emitter::read_now(Expr e, const Environment& env) {
     }
     case Pattern::scatter: {
       // The last update at a position wins; read as a fold over the updates for each element.
-      Value positions = read(e->children[0], env), updates = read(e->children[1], env), base = read(e->children[2], env);
+      Value positions = read(e->children[0], env), updates = read(e->children[1], env),
+            base = read(e->children[2], env);
       int64_t count = extent(e->children[0]);
       if (count > 64) {
-        unsupported(fmt::format("a scatter of {} updates inside an expression", count), "let scatter be the kernel's result");
+        unsupported(fmt::format("a scatter of {} updates inside an expression", count),
+                    "let scatter be the kernel's result");
       }
       return cached([=](const H::Expr& i) {
         Value out = base.at(i);
@@ -355,8 +378,10 @@ Value Emitter::read_now(Expr e, const Environment& env) {
         return out;
       });
     }
-    case Pattern::materialise: return materialise(e, env);
-    default: return read_view(e, env);
+    case Pattern::materialise:
+      return materialise(e, env);
+    default:
+      return read_view(e, env);
   }
 }
 

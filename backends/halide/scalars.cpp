@@ -1,5 +1,5 @@
-// Scalar types and functions in Halide's terms. Float arithmetic is left to Halide under strict_float where it keeps the
-// meaning of the table, and is a call of an OpenCL or preamble function where it does not.
+// Scalar types and functions in Halide's terms. Float arithmetic is left to Halide under strict_float where it keeps
+// the meaning of the table, and is a call of an OpenCL or preamble function where it does not.
 #include <fmt/format.h>
 
 #include <limits>
@@ -117,18 +117,25 @@ H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
     case Function::multiply:
       if (on_float) return rounded(s, I::Mul::make(x[0], x[1]));
       return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Mul::make(a, b); }, x[0], x[1]));
-    case Function::divide: return on_float ? rounded(s, I::Div::make(x[0], x[1])) : integer("hoist_divide");
-    case Function::modulo: return on_float ? math("hoist_modulo") : integer("hoist_modulo");
-    case Function::remainder: return on_float ? math("fmod") : integer("hoist_remainder");
-    case Function::minimum: return same("hoist_minimum");
-    case Function::maximum: return same("hoist_maximum");
-    case Function::power: return on_float ? math("pow") : integer("hoist_power");
+    case Function::divide:
+      return on_float ? rounded(s, I::Div::make(x[0], x[1])) : integer("hoist_divide");
+    case Function::modulo:
+      return on_float ? math("hoist_modulo") : integer("hoist_modulo");
+    case Function::remainder:
+      return on_float ? math("fmod") : integer("hoist_remainder");
+    case Function::minimum:
+      return same("hoist_minimum");
+    case Function::maximum:
+      return same("hoist_maximum");
+    case Function::power:
+      return on_float ? math("pow") : integer("hoist_power");
     case Function::fma:
       if (is_reduced_float(s)) return rounded(s, same("hoist_fma_to_odd"));
       return same("fma");
     case Function::negate:
       if (on_float) return same("hoist_negate");
-      return narrowed(s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Sub::make(a, b); }, I::make_zero(t), x[0]));
+      return narrowed(
+          s, wrapping([](const H::Expr& a, const H::Expr& b) { return I::Sub::make(a, b); }, I::make_zero(t), x[0]));
     case Function::absolute:
       if (on_float) return same("fabs");
       if (t.is_uint()) return x[0];
@@ -136,30 +143,62 @@ H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
     case Function::sign:
       if (on_float) return same("hoist_sign");
       if (t.is_uint()) return H::select(x[0] == I::make_zero(t), I::make_zero(t), I::make_one(t));
-      return H::select(x[0] == I::make_zero(t), I::make_zero(t), H::select(x[0] < I::make_zero(t), I::make_const(t, -1), I::make_one(t)));
-    case Function::floor: return same("floor");
-    case Function::ceiling: return same("ceil");
-    case Function::round: return same("rint");
-    case Function::truncate: return same("trunc");
-    case Function::sin: case Function::cos: case Function::tan: return math("hoist_" + std::string(row(f).name));
-    case Function::sqrt: case Function::exp: case Function::log:
-    case Function::asin: case Function::acos: case Function::atan: case Function::sinh:
-    case Function::cosh: case Function::tanh: case Function::asinh: case Function::acosh: case Function::atanh:
-    case Function::erf: return math(std::string(row(f).name));
-    case Function::equal: return on_float ? compare("hoist_equal", x[0], x[1]) : on_bool ? !(x[0] ^ x[1]) : I::EQ::make(x[0], x[1]);
-    case Function::not_equal: return on_float ? compare("hoist_not_equal", x[0], x[1]) : on_bool ? (x[0] ^ x[1]) : I::NE::make(x[0], x[1]);
-    case Function::less: return on_float ? compare("hoist_less", x[0], x[1]) : I::LT::make(x[0], x[1]);
-    case Function::less_equal: return on_float ? compare("hoist_less_equal", x[0], x[1]) : I::LE::make(x[0], x[1]);
-    case Function::greater: return on_float ? compare("hoist_less", x[1], x[0]) : I::LT::make(x[1], x[0]);
-    case Function::greater_equal: return on_float ? compare("hoist_less_equal", x[1], x[0]) : I::LE::make(x[1], x[0]);
-    case Function::logical_and: return on_bool ? x[0] && x[1] : x[0] & x[1];
-    case Function::logical_or: return on_bool ? x[0] || x[1] : x[0] | x[1];
-    case Function::logical_xor: return on_bool ? (x[0] && !x[1]) || (!x[0] && x[1]) : x[0] ^ x[1];
-    case Function::logical_not: return on_bool ? !x[0] : narrowed(s, ~x[0]);
-    case Function::shift_left: return integer("hoist_shift_left");
-    case Function::shift_right: return integer("hoist_shift_right");
-    case Function::is_nan: return extern_call(H::Int(32), "hoist_is_nan", x) != 0;
-    case Function::is_infinite: return extern_call(H::Int(32), "hoist_is_infinite", x) != 0;
+      return H::select(x[0] == I::make_zero(t), I::make_zero(t),
+                       H::select(x[0] < I::make_zero(t), I::make_const(t, -1), I::make_one(t)));
+    case Function::floor:
+      return same("floor");
+    case Function::ceiling:
+      return same("ceil");
+    case Function::round:
+      return same("rint");
+    case Function::truncate:
+      return same("trunc");
+    case Function::sin:
+    case Function::cos:
+    case Function::tan:
+      return math("hoist_" + std::string(row(f).name));
+    case Function::sqrt:
+    case Function::exp:
+    case Function::log:
+    case Function::asin:
+    case Function::acos:
+    case Function::atan:
+    case Function::sinh:
+    case Function::cosh:
+    case Function::tanh:
+    case Function::asinh:
+    case Function::acosh:
+    case Function::atanh:
+    case Function::erf:
+      return math(std::string(row(f).name));
+    case Function::equal:
+      return on_float ? compare("hoist_equal", x[0], x[1]) : on_bool ? !(x[0] ^ x[1]) : I::EQ::make(x[0], x[1]);
+    case Function::not_equal:
+      return on_float ? compare("hoist_not_equal", x[0], x[1]) : on_bool ? (x[0] ^ x[1]) : I::NE::make(x[0], x[1]);
+    case Function::less:
+      return on_float ? compare("hoist_less", x[0], x[1]) : I::LT::make(x[0], x[1]);
+    case Function::less_equal:
+      return on_float ? compare("hoist_less_equal", x[0], x[1]) : I::LE::make(x[0], x[1]);
+    case Function::greater:
+      return on_float ? compare("hoist_less", x[1], x[0]) : I::LT::make(x[1], x[0]);
+    case Function::greater_equal:
+      return on_float ? compare("hoist_less_equal", x[1], x[0]) : I::LE::make(x[1], x[0]);
+    case Function::logical_and:
+      return on_bool ? x[0] && x[1] : x[0] & x[1];
+    case Function::logical_or:
+      return on_bool ? x[0] || x[1] : x[0] | x[1];
+    case Function::logical_xor:
+      return on_bool ? (x[0] && !x[1]) || (!x[0] && x[1]) : x[0] ^ x[1];
+    case Function::logical_not:
+      return on_bool ? !x[0] : narrowed(s, ~x[0]);
+    case Function::shift_left:
+      return integer("hoist_shift_left");
+    case Function::shift_right:
+      return integer("hoist_shift_right");
+    case Function::is_nan:
+      return extern_call(H::Int(32), "hoist_is_nan", x) != 0;
+    case Function::is_infinite:
+      return extern_call(H::Int(32), "hoist_is_infinite", x) != 0;
   }
   HOIST_CHECK(false, "a function without a row here");
   std::abort();
@@ -168,7 +207,8 @@ H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
 H::Expr cast_value(Scalar from, Scalar to, const H::Expr& e) {
   if (from == to) return e;
   H::Type t = value_type(to);
-  if (to == Scalar::boolean && is_float(from)) return extern_call(H::Int(32), "hoist_not_equal", {e, H::Internal::make_zero(e.type())}) != 0;
+  if (to == Scalar::boolean && is_float(from))
+    return extern_call(H::Int(32), "hoist_not_equal", {e, H::Internal::make_zero(e.type())}) != 0;
   if (to == Scalar::boolean) return H::Internal::NE::make(e, H::Internal::make_zero(e.type()));
   if (from == Scalar::boolean) return H::select(e, H::Internal::make_one(t), H::Internal::make_zero(t));
   if (is_float(to)) {

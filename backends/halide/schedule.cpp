@@ -1,5 +1,5 @@
-// The result: one Func with a dimension per loop of the term, stored through a marker that passes.cpp turns into a store
-// at the term's own index; and the place where each kept array is computed.
+// The result: one Func with a dimension per loop of the term, stored through a marker that passes.cpp turns into a
+// store at the term's own index; and the place where each kept array is computed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,11 +34,14 @@ H::Func Emitter::build() {
   Expr e = root_;
   while (e->pattern == Pattern::materialise && e->memory == Memory::global) e = e->children[0];
   Layout layout = layout_of(e->type);
-  if (layout.scalars.size() != 1) unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "results are arrays of scalars");
-  if (row(layout.scalars[0]).bits < 8) unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "sub-byte types can be read only");
+  if (layout.scalars.size() != 1)
+    unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "results are arrays of scalars");
+  if (row(layout.scalars[0]).bits < 8)
+    unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "sub-byte types can be read only");
   int64_t elements = 1;
   for (int64_t n : layout.shape) elements *= n;
-  if (elements >= int64_t{1} << 31) unsupported(fmt::format("a result of {} elements", elements), "at most 2147483647 are supported");
+  if (elements >= int64_t{1} << 31)
+    unsupported(fmt::format("a result of {} elements", elements), "at most 2147483647 are supported");
   if (elements == 0) unsupported("an empty result");
 
   Nest nest;
@@ -67,7 +70,8 @@ H::Func Emitter::build() {
     order.insert(order.begin(), launch);
   }
   H::Expr value = to_storage(layout.scalars[0], nest.values[0]);
-  H::Expr stored = H::Internal::Call::make(value.type(), store_marker, {H::Internal::simplify(flat), H::Internal::simplify(condition), value},
+  H::Expr stored = H::Internal::Call::make(value.type(), store_marker,
+                                           {H::Internal::simplify(flat), H::Internal::simplify(condition), value},
                                            H::Internal::Call::PureExtern);
   std::vector<H::Var> args;
   std::vector<H::Var> groups, items;
@@ -92,7 +96,8 @@ H::Func Emitter::build() {
   if (groups.size() == 1) result.gpu_blocks(groups[0]);
   if (groups.size() == 2) result.gpu_blocks(groups[0], groups[1]);
   if (groups.size() == 3) result.gpu_blocks(groups[0], groups[1], groups[2]);
-  std::stable_sort(locals.begin(), locals.end(), [](const Loop* a, const Loop* b) { return a->dimension < b->dimension; });
+  std::stable_sort(locals.begin(), locals.end(),
+                   [](const Loop* a, const Loop* b) { return a->dimension < b->dimension; });
   for (const Loop* l : locals) items.push_back(l->variable);
   if (items.size() > 3) unsupported("more than three nested local maps");
   if (items.size() == 1) result.gpu_threads(items[0]);
@@ -116,7 +121,7 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
     any_local |= s.has_local_loops;
   }
   std::vector<std::string> where;
-  std::map<std::string, std::string> shown = {{result.name(), "result"}};   // Halide's names are not reproducible
+  std::map<std::string, std::string> shown = {{result.name(), "result"}};  // Halide's names are not reproducible
   for (const Stored& s : stored_) {
     std::string base = s.func.name().substr(0, s.func.name().find('$'));
     shown[s.func.name()] = fmt::format("{}_{}", base, shown.size());
@@ -126,7 +131,8 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
     for (const Loop& l : s.enclosing) {
       if (l.mode != Mode::group) level = &l;
     }
-    bool in_item = std::any_of(s.enclosing.begin(), s.enclosing.end(), [](const Loop& l) { return l.mode == Mode::local; });
+    bool in_item =
+        std::any_of(s.enclosing.begin(), s.enclosing.end(), [](const Loop& l) { return l.mode == Mode::local; });
     if (level == nullptr) {
       for (const Loop& l : order) {
         if (l.mode == Mode::group) level = &l;
@@ -137,7 +143,8 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
       }
     }
     std::string owner = level->owner;
-    H::LoopLevel at = level->is_reduction ? H::LoopLevel(funcs[owner], level->reduction) : H::LoopLevel(funcs[owner], level->variable);
+    H::LoopLevel at = level->is_reduction ? H::LoopLevel(funcs[owner], level->reduction)
+                                          : H::LoopLevel(funcs[owner], level->variable);
     s.func.compute_at(at);
     std::string memory = "private";
     if (s.is_local || (any_local && !in_item && !s.has_local_loops)) {
@@ -151,8 +158,8 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
     std::string nest;
     for (const Loop& l : s.spread) nest += (nest.empty() ? "" : " > ") + describe(l) + " (around)";
     for (const Loop& l : s.loops) nest += (nest.empty() ? "" : " > ") + describe(l);
-    where.push_back(fmt::format("{} in {} memory, computed inside [{}] of {}: {}", shown[s.func.name()], memory, describe(*level),
-                                shown[owner], nest));
+    where.push_back(fmt::format("{} in {} memory, computed inside [{}] of {}: {}", shown[s.func.name()], memory,
+                                describe(*level), shown[owner], nest));
   }
   std::string nest;
   for (const Loop& l : order) nest += (nest.empty() ? "" : " > ") + describe(l);
@@ -160,7 +167,9 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
   for (const std::string& line : where) note(1, line);
 }
 
-void Emitter::note(int depth, const std::string& line) { lines_.push_back(std::string(static_cast<size_t>(depth) * 2, ' ') + line); }
+void Emitter::note(int depth, const std::string& line) {
+  lines_.push_back(std::string(static_cast<size_t>(depth) * 2, ' ') + line);
+}
 
 std::string Emitter::schedule() const {
   std::string out;

@@ -1,9 +1,9 @@
 #include "backends/halide/source.h"
 
+#include <fmt/format.h>
+
 #include <cctype>
 #include <sstream>
-
-#include <fmt/format.h>
 
 namespace hoist::emission {
 namespace {
@@ -32,7 +32,8 @@ std::string plain(const std::string& name) {
   for (std::string part; std::getline(in, part, '_');) {
     if (part.empty() || all_digits(part)) continue;
     if (part.size() > 1 && part[0] == 's' && all_digits(part.substr(1))) continue;
-    while (!part.empty() && (std::isdigit(static_cast<unsigned char>(part.back())) || part.back() == '$')) part.pop_back();
+    while (!part.empty() && (std::isdigit(static_cast<unsigned char>(part.back())) || part.back() == '$'))
+      part.pop_back();
     if (part.empty()) continue;
     out += (out.empty() ? "" : "_") + part;
   }
@@ -79,7 +80,9 @@ class Renamer {
     if (word[0] != '_' || word.rfind("__", 0) == 0) return word;
     std::string base = all_digits(word.substr(1)) ? "t" : plain(word);
     int count = used_[base]++;
-    std::string name = base == "t" ? fmt::format("t{}", count) : count == 0 ? base : fmt::format("{}_{}", base, count + 1);
+    std::string name = base == "t"  ? fmt::format("t{}", count)
+                       : count == 0 ? base
+                                    : fmt::format("{}_{}", base, count + 1);
     return fixed_[word] = name;
   }
 
@@ -136,9 +139,11 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
   for (; start < lines.size() && lines[start].find(opening) == std::string::npos; ++start) {
     std::istringstream words(lines[start]);
     std::string define, macro, space;
-    if (words >> define >> macro >> space && define == "#define" && macro.rfind("__address_space_", 0) == 0) spaces[macro] = space;
+    if (words >> define >> macro >> space && define == "#define" && macro.rfind("__address_space_", 0) == 0)
+      spaces[macro] = space;
   }
-  if (start == lines.size()) return Diagnostic{kernel_name, "halide's source does not hold the kernel", "this is a fault of hoist"};
+  if (start == lines.size())
+    return Diagnostic{kernel_name, "halide's source does not hold the kernel", "this is a fault of hoist"};
 
   std::map<std::string, std::string> fixed;
   for (const auto& [from, to] : names) fixed[from] = to;
@@ -162,8 +167,8 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
     if (!is_local) out.arguments.push_back(line.substr(line.find_last_of(" *") + 1));
     signature += (signature.empty() ? "    " : ",\n    ") + line;
   }
-  out.source = fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))\nvoid {}(\n{})\n", local[0], local[1],
-                           local[2], kernel_name, signature);
+  out.source = fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))\nvoid {}(\n{})\n", local[0],
+                           local[1], local[2], kernel_name, signature);
   for (++i; i < lines.size(); ++i) {
     std::string line = lines[i];
     std::string content = trimmed(line);

@@ -14,10 +14,11 @@ namespace hoist::emission {
 
 struct KernelText {
   std::string source;
-  std::vector<std::string> arguments;   ///< in order, without the one for local memory
+  std::vector<std::string> arguments;  ///< in order, without the one for local memory
 };
 
-/// `printed` is a whole program with one kernel named `printed_name`; `names` gives the final name of each printed buffer name.
+/// `printed` is a whole program with one kernel named `printed_name`; `names` gives the final name of each printed
+/// buffer name.
 Result<KernelText> clean(const std::string& printed, const std::string& printed_name, const std::string& kernel_name,
                          const std::map<std::string, std::string>& names, std::array<uint64_t, 3> local,
                          bool uses_local_memory);

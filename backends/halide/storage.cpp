@@ -1,6 +1,6 @@
-// What a kernel keeps: folds, scans and materialised arrays become Funcs. Their dimensions are their own (an array for a
-// register tile), the unroll and vec loops around the place where they stand (so that a fold under a vec map is a fold
-// of vectors), and the other enclosing loops, which have one value where the Func is computed.
+// What a kernel keeps: folds, scans and materialised arrays become Funcs. Their dimensions are their own (an array for
+// a register tile), the unroll and vec loops around the place where they stand (so that a fold under a vec map is a
+// fold of vectors), and the other enclosing loops, which have one value where the Func is computed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ class SimplifyIndices : public H::Internal::IRGraphMutator {
       H::Expr m = mutate(a);
       args.push_back(is_load ? H::Internal::simplify(m) : m);
     }
-    return H::Internal::Call::make(op->type, op->name, args, op->call_type, op->func, op->value_index, op->image, op->param);
+    return H::Internal::Call::make(op->type, op->name, args, op->call_type, op->func, op->value_index, op->image,
+                                   op->param);
   }
 };
 
@@ -52,19 +53,23 @@ void fold_extents(Expr e, std::vector<int64_t>& extents) {
     case Pattern::fold:
       extents.push_back(e->children[2]->type->size.value());
       return fold_extents(e->children[0]->children[0], extents);
-    case Pattern::map: return fold_extents(e->mode == Mode::view ? e->children[1] : e->children[0]->children[0], extents);
-    case Pattern::let: return fold_extents(e->children[1]->children[0], extents);
+    case Pattern::map:
+      return fold_extents(e->mode == Mode::view ? e->children[1] : e->children[0]->children[0], extents);
+    case Pattern::let:
+      return fold_extents(e->children[1]->children[0], extents);
     case Pattern::join:
     case Pattern::split:
     case Pattern::transpose:
     case Pattern::slice:
-    case Pattern::identity: return fold_extents(e->children[0], extents);
-    default: return;
+    case Pattern::identity:
+      return fold_extents(e->children[0], extents);
+    default:
+      return;
   }
 }
 
-// Is an expression in loop variables zero? Halide's simplifier does not cancel every sum, so what it leaves is tried out
-// at corners and scattered points; an index with a division or remainder left in it differs at one of those.
+// Is an expression in loop variables zero? Halide's simplifier does not cancel every sum, so what it leaves is tried
+// out at corners and scattered points; an index with a division or remainder left in it differs at one of those.
 bool is_zero(const H::Expr& e, const std::vector<Loop>& loops) {
   H::Expr simple = H::Internal::simplify(e);
   if (H::Internal::is_const(simple)) return H::Internal::is_const_zero(simple);
@@ -116,7 +121,8 @@ Layout layout_of(Type type) {
   if (!leaf->is_tuple()) unsupported(fmt::format("a value of type {} kept in a kernel", text(type)));
   for (Type part : leaf->parts) {
     if (!part->is_scalar()) {
-      unsupported(fmt::format("a value of type {} kept in a kernel", text(type)), "use a tuple of arrays, or an array of tuples of scalars");
+      unsupported(fmt::format("a value of type {} kept in a kernel", text(type)),
+                  "use a tuple of arrays, or an array of tuples of scalars");
     }
     out.scalars.push_back(part->scalar);
   }
@@ -131,12 +137,12 @@ struct Emitter::Split {
 struct Emitter::Holder {
   H::Func func;
   Layout layout;
-  std::vector<H::Var> own;        // outermost first
-  std::vector<Loop> spread;       // outermost first
-  std::vector<Loop> enclosing;    // without spread, outermost first
+  std::vector<H::Var> own;      // outermost first
+  std::vector<Loop> spread;     // outermost first
+  std::vector<Loop> enclosing;  // without spread, outermost first
   size_t own_offset = 0;
-  std::vector<H::Var> all;        // as the Func has them, innermost first
-  Substitution inward;            // reduction variables of enclosing loops -> the Func's dimensions for them
+  std::vector<H::Var> all;  // as the Func has them, innermost first
+  Substitution inward;      // reduction variables of enclosing loops -> the Func's dimensions for them
 
   // The Func's value with enclosing loops as seen from outside or from its own definition.
   Value value(bool inside) const {
@@ -286,15 +292,16 @@ std::vector<std::vector<Emitter::Split>> Emitter::splits_of(const Nest& nest, co
     });
     for (size_t k = 0; k < splits.size(); ++k) {
       int64_t inner = k + 1 == splits.size() ? 1 : splits[k + 1].step * splits[k + 1].loop.extent;
-      if (splits[k].step != inner) unsupported("a kept array of which the nest writes only some elements", "write all of it");
+      if (splits[k].step != inner)
+        unsupported("a kept array of which the nest writes only some elements", "write all of it");
     }
     out.push_back(std::move(splits));
   }
   for (const Limit& limit : nest.limits) {
     bool known = false;
     for (size_t i = 0; i < nest.index.size(); ++i) {
-      known |= limit.low == 0 && limit.high == h.layout.shape[i] &&
-               is_zero(limit.expression - nest.index[i], nest.loops);
+      known |=
+          limit.low == 0 && limit.high == h.layout.shape[i] && is_zero(limit.expression - nest.index[i], nest.loops);
     }
     if (!known) unsupported("a slice in the middle of a kept array's nest", "slice a whole dimension from its start");
   }
@@ -521,7 +528,8 @@ Value Emitter::materialise(Expr e, const Environment& env) {
     unsupported("materialise in global memory inside a kernel", "it needs its own kernel");
   }
   bool is_local = e->memory == Memory::local;
-  if (!is_local && (child->pattern == Pattern::fold || child->pattern == Pattern::reduce || child->pattern == Pattern::scan)) {
+  if (!is_local &&
+      (child->pattern == Pattern::fold || child->pattern == Pattern::reduce || child->pattern == Pattern::scan)) {
     return read(child, env);
   }
   for (const Loop& l : loops_) {

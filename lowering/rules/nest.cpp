@@ -29,6 +29,15 @@ std::vector<RuleRow> nest_rules() {
        "one work-group for each element of four dimensions"},
       {"open-joined-global", "d", "x: [a][b]T", "x", "x |> join |> map global(d) (\\v. v) |> split b", "", exact,
        "one work-item for each element of two dimensions"},
+      {"open-channels-last-1d-group", "d", "x: [n][c][w]T", "x",
+       "x |> transpose (0 2 1) |> map group(d) (\\v. v) |> transpose (0 2 1)", "", exact,
+       "loops with channels innermost over an array that has them second"},
+      {"open-channels-last-2d-group", "d", "x: [n][c][h][w]T", "x",
+       "x |> transpose (0 2 3 1) |> join |> map group(d) (\\v. v) |> split h |> transpose (0 3 1 2)", "", exact,
+       "loops with channels innermost over an array that has them second"},
+      {"open-channels-last-3d-group", "d", "x: [n][c][k][h][w]T", "x",
+       "x |> transpose (0 2 3 4 1) |> join |> join |> map group(d) (\\v. v) |> split h |> split k |> transpose (0 4 1 2 3)", "",
+       exact, "loops with channels innermost over an array that has them second"},
       {"open-tiles", "R, C, r, c", "x: [R*a - r][C*b - c]T", "x",
        "x |> map (pad 0 c open) |> pad 0 r open |> split R |> map (\\band. band |> map (split C) |> transpose)"
        " |> map group(0) (\\tiles. tiles |> map group(2) (\\t. t))"

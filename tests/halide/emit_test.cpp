@@ -13,7 +13,9 @@ using testing::check;
 
 Type array(const std::vector<Nat>& sizes, Scalar s = Scalar::f32) { return array_type(sizes, scalar_type(s)); }
 Expr zero() { return literal(Scalar::f32, 0); }
-Expr copy(Expr e, Mode mode = Mode::vec) { return map([](Expr x) { return x; }, e, mode); }
+Expr copy(Expr e, Mode mode = Mode::vec) {
+  return map([](Expr x) { return x; }, e, mode);
+}
 
 // acc : [R][C], a : [R], b : [C] -> acc + a x b, C vectorised by 16
 Expr row_tile(Expr acc, Expr a, Expr b, int64_t vector = 16) {
@@ -21,8 +23,11 @@ Expr row_tile(Expr acc, Expr a, Expr b, int64_t vector = 16) {
       [&](Expr p) {
         return join(map(
             [&](Expr q) {
-              return map([&](Expr r) { return call(Function::fma, {get(1, p), get(1, r), get(0, r)}); },
-                         zip({get(0, q), get(1, q)}), Mode::vec);
+              return map(
+                  [&](Expr r) {
+                    return call(Function::fma, {get(1, p), get(1, r), get(0, r)});
+                  },
+                  zip({get(0, q), get(1, q)}), Mode::vec);
             },
             zip({split(vector, get(0, p)), split(vector, b)}), Mode::unroll));
       },
@@ -37,7 +42,8 @@ Expr gemm(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t columns) {
             [&](Expr panel) {
               Expr sum = fold([&](Expr acc, Expr p) { return row_tile(acc, get(0, p), get(1, p)); },
                               repeat({rows, columns}, zero()), zip({transpose(band), panel}));
-              return map([](Expr r) { return join(map([](Expr v) { return copy(v); }, split(16, r), Mode::unroll)); }, sum, Mode::unroll);
+              return map([](Expr r) { return join(map([](Expr v) { return copy(v); }, split(16, r), Mode::unroll)); },
+                         sum, Mode::unroll);
             },
             b, Mode::group, 0);
       },
@@ -47,15 +53,22 @@ Expr gemm(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t columns) {
 
 TEST(Emit, Elementwise) {
   Expr x = parameter("x", array({64})), y = parameter("y", array({64}));
-  Expr e = join(map([](Expr v) { return map([](Expr p) { return call(Function::maximum, {operator_add(get(0, p), get(1, p)), literal(Scalar::f32, 0)}); }, v, Mode::vec); },
-                    split(16, zip({x, y})), Mode::group));
+  Expr e = join(map(
+      [](Expr v) {
+        return map(
+            [](Expr p) {
+              return call(Function::maximum, {operator_add(get(0, p), get(1, p)), literal(Scalar::f32, 0)});
+            },
+            v, Mode::vec);
+      },
+      split(16, zip({x, y})), Mode::group));
   EXPECT_EQ(check(e), "");
 }
 
 TEST(Emit, RegisterTiledMatrixProduct) { EXPECT_EQ(check(gemm(16, 128, 24, 8, 64)), ""); }
 
-// x : [h+2][w+2][c], weights [o/to][3][3][c][to], bias [o/to][to] -> [h][w][o], `tile` pixels at a time; w need not be a
-// multiple of the tile where x has columns to spare.
+// x : [h+2][w+2][c], weights [o/to][3][3][c][to], bias [o/to][to] -> [h][w][o], `tile` pixels at a time; w need not be
+// a multiple of the tile where x has columns to spare.
 Expr convolution(int64_t h, int64_t w, int64_t c, int64_t o, int64_t tile, int64_t to) {
   int64_t tiles = (w + tile - 1) / tile, columns = tiles * tile + 2;
   Expr x = parameter("x", array({h + 2, columns, c})), weights = parameter("weights", array({o / to, 3, 3, c, to})),
@@ -72,8 +85,8 @@ Expr convolution(int64_t h, int64_t w, int64_t c, int64_t o, int64_t tile, int64
                         [&](Expr acc, Expr p) {
                           return fold(
                               [&](Expr acc2, Expr p2) {
-                                return fold([&](Expr acc3, Expr p3) { return row_tile(acc3, get(0, p3), get(1, p3)); }, acc2,
-                                            zip({transpose(get(0, p2)), get(1, p2)}));
+                                return fold([&](Expr acc3, Expr p3) { return row_tile(acc3, get(0, p3), get(1, p3)); },
+                                            acc2, zip({transpose(get(0, p2)), get(1, p2)}));
                               },
                               acc, zip({transpose(get(0, p)), get(1, p)}));
                         },
@@ -82,8 +95,11 @@ Expr convolution(int64_t h, int64_t w, int64_t c, int64_t o, int64_t tile, int64
                         [&](Expr r) {
                           return join(map(
                               [](Expr p) {
-                                return map([](Expr q) { return call(Function::maximum, {operator_add(get(0, q), get(1, q)), zero()}); },
-                                           zip({get(0, p), get(1, p)}), Mode::vec);
+                                return map(
+                                    [](Expr q) {
+                                      return call(Function::maximum, {operator_add(get(0, q), get(1, q)), zero()});
+                                    },
+                                    zip({get(0, p), get(1, p)}), Mode::vec);
                               },
                               zip({split(16, r), split(16, get(1, wb))}), Mode::unroll));
                         },
@@ -115,7 +131,8 @@ TEST(Emit, SameTermSameText) {
   EXPECT_EQ(first->source.find("avx"), std::string::npos);
   EXPECT_EQ(first->source.find("dummy"), std::string::npos);
   EXPECT_NE(first->source.find("reqd_work_group_size(1, 1, 1)"), std::string::npos);
-  EXPECT_EQ(first->arguments, (std::vector<std::string>{"x", "weights", "bias", "result"})) << ::testing::PrintToString(first->arguments);
+  EXPECT_EQ(first->arguments, (std::vector<std::string>{"x", "weights", "bias", "result"}))
+      << ::testing::PrintToString(first->arguments);
 }
 
 TEST(Emit, SharedTermsAreEvaluatedOnce) {  // a chain whose tree is 2^40 times its graph
@@ -131,7 +148,11 @@ TEST(Emit, ErrorsNameThePattern) {
   };
   Expr x = parameter("x", array({12}));
   EXPECT_NE(message(map([](Expr v) { return identity(v); }, x, Mode::vec)).find("vec map over 12"), std::string::npos);
-  EXPECT_NE(message(map([](Expr r) { return let(materialise(Memory::global, r), [](Expr v) { return copy(v, Mode::seq); }); }, split(4, x))).find("its own kernel"), std::string::npos);
+  EXPECT_NE(
+      message(map([](Expr r) { return let(materialise(Memory::global, r), [](Expr v) { return copy(v, Mode::seq); }); },
+                  split(4, x)))
+          .find("its own kernel"),
+      std::string::npos);
   EXPECT_NE(message(map([](Expr v) { return tuple({v, v}); }, x)).find("result of type"), std::string::npos);
   EXPECT_NE(message(parameter("y", array({Nat::name("n")}))).find("symbolic"), std::string::npos);
   EXPECT_NE(message(constant(Tensor(Scalar::f32, {100}))).find("100 elements"), std::string::npos);

@@ -14,9 +14,15 @@ Expr zero() { return literal(Scalar::f32, 0); }
 // A chunk of rows in local memory, copied by all work-items, four elements at a time.
 Expr stage(Expr chunk, int64_t columns, int64_t ty, int64_t tx) {
   Expr flat = split(ty, split(tx, split(4, join(chunk))));
-  Expr nest = map([](Expr a) {
-        return map([](Expr b) { return map([](Expr v) { return map([](Expr s) { return s; }, v, Mode::vec); }, b, Mode::local, 0); }, a, Mode::local, 1);
-      }, flat, Mode::unroll);
+  Expr nest = map(
+      [](Expr a) {
+        return map(
+            [](Expr b) {
+              return map([](Expr v) { return map([](Expr s) { return s; }, v, Mode::vec); }, b, Mode::local, 0);
+            },
+            a, Mode::local, 1);
+      },
+      flat, Mode::unroll);
   return split(columns, materialise(Memory::local, join(join(join(nest)))));
 }
 
@@ -44,8 +50,12 @@ Expr gemm(int64_t m, int64_t n, int64_t k, int64_t bm, int64_t bn, int64_t ty, i
                                               [&](Expr s) {
                                                 return map(
                                                     [&](Expr u) {
-                                                      return map([&](Expr w) { return call(Function::fma, {get(1, s), get(1, w), get(0, w)}); },
-                                                                 zip({get(0, u), get(1, u)}), Mode::vec);
+                                                      return map(
+                                                          [&](Expr w) {
+                                                            return call(Function::fma,
+                                                                        {get(1, s), get(1, w), get(0, w)});
+                                                          },
+                                                          zip({get(0, u), get(1, u)}), Mode::vec);
                                                     },
                                                     zip({get(0, s), get(1, r)}), Mode::unroll);
                                               },
@@ -60,18 +70,34 @@ Expr gemm(int64_t m, int64_t n, int64_t k, int64_t bm, int64_t bn, int64_t ty, i
                     });
                   },
                   repeat({ty, tx, ry, bn / tx / 4, 4}, zero()), zip({a_chunks, split(kc, bs)}));
-              return map([](Expr y) {
-                    return map([](Expr x) {
-                          return map([](Expr r) { return map([](Expr v) { return map([](Expr s) { return identity(s); }, v, Mode::vec); }, r, Mode::unroll); }, x, Mode::unroll);
-                        }, y, Mode::local, 0);
-                  }, acc, Mode::local, 1);
+              return map(
+                  [](Expr y) {
+                    return map(
+                        [](Expr x) {
+                          return map(
+                              [](Expr r) {
+                                return map([](Expr v) { return map([](Expr s) { return identity(s); }, v, Mode::vec); },
+                                           r, Mode::unroll);
+                              },
+                              x, Mode::unroll);
+                        },
+                        y, Mode::local, 0);
+                  },
+                  acc, Mode::local, 1);
             },
             transpose(map([&](Expr row) { return split(bn, row); }, b)), Mode::group, 0);
       },
       split(bm, a), Mode::group, 1);
-  Expr tile = map([](Expr mo) {
-        return map([](Expr no) { return join(map([](Expr y) { return map([](Expr r) { return join(join(transpose(r))); }, transpose(y)); }, no)); }, mo);
-      }, e);
+  Expr tile = map(
+      [](Expr mo) {
+        return map(
+            [](Expr no) {
+              return join(
+                  map([](Expr y) { return map([](Expr r) { return join(join(transpose(r))); }, transpose(y)); }, no));
+            },
+            mo);
+      },
+      e);
   return join(map([](Expr mo) { return map([](Expr row) { return join(row); }, transpose(mo)); }, tile));
 }
 
@@ -92,11 +118,13 @@ TEST(Gpu, RowsInGroups) {  // softmax over rows with a group a row: the sums are
   EmitOptions gpu;
   gpu.gpu = true;
   Expr x = parameter("x", array({5, 24}));
-  Expr e = map([](Expr r) {
+  Expr e = map(
+      [](Expr r) {
         return let(reduce(Function::maximum, literal(Scalar::f32, -1e30), r), [&](Expr m) {
           return map([&](Expr v) { return call(Function::subtract, {v, m}); }, r, Mode::local);
         });
-      }, x, Mode::group);
+      },
+      x, Mode::group);
   EXPECT_EQ(check(e, gpu), "");
 }
 
@@ -104,9 +132,12 @@ TEST(Gpu, FoldsInsideWorkItems) {
   EmitOptions gpu;
   gpu.gpu = true;
   Expr x = parameter("x", array({6, 8, 10}));
-  Expr e = map([](Expr p) {
-        return map([](Expr r) { return fold([](Expr a, Expr b) { return operator_add(a, b); }, zero(), r); }, p, Mode::local);
-      }, x, Mode::group);
+  Expr e = map(
+      [](Expr p) {
+        return map([](Expr r) { return fold([](Expr a, Expr b) { return operator_add(a, b); }, zero(), r); }, p,
+                   Mode::local);
+      },
+      x, Mode::group);
   EXPECT_EQ(check(e, gpu), "");
 }
 

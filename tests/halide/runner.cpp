@@ -25,7 +25,8 @@ Result<Device*> device() {
   if (d.queue != nullptr) return &d;
   cl_platform_id platforms[8];
   cl_uint count = 0;
-  if (clGetPlatformIDs(8, platforms, &count) != CL_SUCCESS || count == 0) return Diagnostic{"", "no OpenCL platform", ""};
+  if (clGetPlatformIDs(8, platforms, &count) != CL_SUCCESS || count == 0)
+    return Diagnostic{"", "no OpenCL platform", ""};
   for (cl_uint i = 0; i < std::min(count, 8u); ++i) {
     if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &d.id, nullptr) == CL_SUCCESS) break;
   }
@@ -49,8 +50,9 @@ struct Memory {
 
 }  // namespace
 
-Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names, const Bindings& inputs,
-                                    Scalar scalar, const std::vector<int64_t>& shape, unsigned char before, double* seconds) {
+Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
+                                    const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
+                                    unsigned char before, double* seconds) {
   HOIST_TRY(Device * d, device());
   std::string source = preamble();
   for (const EmittedKernel& kernel : kernels) source += kernel.source;
@@ -77,15 +79,18 @@ Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, c
     cl_mem result = nullptr;
     for (size_t i = 0; i < kernel.arguments.size(); ++i) {
       bool is_result = kernel.arguments[i] == "result";
-      if (!is_result && inputs.count(kernel.arguments[i]) == 0) return Diagnostic{name, "no input " + kernel.arguments[i], ""};
+      if (!is_result && inputs.count(kernel.arguments[i]) == 0)
+        return Diagnostic{name, "no input " + kernel.arguments[i], ""};
       const Tensor& t = is_result ? out : inputs.at(kernel.arguments[i]);
       memory.push_back(std::make_unique<Memory>());
-      memory.back()->mem = clCreateBuffer(d->context, CL_MEM_COPY_HOST_PTR, t.bytes().size(), const_cast<std::byte*>(t.data()), &error);
+      memory.back()->mem =
+          clCreateBuffer(d->context, CL_MEM_COPY_HOST_PTR, t.bytes().size(), const_cast<std::byte*>(t.data()), &error);
       if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clCreateBuffer gives {}", error), ""};
       if (is_result) result = memory.back()->mem;
       clSetKernelArg(k, static_cast<cl_uint>(i), sizeof(cl_mem), &memory.back()->mem);
     }
-    if (kernel.local_bytes > 0) clSetKernelArg(k, static_cast<cl_uint>(kernel.arguments.size()), kernel.local_bytes, nullptr);
+    if (kernel.local_bytes > 0)
+      clSetKernelArg(k, static_cast<cl_uint>(kernel.arguments.size()), kernel.local_bytes, nullptr);
     size_t global[3], local[3];
     for (size_t i = 0; i < 3; ++i) {
       global[i] = kernel.global[i];
@@ -147,15 +152,19 @@ std::string check(Expr e, const EmitOptions& options, double ulp, double low, do
   if (!found.ok()) return "run: " + found.errors()[0].text() + "\n" + kernel->source;
   for (int64_t i = 0; i < expected->size(); ++i) {
     double a = expected->float_at(i), b = found->float_at(i);
-    bool same = is_float(expected->scalar()) ? (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b))
-                                             : expected->integer_at(i) == found->integer_at(i);
+    bool same = is_float(expected->scalar())
+                    ? (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b))
+                    : expected->integer_at(i) == found->integer_at(i);
     if (!same && ulp > 0) {
-      double step = expected->scalar() == Scalar::f64 ? 2.3e-16 : expected->scalar() == Scalar::f32 ? 1.2e-7
-                    : expected->scalar() == Scalar::f16 ? 1e-3 : 8e-3;
+      double step = expected->scalar() == Scalar::f64   ? 2.3e-16
+                    : expected->scalar() == Scalar::f32 ? 1.2e-7
+                    : expected->scalar() == Scalar::f16 ? 1e-3
+                                                        : 8e-3;
       same = std::fabs(a - b) <= ulp * step * std::max(std::fabs(a), 1e-30);
     }
     if (!same) {
-      return fmt::format("element {} is {} ({:a}), expected {} ({:a})\n{}\n{}", i, b, b, a, a, kernel->schedule, kernel->source);
+      return fmt::format("element {} is {} ({:a}), expected {} ({:a})\n{}\n{}", i, b, b, a, a, kernel->schedule,
+                         kernel->source);
     }
   }
   return "";

@@ -9,13 +9,15 @@
 
 namespace hoist::testing {
 
-/// The result after one launch; the result array is filled with `before` bytes first (what the kernel leaves unwritten).
+/// The result after one launch; the result array is filled with `before` bytes first (what the kernel leaves
+/// unwritten).
 Result<Tensor> run(const EmittedKernel& kernel, const std::string& name, const Bindings& inputs, Scalar scalar,
                    const std::vector<int64_t>& shape, unsigned char before = 0, double* seconds = nullptr);
 
 /// Several kernels in one program: building it once is most of the time. The first shape is that of all results.
-Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names, const Bindings& inputs,
-                                    Scalar scalar, const std::vector<int64_t>& shape, unsigned char before = 0, double* seconds = nullptr);
+Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
+                                    const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
+                                    unsigned char before = 0, double* seconds = nullptr);
 
 /// Random values of the type in [low, high]; for integers inclusive.
 Tensor random_tensor(Type type, uint64_t seed, double low = -2, double high = 2);

@@ -8,19 +8,33 @@
 namespace hoist {
 namespace {
 
-constexpr Scalar arithmetic[] = {Scalar::i8,  Scalar::u8,   Scalar::i16, Scalar::u16, Scalar::i32, Scalar::u32, Scalar::i64,
-                                 Scalar::u64, Scalar::bf16, Scalar::f16, Scalar::f32, Scalar::f64};
+constexpr Scalar arithmetic[] = {Scalar::i8,  Scalar::u8,  Scalar::i16,  Scalar::u16, Scalar::i32, Scalar::u32,
+                                 Scalar::i64, Scalar::u64, Scalar::bf16, Scalar::f16, Scalar::f32, Scalar::f64};
 
 // Values around which types and functions change their ways.
 Tensor sample(Scalar s, int64_t n, uint64_t seed) {
-  Tensor t = testing::random_tensor(array_type(n, scalar_type(s)), seed, row(s).is_signed || is_float(s) ? -100 : 0, 100);
+  Tensor t =
+      testing::random_tensor(array_type(n, scalar_type(s)), seed, row(s).is_signed || is_float(s) ? -100 : 0, 100);
   if (is_float(s)) {
-    const double special[] = {0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, INFINITY, -INFINITY, NAN, 1e-36, 1e30, -1e30, 3e5, 127.5, 255.5, 2147483647.0, 0.999};
-    for (size_t i = 0; i < std::size(special); ++i) t.set_float(static_cast<int64_t>((i * 7 + seed * 3)) % n, special[i]);
+    const double special[] = {0.0, -0.0,  1,    -1,    0.5, 1.5,   2.5,   -2.5,         INFINITY, -INFINITY,
+                              NAN, 1e-36, 1e30, -1e30, 3e5, 127.5, 255.5, 2147483647.0, 0.999};
+    for (size_t i = 0; i < std::size(special); ++i)
+      t.set_float(static_cast<int64_t>((i * 7 + seed * 3)) % n, special[i]);
   } else if (s != Scalar::boolean) {
     int bits = row(s).bits;
-    const int64_t special[] = {0, 1, -1, 2, 3, 31, 32, 63, 64, static_cast<int64_t>(uint64_t{1} << (bits - 1)), static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1)};
-    for (size_t i = 0; i < std::size(special); ++i) t.set_integer(static_cast<int64_t>((i * 5 + seed * 3)) % n, special[i]);
+    const int64_t special[] = {0,
+                               1,
+                               -1,
+                               2,
+                               3,
+                               31,
+                               32,
+                               63,
+                               64,
+                               static_cast<int64_t>(uint64_t{1} << (bits - 1)),
+                               static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1)};
+    for (size_t i = 0; i < std::size(special); ++i)
+      t.set_integer(static_cast<int64_t>((i * 5 + seed * 3)) % n, special[i]);
   }
   return t;
 }
@@ -31,11 +45,15 @@ bool same(const Tensor& a, const Tensor& b, int64_t i, int ulp) {
   if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
   if (x == y) return std::signbit(x) == std::signbit(y) || ulp > 0;
   if (ulp == 0) return false;
-  double relative = a.scalar() == Scalar::f64 ? 2.3e-16 : a.scalar() == Scalar::f32 ? 1.2e-7 : a.scalar() == Scalar::f16 ? 1e-3 : 8e-3;
+  double relative = a.scalar() == Scalar::f64   ? 2.3e-16
+                    : a.scalar() == Scalar::f32 ? 1.2e-7
+                    : a.scalar() == Scalar::f16 ? 1e-3
+                                                : 8e-3;
   return std::fabs(x - y) <= ulp * relative * std::fabs(x) + (a.scalar() == Scalar::f64 ? 1e-300 : 1e-37);
 }
 
-void compare(const std::vector<Expr>& rows, const std::vector<std::string>& names, const std::vector<int>& ulps, const Bindings& inputs, int64_t n) {
+void compare(const std::vector<Expr>& rows, const std::vector<std::string>& names, const std::vector<int>& ulps,
+             const Bindings& inputs, int64_t n) {
   std::vector<EmittedKernel> kernels;
   std::vector<std::string> kernel_names;
   for (size_t k = 0; k < rows.size(); ++k) {
@@ -51,7 +69,9 @@ void compare(const std::vector<Expr>& rows, const std::vector<std::string>& name
   for (size_t k = 0; k < rows.size(); ++k) {
     auto want = interpret(rows[k], inputs);
     ASSERT_TRUE(want.ok()) << want.errors()[0].text();
-    auto show = [](const Tensor& t, int64_t i) { return is_float(t.scalar()) ? std::to_string(t.float_at(i)) : std::to_string(t.integer_at(i)); };
+    auto show = [](const Tensor& t, int64_t i) {
+      return is_float(t.scalar()) ? std::to_string(t.float_at(i)) : std::to_string(t.integer_at(i));
+    };
     for (int64_t i = 0; i < n; ++i) {
       std::string arguments;
       for (const auto& [name, t] : inputs) arguments += " " + name + " = " + show(t, i);
@@ -103,16 +123,19 @@ TEST_P(OnType, Casts) {
   for (int to = 0; to < scalar_count; ++to) {
     Scalar target = static_cast<Scalar>(to);
     if (row(target).bits < 8) continue;
-    Expr e = join(map([&](Expr v) { return map([&](Expr x) { return cast(target, x); }, v, Mode::vec); }, split(8, a), Mode::group));
+    Expr e = join(map([&](Expr v) { return map([&](Expr x) { return cast(target, x); }, v, Mode::vec); }, split(8, a),
+                      Mode::group));
     compare({e}, {"cast to " + std::string(row(target).name)}, {0}, inputs, n);
     if (HasFatalFailure()) return;
   }
 }
 
 TEST(Scalars, StorageOnlyTypes) {
-  for (Scalar s : {Scalar::i4, Scalar::u4, Scalar::f8e4m3fn, Scalar::f8e4m3fnuz, Scalar::f8e5m2, Scalar::f8e5m2fnuz, Scalar::boolean}) {
+  for (Scalar s : {Scalar::i4, Scalar::u4, Scalar::f8e4m3fn, Scalar::f8e4m3fnuz, Scalar::f8e5m2, Scalar::f8e5m2fnuz,
+                   Scalar::boolean}) {
     Tensor t(s, {256});
-    for (size_t i = 0; i < t.bytes().size(); ++i) t.data()[i] = static_cast<std::byte>(s == Scalar::boolean ? i & 1 : i);
+    for (size_t i = 0; i < t.bytes().size(); ++i)
+      t.data()[i] = static_cast<std::byte>(s == Scalar::boolean ? i & 1 : i);
     Expr a = parameter("a", array_type(256, scalar_type(s)));
     Expr e = map([](Expr x) { return cast(Scalar::f32, x); }, a, Mode::seq);
     compare({e}, {"cast from " + std::string(row(s).name)}, {0}, {{"a", t}}, 256);
@@ -129,7 +152,11 @@ TEST(Scalars, Booleans) {
     std::vector<std::string> names;
     for (const FunctionRow& f : function_table()) {
       if (!f.on_boolean) continue;
-      rows.push_back(map([&](Expr p) { return f.arity == 1 ? call(f.function, {get(0, p)}) : call(f.function, {get(0, p), get(1, p)}); }, zip({a, b}), mode));
+      rows.push_back(map(
+          [&](Expr p) {
+            return f.arity == 1 ? call(f.function, {get(0, p)}) : call(f.function, {get(0, p), get(1, p)});
+          },
+          zip({a, b}), mode));
       names.push_back(std::string(f.name));
     }
     compare(rows, names, std::vector<int>(rows.size(), 0), inputs, 16);

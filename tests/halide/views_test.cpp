@@ -21,18 +21,26 @@ Expr plus(Expr a, Expr b) { return operator_add(a, b); }
 Expr store2(Expr e, Mode inner = Mode::seq) {
   return map([&](Expr row) { return map([](Expr v) { return identity(v); }, row, inner); }, e, Mode::group, 0);
 }
-Expr store1(Expr e, Mode mode = Mode::seq) { return map([](Expr v) { return identity(v); }, e, mode); }
+Expr store1(Expr e, Mode mode = Mode::seq) {
+  return map([](Expr v) { return identity(v); }, e, mode);
+}
 
 TEST(Views, ScalarResult) {
   EXPECT_EQ(check(fold(plus, real(0), x({37}))), "");
   EXPECT_EQ(check(plus(parameter("a", scalar_type(Scalar::f32)), real(2))), "");
 }
-TEST(Views, WithoutModes) { EXPECT_EQ(check(map([](Expr v) { return twice(v); }, x({7}))), ""); }
+TEST(Views, WithoutModes) {
+  EXPECT_EQ(check(map([](Expr v) { return twice(v); }, x({7}))), "");
+}
 TEST(Views, Modes) {
-  for (Mode mode : {Mode::view, Mode::seq, Mode::unroll, Mode::global, Mode::group}) EXPECT_EQ(check(map(twice, x({11}), mode)), "");
+  for (Mode mode : {Mode::view, Mode::seq, Mode::unroll, Mode::global, Mode::group})
+    EXPECT_EQ(check(map(twice, x({11}), mode)), "");
   for (int64_t n : {2, 4, 8, 16}) EXPECT_EQ(check(map(twice, x({n}), Mode::vec)), "");
   EXPECT_EQ(check(map([](Expr r) { return map(twice, r, Mode::local); }, x({3, 8}), Mode::group)), "");
-  EXPECT_EQ(check(map([](Expr r) { return map([](Expr s) { return map(twice, s, Mode::local, 0); }, r, Mode::local, 1); }, x({3, 4, 8}), Mode::group)), "");
+  EXPECT_EQ(
+      check(map([](Expr r) { return map([](Expr s) { return map(twice, s, Mode::local, 0); }, r, Mode::local, 1); },
+                x({3, 4, 8}), Mode::group)),
+      "");
   EXPECT_NE(check(map(twice, x({7}), Mode::vec)), "");
 }
 TEST(Views, GlobalOnGpus) {
@@ -42,7 +50,10 @@ TEST(Views, GlobalOnGpus) {
   EXPECT_EQ(check(map([](Expr r) { return map(twice, r, Mode::global, 0); }, x({13, 70}), Mode::global, 1), gpu), "");
 }
 TEST(Views, GroupOrder) {
-  EXPECT_EQ(check(map([](Expr r) { return map([](Expr s) { return map(twice, s, Mode::group, 1); }, r, Mode::group, 0); }, x({3, 4, 5}), Mode::group, 2)), "");
+  EXPECT_EQ(
+      check(map([](Expr r) { return map([](Expr s) { return map(twice, s, Mode::group, 1); }, r, Mode::group, 0); },
+                x({3, 4, 5}), Mode::group, 2)),
+      "");
   EXPECT_EQ(check(map([](Expr r) { return map(twice, r, Mode::group); }, x({3, 4}), Mode::seq)), "");
 }
 TEST(Views, ReadLayouts) {
@@ -54,13 +65,15 @@ TEST(Views, ReadLayouts) {
   EXPECT_EQ(check(store1(slice(2, 5, x({11})))), "");
   EXPECT_EQ(check(store1(slice(9, 5, x({11}), -2))), "");
   EXPECT_EQ(check(store2(tile(4, x({11})))), "");
-  EXPECT_EQ(check(store1(untile(12, x({3, 4})))) , "");
+  EXPECT_EQ(check(store1(untile(12, x({3, 4})))), "");
   EXPECT_EQ(check(store2(repeat(3, x({5})))), "");
   EXPECT_EQ(check(map([](Expr p) { return plus(get(0, p), get(1, p)); }, zip({x({9}), y({9})}), Mode::seq)), "");
   EXPECT_EQ(check(store1(concat({x({5}), y({3}), x({5})}))), "");
   EXPECT_EQ(check(store1(iota(9, Scalar::f32))), "");
   EXPECT_EQ(check(store1(iota(9, Scalar::i64))), "");
-  EXPECT_EQ(check(map([](Expr r) { return map([](Expr s) { return store1(s); }, r, Mode::seq); }, transpose({2, 0, 1}, x({3, 4, 5})), Mode::group)), "");
+  EXPECT_EQ(check(map([](Expr r) { return map([](Expr s) { return store1(s); }, r, Mode::seq); },
+                      transpose({2, 0, 1}, x({3, 4, 5})), Mode::group)),
+            "");
 }
 TEST(Views, ReadBorders) {
   EXPECT_EQ(check(store1(pad(2, 3, real(1.5), x({5})))), "");
@@ -68,17 +81,29 @@ TEST(Views, ReadBorders) {
   EXPECT_EQ(check(store1(pad(4, 3, Border::mirror, x({5})))), "");
   EXPECT_EQ(check(store1(pad(7, 8, Border::wrap, x({5})))), "");
   EXPECT_EQ(check(store1(slice(2, 5, pad(2, 3, Border::open, x({5}))))), "");
-  EXPECT_EQ(check(store2(pad(1, 2, repeat(6, real(0)), map([](Expr r) { return pad(2, 1, real(0), r); }, x({4, 3}))))), "");
+  EXPECT_EQ(check(store2(pad(1, 2, repeat(6, real(0)), map([](Expr r) { return pad(2, 1, real(0), r); }, x({4, 3}))))),
+            "");
 }
 TEST(Views, Index) {
-  EXPECT_EQ(check(map([](Expr i) { return index(call(Function::absolute, {i}), y({8})); }, x({6}, Scalar::i64), Mode::seq), {}, 0, -7, 7), "");
-  EXPECT_EQ(check(map([](Expr i) { return index(call(Function::minimum, {call(Function::multiply, {i, literal_integer(Scalar::i32, 2)}), literal_integer(Scalar::i32, 7)}), x({8})); },
-                      iota(8, Scalar::i32), Mode::vec)), "");
+  EXPECT_EQ(
+      check(map([](Expr i) { return index(call(Function::absolute, {i}), y({8})); }, x({6}, Scalar::i64), Mode::seq),
+            {}, 0, -7, 7),
+      "");
+  EXPECT_EQ(check(map(
+                [](Expr i) {
+                  return index(call(Function::minimum, {call(Function::multiply, {i, literal_integer(Scalar::i32, 2)}),
+                                                        literal_integer(Scalar::i32, 7)}),
+                               x({8}));
+                },
+                iota(8, Scalar::i32), Mode::vec)),
+            "");
 }
 TEST(Views, Constants) {
   Tensor t = Tensor::of(Scalar::f32, {2, 3}, std::vector<double>{1, 2.5, -3, 4, 5, 1e-40});
   EXPECT_EQ(check(store2(constant(t))), "");
-  EXPECT_EQ(check(map([&](Expr v) { return plus(v, index(literal_integer(Scalar::i64, 1), join(constant(t)))); }, x({4}), Mode::vec)), "");
+  EXPECT_EQ(check(map([&](Expr v) { return plus(v, index(literal_integer(Scalar::i64, 1), join(constant(t)))); },
+                      x({4}), Mode::vec)),
+            "");
 }
 TEST(Views, WriteLayouts) {
   EXPECT_EQ(check(join(store2(x({3, 5})))), "");
@@ -95,7 +120,8 @@ TEST(Views, WriteLayouts) {
   EXPECT_EQ(check(join(map([](Expr r) { return slice(0, 3, r); }, store2(x({3, 4}))))), "");
 }
 TEST(Views, OpenBorderLeavesTheRestAlone) {
-  Expr e = pad(1, 2, Border::open, map([](Expr r) { return pad(3, 1, Border::open, r); }, store2(x({3, 4}), Mode::vec)));
+  Expr e =
+      pad(1, 2, Border::open, map([](Expr r) { return pad(3, 1, Border::open, r); }, store2(x({3, 4}), Mode::vec)));
   auto kernel = emit(e);
   ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
   Bindings in = {{"x", testing::random_tensor(array({3, 4}), 1)}};
@@ -105,51 +131,84 @@ TEST(Views, OpenBorderLeavesTheRestAlone) {
   for (int64_t i = 0; i < 6; ++i) {
     for (int64_t j = 0; j < 8; ++j) {
       bool inside = i >= 1 && i < 4 && j >= 3 && j < 7;
-      EXPECT_EQ(out->float_at(i * 8 + j), inside ? in.at("x").float_at((i - 1) * 4 + j - 3) : untouched) << i << " " << j;
+      EXPECT_EQ(out->float_at(i * 8 + j), inside ? in.at("x").float_at((i - 1) * 4 + j - 3) : untouched)
+          << i << " " << j;
     }
   }
 }
 TEST(Views, LetIterateSelectTuple) {
-  EXPECT_EQ(check(map([](Expr v) { return let(twice(v), [&](Expr w) { return plus(w, v); }); }, x({5}), Mode::seq)), "");
-  EXPECT_EQ(check(map([](Expr v) { return iterate(3, [](Expr w) { return twice(w); }, v); }, x({5}), Mode::seq)), "");
-  EXPECT_EQ(check(map([](Expr v) { return select(call(Function::less, {v, real(0)}), real(0), v); }, x({16}), Mode::vec)), "");
-  EXPECT_EQ(check(map([](Expr v) { return get(1, select(call(Function::less, {v, real(0)}), tuple({v, real(1)}), tuple({v, v}))); }, x({16}), Mode::vec)), "");
+  EXPECT_EQ(check(map([](Expr v) { return let(twice(v), [&](Expr w) { return plus(w, v); }); }, x({5}), Mode::seq)),
+            "");
+  EXPECT_EQ(check(map(
+                [](Expr v) {
+                  return iterate(
+                      3, [](Expr w) { return twice(w); }, v);
+                },
+                x({5}), Mode::seq)),
+            "");
+  EXPECT_EQ(check(map(
+                [](Expr v) {
+                  return select(call(Function::less, {v, real(0)}), real(0), v);
+                },
+                x({16}), Mode::vec)),
+            "");
+  EXPECT_EQ(check(map(
+                [](Expr v) {
+                  return get(1, select(call(Function::less, {v, real(0)}), tuple({v, real(1)}), tuple({v, v})));
+                },
+                x({16}), Mode::vec)),
+            "");
 }
 
 TEST(Folds, Plain) {
   EXPECT_EQ(check(map([](Expr r) { return fold(plus, real(0), r); }, x({4, 9}), Mode::group)), "");
   EXPECT_EQ(check(map([](Expr r) { return fold(plus, real(0), r, Mode::unroll); }, x({4, 9}), Mode::group)), "");
-  EXPECT_EQ(check(map([](Expr r) { return reduce(Function::maximum, real(-INFINITY), r); }, x({4, 9}), Mode::group)), "");
+  EXPECT_EQ(check(map([](Expr r) { return reduce(Function::maximum, real(-INFINITY), r); }, x({4, 9}), Mode::group)),
+            "");
   EXPECT_EQ(check(map([](Expr r) { return fold(plus, real(0), map(twice, r)); }, x({4, 9}))), "");
 }
 TEST(Folds, UnderVectors) {  // pooling and depthwise convolution: a fold of vectors
-  Expr e = map([](Expr row) {
-        return join(map([](Expr c) { return map([](Expr w) { return fold(plus, real(0), w); }, transpose(c), Mode::vec); },
-                   map([](Expr s) { return transpose(s); }, split(8, transpose(row))), Mode::unroll));
+  Expr e = map(
+      [](Expr row) {
+        return join(
+            map([](Expr c) { return map([](Expr w) { return fold(plus, real(0), w); }, transpose(c), Mode::vec); },
+                map([](Expr s) { return transpose(s); }, split(8, transpose(row))), Mode::unroll));
       },
       x({3, 5, 16}), Mode::group);
   EXPECT_EQ(check(e), "");
 }
 TEST(Folds, VectorsRunInnermost) {  // loops inside a vec map, one of them around a fold
-  Expr e = map([](Expr c) { return map([](Expr w) { return fold(plus, real(0), w); }, slide(3, 1, 1, c), Mode::seq); }, transpose(x({9, 8})), Mode::vec);
+  Expr e = map([](Expr c) { return map([](Expr w) { return fold(plus, real(0), w); }, slide(3, 1, 1, c), Mode::seq); },
+               transpose(x({9, 8})), Mode::vec);
   EXPECT_EQ(check(e), "");
-  Expr inner = map([](Expr r) {
-        return fold([](Expr acc, Expr s) {
+  Expr inner = map(
+      [](Expr r) {
+        return fold(
+            [](Expr acc, Expr s) {
               return map([](Expr p) { return fold(plus, get(0, p), get(1, p)); }, zip({acc, transpose(s)}), Mode::vec);
-            }, repeat(4, real(0)), split(3, r));
-      }, x({2, 6, 4}), Mode::group);
+            },
+            repeat(4, real(0)), split(3, r));
+      },
+      x({2, 6, 4}), Mode::group);
   EXPECT_EQ(check(inner), "");
 }
 TEST(Folds, Nested) {
-  Expr sum = map([](Expr m) { return fold([](Expr acc, Expr r) { return fold(plus, acc, r); }, real(0), m); }, x({3, 4, 5}), Mode::group);
+  Expr sum = map([](Expr m) { return fold([](Expr acc, Expr r) { return fold(plus, acc, r); }, real(0), m); },
+                 x({3, 4, 5}), Mode::group);
   EXPECT_EQ(check(sum), "");
-  Expr inner = map([](Expr m) { return fold([](Expr acc, Expr r) { return plus(acc, fold(plus, real(0), r)); }, real(0), m); }, x({3, 4, 5}), Mode::group);
+  Expr inner =
+      map([](Expr m) { return fold([](Expr acc, Expr r) { return plus(acc, fold(plus, real(0), r)); }, real(0), m); },
+          x({3, 4, 5}), Mode::group);
   EXPECT_EQ(check(inner), "");
 }
 TEST(Folds, Arrays) {
-  Expr sums = map([](Expr m) {
-        return fold([](Expr acc, Expr r) { return map([](Expr p) { return plus(get(0, p), get(1, p)); }, zip({acc, r}), Mode::vec); },
-                    repeat(4, real(0)), m);
+  Expr sums = map(
+      [](Expr m) {
+        return fold(
+            [](Expr acc, Expr r) {
+              return map([](Expr p) { return plus(get(0, p), get(1, p)); }, zip({acc, r}), Mode::vec);
+            },
+            repeat(4, real(0)), m);
       },
       x({3, 5, 4}), Mode::group);
   EXPECT_EQ(check(sums), "");
@@ -157,40 +216,72 @@ TEST(Folds, Arrays) {
 TEST(Folds, Tuples) {  // the position of the first largest element
   Type pair = tuple_type({scalar_type(Scalar::f32), scalar_type(Scalar::i32)});
   (void)pair;
-  Expr e = map([](Expr r) {
-        return get(1, fold([](Expr acc, Expr p) { return select(call(Function::greater, {get(0, p), get(0, acc)}), p, acc); },
-                           tuple({real(-INFINITY), literal_integer(Scalar::i32, 0)}), zip({r, iota(9, Scalar::i32)})));
+  Expr e = map(
+      [](Expr r) {
+        return get(1, fold(
+                          [](Expr acc, Expr p) {
+                            return select(call(Function::greater, {get(0, p), get(0, acc)}), p, acc);
+                          },
+                          tuple({real(-INFINITY), literal_integer(Scalar::i32, 0)}), zip({r, iota(9, Scalar::i32)})));
       },
       x({4, 9}), Mode::group);
   EXPECT_EQ(check(e), "");
 }
 TEST(Folds, Softmax) {
-  Expr e = map([](Expr r) {
+  Expr e = map(
+      [](Expr r) {
         return let(reduce(Function::maximum, real(-INFINITY), r), [&](Expr m) {
-          return let(materialise(Memory::private_, map([&](Expr v) { return call(Function::exp, {call(Function::subtract, {v, m})}); }, r, Mode::seq)), [&](Expr exps) {
-            return let(fold(plus, real(0), exps), [&](Expr s) { return map([&](Expr v) { return call(Function::divide, {v, s}); }, exps, Mode::seq); });
-          });
+          return let(materialise(Memory::private_, map(
+                                                       [&](Expr v) {
+                                                         return call(Function::exp, {call(Function::subtract, {v, m})});
+                                                       },
+                                                       r, Mode::seq)),
+                     [&](Expr exps) {
+                       return let(fold(plus, real(0), exps), [&](Expr s) {
+                         return map([&](Expr v) { return call(Function::divide, {v, s}); }, exps, Mode::seq);
+                       });
+                     });
         });
       },
       x({3, 10}), Mode::group);
   EXPECT_EQ(check(e, {}, 8), "");
-  Expr recomputed = map([](Expr r) {
+  Expr recomputed = map(
+      [](Expr r) {
         return let(reduce(Function::maximum, real(-INFINITY), r), [&](Expr m) {
           Expr exps = map([&](Expr v) { return call(Function::exp, {call(Function::subtract, {v, m})}); }, r);
-          return let(fold(plus, real(0), exps), [&](Expr s) { return join(map([&](Expr w) { return map([&](Expr v) { return call(Function::divide, {v, s}); }, w, Mode::vec); }, split(4, exps), Mode::seq)); });
+          return let(fold(plus, real(0), exps), [&](Expr s) {
+            return join(map(
+                [&](Expr w) {
+                  return map([&](Expr v) { return call(Function::divide, {v, s}); }, w, Mode::vec);
+                },
+                split(4, exps), Mode::seq));
+          });
         });
       },
       x({3, 12}), Mode::group);
   EXPECT_EQ(check(recomputed, {}, 8), "");
 }
 TEST(Folds, LayerNormalisation) {
-  Expr e = map([](Expr r) {
+  Expr e = map(
+      [](Expr r) {
         return let(call(Function::divide, {fold(plus, real(0), r), real(16)}), [&](Expr mean) {
-          return let(fold([&](Expr acc, Expr v) { return let(call(Function::subtract, {v, mean}), [&](Expr d) { return plus(acc, call(Function::multiply, {d, d})); }); }, real(0), r), [&](Expr square) {
-            return let(call(Function::sqrt, {plus(call(Function::divide, {square, real(16)}), real(1e-5))}), [&](Expr s) {
-              return map([&](Expr v) { return call(Function::divide, {call(Function::subtract, {v, mean}), s}); }, r, Mode::vec);
-            });
-          });
+          return let(fold(
+                         [&](Expr acc, Expr v) {
+                           return let(call(Function::subtract, {v, mean}), [&](Expr d) {
+                             return plus(acc, call(Function::multiply, {d, d}));
+                           });
+                         },
+                         real(0), r),
+                     [&](Expr square) {
+                       return let(call(Function::sqrt, {plus(call(Function::divide, {square, real(16)}), real(1e-5))}),
+                                  [&](Expr s) {
+                                    return map(
+                                        [&](Expr v) {
+                                          return call(Function::divide, {call(Function::subtract, {v, mean}), s});
+                                        },
+                                        r, Mode::vec);
+                                  });
+                     });
         });
       },
       x({3, 16}), Mode::group);
@@ -198,14 +289,32 @@ TEST(Folds, LayerNormalisation) {
 }
 TEST(Folds, Scan) {
   EXPECT_EQ(check(map([](Expr r) { return scan(plus, real(0), r); }, x({4, 9}), Mode::group)), "");
-  EXPECT_EQ(check(scan([](Expr acc, Expr r) { return map([](Expr p) { return plus(get(0, p), get(1, p)); }, zip({acc, r}), Mode::seq); }, repeat(4, real(1)), x({5, 4}))), "");
+  EXPECT_EQ(check(scan(
+                [](Expr acc, Expr r) {
+                  return map([](Expr p) { return plus(get(0, p), get(1, p)); }, zip({acc, r}), Mode::seq);
+                },
+                repeat(4, real(1)), x({5, 4}))),
+            "");
 }
 TEST(Folds, Materialise) {
-  EXPECT_EQ(check(map([](Expr r) { return let(materialise(Memory::private_, map(twice, r, Mode::unroll)), [](Expr k) { return store2(slide(3, 1, 1, k)); }); }, x({3, 8}), Mode::seq)), "");
-  EXPECT_EQ(check(map([](Expr r) {
-              return let(materialise(Memory::local, map(twice, r, Mode::local)), [](Expr k) { return map([](Expr w) { return fold(plus, real(0), w); }, slide(3, 1, 1, k), Mode::local); });
-            }, x({3, 8}), Mode::group)), "");
-  EXPECT_NE(check(map([](Expr r) { return let(materialise(Memory::global, r), [](Expr k) { return store1(k); }); }, x({3, 8}), Mode::group)), "");
+  EXPECT_EQ(check(map(
+                [](Expr r) {
+                  return let(materialise(Memory::private_, map(twice, r, Mode::unroll)),
+                             [](Expr k) { return store2(slide(3, 1, 1, k)); });
+                },
+                x({3, 8}), Mode::seq)),
+            "");
+  EXPECT_EQ(check(map(
+                [](Expr r) {
+                  return let(materialise(Memory::local, map(twice, r, Mode::local)), [](Expr k) {
+                    return map([](Expr w) { return fold(plus, real(0), w); }, slide(3, 1, 1, k), Mode::local);
+                  });
+                },
+                x({3, 8}), Mode::group)),
+            "");
+  EXPECT_NE(check(map([](Expr r) { return let(materialise(Memory::global, r), [](Expr k) { return store1(k); }); },
+                      x({3, 8}), Mode::group)),
+            "");
 }
 TEST(Folds, Scatter) {
   Expr e = store1(scatter(parameter("p", array({4}, Scalar::i64)), y({4}), x({9})));

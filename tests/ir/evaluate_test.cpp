@@ -18,16 +18,20 @@ Tensor random_tensor(Scalar scalar, const std::vector<int64_t>& shape, std::mt19
   Tensor tensor(scalar, shape);
   for (int64_t i = 0; i < tensor.size(); ++i) {
     const auto x = static_cast<int64_t>(random() % 17) - 8;
-    if (scalar == Scalar::boolean) tensor.set_integer(i, x & 1);
-    else if (is_float(scalar)) tensor.set_float(i, static_cast<double>(x) * 0.3);
-    else tensor.set_integer(i, x);
+    if (scalar == Scalar::boolean)
+      tensor.set_integer(i, x & 1);
+    else if (is_float(scalar))
+      tensor.set_float(i, static_cast<double>(x) * 0.3);
+    else
+      tensor.set_integer(i, x);
   }
   return tensor;
 }
 
 Bindings bind_all(Expr e, std::mt19937_64& random) {
   Bindings bindings;
-  for (Expr p : parameters_of(e)) bindings[p->name] = random_tensor(leaf_of(p->type)->scalar, shape_of(p->type), random);
+  for (Expr p : parameters_of(e))
+    bindings[p->name] = random_tensor(leaf_of(p->type)->scalar, shape_of(p->type), random);
   return bindings;
 }
 
@@ -63,41 +67,63 @@ Expr convolution(int64_t channels, int64_t filters, int64_t height, int64_t widt
     return pad(1, 1, repeat(width + 2, zero()), map([](Expr row) { return pad(1, 1, zero(), row); }, p));
   };
   auto windows_of = [&](Expr p) {
-    return map([&](Expr rows) { return transpose(map([&](Expr row) { return slide(3, step, 1, row); }, rows)); }, slide(3, step, 1, p));
+    return map([&](Expr rows) { return transpose(map([&](Expr row) { return slide(3, step, 1, row); }, rows)); },
+               slide(3, step, 1, p));
   };
-  Expr windows = map_at(2, [](Expr window) { return join(join(window)); },
-                        transpose({1, 2, 0, 3, 4}, map([&](Expr p) { return windows_of(padded(p)); }, x)));
+  Expr windows = map_at(
+      2, [](Expr window) { return join(join(window)); },
+      transpose({1, 2, 0, 3, 4}, map([&](Expr p) { return windows_of(padded(p)); }, x)));
   if (materialised) windows = materialise(Memory::global, windows);
   return let(windows, [&](Expr im2col) {
-    return map([&](Expr filter) {
-      return map_at(2, [&](Expr window) {
-        return call(Function::maximum, {add(product_sum(window, join(join(get(0, filter)))), get(1, filter)), zero()});
-      }, im2col);
-    }, zip({w, b}));
+    return map(
+        [&](Expr filter) {
+          return map_at(
+              2,
+              [&](Expr window) {
+                return call(Function::maximum,
+                            {add(product_sum(window, join(join(get(0, filter)))), get(1, filter)), zero()});
+              },
+              im2col);
+        },
+        zip({w, b}));
   });
 }
 
 // The register-tiled product of DESIGN.md section 7.
 Expr tiled_product(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t columns) {
   Expr a = input("a", {m, k}), b = input("b", {n / columns, k, columns});
-  Expr tiles = map([&](Expr block) {
-    return map([&](Expr panel) {
-      return fold([&](Expr tile, Expr step) {
-        return map([&](Expr row) {
-          return join(map([&](Expr part) {
-            return map([&](Expr p) { return call(Function::fma, {get(1, row), get(1, p), get(0, p)}); },
-                       zip({get(0, part), get(1, part)}), Mode::vec);
-          }, zip({split(2, get(0, row)), split(2, get(1, step))}), Mode::unroll));
-        }, zip({tile, get(0, step)}), Mode::unroll);
-      }, repeat({rows, columns}, zero()), zip({transpose(block), panel}));
-    }, b, Mode::group, 0);
-  }, split(rows, a), Mode::group, 1);
+  Expr tiles = map(
+      [&](Expr block) {
+        return map(
+            [&](Expr panel) {
+              return fold(
+                  [&](Expr tile, Expr step) {
+                    return map(
+                        [&](Expr row) {
+                          return join(map(
+                              [&](Expr part) {
+                                return map(
+                                    [&](Expr p) {
+                                      return call(Function::fma, {get(1, row), get(1, p), get(0, p)});
+                                    },
+                                    zip({get(0, part), get(1, part)}), Mode::vec);
+                              },
+                              zip({split(2, get(0, row)), split(2, get(1, step))}), Mode::unroll));
+                        },
+                        zip({tile, get(0, step)}), Mode::unroll);
+                  },
+                  repeat({rows, columns}, zero()), zip({transpose(block), panel}));
+            },
+            b, Mode::group, 0);
+      },
+      split(rows, a), Mode::group, 1);
   return join(map([](Expr block) { return map([](Expr row) { return join(row); }, transpose(block)); }, tiles));
 }
 
 TEST(Evaluate, MatrixProducts) {
   Expr a = input("a", {13, 21}), b = input("b", {21, 37});
-  expect_same(map([&](Expr row) { return map([&](Expr column) { return product_sum(row, column); }, transpose(b)); }, a));
+  expect_same(
+      map([&](Expr row) { return map([&](Expr column) { return product_sum(row, column); }, transpose(b)); }, a));
   expect_same(tiled_product(8, 12, 5, 4, 6));
 }
 
@@ -111,38 +137,54 @@ TEST(Evaluate, Convolutions) {
 
 TEST(Evaluate, Softmax) {
   Expr x = input("x", {6, 50});
-  expect_same(map([](Expr row) {
-    return let(reduce(Function::maximum, literal(Scalar::f32, -1e30), row), [&](Expr largest) {
-      return let(map([&](Expr v) { return call(Function::exp, {call(Function::subtract, {v, largest})}); }, row), [&](Expr e) {
-        return let(reduce(Function::add, zero(), e), [&](Expr sum) {
-          return map([&](Expr v) { return call(Function::divide, {v, sum}); }, e);
+  expect_same(map(
+      [](Expr row) {
+        return let(reduce(Function::maximum, literal(Scalar::f32, -1e30), row), [&](Expr largest) {
+          return let(map(
+                         [&](Expr v) {
+                           return call(Function::exp, {call(Function::subtract, {v, largest})});
+                         },
+                         row),
+                     [&](Expr e) {
+                       return let(reduce(Function::add, zero(), e), [&](Expr sum) {
+                         return map([&](Expr v) { return call(Function::divide, {v, sum}); }, e);
+                       });
+                     });
         });
-      });
-    });
-  }, x));
+      },
+      x));
 }
 
 // The accumulator (largest, sum, [d] weighted sum) of attention in one pass.
 TEST(Evaluate, FoldsWithSeveralAccumulators) {
   Expr scores = input("s", {4, 11}), values = input("v", {11, 6});
-  Expr e = map([&](Expr row) {
-    Expr last = fold([&](Expr state, Expr step) {
-      Expr largest = call(Function::maximum, {get(0, state), get(0, step)});
-      auto weight = [&](Expr x) { return call(Function::exp, {call(Function::subtract, {x, largest})}); };
-      Expr old = weight(get(0, state)), fresh = weight(get(0, step));
-      return tuple({largest, add(multiply(get(1, state), old), fresh),
-                    map([&](Expr p) { return add(multiply(get(0, p), old), multiply(get(1, p), fresh)); },
-                        zip({get(2, state), get(1, step)}))});
-    }, tuple({literal(Scalar::f32, -100), zero(), repeat(6, zero())}), zip({row, values}));
-    return map([&](Expr x) { return call(Function::divide, {x, get(1, last)}); }, get(2, last));
-  }, scores);
+  Expr e = map(
+      [&](Expr row) {
+        Expr last = fold(
+            [&](Expr state, Expr step) {
+              Expr largest = call(Function::maximum, {get(0, state), get(0, step)});
+              auto weight = [&](Expr x) { return call(Function::exp, {call(Function::subtract, {x, largest})}); };
+              Expr old = weight(get(0, state)), fresh = weight(get(0, step));
+              return tuple({largest, add(multiply(get(1, state), old), fresh),
+                            map([&](Expr p) { return add(multiply(get(0, p), old), multiply(get(1, p), fresh)); },
+                                zip({get(2, state), get(1, step)}))});
+            },
+            tuple({literal(Scalar::f32, -100), zero(), repeat(6, zero())}), zip({row, values}));
+        return map([&](Expr x) { return call(Function::divide, {x, get(1, last)}); }, get(2, last));
+      },
+      scores);
   expect_same(e);
   // The position of the largest element.
-  Expr best = map([&](Expr row) {
-    return get(1, fold([](Expr state, Expr step) {
-      return select(call(Function::greater, {get(0, step), get(0, state)}), step, state);
-    }, tuple({literal(Scalar::f32, -1e30), literal_integer(Scalar::i64, -1)}), zip({row, iota(11, Scalar::i64)})));
-  }, scores);
+  Expr best = map(
+      [&](Expr row) {
+        return get(1, fold(
+                          [](Expr state, Expr step) {
+                            return select(call(Function::greater, {get(0, step), get(0, state)}), step, state);
+                          },
+                          tuple({literal(Scalar::f32, -1e30), literal_integer(Scalar::i64, -1)}),
+                          zip({row, iota(11, Scalar::i64)})));
+      },
+      scores);
   expect_same(best);
   expect_same(map([&](Expr p) { return index(get(0, p), get(1, p)); }, zip({best, scores})));
 }
@@ -158,8 +200,11 @@ TEST(Evaluate, RecurrentLayers) {
   // One for each row of a batch.
   expect_same(map([&](Expr batch) { return fold(step, batch, xs); }, input("batch", {3, 5})));
   // As tuples.
-  Expr both = fold([&](Expr s, Expr x) { return tuple({step(get(0, s), x), slice(4, 5, get(0, s), -1)}); },
-                   tuple({initial, initial}), xs);
+  Expr both = fold(
+      [&](Expr s, Expr x) {
+        return tuple({step(get(0, s), x), slice(4, 5, get(0, s), -1)});
+      },
+      tuple({initial, initial}), xs);
   expect_same(get(0, both));
   expect_same(get(1, both));
 }
@@ -167,9 +212,11 @@ TEST(Evaluate, RecurrentLayers) {
 // Elements that mix inside a fold inside a fold are left to the interpreter, with the same answer.
 TEST(Evaluate, WhatItCannotCompile) {
   Expr xs = input("x", {3, 4});
-  Expr e = fold([&](Expr s, Expr row) {
-    return fold([&](Expr t, Expr x) { return map([&](Expr y) { return add(y, x); }, slice(4, 5, t, -1)); }, s, row);
-  }, input("h", {5}), xs);
+  Expr e = fold(
+      [&](Expr s, Expr row) {
+        return fold([&](Expr t, Expr x) { return map([&](Expr y) { return add(y, x); }, slice(4, 5, t, -1)); }, s, row);
+      },
+      input("h", {5}), xs);
   std::mt19937_64 random(3);
   expect_same(e, bind_all(e, random), false);
 }
@@ -180,10 +227,17 @@ TEST(Evaluate, Layouts) {
   expect_same(join(join(transpose({1, 2, 0}, x))));
   expect_same(split(7, slice(1, 112, join(join(transpose(x))))));
   expect_same(map([](Expr p) { return transpose(p); }, split(2, map([](Expr a) { return join(a); }, x))));
-  expect_same(untile(6, map([](Expr t) { return map_at(3, [](Expr v) { return add(v, v); }, t); }, tile(4, x))));
+  expect_same(untile(6, map(
+                            [](Expr t) {
+                              return map_at(
+                                  3, [](Expr v) { return add(v, v); }, t);
+                            },
+                            tile(4, x))));
   expect_same(concat({x, slice(5, 6, x, -1), pad(1, 1, Border::wrap, slice(2, 2, x))}));
-  expect_same(map_at(2, [](Expr row) { return pad(3, 4, Border::mirror, row); }, x));
-  expect_same(map_at(2, [](Expr row) { return slide(3, 1, 1, pad(2, 0, Border::clamp, row)); }, x));
+  expect_same(map_at(
+      2, [](Expr row) { return pad(3, 4, Border::mirror, row); }, x));
+  expect_same(map_at(
+      2, [](Expr row) { return slide(3, 1, 1, pad(2, 0, Border::clamp, row)); }, x));
   for (Scalar s : {Scalar::i4, Scalar::u4, Scalar::boolean, Scalar::f16, Scalar::f64, Scalar::f8e5m2}) {
     expect_same(transpose(parameter("y", array_type({5, 7}, scalar_type(s)))));
   }
@@ -213,11 +267,13 @@ TEST(Evaluate, PositionsThatAreComputed) {
   expect_same(scatter(wanted, slice(0, 5, table), table), bindings);
   // Outside where nobody looks: right, by the interpreter.
   bindings["i"] = Tensor::of<int>(Scalar::i64, {5}, {8, -1, 3, 99, 1});
-  Expr guarded = map([&](Expr i) {
-    Expr inside = call(Function::logical_and, {call(Function::greater_equal, {i, literal_integer(Scalar::i64, 0)}),
-                                               call(Function::less, {i, literal_integer(Scalar::i64, 9)})});
-    return select(inside, index(literal_integer(Scalar::i64, 0), index(i, table)), zero());
-  }, wanted);
+  Expr guarded = map(
+      [&](Expr i) {
+        Expr inside = call(Function::logical_and, {call(Function::greater_equal, {i, literal_integer(Scalar::i64, 0)}),
+                                                   call(Function::less, {i, literal_integer(Scalar::i64, 9)})});
+        return select(inside, index(literal_integer(Scalar::i64, 0), index(i, table)), zero());
+      },
+      wanted);
   expect_same(guarded, bindings, false);
 }
 
@@ -228,8 +284,9 @@ TEST(Evaluate, EmptyArrays) {
   expect_same(concat({none, input("x", {4})}));
   expect_same(pad(2, 1, zero(), none));
   expect_same(scatter(slice(0, 0, iota(3, Scalar::i64)), none, input("x", {4})));
-  expect_same(repeat(3, reduce(Function::add, zero(), map([](Expr row) { return reduce(Function::add, zero(), row); },
-                                                            repeat({0, 0}, zero())))));
+  expect_same(
+      repeat(3, reduce(Function::add, zero(),
+                       map([](Expr row) { return reduce(Function::add, zero(), row); }, repeat({0, 0}, zero())))));
 }
 
 TEST(Evaluate, TooMuchIsAnError) {

@@ -23,7 +23,8 @@ TEST(Expression, equal_terms_are_one_node) {
   EXPECT_EQ(literal(Scalar::f32, 0.1), literal(Scalar::f32, static_cast<double>(0.1f)));
   EXPECT_EQ(parameter("x", f32), parameter("x", f32));
   EXPECT_NE(parameter("x", f32), parameter("x", scalar_type(Scalar::i8)));
-  EXPECT_NE(map(function(f32, [](Expr x) { return identity(x); }), array(4), Mode::seq), map(function(f32, [](Expr x) { return identity(x); }), array(4)));
+  EXPECT_NE(map(function(f32, [](Expr x) { return identity(x); }), array(4), Mode::seq),
+            map(function(f32, [](Expr x) { return identity(x); }), array(4)));
 }
 
 TEST(Expression, literals_have_one_form) {
@@ -56,7 +57,8 @@ TEST(Expression, threads_share_nodes) {
 
 TEST(Expression, normal_form) {
   Nat n = Nat::name("n"), k = Nat::name("k");
-  Expr x = array(n * k), b = parameter("b", array_type({2, 3, 4}, f32)), p = parameter("p", f32), q = parameter("q", scalar_type(Scalar::i8));
+  Expr x = array(n * k), b = parameter("b", array_type({2, 3, 4}, f32)), p = parameter("p", f32),
+       q = parameter("q", scalar_type(Scalar::i8));
   EXPECT_EQ(join(split(k, x)), x);
   EXPECT_EQ(split(3, join(b)), b);
   EXPECT_NE(split(6, join(b)), b);
@@ -78,8 +80,15 @@ TEST(Expression, normal_form) {
 }
 
 TEST(Expression, bound_positions_count_outwards) {
-  Expr e = map([](Expr row) { return fold([&](Expr s, Expr v) { return operator_add(operator_multiply(s, v), index(literal_integer(Scalar::i32, 0), row)); },
-                                          literal(Scalar::f32, 0), row); }, parameter("b", array_type({3, 4}, f32)));
+  Expr e = map(
+      [](Expr row) {
+        return fold(
+            [&](Expr s, Expr v) {
+              return operator_add(operator_multiply(s, v), index(literal_integer(Scalar::i32, 0), row));
+            },
+            literal(Scalar::f32, 0), row);
+      },
+      parameter("b", array_type({3, 4}, f32)));
   Expr body = at(e, {0, 0, 0, 0});  // of the fold's function
   EXPECT_EQ(body->children[0]->children[0], bound(1, f32));
   EXPECT_EQ(body->children[0]->children[1], bound(0, f32));
@@ -127,7 +136,8 @@ TEST(Expression, places) {
   auto replaced = replace_at(*e, {1, 0}, parameter("y", array_type(8, f32)));
   ASSERT_TRUE(replaced.ok());
   EXPECT_EQ(print(*replaced), "%y : [8]f32 |> split 4 |> map (reduce (+) 0)");
-  EXPECT_EQ(replace_at(*e, {1, 0}, parameter("y", f32)).errors()[0].text(), "1.0: the term there has type [8]f32, its replacement f32");
+  EXPECT_EQ(replace_at(*e, {1, 0}, parameter("y", f32)).errors()[0].text(),
+            "1.0: the term there has type [8]f32, its replacement f32");
   EXPECT_EQ(replace_at(*e, {3}, *e).errors()[0].text(), "3: no such place in the term");
 }
 

@@ -63,7 +63,12 @@ TEST(Interpret, Leaves) {
 
 TEST(Interpret, ScalarsAndStructure) {
   expect(map([](Expr x) { return add(multiply(x, x), integer(1)); }, count(4)), {1, 2, 5, 10});
-  expect(map([](Expr x) { return select(call(Function::less, {x, integer(2)}), integer(10), x); }, count(4)), {10, 10, 2, 3});
+  expect(map(
+             [](Expr x) {
+               return select(call(Function::less, {x, integer(2)}), integer(10), x);
+             },
+             count(4)),
+         {10, 10, 2, 3});
   expect(map([](Expr x) { return cast(Scalar::i8, x); }, numbers({127, 128, 300})), {127, -128, 44});
   expect(let(integer(3), [](Expr x) { return add(x, x); }), {6});
   expect(map([](Expr x) { return get(1, tuple({x, add(x, integer(5))})); }, count(2)), {5, 6});
@@ -74,7 +79,9 @@ TEST(Interpret, MapsInEveryModeMeanTheSame) {
   for (Mode mode : {Mode::view, Mode::seq, Mode::unroll, Mode::vec, Mode::global, Mode::group, Mode::local}) {
     expect(map([](Expr x) { return add(x, integer(1)); }, count(3), mode), {1, 2, 3});
   }
-  expect(map_at(2, [](Expr x) { return call(Function::negate, {x}); }, grid(2, 2)), {0, -1, -2, -3});
+  expect(map_at(
+             2, [](Expr x) { return call(Function::negate, {x}); }, grid(2, 2)),
+         {0, -1, -2, -3});
   // The inner function sees the outer variable.
   expect(map([](Expr x) { return map([&](Expr y) { return add(multiply(x, integer(10)), y); }, count(2)); }, count(3)),
          {0, 1, 10, 11, 20, 21});
@@ -85,8 +92,12 @@ TEST(Interpret, ReductionsGoLeft) {
   expect(fold([](Expr s, Expr x) { return add(multiply(s, integer(10)), x); }, integer(0), numbers({1, 2, 3})), {123});
   expect(fold([](Expr s, Expr x) { return add(multiply(s, integer(10)), x); }, integer(7), slice(0, 0, count(3))), {7});
   expect(scan([](Expr s, Expr x) { return add(s, x); }, integer(100), numbers({1, 2, 3})), {101, 103, 106});
-  expect(iterate(5, [](Expr x) { return multiply(x, integer(2)); }, integer(3)), {96});
-  expect(iterate(0, [](Expr x) { return multiply(x, integer(2)); }, integer(3)), {3});
+  expect(iterate(
+             5, [](Expr x) { return multiply(x, integer(2)); }, integer(3)),
+         {96});
+  expect(iterate(
+             0, [](Expr x) { return multiply(x, integer(2)); }, integer(3)),
+         {3});
   expect(map([](Expr row) { return reduce(Function::maximum, integer(-1), row); }, grid(2, 3)), {2, 5});
   // 2^24 + 1 + 1 is 2^24 from the left and 2^24 + 2 from the right.
   Expr ones = constant(Tensor::of<double>(Scalar::f32, {3}, {16777216, 1, 1}));
@@ -95,19 +106,27 @@ TEST(Interpret, ReductionsGoLeft) {
 
 TEST(Interpret, AccumulatorsOfAnyType) {
   // Sum and largest at once.
-  Expr both = fold([](Expr s, Expr x) { return tuple({add(get(0, s), x), call(Function::maximum, {get(1, s), x})}); },
-                   tuple({integer(0), integer(-9)}), numbers({3, 5, 4}));
+  Expr both = fold(
+      [](Expr s, Expr x) {
+        return tuple({add(get(0, s), x), call(Function::maximum, {get(1, s), x})});
+      },
+      tuple({integer(0), integer(-9)}), numbers({3, 5, 4}));
   expect(get(0, both), {12});
   expect(get(1, both), {5});
   // A tile: every element for itself.
-  expect(fold([](Expr s, Expr row) { return map([](Expr p) { return add(get(0, p), get(1, p)); }, zip({s, row})); },
-              repeat(3, integer(1)), grid(2, 3)),
+  expect(fold(
+             [](Expr s, Expr row) {
+               return map([](Expr p) { return add(get(0, p), get(1, p)); }, zip({s, row}));
+             },
+             repeat(3, integer(1)), grid(2, 3)),
          {4, 6, 8});
   // Elements that move: the accumulator is turned around at every step.
   auto turn = [](Expr s) { return slice(2, 3, s, -1); };
-  expect(fold([&](Expr s, Expr x) { return map([&](Expr y) { return add(y, x); }, turn(s)); }, count(3), numbers({10, 20, 30})),
+  expect(fold([&](Expr s, Expr x) { return map([&](Expr y) { return add(y, x); }, turn(s)); }, count(3),
+              numbers({10, 20, 30})),
          {62, 61, 60});
-  expect(scan([&](Expr s, Expr x) { return map([&](Expr y) { return add(y, x); }, turn(s)); }, count(3), numbers({10, 20})),
+  expect(scan([&](Expr s, Expr x) { return map([&](Expr y) { return add(y, x); }, turn(s)); }, count(3),
+              numbers({10, 20})),
          {12, 11, 10, 30, 31, 32});
   expect(iterate(3, turn, count(3)), {2, 1, 0});
   // Fibonacci, by a tuple and in every row.
@@ -116,14 +135,16 @@ TEST(Interpret, AccumulatorsOfAnyType) {
 }
 
 TEST(Interpret, NestedFoldsPassTheAccumulatorOn) {
-  Expr e = fold([](Expr s, Expr row) { return fold([](Expr t, Expr x) { return add(multiply(t, integer(3)), x); }, s, row); },
-                integer(1), grid(2, 2));
+  Expr e = fold(
+      [](Expr s, Expr row) { return fold([](Expr t, Expr x) { return add(multiply(t, integer(3)), x); }, s, row); },
+      integer(1), grid(2, 2));
   expect(e, {((1 * 3 + 0) * 3 + 1) * 9 + 2 * 3 + 3});
 }
 
 TEST(Interpret, Views) {
-  expect(map([](Expr p) { return add(get(0, p), multiply(get(1, p), integer(10))); }, zip({count(3), numbers({4, 5, 6})})),
-         {40, 51, 62});
+  expect(
+      map([](Expr p) { return add(get(0, p), multiply(get(1, p), integer(10))); }, zip({count(3), numbers({4, 5, 6})})),
+      {40, 51, 62});
   expect(split(2, count(6)), {0, 1, 2, 3, 4, 5});
   expect(join(transpose(grid(2, 3))), {0, 3, 1, 4, 2, 5});
   expect(transpose(grid(2, 3)), {0, 3, 1, 4, 2, 5});
@@ -160,7 +181,8 @@ TEST(Interpret, ScattersInOrder) {
 
 TEST(Interpret, MemoriesChangeNothing) {
   for (Memory memory : {Memory::global, Memory::local, Memory::private_}) {
-    expect(let(materialise(memory, map([](Expr x) { return add(x, x); }, count(3))), [](Expr x) { return slide(2, 1, 1, x); }),
+    expect(let(materialise(memory, map([](Expr x) { return add(x, x); }, count(3))),
+               [](Expr x) { return slide(2, 1, 1, x); }),
            {0, 2, 2, 4});
   }
 }
@@ -170,24 +192,31 @@ TEST(Interpret, LetsSeeTheirSurroundings) {
   Expr e = map(
       [](Expr row) {
         return let(reduce(Function::add, integer(0), row), [&](Expr sum) {
-          return let(add(sum, sum), [&](Expr twice) { return map([&](Expr x) { return add(multiply(x, sum), twice); }, row); });
+          return let(add(sum, sum),
+                     [&](Expr twice) { return map([&](Expr x) { return add(multiply(x, sum), twice); }, row); });
         });
       },
       grid(2, 2));
   expect(e, {2, 3, 20, 25});
   Expr sums = map([](Expr row) { return reduce(Function::add, integer(0), row); }, grid(3, 2));
-  expect(let(sums, [](Expr s) { return map([&](Expr a) { return map([&](Expr b) { return multiply(a, b); }, s); }, s); }),
-         {1, 5, 9, 5, 25, 45, 9, 45, 81});
+  expect(
+      let(sums, [](Expr s) { return map([&](Expr a) { return map([&](Expr b) { return multiply(a, b); }, s); }, s); }),
+      {1, 5, 9, 5, 25, 45, 9, 45, 81});
 }
 
 TEST(Interpret, Convolution) {
   // A 3x3 picture, one 2x2 filter, by windows.
   Expr picture = grid(3, 3);
-  Expr windows = map([](Expr rows) { return transpose(map([](Expr row) { return slide(2, 1, 1, row); }, rows)); }, slide(2, 1, 1, picture));
+  Expr windows = map([](Expr rows) { return transpose(map([](Expr row) { return slide(2, 1, 1, row); }, rows)); },
+                     slide(2, 1, 1, picture));
   Expr filter = numbers({1, 10, 100, 1000});
-  Expr e = map_at(2, [&](Expr w) {
-    return reduce(Function::add, integer(0), map([](Expr p) { return multiply(get(0, p), get(1, p)); }, zip({join(w), filter})));
-  }, windows);
+  Expr e = map_at(
+      2,
+      [&](Expr w) {
+        return reduce(Function::add, integer(0),
+                      map([](Expr p) { return multiply(get(0, p), get(1, p)); }, zip({join(w), filter})));
+      },
+      windows);
   expect(e, {0 + 10 + 300 + 4000, 1 + 20 + 400 + 5000, 3 + 40 + 600 + 7000, 4 + 50 + 700 + 8000});
 }
 
@@ -207,7 +236,11 @@ TEST(Interpret, FaultsAreNamed) {
 // An index that nobody asks for does no harm.
 TEST(Interpret, FaultsOnlyWhereElementsAreNeeded) {
   Expr array = numbers({5, 6});
-  expect(map([&](Expr i) { return select(call(Function::less, {i, integer(2)}), index(i, array), integer(-1)); }, count(4)),
+  expect(map(
+             [&](Expr i) {
+               return select(call(Function::less, {i, integer(2)}), index(i, array), integer(-1));
+             },
+             count(4)),
          {5, 6, -1, -1});
 }
 
@@ -219,11 +252,14 @@ TEST(Interpret, DeepTermsNeitherOverflowNorExplode) {
   Expr y = integer(1);
   for (int i = 0; i < 60; ++i) y = add(y, y);
   expect(y, {int64_t{1} << 60});
-  expect(map([](Expr v) {
-    Expr sum = v;
-    for (int i = 0; i < 40; ++i) sum = add(sum, sum);
-    return sum;
-  }, count(3)), {0, int64_t{1} << 40, int64_t{1} << 41});
+  expect(map(
+             [](Expr v) {
+               Expr sum = v;
+               for (int i = 0; i < 40; ++i) sum = add(sum, sum);
+               return sum;
+             },
+             count(3)),
+         {0, int64_t{1} << 40, int64_t{1} << 41});
   // Every let uses the one before it under a chain of calls.
   std::function<Expr(Expr, int)> nest = [&](Expr v, int depth) -> Expr {
     Expr sum = v;

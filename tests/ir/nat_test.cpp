@@ -30,7 +30,7 @@ TEST(Nat, equal_polynomials_are_the_same_object) {
       {remainder(n * m, m), 0},
       {minimum(n, n + 1), n},
       {maximum(n, n + 1), n + 1},
-      {minimum(n, 1), 1},   // a size name is at least 1
+      {minimum(n, 1), 1},  // a size name is at least 1
       {maximum(n * 2, 2), n * 2},
       {ceiling_division(n * 4, 4), n},
       {ceiling_division(n * 4 + 1, 4), n + 1},
@@ -48,11 +48,22 @@ TEST(Nat, equal_polynomials_are_the_same_object) {
 TEST(Nat, divides) {
   declare_size("multiple_of_8", {8, 1024, 8});
   Nat e = Nat::name("multiple_of_8");
-  const std::vector<std::tuple<Nat, Nat, Answer>> table = {
-      {4, 12, Answer::yes},  {4, 13, Answer::no},       {k, m * k, Answer::yes},       {k, m * k + k, Answer::yes},
-      {k, m, Answer::unknown}, {2, n * 4 + 6, Answer::yes}, {2, n, Answer::unknown},   {8, e, Answer::yes},
-      {4, e * n, Answer::yes}, {16, e, Answer::unknown}, {1, n, Answer::yes},          {n, n, Answer::yes},
-      {n * k, n * k * m * 3, Answer::yes}, {0, 4, Answer::no}, {0, 0, Answer::yes},     {3, 0, Answer::yes}};
+  const std::vector<std::tuple<Nat, Nat, Answer>> table = {{4, 12, Answer::yes},
+                                                           {4, 13, Answer::no},
+                                                           {k, m * k, Answer::yes},
+                                                           {k, m * k + k, Answer::yes},
+                                                           {k, m, Answer::unknown},
+                                                           {2, n * 4 + 6, Answer::yes},
+                                                           {2, n, Answer::unknown},
+                                                           {8, e, Answer::yes},
+                                                           {4, e * n, Answer::yes},
+                                                           {16, e, Answer::unknown},
+                                                           {1, n, Answer::yes},
+                                                           {n, n, Answer::yes},
+                                                           {n * k, n * k * m * 3, Answer::yes},
+                                                           {0, 4, Answer::no},
+                                                           {0, 0, Answer::yes},
+                                                           {3, 0, Answer::yes}};
   for (const auto& [a, b, answer] : table) EXPECT_EQ(divides(a, b), answer) << a.text() << " into " << b.text();
 }
 
@@ -60,9 +71,9 @@ TEST(Nat, at_most) {
   declare_size("between_3_and_5", {3, 5, 1});
   Nat t = Nat::name("between_3_and_5");
   const std::vector<std::tuple<Nat, Nat, Answer>> table = {
-      {1, 2, Answer::yes},      {2, 1, Answer::no},       {n, n, Answer::yes},        {n, n + 1, Answer::yes},
-      {n + 1, n, Answer::no},   {n, m, Answer::unknown},  {1, n, Answer::yes},        {t, 5, Answer::yes},
-      {6, t, Answer::no},       {4, t, Answer::unknown},  {n, n * m, Answer::unknown}, {0, n * m - 1, Answer::yes}};
+      {1, 2, Answer::yes},    {2, 1, Answer::no},      {n, n, Answer::yes},         {n, n + 1, Answer::yes},
+      {n + 1, n, Answer::no}, {n, m, Answer::unknown}, {1, n, Answer::yes},         {t, 5, Answer::yes},
+      {6, t, Answer::no},     {4, t, Answer::unknown}, {n, n * m, Answer::unknown}, {0, n * m - 1, Answer::yes}};
   for (const auto& [a, b, answer] : table) EXPECT_EQ(at_most(a, b), answer) << a.text() << " <= " << b.text();
 }
 
@@ -102,9 +113,12 @@ TEST(Nat, normal_form_keeps_the_value) {
       auto [b, y] = make(depth - 1);
       auto floor = [](int64_t p, int64_t q) { return p / q - (p % q < 0 ? 1 : 0); };
       switch (pick(7)) {
-        case 0: return {a + b, x + y};
-        case 1: return {a - b, x - y};
-        case 2: return {a * b, x * y};
+        case 0:
+          return {a + b, x + y};
+        case 1:
+          return {a - b, x - y};
+        case 2:
+          return {a * b, x * y};
         case 3: {
           int64_t q = 1 + pick(5);
           return {floor_division(a, q), floor(x, q)};
@@ -113,8 +127,10 @@ TEST(Nat, normal_form_keeps_the_value) {
           int64_t q = 1 + pick(5);
           return {remainder(a, q), x - q * floor(x, q)};
         }
-        case 5: return {minimum(a, b), std::min(x, y)};
-        default: return {maximum(a, b), std::max(x, y)};
+        case 5:
+          return {minimum(a, b), std::min(x, y)};
+        default:
+          return {maximum(a, b), std::max(x, y)};
       }
     };
     auto [size, value] = make(3);

@@ -48,16 +48,19 @@ TEST(Parse, sugar_is_what_it_says) {
       {"x: f32", "v + w where v = w * w; w = x + 1", "(x + 1) * (x + 1) + (x + 1)"},
       {"x: [n]f32", "map (\\a. v * v where v = a + 1) x", "map (\\a. (a + 1) * (a + 1)) x"},
       {"x: [n]f32, y: [m]i8", "(map f x, map f y) where f = \\a. (a, a)", "(map (\\a. (a, a)) x, map (\\b. (b, b)) y)"},
-      {"x: [n][m]f32", "map (\\r. map (\\e. v where v = e * s) r where s = reduce (+) 0 r) x", "map (\\r. map (\\e. e * reduce (+) 0 r) r) x"},
+      {"x: [n][m]f32", "map (\\r. map (\\e. v where v = e * s) r where s = reduce (+) 0 r) x",
+       "map (\\r. map (\\e. e * reduce (+) 0 r) r) x"},
       {"x: [n][m]A, f: A -> B", "map2d f x", "map (map f) x"},
       {"x: [h][w]f32", "pad2d 1 2 0 x", "x |> map (pad 1 2 0) |> pad 1 2 (repeat (w + 3) 0)"},
       {"x: f32", "relu x", "max(x, 0)"},
-      {"x: [n]f32, f: f32 -> f32", "x |> map relu |> map (\\a. f a |> exp)", "map (\\a. exp(f(a))) (map (\\a. max(a, 0)) x)"},
+      {"x: [n]f32, f: f32 -> f32", "x |> map relu |> map (\\a. f a |> exp)",
+       "map (\\a. exp(f(a))) (map (\\a. max(a, 0)) x)"},
       {"x: [n]A, f: A -> B", "map ?f ?x", "map f x"},
       {"x: [n]f32", "x |> map group(1) exp -- a comment\n", "map group(1) (\\a. exp(a)) x"},
       {"x: [n]A, e: A, A -> B, y: A", "map (\\a. e y a) x", "x |> map (\\q. e(y, q))"},
   };
-  for (const Equal& row : table) EXPECT_EQ(read(row.left, row.given), read(row.right, row.given)) << row.left << "\n" << row.right;
+  for (const Equal& row : table)
+    EXPECT_EQ(read(row.left, row.given), read(row.right, row.given)) << row.left << "\n" << row.right;
 }
 
 TEST(Parse, metavariables) {
@@ -85,9 +88,15 @@ TEST(Parse, types_and_sizes) {
     EXPECT_EQ(text(*type), t);
   }
   Nat n = Nat::name("n"), m = Nat::name("m");
-  const std::vector<std::pair<std::string, Nat>> sizes = {
-      {"2*n+1", n * 2 + 1}, {"(n - 1)*(n + 1)", n * n - 1}, {"n // 2", floor_division(n, 2)}, {"(n + m) % 4", remainder(n + m, 4)},
-      {"min(n, m)", minimum(n, m)}, {"max(n, 3)", maximum(n, 3)}, {"0 - n", Nat(0) - n}, {"-3", -3}, {"7 // 2", 3}};
+  const std::vector<std::pair<std::string, Nat>> sizes = {{"2*n+1", n * 2 + 1},
+                                                          {"(n - 1)*(n + 1)", n * n - 1},
+                                                          {"n // 2", floor_division(n, 2)},
+                                                          {"(n + m) % 4", remainder(n + m, 4)},
+                                                          {"min(n, m)", minimum(n, m)},
+                                                          {"max(n, 3)", maximum(n, 3)},
+                                                          {"0 - n", Nat(0) - n},
+                                                          {"-3", -3},
+                                                          {"7 // 2", 3}};
   for (const auto& [t, size] : sizes) {
     auto read = parse_size(t);
     ASSERT_TRUE(read.ok()) << t;
@@ -112,7 +121,9 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
       {"weight: f32", "weigth", "1:1: unknown name weigth (did you mean weight?)"},
       {"x: f32", "x + y", "1:5: unknown name y"},
       {"x: f32", "x x", "1:1: x is a value and takes no arguments"},
-      {"x: [n]f32", "map x", "1:1: map takes 2 arguments, found 1 (with its last argument left out it is a function, written after |> or as an argument)"},
+      {"x: [n]f32", "map x",
+       "1:1: map takes 2 arguments, found 1 (with its last argument left out it is a function, written after |> or as "
+       "an argument)"},
       {"x: [n]f32", "map x x", "1:5: x is a value and takes no arguments"},
       {"x: f32", "map exp x", "1:1: map: expected an array, found f32"},
       {"x: [n]f32", "split 3 x", "1:1: split: 3 does not divide n (pad to a multiple first, or use tile)"},
@@ -126,9 +137,11 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
       {"", "%x : f23", "1:6: unknown type f23 (did you mean f32?)"},
       {"x: [n]f32", "\\a. a", "1:1: expected a value, found a function"},
       {"x: [n]f32", "map (\\a b. a) x", "1:6: a function of 2 parameters where one of 1 is wanted"},
-      {"x: [n](f32, f32)", "map (\\a b. a) x", "1:6: a function of 2 parameters where one of 1 is wanted (write \\(a, b). to take a tuple apart)"},
+      {"x: [n](f32, f32)", "map (\\a b. a) x",
+       "1:6: a function of 2 parameters where one of 1 is wanted (write \\(a, b). to take a tuple apart)"},
       {"x: [n]f32", "map (\\(a, b). a) x", "1:6: 2 names for the components of f32"},
-      {"x: [n]f32", "map (\\map. map) x", "1:7: map is a word of the language and cannot be the name of a variable (choose another name)"},
+      {"x: [n]f32", "map (\\map. map) x",
+       "1:7: map is a word of the language and cannot be the name of a variable (choose another name)"},
       {"x: f32", "v where v = v + 1", "1:13: the definition of v uses itself"},
       {"x: f32", "v where v = w; w = v", "1:20: the definition of v uses itself"},
       {"x: f32", "v where v = x; v = x", "1:18: v is defined twice"},
@@ -145,7 +158,9 @@ TEST(Parse, errors_say_where_what_and_what_to_do) {
       {"", "constant [n]f32 {1}", "1:1: a constant's sizes have to be numbers, found n"},
       {"", "constant [2]f32 #\"AAAA\"", "1:17: the payload does not hold the bytes of [2]f32"},
       {"", "f32#123456789", "1:1: expected at most 8 hexadecimal digits after f32#"},
-      {"x: [4]f32", "pad2d 1 1 0 x", "1:1: pad2d: the arguments do not have the dimensions that it takes (it takes l: size, r: size, v: A, x: [h][w]A)"},
+      {"x: [4]f32", "pad2d 1 1 0 x",
+       "1:1: pad2d: the arguments do not have the dimensions that it takes (it takes l: size, r: size, v: A, x: "
+       "[h][w]A)"},
       {"x: [4][5]i8", "map2d exp x", "1:1: map2d: exp: not defined on i8"},
       {"x: [4]i8", "map sigmoid x", "1:5: sigmoid: exp: not defined on i8"},
   };
@@ -172,27 +187,112 @@ std::string repeated(const std::string& text, int count) {
 TEST(Parse, hostile_text) {
   const int many = 100000;
   const std::vector<std::string> texts = {
-      repeated("(", many), repeated("[", many), repeated("-", many), repeated("- ", many), repeated("!", many), repeated("\\a. ", many),
-      repeated("let a = 1f32 in ", many), "x" + repeated(".0", many), "1f32" + repeated(" + 1f32", many),
-      "1f32" + repeated(" |> exp", many), "map (exp" + repeated(" >> exp", many) + ") %x : [4]f32", "%x : " + repeated("[2]", many) + "f32",
-      "%x : " + repeated("(f32, ", many), "%x : [" + repeated("(", many), "%x : [" + repeated("1000000*", 30) + "1]f32",
-      "%x : [" + repeated("(a+b+c+d+e)*", 200) + "1]f32", "%x : [" + repeated("n*1000000*", 30) + "1]f32", "%x : [1 // 0]f32", "%x : [n % 0]f32",
-      "(%x : [1099511627776][128]f32) |> join", "%x : [1000000][1000000][1000000]f32", repeated("%x : [1000000]f32 |> ", 1) + repeated("repeat 1000000 |> ", 9) + "join",
-      "repeat 2147483647 (repeat 2147483647 1f32)", "slide 1 1 dilation 2147483647 (%x : [4]f32)", "slide 2147483647 1 dilation 2147483647 (%x : [4]f32)",
-      "slice 2147483647 2147483647 step 2147483647 (%x : [4]f32)", "%x : [4][0]f32 |> untile 4", "%x : [0]f32 |> tile 1", "%x : [0]f32 |> split 0",
-      "constant [1000000000]f32 {}", "constant [1000000000]f32 #\"\"", "constant [1000000][1000000]f32 #\"AA\"", "constant [0]f32 #\"\"", "constant [-1]f32 {}",
-      "%\"", "%\"\\", "%\"\\x0", "%\"\\x01\" : f32", "%\"\" : f32", "f32#", "#", "#\"", "i4#f", "bool#ff", "1e999f32", "1e-999f64", "1e5i32", "-1u8", repeated("9", 1000) + "f64",
-      "\\", "\\.", "\\(.", "\\(a,).", "()", "(,)", "(+", "(+)", "reduce(+)", "let", "let a", "where", "x where", "1f32 where a", "?", "?x", "? ?", "a.b", "a.", ".0", "1.f32",
-      std::string("\0\1\2", 3), "\xff\xfe", "%x : f32 -- \xff", "1f32 where " + repeated("a = 1f32; ", 1000), "transpose (", "transpose (1", "transpose (0 0) (%x : [2][2]f32)",
-      "transpose (-1 5) (%x : [2][2]f32)", "transpose (0 1 2) (%x : [2][2]f32)", "iota 4 T", "iota 4 bool", "cast T 1f32", "fill 0f32", "zip()", "zip(1f32)", "concat()", "index", "pad 1 1",
-      "pad -1 1 clamp (%x : [4]f32)", "(%x : [4]f32) |> slice 0 5", "iterate 1 1f32", "(1f32).0", "map 1f32 (%x : [4]f32)", "map (1f32) (%x : [4]f32)", "1f32 |> 2f32", "1f32 >> 2f32"};
+      repeated("(", many),
+      repeated("[", many),
+      repeated("-", many),
+      repeated("- ", many),
+      repeated("!", many),
+      repeated("\\a. ", many),
+      repeated("let a = 1f32 in ", many),
+      "x" + repeated(".0", many),
+      "1f32" + repeated(" + 1f32", many),
+      "1f32" + repeated(" |> exp", many),
+      "map (exp" + repeated(" >> exp", many) + ") %x : [4]f32",
+      "%x : " + repeated("[2]", many) + "f32",
+      "%x : " + repeated("(f32, ", many),
+      "%x : [" + repeated("(", many),
+      "%x : [" + repeated("1000000*", 30) + "1]f32",
+      "%x : [" + repeated("(a+b+c+d+e)*", 200) + "1]f32",
+      "%x : [" + repeated("n*1000000*", 30) + "1]f32",
+      "%x : [1 // 0]f32",
+      "%x : [n % 0]f32",
+      "(%x : [1099511627776][128]f32) |> join",
+      "%x : [1000000][1000000][1000000]f32",
+      repeated("%x : [1000000]f32 |> ", 1) + repeated("repeat 1000000 |> ", 9) + "join",
+      "repeat 2147483647 (repeat 2147483647 1f32)",
+      "slide 1 1 dilation 2147483647 (%x : [4]f32)",
+      "slide 2147483647 1 dilation 2147483647 (%x : [4]f32)",
+      "slice 2147483647 2147483647 step 2147483647 (%x : [4]f32)",
+      "%x : [4][0]f32 |> untile 4",
+      "%x : [0]f32 |> tile 1",
+      "%x : [0]f32 |> split 0",
+      "constant [1000000000]f32 {}",
+      "constant [1000000000]f32 #\"\"",
+      "constant [1000000][1000000]f32 #\"AA\"",
+      "constant [0]f32 #\"\"",
+      "constant [-1]f32 {}",
+      "%\"",
+      "%\"\\",
+      "%\"\\x0",
+      "%\"\\x01\" : f32",
+      "%\"\" : f32",
+      "f32#",
+      "#",
+      "#\"",
+      "i4#f",
+      "bool#ff",
+      "1e999f32",
+      "1e-999f64",
+      "1e5i32",
+      "-1u8",
+      repeated("9", 1000) + "f64",
+      "\\",
+      "\\.",
+      "\\(.",
+      "\\(a,).",
+      "()",
+      "(,)",
+      "(+",
+      "(+)",
+      "reduce(+)",
+      "let",
+      "let a",
+      "where",
+      "x where",
+      "1f32 where a",
+      "?",
+      "?x",
+      "? ?",
+      "a.b",
+      "a.",
+      ".0",
+      "1.f32",
+      std::string("\0\1\2", 3),
+      "\xff\xfe",
+      "%x : f32 -- \xff",
+      "1f32 where " + repeated("a = 1f32; ", 1000),
+      "transpose (",
+      "transpose (1",
+      "transpose (0 0) (%x : [2][2]f32)",
+      "transpose (-1 5) (%x : [2][2]f32)",
+      "transpose (0 1 2) (%x : [2][2]f32)",
+      "iota 4 T",
+      "iota 4 bool",
+      "cast T 1f32",
+      "fill 0f32",
+      "zip()",
+      "zip(1f32)",
+      "concat()",
+      "index",
+      "pad 1 1",
+      "pad -1 1 clamp (%x : [4]f32)",
+      "(%x : [4]f32) |> slice 0 5",
+      "iterate 1 1f32",
+      "(1f32).0",
+      "map 1f32 (%x : [4]f32)",
+      "map (1f32) (%x : [4]f32)",
+      "1f32 |> 2f32",
+      "1f32 >> 2f32"};
   for (const std::string& text : texts) {
     auto e = parse(text);
-    if (!e.ok()) EXPECT_FALSE(e.errors()[0].what.empty());
-    else EXPECT_EQ(parse(print(*e)).ok(), true) << text.substr(0, 100);
+    if (!e.ok())
+      EXPECT_FALSE(e.errors()[0].what.empty());
+    else
+      EXPECT_EQ(parse(print(*e)).ok(), true) << text.substr(0, 100);
   }
   // chains of definitions: doubling, and nested far
-  std::string doubling = "v0 where v0 = (v1, v1)", chain = "v0 where v0 = exp(v1)", functions = "map f0 (%x : [4]f32) where f0 = \\a. f1 (f1 a)";
+  std::string doubling = "v0 where v0 = (v1, v1)", chain = "v0 where v0 = exp(v1)",
+              functions = "map f0 (%x : [4]f32) where f0 = \\a. f1 (f1 a)";
   for (int i = 1; i < 5000; ++i) {
     std::string n = std::to_string(i), m = std::to_string(i + 1);
     doubling += "; v" + n + " = (v" + m + ", v" + m + ")";

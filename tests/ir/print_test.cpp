@@ -1,7 +1,6 @@
-#include "ir/text.h"
-
 #include <gtest/gtest.h>
 
+#include "ir/text.h"
 #include "tests/golden.h"
 
 namespace hoist {
@@ -21,7 +20,8 @@ const std::string gemm = R"(%A : [64][256]f32 |> split 8 |> map group(1) (\rows.
     |> map unroll (split 16 >> map unroll (map vec id) >> join)))
 |> map (transpose >> map join) |> join)";
 
-const std::string convolution = R"(let windows = %x : [C][H][W]f32 |> map (pad2d 1 1 0 >> slide2d 3 1) |> transpose (1 2 0 3 4)
+const std::string convolution =
+    R"(let windows = %x : [C][H][W]f32 |> map (pad2d 1 1 0 >> slide2d 3 1) |> transpose (1 2 0 3 4)
 in zip(%weights : [O][C][3][3]f32, %bias : [O]f32) |> map (\(filter, b).
      windows |> map2d (\w. zip(flatten w, flatten filter) |> map (*) |> reduce (+) 0 |> (+ b) |> relu)))";
 
@@ -41,18 +41,35 @@ TEST_P(Golden, prints) {
 INSTANTIATE_TEST_SUITE_P(
     print, Golden,
     testing::Values(
-        Case{"gemm", gemm, {}}, Case{"gemm_types", gemm, {100, true, true}}, Case{"gemm_narrow", gemm, {50, false, true}},
-        Case{"convolution", convolution, {}}, Case{"convolution_unfolded", convolution, {100, false, false}},
+        Case{"gemm", gemm, {}}, Case{"gemm_types", gemm, {100, true, true}},
+        Case{"gemm_narrow", gemm, {50, false, true}}, Case{"convolution", convolution, {}},
+        Case{"convolution_unfolded", convolution, {100, false, false}},
         Case{"convolution_types", convolution, {100, true, true}},
-        Case{"scalars", R"((-(%a : f32) * 2 + %b : f32) / (%a - 1 - (%b - -1)) + select(%a < %b & !(%c : bool), -0.0, 1e-30) + max(%a, f32#7f800000))", {}},
-        Case{"sharing", R"(zip(v, v) |> map (\(p, q). w * w + p where w = exp(sin(p * q + 1) - cos(p * q - 1)))
-where v = %x : [n]f32 |> map (\e. sqrt(e * e + 1) / (e + 2)) |> slide 3 2 dilation 2 |> map (reduce (+) 0))", {}},
-        Case{"shared_function", R"(zip(map f %x : [4]f32, map (\t. f t) (%y : [4]f32)) where f = \a. exp(a * a + 2 * a + 1 - sin(a) + cos(a)))", {}},
-        Case{"let", R"(let (s, t) = (%x : [8]f32 |> materialise local, %y : f32) in let u = s |> fold seq (\a b. fma b t a) 0 in s |> map (+ u))", {}},
-        Case{"views", R"(%x : [12]f32 |> pad 1 2 clamp |> pad 1 0 mirror |> pad 0 1 wrap |> pad 3 3 open |> pad 1 1 -1.5 |> slice 1 11 step 2
-  |> tile 4 |> untile 11 |> slice 10 11 step -1 |> repeat 2 |> transpose |> repeat (2*n - 1) |> join)", {}},
-        Case{"constants", R"((constant [2][2]i4 {-8, 7, 0, 1}, constant [1]bool {true}, constant [3]f16 {0.1, #7c00, -0},
-  constant [17]u8 #"AAECAwQFBgcICQoLDA0ODxA", %"a/b:0" : (f32, [k]i64), 3i64, true, fill 0f32 [2][3]))", {}}),
+        Case{
+            "scalars",
+            R"((-(%a : f32) * 2 + %b : f32) / (%a - 1 - (%b - -1)) + select(%a < %b & !(%c : bool), -0.0, 1e-30) + max(%a, f32#7f800000))",
+            {}},
+        Case{"sharing",
+             R"(zip(v, v) |> map (\(p, q). w * w + p where w = exp(sin(p * q + 1) - cos(p * q - 1)))
+where v = %x : [n]f32 |> map (\e. sqrt(e * e + 1) / (e + 2)) |> slide 3 2 dilation 2 |> map (reduce (+) 0))",
+             {}},
+        Case{
+            "shared_function",
+            R"(zip(map f %x : [4]f32, map (\t. f t) (%y : [4]f32)) where f = \a. exp(a * a + 2 * a + 1 - sin(a) + cos(a)))",
+            {}},
+        Case{
+            "let",
+            R"(let (s, t) = (%x : [8]f32 |> materialise local, %y : f32) in let u = s |> fold seq (\a b. fma b t a) 0 in s |> map (+ u))",
+            {}},
+        Case{
+            "views",
+            R"(%x : [12]f32 |> pad 1 2 clamp |> pad 1 0 mirror |> pad 0 1 wrap |> pad 3 3 open |> pad 1 1 -1.5 |> slice 1 11 step 2
+  |> tile 4 |> untile 11 |> slice 10 11 step -1 |> repeat 2 |> transpose |> repeat (2*n - 1) |> join)",
+            {}},
+        Case{"constants",
+             R"((constant [2][2]i4 {-8, 7, 0, 1}, constant [1]bool {true}, constant [3]f16 {0.1, #7c00, -0},
+  constant [17]u8 #"AAECAwQFBgcICQoLDA0ODxA", %"a/b:0" : (f32, [k]i64), 3i64, true, fill 0f32 [2][3]))",
+             {}}),
     [](const auto& info) { return info.param.name; });
 
 // Names of variables do not depend on what else the program has made.
@@ -73,10 +90,12 @@ TEST(Print, never_blows_up) {
   ASSERT_TRUE(e.ok()) << e.errors()[0].text();
   EXPECT_LT(print(*e).size(), 10000u);
   EXPECT_EQ(*parse(print(*e)), *e);
-  Expr inside = map([](Expr a) {
-    for (int i = 0; i < 60; ++i) a = call(Function::exp, {operator_add(operator_multiply(a, a), a)});
-    return a;
-  }, parameter("x", array_type(4, scalar_type(Scalar::f32))));
+  Expr inside = map(
+      [](Expr a) {
+        for (int i = 0; i < 60; ++i) a = call(Function::exp, {operator_add(operator_multiply(a, a), a)});
+        return a;
+      },
+      parameter("x", array_type(4, scalar_type(Scalar::f32))));
   EXPECT_LT(print(inside).size(), 20000u);
   EXPECT_EQ(*parse(print(inside)), inside);
 }

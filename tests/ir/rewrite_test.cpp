@@ -32,22 +32,32 @@ std::string applied(const RuleRow& row, const std::string& text, const RuleArgum
 std::string printed(const std::string& text) { return print(term(text)); }
 
 RuleRow split_join() {
-  return {"split-join", "k", "x: [m*k]T, f: T -> U", "map f x", "join (map (map f) (split k x))", "", RuleClass::exact, ""};
+  return {"split-join",     "k", "x: [m*k]T, f: T -> U", "map f x", "join (map (map f) (split k x))", "",
+          RuleClass::exact, ""};
 }
 RuleRow map_fusion() {
-  return {"map-fusion", "", "x: [n]T, g: T -> U, f: U -> V", "map f (map g x)", "map (\\v. f (g v)) x", "", RuleClass::exact, ""};
+  return {"map-fusion",     "", "x: [n]T, g: T -> U, f: U -> V", "map f (map g x)", "map (\\v. f (g v)) x", "",
+          RuleClass::exact, ""};
 }
 RuleRow reduce_split() {
-  return {"reduce-split", "k", "x: [m*k]T, z: T, op: T, T -> T", "reduce op z x", "reduce op z (map (reduce op z) (split k x))",
-          "exactly-associative op, neutral op z", RuleClass::exact, ""};
+  return {"reduce-split",
+          "k",
+          "x: [m*k]T, z: T, op: T, T -> T",
+          "reduce op z x",
+          "reduce op z (map (reduce op z) (split k x))",
+          "exactly-associative op, neutral op z",
+          RuleClass::exact,
+          ""};
 }
 RuleRow to_fma() {
   return {"to-fma", "", "x: T, y: T, w: T", "w + x * y", "fma(x, y, w)", "float T", RuleClass::rounding, ""};
 }
 
 TEST(ApplyRule, SolvesSizesWithTheArguments) {
-  EXPECT_EQ(applied(split_join(), "map exp (%x : [12]f32)", {{"k", 4}}), printed("join (map (map exp) (split 4 (%x : [12]f32)))"));
-  EXPECT_THAT(applied(split_join(), "map exp (%x : [12]f32)", {{"k", 5}}), HasSubstr("k*m = 12 has no solution, or not just one, k = 5"));
+  EXPECT_EQ(applied(split_join(), "map exp (%x : [12]f32)", {{"k", 4}}),
+            printed("join (map (map exp) (split 4 (%x : [12]f32)))"));
+  EXPECT_THAT(applied(split_join(), "map exp (%x : [12]f32)", {{"k", 5}}),
+              HasSubstr("k*m = 12 has no solution, or not just one, k = 5"));
   EXPECT_THAT(applied(split_join(), "map exp (%x : [12]f32)"), HasSubstr("k*m = 12 has no solution, or not just one"));
   EXPECT_THAT(applied(split_join(), "map exp (%x : [12]f32)", {{"k", 0}}), HasSubstr("no: "));
   EXPECT_EQ(applied(split_join(), "map exp (%x : [12]f32)", {{"k", 4}, {"j", 1}}), "no: split-join has no parameter j");
@@ -65,7 +75,8 @@ TEST(ApplyRule, SolvesSymbolicSizes) {
 }
 
 TEST(ApplyRule, AgreesOnSizesThatOccurTwice) {
-  RuleRow square{"square", "", "x: [n][n]T", "transpose x", "transpose (transpose (transpose x))", "", RuleClass::exact, ""};
+  RuleRow square{"square",         "", "x: [n][n]T", "transpose x", "transpose (transpose (transpose x))", "",
+                 RuleClass::exact, ""};
   EXPECT_EQ(applied(square, "transpose (%x : [3][3]f32)"), printed("transpose (%x : [3][3]f32)"));
   EXPECT_THAT(applied(square, "transpose (%x : [3][4]f32)"), HasSubstr("sizes differ: n = 4 fails"));
 }
@@ -82,8 +93,14 @@ TEST(ApplyRule, KeepsVariablesApart) {
 }
 
 TEST(ApplyRule, RefusesWhatWouldCapture) {
-  RuleRow interchange{"interchange", "", "A: [n]T, B: [m]U, e: T, U -> V", "map (\\a. map (\\b. e a b) B) A",
-                      "transpose (map (\\b. map (\\a. e a b) A) B)", "", RuleClass::exact, ""};
+  RuleRow interchange{"interchange",
+                      "",
+                      "A: [n]T, B: [m]U, e: T, U -> V",
+                      "map (\\a. map (\\b. e a b) B) A",
+                      "transpose (map (\\b. map (\\a. e a b) A) B)",
+                      "",
+                      RuleClass::exact,
+                      ""};
   EXPECT_EQ(applied(interchange, "map (\\a. map (\\b. a * b) (%y : [2]f32)) (%x : [3]f32)"),
             printed("transpose (map (\\b. map (\\a. a * b) (%x : [3]f32)) (%y : [2]f32))"));
   EXPECT_EQ(applied(interchange, "map (\\a. map (\\b. b * b) (map (\\c. c + a) (%y : [2]f32))) (%x : [3]f32)"),
@@ -91,12 +108,19 @@ TEST(ApplyRule, RefusesWhatWouldCapture) {
 }
 
 TEST(ApplyRule, TakesFunctionsOfComponents) {
-  RuleRow drop{"drop", "", "a: [n]T, b: [n]U, f: T -> V", "map (\\p. f p.0) (zip(a, b))", "map f a", "", RuleClass::exact, ""};
+  RuleRow drop{"drop",           "", "a: [n]T, b: [n]U, f: T -> V", "map (\\p. f p.0) (zip(a, b))", "map f a", "",
+               RuleClass::exact, ""};
   EXPECT_EQ(applied(drop, "map (\\p. exp p.0) (zip(%x : [3]f32, %y : [3]f32))"), printed("map exp (%x : [3]f32)"));
   EXPECT_EQ(applied(drop, "map (\\p. p.0 * p.1) (zip(%x : [3]f32, %y : [3]f32))"),
             "no: f may depend on its arguments only at 0.0");
-  RuleRow swap{"swap", "", "a: [n]T, b: [n]U, f: T, U -> V", "map (\\p. f p.0 p.1) (zip(a, b))",
-               "map (\\p. f p.1 p.0) (zip(b, a))", "", RuleClass::exact, ""};
+  RuleRow swap{"swap",
+               "",
+               "a: [n]T, b: [n]U, f: T, U -> V",
+               "map (\\p. f p.0 p.1) (zip(a, b))",
+               "map (\\p. f p.1 p.0) (zip(b, a))",
+               "",
+               RuleClass::exact,
+               ""};
   EXPECT_EQ(applied(swap, "map (\\p. (p, p.0)) (zip(%x : [3]f32, %y : [3]i32))"),
             printed("map (\\p. ((p.1, p.0), p.1)) (zip(%y : [3]i32, %x : [3]f32))"));
 }
@@ -108,7 +132,8 @@ TEST(ApplyRule, WantsEqualTermsForOneName) {
 }
 
 TEST(ApplyRule, MatchesModesExactly) {
-  EXPECT_THAT(applied(split_join(), "map seq exp (%x : [12]f32)", {{"k", 4}}), HasSubstr("expected map, found map seq"));
+  EXPECT_THAT(applied(split_join(), "map seq exp (%x : [12]f32)", {{"k", 4}}),
+              HasSubstr("expected map, found map seq"));
   RuleRow open{"from-group", "d", "x: [n]T, f: T -> U", "map group(d) f x", "map f x", "", RuleClass::exact, ""};
   EXPECT_EQ(applied(open, "map group(2) exp (%x : [12]f32)"), printed("map exp (%x : [12]f32)"));
   EXPECT_EQ(applied(open, "map group(2) exp (%x : [12]f32)", {{"d", 1}}).substr(0, 3), "no:");
@@ -125,18 +150,25 @@ TEST(ApplyRule, ChecksProperties) {
             "no: the condition exactly-associative op is not known to hold with k = 2, m = 3");
   EXPECT_EQ(applied(reduce_split(), "reduce (+) 1i32 (%x : [6]i32)", {{"k", 2}}),
             "no: the condition neutral op z is not known to hold with k = 2, m = 3");
-  EXPECT_THAT(applied(reduce_split(), "reduce (\\a b. max(a, b)) (-128i8) (%x : [6]i8)", {{"k", 2}}), HasSubstr("split 2"));
+  EXPECT_THAT(applied(reduce_split(), "reduce (\\a b. max(a, b)) (-128i8) (%x : [6]i8)", {{"k", 2}}),
+              HasSubstr("split 2"));
   EXPECT_THAT(applied(reduce_split(), "reduce (\\a b. max(a, b)) 0u8 (%x : [6]u8)", {{"k", 2}}), HasSubstr("split 2"));
-  EXPECT_THAT(applied(reduce_split(), "reduce (\\a b. min(a, b)) 255u8 (%x : [6]u8)", {{"k", 2}}), HasSubstr("split 2"));
-  EXPECT_THAT(applied(reduce_split(), "reduce (\\a b. a + b + 1i32) 0i32 (%x : [6]i32)", {{"k", 2}}), HasSubstr("exactly-associative"));
+  EXPECT_THAT(applied(reduce_split(), "reduce (\\a b. min(a, b)) 255u8 (%x : [6]u8)", {{"k", 2}}),
+              HasSubstr("split 2"));
+  EXPECT_THAT(applied(reduce_split(), "reduce (\\a b. a + b + 1i32) 0i32 (%x : [6]i32)", {{"k", 2}}),
+              HasSubstr("exactly-associative"));
   EXPECT_EQ(applied(to_fma(), "%a : i32 + %b : i32 * %a").substr(0, 3), "no:");
 }
 
 TEST(ApplyRule, ChecksSizeConditions) {
-  RuleRow tile{"tile", "k", "x: [n]T, f: T -> U", "map f x", "untile n (map (map f) (tile k x))", "k <= n", RuleClass::exact, ""};
-  EXPECT_EQ(applied(tile, "map exp (%x : [7]f32)", {{"k", 3}}), printed("untile 7 (map (map exp) (tile 3 (%x : [7]f32)))"));
-  EXPECT_EQ(applied(tile, "map exp (%x : [7]f32)", {{"k", 9}}), "no: the condition k <= n is not known to hold with k = 9, n = 7");
-  EXPECT_EQ(applied(tile, "map exp (%x : [N]f32)", {{"k", 9}}), "no: the condition k <= n is not known to hold with k = 9, n = N");
+  RuleRow tile{"tile",           "k", "x: [n]T, f: T -> U", "map f x", "untile n (map (map f) (tile k x))", "k <= n",
+               RuleClass::exact, ""};
+  EXPECT_EQ(applied(tile, "map exp (%x : [7]f32)", {{"k", 3}}),
+            printed("untile 7 (map (map exp) (tile 3 (%x : [7]f32)))"));
+  EXPECT_EQ(applied(tile, "map exp (%x : [7]f32)", {{"k", 9}}),
+            "no: the condition k <= n is not known to hold with k = 9, n = 7");
+  EXPECT_EQ(applied(tile, "map exp (%x : [N]f32)", {{"k", 9}}),
+            "no: the condition k <= n is not known to hold with k = 9, n = N");
 }
 
 TEST(ApplyRule, NeverTakesAFunctionForAValue) {
@@ -168,13 +200,17 @@ TEST(RuleTable, SaysAllThatIsWrong) {
 
 class Rewriting : public testing::Test {
  protected:
-  RuleTable table = table_of({map_fusion(), split_join(), reduce_split(), to_fma(),
-                              {"unfma", "", "x: T, y: T, w: T", "fma(x, y, w)", "w + x * y", "float T", RuleClass::rounding, ""}});
+  RuleTable table =
+      table_of({map_fusion(),
+                split_join(),
+                reduce_split(),
+                to_fma(),
+                {"unfma", "", "x: T, y: T, w: T", "fma(x, y, w)", "w + x * y", "float T", RuleClass::rounding, ""}});
 };
 
 TEST_F(Rewriting, GoesOutermostFirstAndLeftToRight) {
   Rewriter r(table, term("zip(join (map (map exp) (%y : [2][6]f32)), map exp (map exp (map exp (%x : [12]f32))))"));
-  EXPECT_EQ(r.apply_first("split-join", {{"k", 3}}), (Path{0, 0, 0, 0}));   // 3 does not divide the outer 2
+  EXPECT_EQ(r.apply_first("split-join", {{"k", 3}}), (Path{0, 0, 0, 0}));  // 3 does not divide the outer 2
   EXPECT_EQ(r.apply_first("map-fusion"), Path{1});
   EXPECT_EQ(r.apply_first("split-join", {{"k", 4}}, {1}), Path{1});
   EXPECT_EQ(r.apply_first("map-fusion", {}, {0}), std::nullopt);
@@ -184,7 +220,8 @@ TEST_F(Rewriting, GoesOutermostFirstAndLeftToRight) {
 TEST_F(Rewriting, AppliesEverywhereUntilNothingIsLeft) {
   Rewriter r(table, term("map (\\v. v + v * v) (map exp (map sqrt (map (\\v. v * 2f32) (%x : [4]f32))))"));
   EXPECT_EQ(r.apply_everywhere({"map-fusion", "to-fma"}), 4);
-  EXPECT_EQ(r.term(), term("map (\\v. fma(exp (sqrt (v * 2f32)), exp (sqrt (v * 2f32)), exp (sqrt (v * 2f32)))) (%x : [4]f32)"));
+  EXPECT_EQ(r.term(),
+            term("map (\\v. fma(exp (sqrt (v * 2f32)), exp (sqrt (v * 2f32)), exp (sqrt (v * 2f32)))) (%x : [4]f32)"));
   EXPECT_EQ(r.apply_everywhere({"map-fusion", "to-fma"}), 0);
 }
 
@@ -197,7 +234,7 @@ TEST_F(Rewriting, WalksSharedTermsOnce) {
   Expr e = parameter("x", array_type(4, scalar_type(Scalar::f32)));
   for (int i = 0; i < 60; ++i) e = map([](Expr p) { return operator_add(get(0, p), get(1, p)); }, zip({e, e}));
   Rewriter r(table, e);
-  EXPECT_EQ(r.apply_first("map-fusion"), std::nullopt);   // 2^60 places
+  EXPECT_EQ(r.apply_first("map-fusion"), std::nullopt);  // 2^60 places
 }
 
 TEST_F(Rewriting, RefusalChangesNothing) {
@@ -238,7 +275,8 @@ TEST_F(Rewriting, ReplaySaysWhichStepFails) {
     return terms.ok() ? "" : terms.errors()[0].text();
   };
   EXPECT_EQ(failure("map-fusion at root"), "");
-  EXPECT_THAT(failure("map-fusion at root\nmap-fusion at root"), HasSubstr("step 2, map-fusion at root: does not apply: expected map"));
+  EXPECT_THAT(failure("map-fusion at root\nmap-fusion at root"),
+              HasSubstr("step 2, map-fusion at root: does not apply: expected map"));
   EXPECT_THAT(failure("map-fusio at root"), HasSubstr("there is no rule map-fusio (did you mean map-fusion?)"));
   EXPECT_THAT(failure("map-fusion at 0.9"), HasSubstr("no such place"));
   EXPECT_THAT(failure("map-fusion at root rounding"), HasSubstr("the rule is exact, the step says rounding"));
@@ -247,9 +285,10 @@ TEST_F(Rewriting, ReplaySaysWhichStepFails) {
 }
 
 TEST(ParseSteps, RefusesWhatIsNoStep) {
-  for (const char* text : {"map-fusion", "map-fusion at", "map-fusion at 0.x", "map-fusion(k = ) at root", "map-fusion(k) at root",
-                           "(k = 1) at root", "map-fusion(k = 1 at root", "map-fusion(k = 1, k = 2) at root",
-                           "map-fusion at root magic", " at root", "map-fusion at -1", "map-fusion(k = 1)) at root"}) {
+  for (const char* text :
+       {"map-fusion", "map-fusion at", "map-fusion at 0.x", "map-fusion(k = ) at root", "map-fusion(k) at root",
+        "(k = 1) at root", "map-fusion(k = 1 at root", "map-fusion(k = 1, k = 2) at root", "map-fusion at root magic",
+        " at root", "map-fusion at -1", "map-fusion(k = 1)) at root"}) {
     EXPECT_FALSE(parse_steps(text).ok()) << text;
   }
   EXPECT_TRUE(parse_steps("\n\n")->empty());

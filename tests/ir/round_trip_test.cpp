@@ -61,7 +61,8 @@ TEST(RoundTrip, every_function) {
     }
     expect_round_trip(call(r.function, parameters));
     expect_round_trip(call(r.function, literals));
-    if (r.arity == 1) expect_round_trip(call(r.function, {call(r.function, {cast(s, call(r.function, literals))})->children[0]}));
+    if (r.arity == 1)
+      expect_round_trip(call(r.function, {call(r.function, {cast(s, call(r.function, literals))})->children[0]}));
     if (r.arity != 2 || r.result == ResultKind::boolean) continue;
     // nested to the left and to the right, with a neighbour that binds differently
     for (Function other : {r.function, Function::add, Function::multiply, Function::logical_or, Function::subtract}) {
@@ -84,9 +85,32 @@ TEST(RoundTrip, every_function) {
 TEST(RoundTrip, literals_of_every_type) {
   for (int i = 0; i < scalar_count; ++i) {
     auto s = static_cast<Scalar>(i);
-    std::vector<uint64_t> patterns = {0, 1, 2, 3, 5, 0x7f, 0x80, 0xff, 0x3c00, 0x7c00, 0x7e00, 0x8000, 0xffff, 0x3dcccccd, 0x7f800000,
-                                      0x7fc00000, 0x7fc00001, 0xff800000, 0x80000000, 0x00000001, 0xffffffff,
-                                      0x3fb999999999999aull, 0x7ff0000000000000ull, 0x7ff8000000000001ull, 0x8000000000000000ull, ~uint64_t{0}};
+    std::vector<uint64_t> patterns = {0,
+                                      1,
+                                      2,
+                                      3,
+                                      5,
+                                      0x7f,
+                                      0x80,
+                                      0xff,
+                                      0x3c00,
+                                      0x7c00,
+                                      0x7e00,
+                                      0x8000,
+                                      0xffff,
+                                      0x3dcccccd,
+                                      0x7f800000,
+                                      0x7fc00000,
+                                      0x7fc00001,
+                                      0xff800000,
+                                      0x80000000,
+                                      0x00000001,
+                                      0xffffffff,
+                                      0x3fb999999999999aull,
+                                      0x7ff0000000000000ull,
+                                      0x7ff8000000000001ull,
+                                      0x8000000000000000ull,
+                                      ~uint64_t{0}};
     for (uint64_t bits : patterns) {
       Spec spec;
       spec.bits = bits;
@@ -101,7 +125,8 @@ TEST(RoundTrip, literals_of_every_type) {
       if (row(s).bits < 8) continue;
       Tensor t(s, {3});
       for (int64_t j = 0; j < 3; ++j) {
-        for (int b = 0; b < row(s).bits / 8; ++b) t.data()[j * (row(s).bits / 8) + b] = static_cast<std::byte>(bits >> (8 * b) & 0xff);
+        for (int b = 0; b < row(s).bits / 8; ++b)
+          t.data()[j * (row(s).bits / 8) + b] = static_cast<std::byte>(bits >> (8 * b) & 0xff);
       }
       expect_round_trip(constant(t));
     }
@@ -110,11 +135,14 @@ TEST(RoundTrip, literals_of_every_type) {
 
 TEST(RoundTrip, constants) {
   for (Scalar s : {Scalar::f32, Scalar::i4, Scalar::u4, Scalar::boolean, Scalar::bf16, Scalar::f8e4m3fn}) {
-    for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{}, {0}, {1}, {3}, {2, 0, 3}, {4, 4}, {17}, {5, 7}, {100}}) {
+    for (const std::vector<int64_t>& shape :
+         std::vector<std::vector<int64_t>>{{}, {0}, {1}, {3}, {2, 0, 3}, {4, 4}, {17}, {5, 7}, {100}}) {
       Tensor t(s, shape);
       for (int64_t i = 0; i < t.size(); ++i) {
-        if (is_float(s)) t.set_float(i, static_cast<double>(i % 13) / 4 - 1);
-        else t.set_integer(i, s == Scalar::boolean ? i % 2 : i % 7);
+        if (is_float(s))
+          t.set_float(i, static_cast<double>(i % 13) / 4 - 1);
+        else
+          t.set_integer(i, s == Scalar::boolean ? i % 2 : i % 7);
       }
       expect_round_trip(constant(t));
     }
@@ -124,12 +152,15 @@ TEST(RoundTrip, constants) {
 }
 
 TEST(RoundTrip, parameters_with_odd_names) {
-  for (const std::string name : {"x", "a/b:0", "with space", "quote\"back\\slash", "new\nline", "ümlaut", "%", "0", "--", "in", "map"}) {
+  for (const std::string name :
+       {"x", "a/b:0", "with space", "quote\"back\\slash", "new\nline", "ümlaut", "%", "0", "--", "in", "map"}) {
     expect_round_trip(parameter(name, scalar_type(Scalar::f32)));
-    expect_round_trip(operator_add(parameter(name, scalar_type(Scalar::f32)), parameter("other", scalar_type(Scalar::f32))));
+    expect_round_trip(
+        operator_add(parameter(name, scalar_type(Scalar::f32)), parameter("other", scalar_type(Scalar::f32))));
   }
   // one name with two types cannot be bound, but it is a term
-  expect_round_trip(tuple({parameter("x", scalar_type(Scalar::f32)), parameter("x", scalar_type(Scalar::i8)), parameter("x", scalar_type(Scalar::f32))}));
+  expect_round_trip(tuple({parameter("x", scalar_type(Scalar::f32)), parameter("x", scalar_type(Scalar::i8)),
+                           parameter("x", scalar_type(Scalar::f32))}));
 }
 
 // A definition stands for its term, and the term prints as the definition.
@@ -140,7 +171,8 @@ TEST(RoundTrip, every_named_composition) {
       {"zip2d", {"%y : [3][4]f32 |> zip2d (%x : [3][4]f32)"}},
       {"slide2d", {"%x : [5][6]f32 |> slide2d 3 2", "%x : [n + 3][n + 3]f32 |> slide2d 3 1"}},
       {"pad2d", {"%x : [3][4]f32 |> pad2d 1 2 0.5", "%x : [h][w](f32, f32) |> pad2d 1 2 (%v : (f32, f32))"}},
-      {"flatten", {"%x : [2][3][4]f32 |> flatten", "%x : [2][3][4][5]f32 |> flatten", "%x : [1][2][3][4][5]f32 |> flatten"}},
+      {"flatten",
+       {"%x : [2][3][4]f32 |> flatten", "%x : [2][3][4][5]f32 |> flatten", "%x : [1][2][3][4][5]f32 |> flatten"}},
       {"reverse", {"%x : [n]f32 |> reverse"}},
       {"gather", {"%x : [9]f32 |> gather (%i : [4]i32)"}},
       {"relu", {"relu(%x : f32)"}},
@@ -160,9 +192,10 @@ TEST(RoundTrip, every_named_composition) {
   }
   EXPECT_EQ(print(*parse("flatten (%x : [2][3]f32)")), "%x : [2][3]f32 |> join");  // one pattern keeps its own name
   // near the definition is not the definition
-  for (const std::string text : {"%x : [2][3][4][5]f32 |> join |> join", "max(%x : f32, 1)", "max(0, %x : f32)",
-                                  "%x : [3][4]f32 |> map (pad 1 1 0) |> pad 1 1 (fill 1 [6])", "%x : [5]f32 |> slice 3 4 step -1",
-                                  "%x : [3][4]f32 |> map seq (map exp)", "%i : [4]i32 |> map (\\i. index i (repeat 4 i))"}) {
+  for (const std::string text :
+       {"%x : [2][3][4][5]f32 |> join |> join", "max(%x : f32, 1)", "max(0, %x : f32)",
+        "%x : [3][4]f32 |> map (pad 1 1 0) |> pad 1 1 (fill 1 [6])", "%x : [5]f32 |> slice 3 4 step -1",
+        "%x : [3][4]f32 |> map seq (map exp)", "%i : [4]i32 |> map (\\i. index i (repeat 4 i))"}) {
     auto e = parse(text);
     ASSERT_TRUE(e.ok()) << text << ": " << e.errors()[0].text();
     expect_round_trip(*e);

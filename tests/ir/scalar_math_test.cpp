@@ -27,13 +27,13 @@ struct FloatCase {
 
 TEST(ScalarMath, Floats) {
   const FloatCase cases[] = {
-      {add, 16777216, 1, 0, 16777216},         // a tie goes to even
+      {add, 16777216, 1, 0, 16777216},  // a tie goes to even
       {add, 16777216, 3, 0, 16777220},
       {add, smallest, smallest, 0, 2 * smallest},
       {add, largest, largest, 0, infinity},
       {add, infinity, -infinity, 0, not_a_number},
       {subtract, 1, 1, 0, 0.0f},
-      {multiply, smallest, 0.5f, 0, 0.0f},     // half of the smallest ties to even
+      {multiply, smallest, 0.5f, 0, 0.0f},  // half of the smallest ties to even
       {multiply, 3 * smallest, 0.5f, 0, 2 * smallest},
       {multiply, 0, infinity, 0, not_a_number},
       {multiply, -1, 0, 0, -0.0f},
@@ -61,9 +61,9 @@ TEST(ScalarMath, Floats) {
       {power, 0, 0, 0, 1},
       {fma, 0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f, 0x1p-46f},  // only a product that is not rounded leaves this
       {fma, largest, 2, -largest, largest},
-      {fma, 0x1.fffffep23f, 0x1.000002p0f, smallest, 0x1p24f},       // sums that a rounding through double gets wrong
-      {fma, 0x1.000002p0f, 0x1.8p0f, 0x1p-100f, 0x1.800004p0f},      // just above a tie
-      {fma, 0x1.000002p0f, 0x1.8p0f, -0x1p-100f, 0x1.800002p0f},     // just below it
+      {fma, 0x1.fffffep23f, 0x1.000002p0f, smallest, 0x1p24f},    // sums that a rounding through double gets wrong
+      {fma, 0x1.000002p0f, 0x1.8p0f, 0x1p-100f, 0x1.800004p0f},   // just above a tie
+      {fma, 0x1.000002p0f, 0x1.8p0f, -0x1p-100f, 0x1.800002p0f},  // just below it
       {negate, 0, 0, 0, -0.0f},
       {absolute, -0.0f, 0, 0, 0.0f},
       {absolute, -infinity, 0, 0, infinity},
@@ -101,16 +101,17 @@ TEST(ScalarMath, Floats) {
 // Every elementary function of the table, at a point where its value is known to many digits.
 TEST(ScalarMath, ElementaryFunctions) {
   const std::tuple<Function, double, double> cases[] = {
-      {exp, 1, 2.718281828459045},     {log, 10, 2.302585092994046},    {sin, 1, 0.8414709848078965},
-      {cos, 1, 0.5403023058681398},    {tan, 1, 1.5574077246549022},    {asin, 0.5, 0.5235987755982989},
-      {acos, 0.5, 1.0471975511965979}, {atan, 1, 0.7853981633974483},   {sinh, 1, 1.1752011936438014},
-      {cosh, 1, 1.5430806348152437},   {tanh, 1, 0.7615941559557649},   {asinh, 1, 0.881373587019543},
+      {exp, 1, 2.718281828459045},     {log, 10, 2.302585092994046},     {sin, 1, 0.8414709848078965},
+      {cos, 1, 0.5403023058681398},    {tan, 1, 1.5574077246549022},     {asin, 0.5, 0.5235987755982989},
+      {acos, 0.5, 1.0471975511965979}, {atan, 1, 0.7853981633974483},    {sinh, 1, 1.1752011936438014},
+      {cosh, 1, 1.5430806348152437},   {tanh, 1, 0.7615941559557649},    {asinh, 1, 0.881373587019543},
       {acosh, 2, 1.3169578969248166},  {atanh, 0.5, 0.5493061443340549}, {erf, 1, 0.8427007929497149},
       {sqrt, 2, 1.4142135623730951},
   };
   for (auto [f, x, y] : cases) {
     EXPECT_NEAR(std::bit_cast<double>(compute(f, Scalar::f64, bits(x))), y, 4e-16 * std::fabs(y) * 2) << row(f).name;
-    EXPECT_NEAR(as_float(compute(f, Scalar::f32, bits(static_cast<float>(x)))), y, 2.4e-7 * std::fabs(y)) << row(f).name;
+    EXPECT_NEAR(as_float(compute(f, Scalar::f32, bits(static_cast<float>(x)))), y, 2.4e-7 * std::fabs(y))
+        << row(f).name;
     // The small floats are rounded once from double.
     for (Scalar s : {Scalar::f16, Scalar::bf16, Scalar::f8e4m3fn, Scalar::f8e5m2}) {
       EXPECT_EQ(compute(f, s, bits_from_float(s, x)), bits_from_float(s, y)) << row(f).name << " " << row(s).name;
@@ -137,8 +138,8 @@ TEST(ScalarMath, SmallFloatsRoundOnce) {
   EXPECT_EQ(compute(fma, Scalar::bf16, bits_from_float(Scalar::bf16, 0x1p-60), bits_from_float(Scalar::bf16, 0x1p-60),
                     bits_from_float(Scalar::bf16, 0x1.02p0)),
             bits_from_float(Scalar::bf16, 0x1.02p0));
-  EXPECT_EQ(compute(fma, Scalar::bf16, bits_from_float(Scalar::bf16, 0x1.02p0), bits_from_float(Scalar::bf16, 0x1.02p-8),
-                    bits_from_float(Scalar::bf16, 0x1.02p0)),
+  EXPECT_EQ(compute(fma, Scalar::bf16, bits_from_float(Scalar::bf16, 0x1.02p0),
+                    bits_from_float(Scalar::bf16, 0x1.02p-8), bits_from_float(Scalar::bf16, 0x1.02p0)),
             bits_from_float(Scalar::bf16, 0x1.02p0 + 0x1.02p0 * 0x1.02p-8));
   EXPECT_EQ(compute(add, Scalar::f16, half(65504), half(65504)), 0x7c00u);
   EXPECT_EQ(compute(maximum, Scalar::f16, half(-0.0), half(0.0)), 0u);
@@ -264,18 +265,30 @@ TEST(ScalarMath, CastsOfFloats) {
     int64_t expected;
   };
   const Case cases[] = {
-      {2.9, Scalar::i32, 2},       {-2.9, Scalar::i32, -2},   {300, Scalar::u8, 255},  {-5, Scalar::u8, 0},
-      {-300, Scalar::i8, -128},    {1e30, Scalar::i64, std::numeric_limits<int64_t>::max()},
-      {-1e30, Scalar::i64, std::numeric_limits<int64_t>::min()}, {1e30, Scalar::u64, -1},
-      {0x1p63, Scalar::u64, std::numeric_limits<int64_t>::min()}, {9, Scalar::i4, 7}, {-9, Scalar::i4, -8},
-      {99, Scalar::u4, 15},        {0.5, Scalar::boolean, 1}, {0, Scalar::boolean, 0}, {-0.0, Scalar::boolean, 0},
+      {2.9, Scalar::i32, 2},
+      {-2.9, Scalar::i32, -2},
+      {300, Scalar::u8, 255},
+      {-5, Scalar::u8, 0},
+      {-300, Scalar::i8, -128},
+      {1e30, Scalar::i64, std::numeric_limits<int64_t>::max()},
+      {-1e30, Scalar::i64, std::numeric_limits<int64_t>::min()},
+      {1e30, Scalar::u64, -1},
+      {0x1p63, Scalar::u64, std::numeric_limits<int64_t>::min()},
+      {9, Scalar::i4, 7},
+      {-9, Scalar::i4, -8},
+      {99, Scalar::u4, 15},
+      {0.5, Scalar::boolean, 1},
+      {0, Scalar::boolean, 0},
+      {-0.0, Scalar::boolean, 0},
       {std::numeric_limits<double>::quiet_NaN(), Scalar::i32, 0},
       {std::numeric_limits<double>::quiet_NaN(), Scalar::boolean, 1},
       {std::numeric_limits<double>::infinity(), Scalar::i16, 32767},
-      {4294967295.5, Scalar::u32, 4294967295}, {2147483647.5, Scalar::i32, 2147483647},
+      {4294967295.5, Scalar::u32, 4294967295},
+      {2147483647.5, Scalar::i32, 2147483647},
   };
   for (const Case& c : cases) {
-    EXPECT_EQ(integer_of_word(c.to, convert(Scalar::f64, c.to, bits(c.from))), c.expected) << c.from << " " << row(c.to).name;
+    EXPECT_EQ(integer_of_word(c.to, convert(Scalar::f64, c.to, bits(c.from))), c.expected)
+        << c.from << " " << row(c.to).name;
   }
   EXPECT_EQ(convert(Scalar::f32, Scalar::f16, bits(65520.0f)), 0x7c00u);
   EXPECT_EQ(convert(Scalar::f32, Scalar::f8e4m3fn, bits(1000.0f)), 0x7eu);

@@ -8,24 +8,57 @@ namespace hoist {
 namespace {
 
 const std::string given =
-    "x: [n]f32, y: [m]f32, a: [12]f32, b: [3][4]f32, c: [2][3][4]i8, t: (f32, [4]i8), s: f32, i: i32, o: bool, w: [k*m]f32, "
+    "x: [n]f32, y: [m]f32, a: [12]f32, b: [3][4]f32, c: [2][3][4]i8, t: (f32, [4]i8), s: f32, i: i32, o: bool, w: "
+    "[k*m]f32, "
     "f: f32 -> i8, g: [4]f32 -> f32, p: [5]i64";
 
 TEST(Typing, every_pattern_gives_its_type) {
   auto declarations = parse_declarations(given);
   ASSERT_TRUE(declarations.ok()) << declarations.errors()[0].text();
-  const std::vector<std::pair<std::string, std::string>> table = {
-      {"map f x", "[n]i8"}, {"map g b", "[3]f32"}, {"reduce (+) 0 x", "f32"}, {"fold (\\s v. s + cast i64 v) 0i64 x", "i64"},
-      {"scan (\\s v. s + cast i64 v) 0i64 x", "[n]i64"}, {"iterate 3 exp s", "f32"}, {"iterate 3 (map exp) x", "[n]f32"},
-      {"zip(x, map f x, x)", "[n](f32, i8, f32)"}, {"split 4 a", "[3][4]f32"}, {"split m w", "[k][m]f32"}, {"split n x", "[1][n]f32"},
-      {"join b", "[12]f32"}, {"transpose b", "[4][3]f32"}, {"transpose (2 0 1) c", "[4][2][3]i8"}, {"slide 3 1 a", "[10][3]f32"},
-      {"slide 3 2 a", "[5][3]f32"}, {"slide 3 1 dilation 2 a", "[8][3]f32"}, {"slide 3 1 x", "[n - 2][3]f32"}, {"pad 1 2 clamp x", "[n + 3]f32"},
-      {"pad 1 2 0 x", "[n + 3]f32"}, {"pad 1 1 (fill 0 [4]) b", "[5][4]f32"}, {"slice 2 3 a", "[3]f32"}, {"slice 11 6 step -2 a", "[6]f32"},
-      {"tile 5 a", "[3][5]f32"}, {"untile 12 (tile 5 a)", "[12]f32"}, {"concat(x, y, a)", "[m + n + 12]f32"}, {"repeat 3 t", "[3](f32, [4]i8)"},
-      {"index i a", "f32"}, {"index i b", "[4]f32"}, {"scatter(p, map (\\q. s) p, x)", "[n]f32"}, {"materialise private x", "[n]f32"},
-      {"iota 4 i32", "[4]i32"}, {"select(o, x, x)", "[n]f32"}, {"select(s < 1, 1, s)", "f32"}, {"cast f16 i", "f16"}, {"let v = x in (v, v)", "([n]f32, [n]f32)"},
-      {"t.1", "[4]i8"}, {"id x", "[n]f32"}, {"s == s", "bool"}, {"is_nan s", "bool"}, {"o & !o", "bool"}, {"fma s s s", "f32"},
-      {"constant [2][1]u8 {1, 2}", "[2][1]u8"}, {"3i64", "i64"}};
+  const std::vector<std::pair<std::string, std::string>> table = {{"map f x", "[n]i8"},
+                                                                  {"map g b", "[3]f32"},
+                                                                  {"reduce (+) 0 x", "f32"},
+                                                                  {"fold (\\s v. s + cast i64 v) 0i64 x", "i64"},
+                                                                  {"scan (\\s v. s + cast i64 v) 0i64 x", "[n]i64"},
+                                                                  {"iterate 3 exp s", "f32"},
+                                                                  {"iterate 3 (map exp) x", "[n]f32"},
+                                                                  {"zip(x, map f x, x)", "[n](f32, i8, f32)"},
+                                                                  {"split 4 a", "[3][4]f32"},
+                                                                  {"split m w", "[k][m]f32"},
+                                                                  {"split n x", "[1][n]f32"},
+                                                                  {"join b", "[12]f32"},
+                                                                  {"transpose b", "[4][3]f32"},
+                                                                  {"transpose (2 0 1) c", "[4][2][3]i8"},
+                                                                  {"slide 3 1 a", "[10][3]f32"},
+                                                                  {"slide 3 2 a", "[5][3]f32"},
+                                                                  {"slide 3 1 dilation 2 a", "[8][3]f32"},
+                                                                  {"slide 3 1 x", "[n - 2][3]f32"},
+                                                                  {"pad 1 2 clamp x", "[n + 3]f32"},
+                                                                  {"pad 1 2 0 x", "[n + 3]f32"},
+                                                                  {"pad 1 1 (fill 0 [4]) b", "[5][4]f32"},
+                                                                  {"slice 2 3 a", "[3]f32"},
+                                                                  {"slice 11 6 step -2 a", "[6]f32"},
+                                                                  {"tile 5 a", "[3][5]f32"},
+                                                                  {"untile 12 (tile 5 a)", "[12]f32"},
+                                                                  {"concat(x, y, a)", "[m + n + 12]f32"},
+                                                                  {"repeat 3 t", "[3](f32, [4]i8)"},
+                                                                  {"index i a", "f32"},
+                                                                  {"index i b", "[4]f32"},
+                                                                  {"scatter(p, map (\\q. s) p, x)", "[n]f32"},
+                                                                  {"materialise private x", "[n]f32"},
+                                                                  {"iota 4 i32", "[4]i32"},
+                                                                  {"select(o, x, x)", "[n]f32"},
+                                                                  {"select(s < 1, 1, s)", "f32"},
+                                                                  {"cast f16 i", "f16"},
+                                                                  {"let v = x in (v, v)", "([n]f32, [n]f32)"},
+                                                                  {"t.1", "[4]i8"},
+                                                                  {"id x", "[n]f32"},
+                                                                  {"s == s", "bool"},
+                                                                  {"is_nan s", "bool"},
+                                                                  {"o & !o", "bool"},
+                                                                  {"fma s s s", "f32"},
+                                                                  {"constant [2][1]u8 {1, 2}", "[2][1]u8"},
+                                                                  {"3i64", "i64"}};
   for (const auto& [term, type] : table) {
     auto e = parse_term(term, *declarations);
     ASSERT_TRUE(e.ok()) << term << ": " << e.errors()[0].text();
