@@ -211,13 +211,18 @@ Result<Expr> Elaborator::let(Syn s, Type hint) {
   return finish(std::move(spec), s);
 }
 
+Result<Nothing> Elaborator::deeper(Syn s) {
+  constexpr ptrdiff_t stack_limit = ptrdiff_t{4} << 20;  // half of what a thread has by default
+  ptrdiff_t used = stack_ - static_cast<const char*>(__builtin_frame_address(0));
+  if (++recursion_ > depth_limit || used > stack_limit || used < -stack_limit) {
+    return fault_at(s->token, fmt::format("definitions and terms nested deeper than {}", recursion_ - 1));
+  }
+  return Nothing{};
+}
+
 Result<Expr> Elaborator::value(Syn s, Type hint) {
-  struct Count {
-    int& n;
-    ~Count() { --n; }
-  } count{recursion_};
-  if (++recursion_ > depth_limit)
-    return fault_at(s->token, fmt::format("definitions and terms nested deeper than {}", depth_limit));
+  Nest nest{recursion_};
+  HOIST_TRY_VOID(deeper(s));
   Spec spec;
   switch (s->kind) {
     case Syntax::application:
@@ -357,12 +362,8 @@ Result<Expr> Elaborator::function_argument(const Argument& a, const std::vector<
 }
 
 Result<Expr> Elaborator::applied(Syn f, const std::vector<Expr>& arguments, Type hint) {
-  struct Count {
-    int& n;
-    ~Count() { --n; }
-  } count{recursion_};
-  if (++recursion_ > depth_limit)
-    return fault_at(f->token, fmt::format("definitions and terms nested deeper than {}", depth_limit));
+  Nest nest{recursion_};
+  HOIST_TRY_VOID(deeper(f));
   switch (f->kind) {
     case Syntax::application:
       return named(f, arguments, hint);

@@ -94,7 +94,16 @@ class Elaborator {
   std::deque<Where> wheres_;
   std::unordered_map<Expr, int> depths_;
   std::unordered_map<Type, Weight> weights_;
+  /// Refuses to go on where the recursion has become too deep, in steps or in bytes of the stack: how much a step takes
+  /// depends on the build.
+  Result<Nothing> deeper(Syn s);
+  struct Nest {  // undoes deeper()
+    int& recursion;
+    ~Nest() { --recursion; }
+  };
+
   int recursion_ = 0;
+  const char* stack_ = static_cast<const char*>(__builtin_frame_address(0));
 };
 
 }  // namespace hoist
