@@ -1,9 +1,9 @@
 // Zero borders: a convolution pads what it reads with zeros. Where the array that it reads has a border of zeros of its
 // own, the padding is a larger slice of that array, and the inner loops need no comparison.
 #include <optional>
-#include <unordered_map>
 
 #include "lowering/storage.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
@@ -65,65 +65,37 @@ std::optional<Padded> padded_parameter(Expr e) {
   return out;
 }
 
-// Rebuilds a term; `replace` gives a closed replacement for a closed subterm, or null to go on inside.
-Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace, std::unordered_map<Expr, Expr>& memo) {
-  if (auto place = memo.find(e); place != memo.end()) return place->second;
-  Expr result = e->open == 0 ? replace(e) : nullptr;
-  if (result == nullptr) {
-    std::vector<Expr> children;
-    for (Expr c : e->children) children.push_back(replace_closed(c, replace, memo));
-    result = e;
-    if (children != e->children) {
-      auto made = with_children(e, std::move(children));
-      HOIST_CHECK(made.ok(), made.errors()[0].text());
-      result = *made;
-    }
-  }
-  memo.emplace(e, result);
-  return result;
-}
-
 }  // namespace
 
 std::map<std::string, Padding> zero_paddings(Expr e) {
   std::map<std::string, Padding> found;
-  std::unordered_map<Expr, Expr> memo;
-  replace_closed(
-      e,
-      [&](Expr n) -> Expr {
-        auto padded = padded_parameter(n);
-        if (!padded) return nullptr;
-        auto [place, fresh] = found.emplace(padded->value, padded->padding);
-        for (size_t i = 0; !fresh && i < padded->padding.before.size(); ++i) {
-          place->second.before[i] = std::max(place->second.before[i], padded->padding.before[i]);
-          place->second.after[i] = std::max(place->second.after[i], padded->padding.after[i]);
-        }
-        return n;
-      },
-      memo);
+  replace_closed(e, [&](Expr n) -> Expr {
+    auto padded = padded_parameter(n);
+    if (!padded) return nullptr;
+    auto [place, fresh] = found.emplace(padded->value, padded->padding);
+    for (size_t i = 0; !fresh && i < padded->padding.before.size(); ++i) {
+      place->second.before[i] = std::max(place->second.before[i], padded->padding.before[i]);
+      place->second.after[i] = std::max(place->second.after[i], padded->padding.after[i]);
+    }
+    return n;
+  });
   return found;
 }
 
 Expr over_storage(Expr e, const std::map<std::string, Storage>& values) {
-  std::unordered_map<Expr, Expr> memo;
   auto stored = [](const Storage& s) { return parameter(s.array, s.array_type()); };
-  return replace_closed(
-      e,
-      [&](Expr n) -> Expr {
-        if (auto padded = padded_parameter(n)) {
-          const Storage& s = values.at(padded->value);
-          bool provided = s.zero_border;
-          for (size_t i = 0; provided && i < s.permutation.size(); ++i) {
-            auto dimension = static_cast<size_t>(s.permutation[i]);
-            provided =
-                padded->padding.before[dimension] <= s.before[i] && padded->padding.after[dimension] <= s.after[i];
-          }
-          if (provided) return read_with_border(s, stored(s), padded->padding);
-        }
-        return n->pattern == Pattern::parameter ? read_storage(values.at(n->name), stored(values.at(n->name)))
-                                                : nullptr;
-      },
-      memo);
+  return replace_closed(e, [&](Expr n) -> Expr {
+    if (auto padded = padded_parameter(n)) {
+      const Storage& s = values.at(padded->value);
+      bool provided = s.zero_border;
+      for (size_t i = 0; provided && i < s.permutation.size(); ++i) {
+        auto dimension = static_cast<size_t>(s.permutation[i]);
+        provided = padded->padding.before[dimension] <= s.before[i] && padded->padding.after[dimension] <= s.after[i];
+      }
+      if (provided) return read_with_border(s, stored(s), padded->padding);
+    }
+    return n->pattern == Pattern::parameter ? read_storage(values.at(n->name), stored(values.at(n->name))) : nullptr;
+  });
 }
 
 }  // namespace hoist

@@ -5,21 +5,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lowering/terms.h"
+
 namespace hoist {
 namespace {
-
-bool any_node(Expr e, const std::function<bool(Expr)>& test) {
-  std::unordered_set<Expr> seen;
-  std::function<bool(Expr)> walk = [&](Expr n) {
-    if (!seen.insert(n).second) return false;
-    return test(n) || std::any_of(n->children.begin(), n->children.end(), walk);
-  };
-  return walk(e);
-}
-
-bool mentions(Expr e, const std::string& name) {
-  return any_node(e, [&](Expr n) { return n->pattern == Pattern::parameter && n->name == name; });
-}
 
 // A concatenation read in an inner loop is a chain of selections; it is better written part by part.
 bool has_concat(Expr e) {

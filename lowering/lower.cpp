@@ -10,6 +10,7 @@
 
 #include "ir/evaluate.h"
 #include "lowering/grouping.h"
+#include "lowering/im2col.h"
 #include "lowering/memory.h"
 #include "lowering/strategy.h"
 
@@ -71,6 +72,7 @@ class Lowering {
     model_.graph_steps = model_.program.steps;
     model_.notes = model_.program.notes;
     group(model_.program);
+    if (options_.convolution == ConvolutionForm::im2col) materialise_windows(model_.program);
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
     for (const Definition& definition : model_.program.definitions) lower_definition(definition);
     HOIST_TRY_VOID(collect_arrays());

@@ -38,6 +38,8 @@ struct Definition {
   /// A concatenation only: the values that it joins, and along which dimension. Its parts may be written in place.
   std::vector<std::string> parts;
   int64_t parts_dimension = 0;
+  /// The order in which dimensions are stored, where it is not the usual one for the shape.
+  std::vector<int64_t> order;
 };
 
 struct Program {

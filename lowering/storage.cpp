@@ -369,6 +369,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     Storage s = plain_storage(d.value, d.expression->type);
     if (!is_output(program, d.value)) {
       if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
+      if (!d.order.empty()) s.permutation = d.order;
       std::vector<int64_t> shape = s.stored_shape();
       if (!shape.empty()) round_last(s, rounding_multiple(shape.back(), profile.vector_width));
       if (auto border = borders.find(d.value); border != borders.end()) {

@@ -1,0 +1,72 @@
+#include "lowering/im2col.h"
+
+#include <algorithm>
+
+#include "lowering/grouping.h"
+#include "lowering/terms.h"
+
+namespace hoist {
+namespace {
+
+const char* const image_name = "\2image";  // no value of a model is named so
+
+bool has_windows(Expr e) {
+  return any_node(e, [](Expr n) { return n->pattern == Pattern::slide && n->sizes[0] != Nat(1); });
+}
+
+// The largest view of the image that holds windows, in a body whose image is a parameter; null when there is none, or
+// when the image is read in another way as well.
+Expr windows_in(Expr body) {
+  Expr found = nullptr;
+  Expr rest = replace_closed(body, [&](Expr n) -> Expr {
+    bool view = n->type->is_array() && moves_only(n) && has_windows(n);
+    std::vector<Expr> reads = parameters_of(n);
+    if (!view || reads.size() != 1 || reads[0]->name != image_name) return nullptr;
+    if (found == nullptr) found = n;
+    return n == found ? parameter("\2windows", n->type) : nullptr;
+  });
+  return found != nullptr && !mentions(rest, image_name) ? found : nullptr;
+}
+
+// [N][out...][C][k...] as rows [N][out...] of columns [k...][C].
+std::vector<int64_t> rows_of_windows(size_t rank) {
+  size_t spatial = (rank - 2) / 2;
+  std::vector<int64_t> order;
+  for (size_t i = 0; i <= spatial; ++i) order.push_back(static_cast<int64_t>(i));
+  for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(spatial + 2 + i));
+  order.push_back(static_cast<int64_t>(spatial + 1));
+  return order;
+}
+
+}  // namespace
+
+void materialise_windows(Program& program) {
+  std::vector<Definition> definitions;
+  for (Definition& definition : program.definitions) {
+    std::vector<Definition> before;
+    definition.expression = replace_closed(definition.expression, [&](Expr n) -> Expr {
+      if (definition.weights.empty() || n->pattern != Pattern::map || n->mode != Mode::view) return nullptr;
+      Expr image = parameter(image_name, n->children[0]->parameters[0]);
+      Expr body = apply(n->children[0], {image});
+      Expr view = windows_in(body);
+      if (view == nullptr) return nullptr;
+      Definition windows;
+      windows.value = definition.value + ".windows" + (before.empty() ? "" : std::to_string(before.size()));
+      windows.layers = {definition.layers.front()};
+      windows.expression = map([&](Expr x) { return substitute_parameters(view, {{image_name, x}}); }, n->children[1]);
+      windows.order = rows_of_windows(sizes_of(windows.expression->type).size());
+      Expr matrix = parameter(windows.value, windows.expression->type);
+      before.push_back(windows);
+      return map([&](Expr row) { return replace_closed(body, [&](Expr m) { return m == view ? row : nullptr; }); },
+                 matrix);
+    });
+    for (const Definition& windows : before)
+      program.steps.push_back({"im2col", windows.layers.front(), RuleClass::exact,
+                               "the windows of " + windows.layers.front() + " are an array of their own"});
+    definitions.insert(definitions.end(), before.begin(), before.end());
+    definitions.push_back(definition);
+  }
+  program.definitions = definitions;
+}
+
+}  // namespace hoist

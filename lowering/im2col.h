@@ -1,0 +1,14 @@
+// The im2col form of convolution: the view of all windows becomes an array of its own, and what is left of the layer is
+// a product of two matrices. The stencil form is the same definition without this pass; both have the same value.
+#pragma once
+
+#include "lowering/program.h"
+
+namespace hoist {
+
+/// Gives every convolution whose windows are a view of a whole image, and larger than one element, an array of windows
+/// [N][out...][C][k...], stored as rows of the matrix: a definition named VALUE.windows before it. Grouped convolutions
+/// read parts of an image per filter and stay stencils.
+void materialise_windows(Program& program);
+
+}  // namespace hoist

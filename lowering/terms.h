@@ -1,0 +1,19 @@
+// Small walks over terms that several passes of this folder need. Not for rewriting: that is what rules are for.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "ir/expression.h"
+
+namespace hoist {
+
+/// Does any node of the term pass the test?
+bool any_node(Expr e, const std::function<bool(Expr)>& test);
+/// Does the term read the parameter of that name?
+bool mentions(Expr e, const std::string& name);
+/// Rebuilds a term: `replace` gives a closed replacement of the same type for a closed subterm, or null to go on
+/// inside.
+Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace);
+
+}  // namespace hoist
