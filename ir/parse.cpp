@@ -56,8 +56,12 @@ std::optional<uint64_t> number_bits(Scalar scalar, const std::string& text) {
     }
     int64_t value = 0;
     auto [end, error] = std::from_chars(first, last, value);
-    int64_t limit = int64_t{1} << (type.bits - 2);  // half the range, to stay inside int64
-    bool fits = error == std::errc() && end == last && value / 2 < limit && (value - 1) / 2 >= -limit;
+    bool in_range = type.bits == 64;
+    if (!in_range) {
+      int64_t limit = int64_t{1} << (type.bits - 1);
+      in_range = value >= -limit && value < limit;
+    }
+    bool fits = error == std::errc() && end == last && in_range;
     return fits ? std::optional(static_cast<uint64_t>(value)) : std::nullopt;
   }
   if (scalar == Scalar::f32) {
