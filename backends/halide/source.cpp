@@ -90,6 +90,15 @@ class Renamer {
   std::map<std::string, int> used_;
 };
 
+// Halide leaves the fence out of barriers that only keep a later store behind earlier loads; the language wants one there
+// too.
+std::string fenced(std::string line) {
+  static const std::string none = "barrier(0);", some = "barrier(0 | ";
+  if (size_t at = line.find(none); at != std::string::npos) line.replace(at, none.size(), "barrier(CLK_LOCAL_MEM_FENCE);");
+  if (size_t at = line.find(some); at != std::string::npos) line.replace(at, some.size(), "barrier(");
+  return line;
+}
+
 std::string replace_words(const std::string& line, const std::map<std::string, std::string>& words) {
   std::string out;
   for (size_t i = 0; i < line.size();) {
@@ -187,7 +196,7 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
       out.source += line.substr(0, indent) + plain_comment(content) + "\n";
       continue;
     }
-    out.source += renamer.line(replace_words(line, spaces)) + "\n";
+    out.source += renamer.line(replace_words(fenced(line), spaces)) + "\n";
   }
   return out;
 }

@@ -197,11 +197,12 @@ struct Emitter::Holder {
     // Halide stores components one after the other unless each needs the others' old values: make them all need them.
     if (f.defined()) {
       for (size_t c = 0; c < kept.size(); ++c) {
-        std::vector<H::Expr> parts = {kept[c]};
         for (size_t other = 0; other < kept.size(); ++other) {
-          if (other != c) parts.push_back(f(args)[static_cast<int>(other)]);
+          if (other == c) continue;
+          H::Expr old = f(args)[static_cast<int>(other)];
+          kept[c] =
+              H::Internal::Call::make(kept[c].type(), "hoist_first", {kept[c], old}, H::Internal::Call::PureExtern);
         }
-        kept[c] = H::Internal::Call::make(kept[c].type(), "hoist_first", parts, H::Internal::Call::PureExtern);
       }
     }
     f(args) = H::Tuple(kept);

@@ -111,6 +111,9 @@ TEST(Gpu, MatrixProductWithLocalPanels) {
   EXPECT_EQ(kernel->local_bytes, 4u * (16 * 8 + 8 * 16));
   // The accumulators are those of one work-item: 4 rows by 2 vectors of 4.
   EXPECT_NE(kernel->source.find("[32]"), std::string::npos) << kernel->source;
+  // Every barrier orders local memory: oclgrind --data-races finds nothing.
+  EXPECT_NE(kernel->source.find("barrier(CLK_LOCAL_MEM_FENCE);"), std::string::npos);
+  EXPECT_EQ(kernel->source.find("barrier(0"), std::string::npos);
   EXPECT_EQ(check(e, gpu), "");
 }
 
