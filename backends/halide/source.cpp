@@ -90,11 +90,12 @@ class Renamer {
   std::map<std::string, int> used_;
 };
 
-// Halide leaves the fence out of barriers that only keep a later store behind earlier loads; the language wants one there
-// too.
+// Halide leaves the fence out of barriers that only keep a later store behind earlier loads; the language wants one
+// there too.
 std::string fenced(std::string line) {
   static const std::string none = "barrier(0);", some = "barrier(0 | ";
-  if (size_t at = line.find(none); at != std::string::npos) line.replace(at, none.size(), "barrier(CLK_LOCAL_MEM_FENCE);");
+  if (size_t at = line.find(none); at != std::string::npos)
+    line.replace(at, none.size(), "barrier(CLK_LOCAL_MEM_FENCE);");
   if (size_t at = line.find(some); at != std::string::npos) line.replace(at, some.size(), "barrier(");
   return line;
 }
