@@ -69,10 +69,10 @@ class Lowering {
   Result<LoweredModel> run() {
     HOIST_TRY(model_.original, lower_graph(graph_, options_.strict));
     model_.program = model_.original;
-    model_.graph_steps = model_.program.steps;
     model_.notes = model_.program.notes;
     group(model_.program);
     if (options_.convolution == ConvolutionForm::im2col) materialise_windows(model_.program);
+    model_.graph_steps = model_.program.steps;
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
     for (const Definition& definition : model_.program.definitions) lower_definition(definition);
     HOIST_TRY_VOID(collect_arrays());
