@@ -122,7 +122,7 @@ Loop Emitter::open(int64_t extent, Mode mode, int dimension, const Nest& nest) {
 // Does an inner fold start from the very element of the accumulator that it will write? Then both are one reduction.
 bool Emitter::passes_on(const Value& initial, Type type, const WriteView& w, Nest& nest) {
   Layout layout = layout_of(type);
-  if (layout.tuple_outside || layout.scalars.size() != 1) return false;
+  if (layout.tuple_outside) return false;
   std::vector<Limit> limits = nest.limits;
   Value v = initial;
   WriteView target = w;
@@ -132,14 +132,18 @@ bool Emitter::passes_on(const Value& initial, Type type, const WriteView& w, Nes
     target = target.at(d);
   }
   nest.limits = limits;
-  H::Expr e = v.scalar;
-  if (const auto* compared = e.as<H::Internal::NE>()) e = compared->a;
-  const auto* call = e.as<H::Internal::Call>();
-  if (call == nullptr || call->name != nest.func.name() || target.index.size() != nest.own_rank) return false;
-  for (size_t i = 0; i < nest.own_rank; ++i) {
-    // Own dimensions are stored innermost first.
-    H::Expr difference = H::Internal::simplify(call->args[nest.own_offset + nest.own_rank - 1 - i] - target.index[i]);
-    if (!H::Internal::is_const_zero(difference)) return false;
+  if (target.index.size() != nest.own_rank) return false;
+  std::vector<Value> components = v.parts.empty() ? std::vector<Value>{v} : v.parts;
+  for (size_t c = 0; c < components.size(); ++c) {
+    H::Expr e = components[c].scalar;
+    if (const auto* compared = e.as<H::Internal::NE>()) e = compared->a;
+    const auto* call = e.as<H::Internal::Call>();
+    if (call == nullptr || call->name != nest.func.name() || call->value_index != static_cast<int>(c)) return false;
+    for (size_t i = 0; i < nest.own_rank; ++i) {
+      // Own dimensions are stored innermost first.
+      H::Expr difference = H::Internal::simplify(call->args[nest.own_offset + nest.own_rank - 1 - i] - target.index[i]);
+      if (!H::Internal::is_const_zero(difference)) return false;
+    }
   }
   return true;
 }
