@@ -198,8 +198,12 @@ class Emitter {
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);
   Value materialise(Expr e, const Environment& env);
+  /// panels.cpp: an array in local memory that stands inside work-item loops.
+  Value panel(Expr e, const Environment& env);
   struct Holder;
-  Holder hold(const std::string& name, const Layout& layout, bool spread);
+  /// Which of the loops around become dimensions that run inside: the register tile, or the work-items too.
+  enum class Spread { nothing, registers, work_items };
+  Holder hold(const std::string& name, const Layout& layout, Spread spread);
   /// The values of a nest as functions of the Func's own dimensions; splits and bounds are read off the write index.
   struct Split;
   std::vector<std::vector<Split>> splits_of(const Nest& nest, const Holder& holder);
@@ -213,6 +217,7 @@ class Emitter {
   EmitOptions options_;
   std::vector<Loop> loops_;  ///< enclosing loops, outermost first
   std::vector<Stored> stored_;
+  std::map<std::string, size_t> panel_depth_;  ///< by a fold's Func: its reductions outside of the work-items
   std::map<std::string, H::ImageParam> inputs_;
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
