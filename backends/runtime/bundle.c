@@ -11,6 +11,14 @@
 /* ---- opening ---- */
 
 HOIST_INTERNAL hoist_status hoist_fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
+  if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
+    unsigned char* data = malloc(bytes);
+    if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu bytes", bytes);
+    memset(data, value, bytes);
+    const cl_int code = clEnqueueWriteBuffer(b->queue, buffer, CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+    free(data);
+    return hoist_cl_check(&b->error, code, "clEnqueueWriteBuffer");
+  }
   /* The widest pattern that divides the size: drivers fill byte by byte slowly. */
   unsigned char pattern[16];
   memset(pattern, value, sizeof pattern);
@@ -43,13 +51,7 @@ static hoist_status make_weights(hoist_bundle* b, const hoist_plan_array* array,
 }
 
 static hoist_status make_writable(hoist_bundle* b, const char* name, size_t bytes, cl_mem* buffer) {
-  if (!b->checking) return make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
-  /* To Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised; what a buffer is made from is not. */
-  unsigned char* data = calloc(bytes ? bytes : 1, 1);
-  if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for %zu bytes", name, bytes);
-  const hoist_status status = make_buffer(b, name, bytes, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, data, buffer);
-  free(data);
-  return status;
+  return make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
 }
 
 /* Zeros for everything but weights: what a kernel never writes is then the same on every run, and zero in the border of

@@ -18,7 +18,7 @@ std::vector<SmallLayer> convolution_layers() {
   return {
       {"conv_1d_tail_7", "Conv", {input({1, 5, 7}), weights({7, 5, 3})}, {{"pads", Ints{1, 1}}}},
       {"conv_2d", "Conv", {input({1, 8, 6, 8}), weights({16, 8, 3, 3}), weights({16})}, {{"pads", same}}},
-      {"conv_2d_tail_13", "Conv", {input({1, 3, 13, 13}), weights({13, 3, 3, 3})}, {{"pads", same}}},
+      {"conv_2d_tail_13", "Conv", {input({1, 3, 5, 13}), weights({13, 3, 3, 3})}, {{"pads", same}}},
       {"conv_2d_tail_7", "Conv", {input({1, 7, 7, 7}), weights({7, 7, 3, 3})}, {}},
       {"conv_2d_point", "Conv", {input({1, 16, 4, 7}), weights({16, 16, 1, 1}), weights({16})}, {}},
       {"conv_2d_batch", "Conv", {input({2, 4, 5, 5}), weights({8, 4, 3, 3})}, {{"pads", same}}},

@@ -1,6 +1,7 @@
-/* Verifies the bundle in the folder that is named, and runs it twice in checking mode, with arrays that are full of NaN
- * at first and with others: the outputs have to be the same bytes. It needs the runtime alone, because a
- * simulator brings a compiler of its own, which should not share a process with another. */
+/* verify_bundle kernels FOLDER: the bundle's self-check.
+ * verify_bundle model FOLDER: runs the whole model twice in checking mode, with arrays that are full of NaN at first
+ * and with others, and demands the same outputs. It needs the runtime alone, because a simulator brings a compiler of
+ * its own, which should not share a process with another. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,21 @@ static void say(void* user, const hoist_finding* finding) {
   if (!finding->passed) printf("failed %s: %s\n", finding->subject, finding->message);
 }
 
-static hoist_status open_and_run(const char* folder, int initial_byte, hoist_bundle** bundle) {
+static hoist_status open_in_checking_mode(const char* folder, int initial_byte, hoist_bundle** bundle) {
   const hoist_options options = {NULL, 0, initial_byte, 1, NULL};
-  hoist_status status = hoist_open(folder, &options, bundle);
-  if (!status && initial_byte == not_a_number) status = hoist_verify(*bundle, say, NULL);
+  return hoist_open(folder, &options, bundle);
+}
+
+static hoist_status verify_kernels(const char* folder, hoist_bundle** bundle) {
+  hoist_status status = open_in_checking_mode(folder, not_a_number, bundle);
+  if (!status) status = hoist_verify(*bundle, say, NULL);
+  return status;
+}
+
+static hoist_status run_model(const char* folder, int initial_byte, hoist_bundle** bundle) {
+  hoist_status status = open_in_checking_mode(folder, initial_byte, bundle);
   if (!status) status = hoist_seed_inputs(*bundle, 1);
   if (!status) status = hoist_run(*bundle);
-  if (status) printf("failed %s: %s\n", folder, hoist_error_message(*bundle));
   return status;
 }
 
@@ -37,10 +46,14 @@ static int differs(hoist_bundle* a, hoist_bundle* b, size_t output) {
 }
 
 int main(int count, char** words) {
-  if (count != 2) return 2;
+  if (count != 3) return 2;
+  const int model = strcmp(words[1], "model") == 0;
   hoist_bundle *first = NULL, *second = NULL;
-  int failed = open_and_run(words[1], not_a_number, &first) || open_and_run(words[1], tiny, &second);
-  const size_t outputs = failed ? 0 : hoist_output_count(first);
+  hoist_status status = model ? run_model(words[2], not_a_number, &first) : verify_kernels(words[2], &first);
+  if (!status && model) status = run_model(words[2], tiny, &second);
+  int failed = status != HOIST_OK;
+  if (failed) printf("failed: %s\n", hoist_error_message(second ? second : first));
+  const size_t outputs = model && !failed ? hoist_output_count(first) : 0;
   for (size_t i = 0; i < outputs; ++i) failed |= differs(first, second, i);
   if (!failed) printf("passed %zu steps on %s\n", hoist_step_count(first), hoist_device_name(first));
   hoist_close(first);
