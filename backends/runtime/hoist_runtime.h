@@ -34,7 +34,7 @@ typedef struct hoist_options {
                                of it is this number at first, so that a result which depends on elements that nobody
                                wrote changes with it (255 makes NaN) */
   int no_cache;             /* not 0: compile, neither read nor write the cache of compiled programs */
-  const char* cache_folder; /* NULL: ${XDG_CACHE_HOME:-~/.cache}/hoist */
+  const char* cache_folder; /* NULL: ${XDG_CACHE_HOME:-~/.cache}/hoist; kept to 1000 entries and 256 MiB */
 } hoist_options;
 
 /* An input, an output or any other array; the strings and the shape belong to the handle. */

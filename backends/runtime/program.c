@@ -2,7 +2,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,10 @@
 
 /* A cache entry: magic, the key in words (so that two keys with one hash are told apart), the binary, a hash of all. */
 #define CACHE_MAGIC "HOISTBIN1\n"
+
+/* What the cache may hold after an entry was written; the entries that were not used for longest go first. */
+#define CACHE_MOST_ENTRIES 1000
+#define CACHE_MOST_BYTES ((uint64_t)256 << 20)
 
 HOIST_INTERNAL int hoist_has_vpdpbusd(const hoist_target* target) {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -101,6 +108,73 @@ static int write_entry(const char* folder, const char* path, const char* key, co
   return problem;
 }
 
+typedef struct cache_file {
+  char name[32];
+  uint64_t bytes;
+  struct timespec used;
+} cache_file;
+
+static int by_last_use(const void* a, const void* b) {
+  const struct timespec *x = &((const cache_file*)a)->used, *y = &((const cache_file*)b)->used;
+  if (x->tv_sec != y->tv_sec) return x->tv_sec < y->tv_sec ? -1 : 1;
+  return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+}
+
+/* Entries, and what a process that ended while it wrote one left; everything else in the folder is the user's. */
+static int is_entry_name(const char* name) {
+  for (int i = 0; i < 16; ++i) {
+    if (!isxdigit((unsigned char)name[i])) return 0;
+  }
+  const size_t length = strlen(name);
+  return strncmp(name + 16, ".bin", 4) == 0 && (length == 20 || (length == 27 && name[20] == '.'));
+}
+
+/* All entries of the folder in an array to free(), NULL where there are none or memory ran out. */
+static cache_file* list_entries(DIR* folder, size_t* count) {
+  cache_file* files = NULL;
+  size_t capacity = 0;
+  *count = 0;
+  for (struct dirent* found; (found = readdir(folder));) {
+    struct stat about;
+    if (!is_entry_name(found->d_name)) continue;
+    if (fstatat(dirfd(folder), found->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode)) continue;
+    if (*count == capacity) {
+      capacity = capacity ? 2 * capacity : 64;
+      cache_file* more = realloc(files, capacity * sizeof *files);
+      if (!more) {
+        free(files);
+        return NULL;
+      }
+      files = more;
+    }
+    cache_file* file = &files[(*count)++];
+    snprintf(file->name, sizeof file->name, "%.31s", found->d_name);
+    file->bytes = (uint64_t)about.st_size;
+    file->used = about.st_mtim;
+  }
+  return files;
+}
+
+/* Brings the cache back inside its bounds; the newest entry stays even where it alone exceeds them. A failure leaves
+ * more than there should be, and the next entry tries again. */
+static void prune_entries(const char* path) {
+  DIR* folder = opendir(path);
+  if (!folder) return;
+  size_t count = 0;
+  uint64_t bytes = 0;
+  cache_file* files = list_entries(folder, &count);
+  if (files) {
+    qsort(files, count, sizeof *files, by_last_use);
+    for (size_t i = 0; i < count; ++i) bytes += files[i].bytes;
+    for (size_t i = 0; i + 1 < count && (count - i > CACHE_MOST_ENTRIES || bytes > CACHE_MOST_BYTES); ++i) {
+      unlinkat(dirfd(folder), files[i].name, 0);
+      bytes -= files[i].bytes;
+    }
+  }
+  free(files);
+  closedir(folder);
+}
+
 static hoist_status build(const hoist_target* target, cl_program program, const char* options, hoist_error* error) {
   const cl_int code = clBuildProgram(program, 1, &target->device, options, NULL, NULL);
   if (code == CL_SUCCESS) return HOIST_OK;
@@ -177,6 +251,7 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
       reason = "the path of the cache is too long";
     }
     if (*program) {
+      utimensat(AT_FDCWD, entry->path, NULL, 0); /* used now; access times may be switched off */
       entry->path[0] = 0;
       snprintf(entry->outcome, sizeof entry->outcome, "hit");
       return HOIST_OK;
@@ -198,6 +273,7 @@ HOIST_INTERNAL void hoist_program_keep(cl_program program, hoist_cache_entry* en
   size_t bytes = 0;
   unsigned char* binary = program_binary(program, &bytes);
   const int problem = binary ? write_entry(entry->folder, entry->path, entry->key, binary, bytes) : 0;
+  if (binary && !problem) prune_entries(entry->folder);
   const size_t used = strlen(entry->outcome);
   if (!binary) snprintf(entry->outcome + used, sizeof entry->outcome - used, "; the driver gives no binary to keep");
   if (problem) {

@@ -1,4 +1,5 @@
 // A bundle from write to run, on whatever OpenCL device is first.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -213,6 +214,53 @@ TEST_F(RunTest, CompiledKernelsAreCached) {
   nowhere.cache_folder = "/dev/null/cache";
   EXPECT_THAT(outcome(nowhere),
               StartsWith("miss: no entry for this source on this device and driver; it could not be"));
+}
+
+// Entry i of a crowd is used i seconds after the first, long ago.
+std::filesystem::path old_entry(const std::filesystem::path& cache, int i, uintmax_t bytes) {
+  const std::filesystem::path path = cache / fmt::format("{:016x}.bin", i);
+  write_text(path, "");
+  std::filesystem::resize_file(path, bytes);
+  std::filesystem::last_write_time(
+      path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24) + std::chrono::seconds(i));
+  return path;
+}
+
+TEST_F(RunTest, TheCacheHasAtMostSoManyEntries) {
+  const auto cache = folder_ / "cache";
+  std::filesystem::create_directories(cache);
+  std::vector<std::filesystem::path> crowd;
+  for (int i = 0; i < 1010; ++i) crowd.push_back(old_entry(cache, i, 10));
+  // The user's files are not counted, and stay.
+  write_text(cache / "notes.txt", "mine");
+  write_text(cache / "0123456789abcdef.binary", "mine");
+  ASSERT_OK(BundleRunner::open(written(small_plan()), options()));
+  size_t left = 0;
+  for (const auto& path : crowd) left += std::filesystem::exists(path) ? 1 : 0;
+  EXPECT_EQ(left, 999u);
+  EXPECT_FALSE(std::filesystem::exists(crowd[10]));
+  EXPECT_TRUE(std::filesystem::exists(crowd[11]));
+  EXPECT_TRUE(std::filesystem::exists(cache / "notes.txt"));
+  EXPECT_TRUE(std::filesystem::exists(cache / "0123456789abcdef.binary"));
+  EXPECT_EQ(BundleRunner::open(written(small_plan(), "b.hoist"), options())->cache_outcome(), "hit");
+}
+
+TEST_F(RunTest, TheCacheHasAtMostSoManyBytes) {
+  const auto cache = folder_ / "cache";
+  ASSERT_OK(BundleRunner::open(written(small_plan()), options()));
+  // What compiled first is older than all others, until it is used again.
+  for (const auto& entry : std::filesystem::directory_iterator(cache)) {
+    std::filesystem::last_write_time(entry.path(),
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(48));
+  }
+  std::vector<std::filesystem::path> crowd;
+  for (int i = 0; i < 3; ++i) crowd.push_back(old_entry(cache, i, 100u << 20));  // sparse
+  EXPECT_EQ(BundleRunner::open(written(small_plan(), "b.hoist"), options())->cache_outcome(), "hit");
+  EXPECT_THAT(BundleRunner::open(written(chain_plan(1), "c.hoist"), options())->cache_outcome(), StartsWith("miss"));
+  EXPECT_FALSE(std::filesystem::exists(crowd[0]));
+  EXPECT_TRUE(std::filesystem::exists(crowd[1]));
+  EXPECT_TRUE(std::filesystem::exists(crowd[2]));
+  EXPECT_EQ(BundleRunner::open(written(small_plan(), "d.hoist"), options())->cache_outcome(), "hit");
 }
 
 // A whole run of six kernels with its transfers; the bound leaves room for a busy machine.
