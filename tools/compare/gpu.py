@@ -250,8 +250,8 @@ def measure(options: argparse.Namespace) -> int:
                 name = folder.name.removesuffix(".hoist")
                 line = f"{name:34} {checks - len(faults)} of {checks} checks"
                 failed += len(faults) > 0
-                if name.split(".")[0] in OPERATORS:
-                    line += "   " + measure_operator(bundle, OPERATORS[name.split(".")[0]], options.rounds)
+                if name in OPERATORS:
+                    line += "   " + measure_operator(bundle, OPERATORS[name], options.rounds)
                 else:
                     bundle.seed()
                     times = [float(np.sum(bundle.step_seconds())) for _ in range(10 * options.rounds)]
