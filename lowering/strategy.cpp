@@ -78,12 +78,18 @@ void open_columns(Rewriter& r, const Path& place, int64_t width) {
     open(r, "open-seq", place);
 }
 
+// Loops over the outermost dimensions that the mappings have no rule for, until `rank` are left.
+Path open_outermost(Rewriter& r, Path place, int rank) {
+  while (rank_at(r.term(), place) > rank) place = open(r, "open-seq", place);
+  return place;
+}
+
 // All dimensions but the last `keep` become one dimension of work-groups.
 Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
+  static const char* const rules[] = {"open-group", "open-joined-group", "open-joined-3-group", "open-joined-4-group"};
+  place = open_outermost(r, place, keep + static_cast<int>(std::size(rules)));
   int leading = rank_at(r.term(), place) - keep;
   if (leading <= 0) return place;
-  static const char* const rules[] = {"open-group", "open-joined-group", "open-joined-3-group", "open-joined-4-group"};
-  HOIST_CHECK(leading <= 4, "arrays of more than six dimensions are stored joined");
   return open(r, rules[leading - 1], place, {{"d", dimension}});
 }
 
@@ -127,12 +133,11 @@ void map_plain_nest(Rewriter& r, Path place, const Profile& profile) {
 // ---- GPUs: work-items side by side, neighbours at neighbouring elements
 
 // A work-item for every element.
-void map_elements_to_items(Rewriter& r, const Path& place) {
+void map_elements_to_items(Rewriter& r, Path place) {
   static const char* const rules[] = {"open-global",          "open-joined-global",   "open-joined-3-global",
                                       "open-joined-4-global", "open-joined-5-global", "open-joined-6-global"};
-  int rank = rank_at(r.term(), place);
-  HOIST_CHECK(rank <= 6, "arrays of more than six dimensions are stored joined");
-  open(r, rules[rank - 1], place, {{"d", 0}});
+  place = open_outermost(r, place, static_cast<int>(std::size(rules)));
+  open(r, rules[rank_at(r.term(), place) - 1], place, {{"d", 0}});
 }
 
 // The innermost fold over pairs of numbers, where the operands of a product meet; empty if there is none.

@@ -431,6 +431,7 @@ Value Emitter::fold(Expr e, const Environment& env) {
     if (!merge_failed_) return v;
     merge = merge_reached_;
     stored_.erase(stored_.begin() + static_cast<int64_t>(kept), stored_.end());
+    change_context();  // what was read meanwhile may stand on Funcs that are gone
   }
 }
 
@@ -470,12 +471,12 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
     unsupported(fmt::format("a fold with mode {}", name_of(e->mode)), "folds run seq or unroll");
   }
   nest.loops.push_back(first);
-  loops_.push_back(first);
-  ++context_;
-  Value element = read(e->children[2], env).at(first.reduction);
-  walk(e->children[0]->children[0], target(h.own.size()), extend(extend(env, h.value(true)), element), nest);
-  loops_.pop_back();
-  ++context_;
+  {
+    Inside inside(*this);
+    inside.push(first);
+    Value element = read(e->children[2], env).at(first.reduction);
+    walk(e->children[0]->children[0], target(h.own.size()), extend(extend(env, h.value(true)), element), nest);
+  }
   if (nest.merged < nest.pending.size()) {
     merge_failed_ = true;
     merge_reached_ = nest.merged;
@@ -527,15 +528,15 @@ Value Emitter::scan(Expr e, const Environment& env) {
   first.extent = n;
   first.owner = h.func.name();
   nest.loops.push_back(first);
-  loops_.push_back(first);
-  ++context_;
-  H::Expr step = first.reduction;
-  Value before = h.value(true).at(H::max(step - 1, 0));
-  Value accumulator = select_value(step == 0, read(e->children[1], env), before);
-  Value element = read(e->children[2], env).at(step);
-  walk(e->children[0]->children[0], target(h.own.size() - 1), extend(extend(env, accumulator), element), nest);
-  loops_.pop_back();
-  ++context_;
+  {
+    Inside inside(*this);
+    inside.push(first);
+    H::Expr step = first.reduction;
+    Value before = h.value(true).at(H::max(step - 1, 0));
+    Value accumulator = select_value(step == 0, read(e->children[1], env), before);
+    Value element = read(e->children[2], env).at(step);
+    walk(e->children[0]->children[0], target(h.own.size() - 1), extend(extend(env, accumulator), element), nest);
+  }
   Holder inner = h;
   inner.layout = state;
   inner.own.erase(inner.own.begin());
