@@ -351,25 +351,20 @@ Tile work_group_of(const Definition& d, const Storage& s, bool turned, const std
   int64_t steps = 0, more = d.channels_first ? static_cast<int64_t>(shape.size()) - 3 : 0;
   for (const Weights& w : d.weights) {
     std::vector<int64_t> extents = shape_of(types.at(w.value));
-    if (w.groups != 1 || extents.size() < 2) return {};
+    if (w.groups != 1 || !w.in_place || extents.size() < 2) return {};
     // The innermost fold runs over input channels, or over what a matrix has beside its columns.
     steps = d.channels_first ? extents[1] : extents[w.output_dimension == 0 ? 1 : extents.size() - 2];
   }
   if (steps == 0) return {};
-  int64_t positions = 1, all = 1;
-  for (size_t i = 2; i < shape.size(); ++i) positions *= shape[turned ? i : i - 1];
+  int64_t all = 1, rows = shape[shape.size() - 2], columns = shape.back();
   for (int64_t extent : shape) all *= extent;
-  Tile tile;
-  if (turned) {
-    tile = choose_work_group(shape[0], shape[1], positions, steps, profile);
-    tile.columns_joined = more;
-  } else if (d.channels_first) {
-    tile = choose_work_group(shape[0], positions, shape.back(), steps, profile);
-    tile.rows_joined = more;
-  } else {
-    int64_t rows = shape[shape.size() - 2];
-    tile = choose_work_group(all / (rows * shape.back()), rows, shape.back(), steps, profile);
+  if (d.channels_first) {
+    columns = turned ? shape[1] : shape.back();
+    rows = all / shape[0] / columns;
   }
+  Tile tile = choose_work_group(all / rows / columns, rows, columns, steps, profile);
+  tile.rows_joined = more;
+  tile.channels_last = turned;
   return tile;
 }
 

@@ -95,7 +95,7 @@ Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
 
 void map_folding_nest(Rewriter& r, Path place, const Tile& tile) {
   if (tile.channels_last) {
-    static const char* const rules[] = {"open-channels-last-1d-group", "open-channels-last-2d-group",
+    static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d-group",
                                         "open-channels-last-3d-group"};
     place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", 1}});
   } else {
@@ -156,12 +156,14 @@ void map_product_to_groups(Rewriter& r, Path place, const Tile& tile) {
   if (tile.depth > 0) {
     if (auto product = innermost_product(r.term(), {})) r.apply("fold-panels", *product, {{"k", tile.depth}});
   }
-  int leading = rank_at(r.term(), place) - 2 - static_cast<int>(tile.rows_joined + tile.columns_joined);
-  place = open_leading(r, place, rank_at(r.term(), place) - leading, 1);
-  static const char* const row_rules[] = {"open-tiles", "open-joined-row-tiles", "open-joined-3-row-tiles"};
-  static const char* const column_rules[] = {"open-tiles", "open-joined-column-tiles", "open-joined-3-column-tiles"};
-  const char* rule = tile.columns_joined > 0 ? column_rules[tile.columns_joined] : row_rules[tile.rows_joined];
-  place = open(r, rule, place, {{"R", tile.rows}, {"C", tile.columns}});
+  if (tile.channels_last) {
+    static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d", "open-channels-last-3d"};
+    place = open(r, rules[tile.rows_joined], place, {{"d", 1}});
+  } else {
+    place = open_leading(r, place, 2 + static_cast<int>(tile.rows_joined), 1);
+  }
+  static const char* const rules[] = {"open-tiles", "open-joined-row-tiles", "open-joined-3-row-tiles"};
+  place = open(r, rules[tile.rows_joined], place, {{"R", tile.rows}, {"C", tile.columns}});
   place = opened(r.term(), place);  // the second of the two group loops
   if (tile.width > 1) {
     open(r, "open-work-items", place, {{"p", tile.item_rows}, {"q", tile.items_across}, {"k", tile.width}});

@@ -44,23 +44,33 @@ Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
 
 namespace {
 
-// Steps of a fold whose operands a work-group keeps at a time: a divisor of all, enough of them to pay for a barrier.
-int64_t panel_depth(int64_t steps) {
+// Steps of a fold whose operands a work-group keeps at a time: the largest divisor that is worth a barrier and leaves
+// no more than some thousand multiplications to be written out; 0 if there is none.
+int64_t panel_depth(int64_t steps, int64_t accumulators) {
   for (int64_t depth = 16; depth >= 4; --depth) {
-    if (steps % depth == 0) return depth;
+    if (steps % depth == 0 && depth * accumulators <= 1024) return depth;
   }
   return 0;
 }
 
-// Cycles of a GPU's compute unit for one step of the fold in all work-items of a group. A unit issues 128 fused
-// multiply-adds, reads 32 words of local memory and gets about 8 words from behind its own cache per cycle.
-double cycles(const Tile& tile, int64_t items, int64_t item_columns) {
+// Cycles of a GPU's compute unit for one step of the fold in all work-items of a group, when `waves` groups come to a
+// unit. A unit issues 128 fused multiply-adds, reads 32 words of local memory and gets about 8 words from behind its
+// own cache per cycle. The other constants are fitted to 14 tiles of GEMM 4096 on an H200 (tools/compare/gpu.py).
+double cycles(const Tile& tile, int64_t items, int64_t item_columns, int64_t waves) {
   double arithmetic = static_cast<double>(tile.rows * tile.columns) / 128;
   double reads = static_cast<double>(items * (tile.item_rows + item_columns)) / 64;
   double fetched = tile.depth > 0 ? static_cast<double>(tile.rows + tile.columns)
                                   : static_cast<double>(items * (tile.item_rows + item_columns)) / 4;
-  double barriers = tile.depth > 0 ? 60.0 / static_cast<double>(tile.depth) : 0;
-  return std::max({arithmetic, reads, fetched / 8}) + 0.25 * (reads + fetched / 8) + barriers;
+  // Groups that share a unit work while others wait at a barrier; registers limit how many do.
+  int64_t registers = items * (tile.item_rows * item_columns + 56);
+  double resident = static_cast<double>(std::clamp<int64_t>(65536 / registers, 1, std::min<int64_t>(8, waves)));
+  double barriers =
+      tile.depth > 0 ? 7.5 * static_cast<double>(items) / (resident * static_cast<double>(tile.depth)) : 0;
+  // Some eight bundles of 32 work-items hide each other's latency.
+  double bundles = static_cast<double>(items) / 32 * resident;
+  // Groups of 128 work-items, 16 across, are the fastest of those measured.
+  double shape = items == 128 && tile.items_across == 16 ? 1 : items == 128 ? 1.1 : 1.2;
+  return (std::max(arithmetic, reads) + 0.25 * reads + fetched / 8 + barriers) * std::max(1.0, 8 / bundles) * shape;
 }
 
 }  // namespace
@@ -83,14 +93,12 @@ Tile choose_work_group(int64_t count, int64_t rows, int64_t columns, int64_t ste
           tile.width = width;
           tile.item_rows = item_rows;
           tile.items_across = across;
-          tile.depth = panel_depth(steps);
+          tile.depth = panel_depth(steps, item_rows * item_columns);
           if ((tile.rows + tile.columns) * tile.depth * 4 > profile.local_memory / 2) continue;
           int64_t groups =
               count * (round_up(rows, tile.rows) / tile.rows) * (round_up(columns, tile.columns) / tile.columns);
           int64_t waves = round_up(groups, profile.compute_units) / profile.compute_units;
-          // Latency hides behind other work: some eight bundles of 32 work-items keep a unit busy.
-          double bundles = static_cast<double>(items) / 32 * static_cast<double>(std::min<int64_t>(waves, 4));
-          double cost = static_cast<double>(waves) * cycles(tile, items, item_columns) * std::max(1.0, 8 / bundles);
+          double cost = static_cast<double>(waves) * cycles(tile, items, item_columns, waves);
           if (best_cost == 0 || cost < best_cost * 0.999) {
             best_cost = cost;
             best = tile;

@@ -15,11 +15,10 @@ struct Tile {
   int64_t width = 1;           ///< lanes of the vectors that make up the columns
   bool channels_last = false;  ///< the loops have channels innermost although the array (a model output) does not
 
-  int64_t rows_joined = 0;     ///< so many dimensions before the rows count as rows (GPU)
-  int64_t columns_joined = 0;  ///< so many dimensions before the columns count as columns (GPU)
-  int64_t item_rows = 1;       ///< of the tile's rows, those of one work-item (GPU)
-  int64_t items_across = 1;    ///< work-items side by side along the columns (GPU)
-  int64_t depth = 0;           ///< steps of the fold whose operands are in local memory at a time; 0: none (GPU)
+  int64_t rows_joined = 0;   ///< so many dimensions before the rows count as rows (GPU)
+  int64_t item_rows = 1;     ///< of the tile's rows, those of one work-item (GPU)
+  int64_t items_across = 1;  ///< work-items side by side along the columns (GPU)
+  int64_t depth = 0;         ///< steps of the fold whose operands are in local memory at a time; 0: none (GPU)
 };
 
 /// The tile with the least estimated time for an array of `rows` x `columns` results of a fold, on a CPU.

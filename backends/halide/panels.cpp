@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "backends/halide/emitter.h"
@@ -24,21 +25,12 @@ class Look : public H::Internal::IRGraphVisitor {
   }
   std::set<std::string> variables;
 
-  // How far apart in memory neighbours along a variable are read; large where that is not the same everywhere.
+  // How far apart in memory the first two elements along a variable are read; large where that is not known. Further
+  // on it may differ, at the ends of rows or at a border.
   int64_t distance(const std::string& variable) const {
     if (load_ == nullptr) return 0;
-    int64_t whole = 0, stride = 1;
-    for (size_t i = 0; i < load_->args.size(); ++i) {
-      H::Expr next = H::Internal::Variable::make(H::Int(32), variable) + 1;
-      next = H::Internal::substitute(variable, next, load_->args[i]);
-      auto step = H::Internal::as_const_int(H::Internal::simplify(next - load_->args[i]));
-      if (!step) return std::numeric_limits<int64_t>::max();
-      whole += *step * stride;
-      auto extent = H::Internal::as_const_int(input_->parameter().extent_constraint(static_cast<int>(i)));
-      HOIST_CHECK(extent.has_value(), "parameters have constant extents");
-      stride *= *extent;
-    }
-    return std::abs(whole);
+    auto first = address(variable, 0), second = address(variable, 1);
+    return first && second ? std::abs(*second - *first) : std::numeric_limits<int64_t>::max();
   }
 
  private:
@@ -46,6 +38,23 @@ class Look : public H::Internal::IRGraphVisitor {
   std::map<std::string, H::ImageParam> inputs_;
   const H::Internal::Call* load_ = nullptr;
   const H::ImageParam* input_ = nullptr;
+
+  // Where the load reads when the variable has a value and all others are zero.
+  std::optional<int64_t> address(const std::string& variable, int value) const {
+    std::map<std::string, H::Expr> at;
+    for (const std::string& name : variables) at[name] = 0;
+    at[variable] = value;
+    int64_t whole = 0, stride = 1;
+    for (size_t i = 0; i < load_->args.size(); ++i) {
+      auto index = H::Internal::as_const_int(H::Internal::simplify(H::Internal::substitute(at, load_->args[i])));
+      auto extent = H::Internal::as_const_int(input_->parameter().extent_constraint(static_cast<int>(i)));
+      HOIST_CHECK(extent.has_value(), "parameters have constant extents");
+      if (!index) return std::nullopt;
+      whole += *index * stride;
+      stride *= *extent;
+    }
+    return whole;
+  }
 
   void visit(const H::Internal::Variable* op) override { variables.insert(op->name); }
   void visit(const H::Internal::Call* op) override {

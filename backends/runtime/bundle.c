@@ -260,7 +260,9 @@ void hoist_close(hoist_bundle* b) {
   for (size_t i = 0; b->kernels && i < b->plan.step_count; ++i) {
     if (b->kernels[i]) clReleaseKernel(b->kernels[i]);
   }
-  for (size_t i = 0; b->buffers && i < b->plan.array_count; ++i) {
+  /* In the reverse order of creation: NVIDIA's driver 580 faults when an older one of two overlapping sub-buffers goes
+   * first. */
+  for (size_t i = b->buffers ? b->plan.array_count : 0; i-- > 0;) {
     if (b->buffers[i]) clReleaseMemObject(b->buffers[i]);
   }
   if (b->arena) clReleaseMemObject(b->arena);
