@@ -224,6 +224,61 @@ class LoadLanes : public IRMutator {
   }
 };
 
+bool loads(const Stmt& s) {
+  struct Finder : IRGraphVisitor {
+    using IRGraphVisitor::visit;
+    bool found = false;
+    void visit(const Load*) override { found = true; }
+  } finder;
+  s.accept(&finder);
+  return finder.found;
+}
+
+bool is_barrier(const Stmt& s) {
+  const Evaluate* evaluate = s.as<Evaluate>();
+  const Call* call = evaluate != nullptr ? evaluate->value.as<Call>() : nullptr;
+  return call != nullptr && call->is_intrinsic(Call::gpu_thread_barrier);
+}
+
+// A tuple in local memory that some work-items compute: Halide reads the old components in all of them and guards
+// each store by itself, so that the idle ones read while the others write. One guard goes around all. The barriers
+// between the stores go too, which nothing needs: what is stored was read before.
+class GuardReads : public IRMutator {
+  using IRMutator::visit;
+
+  static void flatten(const Stmt& s, std::vector<Stmt>& out) {
+    const Block* block = s.as<Block>();
+    if (block == nullptr) return out.push_back(s);
+    flatten(block->first, out);
+    flatten(block->rest, out);
+  }
+
+  Stmt visit(const LetStmt* op) override {
+    std::vector<const LetStmt*> lets;
+    Stmt body = op;
+    for (const LetStmt* let; (let = body.as<LetStmt>()) != nullptr; body = let->body) lets.push_back(let);
+    std::vector<Stmt> parts, guarded;
+    flatten(body, parts);
+    HExpr condition;
+    for (const Stmt& part : parts) {
+      if (is_barrier(part)) continue;
+      const IfThenElse* guard = part.as<IfThenElse>();
+      if (guard == nullptr || guard->else_case.defined() || loads(guard->then_case)) return IRMutator::visit(op);
+      if (condition.defined() && !equal(condition, guard->condition)) return IRMutator::visit(op);
+      condition = guard->condition;
+      guarded.push_back(guard->then_case);
+    }
+    if (guarded.size() < 2) return IRMutator::visit(op);
+    Stmt all = Block::make(guarded);
+    for (size_t i = lets.size(); i-- > 0;) {
+      if (expr_uses_var(condition, lets[i]->name)) return IRMutator::visit(op);
+      all = LetStmt::make(lets[i]->name, lets[i]->value, all);
+    }
+    Stmt guard = IfThenElse::make(condition, all);
+    return is_barrier(parts.back()) ? Block::make(guard, parts.back()) : guard;
+  }
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name) {
@@ -231,6 +286,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
   passes.push_back(std::make_unique<LoadLanes>());
+  passes.push_back(std::make_unique<GuardReads>());
   return passes;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "backends/halide/emitter.h"
@@ -53,9 +54,10 @@ bool has_local(std::span<const Loop> loops) {
 }
 
 // Does the term keep something in local memory?
-bool fills_local(Expr e) {
+bool fills_local(Expr e, std::set<Expr>& seen) {
+  if (!seen.insert(e).second) return false;
   if (e->pattern == Pattern::materialise && e->memory == Memory::local) return true;
-  return std::any_of(e->children.begin(), e->children.end(), fills_local);
+  return std::any_of(e->children.begin(), e->children.end(), [&](Expr c) { return fills_local(c, seen); });
 }
 
 // Extents of a fold and of the folds inside its body that may pass its accumulator on, outermost first.
@@ -452,7 +454,8 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
   for (size_t i = extents.size(); i-- > 0;) reductions.push_back(domain[static_cast<int>(i)]);
 
   Layout layout = layout_of(e->type);
-  const bool panels = has_local(loops_) && fills_local(e->children[0]);
+  std::set<Expr> seen;
+  const bool panels = has_local(loops_) && fills_local(e->children[0], seen);
   Holder h = hold("fold", layout, panels ? Spread::work_items : Spread::registers);
   h.define(h.kept(h.element(read(e->children[1], env)), {}));
 

@@ -213,5 +213,26 @@ TEST(Gpu, FoldsInsideWorkItems) {
   EXPECT_EQ(check(e, gpu), "");
 }
 
+TEST(Gpu, SharedTermsInsideFolds) {  // the body's tree is 2^40 times its graph
+  EmitOptions gpu;
+  gpu.gpu = true;
+  Expr x = parameter("x", array({2, 8, 3}));
+  Expr e = map(
+      [](Expr p) {
+        return map(
+            [](Expr r) {
+              return fold(
+                  [](Expr sum, Expr v) {
+                    for (int i = 0; i < 40; ++i) v = operator_add(v, v);
+                    return operator_add(sum, v);
+                  },
+                  zero(), r);
+            },
+            p, Mode::local);
+      },
+      x, Mode::group);
+  EXPECT_EQ(check(e, gpu), "");
+}
+
 }  // namespace
 }  // namespace hoist
