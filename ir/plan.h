@@ -71,7 +71,13 @@ struct PlanStep {
 };
 
 struct PlanRuleUse {  ///< for the manifest
-  std::string layer, rule, place, parameters, rule_class;
+  int step = 0;       ///< the step whose kernel it led to
+  std::string rule, place, parameters, rule_class;
+};
+
+struct PlanLayer {  ///< for the manifest: a layer of the model
+  std::string name, operation;
+  std::string absence;  ///< why no step computes it; empty where one does
 };
 
 struct Plan {
@@ -87,7 +93,8 @@ struct Plan {
   std::vector<PlanStep> steps;
   std::vector<Domain> input_domains;  ///< of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,
-      outputs;  ///< array indices in the model's order; an output may repeat an input or a constant
+      outputs;                    ///< array indices in the model's order; an output may repeat an input or a constant
+  std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may name more, which lowering adds
   std::vector<PlanRuleUse> rules;
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,
   /// sampled positions and expected values per output; empty otherwise.

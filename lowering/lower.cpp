@@ -77,6 +77,7 @@ class Lowering {
     for (const Definition& definition : model_.program.definitions) lower_definition(definition);
     HOIST_TRY_VOID(collect_arrays());
     place();
+    list_layers();
     return std::move(model_);
   }
 
@@ -205,6 +206,19 @@ class Lowering {
     }
     model_.arena_bytes = place_arrays(lifetimes, arena_alignment, !options_.separate_arrays);
     for (size_t i = 0; i < which.size(); ++i) model_.arrays[static_cast<size_t>(which[i])].offset = lifetimes[i].offset;
+  }
+
+  void list_layers() {
+    std::set<std::string> computed, evaluated(model_.program.evaluated.begin(), model_.program.evaluated.end());
+    for (const PlanStep& step : model_.steps) computed.insert(step.layers.begin(), step.layers.end());
+    for (const Layer& layer : graph_.layers) {
+      std::string absence;
+      if (computed.count(layer.name) == 0) {
+        absence =
+            evaluated.count(layer.name) != 0 ? "evaluated at compile time" : "no output of the model needs its values";
+      }
+      model_.layers.push_back({layer.name, layer.operation, absence});
+    }
   }
 
   const Graph& graph_;

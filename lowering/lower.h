@@ -56,6 +56,7 @@ struct LoweredModel {
   std::vector<int> inputs, outputs;
   int64_t arena_bytes = 0;
   std::vector<GraphStep> graph_steps;
+  std::vector<PlanLayer> layers;  ///< the graph's, with the reason where no step computes one
   std::vector<std::string> notes;
 };
 

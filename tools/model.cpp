@@ -54,6 +54,8 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
   return profile_of(device);
 }
 
+namespace {
+
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions out;
   if (options.convolution == "stencil") out.lower.convolution = ConvolutionForm::stencil;
@@ -62,21 +64,40 @@ CompileOptions compile_options(const ModelOptions& options) {
   return out;
 }
 
-Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
+Attempt<Graph> read(const std::filesystem::path& path, const ModelOptions& options) {
   Progress progress;
   progress.show("reading " + path.string());
   HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
   HOIST_STEP(Graph graph, ExitCode::bad_input, read_model(path, reading));
+  return graph;
+}
+
+Attempt<OpenedModel> lower(Graph graph, const ModelOptions& options) {
+  HOIST_ATTEMPT(Profile profile, choose_profile(options));
+  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(graph, compile_options(options).lower, profile));
+  for (const std::string& note : lowered.notes) complain("note", note);
+  return OpenedModel{std::move(graph), std::move(profile), std::move(lowered)};
+}
+
+}  // namespace
+
+Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_ATTEMPT(Graph graph, read(path, options));
+  return lower(std::move(graph), options);
+}
+
+Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_ATTEMPT(Graph graph, read(path, options));
   return compile_model(std::move(graph), options);
 }
 
 Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options) {
   Progress progress;
-  HOIST_ATTEMPT(Profile profile, choose_profile(options));
   progress.show("compiling " + graph.name);
-  HOIST_STEP(Compilation compilation, ExitCode::bad_input, compile_graph(graph, compile_options(options), profile));
-  for (const std::string& note : compilation.lowered.notes) complain("note", note);
-  return CompiledModel{std::move(graph), std::move(profile), std::move(compilation)};
+  HOIST_ATTEMPT(OpenedModel model, lower(std::move(graph), options));
+  HOIST_STEP(Plan plan, ExitCode::bad_input,
+             make_plan(model.graph, std::move(model.lowered), compile_options(options), model.profile));
+  return CompiledModel{std::move(model.graph), std::move(model.profile), std::move(plan)};
 }
 
 }  // namespace hoist

@@ -1,5 +1,5 @@
-// From a model file to a compilation, as every command that takes a model does it: the options that they share, reading
-// with the operators that hoist has, choosing the profile. Not for bundles: bundle.h.
+// From a model file to its kernels and to a plan, as every command that takes a model does it: the options that they
+// share, reading with the operators that hoist has, choosing the profile. Not for bundles: bundle.h.
 #pragma once
 
 #include <filesystem>
@@ -34,13 +34,20 @@ Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
 /// The profile file, or what the device says of itself. Without either the first device.
 Attempt<Profile> choose_profile(const ModelOptions& options);
 
+/// A model as kernels of the language: enough to look at any layer.
+struct OpenedModel {
+  Graph graph;
+  Profile profile;
+  LoweredModel lowered;
+};
+/// Notes of the frontend, which lowering passes on, and of lowering go to standard error.
+Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options);
+
 struct CompiledModel {
   Graph graph;
   Profile profile;
-  Compilation compilation;
+  Plan plan;
 };
-CompileOptions compile_options(const ModelOptions& options);
-/// Notes of the frontend, which lowering passes on, and of lowering go to standard error.
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options);
 

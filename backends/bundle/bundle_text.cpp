@@ -148,9 +148,15 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
                             {"layers", step.layers},
                             {"arguments", arguments}});
   }
+  out["layers"] = Json::array();
+  for (const PlanLayer& layer : plan.layers) {
+    Json entry = {{"name", layer.name}, {"operator", layer.operation}};
+    if (!layer.absence.empty()) entry["absence"] = layer.absence;
+    out["layers"].push_back(entry);
+  }
   out["rules"] = Json::array();
   for (const PlanRuleUse& use : plan.rules) {
-    out["rules"].push_back({{"layer", use.layer},
+    out["rules"].push_back({{"step", use.step},
                             {"rule", use.rule},
                             {"place", use.place},
                             {"parameters", use.parameters},

@@ -135,8 +135,11 @@ void add_manifest(const Json& manifest, const std::string& kernels, const std::s
     plan.kernels[i].source = section(kernels, manifest.at("kernels").at(i).at("source"));
     plan.kernels[i].expression = section(expressions, manifest.at("kernels").at(i).at("expression"));
   }
+  for (const Json& layer : manifest.at("layers")) {
+    plan.layers.push_back({layer.at("name"), layer.at("operator"), layer.value("absence", "")});
+  }
   for (const Json& use : manifest.at("rules")) {
-    plan.rules.push_back({use.at("layer"), use.at("rule"), use.at("place"), use.at("parameters"), use.at("class")});
+    plan.rules.push_back({use.at("step"), use.at("rule"), use.at("place"), use.at("parameters"), use.at("class")});
   }
 }
 

@@ -105,6 +105,12 @@ TEST_F(FormatTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(plan.steps[0].arguments, expected.steps[0].arguments);
   EXPECT_EQ(plan.steps[0].layers, expected.steps[0].layers);
   EXPECT_EQ(plan.rules[0].rule, "map-fusion");
+  EXPECT_EQ(plan.rules[0].step, 2);
+  ASSERT_EQ(plan.layers.size(), expected.layers.size());
+  EXPECT_EQ(plan.layers[3].absence, "");
+  EXPECT_EQ(plan.layers[4].name, "Shape_0");
+  EXPECT_EQ(plan.layers[4].operation, "Shape");
+  EXPECT_EQ(plan.layers[4].absence, "evaluated at compile time");
   EXPECT_EQ(plan.model_check[0].values, expected.model_check[0].values);
   EXPECT_EQ(plan.model_tolerance.relative, expected.model_tolerance.relative);
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "program.h"
+#include "tests/frontend/model_builder.h"
 #include "tools/files.h"
 #include "tools/npy.h"
 
@@ -169,7 +170,7 @@ TEST_F(Commands, InspectShowsEveryStage) {
   Ran ran = run_hoist({"inspect", model, "relu1"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   for (const char* text : {"-- graph: Relu", "-- high: relu1 alone", "relu1 is part of kernel conv1",
-                           "-- low: conv1, relu1", "-- halide:", "-- opencl: kernel conv1", "__kernel"}) {
+                           "-- low: conv1, normalize1, relu1", "-- halide:", "-- opencl: kernel conv1", "__kernel"}) {
     EXPECT_THAT(ran.out, HasSubstr(text));
   }
   ran = run_hoist({"inspect", model, "conv1", "--stage", "low"});
@@ -182,14 +183,52 @@ TEST_F(Commands, InspectShowsEveryStage) {
   EXPECT_THAT(ran.out, HasSubstr("-- opencl: kernel conv1"));
   ran = run_hoist({"inspect", bundle(), "conv1", "--stage", "halide"});
   EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.out, "");
+}
+
+// Of every layer of the model a bundle says which kernel computes it, or why none does.
+TEST_F(Commands, EveryLayerIsAccountedFor) {
+  const std::string model = (models / "digits_residual.onnx").string();
+  const Ran of_model = run_hoist({"inspect", model}), of_bundle = run_hoist({"inspect", bundle()});
+  ASSERT_EQ(of_bundle.code, 0) << of_bundle.err;
+  EXPECT_EQ(of_model.out, of_bundle.out);
+  EXPECT_THAT(of_bundle.out, testing::ContainsRegex("\nnormalize1 +BatchNormalization +conv1\n"));
+  EXPECT_THAT(of_bundle.out, Not(HasSubstr("none:")));
+  for (const std::string& subject : {model, bundle()}) {
+    Ran ran = run_hoist({"explain", subject, "normalize1"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("kernel conv1 computes conv1, normalize1, relu1"));
+    EXPECT_THAT(ran.out, HasSubstr("   1. batch-norm-folding  [rounding]: normalize1 is folded into"));
+    ran = run_hoist({"inspect", subject, "normalize1", "--stage", "opencl"});
+    EXPECT_THAT(ran.out, HasSubstr("-- opencl: kernel conv1"));
+  }
+}
+
+TEST_F(Commands, LayersWithoutAKernelSayWhy) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"2", "3"});
+  add_node(model, "Exp", {"x"}, {"z"}, "spare");  // of which only the shape is read
+  add_node(model, "Shape", {"z"}, {"shape"}, "extents");
+  add_node(model, "Reshape", {"x", "shape"}, {"same"}, "reshape");
+  add_node(model, "Relu", {"same"}, {"y"}, "relu");
+  add_output(model, "y", {"2", "3"});
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", model.SerializeAsString()).string();
+  ASSERT_EQ(run_hoist({"compile", path, "-o", in("absence.hoist")}).code, 0);
+  for (const std::string& subject : {path, in("absence.hoist")}) {
+    EXPECT_EQ(run_hoist({"explain", subject, "extents"}).out, "extents: evaluated at compile time\n");
+    EXPECT_EQ(run_hoist({"explain", subject, "spare"}).out, "spare: no output of the model needs its values\n");
+    EXPECT_THAT(run_hoist({"inspect", subject, "extents"}).out, HasSubstr("-- extents: evaluated at compile time\n"));
+    EXPECT_THAT(run_hoist({"explain", subject, "reshape"}).out, HasSubstr("computes reshape, relu\n"));
+  }
 }
 
 TEST_F(Commands, ExplainPrintsTheDerivation) {
   const std::string model = (models / "digits_residual.onnx").string();
   Ran ran = run_hoist({"explain", model, "conv1"});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  for (const char* text :
-       {"kernel conv1 computes conv1, relu1", "batch-norm-folding", "   1. ", "[exact]", "[rounding]", "end:"}) {
+  for (const char* text : {"kernel conv1 computes conv1, normalize1, relu1", "batch-norm-folding", "   1. ", "[exact]",
+                           "[rounding]", "end:"}) {
     EXPECT_THAT(ran.out, HasSubstr(text));
   }
   ran = run_hoist({"explain", model, "conv1", "--steps"});

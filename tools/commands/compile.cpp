@@ -25,7 +25,7 @@ Attempt<> compile(const CompileCommand& command) {
   }
   const auto start = std::chrono::steady_clock::now();
   HOIST_ATTEMPT(CompiledModel compiled, compile_model(command.model, command.options));
-  const Plan& plan = compiled.compilation.plan;
+  const Plan& plan = compiled.plan;
   HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(plan, folder, {command.force}));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   size_t weights = 0;

@@ -128,7 +128,7 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
       bundle.reset();
       HOIST_STEP(Graph graph, ExitCode::bad_input, read_for(one.model, command.options, data.inputs));
       HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(graph), command.options));
-      HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.compilation.plan, folder, {true}));
+      HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, folder, {true}));
       HOIST_STEP(bundle, ExitCode::device, BundleRunner::open(folder, command.run));
       compiled_for = std::move(types);
     }
