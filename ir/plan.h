@@ -1,7 +1,8 @@
 // What a compilation produces before it is written: arrays, kernels and steps in execution order, everything constant.
 // lowering makes arrays, steps and expressions, backends/halide adds source and launch numbers, backends/bundle writes
 // it all to disk. Invariants: every index is in range; a step's arguments have the scalar types and sizes of its
-// kernel's parameters; two intermediate arrays that are alive at the same step do not overlap in the arena.
+// kernel's parameters; two intermediate arrays that are alive at the same step do not overlap in the arena; a step that
+// reads an array that it writes reads other regions of it.
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/region.h"
 #include "ir/seeded.h"
 #include "ir/tensor.h"
 
@@ -35,6 +37,13 @@ struct KernelParameter {
   bool written = false;
   /// The domain that seeded self-check inputs are drawn from, uniformly; integers inclusive.
   double low = -1, high = 1;
+  /// Where in the array the values lie that it reads, or the one that it writes (nobody may depend on what else it
+  /// writes, rounding up to whole vectors); empty: all of it.
+  std::vector<Region> regions = {};
+
+  std::vector<Region> regions_or_whole() const {
+    return regions.empty() ? std::vector<Region>{{shape, std::vector<int64_t>(shape.size(), 0), shape}} : regions;
+  }
 };
 
 /// How close a kernel on a device has to come to its interpreted expression.

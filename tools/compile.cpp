@@ -27,15 +27,6 @@ KernelParameter describe(Expr parameter, std::pair<double, double> domain) {
   return out;
 }
 
-// Sampled positions of the written array, among those that hold the value.
-std::vector<int64_t> checked_positions(const Region& region, int64_t count, uint64_t seed) {
-  std::vector<int64_t> positions;
-  for (int64_t flat : sample_positions(region.size(), std::min(count, region.size()), seed)) {
-    positions.push_back(region.position(flat));
-  }
-  return positions;
-}
-
 Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
                                   uint64_t seed, std::vector<int>& order) {
   HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile));
@@ -60,6 +51,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
       result.scalar = leaf_of(kernel.expression->type)->scalar;
       result.shape = shape_of(kernel.expression->type);
       result.written = true;
+      if (!kernel.region.is_whole()) result.regions = {kernel.region};
       out.parameters.push_back(result);
       order.push_back(static_cast<int>(kernel.parameters.size()));
       continue;
@@ -70,10 +62,13 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
                 "the Halide layer names an argument " + name + " that the kernel lacks");
     auto index = static_cast<size_t>(place - kernel.parameters.begin());
     out.parameters.push_back(describe(*place, kernel.domains[index]));
+    const std::vector<Region>& reads = kernel.reads[index];
+    if (std::none_of(reads.begin(), reads.end(), [](const Region& r) { return r.is_whole(); }))
+      out.parameters.back().regions = reads;
     order.push_back(static_cast<int>(index));
   }
   out.check_seed = seed;
-  out.check_positions = checked_positions(kernel.region, options.check_positions, seed);
+  out.check_positions = sample_positions(kernel.region, options.check_positions, seed);
   Bindings bindings;
   for (size_t i = 0; i < out.parameters.size(); ++i) {
     if (out.parameters[i].written) continue;

@@ -80,6 +80,9 @@ Json kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t>& sour
                           {"shape", parameter.shape},
                           {"written", parameter.written},
                           {"domain", {parameter.low, parameter.high}}});
+    for (const Region& region : parameter.regions) {
+      parameters.back()["regions"].push_back({{"before", region.before}, {"shape", region.shape}});
+    }
   }
   return {{"name", kernel.name},
           {"layers", kernel.layers},

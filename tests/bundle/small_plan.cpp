@@ -135,6 +135,7 @@ Plan small_plan() {
   border.local = {7, 2, 1};
   border.parameters = {{"p0", Scalar::f32, inner, false, -1, 1}, {"result", Scalar::f32, outer, true, -1, 1}};
   border.expression = "p0 |> pad2d 1 1 0";
+  border.parameters[0].regions = {{inner, {0, 0}, {side, 7}}, {inner, {0, 7}, {side, 7}}};
   add_checks(border, 8, bordered(seeded(border.parameters[0], 8, 0)));
   PlanKernel& blur = plan.kernels[2];
   blur.name = "blur";

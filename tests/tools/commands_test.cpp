@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "backends/bundle/bundle.h"
 #include "program.h"
 #include "tests/frontend/model_builder.h"
 #include "tools/files.h"
@@ -145,6 +146,51 @@ TEST_F(Commands, VerifyPassesOnRealInputs) {
   EXPECT_THAT(ran.out, Not(HasSubstr("failed ")));
   EXPECT_EQ(json_of(in("verify.json"))["passed"], true);
   EXPECT_GT(json_of(in("verify.json"))["findings"].size(), 20u);
+}
+
+// Twenty channels are stored as thirty-two: whatever a kernel writes behind the twentieth means nothing, and every
+// element before counts.
+TEST_F(Commands, VerifyComparesAllThatMeansSomethingAndNoMore) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "image", {"1", "3", "6", "6"});
+  *model.mutable_graph()->add_initializer() = float_tensor("wide", {20, 3, 1, 1});
+  *model.mutable_graph()->add_initializer() = float_tensor("narrow", {4, 20, 1, 1});
+  add_node(model, "Conv", {"image", "wide"}, {"between"}, "first");
+  add_node(model, "Conv", {"between", "narrow"}, {"result"}, "second");
+  add_output(model, "result", {"1", "4", "6", "6"});
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", model.SerializeAsString()).string();
+  const std::string sound = in("sound.hoist"), damaged = in("damaged.hoist");
+  ASSERT_EQ(run_hoist({"compile", path, "-o", sound}).code, 0);
+  auto info = read_bundle(sound, true);
+  ASSERT_TRUE(info.ok());
+  const PlanKernel& first = info->plan.kernels[0];
+  ASSERT_EQ(first.name, "first");
+  const auto result = std::find_if(first.parameters.begin(), first.parameters.end(),
+                                   [](const KernelParameter& parameter) { return parameter.written; });
+  const Region region = result->regions_or_whole().front();
+  ASSERT_EQ(region.array, (std::vector<int64_t>{1, 6, 6, 32}));
+  ASSERT_EQ(region.shape, (std::vector<int64_t>{1, 6, 6, 20}));
+  // After all else, the work-group that wrote `position` writes something else there.
+  const auto damage = [&](int64_t position) {
+    Plan plan = info->plan;
+    std::string& source = plan.kernels[0].source;
+    source.insert(source.rfind('}'), "if (get_group_id(0) + get_group_id(1) + get_group_id(2) == 0) result[" +
+                                         std::to_string(position) + "] += 1.0f;\n");
+    ASSERT_TRUE(write_bundle(plan, damaged, {.force = true}).ok());
+  };
+  ASSERT_THAT(first.check_positions, Not(testing::Contains(1)));
+  damage(1);
+  Ran ran = run_hoist({"verify", damaged, "--positions", "2"});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  ran = run_hoist({"verify", damaged, "--all"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("failed step 0, kernel first: position 1: "));
+  EXPECT_THAT(ran.out, Not(HasSubstr("failed step 1")));
+  damage(20);
+  ran = run_hoist({"verify", damaged, "--all"});
+  EXPECT_EQ(ran.code, 0) << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr("passed step 0, kernel first: 720 positions"));
 }
 
 TEST_F(Commands, BenchHasTheFieldsThatScriptsRead) {
