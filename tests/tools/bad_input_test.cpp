@@ -252,6 +252,24 @@ TEST_F(BadRun, WritesThatFailLeaveNothing) {
   EXPECT_TRUE(files_below(output.path()).empty());
 }
 
+// PoCL writes what it compiles to files: without room it aborts, exits or says that it failed, by how far it comes.
+TEST_F(BadRun, ADriverWithoutRoomForItsFilesIsDeviceTrouble) {
+  const Folder output;
+  ASSERT_TRUE(write_npy(output.path() / "image.npy", Tensor(Scalar::f32, {1, 3, 8, 8})).ok());
+  for (const char* blocks : {"0", "16", "1000"}) {
+    const Folder cache;
+    const Ran ran = run_hoist({"run", bundle(), "--input", "image=" + (output.path() / "image.npy").string(),
+                               "--output-dir", (output.path() / "out").string()},
+                              "export XDG_CACHE_HOME='" + cache.path().string() + "'; ulimit -f " + blocks + "; ");
+    // What this process writes to standard error is a file as well, and under 0 blocks none can be written.
+    EXPECT_EQ(ran.code, 4) << blocks << ": " << ran.err;
+    EXPECT_EQ(files_below(output.path()), std::vector<std::string>{"image.npy"});
+    if (std::string(blocks) == "0") continue;
+    EXPECT_THAT(ran.err, HasSubstr("hoist: error: "));
+    EXPECT_THAT(ran.err, HasSubstr("ulimit -f"));
+  }
+}
+
 TEST_F(BadRun, ExistingFolders) {
   Ran ran = run_hoist({"compile", in("model.onnx"), "-o", bundle()});
   EXPECT_EQ(ran.code, 3);
