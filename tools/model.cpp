@@ -10,12 +10,15 @@
 
 namespace hoist {
 
-void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
-  command
-      .add_option("--dim", options.dimensions, "the value of a symbolic dimension; INPUT.AXIS=N where it has no name")
+void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions) {
+  command.add_option("--dim", dimensions, "the value of a symbolic dimension; INPUT.AXIS=N where it has no name")
       ->type_name("NAME=N")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
+  add_dimension_option(command, options.dimensions);
   command.add_option("--conv", options.convolution, "the form of convolutions")
       ->check(CLI::IsMember({"auto", "stencil", "im2col"}))
       ->capture_default_str();

@@ -25,6 +25,8 @@ struct ModelOptions {
   bool strict = false;
 };
 
+/// --dim alone.
+void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions);
 /// --dim, --conv, --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
 

@@ -6,6 +6,7 @@
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/model.h"
 #include "tools/terminal.h"
 
@@ -142,7 +143,7 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
   return out;
 }
 
-Result<Nothing> write_json(const std::string& path, const std::vector<Verdict>& verdicts, size_t failed) {
+Result<Nothing> write_verdicts(const std::string& path, const std::vector<Verdict>& verdicts, size_t failed) {
   nlohmann::ordered_json out = {
       {"passed", verdicts.size() - failed}, {"failed", failed}, {"cases", nlohmann::json::array()}};
   for (const Verdict& v : verdicts) {
@@ -153,7 +154,7 @@ Result<Nothing> write_json(const std::string& path, const std::vector<Verdict>& 
     if (!v.message.empty()) one["message"] = v.message;
     out["cases"].push_back(std::move(one));
   }
-  return write_file(path, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  return write_json(path, out);
 }
 
 Attempt<> test(const TestCommand& command) {
@@ -183,7 +184,7 @@ Attempt<> test(const TestCommand& command) {
     }
   }
   if (command.json != "-") say_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
-  if (!command.json.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, verdicts, failed));
+  if (!command.json.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_verdicts(command.json, verdicts, failed));
   return failed == 0 ? ExitCode::done : ExitCode::no;
 }
 
@@ -211,7 +212,7 @@ void add_test(CLI::App& program, Action& action) {
   command.add_option("--atol", options->absolute, "absolute tolerance")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--json", options->json, "write the answers here (- for standard output)")->type_name("FILE");
+  add_json_option(command, options->json, "the answers");
   command.add_option("--threads", options->run.threads, "use at most so many threads of a CPU device")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));

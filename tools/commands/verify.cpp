@@ -6,12 +6,11 @@
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
 #include "ir/evaluate.h"
-#include "ir/seeded.h"
 #include "ir/text.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
-#include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/npy.h"
 #include "tools/terminal.h"
 
@@ -30,17 +29,9 @@ constexpr double inexact_relative = 1e-5, inexact_absolute = 1e-6;
 
 // Inputs: the first sample of an .npz, the first data set of a folder, or seeded numbers from the inputs' domains.
 Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
+  if (data.empty()) return seeded_inputs(bundle, plan, plan.model_hash);
   std::vector<Tensor> out;
   std::error_code ignored;
-  if (data.empty()) {
-    for (size_t i = 0; i < bundle.inputs().size(); ++i) {
-      const ArrayInfo& input = bundle.inputs()[i];
-      const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
-      out.push_back(
-          seeded_tensor(input.scalar, input.shape, plan.model_hash, static_cast<uint32_t>(i), domain.low, domain.high));
-    }
-    return out;
-  }
   if (std::filesystem::is_directory(data, ignored)) {
     HOIST_STEP(auto sets, ExitCode::bad_input, data_sets_in(data));
     HOIST_STEP(DataSet set, ExitCode::bad_input, read_data_set(sets.front()));
@@ -162,8 +153,7 @@ Attempt<> verify(const VerifyCommand& command) {
   }
   if (!command.json.empty()) {
     const nlohmann::ordered_json out = {{"passed", failed == 0}, {"device", bundle.device_name()}, {"findings", lines}};
-    HOIST_STEP_VOID(ExitCode::bad_input,
-                    write_file(command.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
   }
   if (command.json != "-") {
     say_line("{} of {} checks passed on {}", findings.size() - failed, findings.size(), bundle.device_name());
@@ -179,7 +169,7 @@ void add_verify(CLI::App& program, Action& action) {
       add_command(program, action, "verify",
                   "check a bundle: its files, its self-check, and every kernel against the interpreter on real inputs",
                   "  hoist verify digits.hoist --data models/digits_residual_test.npz", options, verify);
-  command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
+  add_bundle_options(command, options->bundle, options->options);
   command
       .add_option(
           "--data", options->data,
@@ -191,8 +181,7 @@ void add_verify(CLI::App& program, Action& action) {
       ->type_name("N")
       ->capture_default_str()
       ->excludes(all);
-  command.add_option("--json", options->json, "write the findings here (- for standard output)")->type_name("FILE");
-  add_run_options(command, options->options);
+  add_json_option(command, options->json, "the findings");
 }
 
 }  // namespace hoist
