@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "backends/bundle/bundle.h"
 #include "ir/near_miss.h"
 #include "ir/seeded.h"
 
@@ -37,8 +36,21 @@ void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& opti
       ->check(CLI::Range(1, 4096));
 }
 
+Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const std::string name = folder.string(), hint = "hoist compile MODEL -o DIR writes one";
+  if (!std::filesystem::exists(folder, ignored))
+    return input_failure("bundle " + name, "there is no such folder", hint);
+  if (!std::filesystem::is_directory(folder, ignored))
+    return input_failure(name, "is a file, and a bundle is a folder", hint);
+  if (!std::filesystem::exists(folder / "plan.bin", ignored))
+    return input_failure(name, "is not a bundle: it holds no plan.bin", hint);
+  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(folder));
+  return info;
+}
+
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options) {
-  HOIST_STEP_VOID(ExitCode::bad_input, read_bundle(folder));
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo info, bundle_info(folder));
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
   return runner;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
 #include "ir/plan.h"
 #include "tools/attempt.h"
@@ -17,6 +18,9 @@ namespace hoist {
 
 /// The bundle's folder, --device and --threads.
 void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options);
+
+/// What the files of a bundle say; what is no bundle at all is named as what it is.
+Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder);
 
 /// Checks the files first, so that a damaged bundle is bad input and only what follows is device trouble.
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options);

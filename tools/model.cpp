@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
+#include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
 #include "lowering/operators.h"
 #include "tools/files.h"
@@ -47,9 +48,27 @@ Result<ReadOptions> read_options(const std::vector<std::string>& dimensions) {
   return out;
 }
 
+Attempt<> refuse_bundle(const std::filesystem::path& model) {
+  if (!is_bundle(model)) return ExitCode::done;
+  return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it is made from");
+}
+
+Attempt<> refuse_model_options(const ModelOptions& options) {
+  const char* given = nullptr;
+  if (!options.dimensions.empty()) given = "--dim";
+  if (!options.device.empty()) given = "--device";
+  if (!options.profile.empty()) given = "--profile";
+  if (options.convolution != "auto") given = "--conv";
+  if (options.strict) given = "--strict";
+  if (given == nullptr) return ExitCode::done;
+  return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
+}
+
 Attempt<Profile> choose_profile(const ModelOptions& options) {
   if (!options.profile.empty()) {
     HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+      return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start from");
     HOIST_STEP(Profile profile, ExitCode::bad_input, parse_profile(text, options.profile));
     return profile;
   }
@@ -68,6 +87,7 @@ CompileOptions compile_options(const ModelOptions& options) {
 }
 
 Attempt<Graph> read(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
   Progress progress;
   progress.show("reading " + path.string());
   HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));

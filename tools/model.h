@@ -33,6 +33,12 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
 /// What the frontend has to know: the operators of the table, and --dim.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
 
+/// A bundle where a model belongs is a mistake that has a message of its own.
+Attempt<> refuse_bundle(const std::filesystem::path& model);
+
+/// For bundles, whose compilation is over: wrong use where any of the options is given.
+Attempt<> refuse_model_options(const ModelOptions& options);
+
 /// The profile file, or what the device says of itself. Without either the first device.
 Attempt<Profile> choose_profile(const ModelOptions& options);
 

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "backends/bundle/bundle.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/json_answer.h"
@@ -46,7 +45,7 @@ Attempt<double> one_run(BundleRunner& bundle, const std::vector<Tensor>& inputs)
 }
 
 Attempt<> bench(const BenchCommand& command) {
-  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
   const auto start = Clock::now();
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, command.options));
   const double load = milliseconds_since(start);

@@ -36,6 +36,7 @@ struct Answer {
 };
 
 Attempt<Answer> answer(const CheckOptions& options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(options.model));
   HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
   Answer out;
   HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.model, reading));

@@ -23,6 +23,10 @@ Attempt<> compile(const CompileCommand& command) {
     if (!is_bundle(folder)) return input_failure(command.output, "exists and is not a bundle", "name another folder");
     if (!command.force) return input_failure(command.output, "exists", "use --force to replace the bundle");
   }
+  const std::filesystem::path parent = folder.parent_path();
+  if (folder.empty()) return usage_failure("--output", "is empty", "name the folder that the bundle becomes");
+  if (!parent.empty() && !std::filesystem::is_directory(parent, ignored))
+    return input_failure(command.output, parent.string() + " is not a folder", "make it first, or name another");
   const auto start = std::chrono::steady_clock::now();
   HOIST_ATTEMPT(CompiledModel compiled, compile_model(command.model, command.options));
   const Plan& plan = compiled.plan;

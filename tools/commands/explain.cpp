@@ -1,7 +1,7 @@
 // hoist explain: the derivation of a layer's kernel, like a proof.
-#include "backends/bundle/bundle.h"
 #include "ir/text.h"
 #include "lowering/rules.h"
+#include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/layers.h"
 #include "tools/model.h"
@@ -85,7 +85,8 @@ Attempt<> explain_model(const ExplainCommand& command) {
 }
 
 Attempt<> explain_bundle(const ExplainCommand& command) {
-  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.subject));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
   const Plan& plan = info.plan;
   if (command.steps)
     return usage_failure("--steps", "needs the model: a bundle keeps the rules, not the terms between them");

@@ -1,8 +1,8 @@
 // hoist inspect: a layer at every stage between ONNX and OpenCL.
 #include <sstream>
 
-#include "backends/bundle/bundle.h"
 #include "ir/text.h"
+#include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/layers.h"
@@ -141,7 +141,8 @@ void show_step(const InspectCommand& command, const Plan& plan, const PlanStep& 
 }
 
 Attempt<> inspect_bundle(const InspectCommand& command) {
-  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.subject));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
   const Plan& plan = info.plan;
   for (const char* stage : {"high", "halide"}) {
     if (holds(command.stages, stage))

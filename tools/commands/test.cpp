@@ -47,7 +47,7 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
       if (!command.data.empty())
         return usage_failure(text, "is a folder, and --data goes with a model", "name the .onnx file");
       if (!fs::exists(path / "model.onnx", ignored))
-        problems.push_back({text, "holds no model.onnx", ""});
+        problems.push_back({text, "holds no model.onnx", is_bundle(path) ? "hoist verify checks a bundle" : ""});
       else
         out.push_back({path.filename().string(), path / "model.onnx", {path}});
     } else if (!fs::exists(path, ignored)) {
@@ -58,6 +58,9 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
       if (one.data.empty()) one.data.push_back(path.parent_path().empty() ? "." : path.parent_path());
       out.push_back(std::move(one));
     }
+  }
+  for (const std::string& folder : command.data) {
+    if (!fs::is_directory(folder, ignored)) problems.push_back({"--data " + folder, "there is no such folder", ""});
   }
   if (!command.data.empty() && out.size() > 1)
     return usage_failure("--data", "goes with one model", "test the models one by one");

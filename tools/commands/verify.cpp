@@ -3,7 +3,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
 #include "ir/evaluate.h"
 #include "ir/text.h"
@@ -117,7 +116,7 @@ Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device
 }
 
 Attempt<> verify(const VerifyCommand& command) {
-  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
   HOIST_STEP(Device device, ExitCode::device, find_device(command.options.device));
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, command.options));
   const int64_t positions = command.all ? std::numeric_limits<int64_t>::max() : command.positions;
