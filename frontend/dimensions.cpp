@@ -60,7 +60,8 @@ class Binder {
       if (values_.count(name)) continue;
       if (batch_.count(name) && !later_.count(name)) {
         values_[name] = 1;
-        out.notes.push_back("dimension " + name + " is taken to be 1; use --dim " + name + "=N for another size");
+        out.notes.push_back("dimension " + name + " has no size in the model: compiled for 1 (--dim " + name +
+                            "=8 compiles for 8)");
       } else {
         problems_.push_back({"dimension " + name, "has no size in the model", "say it with --dim " + name + "=N"});
       }

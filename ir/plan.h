@@ -1,7 +1,8 @@
 // What a compilation produces before it is written: arrays, kernels and steps in execution order, everything constant.
 // lowering makes arrays, steps and expressions, backends/halide adds source and launch numbers, backends/bundle writes
 // it all to disk. Invariants: every index is in range; a step's arguments have the scalar types and sizes of its
-// kernel's parameters; two intermediate arrays that are alive at the same step do not overlap in the arena.
+// kernel's parameters; two intermediate arrays that are alive at the same step do not overlap in the arena; a step that
+// reads an array that it writes reads other regions of it.
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/region.h"
 #include "ir/seeded.h"
 #include "ir/tensor.h"
 
@@ -35,6 +37,13 @@ struct KernelParameter {
   bool written = false;
   /// The domain that seeded self-check inputs are drawn from, uniformly; integers inclusive.
   double low = -1, high = 1;
+  /// Where in the array the values lie that it reads, or the one that it writes (nobody may depend on what else it
+  /// writes, rounding up to whole vectors); empty: all of it.
+  std::vector<Region> regions = {};
+
+  std::vector<Region> regions_or_whole() const {
+    return regions.empty() ? std::vector<Region>{{shape, std::vector<int64_t>(shape.size(), 0), shape}} : regions;
+  }
 };
 
 /// How close a kernel on a device has to come to its interpreted expression.
@@ -71,7 +80,13 @@ struct PlanStep {
 };
 
 struct PlanRuleUse {  ///< for the manifest
-  std::string layer, rule, place, parameters, rule_class;
+  int step = 0;       ///< the step whose kernel it led to
+  std::string rule, place, parameters, rule_class;
+};
+
+struct PlanLayer {  ///< for the manifest: a layer of the model
+  std::string name, operation;
+  std::string absence;  ///< why no step computes it; empty where one does
 };
 
 struct Plan {
@@ -87,7 +102,8 @@ struct Plan {
   std::vector<PlanStep> steps;
   std::vector<Domain> input_domains;  ///< of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,
-      outputs;  ///< array indices in the model's order; an output may repeat an input or a constant
+      outputs;                    ///< array indices in the model's order; an output may repeat an input or a constant
+  std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may name more, which lowering adds
   std::vector<PlanRuleUse> rules;
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,
   /// sampled positions and expected values per output; empty otherwise.

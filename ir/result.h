@@ -3,6 +3,7 @@
 // it prints and aborts, in every build.
 #pragma once
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -54,6 +55,7 @@ class [[nodiscard]] Result {
 
 [[noreturn]] inline void check_failed(const char* file, int line, const char* condition, const std::string& message) {
   std::fprintf(stderr, "hoist: internal error at %s:%d: %s: %s\n", file, line, condition, message.c_str());
+  std::signal(SIGABRT, SIG_DFL);  // a handler of the program is for aborts of others
   std::abort();
 }
 

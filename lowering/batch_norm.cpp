@@ -99,7 +99,7 @@ void fold_batch_norm(Graph& graph, std::vector<GraphStep>& steps) {
     producer[norm.outputs[0]] = place->second;
     gone[i] = true;
     steps.push_back({"batch-norm-folding", anchor.name, RuleClass::rounding,
-                     fmt::format("{} is folded into the weights of {}", norm.name, anchor.name)});
+                     fmt::format("{} is folded into the weights of {}", norm.name, anchor.name), norm.name});
   }
   std::vector<Layer> kept;
   for (size_t i = 0; i < graph.layers.size(); ++i) {

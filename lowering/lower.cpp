@@ -40,6 +40,13 @@ Path inside_of(const Storage& s) {
   return path;
 }
 
+// Where the value lies in its array. Panels of weights have no such place; nobody else is in their array.
+Region region_of(const Storage& s) {
+  const std::vector<int64_t> array = s.array_shape();
+  if (s.panel > 0) return {array, std::vector<int64_t>(array.size(), 0), array};
+  return {array, s.before, s.stored_shape()};
+}
+
 int64_t count_operations(Expr e, int64_t repeated, std::unordered_map<Expr, int64_t>& memo) {
   // Calls weigh one each, times the sizes of the maps and folds around them.
   auto place = memo.find(e);
@@ -77,6 +84,7 @@ class Lowering {
     for (const Definition& definition : model_.program.definitions) lower_definition(definition);
     HOIST_TRY_VOID(collect_arrays());
     place();
+    list_layers();
     return std::move(model_);
   }
 
@@ -102,14 +110,14 @@ class Lowering {
 
     PlanStep step;
     step.layers = definition.layers;
-    group.kernel = step.kernel = kernel_for(group, storage);
+    group.kernel = step.kernel = kernel_for(group, definition, storage);
     step_results_.push_back(storage.array);
     model_.steps.push_back(std::move(step));
     model_.groups.push_back(std::move(group));
   }
 
   // Equal terms share a kernel: parameters are renamed to their positions, so that blocks with other weights are equal.
-  int kernel_for(const LoweredGroup& group, const Storage& storage) {
+  int kernel_for(const LoweredGroup& group, const Definition& definition, const Storage& storage) {
     LoweredKernel kernel;
     std::map<std::string, Expr> renamed;
     std::vector<std::string> arrays;
@@ -117,13 +125,21 @@ class Lowering {
       renamed[p->name] = parameter("p" + std::to_string(arrays.size()), p->type);
       kernel.parameters.push_back(renamed[p->name]);
       arrays.push_back(p->name);
+      std::vector<Region> regions;
+      for (Expr value : parameters_of(definition.expression)) {
+        if (storage_of(value->name).array == p->name) regions.push_back(region_of(storage_of(value->name)));
+      }
+      kernel.reads.push_back(std::move(regions));
     }
     step_reads_.push_back(arrays);
     kernel.expression = substitute_parameters(group.low, renamed);
-    if (auto place = kernel_index_.find(kernel.expression); place != kernel_index_.end()) return place->second;
+    kernel.region = region_of(storage);
+    if (auto place = kernel_index_.find(kernel.expression); place != kernel_index_.end()) {
+      const LoweredKernel& known = model_.kernels[static_cast<size_t>(place->second)];
+      if (known.reads == kernel.reads && known.region == kernel.region) return place->second;
+    }
     kernel.name = identifier(group.layers, names_);
     kernel.layers = group.layers;
-    kernel.region = {storage.array_shape(), storage.before, storage.stored_shape()};
     kernel.domains.assign(kernel.parameters.size(), {-1.0, 1.0});
     std::unordered_map<Expr, int64_t> memo;
     kernel.operations = count_operations(kernel.expression, 1, memo);
@@ -205,6 +221,19 @@ class Lowering {
     }
     model_.arena_bytes = place_arrays(lifetimes, arena_alignment, !options_.separate_arrays);
     for (size_t i = 0; i < which.size(); ++i) model_.arrays[static_cast<size_t>(which[i])].offset = lifetimes[i].offset;
+  }
+
+  void list_layers() {
+    std::set<std::string> computed, evaluated(model_.program.evaluated.begin(), model_.program.evaluated.end());
+    for (const PlanStep& step : model_.steps) computed.insert(step.layers.begin(), step.layers.end());
+    for (const Layer& layer : graph_.layers) {
+      std::string absence;
+      if (computed.count(layer.name) == 0) {
+        absence =
+            evaluated.count(layer.name) != 0 ? "evaluated at compile time" : "no output of the model needs its values";
+      }
+      model_.layers.push_back({layer.name, layer.operation, absence});
+    }
   }
 
   const Graph& graph_;

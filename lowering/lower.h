@@ -31,7 +31,8 @@ struct LoweredKernel {
   Expr expression = nullptr;        ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
   std::vector<Expr> parameters;     ///< p0, p1, ... in order
   std::vector<std::pair<double, double>> domains;  ///< per parameter, for seeded checks
-  Region region;  ///< the elements of the array that hold the value; others may be anything
+  std::vector<std::vector<Region>> reads;          ///< per parameter: where the values that it reads lie
+  Region region;                                   ///< the elements of the result that hold the value
   int64_t operations = 0;
 };
 
@@ -56,6 +57,7 @@ struct LoweredModel {
   std::vector<int> inputs, outputs;
   int64_t arena_bytes = 0;
   std::vector<GraphStep> graph_steps;
+  std::vector<PlanLayer> layers;  ///< the graph's, with the reason where no step computes one
   std::vector<std::string> notes;
 };
 

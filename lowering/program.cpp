@@ -141,6 +141,10 @@ Result<Program> lower_graph(const Graph& original, bool strict) {
       auto constant = program.constants.find(name);
       context.constants.push_back(constant == program.constants.end() ? nullptr : &constant->second);
     }
+    std::vector<std::string> computed = {layer.name};
+    for (const GraphStep& step : program.steps) {
+      if (step.layer == layer.name && !step.absorbed.empty()) computed.push_back(step.absorbed);
+    }
     auto fail = [&] {
       for (const std::string& output : layer.outputs) failed.insert(output);
     };
@@ -176,11 +180,12 @@ Result<Program> lower_graph(const Graph& original, bool strict) {
           continue;
         }
         program.constants[value] = *folded;
+        program.evaluated.insert(program.evaluated.end(), computed.begin(), computed.end());
         continue;
       }
       Definition definition;
       definition.value = value;
-      definition.layers = {layer.name};
+      definition.layers = computed;
       definition.expression = e;
       describe(layer, types, definition);
       program.definitions.push_back(std::move(definition));

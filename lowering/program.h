@@ -20,6 +20,7 @@ struct GraphStep {
   std::string layer;
   RuleClass rule_class = RuleClass::exact;
   std::string note;
+  std::string absorbed = {};  ///< a layer that is gone now: `layer` computes it too
 };
 
 /// A matrix of weights in a definition and the dimension that runs over output channels (columns): packing makes that
@@ -51,6 +52,7 @@ struct Program {
   std::map<std::string, Tensor> constants;  ///< those that definitions read or that are outputs
   std::vector<Definition> definitions;
   std::vector<GraphStep> steps;
+  std::vector<std::string> evaluated;  ///< layers whose outputs are constants, known at compile time
   std::vector<std::string> notes;
 };
 

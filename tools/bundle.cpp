@@ -2,12 +2,31 @@
 
 #include <CLI/CLI.hpp>
 
-#include "backends/bundle/bundle.h"
 #include "ir/near_miss.h"
+#include "ir/seeded.h"
 
 namespace hoist {
 
-void add_run_options(CLI::App& command, RunOptions& options) {
+namespace {
+
+Attempt<size_t> array_called(const char* kind, const std::vector<ArrayInfo>& arrays, const std::string& name) {
+  std::vector<std::string> names;
+  std::string all;
+  for (const ArrayInfo& array : arrays) {
+    names.push_back(array.name);
+    all += (all.empty() ? "" : ", ") + array.name;
+  }
+  const auto place = std::find(names.begin(), names.end(), name);
+  if (place != names.end()) return static_cast<size_t>(place - names.begin());
+  const std::string near = near_miss(name, names);
+  return input_failure(std::string(kind) + " " + name, std::string("the model has no such ") + kind,
+                       near.empty() ? (all.empty() ? "it has none" : "it has " + all) : "did you mean " + near + "?");
+}
+
+}  // namespace
+
+void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options) {
+  command.add_option("bundle", folder, "what hoist compile wrote")->required()->type_name("DIR");
   command
       .add_option("--device", options.device,
                   "run on this device: an index, a name or a part of one (default: the first)")
@@ -17,22 +36,41 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->check(CLI::Range(1, 4096));
 }
 
+Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const std::string name = folder.string(), hint = "hoist compile MODEL -o DIR writes one";
+  if (!std::filesystem::exists(folder, ignored))
+    return input_failure("bundle " + name, "there is no such folder", hint);
+  if (!std::filesystem::is_directory(folder, ignored))
+    return input_failure(name, "is a file, and a bundle is a folder", hint);
+  if (!std::filesystem::exists(folder / "plan.bin", ignored))
+    return input_failure(name, "is not a bundle: it holds no plan.bin", hint);
+  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(folder));
+  return info;
+}
+
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options) {
-  HOIST_STEP_VOID(ExitCode::bad_input, read_bundle(folder));
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo info, bundle_info(folder));
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
   return runner;
 }
 
 Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name) {
-  std::vector<std::string> names;
-  for (const ArrayInfo& input : bundle.inputs()) names.push_back(input.name);
-  const auto place = std::find(names.begin(), names.end(), name);
-  if (place != names.end()) return static_cast<size_t>(place - names.begin());
-  std::string all;
-  for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
-  const std::string near = near_miss(name, names);
-  return input_failure("input " + name, "the model has no such input",
-                       near.empty() ? (all.empty() ? "it has none" : "it has " + all) : "did you mean " + near + "?");
+  return array_called("input", bundle.inputs(), name);
+}
+
+Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& name) {
+  return array_called("output", bundle.outputs(), name);
+}
+
+std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed) {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < bundle.inputs().size(); ++i) {
+    const ArrayInfo& input = bundle.inputs()[i];
+    const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
+    out.push_back(seeded_tensor(input.scalar, input.shape, seed, static_cast<uint32_t>(i), domain.low, domain.high));
+  }
+  return out;
 }
 
 std::string file_name(const std::string& value) {

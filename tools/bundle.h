@@ -3,8 +3,11 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
+#include "ir/plan.h"
 #include "tools/attempt.h"
 
 namespace CLI {
@@ -13,14 +16,21 @@ class App;
 
 namespace hoist {
 
-/// --device and --threads.
-void add_run_options(CLI::App& command, RunOptions& options);
+/// The bundle's folder, --device and --threads.
+void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options);
+
+/// What the files of a bundle say; what is no bundle at all is named as what it is.
+Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder);
 
 /// Checks the files first, so that a damaged bundle is bad input and only what follows is device trouble.
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options);
 
-/// The position of the input (output) called `name`, or of the only one when the name is "".
+/// The position of the input (output) called `name`.
 Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name);
+Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& name);
+
+/// Numbers for every input, drawn from its domain.
+std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed);
 
 /// How an output's file is called without its ending: characters outside A-Z a-z 0-9 _ . - become _.
 std::string file_name(const std::string& value);

@@ -8,6 +8,7 @@
 #include "ir/near_miss.h"
 #include "tools/command.h"
 #include "tools/terminal.h"
+#include "tools/unexpected_end.h"
 
 namespace hoist {
 namespace {
@@ -93,6 +94,7 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) {
   // A reader that goes away or a file-size limit then shows as a failed write, which gets a message.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  report_unexpected_end();
   ExitCode code = ExitCode::done;
   auto outcome = parse_and_run(argument_count, arguments);
   if (outcome.ok()) {
@@ -105,6 +107,7 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) {
     complain("error", written.errors());
     if (code == ExitCode::done || code == ExitCode::no) code = ExitCode::bad_input;
   }
+  end_is_expected();
   return code;
 }
 

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <thread>
 
-#include "backends/halide/emit.h"
 #include "ir/evaluate.h"
 #include "ir/region.h"
 #include "ir/seeded.h"
@@ -28,49 +27,31 @@ KernelParameter describe(Expr parameter, std::pair<double, double> domain) {
   return out;
 }
 
-// Sampled positions of the written array, among those that hold the value.
-std::vector<int64_t> checked_positions(const Region& region, int64_t count, uint64_t seed) {
-  std::vector<int64_t> positions;
-  for (int64_t flat : sample_positions(region.size(), std::min(count, region.size()), seed)) {
-    positions.push_back(region.position(flat));
-  }
-  return positions;
-}
-
 Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
-                                  uint64_t seed, std::string& schedule, std::vector<int>& order) {
-  EmitOptions emit_options;
-  emit_options.gpu = profile.gpu;
-  emit_options.kernel_name = kernel.name;
-  auto emitted = emit(kernel.expression, emit_options);
-  if (!emitted) {
-    Diagnostics errors = emitted.errors();
-    for (Diagnostic& d : errors)
-      d.where = fmt::format("kernel {}{}{}", kernel.name, d.where.empty() ? "" : ", ", d.where);
-    return errors;
-  }
-  schedule = emitted->schedule;
+                                  uint64_t seed, std::vector<int>& order) {
+  HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile));
   PlanKernel out;
   out.name = kernel.name;
   out.layers = kernel.layers;
-  out.source = emitted->source;
-  out.global = emitted->global;
-  out.local = emitted->local;
-  out.local_bytes = emitted->local_bytes;
+  out.source = emitted.source;
+  out.global = emitted.global;
+  out.local = emitted.local;
+  out.local_bytes = emitted.local_bytes;
   out.expression = print(kernel.expression);
   out.operations = kernel.operations;
-  out.tolerance.exact = emitted->exact;
-  if (!emitted->exact) {
+  out.tolerance.exact = emitted.exact;
+  if (!emitted.exact) {
     out.tolerance.relative = 1e-4;
     out.tolerance.absolute = 1e-5;
   }
-  for (const std::string& name : emitted->arguments) {
+  for (const std::string& name : emitted.arguments) {
     if (name == "result") {
       KernelParameter result;
       result.name = "result";
       result.scalar = leaf_of(kernel.expression->type)->scalar;
       result.shape = shape_of(kernel.expression->type);
       result.written = true;
+      if (!kernel.region.is_whole()) result.regions = {kernel.region};
       out.parameters.push_back(result);
       order.push_back(static_cast<int>(kernel.parameters.size()));
       continue;
@@ -81,10 +62,13 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
                 "the Halide layer names an argument " + name + " that the kernel lacks");
     auto index = static_cast<size_t>(place - kernel.parameters.begin());
     out.parameters.push_back(describe(*place, kernel.domains[index]));
+    const std::vector<Region>& reads = kernel.reads[index];
+    if (std::none_of(reads.begin(), reads.end(), [](const Region& r) { return r.is_whole(); }))
+      out.parameters.back().regions = reads;
     order.push_back(static_cast<int>(index));
   }
   out.check_seed = seed;
-  out.check_positions = checked_positions(kernel.region, options.check_positions, seed);
+  out.check_positions = sample_positions(kernel.region, options.check_positions, seed);
   Bindings bindings;
   for (size_t i = 0; i < out.parameters.size(); ++i) {
     if (out.parameters[i].written) continue;
@@ -104,20 +88,48 @@ std::string options_text(const CompileOptions& options) {
 
 }  // namespace
 
-Result<Compilation> compile_graph(const Graph& graph, const CompileOptions& options, const Profile& profile) {
-  Compilation out;
-  HOIST_TRY(out.lowered, lower_model(graph, options.lower, profile));
-  LoweredModel& lowered = out.lowered;
+Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile) {
+  EmitOptions options;
+  options.gpu = profile.gpu;
+  options.kernel_name = kernel.name;
+  auto emitted = emit(kernel.expression, options);
+  if (emitted) return emitted;
+  Diagnostics errors = emitted.errors();
+  for (Diagnostic& d : errors)
+    d.where = fmt::format("kernel {}{}{}", kernel.name, d.where.empty() ? "" : ", ", d.where);
+  return errors;
+}
+
+std::vector<PlanRuleUse> rules_of(const LoweredModel& lowered) {
+  std::vector<PlanRuleUse> out;
+  for (size_t i = 0; i < lowered.groups.size(); ++i) {
+    const LoweredGroup& group = lowered.groups[i];
+    const auto step = static_cast<int>(i);
+    for (const GraphStep& s : lowered.graph_steps) {
+      if (std::find(group.layers.begin(), group.layers.end(), s.layer) == group.layers.end()) continue;
+      out.push_back({step, s.rule, "graph", s.note, std::string(name_of(s.rule_class))});
+    }
+    for (const Application& a : group.derivation.steps) {
+      std::string arguments;
+      for (const auto& [name, size] : a.arguments)
+        arguments += (arguments.empty() ? "" : ", ") + name + " = " + size.text();
+      out.push_back({step, a.rule, text(a.place), arguments, std::string(name_of(a.rule_class))});
+    }
+  }
+  return out;
+}
+
+Result<Plan> make_plan(const Graph& graph, LoweredModel lowered, const CompileOptions& options,
+                       const Profile& profile) {
   size_t count = lowered.kernels.size();
   std::vector<PlanKernel> kernels(count);
   std::vector<std::vector<int>> orders(count);
-  out.schedules.resize(count);
   Diagnostics problems;
   std::mutex mutex;
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i; (i = next++) < count;) {
-      auto compiled = compile_kernel(lowered.kernels[i], options, profile, graph.hash + i, out.schedules[i], orders[i]);
+      auto compiled = compile_kernel(lowered.kernels[i], options, profile, graph.hash + i, orders[i]);
       std::lock_guard lock(mutex);
       if (compiled)
         kernels[i] = std::move(*compiled);
@@ -135,7 +147,7 @@ Result<Compilation> compile_graph(const Graph& graph, const CompileOptions& opti
     return problems;
   }
 
-  Plan& plan = out.plan;
+  Plan plan;
   plan.model_name = graph.name;
   plan.model_hash = graph.hash;
   plan.profile = print(profile);
@@ -143,29 +155,19 @@ Result<Compilation> compile_graph(const Graph& graph, const CompileOptions& opti
   plan.preamble = preamble();
   plan.build_options = build_options();
   plan.arena_bytes = lowered.arena_bytes;
-  plan.arrays = lowered.arrays;
+  plan.arrays = std::move(lowered.arrays);
   plan.kernels = std::move(kernels);
   plan.inputs = lowered.inputs;
   plan.outputs = lowered.outputs;
-  plan.steps = lowered.steps;
+  plan.steps = std::move(lowered.steps);
   for (PlanStep& step : plan.steps) {
     std::vector<int> arguments;
     for (int i : orders[static_cast<size_t>(step.kernel)]) arguments.push_back(step.arguments[static_cast<size_t>(i)]);
     step.arguments = arguments;
   }
-  for (const GraphStep& s : lowered.graph_steps) {
-    plan.rules.push_back({s.layer, s.rule, "graph", s.note, std::string(name_of(s.rule_class))});
-  }
-  for (const LoweredGroup& group : lowered.groups) {
-    for (const Application& a : group.derivation.steps) {
-      std::string arguments;
-      for (const auto& [name, size] : a.arguments)
-        arguments += (arguments.empty() ? "" : ", ") + name + " = " + size.text();
-      plan.rules.push_back(
-          {group.layers.front(), a.rule, text(a.place), arguments, std::string(name_of(a.rule_class))});
-    }
-  }
-  return out;
+  plan.layers = lowered.layers;
+  plan.rules = rules_of(lowered);
+  return plan;
 }
 
 }  // namespace hoist

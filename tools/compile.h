@@ -1,9 +1,11 @@
-// The whole way from a graph to a plan: lowering, the Halide layer and the self-check joined. This is where the parts
-// that must not know each other meet.
+// From lowered kernels to a plan: the Halide layer and the self-check joined. This is where the parts that must not
+// know each other meet. Looking at a single kernel needs no plan: emit_kernel.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "backends/halide/emit.h"
 #include "ir/graph.h"
 #include "ir/plan.h"
 #include "lowering/lower.h"
@@ -13,16 +15,15 @@ namespace hoist {
 struct CompileOptions {
   LowerOptions lower;
   int64_t check_positions = 12;  ///< sampled positions of each kernel that the bundle checks on the device
-  bool progress = false;         ///< a line per stage on a terminal
 };
 
-struct Compilation {
-  LoweredModel lowered;
-  Plan plan;
-  std::vector<std::string> schedules;  ///< of each kernel, as the Halide layer describes it
-};
+/// Errors name the kernel.
+Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile);
 
-/// Compiles; errors of all kernels in one go. `profile_text` goes into the plan as it is.
-Result<Compilation> compile_graph(const Graph& graph, const CompileOptions& options, const Profile& profile);
+/// Which rules led to each step's kernel, those on the graph first.
+std::vector<PlanRuleUse> rules_of(const LoweredModel& lowered);
+
+/// Emits every kernel; errors of all kernels in one go. `lowered` is what lower_model made of the graph.
+Result<Plan> make_plan(const Graph& graph, LoweredModel lowered, const CompileOptions& options, const Profile& profile);
 
 }  // namespace hoist

@@ -3,58 +3,64 @@
 #include <algorithm>
 
 #include "ir/near_miss.h"
+#include "tools/terminal.h"
 
 namespace hoist {
+namespace {
+
+// The model's layers, then those that lowering adds.
+std::vector<PlanLayer> with_added(std::vector<PlanLayer> layers, const std::vector<PlanStep>& steps) {
+  for (const PlanStep& step : steps) {
+    for (const std::string& name : step.layers) {
+      const bool known = std::any_of(layers.begin(), layers.end(), [&](const PlanLayer& l) { return l.name == name; });
+      if (!known) layers.push_back({name, "(added)", ""});
+    }
+  }
+  return layers;
+}
+
+std::vector<size_t> computing(const std::string& layer, const std::vector<PlanStep>& steps) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (holds(steps[i].layers, layer)) out.push_back(i);
+  }
+  return out;
+}
+
+}  // namespace
 
 bool holds(const std::vector<std::string>& layers, const std::string& layer) {
   return std::find(layers.begin(), layers.end(), layer) != layers.end();
 }
 
-std::vector<std::string> layer_names(const CompiledModel& model) {
-  std::vector<std::string> out;
-  for (const Layer& layer : model.graph.layers) out.push_back(layer.name);
-  for (const LoweredGroup& group : model.compilation.lowered.groups) {
-    for (const std::string& layer : group.layers) {
-      if (!holds(out, layer)) out.push_back(layer);
+Attempt<std::vector<size_t>> steps_of(const std::string& layer, const std::vector<PlanLayer>& layers,
+                                      const std::vector<PlanStep>& steps) {
+  const std::vector<std::string> names = names_of(with_added(layers, steps));
+  if (!holds(names, layer)) {
+    const std::string near = near_miss(layer, names);
+    return input_failure("layer " + layer, "there is no such layer",
+                         near.empty() ? "hoist inspect without a layer lists them" : "did you mean " + near + "?");
+  }
+  return computing(layer, steps);
+}
+
+std::string absence_of(const std::string& layer, const std::vector<PlanLayer>& layers) {
+  const auto place = std::find_if(layers.begin(), layers.end(), [&](const PlanLayer& l) { return l.name == layer; });
+  return layer + ": " + (place == layers.end() ? "" : place->absence);
+}
+
+std::string layer_table(const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
+                        const std::vector<std::string>& kernels) {
+  std::vector<std::vector<std::string>> rows = {{"layer", "operator", "kernel"}};
+  for (const PlanLayer& layer : with_added(layers, steps)) {
+    std::vector<std::string> names;
+    for (size_t step : computing(layer.name, steps)) {
+      const std::string& name = kernels[static_cast<size_t>(steps[step].kernel)];
+      if (!holds(names, name)) names.push_back(name);
     }
+    rows.push_back({layer.name, layer.operation, names.empty() ? "none: " + layer.absence : joined_names(names)});
   }
-  return out;
-}
-
-std::vector<std::string> layer_names(const Plan& plan) {
-  std::vector<std::string> out;
-  for (const PlanStep& step : plan.steps) out.insert(out.end(), step.layers.begin(), step.layers.end());
-  return out;
-}
-
-Attempt<> check_layer(const std::string& layer, const std::vector<std::string>& names) {
-  if (holds(names, layer)) return ExitCode::done;
-  const std::string near = near_miss(layer, names);
-  return input_failure("layer " + layer, "there is no such layer",
-                       near.empty() ? "hoist inspect without a layer lists them" : "did you mean " + near + "?");
-}
-
-std::optional<size_t> step_of(const std::vector<PlanStep>& steps, const std::string& layer) {
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (holds(steps[i].layers, layer)) return i;
-  }
-  return std::nullopt;
-}
-
-std::optional<size_t> group_of(const LoweredModel& model, const std::string& layer) {
-  for (size_t i = 0; i < model.groups.size(); ++i) {
-    if (holds(model.groups[i].layers, layer)) return i;
-  }
-  return std::nullopt;
-}
-
-std::string fate(const std::vector<PlanRuleUse>& rules, const std::string& layer) {
-  for (const PlanRuleUse& use : rules) {
-    // The note of a step on the graph begins with the layer that went.
-    if (use.place == "graph" && use.parameters.starts_with(layer + " "))
-      return use.parameters + " (rule " + use.rule + ", " + use.rule_class + ")";
-  }
-  return layer + " has no kernel: it is evaluated at compile time, or read as a view by those that use it";
+  return table(rows);
 }
 
 std::string joined_names(const std::vector<std::string>& names) {

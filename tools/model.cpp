@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
+#include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
 #include "lowering/operators.h"
 #include "tools/files.h"
@@ -10,12 +11,15 @@
 
 namespace hoist {
 
-void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
-  command
-      .add_option("--dim", options.dimensions, "the value of a symbolic dimension; INPUT.AXIS=N where it has no name")
+void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions) {
+  command.add_option("--dim", dimensions, "the value of a symbolic dimension; INPUT.AXIS=N where it has no name")
       ->type_name("NAME=N")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
+  add_dimension_option(command, options.dimensions);
   command.add_option("--conv", options.convolution, "the form of convolutions")
       ->check(CLI::IsMember({"auto", "stencil", "im2col"}))
       ->capture_default_str();
@@ -44,15 +48,35 @@ Result<ReadOptions> read_options(const std::vector<std::string>& dimensions) {
   return out;
 }
 
+Attempt<> refuse_bundle(const std::filesystem::path& model) {
+  if (!is_bundle(model)) return ExitCode::done;
+  return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it is made from");
+}
+
+Attempt<> refuse_model_options(const ModelOptions& options) {
+  const char* given = nullptr;
+  if (!options.dimensions.empty()) given = "--dim";
+  if (!options.device.empty()) given = "--device";
+  if (!options.profile.empty()) given = "--profile";
+  if (options.convolution != "auto") given = "--conv";
+  if (options.strict) given = "--strict";
+  if (given == nullptr) return ExitCode::done;
+  return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
+}
+
 Attempt<Profile> choose_profile(const ModelOptions& options) {
   if (!options.profile.empty()) {
     HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+      return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start from");
     HOIST_STEP(Profile profile, ExitCode::bad_input, parse_profile(text, options.profile));
     return profile;
   }
   HOIST_STEP(Device device, ExitCode::device, find_device(options.device));
   return profile_of(device);
 }
+
+namespace {
 
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions out;
@@ -62,21 +86,41 @@ CompileOptions compile_options(const ModelOptions& options) {
   return out;
 }
 
-Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
+Attempt<Graph> read(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
   Progress progress;
   progress.show("reading " + path.string());
   HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
   HOIST_STEP(Graph graph, ExitCode::bad_input, read_model(path, reading));
+  return graph;
+}
+
+Attempt<OpenedModel> lower(Graph graph, const ModelOptions& options) {
+  HOIST_ATTEMPT(Profile profile, choose_profile(options));
+  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(graph, compile_options(options).lower, profile));
+  for (const std::string& note : lowered.notes) complain("note", note);
+  return OpenedModel{std::move(graph), std::move(profile), std::move(lowered)};
+}
+
+}  // namespace
+
+Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_ATTEMPT(Graph graph, read(path, options));
+  return lower(std::move(graph), options);
+}
+
+Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_ATTEMPT(Graph graph, read(path, options));
   return compile_model(std::move(graph), options);
 }
 
 Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options) {
   Progress progress;
-  HOIST_ATTEMPT(Profile profile, choose_profile(options));
   progress.show("compiling " + graph.name);
-  HOIST_STEP(Compilation compilation, ExitCode::bad_input, compile_graph(graph, compile_options(options), profile));
-  for (const std::string& note : compilation.lowered.notes) complain("note", note);
-  return CompiledModel{std::move(graph), std::move(profile), std::move(compilation)};
+  HOIST_ATTEMPT(OpenedModel model, lower(std::move(graph), options));
+  HOIST_STEP(Plan plan, ExitCode::bad_input,
+             make_plan(model.graph, std::move(model.lowered), compile_options(options), model.profile));
+  return CompiledModel{std::move(model.graph), std::move(model.profile), std::move(plan)};
 }
 
 }  // namespace hoist

@@ -1,5 +1,5 @@
-// From a model file to a compilation, as every command that takes a model does it: the options that they share, reading
-// with the operators that hoist has, choosing the profile. Not for bundles: bundle.h.
+// From a model file to its kernels and to a plan, as every command that takes a model does it: the options that they
+// share, reading with the operators that hoist has, choosing the profile. Not for bundles: bundle.h.
 #pragma once
 
 #include <filesystem>
@@ -25,22 +25,37 @@ struct ModelOptions {
   bool strict = false;
 };
 
+/// --dim alone.
+void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions);
 /// --dim, --conv, --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
 
 /// What the frontend has to know: the operators of the table, and --dim.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
 
+/// A bundle where a model belongs is a mistake that has a message of its own.
+Attempt<> refuse_bundle(const std::filesystem::path& model);
+
+/// For bundles, whose compilation is over: wrong use where any of the options is given.
+Attempt<> refuse_model_options(const ModelOptions& options);
+
 /// The profile file, or what the device says of itself. Without either the first device.
 Attempt<Profile> choose_profile(const ModelOptions& options);
+
+/// A model as kernels of the language: enough to look at any layer.
+struct OpenedModel {
+  Graph graph;
+  Profile profile;
+  LoweredModel lowered;
+};
+/// Notes of the frontend, which lowering passes on, and of lowering go to standard error.
+Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options);
 
 struct CompiledModel {
   Graph graph;
   Profile profile;
-  Compilation compilation;
+  Plan plan;
 };
-CompileOptions compile_options(const ModelOptions& options);
-/// Notes of the frontend, which lowering passes on, and of lowering go to standard error.
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options);
 

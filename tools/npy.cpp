@@ -261,6 +261,8 @@ Result<Nothing> write_npy(const std::filesystem::path& path, const Tensor& tenso
 }
 
 Result<Tensor> read_tensor(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return Diagnostic{path.string(), "there is no such file", ""};
   std::string ending = path.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
   if (ending == ".npy") return read_npy(path);

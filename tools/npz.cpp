@@ -40,6 +40,9 @@ Result<std::string> unpack(zip_t* archive, zip_uint64_t index, const std::string
 }  // namespace
 
 Result<std::map<std::string, Tensor>> read_npz(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return Diagnostic{path.string(), "is a folder, not an .npz file", ""};
   int code = 0;
   std::unique_ptr<zip_t, CloseArchive> archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (!archive) {

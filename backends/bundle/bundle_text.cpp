@@ -80,6 +80,9 @@ Json kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t>& sour
                           {"shape", parameter.shape},
                           {"written", parameter.written},
                           {"domain", {parameter.low, parameter.high}}});
+    for (const Region& region : parameter.regions) {
+      parameters.back()["regions"].push_back({{"before", region.before}, {"shape", region.shape}});
+    }
   }
   return {{"name", kernel.name},
           {"layers", kernel.layers},
@@ -148,9 +151,15 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
                             {"layers", step.layers},
                             {"arguments", arguments}});
   }
+  out["layers"] = Json::array();
+  for (const PlanLayer& layer : plan.layers) {
+    Json entry = {{"name", layer.name}, {"operator", layer.operation}};
+    if (!layer.absence.empty()) entry["absence"] = layer.absence;
+    out["layers"].push_back(entry);
+  }
   out["rules"] = Json::array();
   for (const PlanRuleUse& use : plan.rules) {
-    out["rules"].push_back({{"layer", use.layer},
+    out["rules"].push_back({{"step", use.step},
                             {"rule", use.rule},
                             {"place", use.place},
                             {"parameters", use.parameters},

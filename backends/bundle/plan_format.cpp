@@ -38,9 +38,12 @@ class Encoder {
     count(values.size());
     for (const std::string& value : values) text(value);
   }
-  void shape(const std::vector<int64_t>& extents) {
-    count(extents.size());
-    for (int64_t extent : extents) word(static_cast<uint64_t>(extent));
+  void extents(const std::vector<int64_t>& values) {
+    for (int64_t value : values) word(static_cast<uint64_t>(value));
+  }
+  void shape(const std::vector<int64_t>& extents_of_array) {
+    count(extents_of_array.size());
+    extents(extents_of_array);
   }
   void domain(Scalar scalar, Domain domain) {
     domain = domain_of_type(scalar, domain);
@@ -80,6 +83,8 @@ void encode_kernel(Encoder& out, const PlanKernel& kernel) {
     out.byte(parameter.written);
     out.shape(parameter.shape);
     out.domain(parameter.scalar, {parameter.low, parameter.high});
+    out.count(parameter.regions.size());
+    for (const Region& region : parameter.regions) out.extents(region.before), out.extents(region.shape);
   }
   out.tolerance(kernel.tolerance);
   out.word(static_cast<uint64_t>(kernel.operations));
@@ -107,11 +112,51 @@ void check_kernel(const PlanKernel& kernel) {
   std::vector<std::pair<Scalar, int64_t>> written;
   for (const KernelParameter& parameter : kernel.parameters) {
     HOIST_CHECK(parameter.low <= parameter.high, where + ": empty domain of " + parameter.name);
+    for (const Region& region : parameter.regions) {
+      const bool fits = region.array == parameter.shape && region.before.size() == region.array.size() &&
+                        region.shape.size() == region.array.size();
+      HOIST_CHECK(fits, where + ": a region of another array than " + parameter.name);
+      for (size_t i = 0; i < region.array.size(); ++i) {
+        HOIST_CHECK(
+            region.before[i] >= 0 && region.shape[i] >= 0 && region.before[i] + region.shape[i] <= region.array[i],
+            where + ": a region reaches beyond " + parameter.name);
+      }
+    }
+    HOIST_CHECK(!parameter.written || parameter.regions.size() <= 1, where + ": writes one value in two regions");
     if (parameter.written) written.emplace_back(parameter.scalar, element_count(parameter.shape));
   }
   HOIST_CHECK(!written.empty(), where + ": writes nothing");
   HOIST_CHECK(sample_bytes(written, kernel.check_positions, where) == kernel.check_values.size(),
               where + ": expected values and positions disagree");
+}
+
+bool overlaps(const KernelParameter& a, const KernelParameter& b) {
+  if (a.shape != b.shape) return true;
+  const std::vector<Region> of_a = a.regions_or_whole(), of_b = b.regions_or_whole();
+  return std::any_of(of_a.begin(), of_a.end(), [&](const Region& one) {
+    return std::any_of(of_b.begin(), of_b.end(), [&](const Region& other) { return one.overlaps(other); });
+  });
+}
+
+// What a step writes is written once, and not read.
+void check_written(const Plan& plan, const PlanStep& step) {
+  const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+  for (size_t w = 0; w < step.arguments.size(); ++w) {
+    if (!kernel.parameters[w].written) continue;
+    const PlanArray& array = plan.arrays[static_cast<size_t>(step.arguments[w])];
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      const PlanArray& other = plan.arrays[static_cast<size_t>(step.arguments[i])];
+      if (i == w) continue;
+      if (&array == &other) {
+        HOIST_CHECK(!overlaps(kernel.parameters[w], kernel.parameters[i]),
+                    "kernel " + kernel.name + ": writes elements of " + array.name + " that it also reads or writes");
+      } else if (array.place == Place::arena && other.place == Place::arena) {
+        const bool apart = array.offset + byte_size(array.scalar, array.shape) <= other.offset ||
+                           other.offset + byte_size(other.scalar, other.shape) <= array.offset;
+        HOIST_CHECK(apart, "kernel " + kernel.name + ": " + array.name + " and " + other.name + " share memory");
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -160,6 +205,7 @@ void check_plan(const Plan& plan) {
       HOIST_CHECK(!parameter.written || (array.place != Place::input && array.place != Place::weights),
                   "kernel " + kernel.name + ": writes " + array.name);
     }
+    check_written(plan, step);
   }
   for (int input : plan.inputs) {
     HOIST_CHECK(plan.arrays.at(static_cast<size_t>(input)).place == Place::input, "a model input in another place");

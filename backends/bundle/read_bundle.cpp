@@ -47,6 +47,16 @@ std::vector<int64_t> positions_of(const hoist_samples& samples) {
   return {samples.positions, samples.positions + samples.count};
 }
 
+std::vector<Region> regions_of(const hoist_plan_parameter& parameter) {
+  const size_t rank = parameter.rank;
+  std::vector<Region> out;
+  for (size_t i = 0; i < parameter.region_count; ++i) {
+    const int64_t* before = parameter.regions + 2 * i * rank;
+    out.push_back({shape_of(parameter.shape, rank), shape_of(before, rank), shape_of(before + rank, rank)});
+  }
+  return out;
+}
+
 PlanKernel kernel_of(const hoist_plan_kernel& kernel, const hoist_samples& samples) {
   PlanKernel out;
   out.name = kernel.name;
@@ -60,7 +70,7 @@ PlanKernel kernel_of(const hoist_plan_kernel& kernel, const hoist_samples& sampl
     const hoist_plan_parameter& parameter = kernel.parameters[i];
     out.parameters.push_back({parameter.name, static_cast<Scalar>(parameter.scalar),
                               shape_of(parameter.shape, parameter.rank), parameter.written != 0, parameter.low,
-                              parameter.high});
+                              parameter.high, regions_of(parameter)});
     if (parameter.written) written.emplace_back(out.parameters.back().scalar, static_cast<int64_t>(parameter.elements));
   }
   out.check_seed = samples.seed;
@@ -135,8 +145,11 @@ void add_manifest(const Json& manifest, const std::string& kernels, const std::s
     plan.kernels[i].source = section(kernels, manifest.at("kernels").at(i).at("source"));
     plan.kernels[i].expression = section(expressions, manifest.at("kernels").at(i).at("expression"));
   }
+  for (const Json& layer : manifest.at("layers")) {
+    plan.layers.push_back({layer.at("name"), layer.at("operator"), layer.value("absence", "")});
+  }
   for (const Json& use : manifest.at("rules")) {
-    plan.rules.push_back({use.at("layer"), use.at("rule"), use.at("place"), use.at("parameters"), use.at("class")});
+    plan.rules.push_back({use.at("step"), use.at("rule"), use.at("place"), use.at("parameters"), use.at("class")});
   }
 }
 

@@ -5,138 +5,9 @@
 #endif
 #include "plan_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t size) {
-  if (count > (SIZE_MAX - 2 * sizeof(hoist_pool)) / size) return NULL;
-  /* The payload starts 16 bytes in, where any type is aligned. */
-  hoist_pool* block = calloc(1, 16 + (size_t)count * size);
-  if (!block) return NULL;
-  block->next = *pool;
-  *pool = block;
-  return (char*)block + 16;
-}
-
-HOIST_INTERNAL void hoist_pool_free(hoist_pool** pool) {
-  while (*pool) {
-    hoist_pool* next = (*pool)->next;
-    free(*pool);
-    *pool = next;
-  }
-}
-
-/* ---- files ---- */
-
-static hoist_status out_of_memory(hoist_error* error, uint64_t bytes) {
-  return hoist_fail(error, HOIST_OUT_OF_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
-}
-
-/* A regular file, whole, with a zero behind it. O_NONBLOCK: a named pipe in its place must not hang the program. */
-static hoist_status read_whole(const char* folder, const char* name, unsigned char** data, size_t* bytes,
-                               hoist_error* error) {
-  char path[4096];
-  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) {
-    return hoist_fail(error, HOIST_BAD_ARGUMENT, "%s: the path of the bundle is too long", name);
-  }
-  const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  struct stat about;
-  if (file < 0) return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: %s", path, strerror(errno));
-  if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
-    close(file);
-    return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: not a regular file", path);
-  }
-  const size_t size = (size_t)about.st_size;
-  void* buffer = NULL;
-  if (posix_memalign(&buffer, 4096, size + 1) != 0) {
-    close(file);
-    return out_of_memory(error, size);
-  }
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t got = read(file, (char*)buffer + done, size - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    done += (size_t)got;
-  }
-  close(file);
-  if (done < size) {
-    free(buffer);
-    return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: only %zu of %zu bytes can be read", path, done, size);
-  }
-  ((char*)buffer)[size] = 0;
-  *data = buffer;
-  *bytes = size;
-  return HOIST_OK;
-}
-
-HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* path, unsigned char** data,
-                                            size_t* bytes, hoist_error* error) {
-  const hoist_file* file = NULL;
-  for (size_t i = 0; i < plan->file_count; ++i) {
-    if (strcmp(plan->files[i].path, path) == 0) file = &plan->files[i];
-  }
-  if (!file) return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin lists no file %s", path);
-  const hoist_status status = read_whole(plan->folder, path, data, bytes, error);
-  if (status) return status;
-  if (*bytes != file->bytes) {
-    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: has %zu bytes, plan.bin says %llu (copy the bundle again)", path, *bytes,
-               (unsigned long long)file->bytes);
-  } else if (hoist_hash(*data, *bytes) != file->hash) {
-    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: hash %016llx, plan.bin says %016llx: the file has been changed", path,
-               (unsigned long long)hoist_hash(*data, *bytes), (unsigned long long)file->hash);
-  } else {
-    return HOIST_OK;
-  }
-  free(*data);
-  *data = NULL;
-  return HOIST_BAD_BUNDLE;
-}
-
-HOIST_INTERNAL hoist_status hoist_plan_verify_files(const hoist_plan* plan, hoist_report report, void* user,
-                                                    hoist_error* error) {
-  hoist_status worst = HOIST_OK;
-  for (size_t i = 0; i < plan->file_count; ++i) {
-    unsigned char* data = NULL;
-    size_t bytes = 0;
-    hoist_error own;
-    const hoist_status status = hoist_plan_file(plan, plan->files[i].path, &data, &bytes, &own);
-    free(data);
-    char subject[512], message[256];
-    snprintf(subject, sizeof subject, "file %s", plan->files[i].path);
-    snprintf(message, sizeof message, "%zu bytes, hash %016llx", bytes, (unsigned long long)plan->files[i].hash);
-    const hoist_finding finding = {subject, status == HOIST_OK, status ? own.message : message, 0, 0};
-    if (report) report(user, &finding);
-    if (status && !worst) {
-      worst = status;
-      *error = own;
-    }
-  }
-  return worst;
-}
-
-hoist_status hoist_verify_files(const char* folder, hoist_report report, void* user, char* message, size_t capacity) {
-  hoist_plan plan;
-  hoist_error error = {HOIST_OK, ""};
-  hoist_status status =
-      folder ? hoist_plan_read(folder, &plan, &error) : hoist_fail(&error, HOIST_BAD_ARGUMENT, "no folder given");
-  if (status == HOIST_OK) {
-    const hoist_finding finding = {"file plan.bin", 1, "hash and contents agree", 0, 0};
-    if (report) report(user, &finding);
-    status = hoist_plan_verify_files(&plan, report, user, &error);
-    hoist_plan_free(&plan);
-  } else if (report) {
-    const hoist_finding finding = {"file plan.bin", 0, error.message, 0, 0};
-    report(user, &finding);
-  }
-  if (message && capacity) snprintf(message, capacity, "%s", error.message);
-  return status;
-}
 
 /* ---- a reader that never passes the end ---- */
 
@@ -203,7 +74,7 @@ static void* take_array(cursor* c, size_t* count, uint64_t least, size_t size) {
   }
   void* records = hoist_pool_alloc(c->pool, number, size);
   if (!records) {
-    out_of_memory(c->error, number * size);
+    hoist_no_memory(c->error, number * size);
     return NULL;
   }
   *count = (size_t)number;
@@ -312,6 +183,33 @@ static void take_array_record(cursor* c, hoist_plan* plan, hoist_plan_array* arr
   if (weights && array->offset % 64) bad(c, "weights are not aligned to 64 bytes");
 }
 
+static void take_regions(cursor* c, hoist_plan_parameter* parameter) {
+  /* At least one byte each, so that arrays of rank 0 cannot make the count meaningless. */
+  const uint64_t count = take(c, 4), numbers = 2 * (uint64_t)parameter->rank;
+  if (failed(c)) return;
+  if (count > (c->size - c->at) / (numbers ? 8 * numbers : 1) || (parameter->written && count > 1)) {
+    bad(c, "too many regions of an array");
+    return;
+  }
+  parameter->regions = hoist_pool_alloc(c->pool, count * numbers, sizeof *parameter->regions);
+  if (!parameter->regions) {
+    hoist_no_memory(c->error, count * numbers * 8);
+    return;
+  }
+  parameter->region_count = (size_t)count;
+  for (uint64_t k = 0; k < count * numbers; ++k) parameter->regions[k] = (int64_t)take(c, 8);
+  for (size_t k = 0; k < parameter->region_count; ++k) {
+    const int64_t *before = parameter->regions + k * numbers, *extent = before + parameter->rank;
+    for (size_t d = 0; d < parameter->rank; ++d) {
+      if (before[d] < 0 || extent[d] < 0 || before[d] > parameter->shape[d] ||
+          extent[d] > parameter->shape[d] - before[d]) {
+        bad(c, "a region reaches beyond its array");
+        return;
+      }
+    }
+  }
+}
+
 static void take_kernel_record(cursor* c, hoist_plan_kernel* kernel) {
   kernel->name = take_text(c);
   if (!failed(c) && !is_identifier(kernel->name)) bad(c, "a kernel's name is not an identifier");
@@ -329,7 +227,7 @@ static void take_kernel_record(cursor* c, hoist_plan_kernel* kernel) {
       work_items *= kernel->global[i];
     }
   }
-  kernel->parameters = take_array(c, &kernel->parameter_count, 27, sizeof *kernel->parameters);
+  kernel->parameters = take_array(c, &kernel->parameter_count, 31, sizeof *kernel->parameters);
   int written = 0;
   for (size_t i = 0; i < kernel->parameter_count && !failed(c); ++i) {
     hoist_plan_parameter* parameter = &kernel->parameters[i];
@@ -338,11 +236,37 @@ static void take_kernel_record(cursor* c, hoist_plan_kernel* kernel) {
     parameter->written = take(c, 1) != 0;
     parameter->shape = take_shape(c, parameter->scalar, &parameter->rank, &parameter->elements, &parameter->bytes);
     take_domain(c, parameter->scalar, &parameter->low, &parameter->high);
+    take_regions(c, parameter);
     written |= parameter->written;
   }
   if (!written) bad(c, "a kernel writes nothing");
   kernel->tolerance = take_tolerance(c);
   kernel->operations = (int64_t)take(c, 8);
+}
+
+static int share_memory(const hoist_plan_array* a, const hoist_plan_array* b) {
+  return a->place == HOIST_PLACE_ARENA && b->place == HOIST_PLACE_ARENA && a->offset < b->offset + b->bytes &&
+         b->offset < a->offset + a->bytes;
+}
+
+static int boxes_overlap(size_t rank, const int64_t* a, const int64_t* b) {
+  for (size_t d = 0; d < rank; ++d) {
+    if (a[d] + a[rank + d] <= b[d] || b[d] + b[rank + d] <= a[d]) return 0;
+  }
+  return 1;
+}
+
+/* Of two parameters that one array is bound to. Parts of a concatenation share an array, each in its own region. */
+static int regions_overlap(const hoist_plan_parameter* a, const hoist_plan_parameter* b) {
+  if (!a->elements || !b->elements) return 0;
+  if (!a->region_count || !b->region_count || a->rank != b->rank) return 1;
+  if (memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0) return 1;
+  for (size_t i = 0; i < a->region_count; ++i) {
+    for (size_t k = 0; k < b->region_count; ++k) {
+      if (boxes_overlap(a->rank, a->regions + 2 * i * a->rank, b->regions + 2 * k * b->rank)) return 1;
+    }
+  }
+  return 0;
 }
 
 static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step) {
@@ -357,33 +281,40 @@ static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step)
   }
   hoist_plan_kernel* kernel = &plan->kernels[step->kernel];
   if (step->argument_count != kernel->parameter_count) {
-    {
-      bad(c, "a step has another number of arguments than its kernel has parameters");
-      return;
-    }
+    bad(c, "a step has another number of arguments than its kernel has parameters");
+    return;
   }
   for (size_t i = 0; i < step->argument_count; ++i) {
     if (step->arguments[i] >= plan->array_count) {
       bad(c, "a step names an array that is not there");
       return;
     }
+  }
+  for (size_t i = 0; i < step->argument_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[step->arguments[i]];
     const hoist_plan_parameter* parameter = &kernel->parameters[i];
     if (array->scalar != parameter->scalar || array->bytes != parameter->bytes) {
-      {
-        bad(c, "an argument has another type or size than its parameter");
-        return;
-      }
+      bad(c, "an argument has another type or size than its parameter");
+      return;
     }
     if (!parameter->written) continue;
     if (array->place == HOIST_PLACE_INPUT || array->place == HOIST_PLACE_WEIGHTS) {
-      {
-        bad(c, "a step writes an input or a weight");
+      bad(c, "a step writes an input or a weight");
+      return;
+    }
+    if (array->place == HOIST_PLACE_CLEARED) kernel->writes_cleared = 1;
+    for (size_t k = 0; k < step->argument_count; ++k) {
+      const hoist_plan_array* other = &plan->arrays[step->arguments[k]];
+      if (k == i) continue;
+      if (other == array && regions_overlap(parameter, &kernel->parameters[k])) {
+        bad(c, "a step writes elements that it also reads or writes elsewhere");
+        return;
+      }
+      if (other != array && share_memory(array, other)) {
+        bad(c, "a step writes an array that shares memory with another of its arrays");
         return;
       }
     }
-    /* A step may read other elements of the array that it writes: parts of a concatenation share one. */
-    if (array->place == HOIST_PLACE_CLEARED) kernel->writes_cleared = 1;
   }
 }
 
@@ -402,7 +333,7 @@ static void take_plan(cursor* c, hoist_plan* plan) {
   }
   plan->arrays = take_array(c, &plan->array_count, 26, sizeof *plan->arrays);
   for (size_t i = 0; i < plan->array_count && !failed(c); ++i) take_array_record(c, plan, &plan->arrays[i]);
-  plan->kernels = take_array(c, &plan->kernel_count, 99, sizeof *plan->kernels);
+  plan->kernels = take_array(c, &plan->kernel_count, 103, sizeof *plan->kernels);
   for (size_t i = 0; i < plan->kernel_count && !failed(c); ++i) take_kernel_record(c, &plan->kernels[i]);
   plan->steps = take_array(c, &plan->step_count, 12, sizeof *plan->steps);
   for (size_t i = 0; i < plan->step_count && !failed(c); ++i) take_step_record(c, plan, &plan->steps[i]);
@@ -410,10 +341,8 @@ static void take_plan(cursor* c, hoist_plan* plan) {
   for (size_t i = 0; i < plan->input_count && !failed(c); ++i) {
     plan->inputs[i].array = (uint32_t)take(c, 4);
     if (plan->inputs[i].array >= plan->array_count || plan->arrays[plan->inputs[i].array].place != HOIST_PLACE_INPUT) {
-      {
-        bad(c, "an input names an array that is none");
-        return;
-      }
+      bad(c, "an input names an array that is none");
+      return;
     }
     take_domain(c, plan->arrays[plan->inputs[i].array].scalar, &plan->inputs[i].low, &plan->inputs[i].high);
   }
@@ -440,13 +369,18 @@ static hoist_status check_frame(cursor* c, const char* magic) {
   }
   c->at = 8;
   const uint64_t version = take(c, 8), bytes = take(c, 8);
+  if (version < HOIST_FORMAT_VERSION) {
+    return hoist_fail(c->error, HOIST_BAD_BUNDLE,
+                      "%s: format version %llu is older than %u, the one that this runtime reads (compile the model "
+                      "again)",
+                      c->file, (unsigned long long)version, HOIST_FORMAT_VERSION);
+  }
   if (version > HOIST_FORMAT_VERSION) {
     return hoist_fail(c->error, HOIST_BAD_BUNDLE,
-                      "%s: format version %llu is newer than %u, the newest that this runtime reads (build with the "
+                      "%s: format version %llu is newer than %u, the one that this runtime reads (build with the "
                       "runtime in the bundle's own runtime folder)",
                       c->file, (unsigned long long)version, HOIST_FORMAT_VERSION);
   }
-  if (version < 1) return hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: format version 0 does not exist", c->file);
   if (bytes != c->size) {
     return hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: has %llu bytes and says %llu: it is truncated or damaged",
                       c->file, (unsigned long long)c->size, (unsigned long long)bytes);
@@ -469,12 +403,12 @@ HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan
   error->status = HOIST_OK;
   unsigned char* data = NULL;
   size_t bytes = 0;
-  if (read_whole(folder, "plan.bin", &data, &bytes, error)) return error->status;
+  if (hoist_read_whole(folder, "plan.bin", &data, &bytes, error)) return error->status;
   /* The pool owns the file's bytes, which the texts point into. */
   unsigned char* image = hoist_pool_alloc(&plan->pool, bytes + 1, 1);
   plan->folder = hoist_pool_alloc(&plan->pool, strlen(folder) + 1, 1);
   if (!image || !plan->folder) {
-    out_of_memory(error, bytes);
+    hoist_no_memory(error, bytes);
   } else {
     memcpy(image, data, bytes);
     strcpy(plan->folder, folder);
@@ -506,7 +440,7 @@ static void take_samples(cursor* c, hoist_samples* samples, size_t parts, const 
   }
   samples->positions = hoist_pool_alloc(c->pool, samples->count, sizeof *samples->positions);
   if (!samples->positions) {
-    out_of_memory(c->error, samples->count * 8);
+    hoist_no_memory(c->error, samples->count * 8);
     return;
   }
   uint64_t bytes = 0;
@@ -535,7 +469,7 @@ static void take_kernel_samples(cursor* c, const hoist_plan_kernel* kernel, hois
   int* scalars = hoist_pool_alloc(c->pool, kernel->parameter_count, sizeof *scalars);
   uint64_t* elements = hoist_pool_alloc(c->pool, kernel->parameter_count, sizeof *elements);
   if (!scalars || !elements) {
-    out_of_memory(c->error, kernel->parameter_count * 12);
+    hoist_no_memory(c->error, kernel->parameter_count * 12);
     return;
   }
   size_t parts = 0;
@@ -556,7 +490,7 @@ HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_chec
   unsigned char* image = hoist_pool_alloc(&checks->pool, bytes + 1, 1);
   checks->kernels = hoist_pool_alloc(&checks->pool, plan->kernel_count, sizeof *checks->kernels);
   if (!image || !checks->kernels) {
-    out_of_memory(error, bytes);
+    hoist_no_memory(error, bytes);
   } else {
     memcpy(image, data, bytes);
     cursor c = {image, bytes, 0, "check.bin", &checks->pool, error};
@@ -569,7 +503,7 @@ HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_chec
       checks->model_tolerance = take_tolerance(&c);
       checks->outputs = take_array(&c, &checks->output_count, 12, sizeof *checks->outputs);
       checks->samples = hoist_pool_alloc(&checks->pool, checks->output_count, sizeof *checks->samples);
-      if (!checks->samples) out_of_memory(error, checks->output_count);
+      if (!checks->samples) hoist_no_memory(error, checks->output_count);
       for (size_t i = 0; i < checks->output_count && !failed(&c); ++i) {
         checks->outputs[i] = (uint32_t)take(&c, 4);
         if (checks->outputs[i] >= plan->output_count) {

@@ -19,7 +19,7 @@ extern "C" {
 
 #define HOIST_PLAN_MAGIC "HOISTPLN"
 #define HOIST_CHECK_MAGIC "HOISTCHK"
-#define HOIST_FORMAT_VERSION 1u
+#define HOIST_FORMAT_VERSION 2u
 
 typedef struct hoist_error {
   hoist_status status;
@@ -75,6 +75,8 @@ typedef struct hoist_plan_parameter {
   int64_t* shape;
   uint64_t elements, bytes;
   double low, high;
+  size_t region_count; /* boxes that hold the values it reads, or the one that it writes; 0: the whole array */
+  int64_t* regions;    /* `rank` elements before each box, then its `rank` extents */
 } hoist_plan_parameter;
 
 typedef struct hoist_tolerance {
@@ -147,6 +149,11 @@ typedef struct hoist_checks {
 HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count,
                                       size_t size); /* zeroed; NULL when out of memory */
 HOIST_INTERNAL void hoist_pool_free(hoist_pool** pool);
+HOIST_INTERNAL hoist_status hoist_no_memory(hoist_error* error, uint64_t bytes);
+
+/* A regular file, whole, aligned to 4096 bytes and with a zero behind it; free() it. */
+HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* name, unsigned char** data, size_t* bytes,
+                                             hoist_error* error);
 
 HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan, hoist_error* error);
 HOIST_INTERNAL void hoist_plan_free(hoist_plan* plan);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -187,8 +188,11 @@ static hoist_status build(const hoist_target* target, cl_program program, const 
     snprintf(log, sizeof log, ": %s", whole);
   }
   free(whole);
-  return hoist_fail(error, HOIST_DEVICE_ERROR, "kernels.cl does not compile on %s: %s%s", target->name,
-                    hoist_cl_name(code), log);
+  struct rlimit limit;
+  const int limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return hoist_fail(
+      error, HOIST_DEVICE_ERROR, "kernels.cl does not compile on %s: %s%s%s", target->name, hoist_cl_name(code), log,
+      limited ? " (there is a file-size limit, see ulimit -f: drivers write compiled kernels to files)" : "");
 }
 
 static unsigned char* program_binary(cl_program program, size_t* bytes) {

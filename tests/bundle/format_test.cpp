@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "backends/bundle/bundle.h"
+#include "backends/bundle/plan_format.h"
 #include "backends/opencl/bundle_runner.h"
 #include "backends/runtime/hoist_runtime.h"
 #include "backends/runtime/plan_file.h"
@@ -100,11 +101,19 @@ TEST_F(FormatTest, ReadsBackWhatWasWritten) {
     EXPECT_EQ(a.check_values, b.check_values);
     EXPECT_EQ(a.parameters.size(), b.parameters.size());
     EXPECT_EQ(a.parameters[0].low, b.parameters[0].low);
+    EXPECT_EQ(a.parameters[0].regions, b.parameters[0].regions);
+    EXPECT_EQ(a.parameters.back().regions, b.parameters.back().regions);
   }
   ASSERT_EQ(plan.steps.size(), 3u);
   EXPECT_EQ(plan.steps[0].arguments, expected.steps[0].arguments);
   EXPECT_EQ(plan.steps[0].layers, expected.steps[0].layers);
   EXPECT_EQ(plan.rules[0].rule, "map-fusion");
+  EXPECT_EQ(plan.rules[0].step, 2);
+  ASSERT_EQ(plan.layers.size(), expected.layers.size());
+  EXPECT_EQ(plan.layers[3].absence, "");
+  EXPECT_EQ(plan.layers[4].name, "Shape_0");
+  EXPECT_EQ(plan.layers[4].operation, "Shape");
+  EXPECT_EQ(plan.layers[4].absence, "evaluated at compile time");
   EXPECT_EQ(plan.model_check[0].values, expected.model_check[0].values);
   EXPECT_EQ(plan.model_tolerance.relative, expected.model_tolerance.relative);
 }
@@ -201,16 +210,60 @@ TEST_F(FormatTest, ExampleAndMakefileAreTheUsers) {
   EXPECT_EQ(complaint(), "");
 }
 
-TEST_F(FormatTest, ANewerVersionIsRefusedByName) {
+TEST_F(FormatTest, AnotherVersionIsRefusedByName) {
+  const std::string newer = "format version " + std::to_string(HOIST_FORMAT_VERSION + 1) + " is newer than " +
+                            std::to_string(HOIST_FORMAT_VERSION);
   std::string plan = read_text(bundle_ / "plan.bin");
-  plan[8] = 2;
+  plan[8] = HOIST_FORMAT_VERSION + 1;
   reseal("plan.bin", plan);
-  EXPECT_THAT(complaint(), HasSubstr("format version 2 is newer than 1"));
+  EXPECT_THAT(complaint(), HasSubstr(newer));
   RunOptions options;
   options.use_cache = false;
   const auto runner = BundleRunner::open(bundle_, options);
   ASSERT_FALSE(runner.ok());
-  EXPECT_THAT(runner.errors().front().text(), HasSubstr("format version 2 is newer than 1"));
+  EXPECT_THAT(runner.errors().front().text(), HasSubstr(newer));
+  plan[8] = HOIST_FORMAT_VERSION - 1;
+  reseal("plan.bin", plan);
+  EXPECT_THAT(complaint(), HasSubstr("is older than"));
+}
+
+// The second step reads the first half of an array and writes the second one.
+Plan halves_plan() {
+  Plan plan = chain_plan(1);
+  plan.kernels[0].parameters[0].regions = {{{64}, {0}, {32}}};
+  plan.kernels[0].parameters[1].regions = {{{64}, {32}, {32}}};
+  plan.steps.push_back({0, {"in_place"}, {1, 1}});
+  return plan;
+}
+
+TEST_F(FormatTest, AStepReadsOtherElementsThanItWrites) {
+  const auto refusal = [&](const Plan& plan) {
+    write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
+    return complaint();
+  };
+  const char* const message = "a step writes elements that it also reads";
+  Plan plan = halves_plan();
+  check_plan(plan);
+  EXPECT_EQ(refusal(plan), "");
+  plan.kernels[0].parameters[0].regions = {{{64}, {0}, {16}}, {{64}, {31}, {2}}};
+  EXPECT_THAT(refusal(plan), HasSubstr(message));
+  EXPECT_DEATH(check_plan(plan), "writes elements of y that it also reads");
+  plan.kernels[0].parameters[0].regions = {};
+  EXPECT_THAT(refusal(plan), HasSubstr(message));
+  EXPECT_DEATH(check_plan(plan), "writes elements of y that it also reads");
+  plan = halves_plan();
+  plan.kernels[0].parameters[1].regions = {{{64}, {33}, {32}}};
+  EXPECT_THAT(refusal(plan), HasSubstr("a region reaches beyond its array"));
+  EXPECT_DEATH(check_plan(plan), "reaches beyond result");
+}
+
+TEST_F(FormatTest, ArraysOfAStepDoNotShareMemory) {
+  Plan plan = chain_plan(3);
+  check_plan(plan);
+  plan.arrays[3].offset = 64;
+  write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
+  EXPECT_THAT(complaint(), HasSubstr("shares memory"));
+  EXPECT_DEATH(check_plan(plan), "share memory");
 }
 
 TEST_F(FormatTest, OpeningChecksWhatItReads) {

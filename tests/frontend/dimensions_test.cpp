@@ -45,7 +45,8 @@ TEST(Dimensions, OnlyBatchesHaveADefault) {
             "dimension width: has no size in the model (say it with --dim width=N)\n");
   const auto bound = bind_dimensions(picture, {{"image.2", 7}, {"width", 9}}, limit);
   ASSERT_TRUE(bound.ok());
-  EXPECT_THAT(bound->notes, ElementsAre("dimension batch is taken to be 1; use --dim batch=N for another size"));
+  EXPECT_THAT(bound->notes,
+              ElementsAre("dimension batch has no size in the model: compiled for 1 (--dim batch=8 compiles for 8)"));
 
   // A name that also stands on a later axis is no batch; one axis alone needs a name that says so.
   EXPECT_FALSE(bind_dimensions({{"x", Scalar::f32, {{-1, "n"}, {-1, "n"}}}}, {}, limit).ok());

@@ -49,7 +49,8 @@ TEST(ReadModel, ConvolutionComesThroughWhole) {
   EXPECT_EQ(graph->constants.at("weights").shape(), (std::vector<int64_t>{4, 3, 3, 3}));
   EXPECT_EQ(graph->constants.at("weights").float_at(107), 0.5);
   EXPECT_EQ(graph->inferred.at("features").shape, (std::vector<int64_t>{1, 4, 8, 8}));
-  EXPECT_THAT(graph->notes, ElementsAre("dimension batch is taken to be 1; use --dim batch=N for another size"));
+  EXPECT_THAT(graph->notes,
+              ElementsAre("dimension batch has no size in the model: compiled for 1 (--dim batch=8 compiles for 8)"));
 }
 
 TEST(ReadModel, DimensionsReachTheOutputs) {

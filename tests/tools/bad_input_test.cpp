@@ -252,6 +252,74 @@ TEST_F(BadRun, WritesThatFailLeaveNothing) {
   EXPECT_TRUE(files_below(output.path()).empty());
 }
 
+// PoCL writes what it compiles to files: without room it aborts, exits or says that it failed, by how far it comes.
+TEST_F(BadRun, ADriverWithoutRoomForItsFilesIsDeviceTrouble) {
+  const Folder output;
+  ASSERT_TRUE(write_npy(output.path() / "image.npy", Tensor(Scalar::f32, {1, 3, 8, 8})).ok());
+  for (const char* blocks : {"0", "16", "1000"}) {
+    const Folder cache;
+    const Ran ran = run_hoist({"run", bundle(), "--input", "image=" + (output.path() / "image.npy").string(),
+                               "--output-dir", (output.path() / "out").string()},
+                              "export XDG_CACHE_HOME='" + cache.path().string() + "'; ulimit -f " + blocks + "; ");
+    // What this process writes to standard error is a file as well, and under 0 blocks none can be written.
+    EXPECT_EQ(ran.code, 4) << blocks << ": " << ran.err;
+    EXPECT_EQ(files_below(output.path()), std::vector<std::string>{"image.npy"});
+    if (std::string(blocks) == "0") continue;
+    EXPECT_THAT(ran.err, HasSubstr("hoist: error: "));
+    EXPECT_THAT(ran.err, HasSubstr("ulimit -f"));
+  }
+}
+
+TEST_F(BadRun, ModelsAndBundlesMistakenForEachOther) {
+  const Folder other;
+  const std::string none = (other.path() / "none").string(), model = in("model.onnx");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"verify"}, {"bench"}, {"run", "--output-dir", none}, {"evaluate", "--data", none}}) {
+    std::vector<std::string> with = words;
+    const auto refusal = [&](const std::string& bundle) {
+      with = words;
+      with.insert(with.begin() + 1, bundle);
+      const Ran ran = run_hoist(with);
+      EXPECT_EQ(ran.code, 3) << words[0];
+      return ran.err;
+    };
+    EXPECT_THAT(refusal(model), HasSubstr("model.onnx: is a file, and a bundle is a folder (hoist compile "));
+    EXPECT_THAT(refusal(none), HasSubstr("none: there is no such folder"));
+    EXPECT_THAT(refusal(other.path().string()), HasSubstr("is not a bundle: it holds no plan.bin"));
+  }
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"check", bundle()}, {"compile", bundle(), "-o", none}}) {
+    const Ran ran = run_hoist(words);
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_THAT(ran.err, HasSubstr("is a bundle, and a model is needed"));
+  }
+  EXPECT_THAT(run_hoist({"test", bundle()}).err, HasSubstr("holds no model.onnx (hoist verify checks a bundle)"));
+  for (const char* command : {"inspect", "explain"}) {
+    const Ran ran = run_hoist({command, bundle(), "conv1", "--strict"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("--strict: is for models"));
+  }
+  EXPECT_TRUE(files_below(other.path()).empty());
+}
+
+TEST_F(BadRun, FilesThatAreNotThereOrOfAnotherKind) {
+  const Folder other;
+  const std::string empty = other.write("empty", "").string(), none = (other.path() / "none").string();
+  const auto refusal = [](const std::vector<std::string>& words, int code = 3) {
+    const Ran ran = run_hoist(words);
+    EXPECT_EQ(ran.code, code) << words[0];
+    return ran.err;
+  };
+  EXPECT_THAT(refusal({"compile", in("model.onnx"), "-o", none, "--profile", empty}), HasSubstr("empty: is empty"));
+  EXPECT_THAT(refusal({"compile", in("model.onnx"), "-o", none + "/m.hoist"}), HasSubstr("none is not a folder"));
+  EXPECT_THAT(refusal({"compile", in("model.onnx"), "-o", ""}, 2), HasSubstr("--output: is empty"));
+  EXPECT_THAT(refusal({"run", bundle(), "--input", "image=" + none, "--output-dir", none + "/out"}),
+              HasSubstr("none: there is no such file"));
+  EXPECT_THAT(refusal({"evaluate", bundle(), "--data", other.path().string()}), HasSubstr("is a folder, not an .npz"));
+  EXPECT_THAT(refusal({"test", in("model.onnx"), "--data", none}), HasSubstr("none: there is no such folder"));
+  EXPECT_EQ(files_below(other.path()), std::vector<std::string>{"empty"});
+}
+
 TEST_F(BadRun, ExistingFolders) {
   Ran ran = run_hoist({"compile", in("model.onnx"), "-o", bundle()});
   EXPECT_EQ(ran.code, 3);

@@ -5,7 +5,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "backends/bundle/bundle.h"
 #include "program.h"
+#include "tests/frontend/model_builder.h"
 #include "tools/files.h"
 #include "tools/npy.h"
 
@@ -146,6 +148,51 @@ TEST_F(Commands, VerifyPassesOnRealInputs) {
   EXPECT_GT(json_of(in("verify.json"))["findings"].size(), 20u);
 }
 
+// Twenty channels are stored as thirty-two: whatever a kernel writes behind the twentieth means nothing, and every
+// element before counts.
+TEST_F(Commands, VerifyComparesAllThatMeansSomethingAndNoMore) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "image", {"1", "3", "6", "6"});
+  *model.mutable_graph()->add_initializer() = float_tensor("wide", {20, 3, 1, 1});
+  *model.mutable_graph()->add_initializer() = float_tensor("narrow", {4, 20, 1, 1});
+  add_node(model, "Conv", {"image", "wide"}, {"between"}, "first");
+  add_node(model, "Conv", {"between", "narrow"}, {"result"}, "second");
+  add_output(model, "result", {"1", "4", "6", "6"});
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", model.SerializeAsString()).string();
+  const std::string sound = in("sound.hoist"), damaged = in("damaged.hoist");
+  ASSERT_EQ(run_hoist({"compile", path, "-o", sound}).code, 0);
+  auto info = read_bundle(sound, true);
+  ASSERT_TRUE(info.ok());
+  const PlanKernel& first = info->plan.kernels[0];
+  ASSERT_EQ(first.name, "first");
+  const auto result = std::find_if(first.parameters.begin(), first.parameters.end(),
+                                   [](const KernelParameter& parameter) { return parameter.written; });
+  const Region region = result->regions_or_whole().front();
+  ASSERT_EQ(region.array, (std::vector<int64_t>{1, 6, 6, 32}));
+  ASSERT_EQ(region.shape, (std::vector<int64_t>{1, 6, 6, 20}));
+  // After all else, the work-group that wrote `position` writes something else there.
+  const auto damage = [&](int64_t position) {
+    Plan plan = info->plan;
+    std::string& source = plan.kernels[0].source;
+    source.insert(source.rfind('}'), "if (get_group_id(0) + get_group_id(1) + get_group_id(2) == 0) result[" +
+                                         std::to_string(position) + "] += 1.0f;\n");
+    ASSERT_TRUE(write_bundle(plan, damaged, {.force = true}).ok());
+  };
+  ASSERT_THAT(first.check_positions, Not(testing::Contains(1)));
+  damage(1);
+  Ran ran = run_hoist({"verify", damaged, "--positions", "2"});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  ran = run_hoist({"verify", damaged, "--all"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("failed step 0, kernel first: position 1: "));
+  EXPECT_THAT(ran.out, Not(HasSubstr("failed step 1")));
+  damage(20);
+  ran = run_hoist({"verify", damaged, "--all"});
+  EXPECT_EQ(ran.code, 0) << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr("passed step 0, kernel first: 720 positions"));
+}
+
 TEST_F(Commands, BenchHasTheFieldsThatScriptsRead) {
   const Ran ran = run_hoist({"bench", bundle(), "--seconds", "0.05", "--json", in("bench.json")});
   ASSERT_EQ(ran.code, 0) << ran.err;
@@ -169,7 +216,7 @@ TEST_F(Commands, InspectShowsEveryStage) {
   Ran ran = run_hoist({"inspect", model, "relu1"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   for (const char* text : {"-- graph: Relu", "-- high: relu1 alone", "relu1 is part of kernel conv1",
-                           "-- low: conv1, relu1", "-- halide:", "-- opencl: kernel conv1", "__kernel"}) {
+                           "-- low: conv1, normalize1, relu1", "-- halide:", "-- opencl: kernel conv1", "__kernel"}) {
     EXPECT_THAT(ran.out, HasSubstr(text));
   }
   ran = run_hoist({"inspect", model, "conv1", "--stage", "low"});
@@ -182,14 +229,52 @@ TEST_F(Commands, InspectShowsEveryStage) {
   EXPECT_THAT(ran.out, HasSubstr("-- opencl: kernel conv1"));
   ran = run_hoist({"inspect", bundle(), "conv1", "--stage", "halide"});
   EXPECT_EQ(ran.code, 3);
+  EXPECT_EQ(ran.out, "");
+}
+
+// Of every layer of the model a bundle says which kernel computes it, or why none does.
+TEST_F(Commands, EveryLayerIsAccountedFor) {
+  const std::string model = (models / "digits_residual.onnx").string();
+  const Ran of_model = run_hoist({"inspect", model}), of_bundle = run_hoist({"inspect", bundle()});
+  ASSERT_EQ(of_bundle.code, 0) << of_bundle.err;
+  EXPECT_EQ(of_model.out, of_bundle.out);
+  EXPECT_THAT(of_bundle.out, testing::ContainsRegex("\nnormalize1 +BatchNormalization +conv1\n"));
+  EXPECT_THAT(of_bundle.out, Not(HasSubstr("none:")));
+  for (const std::string& subject : {model, bundle()}) {
+    Ran ran = run_hoist({"explain", subject, "normalize1"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("kernel conv1 computes conv1, normalize1, relu1"));
+    EXPECT_THAT(ran.out, HasSubstr("   1. batch-norm-folding  [rounding]: normalize1 is folded into"));
+    ran = run_hoist({"inspect", subject, "normalize1", "--stage", "opencl"});
+    EXPECT_THAT(ran.out, HasSubstr("-- opencl: kernel conv1"));
+  }
+}
+
+TEST_F(Commands, LayersWithoutAKernelSayWhy) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"2", "3"});
+  add_node(model, "Exp", {"x"}, {"z"}, "spare");  // of which only the shape is read
+  add_node(model, "Shape", {"z"}, {"shape"}, "extents");
+  add_node(model, "Reshape", {"x", "shape"}, {"same"}, "reshape");
+  add_node(model, "Relu", {"same"}, {"y"}, "relu");
+  add_output(model, "y", {"2", "3"});
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", model.SerializeAsString()).string();
+  ASSERT_EQ(run_hoist({"compile", path, "-o", in("absence.hoist")}).code, 0);
+  for (const std::string& subject : {path, in("absence.hoist")}) {
+    EXPECT_EQ(run_hoist({"explain", subject, "extents"}).out, "extents: evaluated at compile time\n");
+    EXPECT_EQ(run_hoist({"explain", subject, "spare"}).out, "spare: no output of the model needs its values\n");
+    EXPECT_THAT(run_hoist({"inspect", subject, "extents"}).out, HasSubstr("-- extents: evaluated at compile time\n"));
+    EXPECT_THAT(run_hoist({"explain", subject, "reshape"}).out, HasSubstr("computes reshape, relu\n"));
+  }
 }
 
 TEST_F(Commands, ExplainPrintsTheDerivation) {
   const std::string model = (models / "digits_residual.onnx").string();
   Ran ran = run_hoist({"explain", model, "conv1"});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  for (const char* text :
-       {"kernel conv1 computes conv1, relu1", "batch-norm-folding", "   1. ", "[exact]", "[rounding]", "end:"}) {
+  for (const char* text : {"kernel conv1 computes conv1, normalize1, relu1", "batch-norm-folding", "   1. ", "[exact]",
+                           "[rounding]", "end:"}) {
     EXPECT_THAT(ran.out, HasSubstr(text));
   }
   ran = run_hoist({"explain", model, "conv1", "--steps"});

@@ -2,11 +2,9 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "backends/bundle/bundle.h"
-#include "ir/seeded.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
-#include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -47,16 +45,11 @@ Attempt<double> one_run(BundleRunner& bundle, const std::vector<Tensor>& inputs)
 }
 
 Attempt<> bench(const BenchCommand& command) {
-  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
   const auto start = Clock::now();
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, command.options));
   const double load = milliseconds_since(start);
-  std::vector<Tensor> inputs;
-  for (size_t i = 0; i < bundle.inputs().size(); ++i) {
-    const ArrayInfo& input = bundle.inputs()[i];
-    const Domain domain = i < info.plan.input_domains.size() ? info.plan.input_domains[i] : Domain{};
-    inputs.push_back(seeded_tensor(input.scalar, input.shape, 1, static_cast<uint32_t>(i), domain.low, domain.high));
-  }
+  const std::vector<Tensor> inputs = seeded_inputs(bundle, info.plan, 1);
   Progress progress;
   progress.show("timing whole runs");
   std::vector<double> runs;
@@ -103,8 +96,7 @@ Attempt<> bench(const BenchCommand& command) {
     rows.push_back({step.kernel, fmt::format("{:.4f}", times.lower_quartile), fmt::format("{:.1f}", rate), layers});
   }
   if (!command.json.empty()) {
-    HOIST_STEP_VOID(ExitCode::bad_input,
-                    write_file(command.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
   }
   if (command.json != "-") {
     say_line(
@@ -124,12 +116,11 @@ void add_bench(CLI::App& program, Action& action) {
   auto options = std::make_shared<BenchCommand>();
   CLI::App& command = add_command(program, action, "bench", "time a bundle and each of its kernels on seeded inputs",
                                   "  hoist bench digits.hoist --json digits.json", options, bench);
-  command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
-  command.add_option("--json", options->json, "write the times here (- for standard output)")->type_name("FILE");
+  add_bundle_options(command, options->bundle, options->options);
+  add_json_option(command, options->json, "the times");
   command.add_option("--seconds", options->seconds, "how long to measure")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
-  add_run_options(command, options->options);
 }
 
 }  // namespace hoist

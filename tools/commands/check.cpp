@@ -3,7 +3,7 @@
 
 #include "lowering/program.h"
 #include "tools/command.h"
-#include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/model.h"
 #include "tools/terminal.h"
 
@@ -36,6 +36,7 @@ struct Answer {
 };
 
 Attempt<Answer> answer(const CheckOptions& options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(options.model));
   HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
   Answer out;
   HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.model, reading));
@@ -72,8 +73,7 @@ Attempt<> check(const CheckOptions& options) {
     }
     for (const Diagnostic& d : found.problems)
       out["problems"].push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
-    HOIST_STEP_VOID(ExitCode::bad_input,
-                    write_file(options.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(options.json, out));
   }
   if (options.json != "-") {
     std::vector<std::vector<std::string>> rows;
@@ -96,11 +96,8 @@ void add_check(CLI::App& program, Action& action) {
                                   "say whether a model can be compiled, and if not, everything that is in the way",
                                   "  hoist check models/digits_residual.onnx", options, check);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
-  command.add_option("--dim", options->dimensions, "the value of a symbolic dimension")
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--json", options->json, "write the answer here (- for standard output)")->type_name("FILE");
+  add_dimension_option(command, options->dimensions);
+  add_json_option(command, options->json);
 }
 
 }  // namespace hoist

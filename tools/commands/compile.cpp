@@ -23,9 +23,13 @@ Attempt<> compile(const CompileCommand& command) {
     if (!is_bundle(folder)) return input_failure(command.output, "exists and is not a bundle", "name another folder");
     if (!command.force) return input_failure(command.output, "exists", "use --force to replace the bundle");
   }
+  const std::filesystem::path parent = folder.parent_path();
+  if (folder.empty()) return usage_failure("--output", "is empty", "name the folder that the bundle becomes");
+  if (!parent.empty() && !std::filesystem::is_directory(parent, ignored))
+    return input_failure(command.output, parent.string() + " is not a folder", "make it first, or name another");
   const auto start = std::chrono::steady_clock::now();
   HOIST_ATTEMPT(CompiledModel compiled, compile_model(command.model, command.options));
-  const Plan& plan = compiled.compilation.plan;
+  const Plan& plan = compiled.plan;
   HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(plan, folder, {command.force}));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   size_t weights = 0;

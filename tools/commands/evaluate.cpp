@@ -7,7 +7,7 @@
 #include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
-#include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/npy.h"
 #include "tools/terminal.h"
 
@@ -85,16 +85,6 @@ double value_at(const Tensor& tensor, int64_t i) {
   return is_integer(tensor.scalar()) ? static_cast<double>(tensor.integer_at(i)) : tensor.float_at(i);
 }
 
-Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& name) {
-  if (name.empty()) return size_t{0};
-  std::string all;
-  for (size_t i = 0; i < bundle.outputs().size(); ++i) {
-    if (bundle.outputs()[i].name == name) return i;
-    all += (all.empty() ? "" : ", ") + bundle.outputs()[i].name;
-  }
-  return input_failure("output " + name, "the model has no such output", "it has " + all);
-}
-
 Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
   HOIST_STEP(auto arrays, ExitCode::bad_input, read_npz(command.data));
   const auto labels = arrays.find("labels");
@@ -115,7 +105,10 @@ Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
                            "takes another number of samples than input " + bundle.inputs()[0].name);
   }
   if (feeds.empty()) return input_failure(command.bundle, "has no inputs");
-  HOIST_ATTEMPT(const size_t output, output_called(bundle, command.output));
+  size_t output = 0;
+  if (!command.output.empty()) {
+    HOIST_ATTEMPT(output, output_called(bundle, command.output));
+  }
   const int64_t batch = feeds[0].samples_a_run;
   const ArrayInfo& answer = bundle.outputs()[output];
   const int64_t classes = element_count(answer.shape) / batch;
@@ -169,7 +162,7 @@ Attempt<> evaluate(const EvaluateCommand& command) {
                                   {"ms_per_sample", milliseconds},
                                   {"device", bundle.device_name()},
                                   {"threads", bundle.threads()}};
-    HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.json, out.dump(2) + "\n"));
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
   }
   if (command.json != "-") {
     say_line("top1: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %); {:.4f} ms a sample on {}",
@@ -185,7 +178,7 @@ void add_evaluate(CLI::App& program, Action& action) {
   CLI::App& command =
       add_command(program, action, "evaluate", "run a bundle over a labelled data set and print how often it is right",
                   "  hoist evaluate digits.hoist --data models/digits_residual_test.npz", options, evaluate);
-  command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
+  add_bundle_options(command, options->bundle, options->options);
   command
       .add_option(
           "--data", options->data,
@@ -197,8 +190,7 @@ void add_evaluate(CLI::App& program, Action& action) {
       ->capture_default_str();
   command.add_option("--output", options->output, "the output that holds the scores (default: the first)")
       ->type_name("NAME");
-  command.add_option("--json", options->json, "write the answer here (- for standard output)")->type_name("FILE");
-  add_run_options(command, options->options);
+  add_json_option(command, options->json);
 }
 
 }  // namespace hoist

@@ -1,9 +1,10 @@
 // hoist explain: the derivation of a layer's kernel, like a proof.
-#include "backends/bundle/bundle.h"
 #include "ir/text.h"
 #include "lowering/rules.h"
+#include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/layers.h"
+#include "tools/model.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -23,70 +24,78 @@ struct Counts {
   std::string text() const { return fmt::format("{} exact, {} rounding, {} neural", exact, rounding, neural); }
 };
 
-std::string step_text(size_t number, const PlanRuleUse& use) {
-  const std::string arguments = use.parameters.empty() || use.place == "graph" ? "" : "(" + use.parameters + ")";
-  if (use.place == "graph") return fmt::format("{:4}. {}  [{}]: {}", number, use.rule, use.rule_class, use.parameters);
-  return fmt::format("{:4}. {}{} at {}  [{}]", number, use.rule, arguments, use.place, use.rule_class);
+// What is known of one kernel's derivation; a bundle keeps neither the first term nor those between.
+struct Proof {
+  std::string kernel;
+  std::vector<std::string> layers;
+  std::vector<PlanRuleUse> uses;
+  std::string start, end;
+  std::vector<std::string> terms;  // after each rule that applies to the term
+};
+
+void say_proof(const Proof& proof) {
+  say_line("kernel {} computes {}", proof.kernel, joined_names(proof.layers));
+  if (!proof.start.empty()) say_line("start:\n{}", proof.start);
+  Counts counts;
+  size_t number = 0, term = 0;
+  for (const PlanRuleUse& use : proof.uses) {
+    counts.add(use.rule_class);
+    if (use.place == "graph") {
+      say_line("{:4}. {}  [{}]: {}", ++number, use.rule, use.rule_class, use.parameters);
+      continue;
+    }
+    const Rule* rule = lowering_rules().find(use.rule);
+    const std::string meaning = rule == nullptr ? "" : std::string(row(*rule).meaning);
+    say_line("{:4}. {}{} at {}  [{}]{}", ++number, use.rule, use.parameters.empty() ? "" : "(" + use.parameters + ")",
+             use.place, use.rule_class, meaning.empty() ? "" : "  " + meaning);
+    if (term < proof.terms.size()) say_line("{}", proof.terms[term++]);
+  }
+  if (proof.terms.empty()) say_line("end:\n{}", proof.end);
+  say_line("rules applied: {}", counts.text());
+}
+
+std::vector<PlanRuleUse> uses_of(const std::vector<PlanRuleUse>& rules, size_t step) {
+  std::vector<PlanRuleUse> out;
+  for (const PlanRuleUse& use : rules) {
+    if (use.step == static_cast<int>(step)) out.push_back(use);
+  }
+  return out;
 }
 
 Attempt<> explain_model(const ExplainCommand& command) {
-  HOIST_ATTEMPT(CompiledModel model, compile_model(command.subject, command.options));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode found, check_layer(command.layer, layer_names(model)));
-  const LoweredModel& lowered = model.compilation.lowered;
-  const Plan& plan = model.compilation.plan;
-  const auto index = group_of(lowered, command.layer);
-  if (!index) {
-    say_line("{}", fate(plan.rules, command.layer));
-    return ExitCode::done;
+  HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
+  const LoweredModel& lowered = model.lowered;
+  HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, lowered.layers, lowered.steps));
+  if (steps.empty()) say_line("{}", absence_of(command.layer, lowered.layers));
+  for (size_t step : steps) {
+    const LoweredGroup& group = lowered.groups[step];
+    Proof proof{lowered.kernels[static_cast<size_t>(group.kernel)].name,
+                group.layers,
+                uses_of(rules_of(lowered), step),
+                print(group.derivation.start),
+                print(group.low),
+                {}};
+    if (command.steps) {
+      HOIST_STEP(std::vector<Expr> terms, ExitCode::bad_input, replay(lowering_rules(), group.derivation));
+      for (size_t i = 1; i < terms.size(); ++i) proof.terms.push_back(print(terms[i]));
+    }
+    say_proof(proof);
   }
-  const LoweredGroup& group = lowered.groups[*index];
-  say_line("kernel {} computes {}", plan.kernels[static_cast<size_t>(group.kernel)].name, joined_names(group.layers));
-  Counts counts;
-  for (const GraphStep& step : lowered.graph_steps) {
-    if (!holds(group.layers, step.layer)) continue;
-    say_line("before: {}  [{}]: {}", step.rule, name_of(step.rule_class), step.note);
-    counts.add(name_of(step.rule_class));
-  }
-  const Derivation& derivation = group.derivation;
-  std::vector<Expr> terms;
-  if (command.steps) {
-    HOIST_STEP(terms, ExitCode::bad_input, replay(lowering_rules(), derivation));
-  }
-  say_line("start:\n{}", print(derivation.start));
-  for (size_t i = 0; i < derivation.steps.size(); ++i) {
-    const Application& step = derivation.steps[i];
-    const Rule* rule = lowering_rules().find(step.rule);
-    counts.add(name_of(step.rule_class));
-    std::string arguments;
-    for (const auto& [name, size] : step.arguments)
-      arguments += (arguments.empty() ? "" : ", ") + name + " = " + size.text();
-    say_line("{}{}",
-             step_text(i + 1, {"", step.rule, text(step.place), arguments, std::string(name_of(step.rule_class))}),
-             rule == nullptr || row(*rule).meaning.empty() ? "" : "  " + row(*rule).meaning);
-    if (command.steps) say_line("{}", print(terms[i + 1]));
-  }
-  if (!command.steps) say_line("end:\n{}", print(group.low));
-  say_line("rules applied: {}", counts.text());
   return ExitCode::done;
 }
 
 Attempt<> explain_bundle(const ExplainCommand& command) {
-  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.subject));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
   const Plan& plan = info.plan;
   if (command.steps)
     return usage_failure("--steps", "needs the model: a bundle keeps the rules, not the terms between them");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode found, check_layer(command.layer, layer_names(plan)));
-  const PlanStep& step = plan.steps[*step_of(plan.steps, command.layer)];
-  say_line("kernel {} computes {}", plan.kernels[static_cast<size_t>(step.kernel)].name, joined_names(step.layers));
-  Counts counts;
-  size_t number = 0;
-  for (const PlanRuleUse& use : plan.rules) {
-    if (!holds(step.layers, use.layer)) continue;
-    say_line("{}", step_text(++number, use));
-    counts.add(use.rule_class);
+  HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, plan.layers, plan.steps));
+  if (steps.empty()) say_line("{}", absence_of(command.layer, plan.layers));
+  for (size_t step : steps) {
+    const PlanKernel& kernel = plan.kernels[static_cast<size_t>(plan.steps[step].kernel)];
+    say_proof({kernel.name, plan.steps[step].layers, uses_of(plan.rules, step), "", kernel.expression, {}});
   }
-  say_line("end:\n{}", plan.kernels[static_cast<size_t>(step.kernel)].expression);
-  say_line("rules applied: {}", counts.text());
   return ExitCode::done;
 }
 

@@ -1,11 +1,12 @@
 // hoist inspect: a layer at every stage between ONNX and OpenCL.
 #include <sstream>
 
-#include "backends/bundle/bundle.h"
 #include "ir/text.h"
+#include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/layers.h"
+#include "tools/model.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -59,86 +60,68 @@ void show_graph(const Graph& graph, const std::string& name) {
   heading("graph", name + " is not in the graph; lowering adds it");
 }
 
-std::string launch_text(const PlanKernel& kernel) {
-  return fmt::format("kernel {}, {} x {} x {} work-items in groups of {} x {} x {}", kernel.name, kernel.global[0],
-                     kernel.global[1], kernel.global[2], kernel.local[0], kernel.local[1], kernel.local[2]);
+template <class Launch>
+std::string launch_text(const std::string& name, const Launch& launch) {
+  return fmt::format("kernel {}, {} x {} x {} work-items in groups of {} x {} x {}", name, launch.global[0],
+                     launch.global[1], launch.global[2], launch.local[0], launch.local[1], launch.local[2]);
 }
 
 bool wanted(const InspectCommand& command, const std::string& stage) {
   return command.stages.empty() || holds(command.stages, stage);
 }
 
-Attempt<> inspect_model(const InspectCommand& command) {
-  HOIST_ATTEMPT(CompiledModel model, compile_model(command.subject, command.options));
-  const LoweredModel& lowered = model.compilation.lowered;
-  const Plan& plan = model.compilation.plan;
-  if (command.layer.empty()) {
-    std::vector<std::vector<std::string>> rows = {{"layer", "operator", "kernel"}};
-    for (const std::string& name : layer_names(model)) {
-      std::string operation = "(added)";
-      for (const Layer& layer : model.graph.layers) {
-        if (layer.name == name) operation = layer.operation;
-      }
-      const auto group = group_of(lowered, name);
-      rows.push_back({name, operation,
-                      group ? plan.kernels[static_cast<size_t>(lowered.groups[*group].kernel)].name
-                            : "none: " + fate(plan.rules, name)});
-    }
-    say(table(rows));
-    return ExitCode::done;
-  }
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode found, check_layer(command.layer, layer_names(model)));
-  PrintOptions printing;
-  printing.show_types = command.types;
-  if (wanted(command, "graph")) show_graph(model.graph, command.layer);
-  if (wanted(command, "high")) {
-    for (const Definition& definition : lowered.original.definitions) {
-      if (!holds(definition.layers, command.layer)) continue;
-      heading("high", command.layer + " alone, which gives the value " + definition.value);
-      say_line("{}", print(definition.expression, printing));
-    }
-  }
-  const auto index = group_of(lowered, command.layer);
-  if (!index) {
-    say_line("-- {}", fate(plan.rules, command.layer));
-    return ExitCode::done;
-  }
-  const LoweredGroup& group = lowered.groups[*index];
-  const auto kernel = static_cast<size_t>(group.kernel);
+Attempt<> show_group(const InspectCommand& command, const OpenedModel& model, const LoweredGroup& group,
+                     const PrintOptions& printing) {
+  const LoweredKernel& kernel = model.lowered.kernels[static_cast<size_t>(group.kernel)];
   if (wanted(command, "high") && group.layers.size() > 1) {
-    heading("high",
-            command.layer + " is part of kernel " + plan.kernels[kernel].name + ": " + joined_names(group.layers));
+    heading("high", command.layer + " is part of kernel " + kernel.name + ": " + joined_names(group.layers));
     say_line("{}", print(group.high, printing));
   }
   if (wanted(command, "low")) {
     heading("low", joined_names(group.layers));
     say_line("{}", print(group.low, printing));
   }
+  if (!wanted(command, "halide") && !wanted(command, "opencl")) return ExitCode::done;
+  HOIST_STEP(EmittedKernel emitted, ExitCode::bad_input, emit_kernel(kernel, model.profile));
   if (wanted(command, "halide")) {
     heading("halide", "what is computed where");
-    say_line("{}", model.compilation.schedules[kernel]);
+    say_line("{}", emitted.schedule);
   }
   if (wanted(command, "opencl")) {
-    heading("opencl", launch_text(plan.kernels[kernel]));
-    say_line("{}", plan.kernels[kernel].source);
+    heading("opencl", launch_text(kernel.name, emitted));
+    say_line("{}", emitted.source);
   }
   return ExitCode::done;
 }
 
-Attempt<> inspect_bundle(const InspectCommand& command) {
-  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.subject));
-  const Plan& plan = info.plan;
+Attempt<> inspect_model(const InspectCommand& command) {
+  HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
+  const LoweredModel& lowered = model.lowered;
   if (command.layer.empty()) {
-    std::vector<std::vector<std::string>> rows = {{"layer", "kernel"}};
-    for (const PlanStep& step : plan.steps) {
-      for (const std::string& layer : step.layers)
-        rows.push_back({layer, plan.kernels[static_cast<size_t>(step.kernel)].name});
-    }
-    say(table(rows));
+    say(layer_table(lowered.layers, lowered.steps, names_of(lowered.kernels)));
     return ExitCode::done;
   }
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode found, check_layer(command.layer, layer_names(plan)));
-  const PlanStep& step = plan.steps[*step_of(plan.steps, command.layer)];
+  HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, lowered.layers, lowered.steps));
+  PrintOptions printing;
+  printing.show_types = command.types;
+  if (wanted(command, "graph")) show_graph(model.graph, command.layer);
+  if (wanted(command, "high")) {
+    for (const Definition& definition : lowered.original.definitions) {
+      if (!holds(definition.layers, command.layer)) continue;
+      const bool alone = definition.layers.size() == 1;
+      heading("high", (alone ? command.layer + " alone" : joined_names(definition.layers)) +
+                          ", which gives the value " + definition.value);
+      say_line("{}", print(definition.expression, printing));
+    }
+  }
+  if (steps.empty()) say_line("-- {}", absence_of(command.layer, lowered.layers));
+  for (size_t step : steps) {
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode shown, show_group(command, model, lowered.groups[step], printing));
+  }
+  return ExitCode::done;
+}
+
+void show_step(const InspectCommand& command, const Plan& plan, const PlanStep& step) {
   const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   if (wanted(command, "graph")) {
     heading("graph", command.layer + " is part of kernel " + kernel.name + ": " + joined_names(step.layers));
@@ -152,13 +135,27 @@ Attempt<> inspect_bundle(const InspectCommand& command) {
     say_line("{}", kernel.expression);
   }
   if (wanted(command, "opencl")) {
-    heading("opencl", launch_text(kernel));
+    heading("opencl", launch_text(kernel.name, kernel));
     say_line("{}", kernel.source);
   }
+}
+
+Attempt<> inspect_bundle(const InspectCommand& command) {
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
+  const Plan& plan = info.plan;
   for (const char* stage : {"high", "halide"}) {
     if (holds(command.stages, stage))
       return input_failure("--stage " + std::string(stage), "is not kept in a bundle", "inspect the model instead");
   }
+  if (command.types) return usage_failure("--types", "needs the model: a bundle keeps expressions as text");
+  if (command.layer.empty()) {
+    say(layer_table(plan.layers, plan.steps, names_of(plan.kernels)));
+    return ExitCode::done;
+  }
+  HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, plan.layers, plan.steps));
+  if (steps.empty()) say_line("-- {}", absence_of(command.layer, plan.layers));
+  for (size_t step : steps) show_step(command, plan, plan.steps[step]);
   return ExitCode::done;
 }
 

@@ -6,15 +6,13 @@
 #include "lowering/operators.h"
 #include "lowering/rules.h"
 #include "tools/command.h"
-#include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/terminal.h"
 
 namespace hoist {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Result<Nothing> write_json(const std::string& path, const Json& json) { return write_file(path, json.dump(2) + "\n"); }
 
 struct DevicesCommand {
   bool profile = false;
@@ -164,8 +162,7 @@ void add_devices(CLI::App& program, Action& action) {
                   "  hoist devices\n  hoist devices --profile --device 0 > here.profile", options, devices);
   command.add_option("--device", options->device, "only this one: an index, a name or a part of one")
       ->type_name("DEVICE");
-  auto* json =
-      command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
+  auto* json = add_json_option(command, options->json, "the list");
   command
       .add_flag("--profile", options->profile,
                 "print the profile of the device (default: the first), for compile --profile")
@@ -177,7 +174,7 @@ void add_rules(CLI::App& program, Action& action) {
   CLI::App& command =
       add_command(program, action, "rules", "list the rules, or show one", "  hoist rules map-fusion", options, rules);
   command.add_option("rule", options->name, "only this one")->type_name("RULE");
-  command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
+  add_json_option(command, options->json, "the list");
 }
 
 void add_operators(CLI::App& program, Action& action) {
@@ -185,7 +182,7 @@ void add_operators(CLI::App& program, Action& action) {
   CLI::App& command = add_command(program, action, "operators", "list the operators that hoist has",
                                   "  hoist operators Conv", options, operators);
   command.add_option("operator", options->name, "only this one")->type_name("OPERATOR");
-  command.add_option("--json", options->json, "write the list here (- for standard output)")->type_name("FILE");
+  add_json_option(command, options->json, "the list");
 }
 
 }  // namespace hoist

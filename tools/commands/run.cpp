@@ -101,7 +101,7 @@ void add_run(CLI::App& program, Action& action) {
   CLI::App& command = add_command(program, action, "run",
                                   "run a bundle once, its inputs read from files and its outputs written to files",
                                   "  hoist run digits.hoist --input image=picture.npy --output-dir out", options, run);
-  command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
+  add_bundle_options(command, options->bundle, options->options);
   command.add_option("--input", options->inputs, "the file of an input: .npy, or a TensorProto in .pb")
       ->type_name("NAME=FILE")
       ->expected(1)
@@ -111,7 +111,6 @@ void add_run(CLI::App& program, Action& action) {
                   "where each output is written to NAME.npy (.pb for types that .npy lacks)")
       ->required()
       ->type_name("OUT");
-  add_run_options(command, options->options);
 }
 
 }  // namespace hoist

@@ -6,6 +6,7 @@
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/model.h"
 #include "tools/terminal.h"
 
@@ -46,7 +47,7 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
       if (!command.data.empty())
         return usage_failure(text, "is a folder, and --data goes with a model", "name the .onnx file");
       if (!fs::exists(path / "model.onnx", ignored))
-        problems.push_back({text, "holds no model.onnx", ""});
+        problems.push_back({text, "holds no model.onnx", is_bundle(path) ? "hoist verify checks a bundle" : ""});
       else
         out.push_back({path.filename().string(), path / "model.onnx", {path}});
     } else if (!fs::exists(path, ignored)) {
@@ -57,6 +58,9 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
       if (one.data.empty()) one.data.push_back(path.parent_path().empty() ? "." : path.parent_path());
       out.push_back(std::move(one));
     }
+  }
+  for (const std::string& folder : command.data) {
+    if (!fs::is_directory(folder, ignored)) problems.push_back({"--data " + folder, "there is no such folder", ""});
   }
   if (!command.data.empty() && out.size() > 1)
     return usage_failure("--data", "goes with one model", "test the models one by one");
@@ -128,7 +132,7 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
       bundle.reset();
       HOIST_STEP(Graph graph, ExitCode::bad_input, read_for(one.model, command.options, data.inputs));
       HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(graph), command.options));
-      HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.compilation.plan, folder, {true}));
+      HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, folder, {true}));
       HOIST_STEP(bundle, ExitCode::device, BundleRunner::open(folder, command.run));
       compiled_for = std::move(types);
     }
@@ -142,7 +146,7 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
   return out;
 }
 
-Result<Nothing> write_json(const std::string& path, const std::vector<Verdict>& verdicts, size_t failed) {
+Result<Nothing> write_verdicts(const std::string& path, const std::vector<Verdict>& verdicts, size_t failed) {
   nlohmann::ordered_json out = {
       {"passed", verdicts.size() - failed}, {"failed", failed}, {"cases", nlohmann::json::array()}};
   for (const Verdict& v : verdicts) {
@@ -153,7 +157,7 @@ Result<Nothing> write_json(const std::string& path, const std::vector<Verdict>& 
     if (!v.message.empty()) one["message"] = v.message;
     out["cases"].push_back(std::move(one));
   }
-  return write_file(path, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  return write_json(path, out);
 }
 
 Attempt<> test(const TestCommand& command) {
@@ -183,7 +187,7 @@ Attempt<> test(const TestCommand& command) {
     }
   }
   if (command.json != "-") say_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
-  if (!command.json.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, verdicts, failed));
+  if (!command.json.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_verdicts(command.json, verdicts, failed));
   return failed == 0 ? ExitCode::done : ExitCode::no;
 }
 
@@ -211,7 +215,7 @@ void add_test(CLI::App& program, Action& action) {
   command.add_option("--atol", options->absolute, "absolute tolerance")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--json", options->json, "write the answers here (- for standard output)")->type_name("FILE");
+  add_json_option(command, options->json, "the answers");
   command.add_option("--threads", options->run.threads, "use at most so many threads of a CPU device")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));

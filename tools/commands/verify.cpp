@@ -1,17 +1,15 @@
 // hoist verify: the bundle's own self-check, then every kernel against the interpreter on the inputs that it really
 // had.
-#include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 
-#include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
 #include "ir/evaluate.h"
-#include "ir/seeded.h"
 #include "ir/text.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
-#include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/npy.h"
 #include "tools/terminal.h"
 
@@ -20,26 +18,19 @@ namespace {
 
 struct VerifyCommand {
   std::string bundle, data, json;
+  int64_t positions = 24;
+  bool all = false;
   RunOptions options;
 };
 
 // What device arithmetic may differ by where it does not promise IEEE 754: the runtime's own bounds.
 constexpr double inexact_relative = 1e-5, inexact_absolute = 1e-6;
-constexpr int64_t sampled_positions = 24;
 
 // Inputs: the first sample of an .npz, the first data set of a folder, or seeded numbers from the inputs' domains.
 Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
+  if (data.empty()) return seeded_inputs(bundle, plan, plan.model_hash);
   std::vector<Tensor> out;
   std::error_code ignored;
-  if (data.empty()) {
-    for (size_t i = 0; i < bundle.inputs().size(); ++i) {
-      const ArrayInfo& input = bundle.inputs()[i];
-      const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
-      out.push_back(
-          seeded_tensor(input.scalar, input.shape, plan.model_hash, static_cast<uint32_t>(i), domain.low, domain.high));
-    }
-    return out;
-  }
   if (std::filesystem::is_directory(data, ignored)) {
     HOIST_STEP(auto sets, ExitCode::bad_input, data_sets_in(data));
     HOIST_STEP(DataSet set, ExitCode::bad_input, read_data_set(sets.front()));
@@ -86,7 +77,7 @@ Tolerance tolerance_on(const Device& device, Tolerance tolerance) {
 }
 
 // After step `index` has run: its result against the interpreter on what its inputs hold.
-Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index) {
+Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index, int64_t count) {
   const PlanStep& step = plan.steps[index];
   const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   Finding out;
@@ -94,21 +85,20 @@ Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device
   HOIST_STEP(Expr term, ExitCode::bad_input, parse(kernel.expression));
   Bindings bindings;
   Tensor result;
+  Region written;
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     HOIST_STEP(Tensor array, ExitCode::device, bundle.read_array(static_cast<size_t>(step.arguments[i])));
     const KernelParameter& parameter = kernel.parameters[i];
     // An array may be stored under another shape of the same elements than the kernel sees.
     Tensor seen = array.shape() == parameter.shape ? array : array.reshaped(parameter.shape);
-    if (parameter.written)
+    if (parameter.written) {
       result = seen;
-    else
+      written = parameter.regions_or_whole().front();
+    } else {
       bindings[parameter.name] = seen;
+    }
   }
-  // Elements of an open border are written by nobody; the plan's positions avoid them.
-  std::vector<int64_t> positions = kernel.check_positions;
-  if (kernel.expression.find(" open") == std::string::npos) {
-    positions = sample_positions(result.size(), std::min(result.size(), sampled_positions), plan.model_hash + index);
-  }
+  const std::vector<int64_t> positions = sample_positions(written, count, plan.model_hash + index);
   HOIST_STEP(Tensor expected, ExitCode::bad_input, interpret_at(term, bindings, positions));
   const Tensor got = gather(result, positions);
   const Tolerance tolerance = tolerance_on(device, kernel.tolerance);
@@ -126,9 +116,10 @@ Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device
 }
 
 Attempt<> verify(const VerifyCommand& command) {
-  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
   HOIST_STEP(Device device, ExitCode::device, find_device(command.options.device));
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, command.options));
+  const int64_t positions = command.all ? std::numeric_limits<int64_t>::max() : command.positions;
   std::vector<Finding> findings;
   Progress progress;
   progress.show("the bundle's self-check");
@@ -138,7 +129,7 @@ Attempt<> verify(const VerifyCommand& command) {
   for (size_t i = 0; i < bundle.steps().size(); ++i) {
     progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()));
     HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
-    HOIST_ATTEMPT(Finding finding, check_step(bundle, info.plan, device, i));
+    HOIST_ATTEMPT(Finding finding, check_step(bundle, info.plan, device, i, positions));
     findings.push_back(std::move(finding));
   }
   size_t failed = 0;
@@ -161,8 +152,7 @@ Attempt<> verify(const VerifyCommand& command) {
   }
   if (!command.json.empty()) {
     const nlohmann::ordered_json out = {{"passed", failed == 0}, {"device", bundle.device_name()}, {"findings", lines}};
-    HOIST_STEP_VOID(ExitCode::bad_input,
-                    write_file(command.json, out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
   }
   if (command.json != "-") {
     say_line("{} of {} checks passed on {}", findings.size() - failed, findings.size(), bundle.device_name());
@@ -178,14 +168,19 @@ void add_verify(CLI::App& program, Action& action) {
       add_command(program, action, "verify",
                   "check a bundle: its files, its self-check, and every kernel against the interpreter on real inputs",
                   "  hoist verify digits.hoist --data models/digits_residual_test.npz", options, verify);
-  command.add_option("bundle", options->bundle, "what hoist compile wrote")->required()->type_name("DIR");
+  add_bundle_options(command, options->bundle, options->options);
   command
       .add_option(
           "--data", options->data,
           "the inputs: the first sample of an .npz, or the first test_data_set_K of a folder (default: seeded numbers)")
       ->type_name("DATA");
-  command.add_option("--json", options->json, "write the findings here (- for standard output)")->type_name("FILE");
-  add_run_options(command, options->options);
+  auto* all = command.add_flag("--all", options->all, "compare every element of every kernel's result: slow");
+  command.add_option("--positions", options->positions, "compare so many elements of each kernel's result")
+      ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()))
+      ->type_name("N")
+      ->capture_default_str()
+      ->excludes(all);
+  add_json_option(command, options->json, "the findings");
 }
 
 }  // namespace hoist

@@ -1,0 +1,136 @@
+/* Memory that a plan owns, and the files of a bundle: read whole, with their hashes checked. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plan_file.h"
+
+HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t size) {
+  if (count > (SIZE_MAX - 2 * sizeof(hoist_pool)) / size) return NULL;
+  /* The payload starts 16 bytes in, where any type is aligned. */
+  hoist_pool* block = calloc(1, 16 + (size_t)count * size);
+  if (!block) return NULL;
+  block->next = *pool;
+  *pool = block;
+  return (char*)block + 16;
+}
+
+HOIST_INTERNAL void hoist_pool_free(hoist_pool** pool) {
+  while (*pool) {
+    hoist_pool* next = (*pool)->next;
+    free(*pool);
+    *pool = next;
+  }
+}
+
+HOIST_INTERNAL hoist_status hoist_no_memory(hoist_error* error, uint64_t bytes) {
+  return hoist_fail(error, HOIST_OUT_OF_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
+}
+
+/* A regular file, whole, with a zero behind it. O_NONBLOCK: a named pipe in its place must not hang the program. */
+HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* name, unsigned char** data, size_t* bytes,
+                                             hoist_error* error) {
+  char path[4096];
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) {
+    return hoist_fail(error, HOIST_BAD_ARGUMENT, "%s: the path of the bundle is too long", name);
+  }
+  const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat about;
+  if (file < 0) return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: %s", path, strerror(errno));
+  if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
+    close(file);
+    return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: not a regular file", path);
+  }
+  const size_t size = (size_t)about.st_size;
+  void* buffer = NULL;
+  if (posix_memalign(&buffer, 4096, size + 1) != 0) {
+    close(file);
+    return hoist_no_memory(error, size);
+  }
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = read(file, (char*)buffer + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += (size_t)got;
+  }
+  close(file);
+  if (done < size) {
+    free(buffer);
+    return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: only %zu of %zu bytes can be read", path, done, size);
+  }
+  ((char*)buffer)[size] = 0;
+  *data = buffer;
+  *bytes = size;
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* path, unsigned char** data,
+                                            size_t* bytes, hoist_error* error) {
+  const hoist_file* file = NULL;
+  for (size_t i = 0; i < plan->file_count; ++i) {
+    if (strcmp(plan->files[i].path, path) == 0) file = &plan->files[i];
+  }
+  if (!file) return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin lists no file %s", path);
+  const hoist_status status = hoist_read_whole(plan->folder, path, data, bytes, error);
+  if (status) return status;
+  if (*bytes != file->bytes) {
+    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: has %zu bytes, plan.bin says %llu (copy the bundle again)", path, *bytes,
+               (unsigned long long)file->bytes);
+  } else if (hoist_hash(*data, *bytes) != file->hash) {
+    hoist_fail(error, HOIST_BAD_BUNDLE, "%s: hash %016llx, plan.bin says %016llx: the file has been changed", path,
+               (unsigned long long)hoist_hash(*data, *bytes), (unsigned long long)file->hash);
+  } else {
+    return HOIST_OK;
+  }
+  free(*data);
+  *data = NULL;
+  return HOIST_BAD_BUNDLE;
+}
+
+HOIST_INTERNAL hoist_status hoist_plan_verify_files(const hoist_plan* plan, hoist_report report, void* user,
+                                                    hoist_error* error) {
+  hoist_status worst = HOIST_OK;
+  for (size_t i = 0; i < plan->file_count; ++i) {
+    unsigned char* data = NULL;
+    size_t bytes = 0;
+    hoist_error own;
+    const hoist_status status = hoist_plan_file(plan, plan->files[i].path, &data, &bytes, &own);
+    free(data);
+    char subject[512], message[256];
+    snprintf(subject, sizeof subject, "file %s", plan->files[i].path);
+    snprintf(message, sizeof message, "%zu bytes, hash %016llx", bytes, (unsigned long long)plan->files[i].hash);
+    const hoist_finding finding = {subject, status == HOIST_OK, status ? own.message : message, 0, 0};
+    if (report) report(user, &finding);
+    if (status && !worst) {
+      worst = status;
+      *error = own;
+    }
+  }
+  return worst;
+}
+
+hoist_status hoist_verify_files(const char* folder, hoist_report report, void* user, char* message, size_t capacity) {
+  hoist_plan plan;
+  hoist_error error = {HOIST_OK, ""};
+  hoist_status status =
+      folder ? hoist_plan_read(folder, &plan, &error) : hoist_fail(&error, HOIST_BAD_ARGUMENT, "no folder given");
+  if (status == HOIST_OK) {
+    const hoist_finding finding = {"file plan.bin", 1, "hash and contents agree", 0, 0};
+    if (report) report(user, &finding);
+    status = hoist_plan_verify_files(&plan, report, user, &error);
+    hoist_plan_free(&plan);
+  } else if (report) {
+    const hoist_finding finding = {"file plan.bin", 0, error.message, 0, 0};
+    report(user, &finding);
+  }
+  if (message && capacity) snprintf(message, capacity, "%s", error.message);
+  return status;
+}

@@ -1,0 +1,12 @@
+// Libraries under the program end the process when they cannot go on: OpenCL drivers exit or abort when they cannot
+// write the kernels that they compile. That still has to be a message with the exit code of device trouble. Broken
+// invariants of hoist itself (HOIST_CHECK) abort as they say.
+#pragma once
+
+namespace hoist {
+
+/// From here until end_is_expected(), an exit or an abort that nobody here asked for gets a message and exit code 4.
+void report_unexpected_end();
+void end_is_expected();
+
+}  // namespace hoist
