@@ -156,6 +156,8 @@ class Emitter {
   Value read_parameter(Expr e);
   /// The index as it is where the loops' extents prove it inside the array, else clamped.
   H::Expr safe_index(const H::Expr& index, int64_t extent) const;
+  /// An array, or a tuple of arrays, that is only read at safe indices.
+  Value bounded(const Value& v, const std::vector<int64_t>& shape);
   Value read_constant(Expr e);
   Value read_pad(Expr e, const Environment& env);
   Value read_concat(Expr e, const Environment& env);

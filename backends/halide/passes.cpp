@@ -198,11 +198,12 @@ class CompactRegisters : public WithLets {
 };
 
 // Halide loads the few elements that a vector of indices can reach as one vector of just so many lanes and shuffles
-// it; OpenCL has vectors of some widths only, so elements of the others are loaded one by one.
+// it; OpenCL has vectors of some widths only (those of three take the room of four), so elements of the others are
+// loaded one by one.
 class LoadLanes : public IRMutator {
   using IRMutator::visit;
 
-  static bool has_width(int lanes) { return lanes <= 4 || lanes == 8 || lanes == 16; }
+  static bool has_width(int lanes) { return lanes <= 2 || lanes == 4 || lanes == 8 || lanes == 16; }
 
   HExpr visit(const Shuffle* op) override {
     std::vector<HExpr> lanes;

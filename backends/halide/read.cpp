@@ -96,6 +96,20 @@ H::Expr Emitter::safe_index(const H::Expr& index, int64_t extent) const {
   return H::clamp(index, 0, number(extent - 1));
 }
 
+Value Emitter::bounded(const Value& v, const std::vector<int64_t>& shape) {
+  if (shape.empty()) return v;
+  if (v.at) {
+    return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
+      Value element = v;
+      for (size_t i = 0; i < index.size(); ++i) element = element.at(safe_index(index[i], shape[i]));
+      return element;
+    });
+  }
+  Value out;
+  for (const Value& part : v.parts) out.parts.push_back(bounded(part, shape));
+  return out;
+}
+
 Value Emitter::read_parameter(Expr e) {
   std::vector<int64_t> shape = shape_of(e->type);
   Scalar kind = leaf_of(e->type)->scalar;

@@ -504,7 +504,7 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
   apply_modes(update, h.spread, true);
   update.never_partition_all();
   keep(h, nest, false);
-  return h.value(false);
+  return bounded(h.value(false), layout.shape);
 }
 
 // All accumulators of a fold: an array over the steps, each written from the one before it.
@@ -554,7 +554,7 @@ Value Emitter::scan(Expr e, const Environment& env) {
   apply_modes(update, h.spread, true);
   update.never_partition_all();
   keep(h, nest, false);
-  return h.value(false);
+  return bounded(h.value(false), layout.shape);
 }
 
 Value Emitter::materialise(Expr e, const Environment& env) {
@@ -584,7 +584,7 @@ Value Emitter::materialise(Expr e, const Environment& env) {
   apply_modes(h.func, nest.loops, false);
   apply_modes(h.func, h.spread, false);
   keep(h, nest, is_local);
-  return h.value(false);
+  return bounded(h.value(false), layout.shape);
 }
 
 }  // namespace hoist::emission

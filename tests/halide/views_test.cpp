@@ -314,6 +314,17 @@ TEST(Folds, Scan) {
                 repeat(4, real(1)), x({5, 4}))),
             "");
 }
+TEST(Folds, OpenBordersAroundKeptArrays) {  // elements of the border are read, and thrown away
+  Expr sums = map([](Expr row) { return scan(plus, real(0), row); }, x({4, 7}));
+  Expr padded = map([](Expr row) { return split(4, pad(0, 1, Border::open, row)); }, sums);
+  Expr vectors = map(
+      [](Expr row) {
+        return map([](Expr v) { return map([](Expr s) { return identity(s); }, v, Mode::vec); }, row, Mode::unroll);
+      },
+      padded, Mode::group);
+  EXPECT_EQ(check(map([](Expr row) { return slice(0, 7, join(row)); }, vectors)), "");
+}
+
 TEST(Folds, Materialise) {
   EXPECT_EQ(check(map(
                 [](Expr r) {

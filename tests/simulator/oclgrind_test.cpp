@@ -23,6 +23,7 @@ struct Form {
   bool gpu;
   ConvolutionForm convolution;
   bool convolutions_only;
+  int64_t vector_width;
 };
 
 int shell(const std::string& command) {
@@ -75,7 +76,7 @@ Reports simulate_model(const std::filesystem::path& folder) {
 Result<Plan> compile(const std::vector<SmallLayer>& layers, const Form& form) {
   Profile profile;
   profile.gpu = form.gpu;
-  if (form.gpu) profile.vector_width = 4;
+  profile.vector_width = form.vector_width;
   CompileOptions options;
   options.lower.convolution = form.convolution;
   options.lower.separate_arrays = true;
@@ -106,10 +107,11 @@ TEST_P(Simulated, NothingToReport) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, Simulated,
-                         testing::Values(Form{"cpu", false, ConvolutionForm::stencil, false},
-                                         Form{"gpu", true, ConvolutionForm::stencil, false},
-                                         Form{"cpu_im2col", false, ConvolutionForm::im2col, true},
-                                         Form{"gpu_im2col", true, ConvolutionForm::im2col, true}),
+                         testing::Values(Form{"cpu", false, ConvolutionForm::stencil, false, 16},
+                                         Form{"cpu_narrow", false, ConvolutionForm::stencil, false, 4},
+                                         Form{"gpu", true, ConvolutionForm::stencil, false, 16},
+                                         Form{"cpu_im2col", false, ConvolutionForm::im2col, true, 16},
+                                         Form{"gpu_im2col", true, ConvolutionForm::im2col, true, 16}),
                          [](const auto& form) { return std::string(form.param.name); });
 
 // The same way with kernels that have faults: what the test above would see.
@@ -128,7 +130,7 @@ TEST_P(Faulty, IsSeen) {
   ASSERT_TRUE(folder.ok());
   std::vector<SmallLayer> layers = other_layers();
   std::erase_if(layers, [](const SmallLayer& layer) { return layer.name != "relu_tail_13"; });
-  auto compiled = compile(layers, {});
+  auto compiled = compile(layers, {"", false, ConvolutionForm::stencil, false, 16});
   ASSERT_TRUE(compiled.ok()) << testing::PrintToString(texts(compiled.errors()));
   ASSERT_EQ(compiled->kernels.size(), 1u);
   PlanKernel& kernel = compiled->kernels[0];
