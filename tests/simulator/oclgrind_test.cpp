@@ -72,13 +72,15 @@ Reports simulate_model(const std::filesystem::path& folder) {
   return simulate("--check-api --data-races", "model", folder);
 }
 
-Result<Compilation> compile(const std::vector<SmallLayer>& layers, const Form& form) {
+Result<Plan> compile(const std::vector<SmallLayer>& layers, const Form& form) {
   Profile profile;
   profile.gpu = form.gpu;
   CompileOptions options;
   options.lower.convolution = form.convolution;
   options.lower.separate_arrays = true;
-  return compile_graph(graph_of(layers), options, profile);
+  const Graph graph = graph_of(layers);
+  HOIST_TRY(LoweredModel lowered, lower_model(graph, options.lower, profile));
+  return make_plan(graph, std::move(lowered), options, profile);
 }
 
 class Simulated : public testing::TestWithParam<Form> {};
@@ -93,7 +95,7 @@ TEST_P(Simulated, NothingToReport) {
   }
   auto compiled = compile(layers, GetParam());
   ASSERT_TRUE(compiled.ok()) << testing::PrintToString(texts(compiled.errors()));
-  ASSERT_TRUE(write_bundle(compiled->plan, folder->path() / "layers.hoist").ok());
+  ASSERT_TRUE(write_bundle(*compiled, folder->path() / "layers.hoist").ok());
   for (const auto& simulated : {simulate_kernels, simulate_model}) {
     const Reports found = simulated(folder->path());
     EXPECT_EQ(found.code, 0) << found.said;
@@ -127,8 +129,8 @@ TEST_P(Faulty, IsSeen) {
   std::erase_if(layers, [](const SmallLayer& layer) { return layer.name != "relu_tail_13"; });
   auto compiled = compile(layers, {});
   ASSERT_TRUE(compiled.ok()) << testing::PrintToString(texts(compiled.errors()));
-  ASSERT_EQ(compiled->plan.kernels.size(), 1u);
-  PlanKernel& kernel = compiled->plan.kernels[0];
+  ASSERT_EQ(compiled->kernels.size(), 1u);
+  PlanKernel& kernel = compiled->kernels[0];
   kernel.global = {2, 1, 1};
   kernel.local = {1, 1, 1};
   std::string parameters;
@@ -137,7 +139,7 @@ TEST_P(Faulty, IsSeen) {
   }
   kernel.source = "__kernel void " + kernel.name + "(" + parameters + ") {\n  int i = get_global_id(0);\n  " +
                   GetParam().body + "\n}\n";
-  ASSERT_TRUE(write_bundle(compiled->plan, folder->path() / "layers.hoist").ok());
+  ASSERT_TRUE(write_bundle(*compiled, folder->path() / "layers.hoist").ok());
   const Reports found = GetParam().simulated(folder->path());
   EXPECT_THAT(found.log + found.said, HasSubstr(GetParam().report));
 }
