@@ -109,9 +109,9 @@ TEST_P(Simulated, NothingToReport) {
 INSTANTIATE_TEST_SUITE_P(Forms, Simulated,
                          testing::Values(Form{"cpu", false, ConvolutionForm::stencil, false, 16},
                                          Form{"cpu_narrow", false, ConvolutionForm::stencil, false, 4},
-                                         Form{"gpu", true, ConvolutionForm::stencil, false, 16},
+                                         Form{"gpu", true, ConvolutionForm::stencil, false, 4},
                                          Form{"cpu_im2col", false, ConvolutionForm::im2col, true, 16},
-                                         Form{"gpu_im2col", true, ConvolutionForm::im2col, true, 16}),
+                                         Form{"gpu_im2col", true, ConvolutionForm::im2col, true, 4}),
                          [](const auto& form) { return std::string(form.param.name); });
 
 // The same way with kernels that have faults: what the test above would see.
