@@ -63,9 +63,9 @@ void open_columns(Rewriter& r, const Path& place, int64_t width) {
   int64_t n = extent(r.term(), place, 0);
   int64_t k = width;
   while (k > 1 && n % k != 0) k /= 2;
-  if (k == width || (k > 1 && n < width))
+  if (k > 1 && (k == width || n < width))
     open(r, "open-vector-loop", place, {{"k", k}});
-  else if (n >= width)
+  else if (width > 1 && n >= width)
     open(r, "open-vector-tiles", place, {{"k", width}});
   else
     open(r, "open-seq", place);
@@ -75,8 +75,9 @@ void open_columns(Rewriter& r, const Path& place, int64_t width) {
 Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
   int leading = rank_at(r.term(), place) - keep;
   if (leading <= 0) return place;
-  static const char* const rules[] = {"open-group", "open-joined-group", "open-joined-3-group", "open-joined-4-group"};
-  HOIST_CHECK(leading <= 4, "arrays of more than six dimensions are stored joined");
+  static const char* const rules[] = {"open-group",          "open-joined-group",   "open-joined-3-group",
+                                      "open-joined-4-group", "open-joined-5-group", "open-joined-6-group"};
+  HOIST_CHECK(leading <= 6, "lowering refuses values of more than largest_rank dimensions");
   return open(r, rules[leading - 1], place, {{"d", dimension}});
 }
 
