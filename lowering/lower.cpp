@@ -63,14 +63,14 @@ int64_t count_operations(Expr e, int64_t repeated, std::unordered_map<Expr, int6
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const LowerOptions& options, const Profile& profile)
-      : graph_(graph), options_(options), profile_(profile) {}
+  Lowering(const LowerOptions& options, const Profile& profile) : options_(options), profile_(profile) {}
 
-  Result<LoweredModel> run() {
-    HOIST_TRY(model_.original, lower_graph(graph_, options_.strict));
+  Result<LoweredModel> run(Program program) {
+    model_.original = std::move(program);
     model_.program = model_.original;
     model_.notes = model_.program.notes;
     group(model_.program);
+    HOIST_TRY_VOID(check_ranks());
     if (options_.convolution == ConvolutionForm::im2col) materialise_windows(model_.program);
     model_.graph_steps = model_.program.steps;
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
@@ -81,6 +81,20 @@ class Lowering {
   }
 
  private:
+  Result<Nothing> check_ranks() const {
+    Diagnostics problems;
+    for (const Definition& d : model_.program.definitions) {
+      size_t rank = sizes_of(d.expression->type).size();
+      if (rank <= largest_rank) continue;
+      problems.push_back(
+          {d.layers.back(),
+           fmt::format("the result {} has {} dimensions, kernels have at most {}", d.value, rank, largest_rank),
+           "join some of them by a Reshape"});
+    }
+    if (!problems.empty()) return problems;
+    return Nothing{};
+  }
+
   const Storage& storage_of(const std::string& value) const { return model_.storage.values.at(value); }
 
   // The definition over stored arrays, through the rules, into a kernel and a step.
@@ -207,7 +221,6 @@ class Lowering {
     for (size_t i = 0; i < which.size(); ++i) model_.arrays[static_cast<size_t>(which[i])].offset = lifetimes[i].offset;
   }
 
-  const Graph& graph_;
   const LowerOptions& options_;
   const Profile& profile_;
   LoweredModel model_;
@@ -220,8 +233,13 @@ class Lowering {
 
 }  // namespace
 
+Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile) {
+  return Lowering(options, profile).run(std::move(program));
+}
+
 Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile) {
-  return Lowering(graph, options, profile).run();
+  HOIST_TRY(Program program, lower_graph(graph, options.strict));
+  return lower_program(std::move(program), options, profile);
 }
 
 }  // namespace hoist
