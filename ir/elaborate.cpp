@@ -619,12 +619,12 @@ Result<Expr> Elaborator::composition(Syn s, const std::vector<Argument>& argumen
   for (const auto& m : made) {
     if (m) types.push_back((*m)->type);
   }
-  if (const Definition* d = fitting_definition(rows, types)) return expand(*d, s, arguments, made);
+  if (const NamedDefinition* d = fitting_definition(rows, types)) return expand(*d, s, arguments, made);
   return fault_at(s->token, s->text + ": the arguments do not have the dimensions that it takes",
                   "it takes " + std::string(rows[0]->row->given));
 }
 
-Result<Expr> Elaborator::expand(const Definition& d, Syn s, const std::vector<Argument>& arguments,
+Result<Expr> Elaborator::expand(const NamedDefinition& d, Syn s, const std::vector<Argument>& arguments,
                                 const std::vector<std::optional<Expr>>& made) {
   Scope inner;
   inner.depth = scope_.depth;

@@ -73,7 +73,7 @@ class Elaborator {
   Result<Expr> pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> scalar_call(Function f, Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> composition(Syn s, const std::vector<Argument>& arguments, Type number);
-  Result<Expr> expand(const Definition& d, Syn s, const std::vector<Argument>& arguments,
+  Result<Expr> expand(const NamedDefinition& d, Syn s, const std::vector<Argument>& arguments,
                       const std::vector<std::optional<Expr>>& made);
   Result<Expr> number(Syn s, Type type);
   Result<Expr> bits(Syn s);
