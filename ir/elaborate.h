@@ -106,4 +106,23 @@ class Elaborator {
   const char* stack_ = static_cast<const char*>(__builtin_frame_address(0));
 };
 
+// Works in another scope for a while.
+class Elaborator::Inside {
+ public:
+  Inside(Elaborator& e, Scope scope) : elaborator_(e), outer_(std::exchange(e.scope_, std::move(scope))) {}
+  ~Inside() { elaborator_.scope_ = std::move(outer_); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  const Scope& outer() const { return outer_; }
+
+ private:
+  Elaborator& elaborator_;
+  Scope outer_;
+};
+
+/// The scalar (or type variable) at every leaf of a type; null where leaves differ.
+Type leaf_scalar(Type type);
+/// Whether a term holds nothing but numbers without types: it takes its type from its neighbours.
+bool is_bare(Syn s);
+
 }  // namespace hoist
