@@ -111,7 +111,7 @@ Diagnostic Elaborator::unknown(Syn s) const {
   return fault_at(s->token, "unknown name " + s->text, near.empty() ? "" : "did you mean " + near + "?");
 }
 
-Result<Nothing> Elaborator::bind(const Binder& b, Type type, int level, std::vector<int64_t> path, Syn s) {
+Result<Nothing> Elaborator::bind(const Binder& b, Type type, int level, const std::vector<int64_t>& path, Syn s) {
   if (b.parts.empty()) {
     Entry e;
     e.name = b.name;

@@ -79,7 +79,7 @@ class Elaborator {
   Result<Expr> bits(Syn s);
   Result<Expr> let(Syn s, Type number);
   Result<Expr> finish(Spec spec, Syn s);
-  Result<Nothing> bind(const Binder& b, Type type, int level, std::vector<int64_t> path, Syn s);
+  Result<Nothing> bind(const Binder& b, Type type, int level, const std::vector<int64_t>& path, Syn s);
   Expr variable(const Entry& e) const;
   const Entry* find(const std::string& name) const;
   Diagnostic unknown(Syn s) const;
