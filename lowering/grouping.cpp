@@ -30,9 +30,13 @@ void merge_into(Program& program, const std::string& producer_value, Definition&
     if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
   }
   reader.layers = layers;
-  reader.weights.insert(reader.weights.end(), producer->weights.begin(), producer->weights.end());
   // A reshape after a convolution no longer has channels where the convolution had them.
-  reader.channels_first |= producer->channels_first && producer->expression->type == reader.expression->type;
+  const bool same_dimensions = producer->expression->type == reader.expression->type;
+  for (Weights weights : producer->weights) {
+    weights.in_place &= same_dimensions;
+    reader.weights.push_back(weights);
+  }
+  reader.channels_first |= producer->channels_first && same_dimensions;
 }
 
 // Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.

@@ -66,12 +66,16 @@ void describe(const Layer& layer, const std::map<std::string, Type>& types, Defi
   }
   if (layer.inputs.size() < 2 || types.count(layer.inputs[1]) == 0) return;
   auto rank = static_cast<int64_t>(sizes_of(types.at(layer.inputs[1])).size());
-  if (layer.operation == "Conv") definition.weights.push_back({layer.inputs[1], 0});
-  if (layer.operation == "MatMul" && rank >= 2) definition.weights.push_back({layer.inputs[1], rank - 1});
+  if (layer.operation == "Conv") {
+    auto group = layer.attributes.find("group");
+    const int64_t* groups = group == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&group->second);
+    definition.weights.push_back({layer.inputs[1], 0, groups == nullptr ? 1 : *groups, true});
+  }
+  if (layer.operation == "MatMul" && rank >= 2) definition.weights.push_back({layer.inputs[1], rank - 1, 1, true});
   if (layer.operation == "Gemm") {
     auto transposed = layer.attributes.find("transB");
     const int64_t* flag = transposed == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&transposed->second);
-    definition.weights.push_back({layer.inputs[1], flag != nullptr && *flag != 0 ? 0 : 1});
+    definition.weights.push_back({layer.inputs[1], flag != nullptr && *flag != 0 ? 0 : 1, 1, true});
   }
 }
 

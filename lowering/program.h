@@ -27,6 +27,8 @@ struct GraphStep {
 struct Weights {
   std::string value;
   int64_t output_dimension = 0;
+  int64_t groups = 1;    ///< of output channels, each of which reads input channels of its own
+  bool in_place = true;  ///< the result still has the product's dimensions, nothing was reshaped since
 };
 
 struct Definition {

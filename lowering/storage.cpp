@@ -137,38 +137,6 @@ Expr pack(const Storage& s, Expr logical) {
   return e;
 }
 
-Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
-  // Vectors that come out even, unless they would be too short to be worth it: then the last one is guarded.
-  int64_t width = profile.vector_width;
-  while (width > 1 && columns % width != 0) width /= 2;
-  if (width < 4 && columns > profile.vector_width) width = profile.vector_width;
-  // Accumulators, one register for the row of the right operand and one for the broadcast of the left.
-  int64_t budget = std::max<int64_t>(1, profile.vector_registers - 4);
-  Tile best;
-  double best_cost = 0;
-  for (int64_t vectors = 1; vectors <= 8; ++vectors) {
-    int64_t tile_columns = vectors * width;
-    if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
-    // A tile that sticks out of an array of whole vectors would guard every store for nothing.
-    if (columns % width == 0 && columns % tile_columns != 0) continue;
-    for (int64_t tile_rows = 1; tile_rows <= 14 && tile_rows <= rows; ++tile_rows) {
-      if (tile_rows * vectors > budget) break;
-      // Per step of the fold a tile issues one fused multiply-add per accumulator and loads its operands; two of
-      // either go per cycle. A dependent chain of four cycles needs eight accumulators to hide.
-      double work = std::max<double>(static_cast<double>(tile_rows * vectors), 8.0);
-      double loads = static_cast<double>(vectors + tile_rows);
-      double tiles = static_cast<double>(round_up(rows, tile_rows) / tile_rows) *
-                     static_cast<double>(round_up(columns, tile_columns) / tile_columns);
-      double cost = tiles * (std::max(work, loads) + 0.1 * loads);
-      if (best_cost == 0 || cost < best_cost * 0.999) {
-        best_cost = cost;
-        best = {tile_rows, tile_columns, width};
-      }
-    }
-  }
-  return best;
-}
-
 namespace {
 
 bool is_picture_rank(Type type) {
@@ -214,7 +182,8 @@ int64_t rounding_multiple(int64_t columns, int64_t width) {
   return multiple;
 }
 
-Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, const Tile& tile) {
+// `panels`: a work-item reads one tile's columns and nothing else.
+Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, const Tile& tile, bool panels) {
   Storage s = plain_storage(name, type);
   size_t rank = s.permutation.size();
   // [O][I][k...] -> [k...][I][O]: the order in which a picture with channels last is read.
@@ -227,8 +196,10 @@ Storage weights_storage(const std::string& name, Type type, int64_t output_dimen
   s.permutation = rest;
   s.permutation.push_back(output_dimension);
   int64_t columns = shape_of(type)[static_cast<size_t>(output_dimension)];
-  s.after.back() = round_up(columns, tile.columns) - columns;
-  s.panel = tile.columns;
+  if (panels) {
+    s.after.back() = round_up(columns, tile.columns) - columns;
+    s.panel = tile.columns;
+  }
   return s;
 }
 
@@ -356,6 +327,47 @@ Storage constant_storage(const std::string& name, const Tensor& tensor, Type typ
   return s;
 }
 
+// The stored extents with what is computed along; at least two dimensions.
+std::vector<int64_t> computed_shape(const Storage& s) {
+  std::vector<int64_t> shape = s.stored_shape();
+  if (!shape.empty()) shape.back() += s.rounding;
+  while (shape.size() < 2) shape.insert(shape.begin(), 1);
+  return shape;
+}
+
+// `turned`: a picture that has to keep its channels second.
+Tile tile_of(const Storage& s, bool turned, const Profile& profile) {
+  std::vector<int64_t> shape = computed_shape(s);
+  Tile tile = turned ? choose_tile(shape.back(), shape[1], profile)
+                     : choose_tile(shape[shape.size() - 2], shape.back(), profile);
+  tile.channels_last = turned;
+  return tile;
+}
+
+// On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too.
+Tile work_group_of(const Definition& d, const Storage& s, bool turned, const std::map<std::string, Type>& types,
+                   const Profile& profile) {
+  std::vector<int64_t> shape = computed_shape(s);
+  int64_t steps = 0, more = d.channels_first ? static_cast<int64_t>(shape.size()) - 3 : 0;
+  for (const Weights& w : d.weights) {
+    std::vector<int64_t> extents = shape_of(types.at(w.value));
+    if (w.groups != 1 || !w.in_place || extents.size() < 2) return {};
+    // The innermost fold runs over input channels, or over what a matrix has beside its columns.
+    steps = d.channels_first ? extents[1] : extents[w.output_dimension == 0 ? 1 : extents.size() - 2];
+  }
+  if (steps == 0) return {};
+  int64_t all = 1, rows = shape[shape.size() - 2], columns = shape.back();
+  for (int64_t extent : shape) all *= extent;
+  if (d.channels_first) {
+    columns = turned ? shape[1] : shape.back();
+    rows = all / shape[0] / columns;
+  }
+  Tile tile = choose_work_group(all / rows / columns, rows, columns, steps, profile);
+  tile.rows_joined = more;
+  tile.channels_last = turned;
+  return tile;
+}
+
 }  // namespace
 
 StoragePlan choose_storage(Program& program, const Profile& profile) {
@@ -390,17 +402,9 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   place_concatenations(program, plan);
   for (const Definition& d : program.definitions) {
     if (!folds(d.expression)) continue;
-    const Storage& s = plan.values.at(d.value);
-    std::vector<int64_t> shape = s.stored_shape();
-    int64_t columns = shape.empty() ? 1 : shape.back() + s.rounding;
-    int64_t rows = shape.size() < 2 ? 1 : shape[shape.size() - 2];
     bool turned = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
-    if (turned) {
-      rows = shape.back();
-      columns = shape[1];
-    }
-    plan.tiles[d.value] = choose_tile(rows, columns, profile);
-    plan.tiles[d.value].channels_last = turned;
+    plan.tiles[d.value] = profile.gpu ? work_group_of(d, plan.values.at(d.value), turned, types, profile)
+                                      : tile_of(plan.values.at(d.value), turned, profile);
   }
   for (const auto& [name, tensor] : program.constants) {
     plan.values[name] = is_output(program, name) ? plain_storage(name, types.at(name))
@@ -411,7 +415,8 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       auto tile = plan.tiles.find(d.value);
       if (program.constants.count(w.value) == 0 || tile == plan.tiles.end() || is_output(program, w.value)) continue;
       if (sizes_of(types.at(w.value)).size() < 2) continue;
-      plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second);
+      plan.values[w.value] =
+          weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second, !profile.gpu);
     }
   }
   return plan;

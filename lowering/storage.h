@@ -11,6 +11,7 @@
 
 #include "ir/profile.h"
 #include "lowering/program.h"
+#include "lowering/tile.h"
 
 namespace hoist {
 
@@ -43,15 +44,6 @@ Expr surround(const Storage& storage, Expr interior);
 Expr read_with_border(const Storage& storage, Expr stored, const Padding& padding);
 /// Constants: the whole array with zeros around.
 Expr pack(const Storage& storage, Expr logical);
-
-/// A register tile: rows by columns of the last two stored dimensions. One row and column where nothing is folded.
-struct Tile {
-  int64_t rows = 1, columns = 1;
-  int64_t width = 1;           ///< lanes of the vectors that make up the columns
-  bool channels_last = false;  ///< the loops have channels innermost although the array (a model output) does not
-};
-/// The tile with the least estimated time for an array of `rows` x `columns` results of a fold.
-Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile);
 
 /// Elements around a value that a definition reads as zeros, per logical dimension.
 struct Padding {

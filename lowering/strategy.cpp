@@ -1,6 +1,7 @@
 #include "lowering/strategy.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "lowering/grouping.h"
 #include "lowering/rules.h"
@@ -43,12 +44,18 @@ Path opened(Expr root, Path place) {
   }
 }
 
-Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments = {}) {
+void apply_rule(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments = {}) {
   bool applied = r.apply(rule, place, arguments);
   HOIST_CHECK(applied, "the rule " + rule + " has to apply at " + text(place) + ": " +
                            why_not(*lowering_rules().find(rule), at(r.term(), place), arguments));
+}
+
+Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments = {}) {
+  apply_rule(r, rule, place, arguments);
   return opened(r.term(), place);
 }
+
+// ---- CPUs: a work-item a group, vectors and register tiles
 
 // The columns of a register tile.
 void open_tile_columns(Rewriter& r, const Path& place, int64_t width) {
@@ -71,31 +78,31 @@ void open_columns(Rewriter& r, const Path& place, int64_t width) {
     open(r, "open-seq", place);
 }
 
+// Loops over the outermost dimensions that the mappings have no rule for, until `rank` are left.
+Path open_outermost(Rewriter& r, Path place, int rank) {
+  while (rank_at(r.term(), place) > rank) place = open(r, "open-seq", place);
+  return place;
+}
+
 // All dimensions but the last `keep` become one dimension of work-groups.
 Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
+  static const char* const rules[] = {"open-group", "open-joined-group", "open-joined-3-group", "open-joined-4-group"};
+  place = open_outermost(r, place, keep + static_cast<int>(std::size(rules)));
   int leading = rank_at(r.term(), place) - keep;
   if (leading <= 0) return place;
-  static const char* const rules[] = {"open-group",          "open-joined-group",   "open-joined-3-group",
-                                      "open-joined-4-group", "open-joined-5-group", "open-joined-6-group"};
-  HOIST_CHECK(leading <= 6, "lowering refuses values of more than largest_rank dimensions");
   return open(r, rules[leading - 1], place, {{"d", dimension}});
 }
 
 void map_folding_nest(Rewriter& r, Path place, const Tile& tile) {
   if (tile.channels_last) {
-    static const char* const rules[] = {"open-channels-last-1d-group", "open-channels-last-2d-group",
+    static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d-group",
                                         "open-channels-last-3d-group"};
     place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", 1}});
   } else {
     place = open_leading(r, place, 2, 1);
   }
   if (rank_at(r.term(), place) == 2) {
-    int64_t rows = extent(r.term(), place, 0), columns = extent(r.term(), place, 1);
-    place = open(r, "open-tiles", place,
-                 {{"R", tile.rows},
-                  {"C", tile.columns},
-                  {"r", missing(rows, tile.rows)},
-                  {"c", missing(columns, tile.columns)}});
+    place = open(r, "open-tiles", place, {{"R", tile.rows}, {"C", tile.columns}});
     place = opened(r.term(), place);  // the second of the two group loops
     place = open(r, "open-unroll", place);
   } else {
@@ -123,18 +130,87 @@ void map_plain_nest(Rewriter& r, Path place, const Profile& profile) {
   open_columns(r, place, profile.vector_width);
 }
 
+// ---- GPUs: work-items side by side, neighbours at neighbouring elements
+
+// A work-item for every element.
+void map_elements_to_items(Rewriter& r, Path place) {
+  static const char* const rules[] = {"open-global",          "open-joined-global",   "open-joined-3-global",
+                                      "open-joined-4-global", "open-joined-5-global", "open-joined-6-global"};
+  place = open_outermost(r, place, static_cast<int>(std::size(rules)));
+  open(r, rules[rank_at(r.term(), place) - 1], place, {{"d", 0}});
+}
+
+// The innermost fold over pairs of numbers, where the operands of a product meet; empty if there is none.
+std::optional<Path> innermost_product(Expr e, const Path& here) {
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    if (auto found = innermost_product(e->children[i], then(here, {static_cast<int>(i)}))) return found;
+  }
+  if (e->pattern != Pattern::fold || e->children[2]->pattern != Pattern::zip) return std::nullopt;
+  Type element = e->children[2]->type->element;
+  bool scalars = std::all_of(element->parts.begin(), element->parts.end(), [](Type t) { return t->is_scalar(); });
+  return scalars ? std::optional(here) : std::nullopt;
+}
+
+// A product: a work-group computes a tile, its work-items keep theirs in registers and share operands.
+void map_product_to_groups(Rewriter& r, Path place, const Tile& tile) {
+  if (tile.depth > 0) {
+    if (auto product = innermost_product(r.term(), {})) r.apply("fold-panels", *product, {{"k", tile.depth}});
+  }
+  if (tile.channels_last) {
+    static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d", "open-channels-last-3d"};
+    place = open(r, rules[tile.rows_joined], place, {{"d", 1}});
+  } else {
+    place = open_leading(r, place, 2 + static_cast<int>(tile.rows_joined), 1);
+  }
+  static const char* const rules[] = {"open-tiles", "open-joined-row-tiles", "open-joined-3-row-tiles"};
+  place = open(r, rules[tile.rows_joined], place, {{"R", tile.rows}, {"C", tile.columns}});
+  place = opened(r.term(), place);  // the second of the two group loops
+  if (tile.width > 1) {
+    open(r, "open-work-items", place, {{"p", tile.item_rows}, {"q", tile.items_across}, {"k", tile.width}});
+  } else {
+    open(r, "open-work-item-scalars", place, {{"p", tile.item_rows}, {"q", tile.items_across}});
+  }
+}
+
+// A work-group a row, its elements among the work-items.
+void map_rows_to_groups(Rewriter& r, Path place, const Profile& profile) {
+  if (rank_at(r.term(), place) == 1)
+    place = open(r, "open-column-tiles", place, {{"C", extent(r.term(), place, 0)}, {"c", 0}});
+  else
+    place = open_leading(r, place, 1, 0);
+  int64_t columns = extent(r.term(), place, 0), items = std::min({columns, profile.maximum_group, int64_t{256}});
+  open(r, "open-local-columns", place, {{"q", items}, {"c", missing(columns, items)}});
+}
+
+void map_to_gpu(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  bool product = input.folds && input.tile.items_across > 1 && rank_at(r.term(), input.inside) >= 2;
+  if (shares_folds(r.term()))
+    map_rows_to_groups(r, input.inside, profile);
+  else if (product)
+    map_product_to_groups(r, input.inside, input.tile);
+  else
+    map_elements_to_items(r, input.inside);
+}
+
+void map_to_cpu(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  if (shares_folds(r.term()))
+    map_row_nest(r, input.inside, profile);
+  else if (input.folds)
+    map_folding_nest(r, input.inside, input.tile);
+  else
+    map_plain_nest(r, input.inside, profile);
+}
+
 }  // namespace
 
 Derivation lower_to_kernel(const StrategyInput& input, const Profile& profile, Expr& low_level) {
   Rewriter r(lowering_rules(), input.term);
   lower_folds(r, input.strict);
   if (rank_at(r.term(), input.inside) > 0) {
-    if (shares_folds(r.term()))
-      map_row_nest(r, input.inside, profile);
-    else if (input.folds)
-      map_folding_nest(r, input.inside, input.tile);
+    if (profile.gpu)
+      map_to_gpu(r, input, profile);
     else
-      map_plain_nest(r, input.inside, profile);
+      map_to_cpu(r, input, profile);
   }
   low_level = r.term();
   return r.derivation();

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,10 +27,25 @@ struct Unsupported {
 
 // ---- Symbolic values -----------------------------------------------------------------------------------------------
 
-/// A value with a variable per loop: a scalar, an array as a function of the index, or a tuple.
+struct Value;
+
+/// An array as a function of the index. Arrays hold the arrays that they are made of, often one several times, so
+/// copies share the function: a copy of its own would cost the tree that the term stands for, not its graph.
+class Elements {
+ public:
+  Elements(std::nullptr_t = nullptr) {}
+  Elements(std::function<Value(H::Expr)> element);
+  Value operator()(const H::Expr& index) const;
+  explicit operator bool() const { return element_ != nullptr; }
+
+ private:
+  std::shared_ptr<const std::function<Value(H::Expr)>> element_;
+};
+
+/// A value with a variable per loop: a scalar, an array or a tuple.
 struct Value {
   H::Expr scalar;
-  std::function<Value(H::Expr)> at;
+  Elements at;
   std::vector<Value> parts;
 };
 
@@ -146,6 +162,28 @@ class Emitter {
   Value cached(std::function<Value(H::Expr)> at);
   Value apply(Expr function, const Environment& env, std::vector<Value> arguments);
 
+  /// Loops around what is read while it lives; what was read before is known again afterwards.
+  class Inside {
+   public:
+    explicit Inside(Emitter& emitter) : emitter_(emitter), depth_(emitter.loops_.size()), context_(emitter.context_) {}
+    ~Inside() {
+      emitter_.loops_.resize(depth_);
+      emitter_.context_ = context_;
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    void push(const Loop& loop) {
+      emitter_.loops_.push_back(loop);
+      emitter_.change_context();
+    }
+
+   private:
+    Emitter& emitter_;
+    size_t depth_;
+    uint64_t context_;
+  };
+  void change_context() { context_ = ++contexts_; }
+
   // nest.cpp: write views and the walk
   void walk(Expr e, const WriteView& w, const Environment& env, Nest& nest);
   void copy(const Value& v, Type type, const WriteView& w, Nest& nest);
@@ -160,8 +198,12 @@ class Emitter {
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);
   Value materialise(Expr e, const Environment& env);
+  /// panels.cpp: an array in local memory that stands inside work-item loops.
+  Value panel(Expr e, const Environment& env);
   struct Holder;
-  Holder hold(const std::string& name, const Layout& layout, bool spread);
+  /// Which of the loops around become dimensions that run inside: the register tile, or the work-items too.
+  enum class Spread { nothing, registers, work_items };
+  Holder hold(const std::string& name, const Layout& layout, Spread spread);
   /// The values of a nest as functions of the Func's own dimensions; splits and bounds are read off the write index.
   struct Split;
   std::vector<std::vector<Split>> splits_of(const Nest& nest, const Holder& holder);
@@ -175,17 +217,18 @@ class Emitter {
   EmitOptions options_;
   std::vector<Loop> loops_;  ///< enclosing loops, outermost first
   std::vector<Stored> stored_;
+  std::map<std::string, size_t> panel_depth_;  ///< by a fold's Func: its reductions outside of the work-items
   std::map<std::string, H::ImageParam> inputs_;
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
   std::vector<std::string> lines_;
   int fresh_ = 0;
-  uint64_t context_ = 0;  ///< changes with the loops around what is being read
+  uint64_t context_ = 0;  ///< the number of the loops around what is being read
+  uint64_t contexts_ = 0;
   int worst_ulp_ = 0;
   bool reads_open_ = false;  ///< indices may lead outside, through an open border
-  /// Values read since the loops last changed: shared subterms are evaluated, and folds stored, once.
-  std::map<std::pair<Expr, const Frame*>, std::pair<Environment, Value>> memo_;
-  uint64_t memo_context_ = 0;
+  /// Values read inside each context: shared subterms are evaluated, and folds stored, once.
+  std::map<std::tuple<uint64_t, Expr, const Frame*>, std::pair<Environment, Value>> memo_;
   bool merge_failed_ = false;  ///< fewer inner folds than hoped pass the accumulator on
   size_t merge_reached_ = 0;
 };

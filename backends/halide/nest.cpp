@@ -122,7 +122,7 @@ Loop Emitter::open(int64_t extent, Mode mode, int dimension, const Nest& nest) {
 // Does an inner fold start from the very element of the accumulator that it will write? Then both are one reduction.
 bool Emitter::passes_on(const Value& initial, Type type, const WriteView& w, Nest& nest) {
   Layout layout = layout_of(type);
-  if (layout.tuple_outside || layout.scalars.size() != 1) return false;
+  if (layout.tuple_outside) return false;
   std::vector<Limit> limits = nest.limits;
   Value v = initial;
   WriteView target = w;
@@ -132,14 +132,18 @@ bool Emitter::passes_on(const Value& initial, Type type, const WriteView& w, Nes
     target = target.at(d);
   }
   nest.limits = limits;
-  H::Expr e = v.scalar;
-  if (const auto* compared = e.as<H::Internal::NE>()) e = compared->a;
-  const auto* call = e.as<H::Internal::Call>();
-  if (call == nullptr || call->name != nest.func.name() || target.index.size() != nest.own_rank) return false;
-  for (size_t i = 0; i < nest.own_rank; ++i) {
-    // Own dimensions are stored innermost first.
-    H::Expr difference = H::Internal::simplify(call->args[nest.own_offset + nest.own_rank - 1 - i] - target.index[i]);
-    if (!H::Internal::is_const_zero(difference)) return false;
+  if (target.index.size() != nest.own_rank) return false;
+  std::vector<Value> components = v.parts.empty() ? std::vector<Value>{v} : v.parts;
+  for (size_t c = 0; c < components.size(); ++c) {
+    H::Expr e = components[c].scalar;
+    if (const auto* compared = e.as<H::Internal::NE>()) e = compared->a;
+    const auto* call = e.as<H::Internal::Call>();
+    if (call == nullptr || call->name != nest.func.name() || call->value_index != static_cast<int>(c)) return false;
+    for (size_t i = 0; i < nest.own_rank; ++i) {
+      // Own dimensions are stored innermost first.
+      H::Expr difference = H::Internal::simplify(call->args[nest.own_offset + nest.own_rank - 1 - i] - target.index[i]);
+      if (!H::Internal::is_const_zero(difference)) return false;
+    }
   }
   return true;
 }
@@ -157,13 +161,11 @@ void Emitter::copy(const Value& v, Type type, const WriteView& w, Nest& nest) {
   Layout layout = layout_of(type);
   Value element = v;
   WriteView target = w;
-  size_t opened = 0;
+  Inside inside(*this);
   for (int64_t n : layout.shape) {
     Loop loop = open(n, Mode::seq, 0, nest);
     nest.loops.push_back(loop);
-    loops_.push_back(loop);
-    ++context_;
-    ++opened;
+    inside.push(loop);
     if (layout.tuple_outside) {
       for (Value& part : element.parts) part = part.at(loop.variable);
     } else {
@@ -174,8 +176,6 @@ void Emitter::copy(const Value& v, Type type, const WriteView& w, Nest& nest) {
   nest.index = target.index;
   if (element.parts.empty()) nest.values = {element.scalar};
   for (const Value& part : element.parts) nest.values.push_back(part.scalar);
-  loops_.resize(loops_.size() - opened);
-  ++context_;
 }
 
 void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
@@ -187,16 +187,12 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
       }
       Value a = read(e->children[1], env);
       int64_t n = e->children[1]->type->size.value();
-      auto body = [&](const H::Expr& i, size_t opened) {
-        ++context_;
-        walk(e->children[0]->children[0], w.at(i), extend(env, a.at(i)), nest);
-        loops_.resize(loops_.size() - opened);
-        ++context_;
-      };
+      Inside inside(*this);
+      auto body = [&](const H::Expr& i) { walk(e->children[0]->children[0], w.at(i), extend(env, a.at(i)), nest); };
       auto push = [&](int64_t extent, Mode mode) {
         Loop loop = open(extent, mode, e->dimension, nest);
         nest.loops.push_back(loop);
-        loops_.push_back(loop);
+        inside.push(loop);
         return H::Expr(loop.variable);
       };
       if (e->mode == Mode::global && options_.gpu) {
@@ -215,9 +211,9 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
           nest.limits.push_back({i, 0, n});
           i = H::min(i, number(n - 1));
         }
-        return body(i, 2);
+        return body(i);
       }
-      return body(push(n, e->mode == Mode::global ? Mode::group : e->mode), 1);
+      return body(push(n, e->mode == Mode::global ? Mode::group : e->mode));
     }
     case Pattern::let:
       return walk(e->children[1]->children[0], w, extend(env, read(e->children[0], env)), nest);
@@ -235,13 +231,10 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
           loop.mode = e->mode == Mode::view ? Mode::seq : e->mode;
           loop.owner = nest.func.name();
           nest.loops.push_back(loop);
-          loops_.push_back(loop);
-          ++context_;
+          Inside inside(*this);
+          inside.push(loop);
           Value element = read(e->children[2], env).at(loop.reduction);
-          walk(e->children[0]->children[0], w, extend(extend(env, initial), element), nest);
-          loops_.pop_back();
-          ++context_;
-          return;
+          return walk(e->children[0]->children[0], w, extend(extend(env, initial), element), nest);
         }
       }
       break;

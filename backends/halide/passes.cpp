@@ -197,12 +197,40 @@ class CompactRegisters : public WithLets {
   }
 };
 
+// Halide loads the few elements that a vector of indices can reach as one vector of just so many lanes and shuffles
+// it; OpenCL has vectors of some widths only, so elements of the others are loaded one by one.
+class LoadLanes : public IRMutator {
+  using IRMutator::visit;
+
+  static bool has_width(int lanes) { return lanes <= 4 || lanes == 8 || lanes == 16; }
+
+  HExpr visit(const Shuffle* op) override {
+    std::vector<HExpr> lanes;
+    bool all_legal = true, all_known = true;
+    for (const HExpr& vector : op->vectors) {
+      const Load* load = vector.as<Load>();
+      const Ramp* ramp = load != nullptr ? load->index.as<Ramp>() : nullptr;
+      all_legal &= has_width(vector.type().lanes());
+      all_known &= ramp != nullptr && is_const_one(load->predicate);
+      for (int i = 0; all_known && i < vector.type().lanes(); ++i) {
+        lanes.push_back(Load::make(load->type.element_of(), load->name, simplify(mutate(ramp->base) + ramp->stride * i),
+                                   load->image, load->param, const_true(), ModulusRemainder()));
+      }
+    }
+    if (all_legal || !all_known) return IRMutator::visit(op);
+    std::vector<HExpr> picked;
+    for (int i : op->indices) picked.push_back(lanes[static_cast<size_t>(i)]);
+    return Shuffle::make_concat(picked);
+  }
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name) {
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
+  passes.push_back(std::make_unique<LoadLanes>());
   return passes;
 }
 

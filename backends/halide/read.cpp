@@ -8,6 +8,11 @@ namespace hoist::emission {
 
 void unsupported(const std::string& what, const std::string& hint) { throw Unsupported{{"", what, hint}}; }
 
+Elements::Elements(std::function<Value(H::Expr)> element)
+    : element_(std::make_shared<const std::function<Value(H::Expr)>>(std::move(element))) {}
+
+Value Elements::operator()(const H::Expr& index) const { return (*element_)(index); }
+
 Environment extend(const Environment& outer, Value value) {
   return std::make_shared<const Frame>(Frame{std::move(value), outer});
 }
@@ -21,7 +26,7 @@ const Value& lookup(const Environment& environment, int64_t position) {
 
 namespace {
 
-Value array(std::function<Value(H::Expr)> at) { return Value{{}, std::move(at), {}}; }
+Value array(std::function<Value(H::Expr)> at) { return Value{{}, Elements(std::move(at)), {}}; }
 Value scalar(H::Expr e) { return Value{std::move(e), nullptr, {}}; }
 H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
 
@@ -58,20 +63,17 @@ Value select_value(const H::Expr& condition, const Value& a, const Value& b) {
   return scalar(H::select(condition, a.scalar, b.scalar));
 }
 
-// The element at the index that was asked for last is kept: zip and shared subterms ask several times.
+// Elements are kept by context and index: zip and shared subterms ask several times, through different views.
 Value Emitter::cached(std::function<Value(H::Expr)> at) {
-  struct Last {
-    H::Expr index;
-    uint64_t context = 0;
-    Value value;
-  };
-  auto last = std::make_shared<Last>();
-  return array([this, at = std::move(at), last](const H::Expr& i) {
-    if (!last->index.defined() || !last->index.same_as(i) || last->context != context_) {
-      Value v = at(i);
-      *last = Last{i, context_, std::move(v)};
-    }
-    return last->value;
+  using Known = std::map<H::Expr, Value, H::Internal::IRGraphDeepCompare>;
+  auto known = std::make_shared<std::map<uint64_t, Known>>();
+  return array([this, at = std::move(at), known](const H::Expr& i) {
+    H::Expr index = H::Internal::simplify(i);
+    const Known& here = (*known)[context_];
+    if (auto place = here.find(index); place != here.end()) return place->second;
+    Value v = at(i);
+    (*known)[context_].emplace(index, v);
+    return v;
   });
 }
 
@@ -291,12 +293,10 @@ Value Emitter::read_view(Expr e, const Environment& env) {
 
 Value Emitter::read(Expr e, const Environment& env) {
   if (e->children.empty()) return read_now(e, env);
-  if (memo_context_ != context_) memo_.clear();
-  memo_context_ = context_;
-  std::pair<Expr, const Frame*> key(e, e->open > 0 ? env.get() : nullptr);
-  if (auto place = memo_.find(key); place != memo_.end()) return place->second.second;
+  const Frame* frame = e->open > 0 ? env.get() : nullptr;
+  if (auto place = memo_.find({context_, e, frame}); place != memo_.end()) return place->second.second;
   Value v = read_now(e, env);
-  if (memo_context_ == context_) memo_.emplace(key, std::pair(env, v));
+  memo_.emplace(std::tuple(context_, e, frame), std::pair(env, v));
   return v;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "backends/halide/emitter.h"
 
@@ -45,6 +46,17 @@ class Replace : public H::Internal::IRGraphMutator {
 };
 
 H::Expr replace(const H::Expr& e, const Substitution& by) { return SimplifyIndices().mutate(Replace(by).mutate(e)); }
+
+bool has_local(std::span<const Loop> loops) {
+  return std::any_of(loops.begin(), loops.end(),
+                     [](const Loop& l) { return !l.is_reduction && l.mode == Mode::local; });
+}
+
+// Does the term keep something in local memory?
+bool fills_local(Expr e) {
+  if (e->pattern == Pattern::materialise && e->memory == Memory::local) return true;
+  return std::any_of(e->children.begin(), e->children.end(), fills_local);
+}
 
 // Extents of a fold and of the folds inside its body that may pass its accumulator on, outermost first.
 void fold_extents(Expr e, std::vector<int64_t>& extents) {
@@ -151,7 +163,7 @@ struct Emitter::Holder {
       if (l.mode == Mode::vec) before.push_back(l.variable);
     }
     for (size_t i = spread.size(); i-- > 0;) {
-      if (spread[i].mode == Mode::unroll) after.push_back(spread[i].variable);
+      if (spread[i].mode != Mode::vec) after.push_back(spread[i].variable);
     }
     for (size_t i = enclosing.size(); i-- > 0;) {
       const Loop& l = enclosing[i];
@@ -232,13 +244,20 @@ struct Emitter::Holder {
   }
 };
 
-Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, bool spread) {
+Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, Spread spread_over) {
   Holder h;
   h.func = H::Func(name);
   h.layout = layout;
   // Vectors always run innermost, wherever their map stands; unrolled loops do when nothing else stands between.
+  const bool spread = spread_over != Spread::nothing;
+  auto spreads = [&](const Loop& l) {
+    return !l.is_reduction && (l.spreads() || (spread_over == Spread::work_items && l.mode == Mode::local));
+  };
   size_t around = loops_.size();
-  while (spread && around > 0 && loops_[around - 1].spreads() && !loops_[around - 1].is_reduction) --around;
+  while (spread && around > 0 && spreads(loops_[around - 1])) --around;
+  if (spread_over == Spread::work_items && has_local(std::span(loops_).first(around))) {
+    unsupported("a fold over local panels inside a loop of one work-item", "put it directly inside the local maps");
+  }
   for (size_t i = 0; i < loops_.size(); ++i) {
     bool inside = i >= around || (spread && loops_[i].mode == Mode::vec && !loops_[i].is_reduction);
     (inside ? h.spread : h.enclosing).push_back(loops_[i]);
@@ -251,7 +270,7 @@ Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, boo
   h.own_offset = h.all.size();
   h.all.insert(h.all.end(), h.own.rbegin(), h.own.rend());
   for (size_t i = h.spread.size(); i-- > 0;) {
-    if (h.spread[i].mode == Mode::unroll) h.all.push_back(h.spread[i].variable);
+    if (h.spread[i].mode != Mode::vec) h.all.push_back(h.spread[i].variable);
   }
   for (size_t i = h.enclosing.size(); i-- > 0;) {
     const Loop& l = h.enclosing[i];
@@ -358,9 +377,11 @@ void apply_modes(Stage& stage, const std::vector<Loop>& loops, bool reductions) 
   if (items.size() > 3) unsupported("more than three nested local maps");
 }
 
-// Innermost first: the vector, the unrolled loops around, the nest.
+// Innermost first: the vector, the unrolled loops around, the nest; the work-items that a fold over panels is spread
+// over run inside of its first `outside` reductions, where the panels are filled.
 template <class Stage>
-void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions) {
+void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions,
+                 size_t outside = 0) {
   std::vector<H::VarOrRVar> order;
   for (const Loop& l : spread) {
     if (l.mode == Mode::vec) order.emplace_back(l.variable);
@@ -371,11 +392,19 @@ void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vecto
   for (size_t i = spread.size(); i-- > 0;) {
     if (spread[i].mode == Mode::unroll) order.emplace_back(spread[i].variable);
   }
+  std::vector<H::VarOrRVar> around;
+  size_t left =
+      static_cast<size_t>(std::count_if(nest.begin(), nest.end(), [](const Loop& l) { return l.is_reduction; }));
   for (size_t i = nest.size(); i-- > 0;) {
     if (nest[i].mode == Mode::vec && !nest[i].is_reduction) continue;
     if (!nest[i].is_reduction) order.emplace_back(nest[i].variable);
-    if (nest[i].is_reduction && reductions) order.emplace_back(nest[i].reduction);
+    if (nest[i].is_reduction && reductions) (left <= outside ? around : order).emplace_back(nest[i].reduction);
+    if (nest[i].is_reduction) --left;
   }
+  for (size_t i = spread.size(); i-- > 0;) {
+    if (spread[i].mode == Mode::local) order.emplace_back(spread[i].variable);
+  }
+  order.insert(order.end(), around.begin(), around.end());
   if (order.size() > 1) stage.reorder(order);
 }
 
@@ -387,7 +416,7 @@ void Emitter::keep(const Holder& h, const Nest& nest, bool is_local) {
   for (const Loop& l : h.spread) f.bound(l.variable, 0, number(l.extent));
   f.never_partition_all();
   Stored stored{f, h.enclosing, false, is_local, nest.loops, h.spread};
-  for (const Loop& l : nest.loops) stored.has_local_loops |= l.mode == Mode::local;
+  stored.has_local_loops = has_local(nest.loops) || has_local(h.spread);
   stored_.push_back(std::move(stored));
 }
 
@@ -402,6 +431,7 @@ Value Emitter::fold(Expr e, const Environment& env) {
     if (!merge_failed_) return v;
     merge = merge_reached_;
     stored_.erase(stored_.begin() + static_cast<int64_t>(kept), stored_.end());
+    change_context();  // what was read meanwhile may stand on Funcs that are gone
   }
 }
 
@@ -422,7 +452,8 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
   for (size_t i = extents.size(); i-- > 0;) reductions.push_back(domain[static_cast<int>(i)]);
 
   Layout layout = layout_of(e->type);
-  Holder h = hold("fold", layout, true);
+  const bool panels = has_local(loops_) && fills_local(e->children[0]);
+  Holder h = hold("fold", layout, panels ? Spread::work_items : Spread::registers);
   h.define(h.kept(h.element(read(e->children[1], env)), {}));
 
   Nest nest;
@@ -440,12 +471,12 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
     unsupported(fmt::format("a fold with mode {}", name_of(e->mode)), "folds run seq or unroll");
   }
   nest.loops.push_back(first);
-  loops_.push_back(first);
-  ++context_;
-  Value element = read(e->children[2], env).at(first.reduction);
-  walk(e->children[0]->children[0], target(h.own.size()), extend(extend(env, h.value(true)), element), nest);
-  loops_.pop_back();
-  ++context_;
+  {
+    Inside inside(*this);
+    inside.push(first);
+    Value element = read(e->children[2], env).at(first.reduction);
+    walk(e->children[0]->children[0], target(h.own.size()), extend(extend(env, h.value(true)), element), nest);
+  }
   if (nest.merged < nest.pending.size()) {
     merge_failed_ = true;
     merge_reached_ = nest.merged;
@@ -463,7 +494,7 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
     split_dimension(update, h.own[i], splits[i], false);
   }
   order_loops(h.func, h.spread, nest.loops, false);
-  order_loops(update, h.spread, nest.loops, true);
+  order_loops(update, h.spread, nest.loops, true, panel_depth_[h.func.name()]);
   apply_modes(h.func, nest.loops, false);
   apply_modes(h.func, h.spread, false);
   apply_modes(update, nest.loops, true);
@@ -482,7 +513,7 @@ Value Emitter::scan(Expr e, const Environment& env) {
   layout.shape.insert(layout.shape.begin(), n);
   if (n == 0) unsupported("a scan over nothing");
   H::RDom domain({{0, number(n)}}, fmt::format("steps{}", fresh_++));
-  Holder h = hold("scan", layout, true);
+  Holder h = hold("scan", layout, Spread::registers);
   std::vector<H::Expr> nothing;
   for (Scalar s : layout.scalars) nothing.push_back(H::undef(private_type(s)));
   h.define(nothing);
@@ -497,15 +528,15 @@ Value Emitter::scan(Expr e, const Environment& env) {
   first.extent = n;
   first.owner = h.func.name();
   nest.loops.push_back(first);
-  loops_.push_back(first);
-  ++context_;
-  H::Expr step = first.reduction;
-  Value before = h.value(true).at(H::max(step - 1, 0));
-  Value accumulator = select_value(step == 0, read(e->children[1], env), before);
-  Value element = read(e->children[2], env).at(step);
-  walk(e->children[0]->children[0], target(h.own.size() - 1), extend(extend(env, accumulator), element), nest);
-  loops_.pop_back();
-  ++context_;
+  {
+    Inside inside(*this);
+    inside.push(first);
+    H::Expr step = first.reduction;
+    Value before = h.value(true).at(H::max(step - 1, 0));
+    Value accumulator = select_value(step == 0, read(e->children[1], env), before);
+    Value element = read(e->children[2], env).at(step);
+    walk(e->children[0]->children[0], target(h.own.size() - 1), extend(extend(env, accumulator), element), nest);
+  }
   Holder inner = h;
   inner.layout = state;
   inner.own.erase(inner.own.begin());
@@ -533,13 +564,9 @@ Value Emitter::materialise(Expr e, const Environment& env) {
       (child->pattern == Pattern::fold || child->pattern == Pattern::reduce || child->pattern == Pattern::scan)) {
     return read(child, env);
   }
-  for (const Loop& l : loops_) {
-    if (is_local && l.mode == Mode::local) {
-      unsupported("materialise in local memory inside a local map", "bind it by a let outside of the local maps");
-    }
-  }
+  if (is_local && has_local(loops_)) return panel(e, env);
   Layout layout = layout_of(e->type);
-  Holder h = hold(is_local ? "shared" : "kept", layout, !is_local);
+  Holder h = hold(is_local ? "shared" : "kept", layout, is_local ? Spread::nothing : Spread::registers);
   Nest nest;
   nest.func = h.func;
   nest.own_rank = h.own.size();

@@ -29,7 +29,7 @@ Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, con
   BundleRunner out;
   out.folder_ = folder.string();
   const hoist_options given = {options.device.empty() ? nullptr : options.device.c_str(), options.threads,
-                               options.separate_buffers, !options.use_cache,
+                               options.separate_buffers ? 0xFF : 0, !options.use_cache,
                                options.cache_folder.empty() ? nullptr : options.cache_folder.c_str()};
   hoist_bundle* bundle = nullptr;
   const hoist_status status = hoist_open(folder.c_str(), &given, &bundle);

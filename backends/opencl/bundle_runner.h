@@ -18,7 +18,7 @@ namespace hoist {
 struct RunOptions {
   std::string device;             ///< an index, a name or a part of one; "" is the first
   int threads = 0;                ///< of a CPU device; 0 for all
-  bool separate_buffers = false;  ///< a buffer for each array, so that Oclgrind sees overruns
+  bool separate_buffers = false;  ///< a buffer for each array, full of NaN at first
   bool use_cache = true;          ///< of compiled programs
   std::string cache_folder;       ///< "" for ${XDG_CACHE_HOME:-~/.cache}/hoist
 };

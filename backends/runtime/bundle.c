@@ -11,6 +11,14 @@
 /* ---- opening ---- */
 
 HOIST_INTERNAL hoist_status hoist_fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
+  if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
+    unsigned char* data = malloc(bytes);
+    if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu bytes", bytes);
+    memset(data, value, bytes);
+    const cl_int code = clEnqueueWriteBuffer(b->queue, buffer, CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+    free(data);
+    return hoist_cl_check(&b->error, code, "clEnqueueWriteBuffer");
+  }
   /* The widest pattern that divides the size: drivers fill byte by byte slowly. */
   unsigned char pattern[16];
   memset(pattern, value, sizeof pattern);
@@ -37,7 +45,8 @@ static hoist_status make_buffer(hoist_bundle* b, const char* name, size_t bytes,
 static hoist_status make_weights(hoist_bundle* b, const hoist_plan_array* array, cl_mem* buffer) {
   unsigned char* data = b->weights + array->offset;
   /* Where the device computes in the program's own memory the file is used in place, else it is copied. */
-  const cl_mem_flags flags = b->target.is_cpu ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;
+  /* A checking device knows of its own memory only. */
+  const cl_mem_flags flags = b->target.is_cpu && !b->checking ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;
   return make_buffer(b, array->name, array->bytes, CL_MEM_READ_ONLY | flags, data, buffer);
 }
 
@@ -46,22 +55,24 @@ static hoist_status make_writable(hoist_bundle* b, const char* name, size_t byte
 }
 
 /* Zeros for everything but weights: what a kernel never writes is then the same on every run, and zero in the border of
- * a cleared array. */
+ * a cleared array. When checking, arrays start with the byte that was asked for, so that a result shows what it
+ * takes from elements that nobody wrote. */
 static hoist_status clear_buffers(hoist_bundle* b) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
     const hoist_plan_array* array = &b->plan.arrays[i];
     if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0) continue;
-    status = hoist_fill(b, b->buffers[i], array->bytes, 0);
+    const int may_show = array->place == HOIST_PLACE_ARENA || array->place == HOIST_PLACE_OUTPUT;
+    status = hoist_fill(b, b->buffers[i], array->bytes, may_show ? b->checking : 0);
   }
   return status;
 }
 
-static hoist_status make_buffers(hoist_bundle* b, int separate) {
+static hoist_status make_buffers(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   b->buffers = calloc(plan->array_count + 1, sizeof *b->buffers);
   if (!b->buffers) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu arrays", plan->array_count);
-  if (plan->arena_bytes > b->target.largest_allocation) separate = 1;
+  const int separate = b->checking || plan->arena_bytes > b->target.largest_allocation;
   for (size_t i = 0; i < plan->array_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[i];
     hoist_status status;
@@ -183,6 +194,7 @@ static const char* default_cache(char* path, size_t capacity) {
 }
 
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
+  b->checking = (unsigned char)options->separate_buffers;
   hoist_status status = hoist_target_open(options->device, options->threads, &b->target, NULL, &b->error);
   if (status) return status;
   unsigned char* source = NULL;
@@ -209,7 +221,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
                                  cache, &b->program, &b->cache_entry, &b->error);
   }
   free(source);
-  if (!status) status = make_buffers(b, options->separate_buffers);
+  if (!status) status = make_buffers(b);
   if (!status) status = clear_buffers(b);
   if (!status) status = make_steps(b);
   if (!status) status = make_transfers(b);
@@ -248,7 +260,9 @@ void hoist_close(hoist_bundle* b) {
   for (size_t i = 0; b->kernels && i < b->plan.step_count; ++i) {
     if (b->kernels[i]) clReleaseKernel(b->kernels[i]);
   }
-  for (size_t i = 0; b->buffers && i < b->plan.array_count; ++i) {
+  /* In the reverse order of creation: NVIDIA's driver 580 faults when an older one of two overlapping sub-buffers goes
+   * first. */
+  for (size_t i = b->buffers ? b->plan.array_count : 0; i-- > 0;) {
     if (b->buffers[i]) clReleaseMemObject(b->buffers[i]);
   }
   if (b->arena) clReleaseMemObject(b->arena);

@@ -30,7 +30,9 @@ typedef struct hoist_bundle hoist_bundle;
 typedef struct hoist_options {
   const char* device;       /* NULL: the first one; else an index, a name, or a part of one, in any letter case */
   int threads;              /* 0: all; else at most this many threads of a CPU device */
-  int separate_buffers;     /* not 0: a buffer for each array, so that a checking device sees an overrun */
+  int separate_buffers;     /* 1 to 255: a buffer for each array, so that a checking device sees an overrun; every byte
+                               of it is this number at first, so that a result which depends on elements that nobody
+                               wrote changes with it (255 makes NaN) */
   int no_cache;             /* not 0: compile, neither read nor write the cache of compiled programs */
   const char* cache_folder; /* NULL: ${XDG_CACHE_HOME:-~/.cache}/hoist */
 } hoist_options;

@@ -4,6 +4,32 @@
 
 namespace hoist {
 
+namespace {
+
+// How many more elements make n a multiple of k.
+std::string missing(const std::string& n, const std::string& k) {
+  return k + "*((" + n + "+" + k + "-1)//" + k + ") - " + n;
+}
+
+// Tiles of a matrix that `to_matrix` makes of the value and `from_matrix` turns back.
+RuleRow tiles(const char* name, const char* type, const std::string& rows, const std::string& columns,
+              const std::string& to_matrix, const std::string& from_matrix, const char* meaning) {
+  return {name,
+          "R, C",
+          std::string("x: ") + type,
+          "x",
+          "x" + to_matrix + " |> map (pad 0 (" + missing(columns, "C") + ") open) |> pad 0 (" + missing(rows, "R") +
+              ") open |> split R |> map (\\band. band |> map (split C) |> transpose)"
+              " |> map group(0) (\\tiles. tiles |> map group(2) (\\t. t))"
+              " |> map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 (" +
+              rows + ") |> map (slice 0 (" + columns + "))" + from_matrix,
+          "",
+          RuleClass::exact,
+          meaning};
+}
+
+}  // namespace
+
 // clang-format off
 std::vector<RuleRow> nest_rules() {
   constexpr auto exact = RuleClass::exact;
@@ -35,24 +61,58 @@ std::vector<RuleRow> nest_rules() {
        "", exact, "one work-group for each element of six dimensions"},
       {"open-joined-global", "d", "x: [a][b]T", "x", "x |> join |> map global(d) (\\v. v) |> split b", "", exact,
        "one work-item for each element of two dimensions"},
-      {"open-channels-last-1d-group", "d", "x: [n][c][w]T", "x",
+      {"open-joined-3-global", "d", "x: [a][b][c]T", "x", "x |> join |> join |> map global(d) (\\v. v) |> split c |> split b",
+       "", exact, "one work-item for each element of three dimensions"},
+      {"open-joined-4-global", "d", "x: [a][b][c][e]T", "x",
+       "x |> join |> join |> join |> map global(d) (\\v. v) |> split e |> split c |> split b", "", exact,
+       "one work-item for each element of four dimensions"},
+      {"open-joined-5-global", "d", "x: [a][b][c][e][g]T", "x",
+       "x |> join |> join |> join |> join |> map global(d) (\\v. v) |> split g |> split e |> split c |> split b", "", exact,
+       "one work-item for each element of five dimensions"},
+      {"open-joined-6-global", "d", "x: [a][b][c][e][g][h]T", "x",
+       "x |> join |> join |> join |> join |> join |> map global(d) (\\v. v) |> split h |> split g |> split e |> split c"
+       " |> split b",
+       "", exact, "one work-item for each element of six dimensions"},
+      {"open-channels-last-1d", "d", "x: [n][c][w]T", "x",
        "x |> transpose (0 2 1) |> map group(d) (\\v. v) |> transpose (0 2 1)", "", exact,
-       "loops with channels innermost over an array that has them second"},
+       "one work-group a picture of an array that has channels second, channels innermost inside"},
+      {"open-channels-last-2d", "d", "x: [n][c][h][w]T", "x",
+       "x |> transpose (0 2 3 1) |> map group(d) (\\v. v) |> transpose (0 3 1 2)", "", exact,
+       "one work-group a picture of an array that has channels second, channels innermost inside"},
+      {"open-channels-last-3d", "d", "x: [n][c][k][h][w]T", "x",
+       "x |> transpose (0 2 3 4 1) |> map group(d) (\\v. v) |> transpose (0 4 1 2 3)", "", exact,
+       "one work-group a picture of an array that has channels second, channels innermost inside"},
       {"open-channels-last-2d-group", "d", "x: [n][c][h][w]T", "x",
        "x |> transpose (0 2 3 1) |> join |> map group(d) (\\v. v) |> split h |> transpose (0 3 1 2)", "", exact,
        "loops with channels innermost over an array that has them second"},
       {"open-channels-last-3d-group", "d", "x: [n][c][k][h][w]T", "x",
        "x |> transpose (0 2 3 4 1) |> join |> join |> map group(d) (\\v. v) |> split h |> split k |> transpose (0 4 1 2 3)", "",
        exact, "loops with channels innermost over an array that has them second"},
-      {"open-tiles", "R, C, r, c", "x: [R*a - r][C*b - c]T", "x",
-       "x |> map (pad 0 c open) |> pad 0 r open |> split R |> map (\\band. band |> map (split C) |> transpose)"
-       " |> map group(0) (\\tiles. tiles |> map group(2) (\\t. t))"
-       " |> map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 (R*a - r) |> map (slice 0 (C*b - c))",
-       "", exact, "tiles of R rows and C columns; those that stick out by r and c are cut"},
+      tiles("open-tiles", "[n][m]T", "n", "m", "", "", "tiles of R rows and C columns; what sticks out is cut"),
+      tiles("open-joined-row-tiles", "[h][w][m]T", "h*w", "m", " |> join", " |> split w",
+            "tiles of R rows and C columns, rows running through two dimensions; what sticks out is cut"),
+      tiles("open-joined-3-row-tiles", "[d][h][w][m]T", "d*h*w", "m", " |> join |> join", " |> split w |> split h",
+            "tiles of R rows and C columns, rows running through three dimensions; what sticks out is cut"),
       {"open-column-tiles", "C, c", "x: [C*b - c]T", "x",
        "x |> pad 0 c open |> split C |> map group(0) (\\t. t) |> join |> slice 0 (C*b - c)", "", exact,
        "tiles of C columns; the last one that sticks out by c is cut"},
+      {"open-work-items", "p, q, k", "x: [m*p][n*q*k]T", "x",
+       "x |> map (\\row. row |> split k |> split q |> transpose) |> split p |> map transpose"
+       " |> map local(1) (\\y. y |> map local(0) (\\z. z |> map unroll (\\r. r |> map unroll (\\v. v |> map vec (\\s. s)))))"
+       " |> map transpose |> join |> map (\\row. row |> transpose |> join |> join)",
+       "", exact, "a tile among work-items: p rows each, q of them side by side, vectors of k q vectors apart"},
+      {"open-work-item-scalars", "p, q", "x: [m*p][n*q]T", "x",
+       "x |> map (\\row. row |> split q |> transpose) |> split p |> map transpose"
+       " |> map local(1) (\\y. y |> map local(0) (\\z. z |> map unroll (\\r. r |> map unroll (\\s. s))))"
+       " |> map transpose |> join |> map (\\row. row |> transpose |> join)",
+       "", exact, "a tile among work-items: p rows each, q of them side by side, columns q apart"},
+      {"open-local-columns", "q, c", "x: [q*b - c]T", "x",
+       "x |> pad 0 c open |> split q |> map seq (\\v. v |> map local(0) (\\s. s)) |> join |> slice 0 (q*b - c)", "", exact,
+       "a row among q work-items; what sticks out by c is cut"},
       // ---- folds
+      {"fold-panels", "k", "a: [m*k]T, b: [m*k]U, z: S, f: S, (T, U) -> S", "fold f z (zip(a, b))",
+       "fold (\\s p. fold unroll f s (zip(materialise local p.0, materialise local p.1))) z (zip(split k a, split k b))",
+       "float T, float U", exact, "k steps at a time, their operands in local memory"},
       {"fold-joined-pairs", "", "f: S, (A, B) -> S, z: S, a: [m][k]A, b: [m][k]B", "zip(join a, join b) |> fold f z",
        "zip(a, b) |> fold (\\s t. zip(t.0, t.1) |> fold f s) z", "", exact, "a fold over joined rows is a fold of folds"},
       {"channels-inside-1d", "", "op: T, T -> T, f: (A, B) -> T, z: T, a: [p][q]A, b: [p][q]B",

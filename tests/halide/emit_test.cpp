@@ -135,10 +135,34 @@ TEST(Emit, SameTermSameText) {
       << ::testing::PrintToString(first->arguments);
 }
 
-TEST(Emit, SharedTermsStayRight) {  // a chain whose tree is 2^8 times its graph
-  Expr x = parameter("x", array({8}));
-  for (int i = 0; i < 8; ++i) x = map([](Expr p) { return operator_add(get(0, p), get(1, p)); }, zip({x, x}));
-  EXPECT_EQ(check(map([](Expr v) { return identity(v); }, x, Mode::vec), {}, 0, -1e-9, 1e-9), "");
+// Chains whose tree is 2^40 times their graph: of arrays, of scalars above a fold, and of arrays read through two
+// views.
+TEST(Emit, SharedTermsAreEvaluatedOnce) {
+  constexpr int64_t levels = 40;
+  auto twice = [](Expr p) { return operator_add(get(0, p), get(1, p)); };
+  Expr arrays = parameter("x", array({8}));
+  for (int64_t i = 0; i < levels; ++i) arrays = map(twice, zip({arrays, arrays}));
+  Expr sums = map(
+      [](Expr row) {
+        Expr sum = reduce(Function::add, zero(), row);
+        for (int64_t i = 0; i < levels; ++i) sum = operator_add(sum, sum);
+        return sum;
+      },
+      parameter("x", array({8, 6})), Mode::seq);
+  Expr neighbours = parameter("x", array({8 + levels}));
+  for (int64_t n = 8 + levels - 1; n >= 8; --n) {
+    neighbours = map(twice, zip({slice(0, n, neighbours), slice(1, n, neighbours)}));
+  }
+  struct Case {
+    Expr term;
+    size_t most_text;
+  };
+  for (const auto& [term, most_text] : {Case{copy(arrays), 4000}, {sums, 4000}, {copy(neighbours), 80000}}) {
+    auto kernel = emit(term);
+    ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+    EXPECT_LT(kernel->source.size(), most_text);
+    EXPECT_EQ(check(term), "");
+  }
 }
 
 TEST(Emit, ErrorsNameThePattern) {

@@ -117,6 +117,75 @@ TEST(Gpu, MatrixProductWithLocalPanels) {
   EXPECT_EQ(check(e, gpu), "");
 }
 
+// A product whose tiles are spread over work-items and registers, the folds inside filling panels as they go.
+Expr product_with_panels(int64_t m, int64_t n, int64_t k, int64_t ty, int64_t ry, int64_t tx, int64_t rx,
+                         int64_t depth) {
+  Expr a = parameter("a", array({m, k})), b = parameter("b", array({k, n}));
+  Expr product = map(
+      [&](Expr row) {
+        return map(
+            [&](Expr column) {
+              return fold(
+                  [](Expr sum, Expr chunk) {
+                    return fold(
+                        [](Expr s, Expr p) {
+                          return call(Function::fma, {get(0, p), get(1, p), s});
+                        },
+                        sum,
+                        zip({materialise(Memory::local, get(0, chunk)), materialise(Memory::local, get(1, chunk))}));
+                  },
+                  zero(), zip({split(depth, row), split(depth, column)}));
+            },
+            transpose(b));
+      },
+      a);
+  auto keep = [](Mode mode, int dimension, std::function<Expr(Expr)> inside) {
+    return [=](Expr x) { return map(inside, x, mode, dimension); };
+  };
+  auto one = [](Expr s) { return s; };
+  Expr tiles = map([&](Expr band) { return transpose(map([&](Expr row) { return split(tx * rx * 4, row); }, band)); },
+                   split(ty * ry, product));
+  Expr items = map(
+      [&](Expr band) {
+        return map(
+            [&](Expr tile) {
+              Expr columns = map([&](Expr row) { return transpose(split(tx, split(4, row))); }, tile);
+              return map([](Expr rows) { return transpose(rows); }, split(ry, columns));
+            },
+            band);
+      },
+      tiles);
+  Expr nest = keep(
+      Mode::group, 1,
+      keep(Mode::group, 0,
+           keep(Mode::local, 1,
+                keep(Mode::local, 0, keep(Mode::unroll, 0, keep(Mode::unroll, 0, keep(Mode::vec, 0, one)))))))(items);
+  return map(
+      [&](Expr band) {
+        return map(
+            [&](Expr tile) {
+              Expr columns = join(map([](Expr rows) { return transpose(rows); }, tile));
+              return map([](Expr row) { return join(join(transpose(row))); }, columns);
+            },
+            band);
+      },
+      nest);
+}
+
+TEST(Gpu, PanelsInsideWorkItems) {
+  EmitOptions gpu;
+  gpu.gpu = true;
+  Expr tiles = product_with_panels(32, 32, 24, 4, 2, 2, 2, 8);
+  Expr e = join(map([](Expr band) { return map([](Expr row) { return join(row); }, transpose(band)); }, tiles));
+  auto kernel = emit(e, gpu);
+  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+  EXPECT_EQ(kernel->local, (std::array<uint64_t, 3>{2, 4, 1}));
+  EXPECT_EQ(kernel->local_bytes, 4u * (8 * 8 + 8 * 16));
+
+  EXPECT_NE(kernel->source.find("[16]"), std::string::npos) << kernel->source;
+  EXPECT_EQ(check(e, gpu), "");
+}
+
 TEST(Gpu, RowsInGroups) {  // softmax over rows with a group a row: the sums are taken once and shared
   EmitOptions gpu;
   gpu.gpu = true;

@@ -84,6 +84,12 @@ TEST(Views, ReadBorders) {
   EXPECT_EQ(check(store2(pad(1, 2, repeat(6, real(0)), map([](Expr r) { return pad(2, 1, real(0), r); }, x({4, 3}))))),
             "");
 }
+TEST(Views, VectorsOfFewElements) {  // eight lanes read five elements, beside each other and seven apart
+  auto widened = [](Expr rows) { return map([](Expr row) { return pad(1, 2, Border::clamp, row); }, rows); };
+  EXPECT_EQ(check(store2(widened(x({3, 5})), Mode::vec)), "");
+  EXPECT_EQ(check(store2(widened(transpose(x({5, 7}))), Mode::vec)), "");
+}
+
 TEST(Views, Index) {
   EXPECT_EQ(
       check(map([](Expr i) { return index(call(Function::absolute, {i}), y({8})); }, x({6}, Scalar::i64), Mode::seq),
@@ -227,6 +233,18 @@ TEST(Folds, Tuples) {  // the position of the first largest element
       x({4, 9}), Mode::group);
   EXPECT_EQ(check(e), "");
 }
+TEST(Folds, TuplesNested) {  // the same over rows of rows, as pooling does it
+  Expr pairs = zip({x({4, 5}), split(5, iota(20, Scalar::i64))});
+  auto larger = [](Expr best, Expr p) { return select(call(Function::greater, {get(0, p), get(0, best)}), p, best); };
+  Expr start = tuple({real(-1e30), literal(Scalar::i64, -1)});
+  Expr best = fold(
+      [&](Expr outer, Expr row) {
+        return fold(larger, outer, zip({get(0, row), get(1, row)}));
+      },
+      start, pairs);
+  EXPECT_EQ(check(get(1, best)), "");
+}
+
 TEST(Folds, Softmax) {
   Expr e = map(
       [](Expr r) {

@@ -1,0 +1,113 @@
+#include "lowering/tile.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace hoist {
+namespace {
+
+int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
+
+}  // namespace
+
+Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
+  // Vectors that come out even, unless they would be too short to be worth it: then the last one is guarded.
+  int64_t width = profile.vector_width;
+  while (width > 1 && columns % width != 0) width /= 2;
+  if (width < 4 && columns > profile.vector_width) width = profile.vector_width;
+  // Accumulators, one register for the row of the right operand and one for the broadcast of the left.
+  int64_t budget = std::max<int64_t>(1, profile.vector_registers - 4);
+  Tile best;
+  double best_cost = 0;
+  for (int64_t vectors = 1; vectors <= 8; ++vectors) {
+    int64_t tile_columns = vectors * width;
+    if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
+    // A tile that sticks out of an array of whole vectors would guard every store for nothing.
+    if (columns % width == 0 && columns % tile_columns != 0) continue;
+    for (int64_t tile_rows = 1; tile_rows <= 14 && tile_rows <= rows; ++tile_rows) {
+      if (tile_rows * vectors > budget) break;
+      // Per step of the fold a tile issues one fused multiply-add per accumulator and loads its operands; two of
+      // either go per cycle. A dependent chain of four cycles needs eight accumulators to hide.
+      double work = std::max<double>(static_cast<double>(tile_rows * vectors), 8.0);
+      double loads = static_cast<double>(vectors + tile_rows);
+      double tiles = static_cast<double>(round_up(rows, tile_rows) / tile_rows) *
+                     static_cast<double>(round_up(columns, tile_columns) / tile_columns);
+      double cost = tiles * (std::max(work, loads) + 0.1 * loads);
+      if (best_cost == 0 || cost < best_cost * 0.999) {
+        best_cost = cost;
+        best = {tile_rows, tile_columns, width};
+      }
+    }
+  }
+  return best;
+}
+
+namespace {
+
+// Steps of a fold whose operands a work-group keeps at a time: the largest divisor that is worth a barrier and leaves
+// no more than some thousand multiplications to be written out; 0 if there is none.
+int64_t panel_depth(int64_t steps, int64_t accumulators) {
+  for (int64_t depth = 16; depth >= 4; --depth) {
+    if (steps % depth == 0 && depth * accumulators <= 1024) return depth;
+  }
+  return 0;
+}
+
+// Cycles of a GPU's compute unit for one step of the fold in all work-items of a group, when `waves` groups come to a
+// unit. A unit issues 128 fused multiply-adds, reads 32 words of local memory and gets about 8 words from behind its
+// own cache per cycle. The other constants are fitted to 14 tiles of GEMM 4096 on an H200 (tools/compare/gpu.py).
+double cycles(const Tile& tile, int64_t items, int64_t item_columns, int64_t waves) {
+  double arithmetic = static_cast<double>(tile.rows * tile.columns) / 128;
+  double reads = static_cast<double>(items * (tile.item_rows + item_columns)) / 64;
+  double fetched = tile.depth > 0 ? static_cast<double>(tile.rows + tile.columns)
+                                  : static_cast<double>(items * (tile.item_rows + item_columns)) / 4;
+  // Groups that share a unit work while others wait at a barrier; registers limit how many do.
+  int64_t registers = items * (tile.item_rows * item_columns + 56);
+  double resident = static_cast<double>(std::clamp<int64_t>(65536 / registers, 1, std::min<int64_t>(8, waves)));
+  double barriers =
+      tile.depth > 0 ? 7.5 * static_cast<double>(items) / (resident * static_cast<double>(tile.depth)) : 0;
+  // Some eight bundles of 32 work-items hide each other's latency.
+  double bundles = static_cast<double>(items) / 32 * resident;
+  // Groups of 128 work-items, 16 across, are the fastest of those measured.
+  double shape = items == 128 && tile.items_across == 16 ? 1 : items == 128 ? 1.1 : 1.2;
+  return (std::max(arithmetic, reads) + 0.25 * reads + fetched / 8 + barriers) * std::max(1.0, 8 / bundles) * shape;
+}
+
+}  // namespace
+
+Tile choose_work_group(int64_t count, int64_t rows, int64_t columns, int64_t steps, const Profile& profile) {
+  Tile best;
+  double best_cost = 0;
+  int64_t width = columns % profile.vector_width == 0 ? profile.vector_width : 1;
+  for (int64_t item_rows : {1, 2, 4, 8, 16}) {
+    for (int64_t vectors : {1, 2, 4, 8}) {
+      int64_t item_columns = vectors * width;
+      if (item_rows * item_columns > 2 * profile.vector_registers) continue;
+      for (int64_t down : {1, 2, 4, 8, 16}) {
+        for (int64_t across : {2, 4, 8, 16, 32, 64}) {
+          int64_t items = down * across;
+          if (items < 32 || items > std::min<int64_t>(256, profile.maximum_group)) continue;
+          Tile tile;
+          tile.rows = down * item_rows;
+          tile.columns = across * item_columns;
+          tile.width = width;
+          tile.item_rows = item_rows;
+          tile.items_across = across;
+          tile.depth = panel_depth(steps, item_rows * item_columns);
+          if ((tile.rows + tile.columns) * tile.depth * 4 > profile.local_memory / 2) continue;
+          int64_t groups =
+              count * (round_up(rows, tile.rows) / tile.rows) * (round_up(columns, tile.columns) / tile.columns);
+          int64_t waves = round_up(groups, profile.compute_units) / profile.compute_units;
+          double cost = static_cast<double>(waves) * cycles(tile, items, item_columns, waves);
+          if (best_cost == 0 || cost < best_cost * 0.999) {
+            best_cost = cost;
+            best = tile;
+          }
+        }
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace hoist

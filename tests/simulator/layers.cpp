@@ -1,0 +1,166 @@
+#include "tests/simulator/layers.h"
+
+#include "ir/seeded.h"
+
+namespace hoist {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Operand input(Ints shape, Scalar scalar = Scalar::f32) { return {std::move(shape), scalar, false, {}}; }
+Operand weights(Ints shape) { return {std::move(shape), Scalar::f32, true, {}}; }
+Operand positions(const Ints& values) { return {{static_cast<int64_t>(values.size())}, Scalar::i64, true, values}; }
+
+}  // namespace
+
+std::vector<SmallLayer> convolution_layers() {
+  const Ints same = {1, 1, 1, 1};
+  return {
+      {"conv_1d_tail_7", "Conv", {input({1, 5, 7}), weights({7, 5, 3})}, {{"pads", Ints{1, 1}}}},
+      {"conv_2d", "Conv", {input({1, 8, 6, 8}), weights({16, 8, 3, 3}), weights({16})}, {{"pads", same}}},
+      {"conv_2d_tail_13", "Conv", {input({1, 3, 5, 13}), weights({13, 3, 3, 3})}, {{"pads", same}}},
+      {"conv_2d_tail_7", "Conv", {input({1, 7, 7, 7}), weights({7, 7, 3, 3})}, {}},
+      {"conv_2d_point", "Conv", {input({1, 16, 4, 7}), weights({16, 16, 1, 1}), weights({16})}, {}},
+      {"conv_2d_batch", "Conv", {input({2, 4, 5, 5}), weights({8, 4, 3, 3})}, {{"pads", same}}},
+      {"conv_2d_strided",
+       "Conv",
+       {input({1, 4, 9, 9}), weights({8, 4, 3, 3})},
+       {{"strides", Ints{2, 2}}, {"pads", same}}},
+      {"conv_2d_dilated",
+       "Conv",
+       {input({1, 4, 9, 9}), weights({8, 4, 3, 3})},
+       {{"dilations", Ints{2, 2}}, {"pads", Ints{2, 2, 2, 2}}}},
+      {"conv_2d_one_sided", "Conv", {input({1, 4, 6, 6}), weights({8, 4, 2, 3})}, {{"pads", Ints{1, 0, 0, 2}}}},
+      {"conv_2d_grouped",
+       "Conv",
+       {input({1, 8, 6, 6}), weights({12, 4, 3, 3})},
+       {{"group", int64_t{2}}, {"pads", same}}},
+      {"conv_2d_depthwise",
+       "Conv",
+       {input({1, 16, 7, 7}), weights({16, 1, 3, 3}), weights({16})},
+       {{"group", int64_t{16}}, {"pads", same}}},
+      {"conv_2d_depthwise_13",
+       "Conv",
+       {input({1, 13, 8, 8}), weights({13, 1, 3, 3})},
+       {{"group", int64_t{13}}, {"strides", Ints{2, 2}}}},
+      {"conv_3d", "Conv", {input({1, 3, 4, 5, 5}), weights({8, 3, 2, 3, 3})}, {{"pads", Ints{0, 1, 1, 1, 1, 1}}}},
+      {"conv_transposed", "ConvTranspose", {input({1, 4, 4, 5}), weights({4, 6, 3, 3})}, {{"strides", Ints{2, 2}}}},
+  };
+}
+
+std::vector<SmallLayer> other_layers() {
+  return {
+      {"gemm", "Gemm", {input({4, 24}), weights({32, 24}), weights({32})}, {{"transB", int64_t{1}}}},
+      {"gemm_tail_13", "Gemm", {input({7, 13}), weights({13, 13}), weights({13})}, {}},
+      {"gemm_one_row", "Gemm", {input({1, 40}), weights({40, 17})}, {}},
+      {"matmul_of_inputs", "MatMul", {input({9, 11}), input({11, 10})}, {}},
+      {"matmul_batched", "MatMul", {input({2, 3, 5, 8}), input({3, 8, 6})}, {}},
+      {"matmul_vector", "MatMul", {input({21}), weights({21, 7})}, {}},
+
+      {"pool_max",
+       "MaxPool",
+       {input({1, 7, 9, 9})},
+       {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}},
+      {"pool_max_places", "MaxPool", {input({1, 3, 6, 6})}, {{"kernel_shape", Ints{2, 2}}}, 2},
+      {"pool_average",
+       "AveragePool",
+       {input({1, 16, 7, 7})},
+       {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}}},
+      {"pool_global", "GlobalAveragePool", {input({1, 13, 7, 7})}, {}},
+      {"pool_global_max", "GlobalMaxPool", {input({2, 16, 4, 4})}, {}},
+
+      {"softmax_rows", "Softmax", {input({5, 13})}, {{"axis", int64_t{1}}}},
+      {"softmax_columns", "Softmax", {input({7, 6, 4})}, {{"axis", int64_t{1}}}},
+      {"log_softmax", "LogSoftmax", {input({3, 16})}, {{"axis", int64_t{-1}}}},
+      {"layer_norm", "LayerNormalization", {input({6, 24}), weights({24}), weights({24})}, {}},
+      {"instance_norm", "InstanceNormalization", {input({1, 7, 5, 5}), weights({7}), weights({7})}, {}},
+      {"batch_norm",
+       "BatchNormalization",
+       {input({1, 3, 5, 7}), weights({3}), weights({3}), weights({3}), {{3}, Scalar::f32, true, {1, 2, 3}}},
+       {}},
+      {"local_response", "LRN", {input({1, 7, 4, 4})}, {{"size", int64_t{3}}}},
+
+      {"reduce_sum_all", "ReduceSum", {input({7, 13})}, {{"keepdims", int64_t{0}}}},
+      {"reduce_mean", "ReduceMean", {input({4, 6, 8}), positions({0, 2})}, {}},
+      {"reduce_max", "ReduceMax", {input({13, 7}), positions({1})}, {}},
+      {"arg_max", "ArgMax", {input({5, 9})}, {{"axis", int64_t{1}}}},
+      {"running_sum", "CumSum", {input({4, 7}), {{}, Scalar::i64, true, {1}}}, {}},
+
+      {"add_broadcast", "Add", {input({3, 5, 7}), input({5, 1})}, {}},
+      {"relu_tail_13", "Relu", {input({13})}, {}},
+      {"multiply_even", "Mul", {input({4, 32}), input({4, 32})}, {}},
+      {"sigmoid", "Sigmoid", {input({7, 7})}, {}},
+      {"sine", "Sin", {input({19})}, {}},
+      {"where_less", "Where", {input({9}, Scalar::boolean), input({9}), input({4, 9})}, {}},
+      {"divide_integers", "Div", {input({11}, Scalar::i32), {{1}, Scalar::i32, true, {3}}}, {}},
+      {"halves", "Add", {input({3, 9}, Scalar::f16), input({9}, Scalar::f16)}, {}},
+      {"bytes", "Max", {input({21}, Scalar::u8), input({21}, Scalar::u8)}, {}},
+      {"cast_to_bytes", "Cast", {input({17})}, {{"to", int64_t{3}}}},
+      {"cast_to_doubles", "Cast", {input({7}, Scalar::i64)}, {{"to", int64_t{11}}}},
+
+      {"transposed", "Transpose", {input({5, 7, 4})}, {{"perm", Ints{2, 0, 1}}}},
+      {"transposed_even", "Transpose", {input({32, 16})}, {{"perm", Ints{1, 0}}}},
+      {"transposed_7_dimensions", "Transpose", {input({2, 3, 2, 2, 3, 2, 2})}, {{"perm", Ints{6, 2, 1, 5, 0, 3, 4}}}},
+      {"concat_inside", "Concat", {input({3, 5}), input({3, 4}), input({3, 7})}, {{"axis", int64_t{1}}}},
+      {"concat_outside", "Concat", {input({2, 6}), input({5, 6})}, {{"axis", int64_t{0}}}},
+      {"sliced",
+       "Slice",
+       {input({9, 8}), positions({1, 7}), positions({8, 0}), positions({0, 1}), positions({2, -2})},
+       {}},
+      {"split_apart", "Split", {input({4, 7}), positions({3, 4})}, {{"axis", int64_t{1}}}, 2},
+      {"pad_constant", "Pad", {input({4, 5}), positions({1, 2, 0, 3})}, {}},
+      {"pad_mirror", "Pad", {input({5, 6}), positions({2, 1, 1, 2})}, {{"mode", std::string("reflect")}}},
+      {"pad_edge", "Pad", {input({5, 6}), positions({2, 1, 1, 2})}, {{"mode", std::string("edge")}}},
+      {"gathered", "Gather", {input({7, 6}), positions({6, 0, -1, 3, 3})}, {}},
+      {"gathered_by_input", "Gather", {input({7, 6}), input({5}, Scalar::i64)}, {}},
+      {"scattered", "ScatterElements", {input({8}), positions({1, 7, 3}), input({3})}, {}},
+      {"resized_nearest",
+       "Resize",
+       {input({1, 3, 4, 5}), {}, {}, positions({1, 3, 8, 10})},
+       {{"mode", std::string("nearest")}}},
+      {"resized_linear",
+       "Resize",
+       {input({1, 2, 5, 4}), {}, {}, positions({1, 2, 7, 9})},
+       {{"mode", std::string("linear")}}},
+      {"depth_to_space", "DepthToSpace", {input({1, 12, 3, 5})}, {{"blocksize", int64_t{2}}}},
+      {"space_to_depth", "SpaceToDepth", {input({1, 3, 6, 4})}, {{"blocksize", int64_t{2}}}},
+      {"tiled", "Tile", {input({3, 4}), positions({2, 3})}, {}},
+  };
+}
+
+Graph graph_of(const std::vector<SmallLayer>& layers) {
+  Graph graph;
+  graph.name = "small_layers";
+  graph.opset = 21;
+  graph.hash = 1;
+  for (const SmallLayer& small : layers) {
+    Layer layer;
+    layer.name = small.name;
+    layer.operation = small.operation;
+    layer.attributes = small.attributes;
+    for (size_t i = 0; i < small.inputs.size(); ++i) {
+      const Operand& operand = small.inputs[i];
+      const std::string name = small.name + "_in" + std::to_string(i);
+      if (operand.constant && !operand.values.empty()) {
+        graph.constants.emplace(name, Tensor::of(operand.scalar, operand.shape, operand.values));
+      } else if (operand.constant) {
+        graph.constants.emplace(name, seeded_tensor(operand.scalar, operand.shape, 1, static_cast<uint32_t>(i), -1, 1));
+      } else if (!operand.shape.empty()) {
+        graph.inputs.push_back({name, operand.scalar, operand.shape});
+      } else {  // an optional input that is left out
+        layer.inputs.emplace_back();
+        continue;
+      }
+      layer.inputs.push_back(name);
+    }
+    for (size_t i = 0; i < small.outputs; ++i) {
+      const std::string name = small.name + "_out" + std::to_string(i);
+      layer.outputs.push_back(name);
+      graph.outputs.push_back({name, Scalar::f32, {}, false});
+    }
+    graph.layers.push_back(std::move(layer));
+  }
+  return graph;
+}
+
+}  // namespace hoist

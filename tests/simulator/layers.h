@@ -1,0 +1,36 @@
+// Small layers that between them need every form of kernel: one graph of many layers, each with inputs and outputs of
+// its own, so that one bundle holds them all.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace hoist {
+
+/// An input of a layer: a model input of that shape, or a constant.
+struct Operand {
+  std::vector<int64_t> shape;
+  Scalar scalar = Scalar::f32;
+  bool constant = false;
+  std::vector<int64_t> values;  ///< of a constant of integers; other constants are drawn from [-1, 1]
+};
+
+struct SmallLayer {
+  std::string name;  ///< an identifier: kernels are named after it
+  std::string operation;
+  std::vector<Operand> inputs;
+  std::map<std::string, Attribute> attributes;
+  size_t outputs = 1;
+};
+
+/// Convolutions of 1 to 3 dimensions: sizes that fill tiles and sizes that leave tails.
+std::vector<SmallLayer> convolution_layers();
+/// All other families.
+std::vector<SmallLayer> other_layers();
+
+Graph graph_of(const std::vector<SmallLayer>& layers);
+
+}  // namespace hoist

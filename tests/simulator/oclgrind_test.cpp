@@ -1,0 +1,157 @@
+// Every form of kernel on a simulated device that sees what real ones hide: accesses outside an array, races between
+// work-items, results that depend on what was never written, wrong calls of the OpenCL API.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "backends/bundle/bundle.h"
+#include "tests/simulator/layers.h"
+#include "tools/compile.h"
+#include "tools/files.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+struct Form {
+  const char* name;
+  bool gpu;
+  ConvolutionForm convolution;
+  bool convolutions_only;
+};
+
+int shell(const std::string& command) {
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::string content(const std::filesystem::path& path) {
+  std::ostringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+std::vector<std::string> texts(const Diagnostics& problems) {
+  std::vector<std::string> out;
+  for (const Diagnostic& problem : problems) out.push_back(problem.text());
+  return out;
+}
+
+bool has_oclgrind() { return shell("command -v oclgrind >/dev/null") == 0; }
+
+struct Reports {
+  int code = 0;      ///< of the program
+  std::string said;  ///< by the program
+  std::string log;   ///< by Oclgrind
+};
+
+// `what` is a word of verify_bundle.
+Reports simulate(const std::string& options, const std::string& what, const std::filesystem::path& folder) {
+  const std::filesystem::path log = folder / "log", said = folder / "said";
+  std::filesystem::remove(log);
+  Reports out;
+  out.code = shell("oclgrind " + options + " --log '" + log.string() + "' '" + HOIST_VERIFY_BUNDLE "' " + what + " '" +
+                   (folder / "layers.hoist").string() + "' >'" + said.string() + "' 2>&1");
+  out.said = content(said);
+  out.log = content(log);
+  return out;
+}
+
+// Uninitialised values are sought in each kernel by itself, where every parameter is initialised: Oclgrind calls it a
+// fault already when such a value is an operand, and elements of an open border may be operands of results that are
+// thrown away. Without -cl-opt-disable it meets instructions that it does not know (freeze).
+Reports simulate_kernels(const std::filesystem::path& folder) {
+  return simulate("--uninitialized --build-options -cl-opt-disable", "kernels", folder);
+}
+Reports simulate_model(const std::filesystem::path& folder) {
+  return simulate("--check-api --data-races", "model", folder);
+}
+
+Result<Compilation> compile(const std::vector<SmallLayer>& layers, const Form& form) {
+  Profile profile;
+  profile.gpu = form.gpu;
+  CompileOptions options;
+  options.lower.convolution = form.convolution;
+  options.lower.separate_arrays = true;
+  return compile_graph(graph_of(layers), options, profile);
+}
+
+class Simulated : public testing::TestWithParam<Form> {};
+
+TEST_P(Simulated, NothingToReport) {
+  if (!has_oclgrind()) GTEST_SKIP() << "oclgrind is not installed";
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  std::vector<SmallLayer> layers = convolution_layers();
+  if (!GetParam().convolutions_only) {
+    for (SmallLayer& layer : other_layers()) layers.push_back(std::move(layer));
+  }
+  auto compiled = compile(layers, GetParam());
+  ASSERT_TRUE(compiled.ok()) << testing::PrintToString(texts(compiled.errors()));
+  ASSERT_TRUE(write_bundle(compiled->plan, folder->path() / "layers.hoist").ok());
+  for (const auto& simulated : {simulate_kernels, simulate_model}) {
+    const Reports found = simulated(folder->path());
+    EXPECT_EQ(found.code, 0) << found.said;
+    EXPECT_THAT(found.said, HasSubstr("on Oclgrind Simulator"));
+    EXPECT_EQ(found.log, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, Simulated,
+                         testing::Values(Form{"cpu", false, ConvolutionForm::stencil, false},
+                                         Form{"gpu", true, ConvolutionForm::stencil, false},
+                                         Form{"cpu_im2col", false, ConvolutionForm::im2col, true},
+                                         Form{"gpu_im2col", true, ConvolutionForm::im2col, true}),
+                         [](const auto& form) { return std::string(form.param.name); });
+
+// The same way with kernels that have faults: what the test above would see.
+struct Fault {
+  const char* name;
+  const char* body;  ///< of a kernel over x[13] and result[13] that two work-items run
+  Reports (*simulated)(const std::filesystem::path&);
+  const char* report;
+};
+
+class Faulty : public testing::TestWithParam<Fault> {};
+
+TEST_P(Faulty, IsSeen) {
+  if (!has_oclgrind()) GTEST_SKIP() << "oclgrind is not installed";
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  std::vector<SmallLayer> layers = other_layers();
+  std::erase_if(layers, [](const SmallLayer& layer) { return layer.name != "relu_tail_13"; });
+  auto compiled = compile(layers, {});
+  ASSERT_TRUE(compiled.ok()) << testing::PrintToString(texts(compiled.errors()));
+  ASSERT_EQ(compiled->plan.kernels.size(), 1u);
+  PlanKernel& kernel = compiled->plan.kernels[0];
+  kernel.global = {2, 1, 1};
+  kernel.local = {1, 1, 1};
+  std::string parameters;
+  for (const KernelParameter& p : kernel.parameters) {
+    parameters += (parameters.empty() ? "" : ", ") + std::string("__global float* ") + (p.written ? "result" : "x");
+  }
+  kernel.source = "__kernel void " + kernel.name + "(" + parameters + ") {\n  int i = get_global_id(0);\n  " +
+                  GetParam().body + "\n}\n";
+  ASSERT_TRUE(write_bundle(compiled->plan, folder->path() / "layers.hoist").ok());
+  const Reports found = GetParam().simulated(folder->path());
+  EXPECT_THAT(found.log + found.said, HasSubstr(GetParam().report));
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, Faulty,
+                         testing::Values(Fault{"overrun", "result[12 + i] = x[12];", simulate_kernels, "Invalid write"},
+                                         Fault{"race", "result[0] = x[i];", simulate_model, "Write-write data race"},
+                                         Fault{"uninitialised", "float t[2]; t[0] = 1; if (t[i] > 0) result[i] = x[i];",
+                                               simulate_kernels, "uninitialized"},
+                                         Fault{"unwritten",
+                                               "if (i == 0) for (int k = 1; k < 13; ++k) result[k] = x[k];",
+                                               simulate_model, "nobody wrote"},
+                                         Fault{"wrong", "result[i] = 2;", simulate_kernels, "positions differ"}),
+                         [](const auto& fault) { return std::string(fault.param.name); });
+
+}  // namespace
+}  // namespace hoist
