@@ -14,7 +14,6 @@ namespace hoist {
 namespace {
 
 using evaluation::Machine;
-using evaluation::most_lanes;
 
 constexpr double work_for_threads = 2e6;
 
