@@ -1,7 +1,5 @@
 #include "lowering/lower.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -70,7 +68,6 @@ class Lowering {
     model_.program = model_.original;
     model_.notes = model_.program.notes;
     group(model_.program);
-    HOIST_TRY_VOID(check_ranks());
     if (options_.convolution == ConvolutionForm::im2col) materialise_windows(model_.program);
     model_.graph_steps = model_.program.steps;
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
@@ -81,20 +78,6 @@ class Lowering {
   }
 
  private:
-  Result<Nothing> check_ranks() const {
-    Diagnostics problems;
-    for (const Definition& d : model_.program.definitions) {
-      size_t rank = sizes_of(d.expression->type).size();
-      if (rank <= largest_rank) continue;
-      problems.push_back(
-          {d.layers.back(),
-           fmt::format("the result {} has {} dimensions, kernels have at most {}", d.value, rank, largest_rank),
-           "join some of them by a Reshape"});
-    }
-    if (!problems.empty()) return problems;
-    return Nothing{};
-  }
-
   const Storage& storage_of(const std::string& value) const { return model_.storage.values.at(value); }
 
   // The definition over stored arrays, through the rules, into a kernel and a step.

@@ -9,9 +9,6 @@
 
 namespace hoist {
 
-/// Values of more dimensions have no kernel. The windows of a convolution over three dimensions have one more.
-constexpr size_t largest_rank = 7;
-
 struct StrategyInput {
   Expr term = nullptr;  ///< the stored array: surround(storage, interior(...)) of the group's expression
   Path inside;          ///< where the interior stands in it

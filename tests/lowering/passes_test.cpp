@@ -173,7 +173,7 @@ TEST(Passes, PlansRoundOnly) {
 // The loops around a place of a term.
 struct Around {
   std::vector<int> groups;
-  bool inside_loop = false;  // below a loop of a work-item, or a fold
+  bool inside_item = false;  // below a fold, or a loop that is space: plain loops may stand around groups
   bool inside_vector = false;
 };
 
@@ -185,11 +185,11 @@ std::string illegal_loop(Expr e, const Around& around) {
     int64_t n = e->children[1]->type->size.value();
     if (around.inside_vector) return "a loop inside a vector";
     if (e->mode == Mode::group) {
-      if (around.inside_loop) return "groups inside a loop";
+      if (around.inside_item) return "groups inside a work-item";
       if (std::count(around.groups.begin(), around.groups.end(), e->dimension) != 0) return "a dimension twice";
       inside.groups.push_back(e->dimension);
-    } else {
-      inside.inside_loop = true;
+    } else if (e->mode != Mode::seq) {
+      inside.inside_item = true;
     }
     if (e->mode == Mode::vec) {
       if (n != 2 && n != 4 && n != 8 && n != 16) return "a vector of " + std::to_string(n);
@@ -198,7 +198,7 @@ std::string illegal_loop(Expr e, const Around& around) {
     if (e->mode == Mode::unroll && n > 1024) return "unrolled " + std::to_string(n) + " times";
     if (e->mode == Mode::global || e->mode == Mode::local) return "a mode of other mappings";
   } else if (e->pattern == Pattern::reduce || e->pattern == Pattern::fold || e->pattern == Pattern::scan) {
-    inside.inside_loop = true;
+    inside.inside_item = true;
   }
   for (Expr c : e->children) {
     // What an array is made of runs where it is read, inside of no loop of its reader's.
