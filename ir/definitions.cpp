@@ -29,7 +29,7 @@ constexpr auto rows = std::to_array<DefinitionRow>({
 // clang-format on
 
 struct Book {
-  std::vector<Definition> definitions;
+  std::vector<NamedDefinition> definitions;
   std::vector<std::string> names;
 };
 
@@ -51,7 +51,7 @@ const Book& book() {
   static const Book* full = [] {
     auto* b = new Book(arguments_book());
     static auto* store = new SyntaxStore;  // the bodies live as long as the program
-    for (Definition& d : b->definitions) {
+    for (NamedDefinition& d : b->definitions) {
       auto tokens = tokenise(std::string(d.row->definition));
       HOIST_CHECK(tokens.ok(), std::string(d.row->name));
       SyntaxParser parser(std::move(*tokens), *store, {});
@@ -64,9 +64,9 @@ const Book& book() {
   return *full;
 }
 
-std::vector<const Definition*> named(const Book& book, std::string_view name) {
-  std::vector<const Definition*> found;
-  for (const Definition& d : book.definitions) {
+std::vector<const NamedDefinition*> named(const Book& book, std::string_view name) {
+  std::vector<const NamedDefinition*> found;
+  for (const NamedDefinition& d : book.definitions) {
     if (d.row->name == name) found.push_back(&d);
   }
   return found;
@@ -75,13 +75,15 @@ std::vector<const Definition*> named(const Book& book, std::string_view name) {
 }  // namespace
 
 std::span<const DefinitionRow> definition_table() { return rows; }
-std::vector<const Definition*> definition_arguments(std::string_view name) { return named(arguments_book(), name); }
-std::vector<const Definition*> definitions_named(std::string_view name) { return named(book(), name); }
+std::vector<const NamedDefinition*> definition_arguments(std::string_view name) {
+  return named(arguments_book(), name);
+}
+std::vector<const NamedDefinition*> definitions_named(std::string_view name) { return named(book(), name); }
 std::vector<std::string> definition_names() { return arguments_book().names; }
 
-const Definition* fitting_definition(const std::vector<const Definition*>& rows_of_name,
-                                     const std::vector<Type>& types) {
-  for (const Definition* d : rows_of_name) {
+const NamedDefinition* fitting_definition(const std::vector<const NamedDefinition*>& rows_of_name,
+                                          const std::vector<Type>& types) {
+  for (const NamedDefinition* d : rows_of_name) {
     size_t i = 0;
     bool fits = true;
     for (const auto& a : d->arguments) {
@@ -97,7 +99,7 @@ const Definition* fitting_definition(const std::vector<const Definition*>& rows_
 std::span<const DefinitionTerm> definition_terms() {
   static const auto* terms = [] {
     auto* made = new std::vector<DefinitionTerm>;
-    for (const Definition& d : book().definitions) {
+    for (const NamedDefinition& d : book().definitions) {
       Elaborator elaborator;
       elaborator.numbers_as_metas = true;
       for (const auto& a : d.arguments) {
@@ -112,13 +114,13 @@ std::span<const DefinitionTerm> definition_terms() {
   return *terms;
 }
 
-Result<std::vector<Definition::Argument>> parse_arguments(const std::string& text) {
+Result<std::vector<NamedDefinition::Argument>> parse_arguments(const std::string& text) {
   HOIST_TRY(auto tokens, tokenise(text));
   SyntaxStore store;
   SyntaxParser parser(std::move(tokens), store, {});
-  std::vector<Definition::Argument> arguments;
+  std::vector<NamedDefinition::Argument> arguments;
   while (!parser.at_end()) {
-    Definition::Argument a;
+    NamedDefinition::Argument a;
     Token token = parser.peek();
     HOIST_TRY(a.name, parser.new_name("the name of an argument"));
     for (const auto& other : arguments) {

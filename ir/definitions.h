@@ -24,8 +24,9 @@ struct DefinitionRow {
 };
 std::span<const DefinitionRow> definition_table();
 
-/// A row, read.
-struct Definition {
+/// A row, read. Not named as the definitions of a Program are (lowering/program.h): two types of one name in one
+/// namespace share their template instances.
+struct NamedDefinition {
   struct Argument {
     std::string name;
     bool is_size = false;
@@ -37,20 +38,21 @@ struct Definition {
   const Syntax* body = nullptr;
 };
 /// The rows of a name, in order; empty when there is none. The arguments alone, and with the bodies.
-std::vector<const Definition*> definition_arguments(std::string_view name);
-std::vector<const Definition*> definitions_named(std::string_view name);
+std::vector<const NamedDefinition*> definition_arguments(std::string_view name);
+std::vector<const NamedDefinition*> definitions_named(std::string_view name);
 /// The row for values of these types, in order; null when none fits. The only row of a name takes values of more
 /// dimensions than it says.
-const Definition* fitting_definition(const std::vector<const Definition*>& rows, const std::vector<Type>& types);
+const NamedDefinition* fitting_definition(const std::vector<const NamedDefinition*>& rows,
+                                          const std::vector<Type>& types);
 /// A definition as a term whose arguments are metavariables and whose numbers are metavariables #number.
 struct DefinitionTerm {
-  const Definition* definition = nullptr;
+  const NamedDefinition* definition = nullptr;
   Expr term = nullptr;
 };
 std::span<const DefinitionTerm> definition_terms();
 /// All names, each once, in the table's order.
 std::vector<std::string> definition_names();
 /// Reads the arguments of a row or the declarations of a rule.
-Result<std::vector<Definition::Argument>> parse_arguments(const std::string& text);
+Result<std::vector<NamedDefinition::Argument>> parse_arguments(const std::string& text);
 
 }  // namespace hoist

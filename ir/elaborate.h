@@ -73,13 +73,13 @@ class Elaborator {
   Result<Expr> pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> scalar_call(Function f, Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> composition(Syn s, const std::vector<Argument>& arguments, Type number);
-  Result<Expr> expand(const Definition& d, Syn s, const std::vector<Argument>& arguments,
+  Result<Expr> expand(const NamedDefinition& d, Syn s, const std::vector<Argument>& arguments,
                       const std::vector<std::optional<Expr>>& made);
   Result<Expr> number(Syn s, Type type);
   Result<Expr> bits(Syn s);
   Result<Expr> let(Syn s, Type number);
   Result<Expr> finish(Spec spec, Syn s);
-  Result<Nothing> bind(const Binder& b, Type type, int level, std::vector<int64_t> path, Syn s);
+  Result<Nothing> bind(const Binder& b, Type type, int level, const std::vector<int64_t>& path, Syn s);
   Expr variable(const Entry& e) const;
   const Entry* find(const std::string& name) const;
   Diagnostic unknown(Syn s) const;
@@ -105,5 +105,24 @@ class Elaborator {
   int recursion_ = 0;
   const char* stack_ = static_cast<const char*>(__builtin_frame_address(0));
 };
+
+// Works in another scope for a while.
+class Elaborator::Inside {
+ public:
+  Inside(Elaborator& e, Scope scope) : elaborator_(e), outer_(std::exchange(e.scope_, std::move(scope))) {}
+  ~Inside() { elaborator_.scope_ = std::move(outer_); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  const Scope& outer() const { return outer_; }
+
+ private:
+  Elaborator& elaborator_;
+  Scope outer_;
+};
+
+/// The scalar (or type variable) at every leaf of a type; null where leaves differ.
+Type leaf_scalar(Type type);
+/// Whether a term holds nothing but numbers without types: it takes its type from its neighbours.
+bool is_bare(Syn s);
 
 }  // namespace hoist

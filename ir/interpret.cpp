@@ -13,23 +13,14 @@
 
 #include "ir/evaluate.h"
 #include "ir/interpret_check.h"
+#include "ir/interpret_layout.h"
 #include "ir/scalar_math.h"
 
 namespace hoist {
 namespace {
 
-// Paths and environments are lists whose cells live on the stack of the functions that made them.
-struct Cell {
-  int64_t value = 0;
-  const Cell* rest = nullptr;
-};
-
-// A type as offsets in a flat row of words: arrays row-major, the components of a tuple one after the other.
-struct Layout {
-  int64_t count = 1;
-  const Layout* element = nullptr;
-  std::vector<std::pair<int64_t, const Layout*>> parts;  // where each begins
-};
+using interpretation::Cell;
+using interpretation::Layout;
 
 // Scalars of a value that are known. A fold, scan, iterate or scatter fills `words`; a let or materialise fills pages
 // as elements are asked for.
@@ -64,7 +55,7 @@ class Interpreter {
   /// Elements at flat positions of the result.
   void run(Expr e, const std::vector<int64_t>& positions, Tensor& out) {
     find_shared(e);
-    const Layout* layout = layout_of(e->type);
+    const Layout* layout = layouts_.of(e->type);
     std::vector<Cell> cells;
     std::byte* bytes = out.data();
     for (size_t i = 0; i < positions.size() && !stopped(); ++i) {
@@ -210,7 +201,7 @@ class Interpreter {
   static int64_t extent(Expr array) { return extent_of(array->type); }
 
   uint64_t variable(const Frame& frame, Type type, const Cell* path) {
-    if (frame.forced != nullptr) return frame.forced[offset_of(layout_of(type), path)];
+    if (frame.forced != nullptr) return frame.forced[offset_of(layouts_.of(type), path)];
     if (frame.position >= 0) {
       Cell inner{frame.position, path};
       return at(frame.value, frame.env, &inner);
@@ -308,7 +299,7 @@ class Interpreter {
   }
 
   uint64_t remembered(Memo& memo, Expr value, const Frame* env, const Cell* path) {
-    const Layout* layout = layout_of(value->type);
+    const Layout* layout = layouts_.of(value->type);
     const int64_t offset = offset_of(layout, path);
     if (memo.pages.empty()) memo.pages.resize(static_cast<size_t>(layout->count / Memo::page_size + 1));
     auto& page = memo.pages[static_cast<size_t>(offset / Memo::page_size)];
@@ -347,7 +338,7 @@ class Interpreter {
       default:
         break;
     }
-    return computes(value) && layout_of(value->type)->count <= memory_limit / 16;
+    return computes(value) && layouts_.of(value->type)->count <= memory_limit / 16;
   }
 
   bool computes(Expr e) {
@@ -399,7 +390,7 @@ class Interpreter {
 
   // All scalars of a term, one after the other.
   bool force(Expr e, const Frame* env, std::vector<uint64_t>& words, std::vector<Cell>& cells) {
-    const Layout* layout = layout_of(e->type);
+    const Layout* layout = layouts_.of(e->type);
     for (int64_t i = 0; i < layout->count && !stopped(); ++i) {
       words[static_cast<size_t>(i)] = at(e, env, path_to(layout, i, cells));
     }
@@ -425,7 +416,7 @@ class Interpreter {
   }
 
   uint64_t folded(Expr e, const Frame* env, const Cell* path) {
-    const Layout* layout = layout_of(e->type);
+    const Layout* layout = layouts_.of(e->type);
     auto memo = memo_of(e, env);
     if (!memo->complete) {
       if (!fits(e, 2, layout)) return 0;
@@ -445,7 +436,7 @@ class Interpreter {
 
   // The accumulators up to the one that is asked for; later ones follow when they are.
   uint64_t scanned(Expr e, const Frame* env, const Cell* path) {
-    const Layout* layout = layout_of(e->children[1]->type);
+    const Layout* layout = layouts_.of(e->children[1]->type);
     const auto count = static_cast<size_t>(layout->count);
     if (!fits(e, extent(e), layout)) return 0;
     auto memo = memo_of(e, env);
@@ -475,7 +466,7 @@ class Interpreter {
     auto memo = memo_of(e, env);
     if (!memo->complete) {
       const int64_t n = extent(e);
-      if (!fits(e, n, layout_of(scalar_type(Scalar::i64)))) return 0;
+      if (!fits(e, n, layouts_.of(scalar_type(Scalar::i64)))) return 0;
       std::vector<uint64_t> winner(static_cast<size_t>(n), none);
       for (int64_t i = 0; i < extent(positions) && !stopped(); ++i) {
         Cell cell{i, nullptr};
@@ -491,56 +482,6 @@ class Interpreter {
     return at(e->children[1], env, &inner);
   }
 
-  // ---- Layouts -----------------------------------------------------------------------------------------------------
-
-  const Layout* layout_of(Type type) {
-    auto place = layouts_.find(type);
-    if (place != layouts_.end()) return place->second.get();
-    auto layout = std::make_unique<Layout>();
-    layout->count = scalar_count_of(type).value();
-    if (type->is_array()) layout->element = layout_of(type->element);
-    int64_t begin = 0;
-    for (Type part : type->parts) {
-      layout->parts.emplace_back(begin, layout_of(part));
-      begin += layout->parts.back().second->count;
-    }
-    return layouts_.emplace(type, std::move(layout)).first->second.get();
-  }
-
-  static int64_t offset_of(const Layout* layout, const Cell* path) {
-    int64_t offset = 0;
-    for (; path != nullptr; path = path->rest) {
-      if (layout->element != nullptr) {
-        layout = layout->element;
-        offset += path->value * layout->count;
-      } else {
-        const auto& [begin, part] = layout->parts[static_cast<size_t>(path->value)];
-        offset += begin;
-        layout = part;
-      }
-    }
-    return offset;
-  }
-
-  static const Cell* path_to(const Layout* layout, int64_t offset, std::vector<Cell>& cells) {
-    cells.clear();
-    while (layout->element != nullptr || !layout->parts.empty()) {
-      if (layout->element != nullptr) {
-        layout = layout->element;
-        cells.push_back({offset / layout->count, nullptr});
-        offset %= layout->count;
-      } else {
-        size_t i = layout->parts.size() - 1;  // the last one that begins at or before the offset and is not empty
-        while (layout->parts[i].first > offset || layout->parts[i].second->count == 0) --i;
-        cells.push_back({static_cast<int64_t>(i), nullptr});
-        offset -= layout->parts[i].first;
-        layout = layout->parts[i].second;
-      }
-    }
-    for (size_t i = 1; i < cells.size(); ++i) cells[i - 1].rest = &cells[i];
-    return cells.empty() ? nullptr : cells.data();
-  }
-
   const Bindings& bindings_;
   size_t stack_;        // bytes that the recursion may take
   uintptr_t base_ = 0;  // where it began
@@ -551,7 +492,7 @@ class Interpreter {
   std::unordered_map<Expr, Slot> slots_;
   std::unordered_map<Expr, bool> computes_;
   std::unordered_set<Expr> shared_;
-  std::unordered_map<Type, std::unique_ptr<Layout>> layouts_;
+  interpretation::Layouts layouts_;
 };
 
 struct Run {

@@ -289,7 +289,7 @@ class Matcher {
     auto left = try_substitute(e.pattern, match_.sizes);
     if (left && *left == e.found) return true;
     return fail(fmt::format("sizes differ: {} = {} fails{}", e.pattern.text(), e.found.text(),
-                            left && names_of(e.pattern).size() > 0 ? ", the left side is " + left->text() : ""));
+                            left && !names_of(e.pattern).empty() ? ", the left side is " + left->text() : ""));
   }
 
   bool solve(const Equation& e, const std::string& name) {

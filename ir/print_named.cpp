@@ -86,7 +86,7 @@ class Match {
 };
 
 // The type (a variable in a definition) at the leaves of nested arrays.
-Type leaf(const Definition::Argument& a) { return leaf_of(a.meta.result); }
+Type leaf(const NamedDefinition::Argument& a) { return leaf_of(a.meta.result); }
 
 // A definition that is one pattern without attributes is only another word for it.
 bool is_synonym(Expr term) {
@@ -99,7 +99,7 @@ bool is_synonym(Expr term) {
 std::optional<Printer::Stage> Printer::named_stage(const Place& p) {
   for (const DefinitionTerm& candidate : definition_terms()) {
     if (candidate.term->pattern != p.e->pattern || is_synonym(candidate.term)) continue;
-    const Definition& d = *candidate.definition;
+    const NamedDefinition& d = *candidate.definition;
     if (taken_.count(std::string(d.row->name)) != 0) continue;
     Match match(sharing_);
     if (!match.run(candidate.term, p.e, 0)) continue;

@@ -213,10 +213,11 @@ class Checker {
         if (!type.ok() || !has_extents(*type)) return false;
         arguments.push_back(*type);
       }
-      bool is_operator = std::any_of(rule_.conditions.begin(), rule_.conditions.end(), [&](const Condition& c) {
-        return c.first == name && (c.kind == Condition::associative || c.kind == Condition::exactly_associative ||
-                                   c.kind == Condition::commutative || c.kind == Condition::neutral);
-      });
+      bool is_operator =
+          std::any_of(rule_.conditions.begin(), rule_.conditions.end(), [&, &name = name](const Condition& c) {
+            return c.first == name && (c.kind == Condition::associative || c.kind == Condition::exactly_associative ||
+                                       c.kind == Condition::commutative || c.kind == Condition::neutral);
+          });
       if (is_operator) {
         auto f = operator_for(name, *result);
         if (!f) return false;

@@ -1,7 +1,5 @@
 #include "lowering/lower.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -70,11 +68,10 @@ int64_t count_operations(Expr e, int64_t repeated, std::unordered_map<Expr, int6
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const LowerOptions& options, const Profile& profile)
-      : graph_(graph), options_(options), profile_(profile) {}
+  Lowering(const LowerOptions& options, const Profile& profile) : options_(options), profile_(profile) {}
 
-  Result<LoweredModel> run() {
-    HOIST_TRY(model_.original, lower_graph(graph_, options_.strict));
+  Result<LoweredModel> run(Program program) {
+    model_.original = std::move(program);
     model_.program = model_.original;
     model_.notes = model_.program.notes;
     group(model_.program);
@@ -84,7 +81,6 @@ class Lowering {
     for (const Definition& definition : model_.program.definitions) lower_definition(definition);
     HOIST_TRY_VOID(collect_arrays());
     place();
-    list_layers();
     return std::move(model_);
   }
 
@@ -223,20 +219,6 @@ class Lowering {
     for (size_t i = 0; i < which.size(); ++i) model_.arrays[static_cast<size_t>(which[i])].offset = lifetimes[i].offset;
   }
 
-  void list_layers() {
-    std::set<std::string> computed, evaluated(model_.program.evaluated.begin(), model_.program.evaluated.end());
-    for (const PlanStep& step : model_.steps) computed.insert(step.layers.begin(), step.layers.end());
-    for (const Layer& layer : graph_.layers) {
-      std::string absence;
-      if (computed.count(layer.name) == 0) {
-        absence =
-            evaluated.count(layer.name) != 0 ? "evaluated at compile time" : "no output of the model needs its values";
-      }
-      model_.layers.push_back({layer.name, layer.operation, absence});
-    }
-  }
-
-  const Graph& graph_;
   const LowerOptions& options_;
   const Profile& profile_;
   LoweredModel model_;
@@ -247,10 +229,33 @@ class Lowering {
   std::vector<std::string> step_results_;
 };
 
+// Every layer of the graph, and why it has no kernel if it has none.
+std::vector<PlanLayer> list_layers(const Graph& graph, const LoweredModel& model) {
+  std::set<std::string> computed, evaluated(model.program.evaluated.begin(), model.program.evaluated.end());
+  for (const PlanStep& step : model.steps) computed.insert(step.layers.begin(), step.layers.end());
+  std::vector<PlanLayer> layers;
+  for (const Layer& layer : graph.layers) {
+    std::string absence;
+    if (computed.count(layer.name) == 0) {
+      absence =
+          evaluated.count(layer.name) != 0 ? "evaluated at compile time" : "no output of the model needs its values";
+    }
+    layers.push_back({layer.name, layer.operation, absence});
+  }
+  return layers;
+}
+
 }  // namespace
 
+Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile) {
+  return Lowering(options, profile).run(std::move(program));
+}
+
 Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile) {
-  return Lowering(graph, options, profile).run();
+  HOIST_TRY(Program program, lower_graph(graph, options.strict));
+  HOIST_TRY(LoweredModel model, lower_program(std::move(program), options, profile));
+  model.layers = list_layers(graph, model);
+  return model;
 }
 
 }  // namespace hoist

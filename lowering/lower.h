@@ -61,6 +61,9 @@ struct LoweredModel {
   std::vector<std::string> notes;
 };
 
+/// All passes after the first: definitions that need not come from a model.
+Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile);
+/// lower_graph, then lower_program.
 Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile);
 
 }  // namespace hoist

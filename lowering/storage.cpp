@@ -390,6 +390,11 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
           s.before[i] += border->second.before[static_cast<size_t>(s.permutation[i])];
           s.after[i] += border->second.after[static_cast<size_t>(s.permutation[i])];
         }
+        // Zeros right behind a row leave no room for rounding, which computes anything there.
+        if (!shape.empty() && s.after.back() > s.rounding) {
+          s.after.back() -= s.rounding;
+          s.rounding = 0;
+        }
       }
     }
     plan.values[d.value] = s;

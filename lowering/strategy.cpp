@@ -70,9 +70,9 @@ void open_columns(Rewriter& r, const Path& place, int64_t width) {
   int64_t n = extent(r.term(), place, 0);
   int64_t k = width;
   while (k > 1 && n % k != 0) k /= 2;
-  if (k == width || (k > 1 && n < width))
+  if (k > 1 && (k == width || n < width))
     open(r, "open-vector-loop", place, {{"k", k}});
-  else if (n >= width)
+  else if (width > 1 && n >= width)
     open(r, "open-vector-tiles", place, {{"k", width}});
   else
     open(r, "open-seq", place);

@@ -17,10 +17,10 @@ struct Parameter {
 template <Parameter first, Parameter second, auto formula>
 Lowered activation(const OperatorContext& c) {
   double a = 0, b = 0;
-  if (first.name != nullptr) {
+  if constexpr (first.name != nullptr) {
     HOIST_TRY(a, float_attribute(c, first.name, first.otherwise));
   }
-  if (second.name != nullptr) {
+  if constexpr (second.name != nullptr) {
     HOIST_TRY(b, float_attribute(c, second.name, second.otherwise));
   }
   return one(elementwise({c.inputs[0]}, [&](const std::vector<Expr>& x) { return formula(Number(x[0]), a, b).e; }));

@@ -232,7 +232,7 @@ Expr highest(Scalar scalar) {
   if (is_float(scalar)) return literal(scalar, std::numeric_limits<double>::infinity());
   const ScalarRow& r = row(scalar);
   if (scalar == Scalar::boolean) return literal_integer(scalar, 1);
-  if (r.is_signed) return literal_integer(scalar, (int64_t{1} << (r.bits - 2)) * 2 - 1);
+  if (r.is_signed) return literal_integer(scalar, ((int64_t{1} << (r.bits - 2)) - 1) * 2 + 1);
   return literal_integer(scalar, r.bits == 64 ? -1 : (int64_t{1} << r.bits) - 1);
 }
 

@@ -1,0 +1,358 @@
+// Every pass keeps the meaning: random models and random terms before and after each of them, by the evaluator. Passes
+// that apply exact rules keep every bit; where sums are reordered or products fused, whole numbers stay what they are
+// and others stay within the bound that random_graphs.h derives. HOIST_RANDOM_GRAPHS sets how many models are tried.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ir/random_terms.h"
+#include "ir/seeded.h"
+#include "ir/text.h"
+#include "lowering/grouping.h"
+#include "lowering/im2col.h"
+#include "lowering/memory.h"
+#include "lowering/rules.h"
+#include "random_graphs.h"
+#include "stored_run.h"
+
+namespace hoist {
+namespace {
+
+uint64_t number_of_cases() {
+  const char* wanted = std::getenv("HOIST_RANDOM_GRAPHS");
+  return wanted == nullptr ? 150 : std::strtoull(wanted, nullptr, 10);
+}
+
+Profile profile_for(uint64_t seed) {
+  static const int64_t widths[] = {16, 8, 4, 1};
+  Profile profile;
+  profile.vector_width = widths[seed % 4];
+  profile.vector_registers = seed % 3 == 0 ? 16 : 32;
+  return profile;
+}
+
+std::string show(const Program& program) {
+  std::string out;
+  for (const Definition& d : program.definitions) out += d.value + " =\n" + print(d.expression) + "\n";
+  return out;
+}
+
+Program lowered(const Graph& graph, bool strict) {
+  auto program = lower_graph(graph, strict);
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  return *program;
+}
+
+// What `found` still names is what it was.
+void expect_same_values(const Bindings& wanted, const Bindings& found, const Program& program) {
+  int compared = 0;
+  for (const auto& [name, tensor] : found) {
+    auto place = wanted.find(name);
+    if (place == wanted.end()) continue;
+    ++compared;
+    ASSERT_TRUE(same_bits(tensor, place->second)) << name << " differs in\n" << show(program);
+  }
+  ASSERT_GT(compared, 0);
+  for (const std::string& output : program.outputs) ASSERT_EQ(found.count(output), 1U) << output;
+}
+
+void expect_close_values(const RandomGraph& random, const Bindings& wanted, const Bindings& found,
+                         const Program& program) {
+  for (const std::string& output : program.outputs) {
+    ASSERT_EQ(found.count(output), 1U) << output;
+    auto error = random.error.find(output);
+    ASSERT_TRUE(close(found.at(output), wanted.at(output), error == random.error.end() ? 0 : error->second))
+        << output << " is off by more than " << (error == random.error.end() ? 0 : error->second) << " in\n"
+        << show(program);
+  }
+}
+
+template <class Body>
+void for_random_graphs(const Body& body) {
+  for (uint64_t seed = 0; seed < number_of_cases(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    RandomGraph graph = random_graph(random);
+    body(graph, values_of(graph), seed);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
+  for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t) {
+    Program program = lowered(random.graph, true);
+    expect_same_values(wanted, values_of(program, random.inputs), program);
+  });
+}
+
+TEST(Passes, BatchNormFoldingRoundsOnly) {
+  size_t folded = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
+    Program program = lowered(random.graph, false);
+    folded += program.steps.size();
+    expect_close_values(random, wanted, values_of(program, random.inputs), program);
+  });
+  EXPECT_GT(folded, number_of_cases() / 20);
+}
+
+TEST(Passes, GroupingKeepsEveryBit) {
+  size_t merged = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
+    Program program = lowered(random.graph, true);
+    merged += program.definitions.size();
+    group(program);
+    merged -= program.definitions.size();
+    expect_same_values(wanted, values_of(program, random.inputs), program);
+  });
+  EXPECT_GT(merged, number_of_cases());
+}
+
+TEST(Passes, WindowsAsArraysKeepEveryBit) {
+  size_t windows = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
+    Program program = lowered(random.graph, true);
+    group(program);
+    materialise_windows(program);
+    windows += program.steps.size();
+    expect_same_values(wanted, values_of(program, random.inputs), program);
+  });
+  EXPECT_GT(windows, number_of_cases() / 5);
+}
+
+TEST(Passes, StorageKeepsEveryBit) {
+  size_t bordered = 0, in_place = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    Program program = lowered(random.graph, true);
+    group(program);
+    if (seed % 2 != 0) materialise_windows(program);
+    StoragePlan plan = choose_storage(program, profile_for(seed));
+    for (const auto& [name, s] : plan.values) {
+      bordered += s.zero_border ? 1 : 0;
+      in_place += s.array != name ? 1 : 0;
+    }
+    expect_same_values(wanted, stored_values_of(program, plan, random.inputs), program);
+  });
+  EXPECT_GT(bordered, number_of_cases() / 5);
+  EXPECT_GT(in_place, number_of_cases() / 5);
+}
+
+LowerOptions options_for(uint64_t seed, bool strict) {
+  LowerOptions options;
+  options.strict = strict;
+  options.convolution = seed % 3 == 0 ? ConvolutionForm::im2col : ConvolutionForm::automatic;
+  options.separate_arrays = seed % 7 == 0;
+  return options;
+}
+
+LoweredModel lowered(const RandomGraph& random, uint64_t seed, bool strict) {
+  auto model = lower_model(random.graph, options_for(seed, strict), profile_for(seed));
+  HOIST_CHECK(model.ok(), model.errors()[0].text());
+  return *model;
+}
+
+// The plan's steps over its own memory, so this is strategies and memory at once.
+TEST(Passes, StrictPlansKeepEveryBit) {
+  for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    LoweredModel model = lowered(random, seed, true);
+    expect_same_values(wanted, outputs_of(model, random.inputs, false), model.program);
+    expect_same_values(wanted, outputs_of(model, random.inputs), model.program);
+  });
+}
+
+TEST(Passes, PlansRoundOnly) {
+  for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    LoweredModel model = lowered(random, seed, false);
+    expect_close_values(random, wanted, outputs_of(model, random.inputs), model.program);
+  });
+}
+
+// ---- What a kernel's term has to be
+// ----------------------------------------------------------------------------------
+
+// The loops around a place of a term.
+struct Around {
+  std::vector<int> groups;
+  bool inside_item = false;  // below a fold, or a loop that is space: plain loops may stand around groups
+  bool inside_vector = false;
+};
+
+// The first loop that a device cannot run as it stands, or "".
+std::string illegal_loop(Expr e, const Around& around) {
+  Around inside = around;
+  if (e->pattern == Pattern::map && e->mode != Mode::view) {
+    if (!e->children[1]->type->size.is_constant()) return "a loop of unknown length";
+    int64_t n = e->children[1]->type->size.value();
+    if (around.inside_vector) return "a loop inside a vector";
+    if (e->mode == Mode::group) {
+      if (around.inside_item) return "groups inside a work-item";
+      if (std::count(around.groups.begin(), around.groups.end(), e->dimension) != 0) return "a dimension twice";
+      inside.groups.push_back(e->dimension);
+    } else if (e->mode != Mode::seq) {
+      inside.inside_item = true;
+    }
+    if (e->mode == Mode::vec) {
+      if (n != 2 && n != 4 && n != 8 && n != 16) return "a vector of " + std::to_string(n);
+      inside.inside_vector = true;
+    }
+    if (e->mode == Mode::unroll && n > 1024) return "unrolled " + std::to_string(n) + " times";
+    if (e->mode == Mode::global || e->mode == Mode::local) return "a mode of other mappings";
+  } else if (e->pattern == Pattern::reduce || e->pattern == Pattern::fold || e->pattern == Pattern::scan) {
+    inside.inside_item = true;
+  }
+  for (Expr c : e->children) {
+    // What an array is made of runs where it is read, inside of no loop of its reader's.
+    const bool body = c->pattern == Pattern::function;
+    std::string found = illegal_loop(body ? c->children[0] : c, body ? inside : around);
+    if (!found.empty()) return found;
+  }
+  return "";
+}
+
+void expect_derived(const LoweredGroup& group) {
+  auto steps = parse_steps(print_steps(group.derivation.steps));
+  ASSERT_TRUE(steps.ok()) << steps.errors()[0].text();
+  auto terms = replay(lowering_rules(), {group.derivation.start, *steps});
+  ASSERT_TRUE(terms.ok()) << terms.errors()[0].text();
+  ASSERT_EQ(terms->back(), group.low);
+  ASSERT_EQ(illegal_loop(group.low, {}), "") << print(group.low);
+  ASSERT_EQ(group.low->type, group.derivation.start->type);
+}
+
+TEST(Passes, DerivationsReplayAndLoopsAreLegal) {
+  for_random_graphs([](const RandomGraph& random, const Bindings&, uint64_t seed) {
+    LoweredModel model = lowered(random, seed, seed % 2 == 0);
+    for (const LoweredGroup& group : model.groups) {
+      SCOPED_TRACE(group.value);
+      expect_derived(group);
+      if (testing::Test::HasFatalFailure()) return;
+      for (const Application& step : group.derivation.steps)
+        ASSERT_TRUE(seed % 2 != 0 || step.rule_class == RuleClass::exact) << text(step);
+    }
+  });
+}
+
+// ---- Random terms
+// ----------------------------------------------------------------------------------------------------
+
+// Definitions of random terms; a later one reads earlier ones where their types fit its parameters.
+Program random_program(std::mt19937_64& random) {
+  Program program;
+  RandomTermOptions options;
+  options.modes = false;
+  int64_t terms = 1 + static_cast<int64_t>(random() % 4);
+  for (int64_t i = 0; i < terms; ++i) {
+    options.patterns = 3 + static_cast<int>(random() % 12);
+    Expr term = random_term(random, options);
+    auto of_scalars = [](Expr p) { return leaf_of(p->type)->is_scalar(); };
+    for (std::vector<Expr> p = parameters_of(term); !std::all_of(p.begin(), p.end(), of_scalars);) {
+      term = random_term(random, options);
+      p = parameters_of(term);
+    }
+    std::string value = "v" + std::to_string(i);
+    std::map<std::string, Expr> renamed;
+    for (Expr p : parameters_of(term)) {
+      std::string name = value + "." + p->name;
+      for (const Definition& d : program.definitions) {
+        if (d.expression->type == p->type && random() % 4 != 0) name = d.value;
+      }
+      renamed[p->name] = parameter(name, p->type);
+      auto known = value_types(program);
+      if (known.count(name) == 0) program.inputs.emplace_back(name, p->type);
+    }
+    Definition definition;
+    definition.value = value;
+    definition.layers = {value};
+    definition.expression = substitute_parameters(term, renamed);
+    definition.channels_first = random() % 3 == 0;
+    program.definitions.push_back(definition);
+    if (i + 1 == terms || random() % 4 == 0) program.outputs.push_back(value);
+  }
+  return program;
+}
+
+TEST(Passes, RandomTermsKeepEveryBit) {
+  for (uint64_t seed = 0; seed < 4 * number_of_cases(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    Program program = random_program(random);
+    Bindings inputs;
+    for (const auto& [name, type] : program.inputs) {
+      auto stream = static_cast<uint32_t>(inputs.size());
+      inputs[name] = seeded_tensor(leaf_of(type)->scalar, shape_of(type), seed, stream, -3, 3);
+    }
+    const Bindings wanted = values_of(program, inputs);
+    Program grouped = program;
+    group(grouped);
+    ASSERT_NO_FATAL_FAILURE(expect_same_values(wanted, values_of(grouped, inputs), grouped));
+    StoragePlan plan = choose_storage(grouped, profile_for(seed));
+    ASSERT_NO_FATAL_FAILURE(expect_same_values(wanted, stored_values_of(grouped, plan, inputs), grouped));
+    auto model = lower_program(program, options_for(seed, true), profile_for(seed));
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    ASSERT_NO_FATAL_FAILURE(expect_same_values(wanted, outputs_of(*model, inputs), model->program));
+    for (const LoweredGroup& g : model->groups) ASSERT_NO_FATAL_FAILURE(expect_derived(g)) << g.value;
+  }
+}
+
+// ---- Memory
+// ----------------------------------------------------------------------------------------------------------
+
+bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size) { return a < b + b_size && b < a + a_size; }
+
+TEST(Memory, ArraysOfOverlappingLifeNeverOverlap) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<Lifetime> arrays(1 + random() % 12);
+    int64_t sum = 0;
+    for (Lifetime& a : arrays) {
+      a.bytes = static_cast<int64_t>(random() % 5 == 0 ? random() % 4 : random() % 20000);
+      a.first = static_cast<int>(random() % 10);
+      a.last = a.first + static_cast<int>(random() % 5);
+      sum += (a.bytes + 4095) / 4096 * 4096;
+    }
+    bool reuse = round % 4 != 0;
+    int64_t total = place_arrays(arrays, 4096, reuse);
+    ASSERT_LE(total, sum);
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const Lifetime& a = arrays[i];
+      ASSERT_EQ(a.offset % 4096, 0);
+      ASSERT_GE(a.offset, 0);
+      ASSERT_LE(a.offset + a.bytes, total);
+      for (size_t j = 0; j < i; ++j) {
+        const Lifetime& b = arrays[j];
+        bool together = a.first <= b.last && b.first <= a.last;
+        if (!together && reuse) continue;
+        ASSERT_FALSE(a.bytes > 0 && b.bytes > 0 && overlap(a.offset, a.bytes, b.offset, b.bytes)) << "round " << round;
+      }
+    }
+  }
+}
+
+// Life as the plan's steps have it, not as the pass computed it.
+TEST(Memory, PlansKeepWhatIsStillRead) {
+  size_t shared = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings&, uint64_t seed) {
+    LoweredModel model = lowered(random, seed, false);
+    std::map<int, std::pair<size_t, size_t>> life;
+    for (size_t i = 0; i < model.steps.size(); ++i) {
+      for (int a : model.steps[i].arguments) {
+        if (model.arrays[static_cast<size_t>(a)].place == Place::arena)
+          life.emplace(a, std::make_pair(i, i)).first->second.second = i;
+      }
+    }
+    for (const auto& [a, life_a] : life) {
+      for (const auto& [b, life_b] : life) {
+        if (b >= a) break;
+        const PlanArray &x = model.arrays[static_cast<size_t>(a)], &y = model.arrays[static_cast<size_t>(b)];
+        bool same_bytes = overlap(x.offset, byte_size(x.scalar, x.shape), y.offset, byte_size(y.scalar, y.shape));
+        bool together = life_a.first <= life_b.second && life_b.first <= life_a.second;
+        ASSERT_FALSE(same_bytes && together) << x.name << " and " << y.name;
+        shared += same_bytes ? 1 : 0;
+      }
+    }
+  });
+  EXPECT_GT(shared, 0U);
+}
+
+}  // namespace
+}  // namespace hoist
