@@ -104,6 +104,10 @@ void map_folding_nest(Rewriter& r, Path place, const Tile& tile) {
   if (rank_at(r.term(), place) == 2) {
     place = open(r, "open-tiles", place, {{"R", tile.rows}, {"C", tile.columns}});
     place = opened(r.term(), place);  // the second of the two group loops
+    if (tile.channels_last && tile.width > 1) {
+      open(r, "open-turned-tile", place, {{"k", tile.width}});
+      return;
+    }
     place = open(r, "open-unroll", place);
   } else {
     int64_t columns = extent(r.term(), place, 0);

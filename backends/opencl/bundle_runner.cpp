@@ -89,6 +89,18 @@ Result<Nothing> BundleRunner::set_input(const std::string& name, const Tensor& t
   return Diagnostic{folder_, "no input is called " + name, "there are: " + names};
 }
 
+Result<Nothing> BundleRunner::share_memory() {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    void* memory = nullptr;
+    if (hoist_input_memory(bundle_.get(), i, &memory) != HOIST_OK) return failure();
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const void* memory = nullptr;
+    if (hoist_output_memory(bundle_.get(), i, &memory) != HOIST_OK) return failure();
+  }
+  return Nothing{};
+}
+
 Result<Nothing> BundleRunner::run() {
   if (hoist_run(bundle_.get()) != HOIST_OK) return failure();
   return Nothing{};

@@ -67,6 +67,9 @@ class BundleRunner {
   /// Scalar type and shape must be the input's.
   Result<Nothing> set_input(size_t index, const Tensor& tensor);
   Result<Nothing> set_input(const std::string& name, const Tensor& tensor);
+  /// From now on inputs and outputs stand in memory that the host writes and reads itself (hoist_input_memory): runs
+  /// transfer what the device needs to have transferred, and no more.
+  Result<Nothing> share_memory();
   Result<Nothing> run();
   Result<Tensor> output(size_t index);
   /// All inputs in order, a run, all outputs in order.

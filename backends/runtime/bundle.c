@@ -68,6 +68,51 @@ static hoist_status clear_buffers(hoist_bundle* b) {
   return status;
 }
 
+static hoist_transfer* transfer(hoist_bundle* b, size_t i) {
+  return i < b->plan.input_count ? &b->inputs[i] : &b->outputs[i - b->plan.input_count];
+}
+
+static hoist_status stage(hoist_bundle* b, hoist_transfer* transfer) {
+  const hoist_plan_array* array = &b->plan.arrays[transfer->array];
+  void* memory = NULL;
+  if (transfer->staged || !array->bytes) return HOIST_OK;
+  /* Whole pages: PoCL takes memory of others only at its own alignment. */
+  if (posix_memalign(&memory, 4096, array->bytes)) {
+    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
+  }
+  memset(memory, 0, array->bytes);
+  transfer->staged = memory;
+  return HOIST_OK;
+}
+
+static hoist_status make_transfers(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  b->inputs = calloc(plan->input_count + 1, sizeof *b->inputs);
+  b->outputs = calloc(plan->output_count + 1, sizeof *b->outputs);
+  if (!b->inputs || !b->outputs) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
+  for (size_t i = 0; i < plan->input_count + plan->output_count; ++i) {
+    hoist_transfer* t = transfer(b, i);
+    const int is_input = i < plan->input_count;
+    t->array = is_input ? plan->inputs[i].array : plan->outputs[i - plan->input_count];
+    const hoist_plan_array* array = &plan->arrays[t->array];
+    t->in_place = b->target.is_cpu && !b->checking && array->bytes &&
+                  array->place == (is_input ? HOIST_PLACE_INPUT : HOIST_PLACE_OUTPUT);
+    for (size_t k = 0; k < i; ++k) t->in_place &= transfer(b, k)->array != t->array;
+    if (!t->in_place && array->bytes > HOIST_STAGED_BYTES) continue;
+    const hoist_status status = stage(b, t);
+    if (status) return status;
+  }
+  return HOIST_OK;
+}
+
+static unsigned char* memory_in_place(hoist_bundle* b, size_t array) {
+  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
+    const hoist_transfer* t = transfer(b, i);
+    if (t->in_place && t->array == array) return t->staged;
+  }
+  return NULL;
+}
+
 static hoist_status make_buffers(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   b->buffers = calloc(plan->array_count + 1, sizeof *b->buffers);
@@ -78,6 +123,9 @@ static hoist_status make_buffers(hoist_bundle* b) {
     hoist_status status;
     if (array->place == HOIST_PLACE_WEIGHTS) {
       status = make_weights(b, array, &b->buffers[i]);
+    } else if (memory_in_place(b, i)) {
+      status = make_buffer(b, array->name, array->bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory_in_place(b, i),
+                           &b->buffers[i]);
     } else if (array->place != HOIST_PLACE_ARENA || separate || !array->bytes || array->offset % b->target.alignment) {
       status = make_writable(b, array->name, array->bytes, &b->buffers[i]);
     } else {
@@ -161,20 +209,22 @@ static hoist_status make_steps(hoist_bundle* b) {
   return status;
 }
 
-static hoist_status make_transfers(hoist_bundle* b) {
-  const hoist_plan* plan = &b->plan;
-  b->inputs = calloc(plan->input_count + 1, sizeof *b->inputs);
-  b->outputs = calloc(plan->output_count + 1, sizeof *b->outputs);
-  if (!b->inputs || !b->outputs) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
-  for (size_t i = 0; i < plan->input_count + plan->output_count; ++i) {
-    const int is_input = i < plan->input_count;
-    const size_t k = is_input ? i : i - plan->input_count;
-    const size_t bytes = plan->arrays[is_input ? plan->inputs[k].array : plan->outputs[k]].bytes;
-    if (bytes == 0 || bytes > HOIST_STAGED_BYTES) continue;
-    unsigned char* staged = calloc(bytes, 1);
-    if (!staged) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
-    (is_input ? b->inputs : b->outputs)[k].staged = staged;
+/* Arrays in place go from the device to the host or back: between runs the host holds them. */
+static hoist_status pass(hoist_bundle* b, cl_command_queue queue, int to_host) {
+  if (b->host_holds == to_host) return HOIST_OK;
+  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
+    const hoist_transfer* t = transfer(b, i);
+    cl_int code = CL_SUCCESS;
+    if (!t->in_place) continue;
+    if (to_host) {
+      clEnqueueMapBuffer(queue, b->buffers[t->array], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                         b->plan.arrays[t->array].bytes, 0, NULL, NULL, &code);
+    } else {
+      code = clEnqueueUnmapMemObject(queue, b->buffers[t->array], t->staged, 0, NULL, NULL);
+    }
+    if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[t->array].name);
   }
+  b->host_holds = to_host;
   return HOIST_OK;
 }
 
@@ -221,10 +271,10 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
                                  cache, &b->program, &b->cache_entry, &b->error);
   }
   free(source);
+  if (!status) status = make_transfers(b);
   if (!status) status = make_buffers(b);
   if (!status) status = clear_buffers(b);
   if (!status) status = make_steps(b);
-  if (!status) status = make_transfers(b);
   if (!status && b->cache_entry.path[0]) {
     /* Drivers compile the last part at the first launch, so every kernel runs once before its program is kept. The
      * inputs are zeros here. */
@@ -235,6 +285,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
     if (!status) hoist_program_keep(b->program, &b->cache_entry);
     if (!status) status = clear_buffers(b);
   }
+  if (!status) status = pass(b, b->queue, 1);
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
   if (!status && !b->target.is_cpu) {
     free(b->weights);
@@ -366,12 +417,34 @@ hoist_status hoist_set_input(hoist_bundle* b, size_t index, const void* data, si
   if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
   if (input->staged) {
     memcpy(input->staged, data, bytes);
-    input->pending = 1;
+    input->pending = !input->in_place;
   } else if (bytes) {
     const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[number], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
     if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[number].name);
   }
   input->set = 1;
+  return HOIST_OK;
+}
+
+hoist_status hoist_input_memory(hoist_bundle* b, size_t index, void** memory) {
+  *memory = NULL;
+  if (in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  hoist_transfer* input = &b->inputs[index];
+  const hoist_status status = stage(b, input);
+  if (status) return status;
+  input->shared = input->set = 1;
+  *memory = input->staged;
+  return HOIST_OK;
+}
+
+hoist_status hoist_output_memory(hoist_bundle* b, size_t index, const void** memory) {
+  *memory = NULL;
+  if (in_range(b, "output", index, b->plan.output_count)) return b->error.status;
+  hoist_transfer* output = &b->outputs[index];
+  const hoist_status status = stage(b, output);
+  if (status) return status;
+  output->shared = 1;
+  *memory = output->staged;
   return HOIST_OK;
 }
 
@@ -416,13 +489,13 @@ static hoist_status upload(hoist_bundle* b, cl_command_queue queue) {
     if (!input->set) {
       return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "input %s has not been set", array->name);
     }
-    if (!input->pending) continue;
+    if (!input->pending && (!input->shared || input->in_place)) continue;
     const cl_int code =
         clEnqueueWriteBuffer(queue, b->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL, NULL);
     if (code) return hoist_cl_check(&b->error, code, array->name);
     input->pending = 0;
   }
-  return HOIST_OK;
+  return pass(b, queue, 0);
 }
 
 HOIST_INTERNAL hoist_status hoist_launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
@@ -438,6 +511,8 @@ HOIST_INTERNAL hoist_status hoist_launch(hoist_bundle* b, cl_command_queue queue
 
 /* Whatever failed, nothing stays behind in the queue that would still read the handle's memory. */
 static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status status) {
+  const hoist_status passed = pass(b, queue, 1);
+  if (!status) status = passed;
   const cl_int code = clFinish(queue);
   if (status || !code) return status;
   return hoist_cl_check(&b->error, code, "clFinish");
@@ -455,7 +530,7 @@ hoist_status hoist_run(hoist_bundle* b) {
   hoist_status status = run_steps(b, 0, b->plan.step_count);
   for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
     hoist_transfer* output = &b->outputs[i];
-    if (!output->staged) continue;
+    if (!output->staged || output->in_place) continue;
     const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[i]];
     const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[b->plan.outputs[i]], CL_FALSE, 0, array->bytes,
                                             output->staged, 0, NULL, NULL);
@@ -486,10 +561,11 @@ hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t 
   if (in_range(b, "array", index, b->plan.array_count)) return b->error.status;
   if (right_size(b, &b->plan.arrays[index], data, bytes)) return b->error.status;
   if (!bytes) return HOIST_OK;
-  /* A staged input that no run has taken yet is the array's content as well. */
-  for (size_t i = 0; i < b->plan.input_count; ++i) {
-    if (b->plan.inputs[i].array == index && b->inputs[i].pending) {
-      memcpy(data, b->inputs[i].staged, bytes);
+  /* The host holds what is in place, and a staged input that no run has taken yet is the array's content as well. */
+  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
+    const hoist_transfer* t = transfer(b, i);
+    if (t->array == index && (t->in_place || t->pending)) {
+      memcpy(data, t->staged, bytes);
       return HOIST_OK;
     }
   }

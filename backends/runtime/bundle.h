@@ -9,11 +9,15 @@ extern "C" {
 #endif
 
 /* Small inputs and outputs travel through memory of the handle, inside the run's own queue of commands: on PoCL each
- * transfer that is waited for alone costs as much as three kernels. */
+ * transfer that is waited for alone costs as much as three kernels. Where the device computes in the program's memory,
+ * inputs and outputs of any size stand in memory of the handle and do not travel at all. */
 #define HOIST_STAGED_BYTES 65536u
 
 typedef struct hoist_transfer {
-  unsigned char* staged; /* NULL for large arrays */
+  uint32_t array;
+  unsigned char* staged; /* NULL where data goes straight between the caller's memory and the device */
+  int in_place;          /* staged is the buffer's own memory; the host holds it between runs */
+  int shared;            /* the caller reads and writes staged himself */
   int set;               /* inputs: has a value */
   int pending;           /* inputs: the staged value is not on the device yet */
   int fresh;             /* outputs: staged holds what the last run gave */
@@ -32,6 +36,7 @@ struct hoist_bundle {
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
   hoist_transfer *inputs, *outputs;
+  int host_holds; /* the arrays in place are mapped */
   int has_run;
   hoist_cache_entry cache_entry;
 };

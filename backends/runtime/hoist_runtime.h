@@ -106,6 +106,11 @@ int hoist_output_index(const hoist_bundle* bundle, const char* name);
 /* Copies the data in; `bytes` must be the array's. An input keeps its value over many runs. */
 hoist_status hoist_set_input(hoist_bundle* bundle, size_t index, const void* data, size_t bytes);
 hoist_status hoist_set_input_named(hoist_bundle* bundle, const char* name, const void* data, size_t bytes);
+/* Without a copy: memory of the handle from which the next runs take an input, and in which they leave an output. Both
+ * stay until the handle is closed; leave them alone while it runs. On CPU devices kernels work in that very memory. An
+ * input counts as set from then on, with zeros where nothing was written. */
+hoist_status hoist_input_memory(hoist_bundle* bundle, size_t index, void** memory);
+hoist_status hoist_output_memory(hoist_bundle* bundle, size_t index, const void** memory);
 /* Fills every input with seeded numbers from its domain (hoist_seeded_fill). */
 hoist_status hoist_seed_inputs(hoist_bundle* bundle, uint64_t seed);
 /* Runs every step and waits; every input must have been set. */

@@ -90,6 +90,10 @@ std::vector<RuleRow> nest_rules() {
       {"open-column-tiles", "C, c", "x: [C*b - c]T", "x",
        "x |> pad 0 c open |> split C |> map group(0) (\\t. t) |> join |> slice 0 (C*b - c)", "", exact,
        "tiles of C columns; the last one that sticks out by c is cut"},
+      {"open-turned-tile", "k", "x: [n][m*k]T", "x",
+       "materialise private (x |> map unroll (\\r. r |> split k |> map unroll (\\v. v |> map vec (\\s. s)) |> join))"
+       " |> transpose |> map seq (\\c. c |> map unroll (\\s. s)) |> transpose",
+       "", exact, "a register tile that is written column by column, where columns are far apart"},
       {"open-work-items", "p, q, k", "x: [m*p][n*q*k]T", "x",
        "x |> map (\\row. row |> split k |> split q |> transpose) |> split p |> map transpose"
        " |> map local(1) (\\y. y |> map local(0) (\\z. z |> map unroll (\\r. r |> map unroll (\\v. v |> map vec (\\s. s)))))"
