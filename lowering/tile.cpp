@@ -15,8 +15,6 @@ Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
   int64_t width = profile.vector_width;
   while (width > 1 && columns % width != 0) width /= 2;
   if (width < 4 && columns > profile.vector_width) width = profile.vector_width;
-  // Accumulators, one register for the row of the right operand and one for the broadcast of the left.
-  int64_t budget = std::max<int64_t>(1, profile.vector_registers - 4);
   Tile best;
   double best_cost = 0;
   for (int64_t vectors = 1; vectors <= 8; ++vectors) {
@@ -25,14 +23,17 @@ Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
     // A tile that sticks out of an array of whole vectors would guard every store for nothing.
     if (columns % width == 0 && columns % tile_columns != 0) continue;
     for (int64_t tile_rows = 1; tile_rows <= 14 && tile_rows <= rows; ++tile_rows) {
-      if (tile_rows * vectors > budget) break;
+      // Accumulators, a row of the right operand, an element of the left one: one register more, and each step of the
+      // fold writes an accumulator to memory and reads it back.
+      if (tile_rows > 1 && tile_rows * vectors + vectors + 1 > profile.vector_registers) break;
       // Per step of the fold a tile issues one fused multiply-add per accumulator and loads its operands; two of
-      // either go per cycle. A dependent chain of four cycles needs eight accumulators to hide.
+      // either go per cycle. A dependent chain of four cycles needs eight accumulators to hide. The right operand's row
+      // comes from the second cache, half as fast.
       double work = std::max<double>(static_cast<double>(tile_rows * vectors), 8.0);
-      double loads = static_cast<double>(vectors + tile_rows);
+      double loads = static_cast<double>(vectors + tile_rows), fetched = static_cast<double>(4 * vectors);
       double tiles = static_cast<double>(round_up(rows, tile_rows) / tile_rows) *
                      static_cast<double>(round_up(columns, tile_columns) / tile_columns);
-      double cost = tiles * (std::max(work, loads) + 0.1 * loads);
+      double cost = tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
       if (best_cost == 0 || cost < best_cost * 0.999) {
         best_cost = cost;
         best = {tile_rows, tile_columns, width};
