@@ -28,13 +28,15 @@ Expr windows_in(Expr body) {
   return found != nullptr && !mentions(rest, image_name) ? found : nullptr;
 }
 
-// [N][out...][C][k...] as rows [N][out...] of columns [k...][C].
+// [N][out...][C][k...] as rows [N][out...] of columns [k...][C]; with groups [N][G][out...][C][k...] as rows
+// [N][out...] of columns [G][k...][C].
 std::vector<int64_t> rows_of_windows(size_t rank) {
-  size_t spatial = (rank - 2) / 2;
-  std::vector<int64_t> order;
-  for (size_t i = 0; i <= spatial; ++i) order.push_back(static_cast<int64_t>(i));
-  for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(spatial + 2 + i));
-  order.push_back(static_cast<int64_t>(spatial + 1));
+  const size_t groups = rank % 2, spatial = (rank - 2 - groups) / 2, channels = 1 + groups + spatial;
+  std::vector<int64_t> order = {0};
+  for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(1 + groups + i));
+  if (groups != 0) order.push_back(1);
+  for (size_t i = 0; i < spatial; ++i) order.push_back(static_cast<int64_t>(channels + 1 + i));
+  order.push_back(static_cast<int64_t>(channels));
   return order;
 }
 

@@ -6,9 +6,8 @@
 
 namespace hoist {
 
-/// Gives every convolution whose windows are a view of a whole image, and larger than one element, an array of windows
-/// [N][out...][C][k...], stored as rows of the matrix: a definition named VALUE.windows before it. Grouped convolutions
-/// read parts of an image per filter and stay stencils.
+/// Gives every convolution with windows larger than one element an array of windows [N][out...][C][k...], stored as
+/// rows of the matrix: a definition named VALUE.windows before it. With groups there is a dimension for them after N.
 void materialise_windows(Program& program);
 
 }  // namespace hoist

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <string_view>
 
 #include "backends/halide/emitter.h"
 #include "backends/halide/source.h"
@@ -12,6 +13,14 @@ namespace {
 
 namespace H = Halide;
 using emission::Emitter;
+
+// Errors come as exceptions. Most of Halide's warnings are about style; one says that the kernel cannot be right.
+class Reporter : public H::CompileTimeErrorReporter {
+  void warning(const char* message) override {
+    if (std::string_view(message).find("guaranteed to fail") != std::string_view::npos) throw H::CompileError(message);
+  }
+  [[noreturn]] void error(const char* message) override { throw H::CompileError(message); }
+};
 
 struct Launch {
   std::string name;
@@ -124,6 +133,9 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
 }  // namespace
 
 Result<EmittedKernel> emit(Expr low_level, const EmitOptions& options) {
+  static Reporter reporter;
+  static const bool reporting = (H::set_custom_compile_time_error_reporter(&reporter), true);
+  static_cast<void>(reporting);
   try {
     return emit_checked(low_level, options);
   } catch (const emission::Unsupported& e) {

@@ -11,9 +11,8 @@
 namespace hoist::operators {
 namespace {
 
-// image : [C][spatial...], filters : [O][C][k...], bias : [O] or null; [O][out...].
-Expr convolve_image(Expr image, Expr filters, Expr bias, const Geometry& g) {
-  Expr view = windows(image, 1, g, zero(element_of(image)));
+// view : the windows [out...][C][k...] of an image, filters : [O][C][k...], bias : [O] or null; [O][out...].
+Expr convolve_windows(Expr view, Expr filters, Expr bias, const Geometry& g) {
   auto plane = [&](Expr filter, Expr added) {
     return map_at(
         static_cast<int>(g.kernel.size()),
@@ -36,14 +35,16 @@ Expr convolve(Expr x, Expr filters, Expr bias, int64_t groups, Geometry g) {
         x);
     g.begin[i] = g.reach[i] = 0;
   }
+  auto view = [&](Expr channels) { return windows(channels, 1, g, zero(element_of(channels))); };
   return map(
       [&](Expr image) {
-        if (groups == 1) return convolve_image(image, filters, bias, g);
+        if (groups == 1) return convolve_windows(view(image), filters, bias, g);
         int64_t channels = extents(image)[0] / groups, outputs = extents(filters)[0] / groups;
-        std::vector<Expr> parts = {split(channels, image), split(outputs, filters)};
+        // The windows of all groups are one view of the image, so that they can become an array (im2col.h).
+        std::vector<Expr> parts = {map(view, split(channels, image)), split(outputs, filters)};
         if (bias != nullptr) parts.push_back(split(outputs, bias));
         return join(map_zip(parts, [&](const std::vector<Expr>& p) {
-          return convolve_image(p[0], p[1], bias == nullptr ? nullptr : p[2], g);
+          return convolve_windows(p[0], p[1], bias == nullptr ? nullptr : p[2], g);
         }));
       },
       x);
