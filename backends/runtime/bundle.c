@@ -68,51 +68,6 @@ static hoist_status clear_buffers(hoist_bundle* b) {
   return status;
 }
 
-static hoist_transfer* transfer(hoist_bundle* b, size_t i) {
-  return i < b->plan.input_count ? &b->inputs[i] : &b->outputs[i - b->plan.input_count];
-}
-
-static hoist_status stage(hoist_bundle* b, hoist_transfer* transfer) {
-  const hoist_plan_array* array = &b->plan.arrays[transfer->array];
-  void* memory = NULL;
-  if (transfer->staged || !array->bytes) return HOIST_OK;
-  /* Whole pages: PoCL takes memory of others only at its own alignment. */
-  if (posix_memalign(&memory, 4096, array->bytes)) {
-    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
-  }
-  memset(memory, 0, array->bytes);
-  transfer->staged = memory;
-  return HOIST_OK;
-}
-
-static hoist_status make_transfers(hoist_bundle* b) {
-  const hoist_plan* plan = &b->plan;
-  b->inputs = calloc(plan->input_count + 1, sizeof *b->inputs);
-  b->outputs = calloc(plan->output_count + 1, sizeof *b->outputs);
-  if (!b->inputs || !b->outputs) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
-  for (size_t i = 0; i < plan->input_count + plan->output_count; ++i) {
-    hoist_transfer* t = transfer(b, i);
-    const int is_input = i < plan->input_count;
-    t->array = is_input ? plan->inputs[i].array : plan->outputs[i - plan->input_count];
-    const hoist_plan_array* array = &plan->arrays[t->array];
-    t->in_place = b->target.is_cpu && !b->checking && array->bytes &&
-                  array->place == (is_input ? HOIST_PLACE_INPUT : HOIST_PLACE_OUTPUT);
-    for (size_t k = 0; k < i; ++k) t->in_place &= transfer(b, k)->array != t->array;
-    if (!t->in_place && array->bytes > HOIST_STAGED_BYTES) continue;
-    const hoist_status status = stage(b, t);
-    if (status) return status;
-  }
-  return HOIST_OK;
-}
-
-static unsigned char* memory_in_place(hoist_bundle* b, size_t array) {
-  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
-    const hoist_transfer* t = transfer(b, i);
-    if (t->in_place && t->array == array) return t->staged;
-  }
-  return NULL;
-}
-
 static hoist_status make_buffers(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   b->buffers = calloc(plan->array_count + 1, sizeof *b->buffers);
@@ -123,9 +78,9 @@ static hoist_status make_buffers(hoist_bundle* b) {
     hoist_status status;
     if (array->place == HOIST_PLACE_WEIGHTS) {
       status = make_weights(b, array, &b->buffers[i]);
-    } else if (memory_in_place(b, i)) {
-      status = make_buffer(b, array->name, array->bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory_in_place(b, i),
-                           &b->buffers[i]);
+    } else if (hoist_memory_in_place(b, i)) {
+      status = make_buffer(b, array->name, array->bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                           hoist_memory_in_place(b, i), &b->buffers[i]);
     } else if (array->place != HOIST_PLACE_ARENA || separate || !array->bytes || array->offset % b->target.alignment) {
       status = make_writable(b, array->name, array->bytes, &b->buffers[i]);
     } else {
@@ -209,25 +164,6 @@ static hoist_status make_steps(hoist_bundle* b) {
   return status;
 }
 
-/* Arrays in place go from the device to the host or back: between runs the host holds them. */
-static hoist_status pass(hoist_bundle* b, cl_command_queue queue, int to_host) {
-  if (b->host_holds == to_host) return HOIST_OK;
-  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
-    const hoist_transfer* t = transfer(b, i);
-    cl_int code = CL_SUCCESS;
-    if (!t->in_place) continue;
-    if (to_host) {
-      clEnqueueMapBuffer(queue, b->buffers[t->array], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                         b->plan.arrays[t->array].bytes, 0, NULL, NULL, &code);
-    } else {
-      code = clEnqueueUnmapMemObject(queue, b->buffers[t->array], t->staged, 0, NULL, NULL);
-    }
-    if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[t->array].name);
-  }
-  b->host_holds = to_host;
-  return HOIST_OK;
-}
-
 /* ${XDG_CACHE_HOME:-~/.cache}/hoist, or NULL where neither is known. */
 static const char* default_cache(char* path, size_t capacity) {
   const char* cache = getenv("XDG_CACHE_HOME");
@@ -271,7 +207,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
                                  cache, &b->program, &b->cache_entry, &b->error);
   }
   free(source);
-  if (!status) status = make_transfers(b);
+  if (!status) status = hoist_make_transfers(b);
   if (!status) status = make_buffers(b);
   if (!status) status = clear_buffers(b);
   if (!status) status = make_steps(b);
@@ -285,7 +221,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
     if (!status) hoist_program_keep(b->program, &b->cache_entry);
     if (!status) status = clear_buffers(b);
   }
-  if (!status) status = pass(b, b->queue, 1);
+  if (!status) status = hoist_pass(b, b->queue, 1);
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
   if (!status && !b->target.is_cpu) {
     free(b->weights);
@@ -345,13 +281,13 @@ size_t hoist_output_count(const hoist_bundle* b) { return b->plan.output_count; 
 size_t hoist_step_count(const hoist_bundle* b) { return b->plan.step_count; }
 size_t hoist_array_count(const hoist_bundle* b) { return b->plan.array_count; }
 
-static hoist_status in_range(hoist_bundle* b, const char* what, size_t index, size_t count) {
+HOIST_INTERNAL hoist_status hoist_in_range(hoist_bundle* b, const char* what, size_t index, size_t count) {
   if (index < count) return HOIST_OK;
   return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s %zu: there are %zu, counted from 0", what, index, count);
 }
 
 hoist_status hoist_describe_array(hoist_bundle* b, size_t index, hoist_array* array) {
-  if (in_range(b, "array", index, b->plan.array_count)) return b->error.status;
+  if (hoist_in_range(b, "array", index, b->plan.array_count)) return b->error.status;
   const hoist_plan_array* found = &b->plan.arrays[index];
   array->name = found->name;
   array->scalar = hoist_scalar_row(found->scalar)->name;
@@ -362,12 +298,12 @@ hoist_status hoist_describe_array(hoist_bundle* b, size_t index, hoist_array* ar
 }
 
 hoist_status hoist_input(hoist_bundle* b, size_t index, hoist_array* array) {
-  if (in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
   return hoist_describe_array(b, b->plan.inputs[index].array, array);
 }
 
 hoist_status hoist_output(hoist_bundle* b, size_t index, hoist_array* array) {
-  if (in_range(b, "output", index, b->plan.output_count)) return b->error.status;
+  if (hoist_in_range(b, "output", index, b->plan.output_count)) return b->error.status;
   return hoist_describe_array(b, b->plan.outputs[index], array);
 }
 
@@ -386,7 +322,7 @@ int hoist_output_index(const hoist_bundle* b, const char* name) {
 }
 
 hoist_status hoist_describe_step(hoist_bundle* b, size_t index, hoist_step* step) {
-  if (in_range(b, "step", index, b->plan.step_count)) return b->error.status;
+  if (hoist_in_range(b, "step", index, b->plan.step_count)) return b->error.status;
   const hoist_plan_step* found = &b->plan.steps[index];
   const hoist_plan_kernel* kernel = &b->plan.kernels[found->kernel];
   step->kernel = kernel->name;
@@ -401,103 +337,6 @@ hoist_status hoist_describe_step(hoist_bundle* b, size_t index, hoist_step* step
 
 /* ---- running ---- */
 
-static hoist_status right_size(hoist_bundle* b, const hoist_plan_array* array, const void* data, size_t bytes) {
-  if (bytes != array->bytes) {
-    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu bytes given, the array has %llu", array->name, bytes,
-                      (unsigned long long)array->bytes);
-  }
-  if (!data && bytes) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no data given", array->name);
-  return HOIST_OK;
-}
-
-hoist_status hoist_set_input(hoist_bundle* b, size_t index, const void* data, size_t bytes) {
-  if (in_range(b, "input", index, b->plan.input_count)) return b->error.status;
-  const uint32_t number = b->plan.inputs[index].array;
-  hoist_transfer* input = &b->inputs[index];
-  if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
-  if (input->staged) {
-    memcpy(input->staged, data, bytes);
-    input->pending = !input->in_place;
-  } else if (bytes) {
-    const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[number], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
-    if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[number].name);
-  }
-  input->set = 1;
-  return HOIST_OK;
-}
-
-hoist_status hoist_input_memory(hoist_bundle* b, size_t index, void** memory) {
-  *memory = NULL;
-  if (in_range(b, "input", index, b->plan.input_count)) return b->error.status;
-  hoist_transfer* input = &b->inputs[index];
-  const hoist_status status = stage(b, input);
-  if (status) return status;
-  input->shared = input->set = 1;
-  *memory = input->staged;
-  return HOIST_OK;
-}
-
-hoist_status hoist_output_memory(hoist_bundle* b, size_t index, const void** memory) {
-  *memory = NULL;
-  if (in_range(b, "output", index, b->plan.output_count)) return b->error.status;
-  hoist_transfer* output = &b->outputs[index];
-  const hoist_status status = stage(b, output);
-  if (status) return status;
-  output->shared = 1;
-  *memory = output->staged;
-  return HOIST_OK;
-}
-
-static hoist_status unknown_name(hoist_bundle* b, const char* what, const char* name, int inputs) {
-  char names[512] = "";
-  const size_t count = inputs ? b->plan.input_count : b->plan.output_count;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t used = strlen(names);
-    const uint32_t number = inputs ? b->plan.inputs[i].array : b->plan.outputs[i];
-    snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", b->plan.arrays[number].name);
-  }
-  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no %s is called %s (there are: %s)", what, name, names);
-}
-
-hoist_status hoist_set_input_named(hoist_bundle* b, const char* name, const void* data, size_t bytes) {
-  const int index = hoist_input_index(b, name);
-  if (index < 0) return unknown_name(b, "input", name, 1);
-  return hoist_set_input(b, (size_t)index, data, bytes);
-}
-
-hoist_status hoist_seed_inputs(hoist_bundle* b, uint64_t seed) {
-  for (size_t i = 0; i < b->plan.input_count; ++i) {
-    const hoist_plan_input* input = &b->plan.inputs[i];
-    const hoist_plan_array* array = &b->plan.arrays[input->array];
-    uint64_t elements = 1;
-    for (size_t k = 0; k < array->rank; ++k) elements *= (uint64_t)array->shape[k];
-    void* data = calloc(array->bytes + 1, 1);
-    if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
-    hoist_seeded(array->scalar, seed, (uint32_t)i, input->low, input->high, elements, data);
-    const hoist_status status = hoist_set_input(b, i, data, array->bytes);
-    free(data);
-    if (status) return status;
-  }
-  return HOIST_OK;
-}
-
-static hoist_status upload(hoist_bundle* b, cl_command_queue queue) {
-  for (size_t i = 0; i < b->plan.input_count; ++i) {
-    hoist_transfer* input = &b->inputs[i];
-    const uint32_t number = b->plan.inputs[i].array;
-    const hoist_plan_array* array = &b->plan.arrays[number];
-    if (!input->set) {
-      return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "input %s has not been set", array->name);
-    }
-    if (!input->pending && (!input->shared || input->in_place)) continue;
-    const cl_int code =
-        clEnqueueWriteBuffer(queue, b->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL, NULL);
-    if (code) return hoist_cl_check(&b->error, code, array->name);
-    input->pending = 0;
-  }
-  return pass(b, queue, 0);
-}
-
 HOIST_INTERNAL hoist_status hoist_launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
                                          const hoist_plan_kernel* plan, cl_event* event) {
   size_t global[3], local[3];
@@ -511,7 +350,7 @@ HOIST_INTERNAL hoist_status hoist_launch(hoist_bundle* b, cl_command_queue queue
 
 /* Whatever failed, nothing stays behind in the queue that would still read the handle's memory. */
 static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status status) {
-  const hoist_status passed = pass(b, queue, 1);
+  const hoist_status passed = hoist_pass(b, queue, 1);
   if (!status) status = passed;
   const cl_int code = clFinish(queue);
   if (status || !code) return status;
@@ -519,7 +358,7 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
 }
 
 static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count) {
-  hoist_status status = upload(b, b->queue);
+  hoist_status status = hoist_upload(b, b->queue);
   for (size_t i = first; i < first + count && !status; ++i) {
     status = hoist_launch(b, b->queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], NULL);
   }
@@ -528,15 +367,7 @@ static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count) {
 
 hoist_status hoist_run(hoist_bundle* b) {
   hoist_status status = run_steps(b, 0, b->plan.step_count);
-  for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
-    hoist_transfer* output = &b->outputs[i];
-    if (!output->staged || output->in_place) continue;
-    const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[i]];
-    const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[b->plan.outputs[i]], CL_FALSE, 0, array->bytes,
-                                            output->staged, 0, NULL, NULL);
-    if (code) status = hoist_cl_check(&b->error, code, array->name);
-    output->fresh = 1;
-  }
+  if (!status) status = hoist_download(b, b->queue);
   status = finish(b, b->queue, status);
   b->has_run = status == HOIST_OK;
   return status;
@@ -557,41 +388,6 @@ hoist_status hoist_run_steps(hoist_bundle* b, size_t first, size_t count) {
   return status;
 }
 
-hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t bytes) {
-  if (in_range(b, "array", index, b->plan.array_count)) return b->error.status;
-  if (right_size(b, &b->plan.arrays[index], data, bytes)) return b->error.status;
-  if (!bytes) return HOIST_OK;
-  /* The host holds what is in place, and a staged input that no run has taken yet is the array's content as well. */
-  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
-    const hoist_transfer* t = transfer(b, i);
-    if (t->array == index && (t->in_place || t->pending)) {
-      memcpy(data, t->staged, bytes);
-      return HOIST_OK;
-    }
-  }
-  const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[index], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
-  return code ? hoist_cl_check(&b->error, code, b->plan.arrays[index].name) : HOIST_OK;
-}
-
-hoist_status hoist_get_output(hoist_bundle* b, size_t index, void* data, size_t bytes) {
-  if (in_range(b, "output", index, b->plan.output_count)) return b->error.status;
-  const uint32_t number = b->plan.outputs[index];
-  if (!b->has_run) {
-    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "output %s: the bundle has not run yet",
-                      b->plan.arrays[number].name);
-  }
-  if (!b->outputs[index].fresh) return hoist_read_array(b, number, data, bytes);
-  if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
-  memcpy(data, b->outputs[index].staged, bytes);
-  return HOIST_OK;
-}
-
-hoist_status hoist_get_output_named(hoist_bundle* b, const char* name, void* data, size_t bytes) {
-  const int index = hoist_output_index(b, name);
-  if (index < 0) return unknown_name(b, "output", name, 0);
-  return hoist_get_output(b, (size_t)index, data, bytes);
-}
-
 hoist_status hoist_profile(hoist_bundle* b, double* step_seconds) {
   cl_int code = CL_SUCCESS;
   if (!b->profiling_queue) {
@@ -604,7 +400,7 @@ hoist_status hoist_profile(hoist_bundle* b, double* step_seconds) {
   const size_t count = b->plan.step_count;
   cl_event* events = calloc(count + 1, sizeof *events);
   if (!events) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu events", count);
-  hoist_status status = upload(b, b->profiling_queue);
+  hoist_status status = hoist_upload(b, b->profiling_queue);
   for (size_t i = 0; i < count && !status; ++i) {
     status = hoist_launch(b, b->profiling_queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], &events[i]);
   }

@@ -41,6 +41,17 @@ struct hoist_bundle {
   hoist_cache_entry cache_entry;
 };
 
+HOIST_INTERNAL hoist_status hoist_in_range(hoist_bundle* bundle, const char* what, size_t index, size_t count);
+
+/* transfers.c. The memory of an array that is in place, else NULL. */
+HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* bundle, size_t array);
+HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* bundle);
+/* Arrays in place go from the device to the host or back: between runs the host holds them. */
+HOIST_INTERNAL hoist_status hoist_pass(hoist_bundle* bundle, cl_command_queue queue, int to_host);
+/* What a run needs before its first launch, and the outputs after its last; neither waits. */
+HOIST_INTERNAL hoist_status hoist_upload(hoist_bundle* bundle, cl_command_queue queue);
+HOIST_INTERNAL hoist_status hoist_download(hoist_bundle* bundle, cl_command_queue queue);
+
 HOIST_INTERNAL hoist_status hoist_bind(hoist_bundle* bundle, cl_kernel kernel, const hoist_plan_kernel* plan,
                                        const cl_mem* buffers);
 HOIST_INTERNAL hoist_status hoist_launch(hoist_bundle* bundle, cl_command_queue queue, cl_kernel kernel,

@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
+#include "backends/runtime/hoist_runtime.h"
 #include "ir/seeded.h"
 #include "tests/bundle/small_plan.h"
 
@@ -69,6 +71,36 @@ TEST_F(RunTest, OneThreadGivesTheSame) {
   auto outputs = runner->run({input(5)});
   ASSERT_OK(outputs);
   EXPECT_EQ((*outputs)[0], small_plan_result(input(5)));
+}
+
+TEST_F(RunTest, MemoryOfTheHandleIsReadAndWritten) {
+  for (const int separate : {0, 255}) {  // in place where the device can, transferred where it must not
+    const std::string folder = written(small_plan(), fmt::format("{}.hoist", separate)), cache = options().cache_folder;
+    hoist_options how = {};
+    how.separate_buffers = separate;
+    how.cache_folder = cache.c_str();
+    hoist_bundle* bundle = nullptr;
+    ASSERT_EQ(hoist_open(folder.c_str(), &how, &bundle), HOIST_OK) << hoist_error_message(bundle);
+    void* x = nullptr;
+    const void *result = nullptr, *repeated = nullptr;
+    ASSERT_EQ(hoist_input_memory(bundle, 0, &x), HOIST_OK);
+    ASSERT_EQ(hoist_output_memory(bundle, 0, &result), HOIST_OK);
+    ASSERT_EQ(hoist_output_memory(bundle, 1, &repeated), HOIST_OK);
+    for (const uint64_t seed : {1, 2, 3}) {
+      const Tensor given = input(seed), expected = small_plan_result(given);
+      std::memcpy(x, given.data(), given.bytes().size());
+      ASSERT_EQ(hoist_run(bundle), HOIST_OK) << hoist_error_message(bundle);
+      EXPECT_EQ(std::memcmp(result, expected.data(), expected.bytes().size()), 0);
+      EXPECT_EQ(std::memcmp(repeated, given.data(), given.bytes().size()), 0);
+      Tensor copied(expected.scalar(), expected.shape());
+      ASSERT_EQ(hoist_get_output(bundle, 0, copied.data(), copied.bytes().size()), HOIST_OK);
+      EXPECT_EQ(copied, expected);
+    }
+    void* none = &bundle;
+    EXPECT_EQ(hoist_input_memory(bundle, 7, &none), HOIST_BAD_ARGUMENT);
+    EXPECT_EQ(none, nullptr);
+    hoist_close(bundle);
+  }
 }
 
 TEST_F(RunTest, StepsCanBeRunAndReadOneByOne) {

@@ -1,0 +1,218 @@
+/* Inputs and outputs on their way between the program and the device. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX */
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle.h"
+
+static hoist_transfer* transfer(hoist_bundle* b, size_t i) {
+  return i < b->plan.input_count ? &b->inputs[i] : &b->outputs[i - b->plan.input_count];
+}
+
+static hoist_status stage(hoist_bundle* b, hoist_transfer* transfer) {
+  const hoist_plan_array* array = &b->plan.arrays[transfer->array];
+  void* memory = NULL;
+  if (transfer->staged || !array->bytes) return HOIST_OK;
+  /* Whole pages: PoCL takes memory of others only at its own alignment. */
+  if (posix_memalign(&memory, 4096, array->bytes)) {
+    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
+  }
+  memset(memory, 0, array->bytes);
+  transfer->staged = memory;
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  b->inputs = calloc(plan->input_count + 1, sizeof *b->inputs);
+  b->outputs = calloc(plan->output_count + 1, sizeof *b->outputs);
+  if (!b->inputs || !b->outputs) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
+  for (size_t i = 0; i < plan->input_count + plan->output_count; ++i) {
+    hoist_transfer* t = transfer(b, i);
+    const int is_input = i < plan->input_count;
+    t->array = is_input ? plan->inputs[i].array : plan->outputs[i - plan->input_count];
+    const hoist_plan_array* array = &plan->arrays[t->array];
+    t->in_place = b->target.is_cpu && !b->checking && array->bytes &&
+                  array->place == (is_input ? HOIST_PLACE_INPUT : HOIST_PLACE_OUTPUT);
+    for (size_t k = 0; k < i; ++k) t->in_place &= transfer(b, k)->array != t->array;
+    if (!t->in_place && array->bytes > HOIST_STAGED_BYTES) continue;
+    const hoist_status status = stage(b, t);
+    if (status) return status;
+  }
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* b, size_t array) {
+  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
+    const hoist_transfer* t = transfer(b, i);
+    if (t->in_place && t->array == array) return t->staged;
+  }
+  return NULL;
+}
+
+HOIST_INTERNAL hoist_status hoist_pass(hoist_bundle* b, cl_command_queue queue, int to_host) {
+  if (b->host_holds == to_host) return HOIST_OK;
+  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
+    const hoist_transfer* t = transfer(b, i);
+    cl_int code = CL_SUCCESS;
+    if (!t->in_place) continue;
+    if (to_host) {
+      clEnqueueMapBuffer(queue, b->buffers[t->array], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                         b->plan.arrays[t->array].bytes, 0, NULL, NULL, &code);
+    } else {
+      code = clEnqueueUnmapMemObject(queue, b->buffers[t->array], t->staged, 0, NULL, NULL);
+    }
+    if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[t->array].name);
+  }
+  b->host_holds = to_host;
+  return HOIST_OK;
+}
+
+static hoist_status right_size(hoist_bundle* b, const hoist_plan_array* array, const void* data, size_t bytes) {
+  if (bytes != array->bytes) {
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu bytes given, the array has %llu", array->name, bytes,
+                      (unsigned long long)array->bytes);
+  }
+  if (!data && bytes) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no data given", array->name);
+  return HOIST_OK;
+}
+
+hoist_status hoist_set_input(hoist_bundle* b, size_t index, const void* data, size_t bytes) {
+  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  const uint32_t number = b->plan.inputs[index].array;
+  hoist_transfer* input = &b->inputs[index];
+  if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
+  if (input->staged) {
+    memcpy(input->staged, data, bytes);
+    input->pending = !input->in_place;
+  } else if (bytes) {
+    const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[number], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+    if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[number].name);
+  }
+  input->set = 1;
+  return HOIST_OK;
+}
+
+hoist_status hoist_input_memory(hoist_bundle* b, size_t index, void** memory) {
+  *memory = NULL;
+  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  hoist_transfer* input = &b->inputs[index];
+  const hoist_status status = stage(b, input);
+  if (status) return status;
+  input->shared = input->set = 1;
+  *memory = input->staged;
+  return HOIST_OK;
+}
+
+hoist_status hoist_output_memory(hoist_bundle* b, size_t index, const void** memory) {
+  *memory = NULL;
+  if (hoist_in_range(b, "output", index, b->plan.output_count)) return b->error.status;
+  hoist_transfer* output = &b->outputs[index];
+  const hoist_status status = stage(b, output);
+  if (status) return status;
+  output->shared = 1;
+  *memory = output->staged;
+  return HOIST_OK;
+}
+
+static hoist_status unknown_name(hoist_bundle* b, const char* what, const char* name, int inputs) {
+  char names[512] = "";
+  const size_t count = inputs ? b->plan.input_count : b->plan.output_count;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t used = strlen(names);
+    const uint32_t number = inputs ? b->plan.inputs[i].array : b->plan.outputs[i];
+    snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", b->plan.arrays[number].name);
+  }
+  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no %s is called %s (there are: %s)", what, name, names);
+}
+
+hoist_status hoist_set_input_named(hoist_bundle* b, const char* name, const void* data, size_t bytes) {
+  const int index = hoist_input_index(b, name);
+  if (index < 0) return unknown_name(b, "input", name, 1);
+  return hoist_set_input(b, (size_t)index, data, bytes);
+}
+
+hoist_status hoist_seed_inputs(hoist_bundle* b, uint64_t seed) {
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    const hoist_plan_input* input = &b->plan.inputs[i];
+    const hoist_plan_array* array = &b->plan.arrays[input->array];
+    uint64_t elements = 1;
+    for (size_t k = 0; k < array->rank; ++k) elements *= (uint64_t)array->shape[k];
+    void* data = calloc(array->bytes + 1, 1);
+    if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
+    hoist_seeded(array->scalar, seed, (uint32_t)i, input->low, input->high, elements, data);
+    const hoist_status status = hoist_set_input(b, i, data, array->bytes);
+    free(data);
+    if (status) return status;
+  }
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_upload(hoist_bundle* b, cl_command_queue queue) {
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    hoist_transfer* input = &b->inputs[i];
+    const uint32_t number = b->plan.inputs[i].array;
+    const hoist_plan_array* array = &b->plan.arrays[number];
+    if (!input->set) {
+      return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "input %s has not been set", array->name);
+    }
+    if (!input->pending && (!input->shared || input->in_place)) continue;
+    const cl_int code =
+        clEnqueueWriteBuffer(queue, b->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL, NULL);
+    if (code) return hoist_cl_check(&b->error, code, array->name);
+    input->pending = 0;
+  }
+  return hoist_pass(b, queue, 0);
+}
+
+HOIST_INTERNAL hoist_status hoist_download(hoist_bundle* b, cl_command_queue queue) {
+  hoist_status status = HOIST_OK;
+  for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
+    hoist_transfer* output = &b->outputs[i];
+    if (!output->staged || output->in_place) continue;
+    const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[i]];
+    const cl_int code = clEnqueueReadBuffer(queue, b->buffers[b->plan.outputs[i]], CL_FALSE, 0, array->bytes,
+                                            output->staged, 0, NULL, NULL);
+    if (code) status = hoist_cl_check(&b->error, code, array->name);
+    output->fresh = 1;
+  }
+  return status;
+}
+
+hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t bytes) {
+  if (hoist_in_range(b, "array", index, b->plan.array_count)) return b->error.status;
+  if (right_size(b, &b->plan.arrays[index], data, bytes)) return b->error.status;
+  if (!bytes) return HOIST_OK;
+  /* The host holds what is in place, and a staged input that no run has taken yet is the array's content as well. */
+  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
+    const hoist_transfer* t = transfer(b, i);
+    if (t->array == index && (t->in_place || t->pending)) {
+      memcpy(data, t->staged, bytes);
+      return HOIST_OK;
+    }
+  }
+  const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[index], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+  return code ? hoist_cl_check(&b->error, code, b->plan.arrays[index].name) : HOIST_OK;
+}
+
+hoist_status hoist_get_output(hoist_bundle* b, size_t index, void* data, size_t bytes) {
+  if (hoist_in_range(b, "output", index, b->plan.output_count)) return b->error.status;
+  const uint32_t number = b->plan.outputs[index];
+  if (!b->has_run) {
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "output %s: the bundle has not run yet",
+                      b->plan.arrays[number].name);
+  }
+  if (!b->outputs[index].fresh) return hoist_read_array(b, number, data, bytes);
+  if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
+  memcpy(data, b->outputs[index].staged, bytes);
+  return HOIST_OK;
+}
+
+hoist_status hoist_get_output_named(hoist_bundle* b, const char* name, void* data, size_t bytes) {
+  const int index = hoist_output_index(b, name);
+  if (index < 0) return unknown_name(b, "output", name, 0);
+  return hoist_get_output(b, (size_t)index, data, bytes);
+}
