@@ -160,7 +160,10 @@ std::set<std::string> pictures_of(const Program& program) {
     if (!is_picture_rank(d.expression->type)) continue;
     bool picture = d.channels_first;
     for (Expr p : parameters_of(d.expression)) {
-      picture |= pictures.count(p->name) != 0 && sizes_of(p->type).size() == sizes_of(d.expression->type).size();
+      if (pictures.count(p->name) == 0) continue;
+      std::vector<Nat> read = sizes_of(p->type), made = sizes_of(d.expression->type);
+      // A fold's result of another shape may be turned as well: a convolution with a transposition behind it.
+      picture |= folds(d.expression) ? read == made : read.size() == made.size();
     }
     if (picture) pictures.insert(d.value);
   }
