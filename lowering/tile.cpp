@@ -83,7 +83,8 @@ Tile choose_work_group(int64_t count, int64_t rows, int64_t columns, int64_t ste
   for (int64_t item_rows : {1, 2, 4, 8, 16}) {
     for (int64_t vectors : {1, 2, 4, 8}) {
       int64_t item_columns = vectors * width;
-      if (item_rows * item_columns > 2 * profile.vector_registers) continue;
+      // Half of the registers are for operands and addresses: more accumulators are kept in memory.
+      if (2 * item_rows * item_columns > profile.vector_registers + 1) continue;
       for (int64_t down : {1, 2, 4, 8, 16}) {
         for (int64_t across : {2, 4, 8, 16, 32, 64}) {
           int64_t items = down * across;
