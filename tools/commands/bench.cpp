@@ -104,7 +104,7 @@ Attempt<> bench(const BenchCommand& command) {
         "{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})",
         bundle.model_name(), whole.lower_quartile, whole.median, whole.minimum, runs.size(), load,
         bundle.cache_outcome());
-    say_line("on {}, {} threads; runs go from inputs to outputs in host memory, kernels are timed by the device",
+    say_line("on {}, {} compute units; runs go from inputs to outputs in host memory, kernels are timed by the device",
              bundle.device_name(), bundle.threads());
     say(table(rows));
   }
