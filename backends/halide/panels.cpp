@@ -85,6 +85,33 @@ int64_t vector_lanes(const std::vector<Dimension>& dimensions) {
   return run % 4 == 0 ? 4 : 1;
 }
 
+// All work-items fill the panel, `items` of them in each dimension, neighbours in it one after the other.
+void fill(H::Func& f, const std::vector<Dimension>& dimensions, const int64_t (&items)[3], int& fresh) {
+  H::Var all = dimensions[0].variable;
+  int64_t total = dimensions[0].extent;
+  for (const Dimension& d : dimensions) f.bound(d.variable, 0, number(d.extent));
+  for (size_t i = 1; i < dimensions.size(); ++i) {
+    H::Var fused(fmt::format("fused{}", fresh++));
+    f.fuse(all, dimensions[i].variable, fused);
+    all = fused;
+    total *= dimensions[i].extent;
+  }
+  int64_t lanes = vector_lanes(dimensions), count = items[0] * items[1] * items[2], shares = total / lanes;
+  auto tail = shares % count == 0 ? H::TailStrategy::RoundUp : H::TailStrategy::GuardWithIf;
+  H::Var vector("vector"), share("share"), item("item"), rest("rest");
+  H::Var x("x"), y("y"), z("z");
+  if (lanes > 1) {
+    f.split(all, all, vector, number(lanes), H::TailStrategy::RoundUp).vectorize(vector);
+  }
+  f.split(all, share, item, number(count), tail);
+  f.split(item, rest, x, number(items[0]), H::TailStrategy::RoundUp);
+  f.split(rest, z, y, number(items[1]), H::TailStrategy::RoundUp);
+  std::vector<H::VarOrRVar> order = {share, x, y, z};
+  if (lanes > 1) order.insert(order.begin(), vector);
+  f.reorder(order).gpu_threads(x, y, z).never_partition_all();
+  if (shares <= most_unrolled * count) f.unroll(share);
+}
+
 }  // namespace
 
 Value Emitter::panel(Expr e, const Environment& env) {
@@ -124,6 +151,8 @@ Value Emitter::panel(Expr e, const Environment& env) {
       dimensions.push_back({l.variable, l.extent, 0});
     }
   }
+  if (dimensions.empty())
+    unsupported("a local scalar inside a local map", "bind it by a let outside of the local maps");
   if (!owner.empty()) panel_depth_[owner] = std::max(panel_depth_[owner], depth);
   for (Dimension& d : dimensions) d.distance = look.distance(d.variable.name());
   std::stable_sort(dimensions.begin(), dimensions.end(),
@@ -141,29 +170,7 @@ Value Emitter::panel(Expr e, const Environment& env) {
   for (const auto& [name, by] : inward) value = H::Internal::graph_substitute(name, by, value);
   f(parameters) = value;
 
-  H::Var all = dimensions[0].variable;
-  int64_t total = dimensions[0].extent;
-  for (const Dimension& d : dimensions) f.bound(d.variable, 0, number(d.extent));
-  for (size_t i = 1; i < dimensions.size(); ++i) {
-    H::Var fused(fmt::format("fused{}", fresh_++));
-    f.fuse(all, dimensions[i].variable, fused);
-    all = fused;
-    total *= dimensions[i].extent;
-  }
-  int64_t lanes = vector_lanes(dimensions), count = items[0] * items[1] * items[2], shares = total / lanes;
-  auto tail = shares % count == 0 ? H::TailStrategy::RoundUp : H::TailStrategy::GuardWithIf;
-  H::Var vector("vector"), share("share"), item("item"), rest("rest");
-  H::Var x("x"), y("y"), z("z");
-  if (lanes > 1) {
-    f.split(all, all, vector, number(lanes), H::TailStrategy::RoundUp).vectorize(vector);
-  }
-  f.split(all, share, item, number(count), tail);
-  f.split(item, rest, x, number(items[0]), H::TailStrategy::RoundUp);
-  f.split(rest, z, y, number(items[1]), H::TailStrategy::RoundUp);
-  std::vector<H::VarOrRVar> order = {share, x, y, z};
-  if (lanes > 1) order.insert(order.begin(), vector);
-  f.reorder(order).gpu_threads(x, y, z).never_partition_all();
-  if (shares <= most_unrolled * count) f.unroll(share);
+  fill(f, dimensions, items, fresh_);
 
   std::vector<Loop> spread;
   for (const Loop& l : loops_) {
