@@ -219,6 +219,12 @@ bool is_definition(const Program& program, const std::string& value) {
                      [&](const Definition& d) { return d.value == value; });
 }
 
+// Do all results of a row share one operand, and all of a column the other?
+bool is_product(const Definition& d) {
+  return !d.weights.empty() &&
+         std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
+}
+
 // Model inputs that are read with a border get a copy that has one.
 void copy_padded_inputs(Program& program) {
   std::map<std::string, Type> types = value_types(program);
@@ -237,11 +243,15 @@ void copy_padded_inputs(Program& program) {
     copy.channels_first = true;
     Expr renamed = parameter(copy.value, types.at(value));
     auto place = program.definitions.begin();
+    bool products = true;
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) place = d + 1;
-      if (zero_paddings(d->expression).count(value) != 0)
-        d->expression = substitute_parameters(d->expression, {{value, renamed}});
+      if (zero_paddings(d->expression).count(value) == 0) continue;
+      d->expression = substitute_parameters(d->expression, {{value, renamed}});
+      products &= is_product(*d);
     }
+    // Products read single elements of a picture, in any order: then the copy need not turn it.
+    if (products) copy.order = plain_storage(copy.value, copy.expression->type).permutation;
     program.definitions.insert(place, copy);
   }
 }
@@ -352,9 +362,10 @@ Tile work_group_of(const Definition& d, const Storage& s, bool turned, const std
                    const Profile& profile) {
   std::vector<int64_t> shape = computed_shape(s);
   int64_t steps = 0, more = d.channels_first ? static_cast<int64_t>(shape.size()) - 3 : 0;
+  if (!is_product(d)) return {};
   for (const Weights& w : d.weights) {
     std::vector<int64_t> extents = shape_of(types.at(w.value));
-    if (w.groups != 1 || !w.in_place || extents.size() < 2) return {};
+    if (extents.size() < 2) return {};
     // The innermost fold runs over input channels, or over what a matrix has beside its columns.
     steps = d.channels_first ? extents[1] : extents[w.output_dimension == 0 ? 1 : extents.size() - 2];
   }
