@@ -7,6 +7,7 @@ namespace hoist {
 namespace {
 
 int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
+int64_t pieces(int64_t n, int64_t k) { return round_up(n, k) / k; }
 
 }  // namespace
 
@@ -31,8 +32,7 @@ Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
       // comes from the second cache, half as fast.
       double work = std::max<double>(static_cast<double>(tile_rows * vectors), 8.0);
       double loads = static_cast<double>(vectors + tile_rows), fetched = static_cast<double>(4 * vectors);
-      double tiles = static_cast<double>(round_up(rows, tile_rows) / tile_rows) *
-                     static_cast<double>(round_up(columns, tile_columns) / tile_columns);
+      auto tiles = static_cast<double>(pieces(rows, tile_rows) * pieces(columns, tile_columns));
       double cost = tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
       if (best_cost == 0 || cost < best_cost * 0.999) {
         best_cost = cost;
@@ -97,9 +97,8 @@ Tile choose_work_group(int64_t count, int64_t rows, int64_t columns, int64_t ste
           tile.items_across = across;
           tile.depth = panel_depth(steps, item_rows * item_columns);
           if ((tile.rows + tile.columns) * tile.depth * 4 > profile.local_memory / 2) continue;
-          int64_t groups =
-              count * (round_up(rows, tile.rows) / tile.rows) * (round_up(columns, tile.columns) / tile.columns);
-          int64_t waves = round_up(groups, profile.compute_units) / profile.compute_units;
+          int64_t groups = count * pieces(rows, tile.rows) * pieces(columns, tile.columns);
+          int64_t waves = pieces(groups, profile.compute_units);
           double cost = static_cast<double>(waves) * cycles(tile, items, item_columns, waves);
           if (best_cost == 0 || cost < best_cost * 0.999) {
             best_cost = cost;
