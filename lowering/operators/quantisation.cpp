@@ -242,26 +242,25 @@ Scalar sum_type(const OperatorContext& c, int64_t terms, size_t bias) {
 }
 
 // total * (a_scale * b_scale / y_scale) + zero point; the arrays broadcast to the sums.
-Lowered requantised(const OperatorContext& c, Expr total, const std::vector<Expr>& scales, size_t zero_y) {
+Lowered requantised(Expr total, const std::vector<Expr>& scales, Expr zero_point) {
   for (Expr s : scales) {
     if (!is_float(element_of(s))) return fault(fmt::format("a scale is {}, expected a float", row(element_of(s)).name));
   }
-  Expr zero_point = c.inputs[zero_y];
+  const Scalar to = element_of(zero_point);
   if (!is_quantised(zero_point)) {
-    return fault(fmt::format("the result is {}, expected an integer of 8 bits", row(element_of(zero_point)).name));
+    return fault(fmt::format("the result is {}, expected an integer of 8 bits", row(to).name));
   }
-  HOIST_TRY(Expr y_zero, single(zero_point, "zero point of the result"));
   Expr factor = elementwise(scales, [](const std::vector<Expr>& s) {
     auto single_precision = [](Expr e) { return Number(convert(Scalar::f32, e)); };
     return (single_precision(s[0]) * single_precision(s[1]) / single_precision(s[2])).e;
   });
-  HOIST_TRY(Shape result, broadcast_extents({total, factor}));
+  HOIST_TRY(Shape result, broadcast_extents({total, factor, zero_point}));
   if (result != extents(total)) {
     return fault(fmt::format("the scales {} do not belong to {}", text(extents(factor)), text(extents(total))));
   }
-  return one(elementwise({total, factor}, [&](const std::vector<Expr>& p) {
+  return one(elementwise({total, factor, zero_point}, [&](const std::vector<Expr>& p) {
     Number steps = apply(Function::round, Number(convert(Scalar::f32, p[0])) * p[1]);
-    return cast(element_of(zero_point), (steps + convert(Scalar::f32, y_zero)).e);
+    return cast(to, (steps + convert(Scalar::f32, p[2])).e);
   }));
 }
 
@@ -272,7 +271,8 @@ Lowered lower_quantised_product(const OperatorContext& c) {
   HOIST_TRY(Expr a_scale, by_line(c.inputs[0], c.inputs[1], Line::row, "scale"));
   HOIST_TRY(Expr b_scale, by_line(c.inputs[3], c.inputs[4], Line::column, "scale"));
   HOIST_TRY(Expr y_scale, by_line(total, c.inputs[6], Line::row, "scale"));
-  return requantised(c, total, {a_scale, b_scale, y_scale}, 7);
+  HOIST_TRY(Expr y_zero, by_line(total, c.inputs[7], Line::row, "zero point"));
+  return requantised(total, {a_scale, b_scale, y_scale}, y_zero);
 }
 
 Lowered lower_quantised_convolution(const OperatorContext& c) {
@@ -288,7 +288,8 @@ Lowered lower_quantised_convolution(const OperatorContext& c) {
   HOIST_TRY(Expr x_scale, single(c.inputs[1], "scale of the input"));
   HOIST_TRY(Expr w_scale, by_filter(filters, c.inputs[4], rank_of(filters) - 1, "scale of the weights"));
   HOIST_TRY(Expr y_scale, single(c.inputs[6], "scale of the result"));
-  return requantised(c, total, {x_scale, w_scale, y_scale}, 7);
+  HOIST_TRY(Expr y_zero, single(c.inputs[7], "zero point of the result"));
+  return requantised(total, {x_scale, w_scale, y_scale}, y_zero);
 }
 
 // clang-format off

@@ -240,6 +240,11 @@ TEST(Operators, QuantisedProductsScaleTheSumOnce) {
                             floats({2}, {1, 2}), signed_bytes({}, {0}), one, signed_bytes({}, {-100})})
                      .run()),
             "[2][2] -90 -120 0 -128");
+  // The result's scale and zero point are by row as well.
+  EXPECT_EQ(show(LayerCase("QLinearMatMul", {bytes({2, 1}, {8, 8}), one, none, bytes({1, 2}, {1, 2}), one, none,
+                                             floats({2}, {1, 4}), bytes({2}, {0, 50})})
+                     .run()),
+            "[2][2] 8 16 52 54");
   for (bool known : {false, true}) {  // the bias says whether i32 holds the sums
     EXPECT_EQ(show(LayerCase("QLinearConv",
                              {bytes({1, 1, 2}, {11, 12}), one, bytes({}, {10}), signed_bytes({2, 1, 2}, {1, 2, 3, 4}),
