@@ -1,5 +1,7 @@
 // Convolution of every kind from one definition: image windows as a view, filters against windows, a zip, a map of
 // products, a reduce. A transposed convolution is the same over an image with zeros put between its elements.
+#include "lowering/operators/convolution.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,11 +58,10 @@ struct Operands {
   int64_t groups;
 };
 
-// What Conv and ConvTranspose share. The filters' second dimension counts `filter_inputs` of the channels a group for
-// Conv, outputs a group for ConvTranspose.
-Result<Operands> convolution_operands(const OperatorContext& c, bool transposed) {
-  Operands o{c.inputs[0], c.inputs[1], input(c, 2), {}, {}, 1};
-  HOIST_TRY_VOID(check_same_element(c));
+// What Conv and ConvTranspose share. The filters' second dimension counts channels a group for Conv, outputs a group
+// for ConvTranspose.
+Result<Operands> convolution_operands(const OperatorContext& c, Expr input, Expr weights, Expr bias, bool transposed) {
+  Operands o{input, weights, bias, {}, {}, 1};
   HOIST_TRY(o.spatial, spatial_extents(o.x));
   HOIST_TRY(o.groups, integer_attribute(c, "group", 1));
   Shape x = extents(o.x), w = extents(o.filters);
@@ -85,9 +86,9 @@ Result<Operands> convolution_operands(const OperatorContext& c, bool transposed)
 }
 
 Lowered lower_convolution(const OperatorContext& c) {
-  HOIST_TRY(Operands o, convolution_operands(c, false));
-  HOIST_TRY(Geometry g, window_geometry(c, o.spatial, o.kernel));
-  return one(convolve(o.x, o.filters, o.bias, o.groups, g));
+  HOIST_TRY_VOID(check_same_element(c));
+  HOIST_TRY(Expr result, convolution(c, c.inputs[0], c.inputs[1], input(c, 2)));
+  return one(result);
 }
 
 // Adds elements before and after along an axis; negative amounts take away.
@@ -104,7 +105,8 @@ Expr pad_or_slice(Expr x, int64_t axis, int64_t before, int64_t after) {
 }
 
 Lowered lower_transposed_convolution(const OperatorContext& c) {
-  HOIST_TRY(Operands o, convolution_operands(c, true));
+  HOIST_TRY_VOID(check_same_element(c));
+  HOIST_TRY(Operands o, convolution_operands(c, c.inputs[0], c.inputs[1], input(c, 2), true));
   size_t dimensions = o.spatial.size();
   HOIST_TRY(Shape strides, integers_attribute(c, "strides", Shape(dimensions, 1)));
   HOIST_TRY(Shape dilations, integers_attribute(c, "dilations", Shape(dimensions, 1)));
@@ -183,6 +185,12 @@ constexpr auto rows = std::to_array<OperatorRow>({
 // clang-format on
 
 }  // namespace
+
+Result<Expr> convolution(const OperatorContext& c, Expr x, Expr filters, Expr bias) {
+  HOIST_TRY(Operands o, convolution_operands(c, x, filters, bias, false));
+  HOIST_TRY(Geometry g, window_geometry(c, o.spatial, o.kernel));
+  return convolve(o.x, o.filters, o.bias, o.groups, g);
+}
 
 std::span<const OperatorRow> convolution_operators() { return rows; }
 

@@ -18,5 +18,6 @@ std::span<const OperatorRow> shape_operators();
 std::span<const OperatorRow> movement_operators();
 std::span<const OperatorRow> gather_operators();
 std::span<const OperatorRow> resize_operators();
+std::span<const OperatorRow> quantisation_operators();
 
 }  // namespace hoist::operators

@@ -1,5 +1,7 @@
 // Products of matrices: MatMul with numpy's batch dimensions, Gemm, Einsum. All take the form on which the strategies
 // rely: rows of A against rows of the transposed B, a zip, a map of products, a reduce.
+#include "lowering/operators/matrix.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <map>
 
 #include "lowering/operators/families.h"
-#include "lowering/operators/support.h"
 
 namespace hoist::operators {
 namespace {
@@ -39,21 +40,9 @@ Expr batched_product(Expr a, Expr b) {
 }
 
 Lowered lower_matmul(const OperatorContext& c) {
-  Expr a = c.inputs[0], b = c.inputs[1];
   HOIST_TRY_VOID(check_same_element(c));
-  Shape s = extents(a), t = extents(b);
-  if (s.empty() || t.empty()) return fault("a scalar cannot be a factor of a matrix product", "use Mul");
-  int64_t inner_a = s.back(), inner_b = t[t.size() < 2 ? 0 : t.size() - 2];
-  if (inner_a != inner_b) {
-    return fault(fmt::format("inner dimensions differ: {} of {} and {} of {}", inner_a, text(s), inner_b, text(t)));
-  }
-  for (size_t i = 3; i <= std::min(s.size(), t.size()); ++i) {
-    int64_t n = s[s.size() - i], m = t[t.size() - i];
-    if (n != m && n != 1 && m != 1) {
-      return fault(fmt::format("batch dimensions differ: {} of {} and {} of {}", n, text(s), m, text(t)));
-    }
-  }
-  return one(batched_product(a, b));
+  HOIST_TRY(Expr result, matrix_product(c.inputs[0], c.inputs[1]));
+  return one(result);
 }
 
 Lowered lower_gemm(const OperatorContext& c) {
@@ -272,6 +261,22 @@ constexpr auto rows = std::to_array<OperatorRow>({
 // clang-format on
 
 }  // namespace
+
+Result<Expr> matrix_product(Expr a, Expr b) {
+  Shape s = extents(a), t = extents(b);
+  if (s.empty() || t.empty()) return fault("a scalar cannot be a factor of a matrix product", "use Mul");
+  int64_t inner_a = s.back(), inner_b = t[t.size() < 2 ? 0 : t.size() - 2];
+  if (inner_a != inner_b) {
+    return fault(fmt::format("inner dimensions differ: {} of {} and {} of {}", inner_a, text(s), inner_b, text(t)));
+  }
+  for (size_t i = 3; i <= std::min(s.size(), t.size()); ++i) {
+    int64_t n = s[s.size() - i], m = t[t.size() - i];
+    if (n != m && n != 1 && m != 1) {
+      return fault(fmt::format("batch dimensions differ: {} of {} and {} of {}", n, text(s), m, text(t)));
+    }
+  }
+  return batched_product(a, b);
+}
 
 std::span<const OperatorRow> matrix_operators() { return rows; }
 

@@ -179,6 +179,84 @@ TEST(Operators, TransposedConvolutionSpreadsItsInput) {
             "[1][2][3] 1 12 20 7 29 45");
 }
 
+Tensor bytes(Ints shape, const Ints& values) { return Tensor::of(Scalar::u8, std::move(shape), values); }
+Tensor signed_bytes(Ints shape, const Ints& values) { return Tensor::of(Scalar::i8, std::move(shape), values); }
+
+TEST(Operators, QuantisingRoundsHalfToEvenThenSaturates) {
+  // The zero point is added after rounding: 0.5 goes to 0, whatever is added to it.
+  EXPECT_EQ(
+      show(LayerCase("QuantizeLinear", {floats({5}, {1, 3, 5, -300, 1000}), floats({}, {2}), bytes({}, {3})}).run()),
+      "[5] 3 5 5 0 255");
+  EXPECT_EQ(
+      show(LayerCase("QuantizeLinear", {floats({2}, {-9, 8}), floats({}, {1})}, {{"output_dtype", int64_t{22}}}).run()),
+      "[2] -8 7");
+  // One scale and zero point for each column; blocks of two columns, the last one cut short.
+  EXPECT_EQ(
+      show(LayerCase("QuantizeLinear", {counting({2, 2}), floats({2}, {1, 0.5}), signed_bytes({2}, {0, 100})}).run()),
+      "[2][2] 0 102 2 106");
+  EXPECT_EQ(
+      show(LayerCase("QuantizeLinear", {counting({1, 3}), floats({1, 2}, {1, 0.125})}, {{"block_size", int64_t{2}}})
+               .run()),
+      "[1][3] 0 1 16");
+}
+
+TEST(Operators, DequantisingScalesWhatLiesAboveTheZeroPoint) {
+  EXPECT_EQ(show(LayerCase("DequantizeLinear", {bytes({3}, {0, 128, 255}), floats({}, {0.5}), bytes({}, {128})}).run()),
+            "[3] -64 0 63.5");
+  EXPECT_EQ(show(LayerCase("DequantizeLinear", {signed_bytes({2, 2}, {1, 2, 3, 4}), floats({2}, {1, 10})},
+                           {{"axis", int64_t{0}}})
+                     .run()),
+            "[2][2] 1 2 30 40");
+  EXPECT_EQ(show(LayerCase("DequantizeLinear",
+                           {signed_bytes({3, 1}, {1, 2, 3}), floats({2, 1}, {1, 10}), signed_bytes({2, 1}, {0, 1})},
+                           {{"axis", int64_t{0}}, {"block_size", int64_t{2}}})
+                     .run()),
+            "[3][1] 1 2 20");
+}
+
+TEST(Operators, IntegerProductsSubtractZeroPoints) {
+  EXPECT_EQ(show(LayerCase("MatMulInteger", {bytes({2, 2}, {255, 255, 0, 0}), signed_bytes({2, 1}, {-128, -128}),
+                                             bytes({2}, {0, 1}), signed_bytes({1}, {127})})
+                     .run()),
+            "[2][1] -130050 510");
+  // Padding stands for nothing: it is the zero point, not 0.
+  EXPECT_EQ(
+      show(LayerCase("ConvInteger",
+                     {bytes({1, 1, 2}, {11, 12}), bytes({2, 1, 2}, {1, 2, 3, 4}), bytes({}, {10}), bytes({2}, {0, 1})},
+                     {{"pads", Ints{1, 1}}})
+               .run()),
+      "[1][2][3] 2 5 2 3 8 4");
+}
+
+TEST(Operators, QuantisedProductsScaleTheSumOnce) {
+  Tensor one = floats({}, {1}), half = floats({}, {0.5}), none = bytes({}, {0});
+  // Sums 1, 3, 5 and 250, halved, are rounded half to even before the zero point comes on top.
+  EXPECT_EQ(show(LayerCase("QLinearMatMul", {bytes({4, 1}, {1, 3, 5, 250}), half, none, bytes({1, 1}, {1}), one, none,
+                                             one, bytes({}, {7})})
+                     .run()),
+            "[4][1] 7 9 9 132");
+  EXPECT_EQ(show(LayerCase("QLinearMatMul",
+                           {bytes({2, 1}, {10, 10}), floats({2}, {1, 10}), none, signed_bytes({1, 2}, {1, -1}),
+                            floats({2}, {1, 2}), signed_bytes({}, {0}), one, signed_bytes({}, {-100})})
+                     .run()),
+            "[2][2] -90 -120 0 -128");
+  // The result's scale and zero point are by row as well.
+  EXPECT_EQ(show(LayerCase("QLinearMatMul", {bytes({2, 1}, {8, 8}), one, none, bytes({1, 2}, {1, 2}), one, none,
+                                             floats({2}, {1, 4}), bytes({2}, {0, 50})})
+                     .run()),
+            "[2][2] 8 16 52 54");
+  for (bool known : {false, true}) {  // the bias says whether i32 holds the sums
+    EXPECT_EQ(show(LayerCase("QLinearConv",
+                             {bytes({1, 1, 2}, {11, 12}), one, bytes({}, {10}), signed_bytes({2, 1, 2}, {1, 2, 3, 4}),
+                              floats({2}, {1, 0.5}), signed_bytes({2}, {0, 0}), floats({1}, {2}), bytes({}, {1}),
+                              Tensor::of(Scalar::i32, {2}, Ints{1, INT32_MAX})},
+                             {{"pads", Ints{1, 1}}})
+                       .with_known({false, true, true, true, true, true, true, true, known})
+                       .run()),
+              "[1][2][3] 3 4 3 255 255 255");
+  }
+}
+
 TEST(Operators, PoolingCountsPaddingOnlyWhenAsked) {
   std::map<std::string, Attribute> a = {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 0}}};
   EXPECT_EQ(show(LayerCase("AveragePool", {floats({1, 1, 3}, {2, 4, 6})}, a).run()), "[1][1][3] 2 3 5");
@@ -383,7 +461,11 @@ TEST(OperatorErrors, NonsenseIsRefused) {
                                           "start",
                                           "end",
                                           "epsilon",
-                                          "count_include_pad"};
+                                          "count_include_pad",
+                                          "block_size",
+                                          "output_dtype",
+                                          "precision",
+                                          "saturate"};
   const std::vector<std::string> texts = {
       "SAME_UPPER",    "SAME_LOWER", "VALID",   "linear", "cubic",     "reflect", "wrap",    "edge",
       "CRD",           "add",        "max",     "LEFT",   "ij,jk->ik", "ii->i",   "...i->i", "tf_crop_and_resize",

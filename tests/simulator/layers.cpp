@@ -8,8 +8,12 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 Operand input(Ints shape, Scalar scalar = Scalar::f32) { return {std::move(shape), scalar, false, {}}; }
-Operand weights(Ints shape) { return {std::move(shape), Scalar::f32, true, {}}; }
-Operand positions(const Ints& values) { return {{static_cast<int64_t>(values.size())}, Scalar::i64, true, values}; }
+Operand weights(Ints shape, Scalar scalar = Scalar::f32) { return {std::move(shape), scalar, true, {}}; }
+Operand numbers(Scalar scalar, const Ints& values) {
+  return {{static_cast<int64_t>(values.size())}, scalar, true, values};
+}
+Operand positions(const Ints& values) { return numbers(Scalar::i64, values); }
+Operand factors(const Ints& values) { return numbers(Scalar::f32, values); }
 
 }  // namespace
 
@@ -45,6 +49,16 @@ std::vector<SmallLayer> convolution_layers() {
        {{"group", int64_t{13}}, {"strides", Ints{2, 2}}}},
       {"conv_3d", "Conv", {input({1, 3, 4, 5, 5}), weights({8, 3, 2, 3, 3})}, {{"pads", Ints{0, 1, 1, 1, 1, 1}}}},
       {"conv_transposed", "ConvTranspose", {input({1, 4, 4, 5}), weights({4, 6, 3, 3})}, {{"strides", Ints{2, 2}}}},
+      {"conv_integer",
+       "ConvInteger",
+       {input({1, 4, 6, 7}, Scalar::u8), weights({8, 4, 3, 3}, Scalar::i8), numbers(Scalar::u8, {100})},
+       {{"pads", Ints{1, 1, 1, 1}}}},
+      {"conv_quantised",
+       "QLinearConv",
+       {input({1, 6, 5, 5}, Scalar::i8), factors({1}), numbers(Scalar::i8, {3}), weights({4, 3, 3, 3}, Scalar::i8),
+        factors({1, 2, 3, 4}), numbers(Scalar::i8, {0}), factors({32}), numbers(Scalar::i8, {-1}),
+        numbers(Scalar::i32, {5, -6, 7, -8})},
+       {{"group", int64_t{2}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}},
   };
 }
 
@@ -160,6 +174,26 @@ std::vector<SmallLayer> other_layers() {
       {"depth_to_space", "DepthToSpace", {input({1, 12, 3, 5})}, {{"blocksize", int64_t{2}}}},
       {"space_to_depth", "SpaceToDepth", {input({1, 3, 6, 4})}, {{"blocksize", int64_t{2}}}},
       {"tiled", "Tile", {input({3, 4}), positions({2, 3})}, {}},
+
+      {"quantised", "QuantizeLinear", {input({5, 13}), factors({1}), numbers(Scalar::u8, {128})}, {}},
+      {"quantised_by_channel",
+       "QuantizeLinear",
+       {input({2, 3, 7}), factors({1, 2, 4})},
+       {{"output_dtype", int64_t{3}}}},
+      {"dequantised", "DequantizeLinear", {input({29}, Scalar::i8), factors({2}), numbers(Scalar::i8, {-5})}, {}},
+      {"dequantised_blocks",
+       "DequantizeLinear",
+       {input({5, 2}, Scalar::u8), {{3, 2}, Scalar::f32, true, {1, 2, 3, 4, 5, 6}}},
+       {{"axis", int64_t{0}}, {"block_size", int64_t{2}}}},
+      {"matmul_integer",
+       "MatMulInteger",
+       {input({5, 9}, Scalar::u8), weights({9, 13}, Scalar::i8), numbers(Scalar::u8, {7})},
+       {}},
+      {"matmul_quantised",
+       "QLinearMatMul",
+       {input({7, 24}, Scalar::u8), factors({1}), numbers(Scalar::u8, {128}), weights({24, 16}, Scalar::i8),
+        factors({3}), numbers(Scalar::i8, {0}), factors({64}), numbers(Scalar::u8, {100})},
+       {}},
   };
 }
 
