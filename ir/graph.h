@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/rule_class.h"
 #include "ir/tensor.h"
 
 namespace hoist {
@@ -35,6 +36,15 @@ struct ValueInfo {
   bool rank_known = true;  ///< false for an output whose shape the model leaves out altogether; `shape` is empty then
 };
 
+/// One rule application that concerns whole layers, before there is a term to point into (batch-norm folding, say).
+struct GraphStep {
+  std::string rule;
+  std::string layer;
+  RuleClass rule_class = RuleClass::exact;
+  std::string note;
+  std::string absorbed = {};  ///< a layer that is gone now: `layer` computes it too
+};
+
 struct Graph {
   std::string name;
   int64_t opset = 0;                        ///< of ai.onnx after version conversion
@@ -44,6 +54,7 @@ struct Graph {
   std::vector<Layer> layers;                ///< topological order
   /// What onnx's own shape inference says of values, a cross-check only; -1 for unknown extents.
   std::map<std::string, ValueInfo> inferred;
+  std::vector<GraphStep> steps;    ///< what was done to whole layers since the model was read
   std::vector<std::string> notes;  ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
   uint64_t hash = 0;               ///< of the model's bytes, external data included
 };

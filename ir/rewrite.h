@@ -12,13 +12,9 @@
 #include <vector>
 
 #include "ir/expression.h"
+#include "ir/rule_class.h"
 
 namespace hoist {
-
-/// exact: bit-identical. rounding: equal in real arithmetic, floats may round differently within a stated bound.
-/// neural: the value changes; needs a budget or a name.
-enum class RuleClass : uint8_t { exact, rounding, neural };
-std::string_view name_of(RuleClass rule_class);
 
 /// One row. `given` declares the metavariables with their types: "x: [m*k]T, f: T -> U, z: U"; sizes and type variables
 /// are those that appear there. `parameters` lists the sizes that a strategy may supply ("k, l"); one that matching

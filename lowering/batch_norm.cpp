@@ -58,7 +58,7 @@ Tensor scaled(const Tensor& weights, const std::vector<double>& factor, size_t a
 
 }  // namespace
 
-void fold_batch_norm(Graph& graph, std::vector<GraphStep>& steps) {
+void fold_batch_norm(Graph& graph) {
   std::map<std::string, int> uses;
   std::map<std::string, size_t> producer;
   for (size_t i = 0; i < graph.layers.size(); ++i) {
@@ -98,8 +98,8 @@ void fold_batch_norm(Graph& graph, std::vector<GraphStep>& steps) {
     anchor.outputs[0] = norm.outputs[0];
     producer[norm.outputs[0]] = place->second;
     gone[i] = true;
-    steps.push_back({"batch-norm-folding", anchor.name, RuleClass::rounding,
-                     fmt::format("{} is folded into the weights of {}", norm.name, anchor.name), norm.name});
+    graph.steps.push_back({"batch-norm-folding", anchor.name, RuleClass::rounding,
+                           fmt::format("{} is folded into the weights of {}", norm.name, anchor.name), norm.name});
   }
   std::vector<Layer> kept;
   for (size_t i = 0; i < graph.layers.size(); ++i) {

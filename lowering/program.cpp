@@ -114,7 +114,8 @@ Result<Program> lower_graph(const Graph& original, bool strict) {
   Program program;
   program.name = graph.name;
   program.notes = graph.notes;
-  if (!strict) fold_batch_norm(graph, program.steps);
+  if (!strict) fold_batch_norm(graph);
+  program.steps = graph.steps;
   program.constants = graph.constants;
   std::map<std::string, Type> types;
   for (const ValueInfo& input : graph.inputs) {

@@ -14,15 +14,6 @@
 
 namespace hoist {
 
-/// One rule application that concerns whole layers, before there is a term to point into (batch-norm folding, say).
-struct GraphStep {
-  std::string rule;
-  std::string layer;
-  RuleClass rule_class = RuleClass::exact;
-  std::string note;
-  std::string absorbed = {};  ///< a layer that is gone now: `layer` computes it too
-};
-
 /// A matrix of weights in a definition and the dimension that runs over output channels (columns): packing makes that
 /// one the innermost.
 struct Weights {
@@ -69,7 +60,7 @@ Result<Program> lower_graph(const Graph& graph, bool strict);
 void remove_unused(Program& program);
 
 /// Folds each BatchNormalization with constant statistics into the Conv or Gemm before it, where nothing else reads
-/// that layer's output: weights and bias are scaled, the layer goes. Rounding class; recorded in `steps`.
-void fold_batch_norm(Graph& graph, std::vector<GraphStep>& steps);
+/// that layer's output: weights and bias are scaled, the layer goes. Rounding class; recorded in the graph's steps.
+void fold_batch_norm(Graph& graph);
 
 }  // namespace hoist

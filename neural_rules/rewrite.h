@@ -1,0 +1,37 @@
+// A model under an assignment of neural rules: the graph with quantise and dequantise layers, casts and new weights, in
+// terms of ONNX's own operators, so that it can be exported; and the layers whose functions are to be approximated once
+// they are expressions. Exact where nothing is assigned: an empty assignment gives the same graph.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/result.h"
+#include "neural_rules/calibration.h"
+#include "neural_rules/rules.h"
+
+namespace hoist {
+
+/// One rule at one site, with what it was told by calibration.
+struct RuleUse {
+  std::string site;  ///< Site::key()
+  std::string layer;
+  std::string rule;
+  std::string parameters;    ///< "scale = 0.0123, zero point = 128", for the derivation
+  double clipped_share = 0;  ///< of the calibration data outside the range
+  std::string proof;         ///< "sums stay below 2^31: 4.2e6", "within 6.1e-5 everywhere"; "" where only measured
+};
+
+struct RewrittenModel {
+  Graph graph;                                   ///< graph.steps has a neural step for each use
+  std::map<std::string, std::string> functions;  ///< layer -> function rule
+  std::vector<RuleUse> uses;
+};
+
+/// Faults: an unknown site or rule (with the near miss), a rule that does not apply at its site, missing statistics, a
+/// product rule whose input value has not the format that it needs.
+Result<RewrittenModel> rewrite(const Graph& graph, const Assignment& assignment, const Statistics& statistics);
+
+}  // namespace hoist
