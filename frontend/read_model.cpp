@@ -167,9 +167,7 @@ class Reader {
     }
     for (size_t i = 0; i < declared.size(); ++i) {
       inputs_.push_back({declared[i].name, declared[i].scalar, bound->shapes[i]});
-      auto* shape = places[i]->mutable_type()->mutable_tensor_type()->mutable_shape();
-      shape->clear_dim();
-      for (const int64_t extent : bound->shapes[i]) shape->add_dim()->set_dim_value(extent);
+      set_tensor_type(*places[i], declared[i].scalar, bound->shapes[i]);
     }
     named_dimensions_ = bound->named;
     notes_.insert(notes_.end(), bound->notes.begin(), bound->notes.end());
