@@ -36,6 +36,9 @@ Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
 /// A bundle where a model belongs is a mistake that has a message of its own.
 Attempt<> refuse_bundle(const std::filesystem::path& model);
 
+/// A model as a graph, with the operators that hoist has. Shows progress.
+Attempt<Graph> read_graph(const std::filesystem::path& path, const std::vector<std::string>& dimensions);
+
 /// For bundles, whose compilation is over: wrong use where any of the options is given.
 Attempt<> refuse_model_options(const ModelOptions& options);
 
