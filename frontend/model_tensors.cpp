@@ -6,6 +6,7 @@
 #include "frontend/bounded_size.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
+#include "ir/onnx_type.h"
 
 namespace hoist {
 namespace {
@@ -37,9 +38,9 @@ Result<Tensor> constant_value(const onnx::NodeProto& node, int64_t maximum_bytes
 Diagnostics check_place(const onnx::ValueInfoProto& input, const Tensor& tensor) {
   const auto& type = input.type().tensor_type();
   const std::string where = "initialiser '" + input.name() + "'";
-  if (type.elem_type() != 0 && type.elem_type() != scalar_to_onnx(tensor.scalar())) {
+  if (type.elem_type() != 0 && type.elem_type() != onnx_type(tensor.scalar())) {
     return {{where,
-             "has type " + onnx_type_name(scalar_to_onnx(tensor.scalar())) + ", the graph input of its name " +
+             "has type " + onnx_type_name(onnx_type(tensor.scalar())) + ", the graph input of its name " +
                  onnx_type_name(type.elem_type()),
              ""}};
   }
@@ -151,7 +152,7 @@ void place_constants(onnx::GraphProto& graph, const Constants& constants) {
 
 void set_tensor_type(onnx::ValueInfoProto& value, Scalar scalar, const std::vector<int64_t>& shape) {
   auto& type = *value.mutable_type()->mutable_tensor_type();
-  type.set_elem_type(scalar_to_onnx(scalar));
+  type.set_elem_type(onnx_type(scalar));
   type.mutable_shape()->clear_dim();
   for (const int64_t extent : shape) {
     auto* dim = type.mutable_shape()->add_dim();

@@ -16,6 +16,7 @@
 #include "frontend/model_tensors.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
+#include "ir/onnx_type.h"
 
 namespace hoist {
 namespace {
@@ -232,7 +233,5 @@ Result<std::string> write_model(const Graph& graph, const WriteOptions& options)
     return Diagnostic{graph.name, "cannot be written as an ONNX model: " + tidy(error.what()), ""};
   }
 }
-
-int64_t onnx_type_number(Scalar scalar) { return scalar_to_onnx(scalar); }
 
 }  // namespace hoist

@@ -23,7 +23,4 @@ struct WriteOptions {
 /// layers that break the rules of their operator or whose types do not fit, a model past `maximum_bytes`.
 Result<std::string> write_model(const Graph& graph, const WriteOptions& options = {});
 
-/// ONNX's number (TensorProto.DataType) for an element type, as Cast and its like take it.
-int64_t onnx_type_number(Scalar scalar);
-
 }  // namespace hoist

@@ -1,5 +1,6 @@
 // What is written reads back as the same graph: layers, names, attributes and constants bit for bit.
 #include "frontend/write_model.h"
+#include "ir/onnx_type.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -200,7 +201,7 @@ TEST(WriteModel, TakesTheOldestVersionThatSaysIt) {
   Graph graph = identity_graph(Scalar::f32, {2});
   graph.layers[0].operation = "Tanh";
   EXPECT_EQ(written_opset(graph), 13);
-  graph.layers[0] = {"bits", "BitCast", "", {{"to", onnx_type_number(Scalar::u32)}}, {"x"}, {"y"}};
+  graph.layers[0] = {"bits", "BitCast", "", {{"to", int64_t{onnx_type(Scalar::u32)}}}, {"x"}, {"y"}};
   graph.outputs[0].scalar = Scalar::u32;
   EXPECT_EQ(written_opset(graph), 26);
 }
