@@ -115,6 +115,7 @@ class Raiser {
       case Pattern::call:
       case Pattern::select:
       case Pattern::cast:
+      case Pattern::reinterpret:
         return compute_scalar(e, frame);
       default:
         return compute_view(e, frame);
@@ -156,6 +157,7 @@ class Raiser {
     }
     if (e->pattern == Pattern::select) return Value{build_.select(arrays[0], arrays[1], arrays[2]), depth, {}};
     if (e->pattern == Pattern::cast) return Value{build_.cast(e->type->scalar, arrays[0]), depth, {}};
+    if (e->pattern == Pattern::reinterpret) return Value{build_.reinterpret(e->type->scalar, arrays[0]), depth, {}};
     HOIST_TRY(NamedArray out, build_.call(e->function, arrays));
     return Value{std::move(out), depth, {}};
   }

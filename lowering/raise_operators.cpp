@@ -236,6 +236,10 @@ NamedArray OperatorBuilder::cast(Scalar to, const NamedArray& x) {
   return layer("Cast", {from}, to, x.shape, {{"to", int64_t{onnx_type(to)}}});
 }
 
+NamedArray OperatorBuilder::reinterpret(Scalar to, const NamedArray& x) {
+  return x.scalar == to ? x : layer("BitCast", {x}, to, x.shape, {{"to", int64_t{onnx_type(to)}}});
+}
+
 Result<NamedArray> OperatorBuilder::reduce(Function function, const NamedArray& x, size_t axis) {
   Shape shape = x.shape;
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));

@@ -39,6 +39,7 @@ class OperatorBuilder {
   NamedArray select(const NamedArray& condition, const NamedArray& a, const NamedArray& b);
   /// As the language casts: integers saturate. What floats outside an integer type's range become is the engine's.
   NamedArray cast(Scalar to, const NamedArray& x);
+  NamedArray reinterpret(Scalar to, const NamedArray& x);
   /// Along `axis`, which goes. Errors: a function without a Reduce operator.
   Result<NamedArray> reduce(Function function, const NamedArray& x, size_t axis);
 

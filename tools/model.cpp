@@ -53,15 +53,6 @@ Attempt<> refuse_bundle(const std::filesystem::path& model) {
   return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it is made from");
 }
 
-Attempt<Graph> read_graph(const std::filesystem::path& path, const std::vector<std::string>& dimensions) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
-  Progress progress;
-  progress.show("reading " + path.string());
-  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(dimensions));
-  HOIST_STEP(Graph graph, ExitCode::bad_input, read_model(path, reading));
-  return graph;
-}
-
 Attempt<> refuse_model_options(const ModelOptions& options) {
   const char* given = nullptr;
   if (!options.dimensions.empty()) given = "--dim";
@@ -85,8 +76,6 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
   return profile_of(device);
 }
 
-namespace {
-
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions out;
   if (options.convolution == "stencil") out.lower.convolution = ConvolutionForm::stencil;
@@ -94,6 +83,17 @@ CompileOptions compile_options(const ModelOptions& options) {
   out.lower.strict = options.strict;
   return out;
 }
+
+Attempt<Graph> read_graph(const std::filesystem::path& path, const ModelOptions& options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
+  Progress progress;
+  progress.show("reading " + path.string());
+  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
+  HOIST_STEP(Graph graph, ExitCode::bad_input, read_model(path, reading));
+  return graph;
+}
+
+namespace {
 
 Attempt<OpenedModel> lower(Graph graph, const ModelOptions& options) {
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
@@ -105,12 +105,12 @@ Attempt<OpenedModel> lower(Graph graph, const ModelOptions& options) {
 }  // namespace
 
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
-  HOIST_ATTEMPT(Graph graph, read_graph(path, options.dimensions));
+  HOIST_ATTEMPT(Graph graph, read_graph(path, options));
   return lower(std::move(graph), options);
 }
 
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
-  HOIST_ATTEMPT(Graph graph, read_graph(path, options.dimensions));
+  HOIST_ATTEMPT(Graph graph, read_graph(path, options));
   return compile_model(std::move(graph), options);
 }
 

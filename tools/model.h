@@ -36,14 +36,17 @@ Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
 /// A bundle where a model belongs is a mistake that has a message of its own.
 Attempt<> refuse_bundle(const std::filesystem::path& model);
 
-/// A model as a graph, with the operators that hoist has. Shows progress.
-Attempt<Graph> read_graph(const std::filesystem::path& path, const std::vector<std::string>& dimensions);
-
 /// For bundles, whose compilation is over: wrong use where any of the options is given.
 Attempt<> refuse_model_options(const ModelOptions& options);
 
 /// The profile file, or what the device says of itself. Without either the first device.
 Attempt<Profile> choose_profile(const ModelOptions& options);
+
+/// What the options say of lowering.
+CompileOptions compile_options(const ModelOptions& options);
+
+/// The model as the frontend gives it.
+Attempt<Graph> read_graph(const std::filesystem::path& path, const ModelOptions& options);
 
 /// A model as kernels of the language: enough to look at any layer.
 struct OpenedModel {

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 struct ExportCommand {
   std::string model, output;
-  std::vector<std::string> dimensions;
+  ModelOptions options;
   bool force = false;
 };
 
@@ -34,7 +34,7 @@ Attempt<> check_output(const ExportCommand& command) {
 
 Attempt<> export_model(const ExportCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, check_output(command));
-  HOIST_ATTEMPT(Graph graph, read_graph(command.model, command.dimensions));
+  HOIST_ATTEMPT(Graph graph, read_graph(command.model, command.options));
   for (const std::string& note : graph.notes) complain("note", note);
   HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(graph, {HOIST_VERSION}));
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
@@ -53,7 +53,7 @@ void add_export(CLI::App& program, Action& action) {
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   command.add_option("-o,--output", options->output, "the file (- for standard output)")->required()->type_name("FILE");
   command.add_flag("--force", options->force, "replace the file if there is one");
-  add_dimension_option(command, options->dimensions);
+  add_dimension_option(command, options->options.dimensions);
 }
 
 }  // namespace hoist
