@@ -10,12 +10,18 @@ namespace hoist {
 
 Result<SiteRule> rewrite_alone(const Graph& graph, const std::vector<Site>& sites, size_t site, const std::string& rule,
                                const Assignment& needs, const Statistics& statistics) {
-  SiteRule out{site, rule, needs, {}, {}, {}};
+  SiteRule out;
+  out.site = site;
+  out.rule = rule;
+  out.needs = needs;
   HOIST_TRY(RewrittenModel before, rewrite(graph, needs, statistics));
   Assignment assignment = needs;
   assignment[sites[site].key()] = rule;
   HOIST_TRY(RewrittenModel after, rewrite(graph, assignment, statistics));
   out.functions = after.functions;
+  for (const RuleUse& use : after.uses) {
+    if (use.site == sites[site].key()) out.use = use;
+  }
   out.change = difference(before.graph, after.graph);
   out.whole = difference(graph, after.graph);
   return out;

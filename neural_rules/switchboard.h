@@ -19,6 +19,7 @@ struct SiteRule {
   std::string rule;
   Assignment needs;                              ///< what else had to be assigned for the rule to apply
   std::map<std::string, std::string> functions;  ///< layer -> function rule
+  RuleUse use;                                   ///< parameters, clipped share and proof
   GraphDifference change;                        ///< from the graph with what the rule needs
   GraphDifference whole;                         ///< from the graph as it is: has every layer that `change` reads
 };
