@@ -28,8 +28,9 @@ Result<CandidateRules> candidate_rules(const Graph& graph, const std::vector<Sit
 /// The value site that holds what the product reads, or sites.size() where none does.
 size_t input_site(const Graph& graph, const std::vector<Site>& sites, const Site& product);
 
-/// Whether `reader` reads what `site` decides about: the format of its input, or the numbers that it makes.
-bool reads(const Graph& graph, const Site& reader, const Site& site);
+/// By site: of a value the products and functions that read it, of a product or function the value that its kernel
+/// writes.
+std::vector<std::vector<size_t>> reader_sites(const Graph& graph, const std::vector<Site>& sites);
 
 /// Bytes of the weights, or of the stored value, under the rule.
 double bytes_under(const Graph& graph, const Site& site, const SiteRule& rule);

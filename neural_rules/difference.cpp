@@ -3,21 +3,20 @@
 namespace hoist {
 namespace {
 
-// A rewrite may keep a value's name for what readers see and give the layer's own output a new one; only the place
-// (layer and output) says which value is which.
+// A name may pass to another layer: what a quantised pooling made is read under the old name after it was dequantised.
+// So a value is the same where the same layer makes it under the same name.
 void match_values(const Graph& before, const Graph& after, const std::map<std::string, const Layer*>& layers,
-                  std::map<std::string, std::string>& same) {
-  for (const ValueInfo& input : before.inputs) same[input.name] = input.name;
+                  std::set<std::string>& same) {
+  for (const ValueInfo& input : before.inputs) same.insert(input.name);
   for (const auto& [name, tensor] : after.constants) {
     const auto place = before.constants.find(name);
-    if (place != before.constants.end() && place->second == tensor) same[name] = name;
+    if (place != before.constants.end() && place->second == tensor) same.insert(name);
   }
   for (const Layer& layer : before.layers) {
     const auto place = layers.find(layer.name);
-    if (place == layers.end()) continue;
-    const std::vector<std::string>& now = place->second->outputs;
-    for (size_t i = 0; i < layer.outputs.size() && i < now.size(); ++i) {
-      if (!layer.outputs[i].empty()) same[now[i]] = layer.outputs[i];
+    if (place == layers.end() || place->second->outputs != layer.outputs) continue;
+    for (const std::string& output : layer.outputs) {
+      if (!output.empty()) same.insert(output);
     }
   }
 }
@@ -40,20 +39,20 @@ GraphDifference difference(const Graph& before, const Graph& after) {
   std::map<std::string, const Layer*> then;
   for (const Layer& layer : before.layers) then[layer.name] = &layer;
   for (const Layer& layer : after.layers) {
-    if (then.count(layer.name) == 0) out.added.push_back(layer);
+    const auto known = then.find(layer.name);
+    if (known == then.end() || known->second->outputs != layer.outputs) out.added.push_back(layer);
   }
   for (const Layer& layer : before.layers) {
     const auto place = now.find(layer.name);
-    if (place == now.end()) continue;
+    if (place == now.end() || place->second->outputs != layer.outputs) continue;
     const Layer& changed = *place->second;
     if (!same_operator(layer, changed)) {
       out.replaced.push_back(changed);
       continue;
     }
     for (size_t slot = 0; slot < layer.inputs.size(); ++slot) {
-      const auto known = out.same.find(changed.inputs[slot]);
-      const bool kept = changed.inputs[slot].empty() ? layer.inputs[slot].empty()
-                                                     : known != out.same.end() && known->second == layer.inputs[slot];
+      const bool is_same = changed.inputs[slot].empty() || out.same.count(changed.inputs[slot]) != 0;
+      const bool kept = is_same && changed.inputs[slot] == layer.inputs[slot];
       if (!kept) out.inputs.push_back({layer.name, slot, layer.inputs[slot], changed.inputs[slot]});
     }
   }

@@ -1,9 +1,10 @@
 // What a rewrite changed in a graph: the layers and constants that it added, and which inputs of which layers read
-// something else now. Values that are the same in both may have other names after the rewrite. Not a general graph
-// comparison: layers of both graphs are matched by their names.
+// something else now. Not a general graph comparison: layers of both graphs are matched by their names, and a layer
+// whose outputs have other names now (a pooling that moves small numbers) counts as a new one.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct GraphDifference {
   std::map<std::string, Tensor> constants;  ///< that the graph before has not, or has with other content
   std::vector<ChangedInput> inputs;         ///< in the order of layers
   std::vector<Layer> replaced;              ///< layers that have another operator or attributes now, as they are now
-  std::map<std::string, std::string> same;  ///< value after -> value before, for all that both have
+  std::set<std::string> same;               ///< values that both have, under the same name
 
   bool empty() const { return added.empty() && inputs.empty() && replaced.empty(); }
 };

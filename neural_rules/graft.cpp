@@ -28,7 +28,7 @@ const Layer& Graft::original(const std::string& name) const {
 std::string Graft::value(const std::string& prefix, const GraphDifference& change, const std::string& name,
                          const Resolver& resolve) {
   if (name.empty()) return name;
-  if (const auto same = change.same.find(name); same != change.same.end()) return resolve(same->second);
+  if (change.same.count(name) != 0) return resolve(name);
   const std::string here = prefix + name;
   if (const auto constant = change.constants.find(name); constant != change.constants.end()) {
     out_.constants[here] = constant->second;

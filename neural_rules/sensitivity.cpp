@@ -100,10 +100,9 @@ class SensitivityStudy {
       studied.gain = studied.time = studied.accumulated_error = std::nan("");
       out_.studied.push_back(std::move(studied));
     }
-    for (StudySite& studied : out_.studied) {
-      for (const StudySite& reader : out_.studied) {
-        if (reads(graph_, reader.site, studied.site)) studied.successors.push_back(reader.site.key());
-      }
+    const std::vector<std::vector<size_t>> readers = reader_sites(graph_, out_.sites);
+    for (size_t i = 0; i < readers.size(); ++i) {
+      for (size_t reader : readers[i]) out_.studied[i].successors.push_back(out_.sites[reader].key());
     }
     return Nothing{};
   }

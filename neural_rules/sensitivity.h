@@ -31,21 +31,21 @@ struct SensitivityOptions {
 /// Of the first output of the model.
 struct Sensitivity {
   std::vector<Site> sites;
-  std::vector<StudySite> studied;   ///< a site each; candidates are those that are allowed
-  std::vector<bool> may_stay;       ///< a site each: whether it may stay as it is
-  std::vector<SiteRule> rules;      ///< a candidate each, in the order of sites and their candidates
+  std::vector<StudySite> studied;  ///< a site each; candidates are those that are allowed
+  std::vector<bool> may_stay;      ///< a site each: whether it may stay as it is
+  std::vector<SiteRule> rules;     ///< a candidate each, in the order of sites and their candidates
   Statistics statistics;
-  std::vector<Tensor> reference;    ///< the output of each run
+  std::vector<Tensor> reference;  ///< the output of each run
   double output_power = 0;
-  int64_t samples = 0;              ///< of calibration
+  int64_t samples = 0;  ///< of calibration
   std::vector<std::string> notes;
 };
 
 /// What the numbers of the first output are: one row of at least two scores a sample, or anything else.
 OutputKind output_kind(const Graph& graph);
 
-/// Values and layers under the model's rules; `graph` has the type of every value in `inferred`. Errors: what rewriting,
-/// preparing and running give, data with numbers that are not finite.
+/// Values and layers under the model's rules; `graph` has the type of every value in `inferred`. Errors: what
+/// rewriting, preparing and running give, data with numbers that are not finite.
 Result<Sensitivity> find_sensitivity(const Graph& graph, const Samples& samples, const PrepareModel& prepare,
                                      const SensitivityOptions& options);
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/seeded.h"
+#include "neural_rules/flow.h"
 #include "neural_rules/graft.h"
 
 namespace hoist {
@@ -27,19 +28,18 @@ Result<SiteRule> rewrite_alone(const Graph& graph, const std::vector<Site>& site
   return out;
 }
 
-std::vector<std::string> points_of(const Site& site, const std::vector<const SiteRule*>& rules) {
-  std::vector<std::string> out;
-  if (site.kind == SiteKind::value) {
-    for (const SiteRule* rule : rules) {
-      for (const ChangedInput& input : rule->change.inputs) {
-        const auto known = rule->whole.same.find(input.before);
-        const std::string& value = known == rule->whole.same.end() ? input.before : known->second;
-        if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
-      }
-    }
+std::vector<std::string> points_of(const Graph& graph, const Site& site, const std::vector<const SiteRule*>& rules) {
+  if (site.kind != SiteKind::value) return {site.value};
+  std::set<std::string> read;
+  for (const SiteRule* rule : rules) {
+    for (const ChangedInput& input : rule->change.inputs) read.insert(input.before);
   }
-  if (out.empty()) out.push_back(site.value);
-  return out;
+  for (const ValueFamily& family : value_families(graph, flow_of(graph))) {
+    if (family.name != site.value) continue;
+    const auto is_read = [&](const std::string& source) { return read.count(source) != 0; };
+    if (std::all_of(family.sources.begin(), family.sources.end(), is_read)) return family.sources;
+  }
+  return {site.value};
 }
 
 namespace {
@@ -131,16 +131,15 @@ class SwitchboardMaker {
         clone.name = prefix(*rule) + layer.name;
         for (std::string& output : clone.outputs) {
           if (output.empty()) continue;
-          const std::string before = rule->whole.same.at(output);
+          versions_[output].push_back({condition(site, rule->rule), prefix(*rule) + output});
           output = prefix(*rule) + output;
-          versions_[before].push_back({condition(site, rule->rule), output});
         }
         if (auto function = rule->functions.find(layer.name); function != rule->functions.end())
           functions_[clone.name] = function->second;
         clones_.emplace_back(std::move(clone), rule);
       }
     }
-    for (const std::string& point : points_of(sites_[site], rules)) add_noise(site, point, noise_scale);
+    for (const std::string& point : points_of(graph_, sites_[site], rules)) add_noise(site, point, noise_scale);
   }
 
   void add_noise(size_t site, const std::string& point, double scale) {
@@ -213,10 +212,11 @@ std::vector<Pair> pairs_of(Graft& graft, const Graph& graph, const Site& site, c
   const auto as_it_is = [](const std::string& value) { return value; };
   std::vector<Pair> out;
   if (site.kind == SiteKind::value) {
+    const std::vector<std::string> points = points_of(graph, site, {&rule});
     std::set<Pair> known;
     for (const ChangedInput& input : rule.change.inputs) {
-      const Pair pair = {rule.whole.same.count(input.before) != 0 ? rule.whole.same.at(input.before) : input.before,
-                         graft.value(prefix, rule.whole, input.after, as_it_is)};
+      if (std::find(points.begin(), points.end(), input.before) == points.end()) continue;
+      const Pair pair = {input.before, graft.value(prefix, rule.whole, input.after, as_it_is)};
       if (known.insert(pair).second) out.push_back(pair);
     }
     return out;

@@ -29,7 +29,7 @@ Result<SiteRule> rewrite_alone(const Graph& graph, const std::vector<Site>& site
                                const Assignment& needs, const Statistics& statistics);
 
 /// The values at which a site's rules take effect: the layer's output, or the arrays that are stored in the format.
-std::vector<std::string> points_of(const Site& site, const std::vector<const SiteRule*>& rules);
+std::vector<std::string> points_of(const Graph& graph, const Site& site, const std::vector<const SiteRule*>& rules);
 
 /// Inputs that a switchboard has after the model's own.
 struct SwitchInput {

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "backends/bundle/bundle.h"
+#include "backends/opencl/device.h"
 #include "ir/near_miss.h"
 #include "tools/files.h"
 
@@ -68,6 +69,20 @@ Result<Graph> prepared_graph(Graph graph) {
     if (leaf_of(type)->is_scalar()) graph.inferred[name] = {name, leaf_of(type)->scalar, shape_of(type)};
   }
   return graph;
+}
+
+Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options) {
+  if (!options.profile.empty())
+    return usage_failure("--profile", "describes a device that is not here", "rules are chosen by measuring: --device");
+  if (options.strict) return usage_failure("--strict", "keeps every bit", "leave it out: neural rules change values");
+  HOIST_STEP(Device device, ExitCode::device, find_device(options.device));
+  HOIST_ATTEMPT(Graph graph, read_graph(path, options));
+  HOIST_STEP(graph, ExitCode::bad_input, prepared_graph(std::move(graph)));
+  PrepareOptions prepare;
+  prepare.profile = profile_of(device);
+  prepare.run.device = options.device;
+  prepare.lower = compile_options(options).lower;
+  return StudiedModel{std::move(graph), prepare.profile, device.name, prepare_on_device(prepare)};
 }
 
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
