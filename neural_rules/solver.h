@@ -5,8 +5,9 @@
 // Narrow graphs (chains, trees, series-parallel and residual networks) are solved by going through the nodes with a
 // frontier: for each choice at the nodes that still have open edges, the list of (error, cost) that no other beats. As
 // long as lists fit they are complete and the answer is the optimum; longer lists keep the cheapest entry of each error
-// step, and then the answer costs at most the optimum of a budget that is smaller by one step a node. Wide graphs are
-// solved by prices on the error (Lagrange), which finds the corners of the front, and local improvement between them.
+// step, and then the answer costs at most the optimum of a budget that is smaller by one step a node (at most
+// 2/error_steps of it). Wide graphs are solved by prices on the error (Lagrange), which finds the corners of the front,
+// and local improvement between them.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +54,7 @@ struct Choice {
 
 struct SolverOptions {
   int64_t error_steps = 4000;              ///< entries of a list, at most; fewer where `entries` would not do
-  int64_t entries = int64_t{1} << 24;      ///< of all lists together: 12 bytes each
+  int64_t entries = int64_t{1} << 24;      ///< of all lists together: 8 bytes each
   std::function<bool()> out_of_time = {};  ///< asked now and then; the best answer so far is given when it is true
 };
 

@@ -162,9 +162,8 @@ class SwitchboardMaker {
   void finish_clone(Layer clone, const SiteRule& rule) {
     const Layer& original = graft_.original(clone.name.substr(prefix(rule).size()));
     for (size_t slot = 0; slot < clone.inputs.size(); ++slot) {
-      const auto known = rule.whole.same.find(clone.inputs[slot]);
-      const bool kept =
-          slot < original.inputs.size() && known != rule.whole.same.end() && known->second == original.inputs[slot];
+      const bool kept = slot < original.inputs.size() && clone.inputs[slot] == original.inputs[slot] &&
+                        rule.whole.same.count(clone.inputs[slot]) != 0;
       clone.inputs[slot] =
           kept ? effective(original, slot) : graft_.value(prefix(rule), rule.whole, clone.inputs[slot], resolver());
     }
