@@ -81,13 +81,17 @@ TEST(Raise, RandomTermsKeepEveryBit) {
   EXPECT_GE(raised_terms, 300);
 }
 
+std::vector<Tensor> inputs_of(const std::string& operation) {
+  const Tensor x(Scalar::f32, {2, 3, 8}), scale(Scalar::f32, {8});
+  if (operation == "LayerNormalization") return {x, scale};
+  return {x};
+}
+
 TEST(Raise, ActivationsBecomeOperators) {
   for (const char* operation : {"Sigmoid", "Gelu", "Softmax", "LogSoftmax", "Tanh", "Selu", "Elu", "Mish", "Softplus",
                                 "Celu", "HardSwish", "Swish", "Softsign", "Shrink", "LayerNormalization"}) {
     SCOPED_TRACE(operation);
-    std::vector<Tensor> inputs = {Tensor(Scalar::f32, {2, 3, 8})};
-    if (std::string(operation) == "LayerNormalization") inputs.push_back(Tensor(Scalar::f32, {8}));
-    const auto lowered = LayerCase(operation, inputs).at_version(28).lower();
+    const auto lowered = LayerCase(operation, inputs_of(operation)).at_version(28).lower();
     ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
     const auto raised = raise((*lowered)[0], "result", "layer");
     ASSERT_TRUE(raised.ok()) << raised.errors()[0].text();
