@@ -152,7 +152,7 @@ class Raiser {
     for (const Value& value : values) arrays.push_back(under(depth, value).array);
     if (e->pattern == Pattern::select && !arrays[0].shape.empty()) {
       Shape shape = arrays[0].shape;  // one condition for whole arrays
-      shape.resize(arrays[1].shape.size(), 1);
+      shape.resize(std::max({shape.size(), arrays[1].shape.size(), arrays[2].shape.size()}), 1);
       arrays[0] = build_.reshape(arrays[0], shape);
     }
     if (e->pattern == Pattern::select) return Value{build_.select(arrays[0], arrays[1], arrays[2]), depth, {}};
