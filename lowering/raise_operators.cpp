@@ -93,15 +93,6 @@ Scalar unsigned_of(Scalar scalar) {
   }
 }
 
-int64_t smallest(Scalar scalar) {
-  return row(scalar).is_signed ? std::numeric_limits<int64_t>::min() >> (64 - row(scalar).bits) : 0;
-}
-// Of u64 what an int64 holds.
-int64_t largest(Scalar scalar) {
-  const int bits = row(scalar).bits - (row(scalar).is_signed ? 1 : 0);
-  return bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1;
-}
-
 std::vector<int64_t> broadcast(const std::vector<NamedArray>& arrays) {
   std::vector<int64_t> out;
   for (const NamedArray& array : arrays) {
@@ -175,11 +166,8 @@ NamedArray OperatorBuilder::shift(Function function, const NamedArray& x, const 
   const std::map<std::string, Attribute> direction = {{"direction", std::string(left ? "LEFT" : "RIGHT")}};
   if (!row(x.scalar).is_signed) return elementwise("BitShift", {x, by}, x.scalar, direction);
   const Scalar bits = unsigned_of(x.scalar);
-  const auto as = [&](Scalar scalar, const NamedArray& value) {
-    return layer("Cast", {value}, scalar, value.shape, {{"to", int64_t{onnx_type(scalar)}}});
-  };
   const auto shifted = [&](const NamedArray& value) {
-    return as(x.scalar, elementwise("BitShift", {as(bits, value), as(bits, by)}, bits, direction));
+    return cast(x.scalar, elementwise("BitShift", {cast(bits, value), cast(bits, by)}, bits, direction));
   };
   if (left) return shifted(x);
   const NamedArray negative = elementwise("Less", {x, number(x.scalar, 0)}, Scalar::boolean);
@@ -224,16 +212,7 @@ NamedArray OperatorBuilder::select(const NamedArray& condition, const NamedArray
 }
 
 NamedArray OperatorBuilder::cast(Scalar to, const NamedArray& x) {
-  if (x.scalar == to) return x;
-  NamedArray from = x;
-  if (is_integer(x.scalar) && is_integer(to)) {
-    const int64_t low = std::max(smallest(x.scalar), smallest(to)), high = std::min(largest(x.scalar), largest(to));
-    if (low > smallest(x.scalar) || high < largest(x.scalar)) {
-      const auto bound = [&](int64_t value) { return constant(Tensor::of(x.scalar, {}, std::vector<int64_t>{value})); };
-      from = layer("Clip", {x, bound(low), bound(high)}, x.scalar, x.shape);
-    }
-  }
-  return layer("Cast", {from}, to, x.shape, {{"to", int64_t{onnx_type(to)}}});
+  return x.scalar == to ? x : layer("Cast", {x}, to, x.shape, {{"to", int64_t{onnx_type(to)}}});
 }
 
 NamedArray OperatorBuilder::reinterpret(Scalar to, const NamedArray& x) {

@@ -37,7 +37,7 @@ class OperatorBuilder {
   /// A scalar function on arrays that broadcast in numpy's sense. Errors: no operator says it on this type.
   Result<NamedArray> call(Function function, const std::vector<NamedArray>& arguments);
   NamedArray select(const NamedArray& condition, const NamedArray& a, const NamedArray& b);
-  /// As the language casts: integers saturate. What floats outside an integer type's range become is the engine's.
+  /// What floats outside an integer type's range become is the engine's to say.
   NamedArray cast(Scalar to, const NamedArray& x);
   NamedArray reinterpret(Scalar to, const NamedArray& x);
   /// Along `axis`, which goes. Errors: a function without a Reduce operator.
