@@ -91,6 +91,23 @@ Scalar shifted_as(Scalar scalar) {
   }
 }
 
+// Types that onnxruntime lacks for Where, in the next one that it has: no number changes on the way there and back.
+Scalar selected_as(Scalar scalar) {
+  switch (scalar) {
+    case Scalar::bf16:
+    case Scalar::f16:
+      return Scalar::f32;
+    case Scalar::i8:
+    case Scalar::i16:
+    case Scalar::u16:
+      return Scalar::i32;
+    case Scalar::u32:
+      return Scalar::i64;
+    default:
+      return scalar;
+  }
+}
+
 std::vector<int64_t> broadcast(const std::vector<NamedArray>& arrays) {
   std::vector<int64_t> out;
   for (const NamedArray& array : arrays) {
@@ -176,6 +193,12 @@ NamedArray OperatorBuilder::shift(Function function, const NamedArray& x, const 
 
 Result<NamedArray> OperatorBuilder::call(Function function, const std::vector<NamedArray>& arguments) {
   const Scalar scalar = arguments[0].scalar;
+  if (scalar == Scalar::bf16) {  // as the language has it: computed in a wider type and rounded; engines have few such
+    std::vector<NamedArray> wide;
+    for (const NamedArray& argument : arguments) wide.push_back(cast(Scalar::f32, argument));
+    HOIST_TRY(const NamedArray out, call(function, wide));
+    return out.scalar == Scalar::f32 ? cast(scalar, out) : out;
+  }
   const bool is_boolean = hoist::row(function).result == ResultKind::boolean;
   if (const char* operation = operator_for(function, scalar))
     return elementwise(operation, arguments, is_boolean ? Scalar::boolean : scalar);
@@ -205,7 +228,8 @@ Result<NamedArray> OperatorBuilder::call(Function function, const std::vector<Na
 }
 
 NamedArray OperatorBuilder::select(const NamedArray& condition, const NamedArray& a, const NamedArray& b) {
-  return elementwise("Where", {condition, a, b}, a.scalar);
+  const Scalar wide = selected_as(a.scalar);
+  return cast(a.scalar, elementwise("Where", {condition, cast(wide, a), cast(wide, b)}, wide));
 }
 
 NamedArray OperatorBuilder::cast(Scalar to, const NamedArray& x) {
