@@ -31,11 +31,13 @@ class RunnableModel {
 using PrepareModel = std::function<Result<std::unique_ptr<RunnableModel>>(const RewrittenModel&)>;
 
 /// Data for calibration or verification: the inputs of each run in the graph's order, and a class for each sample where
-/// there are labels (as many as runs times samples a run).
+/// there are labels. Where `count` samples do not fill the last run, it repeats its last sample, which is not counted.
 struct Samples {
   std::vector<std::vector<Tensor>> runs;
-  std::vector<int64_t> labels;
-  std::string hash;  ///< of the data, for the record and the report
+  std::vector<int64_t> labels;  ///< none, or one for each of `count` samples
+  std::string hash;             ///< of the data, for the record and the report
+  int64_t count = 0;
+  int64_t samples_a_run = 1;
 };
 
 }  // namespace hoist

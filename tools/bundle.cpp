@@ -63,6 +63,12 @@ Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& nam
   return array_called("output", bundle.outputs(), name);
 }
 
+std::vector<ValueInfo> inputs_of(const BundleRunner& bundle) {
+  std::vector<ValueInfo> out;
+  for (const ArrayInfo& input : bundle.inputs()) out.push_back({input.name, input.scalar, input.shape});
+  return out;
+}
+
 std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed) {
   std::vector<Tensor> out;
   for (size_t i = 0; i < bundle.inputs().size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
+#include "ir/graph.h"
 #include "ir/plan.h"
 #include "tools/attempt.h"
 
@@ -28,6 +29,9 @@ Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const Run
 /// The position of the input (output) called `name`.
 Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name);
 Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& name);
+
+/// The inputs as a graph describes them.
+std::vector<ValueInfo> inputs_of(const BundleRunner& bundle);
 
 /// Numbers for every input, drawn from its domain.
 std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed);

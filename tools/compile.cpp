@@ -68,6 +68,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
     order.push_back(static_cast<int>(index));
   }
   out.check_seed = seed;
+  if (options.check_positions == 0) return out;
   out.check_positions = sample_positions(kernel.region, options.check_positions, seed);
   Bindings bindings;
   for (size_t i = 0; i < out.parameters.size(); ++i) {

@@ -14,7 +14,8 @@ namespace hoist {
 
 struct CompileOptions {
   LowerOptions lower;
-  int64_t check_positions = 12;  ///< sampled positions of each kernel that the bundle checks on the device
+  /// Sampled positions of each kernel that the bundle checks on the device; 0 for a bundle that nobody verifies.
+  int64_t check_positions = 12;
 };
 
 /// Errors name the kernel.

@@ -58,7 +58,7 @@ Result<std::vector<fs::path>> data_sets_in(const fs::path& folder) {
   return out;
 }
 
-Result<DataSet> read_data_set(const fs::path& folder) {
+Result<DataSet> read_data_set(const fs::path& folder, bool need_outputs) {
   DataSet out;
   out.folder = folder;
   Diagnostics problems;
@@ -72,7 +72,7 @@ Result<DataSet> read_data_set(const fs::path& folder) {
     }
   }
   if (!problems.empty()) return problems;
-  if (out.outputs.empty())
+  if (need_outputs && out.outputs.empty())
     return Diagnostic{folder.string(), "holds no output_0.pb", "there is nothing to compare with"};
   return out;
 }

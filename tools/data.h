@@ -19,7 +19,8 @@ struct DataSet {
 
 /// The folders test_data_set_K inside `folder` by K, or `folder` itself when it holds input_0 or output_0.
 Result<std::vector<std::filesystem::path>> data_sets_in(const std::filesystem::path& folder);
-Result<DataSet> read_data_set(const std::filesystem::path& folder);
+/// With `need_outputs` a folder without output_0 is an error.
+Result<DataSet> read_data_set(const std::filesystem::path& folder, bool need_outputs = true);
 
 /// An element agrees where |got - expected| <= absolute + relative * |expected|; NaNs agree with NaNs, infinities with
 /// themselves.

@@ -76,8 +76,6 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
   return profile_of(device);
 }
 
-namespace {
-
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions out;
   if (options.convolution == "stencil") out.lower.convolution = ConvolutionForm::stencil;
@@ -86,7 +84,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   return out;
 }
 
-Attempt<Graph> read(const std::filesystem::path& path, const ModelOptions& options) {
+Attempt<Graph> read_graph(const std::filesystem::path& path, const ModelOptions& options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
   Progress progress;
   progress.show("reading " + path.string());
@@ -94,6 +92,8 @@ Attempt<Graph> read(const std::filesystem::path& path, const ModelOptions& optio
   HOIST_STEP(Graph graph, ExitCode::bad_input, read_model(path, reading));
   return graph;
 }
+
+namespace {
 
 Attempt<OpenedModel> lower(Graph graph, const ModelOptions& options) {
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
@@ -105,12 +105,12 @@ Attempt<OpenedModel> lower(Graph graph, const ModelOptions& options) {
 }  // namespace
 
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
-  HOIST_ATTEMPT(Graph graph, read(path, options));
+  HOIST_ATTEMPT(Graph graph, read_graph(path, options));
   return lower(std::move(graph), options);
 }
 
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
-  HOIST_ATTEMPT(Graph graph, read(path, options));
+  HOIST_ATTEMPT(Graph graph, read_graph(path, options));
   return compile_model(std::move(graph), options);
 }
 

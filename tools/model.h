@@ -42,6 +42,12 @@ Attempt<> refuse_model_options(const ModelOptions& options);
 /// The profile file, or what the device says of itself. Without either the first device.
 Attempt<Profile> choose_profile(const ModelOptions& options);
 
+/// What the options say of lowering.
+CompileOptions compile_options(const ModelOptions& options);
+
+/// The model as the frontend gives it.
+Attempt<Graph> read_graph(const std::filesystem::path& path, const ModelOptions& options);
+
 /// A model as kernels of the language: enough to look at any layer.
 struct OpenedModel {
   Graph graph;

@@ -1,6 +1,5 @@
 // hoist evaluate: a bundle over a labelled data set.
 #include <chrono>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "neural_rules/metric.h"
@@ -8,7 +7,7 @@
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/json_answer.h"
-#include "tools/npy.h"
+#include "tools/samples.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -24,104 +23,32 @@ struct Score {
   double seconds = 0;  ///< of all runs, with upload and download
 };
 
-/// An input's data: the samples follow each other, `samples_a_run` of them fill the input.
-struct Feed {
-  const Tensor* data = nullptr;
-  int64_t samples_a_run = 1;
-};
-
-// Data are [samples][axes of the input after its first], or [samples][all axes of the input].
-Attempt<Feed> feed_for(const ArrayInfo& input, const std::map<std::string, Tensor>& arrays, int64_t samples,
-                       const std::string& where) {
-  const auto place = arrays.find(input.name);
-  if (place == arrays.end()) {
-    std::string names;
-    for (const auto& [name, tensor] : arrays) names += (names.empty() ? "" : ", ") + name;
-    return input_failure(where, "has no array " + input.name,
-                         "it has " + names + "; name the arrays as the model's inputs");
-  }
-  const Tensor& data = place->second;
-  const std::vector<int64_t>& shape = data.shape();
-  const auto mismatch = [&](const std::string& expected) {
-    return input_failure(where + ", " + input.name,
-                         "is " + type_text(data.scalar(), shape) + ", the model takes " + expected, "convert the data");
-  };
-  if (shape.empty() || shape[0] != samples) {
-    return input_failure(where + ", " + input.name,
-                         fmt::format("has {} samples, labels has {}", shape.empty() ? 0 : shape[0], samples));
-  }
-  const std::vector<int64_t> sample(shape.begin() + 1, shape.end());
-  const bool batched = !input.shape.empty() && input.shape[0] > 0 &&
-                       std::vector<int64_t>(input.shape.begin() + 1, input.shape.end()) == sample;
-  if (data.scalar() != input.scalar || (!batched && sample != input.shape))
-    return mismatch(type_text(input.scalar, input.shape));
-  return Feed{&data, batched ? input.shape[0] : 1};
-}
-
-Tensor slice_of(const Feed& feed, const ArrayInfo& input, int64_t first, int64_t samples) {
-  Tensor out(input.scalar, input.shape);
-  const size_t bytes = out.bytes().size() / static_cast<size_t>(feed.samples_a_run);
-  std::byte* to = out.data();
-  for (int64_t i = 0; i < feed.samples_a_run; ++i) {
-    // The last run may lack samples: it repeats the last one, which is not counted again.
-    const int64_t from = std::min(first + i, samples - 1);
-    if (bytes != 0)
-      std::memcpy(to + static_cast<size_t>(i) * bytes, feed.data->data() + static_cast<size_t>(from) * bytes, bytes);
-  }
-  return out;
-}
-
 Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
-  HOIST_STEP(auto arrays, ExitCode::bad_input, read_npz(command.data));
-  const auto labels = arrays.find("labels");
-  if (labels == arrays.end())
-    return input_failure(command.data, "has no array labels", "save the right classes as labels, one integer a sample");
-  if (!is_integer(labels->second.scalar()) || labels->second.shape().size() != 1) {
-    return input_failure(command.data + ", labels", "is " + type_text(labels->second.scalar(), labels->second.shape()) +
-                                                        ", expected one integer a sample");
-  }
-  const int64_t samples = labels->second.size();
-  if (samples == 0) return input_failure(command.data, "has no samples");
-  std::vector<Feed> feeds;
-  for (const ArrayInfo& input : bundle.inputs()) {
-    HOIST_ATTEMPT(Feed feed, feed_for(input, arrays, samples, command.data));
-    feeds.push_back(feed);
-    if (feed.samples_a_run != feeds[0].samples_a_run)
-      return input_failure("input " + input.name,
-                           "takes another number of samples than input " + bundle.inputs()[0].name);
-  }
-  if (feeds.empty()) return input_failure(command.bundle, "has no inputs");
+  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(command.data, inputs_of(bundle), {.labels = true}));
   size_t output = 0;
   if (!command.output.empty()) {
     HOIST_ATTEMPT(output, output_called(bundle, command.output));
   }
-  const int64_t batch = feeds[0].samples_a_run;
+  const int64_t batch = samples.samples_a_run;
   const ArrayInfo& answer = bundle.outputs()[output];
   const int64_t classes = element_count(answer.shape) / batch;
   if (classes < 1 || element_count(answer.shape) % batch != 0 || (batch > 1 && answer.shape[0] != batch)) {
     return input_failure("output " + answer.name, fmt::format("is {}, expected scores of {} samples",
                                                               type_text(answer.scalar, answer.shape), batch));
   }
-  for (int64_t i = 0; i < samples; ++i) {
-    const int64_t label = labels->second.integer_at(i);
-    if (label < 0 || label >= classes) {
-      return input_failure(command.data + ", labels", fmt::format("sample {} has label {}, output {} has {} classes", i,
-                                                                  label, answer.name, classes));
-    }
-  }
+  HOIST_STEP_VOID(ExitCode::bad_input, check_labels(samples, classes, answer.name, command.data));
   Score out;
   Progress progress;
-  for (int64_t first = 0; first < samples; first += batch) {
-    if (first / batch % 64 == 0) progress.show(fmt::format("{} of {}", first, samples));
-    std::vector<Tensor> inputs;
-    for (size_t i = 0; i < feeds.size(); ++i) inputs.push_back(slice_of(feeds[i], bundle.inputs()[i], first, samples));
+  for (size_t run = 0; run < samples.runs.size(); ++run) {
+    if (run % 64 == 0) progress.show(fmt::format("{} of {}", out.total, samples.count));
     const auto start = std::chrono::steady_clock::now();
-    for (size_t i = 0; i < feeds.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
+    for (size_t i = 0; i < samples.runs[run].size(); ++i)
+      HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, samples.runs[run][i]));
     HOIST_STEP_VOID(ExitCode::device, bundle.run());
     HOIST_STEP(Tensor scores, ExitCode::device, bundle.output(output));
     out.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    for (int64_t i = 0; i < batch && first + i < samples; ++i) {
-      out.correct += top_class(scores, i * classes, classes) == labels->second.integer_at(first + i) ? 1 : 0;
+    for (int64_t i = 0; i < batch && out.total < samples.count; ++i) {
+      out.correct += top_class(scores, i * classes, classes) == samples.labels[static_cast<size_t>(out.total)] ? 1 : 0;
       ++out.total;
     }
   }

@@ -10,7 +10,7 @@
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/json_answer.h"
-#include "tools/npy.h"
+#include "tools/samples.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -26,34 +26,11 @@ struct VerifyCommand {
 // What device arithmetic may differ by where it does not promise IEEE 754: the runtime's own bounds.
 constexpr double inexact_relative = 1e-5, inexact_absolute = 1e-6;
 
-// Inputs: the first sample of an .npz, the first data set of a folder, or seeded numbers from the inputs' domains.
+// Inputs: the first run of the data, or seeded numbers from the inputs' domains.
 Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
   if (data.empty()) return seeded_inputs(bundle, plan, plan.model_hash);
-  std::vector<Tensor> out;
-  std::error_code ignored;
-  if (std::filesystem::is_directory(data, ignored)) {
-    HOIST_STEP(auto sets, ExitCode::bad_input, data_sets_in(data));
-    HOIST_STEP(DataSet set, ExitCode::bad_input, read_data_set(sets.front()));
-    if (set.inputs.size() != bundle.inputs().size()) {
-      return input_failure(sets.front().string(),
-                           fmt::format("has {} inputs, the model {}", set.inputs.size(), bundle.inputs().size()));
-    }
-    return set.inputs;
-  }
-  HOIST_STEP(auto arrays, ExitCode::bad_input, read_npz(data));
-  for (const ArrayInfo& input : bundle.inputs()) {
-    const auto place = arrays.find(input.name);
-    if (place == arrays.end())
-      return input_failure(data, "has no array " + input.name, "name the arrays as the model's inputs");
-    const auto bytes = static_cast<size_t>(byte_size(input.scalar, input.shape));
-    const Tensor& tensor = place->second;
-    if (tensor.scalar() != input.scalar || tensor.bytes().size() < bytes) {
-      return input_failure(data + ", " + input.name, "is " + type_text(tensor.scalar(), tensor.shape()) +
-                                                         ", the model takes " + type_text(input.scalar, input.shape));
-    }
-    out.emplace_back(input.scalar, input.shape, std::vector<std::byte>(tensor.data(), tensor.data() + bytes));
-  }
-  return out;
+  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(data, inputs_of(bundle), {}));
+  return samples.runs.front();
 }
 
 Tensor gather(const Tensor& from, const std::vector<int64_t>& positions) {

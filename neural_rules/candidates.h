@@ -1,0 +1,38 @@
+// Which rules may be used at which sites of a graph, and what each needs elsewhere: the table's preconditions and the
+// user's preferences joined. Not for whether a rule is worth it: sensitivity.h and choose.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "neural_rules/preferences.h"
+#include "neural_rules/rules.h"
+#include "neural_rules/switchboard.h"
+
+namespace hoist {
+
+struct CandidateRule {
+  std::string rule;
+  Assignment needs;  ///< a format for the value that a product reads, where the rule wants one
+};
+
+struct CandidateRules {
+  std::vector<std::vector<CandidateRule>> rules;  ///< by site
+  std::vector<bool> may_stay;                     ///< by site: leaving it as it is
+};
+
+/// Errors: preferences that do not fit (apply_preferences).
+Result<CandidateRules> candidate_rules(const Graph& graph, const std::vector<Site>& sites,
+                                       const Preferences& preferences);
+
+/// The value site that holds what the product reads, or sites.size() where none does.
+size_t input_site(const Graph& graph, const std::vector<Site>& sites, const Site& product);
+
+/// By site: of a value the products and functions that read it, of a product or function the value that its kernel
+/// writes.
+std::vector<std::vector<size_t>> reader_sites(const Graph& graph, const std::vector<Site>& sites);
+
+/// Bytes of the weights, or of the stored value, under the rule.
+double bytes_under(const Graph& graph, const Site& site, const SiteRule& rule);
+
+}  // namespace hoist

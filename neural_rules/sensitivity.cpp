@@ -1,0 +1,247 @@
+#include "neural_rules/sensitivity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "neural_rules/candidates.h"
+
+namespace hoist {
+namespace {
+
+// The noise of a gain probe, against the root mean square of the value: small enough for the output to answer linearly,
+// large enough to stand out of rounding.
+constexpr double noise_share = 0.05;
+
+class SensitivityStudy {
+ public:
+  SensitivityStudy(const Graph& graph, const Samples& samples, const PrepareModel& prepare,
+                   const SensitivityOptions& options)
+      : graph_(graph), samples_(samples), prepare_(prepare), options_(options) {}
+
+  Result<Sensitivity> run() {
+    out_.sites = find_sites(graph_);
+    out_.samples = samples_.count;
+    HOIST_TRY_VOID(calibrate());
+    HOIST_TRY_VOID(find_rules());
+    HOIST_TRY_VOID(measure_local_errors());
+    HOIST_TRY_VOID(measure_at_output());
+    return std::move(out_);
+  }
+
+ private:
+  size_t runs_for(int64_t samples) const {
+    const int64_t runs = (samples + samples_.samples_a_run - 1) / samples_.samples_a_run;
+    return std::min(samples_.runs.size(), static_cast<size_t>(std::max<int64_t>(1, runs)));
+  }
+  int64_t samples_in(size_t runs) const {
+    return std::min(samples_.count, static_cast<int64_t>(runs) * samples_.samples_a_run);
+  }
+
+  // Two passes over all samples with every value that a site or a rule may ask about as an output.
+  Result<Nothing> calibrate() {
+    options_.progress("calibrating");
+    std::vector<std::string> values;
+    for (const Site& site : out_.sites) {
+      values.push_back(site.value);
+      if (!site.input.empty()) values.push_back(site.input);
+    }
+    RewrittenModel model;
+    model.graph = with_outputs(graph_, values);
+    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(model));
+    Calibrator calibrator(graph_);
+    for (const bool extremes : {true, false}) {
+      for (const std::vector<Tensor>& inputs : samples_.runs) {
+        HOIST_TRY(std::vector<Tensor> outputs, runnable->run(inputs));
+        if (extremes) out_.reference.push_back(outputs[0]);
+        for (size_t i = 0; i < inputs.size(); ++i)
+          HOIST_TRY_VOID(observe(calibrator, graph_.inputs[i].name, inputs[i], extremes));
+        for (size_t i = 0; i < outputs.size(); ++i)
+          HOIST_TRY_VOID(observe(calibrator, model.graph.outputs[i].name, outputs[i], extremes));
+      }
+    }
+    HOIST_TRY(out_.statistics, calibrator.finish());
+    HOIST_TRY(OutputMetrics same, compare_runs(options_.kind, samples_, out_.reference, out_.reference));
+    out_.output_power = same.signal_power;
+    return Nothing{};
+  }
+
+  static Result<Nothing> observe(Calibrator& calibrator, const std::string& value, const Tensor& tensor,
+                                 bool extremes) {
+    return extremes ? calibrator.observe_extremes(value, tensor) : calibrator.observe(value, tensor);
+  }
+
+  Result<Nothing> find_rules() {
+    HOIST_TRY(CandidateRules found, candidate_rules(graph_, out_.sites, options_.preferences));
+    out_.may_stay = found.may_stay;
+    for (size_t i = 0; i < out_.sites.size(); ++i) {
+      StudySite studied;
+      studied.site = out_.sites[i];
+      studied.operation = operation_of(studied.site);
+      if (auto known = out_.statistics.find(studied.site.value); known != out_.statistics.end())
+        studied.statistics = known->second;
+      studied.bytes = bytes_of(studied.site);
+      for (const CandidateRule& candidate : found.rules[i]) {
+        auto rule = rewrite_alone(graph_, out_.sites, i, candidate.rule, candidate.needs, out_.statistics);
+        if (!rule) {
+          out_.notes.push_back(studied.site.key() + ": " + candidate.rule + ": " + rule.errors()[0].text());
+          continue;
+        }
+        Candidate described;
+        described.rule = candidate.rule;
+        described.clipped_share = rule->use.clipped_share;
+        described.proof = rule->use.proof;
+        described.bytes = bytes_under(graph_, studied.site, *rule);
+        described.predicted_error = described.error_alone = described.local_error = described.time = std::nan("");
+        studied.candidates.push_back(std::move(described));
+        out_.rules.push_back(std::move(*rule));
+      }
+      studied.gain = studied.time = studied.accumulated_error = std::nan("");
+      out_.studied.push_back(std::move(studied));
+    }
+    const std::vector<std::vector<size_t>> readers = reader_sites(graph_, out_.sites);
+    for (size_t i = 0; i < readers.size(); ++i) {
+      for (size_t reader : readers[i]) out_.studied[i].successors.push_back(out_.sites[reader].key());
+    }
+    return Nothing{};
+  }
+
+  std::string operation_of(const Site& site) const {
+    for (const Layer& layer : graph_.layers) {
+      if (layer.name == site.layer) return layer.operation;
+    }
+    return "";
+  }
+
+  double bytes_of(const Site& site) const {
+    if (site.kind == SiteKind::function) return 0;
+    if (site.kind == SiteKind::product) return static_cast<double>(graph_.constants.at(site.weights).bytes().size());
+    const ValueInfo& value = graph_.inferred.at(site.value);
+    return static_cast<double>(byte_size(value.scalar, value.shape));
+  }
+
+  Candidate& candidate(const SiteRule& rule) {
+    for (Candidate& known : out_.studied[rule.site].candidates) {
+      if (known.rule == rule.rule) return known;
+    }
+    HOIST_CHECK(false, "no candidate " + rule.rule);
+  }
+
+  Result<Nothing> measure_local_errors() {
+    if (out_.rules.empty()) return Nothing{};
+    options_.progress(fmt::format("local errors of {} rules at {} sites", out_.rules.size(), out_.sites.size()));
+    const LocalErrors local = make_local_errors(graph_, out_.sites, out_.rules);
+    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(local.model));
+    const size_t runs = runs_for(options_.local_samples);
+    std::vector<double> sums(out_.rules.size(), 0);
+    for (size_t run = 0; run < runs; ++run) {
+      HOIST_TRY(std::vector<Tensor> outputs, runnable->run(samples_.runs[run]));
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] += outputs[i].float_at(0);
+    }
+    for (size_t i = 0; i < sums.size(); ++i) {
+      Candidate& found = candidate(out_.rules[i]);
+      found.local_error = sums[i] / static_cast<double>(runs) / static_cast<double>(local.elements[i]);
+      if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
+    }
+    return Nothing{};
+  }
+
+  Result<Nothing> measure_at_output() {
+    options_.progress("preparing the switchboard");
+    std::vector<double> scales;
+    for (const StudySite& studied : out_.studied) {
+      const double rms = std::sqrt(studied.statistics.mean_square);
+      scales.push_back(rms > 0 ? noise_share * rms : noise_share);
+    }
+    const Switchboard board = make_switchboard(graph_, out_.sites, out_.rules, scales);
+    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
+    for (size_t i = 0; i < out_.sites.size(); ++i) {
+      options_.progress(fmt::format("gain of site {} of {}", i + 1, out_.sites.size()));
+      const auto noisy = [&](size_t run) { return board.inputs(out_.sites, {}, i, options_.seed + run); };
+      HOIST_TRY(double error, error_with(*runnable, runs_for(options_.gain_samples), noisy));
+      out_.studied[i].gain = error / (scales[i] * scales[i]);
+      for (Candidate& found : out_.studied[i].candidates)
+        found.predicted_error = out_.studied[i].gain * found.local_error;
+    }
+    return measure_alone(*runnable, board);
+  }
+
+  // Small predictions first would waste the time: what is measured first is what the budget will weigh.
+  Result<Nothing> measure_alone(RunnableModel& runnable, const Switchboard& board) {
+    for (size_t i = 0; i < out_.rules.size(); ++i) {
+      if (options_.out_of_time()) {
+        out_.notes.push_back(fmt::format("{} of {} rules were measured alone in the time; the others are predicted", i,
+                                         out_.rules.size()));
+        return Nothing{};
+      }
+      options_.progress(fmt::format("rule {} of {} alone", i + 1, out_.rules.size()));
+      const SiteRule& rule = out_.rules[i];
+      const Assignment alone = {{out_.sites[rule.site].key(), rule.rule}};
+      const std::vector<Tensor> fed = board.inputs(out_.sites, alone, Switchboard::npos, 0);
+      HOIST_TRY(double error, error_with(runnable, runs_for(options_.alone_samples), [&](size_t) { return fed; }));
+      candidate(rule).error_alone = error;
+    }
+    return Nothing{};
+  }
+
+  Result<double> error_with(RunnableModel& runnable, size_t runs,
+                            const std::function<std::vector<Tensor>(size_t)>& more) {
+    HOIST_TRY(std::vector<Tensor> changed, run_all(runnable, samples_, runs, more));
+    HOIST_TRY(OutputMetrics metrics, compare_runs(options_.kind, samples_, out_.reference, changed));
+    return metrics.mean_squared_error;
+  }
+
+  const Graph& graph_;
+  const Samples& samples_;
+  const PrepareModel& prepare_;
+  const SensitivityOptions& options_;
+  Sensitivity out_;
+};
+
+}  // namespace
+
+OutputKind output_kind(const Graph& graph) {
+  const auto info = graph.inferred.find(graph.outputs[0].name);
+  if (info == graph.inferred.end() || info->second.shape.size() != 2 || info->second.shape[1] < 2)
+    return OutputKind::values;
+  for (const Layer& layer : graph.layers) {
+    if (layer.operation == "Softmax" && layer.outputs[0] == graph.outputs[0].name) return OutputKind::probabilities;
+  }
+  return OutputKind::logits;
+}
+
+Result<std::vector<Tensor>> run_all(RunnableModel& model, const Samples& samples, size_t runs,
+                                    const std::function<std::vector<Tensor>(size_t run)>& more) {
+  std::vector<Tensor> out;
+  for (size_t run = 0; run < runs; ++run) {
+    std::vector<Tensor> inputs = samples.runs[run];
+    if (more) {
+      for (Tensor& tensor : more(run)) inputs.push_back(std::move(tensor));
+    }
+    HOIST_TRY(std::vector<Tensor> outputs, model.run(inputs));
+    out.push_back(std::move(outputs[0]));
+  }
+  return out;
+}
+
+Result<OutputMetrics> compare_runs(OutputKind kind, const Samples& samples, const std::vector<Tensor>& reference,
+                                   const std::vector<Tensor>& changed) {
+  OutputComparison comparison(kind);
+  for (size_t run = 0; run < changed.size(); ++run) {
+    const int64_t first = static_cast<int64_t>(run) * samples.samples_a_run;
+    const int64_t count = std::min(samples.samples_a_run, samples.count - first);
+    std::span<const int64_t> labels;
+    if (!samples.labels.empty() && kind != OutputKind::values)
+      labels = std::span(samples.labels).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+    HOIST_TRY_VOID(comparison.add(reference[run], changed[run], samples.samples_a_run, count, labels));
+  }
+  return comparison.metrics();
+}
+
+Result<Sensitivity> find_sensitivity(const Graph& graph, const Samples& samples, const PrepareModel& prepare,
+                                     const SensitivityOptions& options) {
+  return SensitivityStudy(graph, samples, prepare, options).run();
+}
+
+}  // namespace hoist

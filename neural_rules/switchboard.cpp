@@ -1,0 +1,323 @@
+#include "neural_rules/switchboard.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/seeded.h"
+#include "neural_rules/flow.h"
+#include "neural_rules/graft.h"
+
+namespace hoist {
+
+Result<SiteRule> rewrite_alone(const Graph& graph, const std::vector<Site>& sites, size_t site, const std::string& rule,
+                               const Assignment& needs, const Statistics& statistics) {
+  SiteRule out;
+  out.site = site;
+  out.rule = rule;
+  out.needs = needs;
+  HOIST_TRY(RewrittenModel before, rewrite(graph, needs, statistics));
+  Assignment assignment = needs;
+  assignment[sites[site].key()] = rule;
+  HOIST_TRY(RewrittenModel after, rewrite(graph, assignment, statistics));
+  out.functions = after.functions;
+  for (const RuleUse& use : after.uses) {
+    if (use.site == sites[site].key()) out.use = use;
+  }
+  out.change = difference(before.graph, after.graph);
+  out.whole = difference(graph, after.graph);
+  return out;
+}
+
+std::vector<std::string> points_of(const Graph& graph, const Site& site, const std::vector<const SiteRule*>& rules) {
+  if (site.kind != SiteKind::value) return {site.value};
+  std::set<std::string> read;
+  for (const SiteRule* rule : rules) {
+    for (const ChangedInput& input : rule->change.inputs) read.insert(input.before);
+  }
+  for (const ValueFamily& family : value_families(graph, flow_of(graph))) {
+    if (family.name != site.value) continue;
+    const auto is_read = [&](const std::string& source) { return read.count(source) != 0; };
+    if (std::all_of(family.sources.begin(), family.sources.end(), is_read)) return family.sources;
+  }
+  return {site.value};
+}
+
+namespace {
+
+std::vector<const SiteRule*> rules_at(const std::vector<SiteRule>& rules, size_t site) {
+  std::vector<const SiteRule*> out;
+  for (const SiteRule& rule : rules) {
+    if (rule.site == site) out.push_back(&rule);
+  }
+  return out;
+}
+
+Tensor index_constant(size_t index) {
+  return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{static_cast<int64_t>(index)});
+}
+Tensor scalar_constant(double value) { return Tensor::of(Scalar::f32, {}, std::vector<double>{value}); }
+
+/// A value behind a switch.
+struct Alternative {
+  std::string condition, value;
+};
+
+// Gathers all alternatives first and chains them at the end: which values a layer reads is only known then.
+class SwitchboardMaker {
+ public:
+  SwitchboardMaker(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules)
+      : graph_(graph), sites_(sites), rules_(rules), graft_(graph) {}
+
+  Switchboard make(const std::vector<double>& noise_scales) {
+    for (size_t site = 0; site < sites_.size(); ++site) add_versions(site, noise_scales[site]);
+    for (const SiteRule& rule : rules_) {
+      for (const ChangedInput& input : rule.change.inputs) {
+        const std::string value = graft_.value(prefix(rule), rule.whole, input.after, resolver());
+        slots_[{input.layer, input.slot}].push_back({condition(rule.site, rule.rule), value});
+      }
+    }
+    for (const auto& [clone, rule] : clones_) finish_clone(clone, *rule);
+    for (const Layer& layer : graph_.layers) {
+      Layer& here = graft_.layer(layer.name);
+      for (size_t slot = 0; slot < layer.inputs.size(); ++slot) here.inputs[slot] = effective(layer, slot);
+    }
+    for (ValueInfo& output : graft_.graph().outputs) output.name = resolved(output.name);
+    for (const auto& [value, versions] : versions_) chain("version of " + value, value, versions);
+    out_.model.graph = graft_.finish();
+    out_.model.functions = functions_;
+    return std::move(out_);
+  }
+
+ private:
+  std::string prefix(const SiteRule& rule) const { return sites_[rule.site].key() + " " + rule.rule + ": "; }
+  std::string resolved(const std::string& value) const {
+    return versions_.count(value) == 0 ? value : "version of " + value;
+  }
+  Graft::Resolver resolver() const {
+    return [this](const std::string& value) { return resolved(value); };
+  }
+
+  // The scalar that switches a rule of a site.
+  std::string condition(size_t site, const std::string& rule) {
+    const std::vector<std::string>& rules = switch_of(site).rules;
+    const auto index = static_cast<size_t>(std::find(rules.begin(), rules.end(), rule) - rules.begin());
+    const std::string name = "switch " + sites_[site].key() + " " + (rule.empty() ? "noise" : rule);
+    if (!graft_.has_layer(name)) {
+      const std::string position = name + " position";
+      graft_.graph().constants[position] = index_constant(index);
+      graft_.add({name, "Gather", "", {}, {"switches " + sites_[site].key(), position}, {name}});
+    }
+    return name;
+  }
+
+  const SwitchInput& switch_of(size_t site) {
+    for (const SwitchInput& known : out_.switches) {
+      if (known.site == site) return known;
+    }
+    SwitchInput input{site, {}};
+    for (const SiteRule* rule : rules_at(rules_, site)) input.rules.push_back(rule->rule);
+    const auto count = static_cast<int64_t>(input.rules.size() + 1);
+    graft_.graph().inputs.push_back({"switches " + sites_[site].key(), Scalar::boolean, {count}});
+    out_.switches.push_back(std::move(input));
+    return out_.switches.back();
+  }
+
+  // Noise, and layers that rules replace as a whole: whoever reads the value reads one of its versions.
+  void add_versions(size_t site, double noise_scale) {
+    const std::vector<const SiteRule*> rules = rules_at(rules_, site);
+    for (const SiteRule* rule : rules) {
+      for (const Layer& layer : replaced_by(graph_, sites_[site], *rule)) {
+        Layer clone = layer;
+        clone.name = prefix(*rule) + layer.name;
+        for (std::string& output : clone.outputs) {
+          if (output.empty()) continue;
+          versions_[output].push_back({condition(site, rule->rule), prefix(*rule) + output});
+          output = prefix(*rule) + output;
+        }
+        if (auto function = rule->functions.find(layer.name); function != rule->functions.end())
+          functions_[clone.name] = function->second;
+        clones_.emplace_back(std::move(clone), rule);
+      }
+    }
+    for (const std::string& point : points_of(graph_, sites_[site], rules)) add_noise(site, point, noise_scale);
+  }
+
+  void add_noise(size_t site, const std::string& point, double scale) {
+    const std::string name = "noise at " + point + " of " + sites_[site].key();
+    const std::string noise = noise_input(graph_.inferred.at(point).shape);
+    graft_.graph().constants[name + " scale"] = scalar_constant(scale);
+    graft_.add({name + " scaled", "Mul", "", {}, {noise, name + " scale"}, {name + " scaled"}});
+    graft_.add({name, "Add", "", {}, {point, name + " scaled"}, {name}});
+    versions_[point].push_back({condition(site, ""), name});
+  }
+
+  std::string noise_input(const std::vector<int64_t>& shape) {
+    std::string name = "noise";
+    for (int64_t extent : shape) name += " " + std::to_string(extent);
+    const auto same = [&](const NoiseInput& known) { return known.shape == shape; };
+    if (std::none_of(out_.noises.begin(), out_.noises.end(), same)) out_.noises.push_back({shape});
+    return name;
+  }
+
+  void finish_clone(Layer clone, const SiteRule& rule) {
+    const Layer& original = graft_.original(clone.name.substr(prefix(rule).size()));
+    for (size_t slot = 0; slot < clone.inputs.size(); ++slot) {
+      const bool kept = slot < original.inputs.size() && clone.inputs[slot] == original.inputs[slot] &&
+                        rule.whole.same.count(clone.inputs[slot]) != 0;
+      clone.inputs[slot] =
+          kept ? effective(original, slot) : graft_.value(prefix(rule), rule.whole, clone.inputs[slot], resolver());
+    }
+    graft_.add(std::move(clone));
+  }
+
+  // What the layer reads there: the value, or one of the alternatives of this very input.
+  std::string effective(const Layer& layer, size_t slot) {
+    const std::string& value = layer.inputs[slot];
+    const auto place = slots_.find({layer.name, slot});
+    if (value.empty() || place == slots_.end()) return resolved(value);
+    std::string key = resolved(value);
+    for (const Alternative& alternative : place->second) key += " or " + alternative.value;
+    const auto [known, fresh] = chains_.emplace(key, "choice " + std::to_string(chains_.size()) + " of " + value);
+    if (fresh) chain(known->second, resolved(value), place->second);
+    return known->second;
+  }
+
+  void chain(const std::string& name, std::string value, const std::vector<Alternative>& alternatives) {
+    for (size_t i = 0; i < alternatives.size(); ++i) {
+      const std::string output = i + 1 == alternatives.size() ? name : name + " " + std::to_string(i);
+      graft_.add({output, "Where", "", {}, {alternatives[i].condition, alternatives[i].value, value}, {output}});
+      value = output;
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<Site>& sites_;
+  const std::vector<SiteRule>& rules_;
+  Graft graft_;
+  Switchboard out_;
+  std::map<std::string, std::string> functions_;
+  std::map<std::string, std::vector<Alternative>> versions_;                  ///< by value
+  std::map<std::pair<std::string, size_t>, std::vector<Alternative>> slots_;  ///< by layer and input
+  std::map<std::string, std::string> chains_;
+  std::vector<std::pair<Layer, const SiteRule*>> clones_;
+};
+
+// What the sum of squared differences is taken of: the value as it is and under the rule.
+using Pair = std::pair<std::string, std::string>;
+
+std::vector<Pair> pairs_of(Graft& graft, const Graph& graph, const Site& site, const SiteRule& rule,
+                           std::map<std::string, std::string>& functions) {
+  const std::string prefix = site.key() + " " + rule.rule + ": ";
+  const auto as_it_is = [](const std::string& value) { return value; };
+  std::vector<Pair> out;
+  if (site.kind == SiteKind::value) {
+    const std::vector<std::string> points = points_of(graph, site, {&rule});
+    std::set<Pair> known;
+    for (const ChangedInput& input : rule.change.inputs) {
+      if (std::find(points.begin(), points.end(), input.before) == points.end()) continue;
+      const Pair pair = {input.before, graft.value(prefix, rule.whole, input.after, as_it_is)};
+      if (known.insert(pair).second) out.push_back(pair);
+    }
+    return out;
+  }
+  std::vector<Layer> layers = replaced_by(graph, site, rule);
+  for (const ChangedInput& input : rule.change.inputs) {
+    const auto is_it = [&](const Layer& layer) { return layer.name == input.layer; };
+    auto place = std::find_if(layers.begin(), layers.end(), is_it);
+    if (place == layers.end()) place = layers.insert(layers.end(), graft.original(input.layer));
+    place->inputs[input.slot] = input.after;
+  }
+  for (Layer& layer : layers) {
+    const Layer& original = graft.original(layer.name);
+    if (auto function = rule.functions.find(layer.name); function != rule.functions.end())
+      functions[prefix + layer.name] = function->second;
+    for (size_t slot = 0; slot < layer.inputs.size(); ++slot) {
+      const bool kept = slot < original.inputs.size() && layer.inputs[slot] == original.inputs[slot];
+      if (!kept) layer.inputs[slot] = graft.value(prefix, rule.whole, layer.inputs[slot], as_it_is);
+    }
+    layer.name = prefix + layer.name;
+    for (size_t i = 0; i < layer.outputs.size(); ++i) {
+      if (layer.outputs[i].empty()) continue;
+      layer.outputs[i] = prefix + original.outputs[i];
+      if (original.outputs[i] == site.value) out.emplace_back(site.value, layer.outputs[i]);
+    }
+    graft.add(std::move(layer));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Tensor> Switchboard::inputs(const std::vector<Site>& sites, const Assignment& assignment, size_t noisy,
+                                        uint64_t noise_seed) const {
+  std::vector<Tensor> out;
+  for (const SwitchInput& input : switches) {
+    Tensor tensor(Scalar::boolean, {static_cast<int64_t>(input.rules.size() + 1)});
+    if (const auto place = assignment.find(sites[input.site].key()); place != assignment.end()) {
+      for (size_t i = 0; i < input.rules.size(); ++i)
+        tensor.set_float(static_cast<int64_t>(i), input.rules[i] == place->second ? 1 : 0);
+    }
+    if (input.site == noisy) tensor.set_float(tensor.size() - 1, 1);
+    out.push_back(std::move(tensor));
+  }
+  // Uniform in [-sqrt(3), sqrt(3)]: mean 0, mean square 1.
+  constexpr double edge = 1.7320508075688772;
+  for (size_t i = 0; i < noises.size(); ++i) {
+    out.push_back(noisy == npos
+                      ? Tensor(Scalar::f32, noises[i].shape)
+                      : seeded_tensor(Scalar::f32, noises[i].shape, noise_seed, static_cast<uint32_t>(i), -edge, edge));
+  }
+  return out;
+}
+
+Switchboard make_switchboard(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules,
+                             const std::vector<double>& noise_scales) {
+  Switchboard out = SwitchboardMaker(graph, sites, rules).make(noise_scales);
+  for (const NoiseInput& noise : out.noises) {
+    std::string name = "noise";
+    for (int64_t extent : noise.shape) name += " " + std::to_string(extent);
+    out.model.graph.inputs.push_back({name, Scalar::f32, noise.shape});
+  }
+  return out;
+}
+
+LocalErrors make_local_errors(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules) {
+  LocalErrors out;
+  Graft graft(graph);
+  graft.graph().outputs.clear();
+  for (const SiteRule& rule : rules) {
+    const std::string name = "error of " + sites[rule.site].key() + " " + rule.rule;
+    int64_t elements = 0;
+    std::string sum;
+    size_t count = 0;
+    for (const auto& [before, after] : pairs_of(graft, graph, sites[rule.site], rule, out.model.functions)) {
+      const std::string part = name + " " + std::to_string(count++);
+      graft.add({part + " difference", "Sub", "", {}, {after, before}, {part + " difference"}});
+      graft.add({part, "ReduceSumSquare", "", {{"keepdims", int64_t{0}}}, {part + " difference"}, {part}});
+      elements += element_count(graph.inferred.at(before).shape);
+      if (!sum.empty()) graft.add({part + " sum", "Add", "", {}, {sum, part}, {part + " sum"}});
+      sum = sum.empty() ? part : part + " sum";
+    }
+    if (sum.empty()) {  // a rule that changes nothing here
+      sum = name;
+      graft.graph().constants[sum] = scalar_constant(0);
+    }
+    graft.graph().outputs.push_back({sum, Scalar::f32, {}});
+    out.elements.push_back(std::max<int64_t>(1, elements));
+  }
+  out.model.graph = graft.finish();
+  return out;
+}
+
+Graph with_outputs(const Graph& graph, const std::vector<std::string>& values) {
+  Graph out = graph;
+  std::set<std::string> known;
+  for (const ValueInfo& info : graph.inputs) known.insert(info.name);
+  for (const ValueInfo& info : graph.outputs) known.insert(info.name);
+  for (const std::string& value : values) {
+    if (known.insert(value).second) out.outputs.push_back(graph.inferred.at(value));
+  }
+  return out;
+}
+
+}  // namespace hoist

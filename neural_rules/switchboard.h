@@ -1,0 +1,68 @@
+// One instrumented graph instead of one per assignment. The switchboard holds every rule of every site at once, each
+// behind a switch that is an input of the model, so that any assignment can be evaluated by what is fed in; with all
+// switches off it is the model, bit for bit. What a rule does at its site is read off what rewrite() makes of it there,
+// so the two cannot disagree. Its sibling, the graph of local errors, computes each rule beside the unchanged layer on
+// unchanged inputs. Neither is for timing: both compute everything that could be.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "neural_rules/difference.h"
+#include "neural_rules/rewrite.h"
+
+namespace hoist {
+
+/// One rule at one site, as rewrite() carries it out: alone, or together with the formats that it needs of its inputs.
+struct SiteRule {
+  size_t site = 0;  ///< among the sites
+  std::string rule;
+  Assignment needs;                              ///< what else had to be assigned for the rule to apply
+  std::map<std::string, std::string> functions;  ///< layer -> function rule
+  RuleUse use;                                   ///< parameters, clipped share and proof
+  GraphDifference change;                        ///< from the graph with what the rule needs
+  GraphDifference whole;                         ///< from the graph as it is: has every layer that `change` reads
+};
+
+/// Rewrites the graph with this rule alone. Errors are rewrite()'s.
+Result<SiteRule> rewrite_alone(const Graph& graph, const std::vector<Site>& sites, size_t site, const std::string& rule,
+                               const Assignment& needs, const Statistics& statistics);
+
+/// The values at which a site's rules take effect: the layer's output, or the arrays that are stored in the format.
+std::vector<std::string> points_of(const Graph& graph, const Site& site, const std::vector<const SiteRule*>& rules);
+
+/// Inputs that a switchboard has after the model's own.
+struct SwitchInput {
+  size_t site = 0;
+  std::vector<std::string> rules;  ///< a switch each, in this order; after them one for noise
+};
+struct NoiseInput {
+  std::vector<int64_t> shape;  ///< all sites whose values have this shape share it
+};
+
+struct Switchboard {
+  RewrittenModel model;
+  std::vector<SwitchInput> switches;  ///< bool arrays
+  std::vector<NoiseInput> noises;     ///< f32 arrays, multiplied by the site's noise scale
+  /// What to feed after the model's own inputs. `noisy`: the site that gets noise, or npos.
+  std::vector<Tensor> inputs(const std::vector<Site>& sites, const Assignment& assignment, size_t noisy,
+                             uint64_t noise_seed) const;
+  static constexpr size_t npos = static_cast<size_t>(-1);
+};
+
+/// `noise_scales`: by site, the standard deviation of its noise. The graph's `inferred` has to hold the type of every
+/// value.
+Switchboard make_switchboard(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules,
+                             const std::vector<double>& noise_scales);
+
+/// A graph with the model's inputs whose outputs are, a rule each, the sum of squared differences at the rule's points.
+struct LocalErrors {
+  RewrittenModel model;
+  std::vector<int64_t> elements;  ///< of each sum
+};
+LocalErrors make_local_errors(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules);
+
+/// The model with further values as outputs, after its own. Values that are model inputs are left out.
+Graph with_outputs(const Graph& graph, const std::vector<std::string>& values);
+
+}  // namespace hoist

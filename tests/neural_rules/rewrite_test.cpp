@@ -1,0 +1,111 @@
+// Rewritten models: the same graph where nothing is assigned, bad assignments refused with what was probably meant, and
+// graphs that lowering takes and that differ from the original by what the format costs.
+#include "neural_rules/rewrite.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lowering/program.h"
+#include "tests/neural_rules/calibrated_model.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+RewrittenModel rewritten(const CalibratedModel& model, const Assignment& assignment) {
+  auto result = rewrite(model.graph, assignment, model.statistics);
+  HOIST_CHECK(result.ok(), result.errors()[0].text());
+  return std::move(*result);
+}
+
+std::string error_of(const Assignment& assignment) {
+  const CalibratedModel model = calibrated(residual_model(1), 1, 7);
+  auto result = rewrite(model.graph, assignment, model.statistics);
+  return result.ok() ? "" : result.errors()[0].text();
+}
+
+std::vector<std::string> operations(const Graph& graph) {
+  std::vector<std::string> out;
+  for (const Layer& layer : graph.layers) out.push_back(layer.operation);
+  return out;
+}
+
+TEST(Rewrite, AnEmptyAssignmentGivesTheSameGraph) {
+  const CalibratedModel model = calibrated(residual_model(1), 1, 7);
+  const Graph same = rewritten(model, {}).graph;
+  ASSERT_EQ(same.layers.size(), model.graph.layers.size());
+  for (size_t i = 0; i < same.layers.size(); ++i) {
+    EXPECT_EQ(same.layers[i].name, model.graph.layers[i].name);
+    EXPECT_EQ(same.layers[i].operation, model.graph.layers[i].operation);
+    EXPECT_EQ(same.layers[i].attributes, model.graph.layers[i].attributes);
+    EXPECT_EQ(same.layers[i].inputs, model.graph.layers[i].inputs);
+    EXPECT_EQ(same.layers[i].outputs, model.graph.layers[i].outputs);
+  }
+  EXPECT_EQ(same.constants, model.graph.constants);
+  EXPECT_TRUE(same.steps.empty());
+}
+
+TEST(Rewrite, UnknownNamesFailWithTheNearMiss) {
+  EXPECT_THAT(error_of({{"value relu3", "u8"}}), HasSubstr("did you mean value relu"));
+  EXPECT_THAT(error_of({{"product conv1", "w8a9"}}), HasSubstr("did you mean w8a8?"));
+  EXPECT_THAT(error_of({{"value relu1", "w8"}}), HasSubstr("the rule is for a product"));
+}
+
+TEST(Rewrite, AnIntegerProductNeedsItsInputFormat) {
+  EXPECT_THAT(error_of({{"product conv1", "w8a8"}}), HasSubstr("stored as f32"));
+  EXPECT_THAT(error_of({{"product conv1", "w8a8"}, {"value x", "f16"}}), HasSubstr("stored as f16"));
+  EXPECT_EQ(error_of({{"product conv1", "w8a8"}, {"value x", "u8-mse"}}), "");
+}
+
+TEST(Rewrite, StatisticsAreAskedForByName) {
+  auto result = rewrite(residual_model(1), {{"value relu1", "u8"}}, {});
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.errors()[0].text(), HasSubstr("relu1: there are no statistics"));
+}
+
+TEST(Rewrite, MoversRunInTheSmallFormat) {
+  const CalibratedModel model = calibrated(residual_model(1), 2, 7);
+  const Graph graph = rewritten(model, {{"value relu2", "u8"}, {"product conv3", "w8a8"}}).graph;
+  EXPECT_THAT(operations(graph), testing::ElementsAre("Conv", "Relu", "Conv", "Add", "Relu", "QuantizeLinear",
+                                                      "MaxPool", "DequantizeLinear", "DequantizeLinear", "Conv",
+                                                      "Sigmoid", "Mul", "Flatten", "Gemm"));
+  const Layer& conv = graph.layers[9];
+  EXPECT_EQ(conv.inputs[0], graph.layers[7].outputs[0]);
+  EXPECT_EQ(conv.inputs[0], "pool");
+  EXPECT_EQ(conv.inputs[1], graph.layers[8].outputs[0]);
+}
+
+TEST(Rewrite, OnePairForAllReaders) {
+  const CalibratedModel model = calibrated(residual_model(1), 2, 7);
+  const Graph graph = rewritten(model, {{"value relu1", "u8"}}).graph;
+  int dequantised = 0;
+  for (const Layer& layer : graph.layers) dequantised += layer.operation == "DequantizeLinear" ? 1 : 0;
+  EXPECT_EQ(dequantised, 1);
+}
+
+TEST(Rewrite, EveryRuleGivesAModelThatLowers) {
+  for (const Graph& graph : {residual_model(1), matrix_model(1)}) {
+    const CalibratedModel model = calibrated(graph, 2, 7);
+    for (const Site& site : find_sites(graph)) {
+      for (const NeuralRule& rule : neural_rules()) {
+        if (rule.kind != site.kind || why_not(rule, site, graph)) continue;
+        Assignment assignment = {{site.key(), std::string(rule.name)}};
+        if (!rule.input_format.empty()) {
+          for (const Site& value : find_sites(graph)) {
+            if (value.kind == SiteKind::value) assignment[value.key()] = rule.input_format;
+          }
+        }
+        SCOPED_TRACE(site.key() + " " + std::string(rule.name));
+        const RewrittenModel changed = rewritten(model, assignment);
+        EXPECT_TRUE(lower_graph(changed.graph, false).ok());
+        const std::string& output = graph.outputs[0].name;
+        EXPECT_GT(measured_error(model, changed.graph, output), 0);
+        EXPECT_LT(measured_error(model, changed.graph, output), 0.1 * model.statistics.at(output).mean_square);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hoist

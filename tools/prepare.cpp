@@ -1,0 +1,109 @@
+#include "tools/prepare.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "backends/bundle/bundle.h"
+#include "backends/opencl/device.h"
+#include "ir/near_miss.h"
+#include "tools/files.h"
+
+namespace hoist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double lower_quartile(std::vector<double> samples) {
+  const auto place = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 4);
+  std::nth_element(samples.begin(), place, samples.end());
+  return *place;
+}
+
+constexpr int warm_up_profiles = 3, least_profiles = 15, most_profiles = 200;
+constexpr double profile_seconds = 0.25;
+
+class DeviceModel : public RunnableModel {
+ public:
+  DeviceModel(TemporaryFolder folder, BundleRunner runner) : folder_(std::move(folder)), runner_(std::move(runner)) {}
+
+  Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override { return runner_.run(inputs); }
+
+  Result<std::vector<StepTime>> step_times() override {
+    std::vector<std::vector<double>> samples(runner_.steps().size());
+    const auto start = Clock::now();
+    for (int i = -warm_up_profiles; i < least_profiles || (i < most_profiles && seconds_since(start) < profile_seconds);
+         ++i) {
+      HOIST_TRY(std::vector<double> seconds, runner_.profile());
+      if (i < 0) continue;
+      for (size_t k = 0; k < seconds.size(); ++k) samples[k].push_back(seconds[k]);
+    }
+    std::vector<StepTime> out;
+    for (size_t k = 0; k < samples.size(); ++k)
+      out.push_back({runner_.steps()[k].layers, lower_quartile(std::move(samples[k]))});
+    return out;
+  }
+
+  Result<std::vector<double>> run_times(int count) override {
+    std::vector<double> out;
+    for (int i = 0; i < count; ++i) {
+      const auto start = Clock::now();
+      HOIST_TRY_VOID(runner_.run());
+      out.push_back(seconds_since(start));
+    }
+    return out;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  BundleRunner runner_;
+};
+
+}  // namespace
+
+Result<Graph> prepared_graph(Graph graph) {
+  fold_batch_norm(graph);
+  HOIST_TRY(Program program, lower_graph(graph, false));
+  for (const auto& [name, type] : value_types(program)) {
+    if (leaf_of(type)->is_scalar()) graph.inferred[name] = {name, leaf_of(type)->scalar, shape_of(type)};
+  }
+  return graph;
+}
+
+Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options) {
+  if (!options.profile.empty())
+    return usage_failure("--profile", "describes a device that is not here", "rules are chosen by measuring: --device");
+  if (options.strict) return usage_failure("--strict", "keeps every bit", "leave it out: neural rules change values");
+  HOIST_STEP(Device device, ExitCode::device, find_device(options.device));
+  HOIST_ATTEMPT(Graph graph, read_graph(path, options));
+  HOIST_STEP(graph, ExitCode::bad_input, prepared_graph(std::move(graph)));
+  PrepareOptions prepare;
+  prepare.profile = profile_of(device);
+  prepare.run.device = options.device;
+  prepare.lower = compile_options(options).lower;
+  return StudiedModel{std::move(graph), prepare.profile, device.name, prepare_on_device(prepare)};
+}
+
+Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
+  HOIST_TRY(Program program, lower_graph(model.graph, options.strict));
+  return lower_program(std::move(program), options, profile);
+}
+
+PrepareModel prepare_on_device(PrepareOptions options) {
+  return [options = std::move(options)](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
+    HOIST_TRY(LoweredModel lowered, lower_rewritten(model, options.lower, options.profile));
+    CompileOptions compile;
+    compile.lower = options.lower;
+    compile.check_positions = 0;
+    HOIST_TRY(Plan plan, make_plan(model.graph, std::move(lowered), compile, options.profile));
+    HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+    const std::filesystem::path path = folder.path() / "bundle";
+    HOIST_TRY_VOID(write_bundle(plan, path));
+    HOIST_TRY(BundleRunner runner, BundleRunner::open(path, options.run));
+    HOIST_TRY_VOID(runner.share_memory());
+    return std::unique_ptr<RunnableModel>(std::make_unique<DeviceModel>(std::move(folder), std::move(runner)));
+  };
+}
+
+}  // namespace hoist

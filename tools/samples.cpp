@@ -1,0 +1,233 @@
+#include "tools/samples.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "ir/near_miss.h"
+#include "tools/data.h"
+#include "tools/npy.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+using Arrays = std::map<std::string, Tensor>;
+
+constexpr char labels_name[] = "labels";
+
+/// How an input's data are laid out: the samples follow each other, `samples_a_run` of them fill the input.
+struct Feed {
+  const Tensor* data = nullptr;
+  int64_t samples = 0;
+  int64_t samples_a_run = 1;
+};
+
+Diagnostic no_array(const Arrays& arrays, const std::string& name, const std::string& where) {
+  std::vector<std::string> names;
+  std::string listed;
+  for (const auto& [known, tensor] : arrays) {
+    names.push_back(known);
+    listed += (listed.empty() ? "" : ", ") + known;
+  }
+  const std::string near = near_miss(name, names);
+  return {where, "has no array " + name,
+          near.empty() ? "it has " + listed + "; name the arrays as the model's inputs" : "did you mean " + near + "?"};
+}
+
+Result<Feed> feed_for(const ValueInfo& input, const Arrays& arrays, const std::string& where) {
+  const auto place = arrays.find(input.name);
+  if (place == arrays.end()) return no_array(arrays, input.name, where);
+  const Tensor& data = place->second;
+  const std::vector<int64_t>& shape = data.shape();
+  if (shape.empty()) return Diagnostic{where + ", " + input.name, "is a single number", "its first axis is samples"};
+  const std::vector<int64_t> sample(shape.begin() + 1, shape.end());
+  const bool batched = !input.shape.empty() && input.shape[0] > 0 &&
+                       std::vector<int64_t>(input.shape.begin() + 1, input.shape.end()) == sample;
+  if (data.scalar() != input.scalar || (!batched && sample != input.shape)) {
+    return Diagnostic{
+        where + ", " + input.name,
+        "is " + type_text(data.scalar(), shape) + ", the model takes " + type_text(input.scalar, input.shape),
+        "convert the data; a leading axis runs over samples"};
+  }
+  return Feed{&data, shape[0], batched ? input.shape[0] : 1};
+}
+
+Tensor slice_of(const Feed& feed, const ValueInfo& input, int64_t first) {
+  Tensor out(input.scalar, input.shape);
+  const size_t bytes = out.bytes().size() / static_cast<size_t>(feed.samples_a_run);
+  std::byte* to = out.data();
+  for (int64_t i = 0; i < feed.samples_a_run; ++i) {
+    const int64_t from = std::min(first + i, feed.samples - 1);
+    if (bytes != 0)
+      std::memcpy(to + static_cast<size_t>(i) * bytes, feed.data->data() + static_cast<size_t>(from) * bytes, bytes);
+  }
+  return out;
+}
+
+Result<std::vector<int64_t>> read_labels(const Arrays& arrays, int64_t samples, const SampleNeeds& needs,
+                                         const std::string& where) {
+  const auto place = arrays.find(labels_name);
+  if (place == arrays.end()) {
+    if (!needs.labels) return std::vector<int64_t>{};
+    return Diagnostic{where, "has no array labels", "save the right classes as labels, one integer a sample"};
+  }
+  const Tensor& labels = place->second;
+  const std::string name = where + ", " + labels_name;
+  if (!is_integer(labels.scalar()) || labels.shape().size() != 1) {
+    return Diagnostic{name, "is " + type_text(labels.scalar(), labels.shape()) + ", expected one integer a sample", ""};
+  }
+  if (labels.size() != samples) {
+    return Diagnostic{name, fmt::format("has {} labels for {} samples", labels.size(), samples),
+                      "give one label a sample"};
+  }
+  std::vector<int64_t> out = labels.as_integers();
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i] < 0) return Diagnostic{name, fmt::format("sample {} has label {}", i, out[i]), "classes count from 0"};
+  }
+  return out;
+}
+
+Result<Samples> from_arrays(const Arrays& arrays, std::span<const ValueInfo> inputs, const SampleNeeds& needs,
+                            const std::string& where) {
+  std::vector<Feed> feeds;
+  for (const ValueInfo& input : inputs) {
+    HOIST_TRY(Feed feed, feed_for(input, arrays, where));
+    feeds.push_back(feed);
+    if (feed.samples != feeds[0].samples) {
+      return Diagnostic{where + ", " + input.name,
+                        fmt::format("has {} samples, input {} has {}", feed.samples, inputs[0].name, feeds[0].samples),
+                        ""};
+    }
+    if (feed.samples_a_run != feeds[0].samples_a_run) {
+      return Diagnostic{"input " + input.name, "takes another number of samples than input " + inputs[0].name, ""};
+    }
+  }
+  Samples out;
+  out.count = feeds[0].samples;
+  out.samples_a_run = feeds[0].samples_a_run;
+  if (out.count == 0) return Diagnostic{where, "has no samples", ""};
+  HOIST_TRY(out.labels, read_labels(arrays, out.count, needs, where));
+  for (int64_t first = 0; first < out.count; first += out.samples_a_run) {
+    std::vector<Tensor> run;
+    for (size_t i = 0; i < feeds.size(); ++i) run.push_back(slice_of(feeds[i], inputs[i], first));
+    out.runs.push_back(std::move(run));
+  }
+  return out;
+}
+
+Result<Samples> from_folders(const fs::path& folder, std::span<const ValueInfo> inputs, const SampleNeeds& needs) {
+  if (needs.labels) {
+    return Diagnostic{folder.string(), "has no labels", "labels are an array of an .npz beside the inputs"};
+  }
+  HOIST_TRY(std::vector<fs::path> sets, data_sets_in(folder));
+  Samples out;
+  for (const fs::path& path : sets) {
+    HOIST_TRY(DataSet set, read_data_set(path, false));
+    if (set.inputs.size() != inputs.size()) {
+      return Diagnostic{path.string(), fmt::format("has {} inputs, the model {}", set.inputs.size(), inputs.size()),
+                        ""};
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& given = set.inputs[i];
+      if (given.scalar() == inputs[i].scalar && given.shape() == inputs[i].shape) continue;
+      return Diagnostic{path.string() + fmt::format(", input_{}", i),
+                        "is " + type_text(given.scalar(), given.shape()) + ", the model takes " +
+                            type_text(inputs[i].scalar, inputs[i].shape),
+                        ""};
+    }
+    out.runs.push_back(std::move(set.inputs));
+  }
+  out.count = static_cast<int64_t>(out.runs.size());
+  return out;
+}
+
+Result<Nothing> check_numbers(const Samples& samples, std::span<const ValueInfo> inputs, const std::string& where) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_float(inputs[i].scalar)) continue;
+    bool zeros = true;
+    for (size_t r = 0; r < samples.runs.size(); ++r) {
+      const Tensor& tensor = samples.runs[r][i];
+      for (int64_t k = 0; k < tensor.size(); ++k) {
+        const double value = tensor.float_at(k);
+        zeros = zeros && value == 0;
+        if (std::isfinite(value)) continue;
+        const auto first = static_cast<int64_t>(r) * samples.samples_a_run;
+        return Diagnostic{
+            where + ", " + inputs[i].name,
+            fmt::format("sample {} holds {}", first + k / std::max<int64_t>(1, tensor.size() / samples.samples_a_run),
+                        std::isnan(value) ? "NaN" : "an infinity"),
+            "clean the data: ranges and errors would mean nothing"};
+      }
+    }
+    if (zeros) return Diagnostic{where + ", " + inputs[i].name, "is zero throughout", "give real data"};
+  }
+  return Nothing{};
+}
+
+std::string hash_of(const Samples& samples) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  HOIST_CHECK(state != nullptr && XXH3_64bits_reset(state.get()) == XXH_OK, "no memory for a hash");
+  for (const std::vector<Tensor>& run : samples.runs) {
+    for (const Tensor& tensor : run) XXH3_64bits_update(state.get(), tensor.data(), tensor.bytes().size());
+  }
+  XXH3_64bits_update(state.get(), samples.labels.data(), samples.labels.size() * sizeof(int64_t));
+  return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
+}
+
+Samples part_of(const Samples& samples, size_t first, size_t end) {
+  Samples out;
+  const auto at = [](size_t i) { return static_cast<std::ptrdiff_t>(i); };
+  out.runs.assign(samples.runs.begin() + at(first), samples.runs.begin() + at(end));
+  out.samples_a_run = samples.samples_a_run;
+  const int64_t from = static_cast<int64_t>(first) * out.samples_a_run;
+  const int64_t to = std::min(samples.count, static_cast<int64_t>(end) * out.samples_a_run);
+  out.count = to - from;
+  if (!samples.labels.empty()) out.labels.assign(samples.labels.begin() + from, samples.labels.begin() + to);
+  out.hash = hash_of(out);
+  return out;
+}
+
+}  // namespace
+
+Result<Samples> read_samples(const fs::path& data, std::span<const ValueInfo> inputs, const SampleNeeds& needs) {
+  if (inputs.empty()) return Diagnostic{data.string(), "cannot be used: the model has no inputs", ""};
+  std::error_code ignored;
+  Samples out;
+  if (fs::is_directory(data, ignored)) {
+    HOIST_TRY(out, from_folders(data, inputs, needs));
+  } else {
+    HOIST_TRY(Arrays arrays, read_npz(data));
+    HOIST_TRY(out, from_arrays(arrays, inputs, needs, data.string()));
+  }
+  if (needs.numbers) HOIST_TRY_VOID(check_numbers(out, inputs, data.string()));
+  out.hash = hash_of(out);
+  return out;
+}
+
+Result<Nothing> check_labels(const Samples& samples, int64_t classes, const std::string& output,
+                             const std::string& data) {
+  for (size_t i = 0; i < samples.labels.size(); ++i) {
+    if (samples.labels[i] < classes) continue;
+    return Diagnostic{
+        data + ", " + labels_name,
+        fmt::format("sample {} has label {}, output {} has {} classes", i, samples.labels[i], output, classes), ""};
+  }
+  return Nothing{};
+}
+
+Result<SplitSamples> keep_apart(const Samples& samples, const std::string& data) {
+  const size_t runs = samples.runs.size();
+  if (runs < 2) {
+    return Diagnostic{data, "is too little to keep a part of it for verification",
+                      "give more samples, or --verify-data"};
+  }
+  const size_t first = runs - std::max<size_t>(1, runs / 4);
+  return SplitSamples{part_of(samples, 0, first), part_of(samples, first, runs)};
+}
+
+}  // namespace hoist

@@ -1,0 +1,39 @@
+// DATA of the command line as samples for a model: an .npz with one array per model input and optional labels, or a
+// folder of test_data_set_K. The one place that says what is wrong with data before any work begins. Not for expected
+// outputs: data.h.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "neural_rules/runner.h"
+
+namespace hoist {
+
+struct SampleNeeds {
+  bool labels = false;  ///< missing labels are an error
+  bool numbers =
+      false;  ///< NaN, infinities and inputs that are zero throughout are errors: nothing can be learnt there
+};
+
+/// Arrays of an .npz are [samples][the input's axes after its first] where the input's first axis is a batch, or
+/// [samples][all axes of the input]; each folder test_data_set_K is one run. Errors: a missing array, another type or
+/// shape, counts that differ, labels that are no integers or are negative, no samples, and what `needs` refuses.
+Result<Samples> read_samples(const std::filesystem::path& data, std::span<const ValueInfo> inputs,
+                             const SampleNeeds& needs);
+
+/// Labels have to be below the number of classes. `data` names the file.
+Result<Nothing> check_labels(const Samples& samples, int64_t classes, const std::string& output,
+                             const std::string& data);
+
+/// All runs but the last quarter, and the last quarter (at least one run each), each with its own hash. An error where
+/// there are fewer than two runs.
+struct SplitSamples {
+  Samples first, kept_apart;
+};
+Result<SplitSamples> keep_apart(const Samples& samples, const std::string& data);
+
+}  // namespace hoist
