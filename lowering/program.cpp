@@ -226,7 +226,7 @@ Result<Program> lower_graph(const Graph& original, bool strict) {
       }
       auto simpler = fold_constant_sums(e, value, program, types);
       if (!simpler) {
-        for (Diagnostic d : simpler.errors()) problems.push_back({layer.name, d.what, d.hint});
+        for (const Diagnostic& d : simpler.errors()) problems.push_back({layer.name, d.what, d.hint});
         fail();
         continue;
       }

@@ -118,9 +118,26 @@ class IntegerProducts {
       if (!rewrite(layer, layers)) layers.push_back(layer);
     }
     graph_.layers = std::move(layers);
+    drop_dequantisers();
   }
 
  private:
+  // Dequantise layers that only products read are part of these now.
+  void drop_dequantisers() {
+    std::set<std::string> read;
+    for (const Layer& layer : graph_.layers) read.insert(layer.inputs.begin(), layer.inputs.end());
+    for (const ValueInfo& output : graph_.outputs) read.insert(output.name);
+    std::erase_if(graph_.layers, [&](const Layer& layer) {
+      auto products = absorbed_.find(layer.name);
+      if (products == absorbed_.end() || read.count(layer.outputs[0]) != 0) return false;
+      for (const std::string& product : products->second) {
+        graph_.steps.push_back({"dequantise-product", product, RuleClass::rounding,
+                                fmt::format("{} is part of the factor behind the sums", layer.name), layer.name});
+      }
+      return true;
+    });
+  }
+
   const Layer* dequantiser(const std::string& value) const {
     auto place = producer_.find(value);
     return place != producer_.end() && is(place->second, "DequantizeLinear") ? &place->second : nullptr;
@@ -208,6 +225,7 @@ class IntegerProducts {
   }
 
   void record(const Layer& layer) {
+    for (size_t i = 0; i < 2; ++i) absorbed_[dequantiser(layer.inputs[i])->name].push_back(layer.name);
     graph_.steps.push_back({"dequantise-product", layer.name, RuleClass::rounding,
                             "exact sums of integer products, scaled once, instead of sums of dequantised numbers"});
   }
@@ -264,6 +282,7 @@ class IntegerProducts {
 
   Graph& graph_;
   std::map<std::string, Layer> producer_;
+  std::map<std::string, std::vector<std::string>> absorbed_;  ///< dequantise layer -> products that read it
 };
 
 // ---- Quantising ----------------------------------------------------------------------------------------------------
