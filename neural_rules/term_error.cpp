@@ -190,11 +190,8 @@ class Division {
     double bound = (here + change + part.rounding) / divisor;
     if (std::isnan(bound)) bound = infinity;  // 0 times an unbounded derivative
     if (std::isfinite(seen)) largest_seen_ = std::max(largest_seen_, seen);
-    if (++parts_ > most_parts) {
-      bound_ = infinity;
-      return;
-    }
-    if (!(bound > largest_seen_ * 1.01) || bound <= bound_) {
+    const bool is_last = ++parts_ > most_parts || middle <= low || middle >= high;
+    if (is_last || !(bound > largest_seen_ * 1.01) || bound <= bound_) {
       bound_ = std::max(bound_, bound);
       return;
     }
