@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lowering/program.h"
+#include "neural_rules/formats.h"
 #include "tests/neural_rules/calibrated_model.h"
 
 namespace hoist {
@@ -74,6 +77,18 @@ TEST(Rewrite, MoversRunInTheSmallFormat) {
   EXPECT_EQ(conv.inputs[0], graph.layers[7].outputs[0]);
   EXPECT_EQ(conv.inputs[0], "pool");
   EXPECT_EQ(conv.inputs[1], graph.layers[8].outputs[0]);
+}
+
+TEST(Rewrite, MovedNumbersAreThoseOfTheFormat) {
+  const CalibratedModel model = calibrated(residual_model(1), 2, 7);
+  for (const char* rule : {"f16", "bf16", "u8", "i8", "i16", "e4m3"}) {
+    const Graph graph = rewritten(model, {{"value relu2", rule}}).graph;
+    const Grid grid = grid_of(*find_value_format(rule), model.statistics.at("relu2"));
+    const Bindings before = all_values(model.graph, model.samples[0]), after = all_values(graph, model.samples[0]);
+    const Tensor &pool = before.at("pool"), &moved = after.at("pool");
+    for (int64_t i = 0; i < pool.size(); ++i)
+      EXPECT_NEAR(moved.float_at(i), rounded(grid, pool.float_at(i)), 1e-6 * std::abs(pool.float_at(i))) << rule;
+  }
 }
 
 TEST(Rewrite, OnePairForAllReaders) {
