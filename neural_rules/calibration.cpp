@@ -16,23 +16,28 @@ namespace {
 __extension__ using WideSum = __int128;
 constexpr int fixed_bits = 60;
 
-// Sums of x and of x^2 as multiples of 2^-60 of a power of two that bounds them.
+// By how much numbers below 2^exponent are multiplied to become whole numbers of 60 bits, and their squares.
+struct Units {
+  explicit Units(int exponent)
+      : plain(std::ldexp(1.0, fixed_bits - exponent)), square(std::ldexp(1.0, fixed_bits - 2 * exponent)) {}
+  double plain, square;
+};
+
+// Sums of x and of x^2 in these units.
 struct Moments {
   WideSum sum = 0, squares = 0;
   int64_t count = 0;
 
-  void add(double x, int exponent) {
-    sum += static_cast<WideSum>(std::nearbyint(std::ldexp(x, fixed_bits - exponent)));
-    squares += static_cast<WideSum>(std::nearbyint(std::ldexp(x * x, fixed_bits - 2 * exponent)));
+  void add(double x, const Units& units) {
+    sum += std::llrint(x * units.plain);
+    squares += std::llrint(x * x * units.square);
     ++count;
   }
-  double mean(int exponent) const {
-    return std::ldexp(static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(count, 1)),
-                      exponent - fixed_bits);
+  double mean(const Units& units) const {
+    return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(count, 1)) / units.plain;
   }
-  double mean_square(int exponent) const {
-    return std::ldexp(static_cast<double>(squares) / static_cast<double>(std::max<int64_t>(count, 1)),
-                      2 * exponent - fixed_bits);
+  double mean_square(const Units& units) const {
+    return static_cast<double>(squares) / static_cast<double>(std::max<int64_t>(count, 1)) / units.square;
   }
 };
 
@@ -142,6 +147,7 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
     return Diagnostic{value, "the second pass over the calibration data has other shapes", ""};
   const auto [low, high] = collected.extremes;
   const int exponent = collected.exponent();
+  const Units units(exponent);
   for (auto& [layer, patches] : state_->patches[value]) HOIST_TRY_VOID(patches.add(tensor, exponent));
   const double bins_a_unit = high > low ? histogram_bins / (high - low) : 0;
   collected.channel_moments.resize(static_cast<size_t>(layout.channels));
@@ -153,10 +159,10 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
           "both passes need the same data"};
     }
     if (x == 0) ++collected.zeros;
-    collected.moments.add(x, exponent);
+    collected.moments.add(x, units);
     ++collected.histogram[std::min<size_t>(static_cast<size_t>((x - low) * bins_a_unit), histogram_bins - 1)];
     if (layout.channels > 0)
-      collected.channel_moments[static_cast<size_t>(i / layout.inner % layout.channels)].add(x, exponent);
+      collected.channel_moments[static_cast<size_t>(i / layout.inner % layout.channels)].add(x, units);
   }
   return Nothing{};
 }
@@ -176,12 +182,13 @@ Result<Statistics> Calibrator::finish() const {
       problems.push_back({name, "the calibration data are zero everywhere", "give samples such as the model will see"});
     ValueStatistics& s = statistics[name];
     const int exponent = collected.exponent();
+    const Units units(exponent);
     s.count = collected.count;
     s.zeros = collected.zeros;
     s.low = collected.extremes.low;
     s.high = collected.extremes.high;
-    s.mean = collected.moments.mean(exponent);
-    s.mean_square = collected.moments.mean_square(exponent);
+    s.mean = collected.moments.mean(units);
+    s.mean_square = collected.moments.mean_square(units);
     s.histogram = collected.histogram;
     s.channel_axis = state_->axis(name);
     if (auto patches = state_->patches.find(name); patches != state_->patches.end()) {
@@ -190,8 +197,8 @@ Result<Statistics> Calibrator::finish() const {
     }
     for (size_t c = 0; c < collected.channel_moments.size(); ++c) {
       const Moments& moments = collected.channel_moments[c];
-      s.channels.push_back({collected.channel_extremes[c].low, collected.channel_extremes[c].high,
-                            moments.mean(exponent), moments.mean_square(exponent)});
+      s.channels.push_back({collected.channel_extremes[c].low, collected.channel_extremes[c].high, moments.mean(units),
+                            moments.mean_square(units)});
     }
   }
   if (!problems.empty()) return problems;

@@ -11,6 +11,7 @@
 #include "frontend/frontend.h"
 #include "lowering/operators.h"
 #include "lowering/program.h"
+#include "neural_rules/constants.h"
 #include "neural_rules/rewrite.h"
 #include "tests/neural_rules/calibrated_model.h"
 
@@ -25,6 +26,7 @@ Graph read(const std::string& name) {
   auto graph = read_model(std::filesystem::path(std::getenv("HOIST_SHARED")) / "models" / name, options);
   HOIST_CHECK(graph.ok(), graph.errors()[0].text());
   fold_batch_norm(*graph);
+  fold_constant_shapes(*graph);
   return std::move(*graph);
 }
 
