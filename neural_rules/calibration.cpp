@@ -177,8 +177,9 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
   const ChannelLayout layout = layout_of(tensor, state_->axis(value));
   if (collected.extremes.size() != static_cast<size_t>(layout.channels))
     return Diagnostic{value, "the second pass over the calibration data has other shapes", ""};
-  const auto [low, high] = collected.all_extremes();
-  const int exponent = exponent_of({low, high});
+  const Extremes all = collected.all_extremes();
+  const double low = all.low, high = all.high;
+  const int exponent = exponent_of(all);
   const Units units(exponent);
   const double bins_a_unit = high > low ? histogram_bins / (high - low) : 0;
   collected.moments.resize(collected.extremes.size());
