@@ -30,8 +30,10 @@ Graph mobile_model() {
   b.layer("Conv", "narrow", {"leaky", b.constant("w3", {4, 6, 1, 1}, 0.3)});
   Graph graph = b.finish({"narrow"});
   Tensor& weights = graph.constants.at("w1");
-  for (int64_t i = 0; i < weights.size(); ++i) const int64_t channel = i / 3;
-  weights.set_float(i, weights.float_at(i) * std::pow(4.0, static_cast<double>(channel)) / 8);
+  for (int64_t i = 0; i < weights.size(); ++i) {
+    const int64_t channel = i / 3;
+    weights.set_float(i, weights.float_at(i) * std::pow(4.0, static_cast<double>(channel)) / 8);
+  }
   return graph;
 }
 
