@@ -6,13 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "neural_rules/interval.h"
 #include "neural_rules/rewrite.h"
 
 namespace hoist {
-
-struct Interval {
-  double value, low, high;  ///< 95 %
-};
 
 /// One assignment, evaluated on data that neither calibration nor the choice saw (where `verified`).
 struct StudyPoint {

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "neural_rules/interval.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/json_answer.h"
@@ -19,21 +20,6 @@ struct BenchCommand {
 using Clock = std::chrono::steady_clock;
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-struct Times {
-  double lower_quartile = 0, median = 0, minimum = 0;
-};
-
-Times summarise(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const auto at = [&](double share) {
-    const double place = share * static_cast<double>(samples.size() - 1);
-    const auto below = static_cast<size_t>(place);
-    const size_t above = std::min(below + 1, samples.size() - 1);
-    return samples[below] + (samples[above] - samples[below]) * (place - static_cast<double>(below));
-  };
-  return {at(0.25), at(0.5), samples.front()};
 }
 
 // From inputs in the program's memory to outputs in the program's memory.
@@ -70,9 +56,9 @@ Attempt<> bench(const BenchCommand& command) {
     HOIST_STEP(std::vector<double> seconds, ExitCode::device, bundle.profile());
     for (size_t i = 0; i < seconds.size(); ++i) steps[i].push_back(seconds[i] * 1e3);
   }
-  const Times whole = summarise(runs);
-  nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile},
-                                {"median_ms", whole.median},
+  const TimeSummary whole = summarise_times(runs);
+  nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile.value},
+                                {"median_ms", whole.median.value},
                                 {"minimum_ms", whole.minimum},
                                 {"load_ms", load},
                                 {"device", bundle.device_name()},
@@ -83,18 +69,19 @@ Attempt<> bench(const BenchCommand& command) {
   std::vector<std::vector<std::string>> rows = {{"kernel", "ms", "GFLOP/s", "layers"}};
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepInfo& step = bundle.steps()[i];
-    const Times times = summarise(steps[i]);
+    const TimeSummary times = summarise_times(steps[i]);
     const double rate =
-        times.lower_quartile > 0 ? static_cast<double>(step.operations) / times.lower_quartile / 1e6 : 0;
+        times.lower_quartile.value > 0 ? static_cast<double>(step.operations) / times.lower_quartile.value / 1e6 : 0;
     out["kernels"].push_back({{"name", step.kernel},
                               {"layers", step.layers},
-                              {"lower_quartile_ms", times.lower_quartile},
-                              {"median_ms", times.median},
+                              {"lower_quartile_ms", times.lower_quartile.value},
+                              {"median_ms", times.median.value},
                               {"minimum_ms", times.minimum},
                               {"operations", step.operations}});
     std::string layers;
     for (const std::string& layer : step.layers) layers += (layers.empty() ? "" : ", ") + layer;
-    rows.push_back({step.kernel, fmt::format("{:.4f}", times.lower_quartile), fmt::format("{:.1f}", rate), layers});
+    rows.push_back(
+        {step.kernel, fmt::format("{:.4f}", times.lower_quartile.value), fmt::format("{:.1f}", rate), layers});
   }
   if (!command.json.empty()) {
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
@@ -102,7 +89,7 @@ Attempt<> bench(const BenchCommand& command) {
   if (command.json != "-") {
     say_line(
         "{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})",
-        bundle.model_name(), whole.lower_quartile, whole.median, whole.minimum, runs.size(), load,
+        bundle.model_name(), whole.lower_quartile.value, whole.median.value, whole.minimum, runs.size(), load,
         bundle.cache_outcome());
     say_line("on {}, {} compute units; runs go from inputs to outputs in host memory, kernels are timed by the device",
              bundle.device_name(), bundle.threads());

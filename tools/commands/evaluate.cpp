@@ -1,9 +1,9 @@
 // hoist evaluate: a bundle over a labelled data set.
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "neural_rules/metric.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
@@ -23,16 +23,6 @@ struct Score {
   int64_t correct = 0, total = 0;
   double seconds = 0;  ///< of all runs, with upload and download
 };
-
-// Wilson's interval of 95 %: right for shares near 0 and 1 too.
-std::pair<double, double> wilson(int64_t correct, int64_t total) {
-  constexpr double z = 1.959963984540054;
-  const auto n = static_cast<double>(total);
-  const double share = static_cast<double>(correct) / n;
-  const double middle = share + z * z / (2 * n);
-  const double half = z * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
-  return {(middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)};
-}
 
 /// An input's data: the samples follow each other, `samples_a_run` of them fill the input.
 struct Feed {
@@ -79,10 +69,6 @@ Tensor slice_of(const Feed& feed, const ArrayInfo& input, int64_t first, int64_t
       std::memcpy(to + static_cast<size_t>(i) * bytes, feed.data->data() + static_cast<size_t>(from) * bytes, bytes);
   }
   return out;
-}
-
-double value_at(const Tensor& tensor, int64_t i) {
-  return is_integer(tensor.scalar()) ? static_cast<double>(tensor.integer_at(i)) : tensor.float_at(i);
 }
 
 Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
@@ -135,11 +121,7 @@ Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
     HOIST_STEP(Tensor scores, ExitCode::device, bundle.output(output));
     out.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     for (int64_t i = 0; i < batch && first + i < samples; ++i) {
-      int64_t best = 0;
-      for (int64_t c = 1; c < classes; ++c) {
-        if (value_at(scores, i * classes + c) > value_at(scores, i * classes + best)) best = c;
-      }
-      out.correct += best == labels->second.integer_at(first + i) ? 1 : 0;
+      out.correct += top_class(scores, i * classes, classes) == labels->second.integer_at(first + i) ? 1 : 0;
       ++out.total;
     }
   }
@@ -149,8 +131,7 @@ Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
 Attempt<> evaluate(const EvaluateCommand& command) {
   HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
   HOIST_ATTEMPT(Score found, score(bundle, command));
-  const auto [low, high] = wilson(found.correct, found.total);
-  const double share = static_cast<double>(found.correct) / static_cast<double>(found.total);
+  const auto [share, low, high] = wilson(found.correct, found.total);
   const double milliseconds = found.seconds * 1e3 / static_cast<double>(found.total);
   if (!command.json.empty()) {
     nlohmann::ordered_json out = {{"metric", command.metric},

@@ -1,0 +1,67 @@
+// How sure a measured number is: intervals of shares, of differences between two models on the same samples, and of
+// times; and how well predictions met what was measured. Formulas with their sources, no data formats, no randomness
+// (no bootstrap), so that a report says the same every time. Not for deciding whether a budget holds: budget.h does.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace hoist {
+
+/// A measured value with its limits at 95 % confidence. Numbers that were not measured are NaN.
+struct Interval {
+  double value, low, high;
+};
+
+/// Wilson's score interval of a share (Wilson 1927), right for shares near 0 and 1 too. Of no samples: NaN in [0, 1].
+/// Precondition: 0 <= successes <= total.
+Interval wilson(int64_t successes, int64_t total);
+
+/// What became of each labelled sample under two models, a reference and a changed one.
+struct PairedCounts {
+  int64_t both_right = 0;
+  int64_t lost = 0;    ///< right by the reference, wrong by the changed model
+  int64_t gained = 0;  ///< the other way
+  int64_t both_wrong = 0;
+
+  int64_t samples() const { return both_right + lost + gained + both_wrong; }
+  bool operator==(const PairedCounts&) const = default;
+};
+
+/// McNemar's test, exact and two-sided: how probable a split of the discordant samples at least this uneven is when
+/// losses and gains are equally likely. 1 where there are none. In (0, 1].
+double mcnemar_p_value(int64_t lost, int64_t gained);
+
+/// The share of right answers that the change costs, (lost - gained) / samples, in [-1, 1]: the square-and-add interval
+/// for paired shares of Newcombe (Statistics in Medicine 17, 2635-2650, 1998, method 10). Of no samples: NaN in
+/// [-1, 1].
+Interval paired_drop(const PairedCounts& counts);
+
+/// The sample quantile at `share` in [0, 1], linear between neighbours; NaN of no samples. Sorts its copy.
+double quantile(std::vector<double> samples, double share);
+
+/// The same with a distribution-free interval between two order statistics (from the binomial distribution, for
+/// samples that are independent). With few samples there is no such statistic on one side: the limit is 0 or infinity
+/// there (for a lower quartile below 13 and below 3 samples), as suits times, which are positive.
+Interval quantile_interval(std::vector<double> samples, double share);
+
+/// Run times in any unit. The lower quartile is what comparisons use: other work on a machine only adds time.
+struct TimeSummary {
+  int64_t count = 0;
+  double minimum = 0;
+  Interval lower_quartile{}, median{};
+  double upper_quartile = 0;
+};
+TimeSummary summarise_times(const std::vector<double>& samples);
+
+/// How well predicted numbers met measured ones; both at least 0.
+struct PredictionQuality {
+  int64_t pairs = 0;
+  double median_ratio = 0;      ///< of measured over predicted; NaN of no pairs
+  double share_within_two = 0;  ///< of the pairs, ratios from 1/2 to 2; NaN of no pairs
+};
+/// Pairs of (predicted, measured). Both 0 is a ratio of 1; a NaN is outside every factor and has an infinite ratio.
+PredictionQuality prediction_quality(const std::vector<std::pair<double, double>>& pairs);
+
+}  // namespace hoist
