@@ -58,6 +58,10 @@ TEST(Report, JsonHasTheNumbersOfTheStudy) {
     EXPECT_EQ(json["points"][i]["name"], point.name);
     EXPECT_EQ(json["points"][i]["time"]["low"], point.time.low);
     EXPECT_EQ(json["points"][i]["lost"], point.lost);
+    if (point.samples > 0) {
+      const double drop = static_cast<double>(point.lost - point.gained) / static_cast<double>(point.samples);
+      EXPECT_DOUBLE_EQ(json["points"][i]["drop"]["value"].get<double>(), drop);
+    }
     EXPECT_EQ(json["points"][i]["assignment"].size(), point.assignment.size());
   }
   ASSERT_EQ(json["sites"].size(), made.study.sites.size());

@@ -175,6 +175,7 @@ void add_points(Study& study, std::mt19937& random) {
     StudyPoint point = point_of(study, fmt::format("front {}", i), 1e-7 * std::pow(4.0, i), random);
     point.verified = i >= 3 && i <= 7;
     point.chosen = i == 6;
+    if (!point.verified) point.samples = point.both_right = point.lost = point.gained = point.both_wrong = 0;
     study.points.push_back(point);
   }
 }

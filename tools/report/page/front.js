@@ -2,11 +2,15 @@
 const measures = [
   { name: "Top-1", label: "top-1 accuracy, %", has: hasLabels, scale: 100,
     value: (point) => point.top1.value, low: (point) => point.top1.low, high: (point) => point.top1.high },
+  { name: "Top-1 change", label: "change of top-1 on the same inputs, points", has: hasPairs, scale: -100,
+    value: (point) => point.drop.value, low: (point) => ofOthers(point, point.drop.high), high: (point) => ofOthers(point, point.drop.low) },
   { name: "Agreement", label: "top-1 agreement with the reference, %", has: hasAgreement, scale: 100,
     value: (point) => point.agreement.value, low: (point) => point.agreement.low, high: (point) => point.agreement.high },
   { name: "Output SQNR", label: "output SQNR, dB", has: (point) => pointSqnr(point) !== null, scale: 1, open: true,
     value: pointSqnr, low: pointSqnr, high: pointSqnr },
 ];
+// Against itself the reference has changed by nothing, for sure.
+function ofOthers(point, limit) { return point.isReference ? 0 : limit; }
 const usableMeasures = measures.filter((measure) => points.filter(measure.has).length > 1 || measure.open);
 let measure = usableMeasures[0];
 let selectedPoint = chosen || points.find((point) => point.on_front) || points[0] || null;

@@ -49,6 +49,7 @@ const errorOf = (point) => (point.verified ? point.error : point.predicted_error
 const pointSqnr = (point) =>
   point.isReference ? Infinity : point.verified && isNumber(point.sqnr) ? point.sqnr : sqnrOf(errorOf(point));
 const hasLabels = (point) => point.verified && measured(point.top1);
+const hasPairs = (point) => point.verified && isNumber(point.drop.value);
 const hasAgreement = (point) => point.verified && measured(point.agreement);
 
 // What if: the chosen point with other rules at some sites. Predicted errors and times of sites add up; the size is that
