@@ -115,6 +115,19 @@ def decibel(power, error):
     return f"{10 * math.log10(power / error):.1f} dB"
 
 
+def what_if_nothing(browser, study):
+    """The site with the largest error goes back to the model's own form: its error leaves the sum."""
+    chosen = next(point for point in study["points"] if point["chosen"])
+    errors = {site["key"]: candidate["predicted_error"] for site in study["sites"]
+              for candidate in site["candidates"] if candidate["rule"] == site["chosen"]}
+    key, error = max(errors.items(), key=lambda item: item[1])
+    browser.click(f'[data-site="{key}"] .name')
+    browser.click('#layer .site.lit input[data-rule=""]')
+    shown = float(text(browser, "#what-if-error").replace("\u2212", "-"))
+    check(abs(shown / (chosen["predicted_error"] - error) - 1) < 0.006, f"the error without {key} is not {shown}")
+    browser.click("#undo")
+
+
 def what_if(browser, study):
     browser.click('[data-site="product stage2/conv1"] .name')
     site = next(site for site in study["sites"] if site["key"] == "product stage2/conv1")
@@ -196,7 +209,7 @@ def keep_pictures(browser, page, folder):
 def click_through(browser, page, hostile_page, empty_page, pictures):
     browser.open(page)
     study = browser.evaluate("JSON.parse(document.querySelector('#data').textContent).study")
-    for part in (head, front, table, what_if):
+    for part in (head, front, table, what_if, what_if_nothing):
         part(browser, study)
     layer(browser)
     quiet(browser, page)

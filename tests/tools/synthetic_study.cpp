@@ -108,7 +108,7 @@ StudySite site_of(const Layer& layer, SiteKind kind, std::mt19937& random) {
     candidate.time = out.time * format.speed * (0.95 + 0.1 * uniform(random));
     candidate.bytes = std::floor(out.bytes * format.size);
     candidate.proof = format.proof;
-    if (candidate.rule.find("8") != std::string::npos && candidate.rule.starts_with("u8")) {
+    if (candidate.rule.starts_with("u8")) {
       candidate.clip_low = 0;
       candidate.clip_high = out.statistics.high * (0.55 + 0.3 * uniform(random));
       candidate.clipped_share = 1.2e-4 * uniform(random);
