@@ -1,6 +1,6 @@
 """Clicks through a report page in a headless Chromium, as a reader would, and checks what it shows.
 
-report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE [PICTURES]; report_test.cpp makes the pages and calls this.
+report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE [PICTURES]; report_test.cpp makes the pages and calls this.
 PICTURES is a folder for screenshots and a print. The exit code is 0 when everything held.
 """
 
@@ -197,6 +197,17 @@ def hostile(browser, page):
     quiet(browser, page)
 
 
+def collapsed(browser, page):
+    """Several layers share a node of the picture."""
+    browser.open(page)
+    check(count(browser, ".node") == 8, "eight nodes")
+    browser.click(".node")
+    check(count(browser, ".neighbours button") == 3, "the layers of the node")
+    browser.click(".neighbours button:nth-of-type(3)")
+    check("stage1/conv1" in text(browser, "#layer-heading"), "a layer within a node can be reached")
+    quiet(browser, page)
+
+
 def keep_pictures(browser, page, folder):
     for name, how in (("light", {}), ("dark", {"dark": True}), ("phone", {"width": 390, "height": 844, "phone": True})):
         browser.open(page, **how)
@@ -206,7 +217,7 @@ def keep_pictures(browser, page, folder):
         file.write(browser.pdf())
 
 
-def click_through(browser, page, hostile_page, empty_page, pictures):
+def click_through(browser, page, hostile_page, empty_page, collapsed_page, pictures):
     browser.open(page)
     study = browser.evaluate("JSON.parse(document.querySelector('#data').textContent).study")
     for part in (head, front, table, what_if, what_if_nothing):
@@ -225,13 +236,15 @@ def click_through(browser, page, hostile_page, empty_page, pictures):
     browser.requests.clear()
     browser.open(empty_page)
     quiet(browser, empty_page)
+    browser.requests.clear()
+    collapsed(browser, collapsed_page)
 
 
 def main():
-    program, page, hostile_page, empty_page, *pictures = sys.argv[1:]
+    program, page, hostile_page, empty_page, collapsed_page, *pictures = sys.argv[1:]
     browser = Browser(program)
     try:
-        click_through(browser, page, hostile_page, empty_page, pictures[0] if pictures else "")
+        click_through(browser, page, hostile_page, empty_page, collapsed_page, pictures[0] if pictures else "")
     except PageError as error:
         print(f"{error}\nthe page's messages: {browser.errors}", file=sys.stderr)
         return 1
