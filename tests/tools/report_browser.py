@@ -184,6 +184,10 @@ def widths(browser, page):
         browser.open(page, width=width, height=844, phone=width < 700)
         wide = browser.evaluate("document.documentElement.scrollWidth")
         check(wide <= width, f"at {width} pixels the page is {wide} wide")
+        cut = browser.evaluate("[...document.querySelectorAll('.choice')].filter(e => e.scrollWidth > e.clientWidth + 1).length")
+        check(cut == 0, f"at {width} pixels a row of buttons is cut off")
+        check(browser.evaluate("document.querySelector('#measures').getBoundingClientRect().right") <= width,
+              f"at {width} pixels the row of measures leaves the page")
 
 
 def hostile(browser, page):

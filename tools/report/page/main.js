@@ -84,6 +84,7 @@ function startTheme() {
 }
 
 function start() {
+  byId("content").hidden = false;  // without this program there is nothing in it
   startTheme();
   drawHeader();
   drawFigures();
