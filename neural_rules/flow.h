@@ -1,0 +1,50 @@
+// How values flow through a graph, as far as neural rules have to know: who makes and reads a value, which layers only
+// move numbers, which values become arrays in memory, and which of these arrays share one storage format because
+// nothing but movement lies between them. The picture of kernels is that of lowering/grouping.cpp at the level of
+// layers; where the two differ, a format costs time but no number changes. Not for types and shapes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace hoist {
+
+/// What a layer is to the flow of numbers.
+/// view: an index function (Reshape, Transpose, Slice, ...). mover: its results are some of its inputs' numbers, but an
+/// array of its own (MaxPool, Concat). elementwise: joins the kernel of what it reads. anchor: everything else.
+enum class LayerKind : uint8_t { view, mover, elementwise, anchor };
+LayerKind kind_of(const Layer& layer);
+
+/// Which of tanh, sigmoid, exp and erf the layer's definition calls; a sigmoid is formed with exp.
+std::set<std::string> functions_called(const Layer& layer);
+
+struct Flow {
+  std::map<std::string, size_t> producer;              ///< value -> index of its layer
+  std::map<std::string, std::vector<size_t>> readers;  ///< value -> indices of layers, each once
+  std::set<std::string> inputs, outputs;               ///< of the model
+  std::set<std::string> known;                         ///< made of constants alone
+  std::set<std::string> floats;                        ///< values of type f32, those that are known apart
+};
+Flow flow_of(const Graph& graph);
+
+/// Arrays of one storage format: the sources are rounded to it, everything else in the family holds some of their
+/// numbers. `name` stands for all of them: it is the only source, or the concatenation of all sources, so that its
+/// statistics are those of the family. No member is an output of the model.
+struct ValueFamily {
+  std::string name;
+  std::vector<std::string> sources;  ///< graph order
+  std::set<std::string> members;     ///< sources, `name` and what views and movers make of them
+};
+
+/// In the order of the graph, model inputs first. Every value of type f32 that becomes an array is in at most one.
+std::vector<ValueFamily> value_families(const Graph& graph, const Flow& flow);
+
+/// An integer attribute, or `otherwise` where the layer has none of that name and type.
+int64_t integer_attribute(const Layer& layer, const std::string& name, int64_t otherwise);
+
+}  // namespace hoist

@@ -1,0 +1,127 @@
+#include "neural_rules/formats.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace hoist {
+namespace {
+
+constexpr auto formats = std::to_array<ValueFormat>({
+    {"f16", Scalar::f16},
+    {"bf16", Scalar::bf16},
+    {"e4m3", Scalar::f8e4m3fn},
+    {"e5m2", Scalar::f8e5m2},
+    {"u8", Scalar::u8},
+    {"u8-percentile", Scalar::u8, RangeChoice::percentile},
+    {"u8-mse", Scalar::u8, RangeChoice::squared_error},
+    {"i8", Scalar::i8, RangeChoice::extremes, true},
+    {"i8-mse", Scalar::i8, RangeChoice::squared_error, true},
+    {"i16", Scalar::i16, RangeChoice::extremes, true},
+});
+
+// Where in each bin the error is taken: places that follow the golden ratio meet no regular grid in step.
+constexpr int places_a_bin = 8;
+constexpr double golden_ratio = 0.6180339887498949;
+
+// Symmetric formats leave out the most negative number, which has no counterpart.
+int64_t steps_of(const ValueFormat& format) {
+  const Range numbers = integers_of(format.scalar);
+  return static_cast<int64_t>(format.symmetric ? 2 * numbers.high : numbers.high - numbers.low);
+}
+
+float positive(double scale) {
+  const auto rounded = static_cast<float>(scale);
+  return std::isnormal(rounded) ? rounded : 1.0F;
+}
+
+}  // namespace
+
+std::span<const ValueFormat> value_formats() { return formats; }
+
+const ValueFormat* find_value_format(std::string_view name) {
+  const auto* place = std::find_if(formats.begin(), formats.end(), [&](const auto& f) { return f.name == name; });
+  return place == formats.end() ? nullptr : place;
+}
+
+double largest_of(Scalar scalar) {
+  switch (scalar) {
+    case Scalar::f16:
+      return 65504;
+    case Scalar::f8e4m3fn:
+      return 448;
+    case Scalar::f8e5m2:
+      return 57344;
+    case Scalar::bf16:
+      return 0x1.fep127;
+    default:
+      return INFINITY;
+  }
+}
+
+Range integers_of(Scalar scalar) {
+  const ScalarRow& type = row(scalar);
+  if (!type.is_signed) return {0, std::ldexp(1.0, type.bits) - 1};
+  return {-std::ldexp(1.0, type.bits - 1), std::ldexp(1.0, type.bits - 1) - 1};
+}
+
+Grid grid_of(const ValueFormat& format, const ValueStatistics& statistics) {
+  Grid grid;
+  grid.scalar = format.scalar;
+  if (is_float(format.scalar)) {
+    grid.scaled = row(format.scalar).bits == 8;
+    const Range range = choose_range(statistics, RangeChoice::extremes, true, 1);
+    if (grid.scaled) grid.scale = positive(range.high / largest_of(format.scalar));
+    return grid;
+  }
+  const int64_t steps = steps_of(format);
+  const Range range = choose_range(statistics, format.choice, format.symmetric, steps);
+  const Range numbers = integers_of(format.scalar);
+  grid.scale = positive((range.high - range.low) / static_cast<double>(steps));
+  if (!format.symmetric)
+    grid.zero_point = std::lrint(std::clamp(numbers.low - range.low / grid.scale, numbers.low, numbers.high));
+  return grid;
+}
+
+double rounded(const Grid& grid, double x) {
+  if (is_float(grid.scalar))
+    return float_from_bits(grid.scalar, bits_from_float(grid.scalar, x / grid.scale)) * grid.scale;
+  const Range numbers = integers_of(grid.scalar);
+  const auto zero = static_cast<double>(grid.zero_point);
+  return (std::clamp(std::nearbyint(x / grid.scale) + zero, numbers.low, numbers.high) - zero) * grid.scale;
+}
+
+Range range_of(const Grid& grid) {
+  if (is_float(grid.scalar)) {
+    const double largest = largest_of(grid.scalar) * grid.scale;
+    return {-largest, largest};
+  }
+  const Range numbers = integers_of(grid.scalar);
+  const auto zero = static_cast<double>(grid.zero_point);
+  return {(numbers.low - zero - 0.5) * grid.scale, (numbers.high - zero + 0.5) * grid.scale};
+}
+
+double predicted_noise(const Grid& grid, const ValueStatistics& statistics) {
+  if (statistics.count == 0 || statistics.histogram.empty()) return 0;
+  const auto bins = static_cast<double>(statistics.histogram.size());
+  const double width = (statistics.high - statistics.low) / bins;
+  double sum = 0, place = 0;
+  for (size_t i = 0; i < statistics.histogram.size(); ++i) {
+    const double low = statistics.low + static_cast<double>(i) * width;
+    auto numbers = static_cast<double>(statistics.histogram[i]);
+    // Zero is a number of every format.
+    const bool last = i + 1 == statistics.histogram.size();
+    if (low <= 0 && (low + width > 0 || (last && low + width >= 0))) numbers -= static_cast<double>(statistics.zeros);
+    if (numbers <= 0) continue;
+    double error = 0;
+    for (int k = 0; k < places_a_bin; ++k) {
+      place = std::fmod(place + golden_ratio, 1.0);
+      const double x = low + place * width;
+      error += (rounded(grid, x) - x) * (rounded(grid, x) - x);
+    }
+    sum += numbers * error / places_a_bin;
+  }
+  return sum / static_cast<double>(statistics.count);
+}
+
+}  // namespace hoist

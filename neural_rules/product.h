@@ -1,0 +1,38 @@
+// Layers that multiply an activation by constant weights, and how their weights are laid out: which dimension runs over
+// output channels, which numbers are summed up. The one place that knows this of Conv, ConvTranspose, Gemm and MatMul.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace hoist {
+
+/// Weights as a matrix of `rows` by `columns`, or a stack of them: one of the two dimensions runs over output channels,
+/// the other one over the numbers that are summed up.
+struct Product {
+  std::string input, weights;
+  std::string bias;  ///< "" where it is not one constant f32 number an output channel
+  std::string output;
+  std::vector<int64_t> shape;  ///< of the weights
+  size_t channel_axis = 0;     ///< of output channels
+  size_t sum_axis = 0;         ///< of the first dimension that is summed over; those after it up to `sum_axes` follow
+  size_t sum_axes = 1;
+  int64_t groups = 1;
+
+  int64_t channels() const { return shape[channel_axis]; }
+  int64_t terms() const;  ///< numbers in one sum
+};
+
+/// The layer as a product with constant f32 weights, or nothing.
+std::optional<Product> product_of(const Graph& graph, const Layer& layer);
+
+/// Position of weight `term` (0 .. terms() - 1, row-major over the summed dimensions) of a channel in the tensor, for
+/// a stack of matrices in matrix 0.
+int64_t position_of(const Product& product, int64_t channel, int64_t term);
+
+const Layer* find_layer(const Graph& graph, const std::string& name);  ///< null when there is none
+
+}  // namespace hoist

@@ -1,0 +1,67 @@
+// The values of a graph in formats of few bits: puts quantise and dequantise layers (or casts) around the arrays that
+// were chosen, once a value for all its readers, and moves layers that only move numbers into the small format where
+// ONNX lets them. A part of rewrite.cpp; everybody else calls rewrite().
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "neural_rules/flow.h"
+#include "neural_rules/formats.h"
+
+namespace hoist {
+
+/// How the values of one family are stored.
+struct StoredFamily {
+  const ValueFamily* family = nullptr;
+  const ValueFormat* format = nullptr;
+  Grid grid;
+};
+
+/// Writes layers into `out` one after the other, in topological order. `out` starts as the original graph without
+/// layers; constants that are added have names of their own.
+class ValueWriter {
+ public:
+  ValueWriter(const Graph& original, Graph& out, std::vector<StoredFamily> families);
+
+  /// The name under which a layer reads the value as f32; writes the layer that dequantises it at the first call.
+  std::string read(const std::string& value);
+  /// The same, but the layer that makes this name dequantises: what an integer product wants right before it.
+  std::string read_dequantised(const std::string& value);
+  /// Writes a layer of the original graph whose inputs are renamed already, and stores the outputs that want it.
+  void write(Layer layer);
+  /// Writes a layer that only moves numbers of a stored family, in the family's format where possible; false when the
+  /// layer is none.
+  bool move(const Layer& layer);
+  /// Writes layers that find the range of `input` in each run and round it to u8 over that; the name of the result, f32
+  /// made by a DequantizeLinear. New names start with `name`.
+  std::string quantise_dynamically(const std::string& name, const std::string& input);
+  /// Before the first layer: model inputs that are stored.
+  void store_inputs();
+
+  const StoredFamily* family_of(const std::string& value) const;  ///< null when the value is stored as f32
+  void add(Layer layer) { out_.layers.push_back(std::move(layer)); }
+  std::string fresh(const std::string& name);  ///< a value or layer name that the graph does not have
+  std::string add_constant(const std::string& name, Tensor value);
+
+ private:
+  void store(const std::string& value);
+  bool can_move(const Layer& layer, Scalar scalar) const;
+  void add_parameters(Layer& layer, const StoredFamily& stored);
+
+  const Graph& original_;
+  Graph& out_;
+  std::vector<StoredFamily> families_;
+  std::map<std::string, size_t> family_;                               // member -> family
+  std::map<std::string, std::string> stored_;                          // value -> its name in the small format
+  std::map<std::string, std::string> read_;                            // value -> its name as f32 on the grid
+  std::map<const ValueFamily*, std::vector<std::string>> parameters_;  // scale and zero point
+  std::set<std::string> names_;
+};
+
+/// The number of a type in ONNX's TensorProto, for the types that casts of a rewritten graph go to.
+int64_t onnx_type(Scalar scalar);
+
+}  // namespace hoist

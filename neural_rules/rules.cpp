@@ -1,0 +1,210 @@
+#include "neural_rules/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "neural_rules/flow.h"
+#include "neural_rules/formats.h"
+#include "neural_rules/functions.h"
+#include "neural_rules/prepare.h"
+#include "neural_rules/rounding.h"
+
+namespace hoist {
+namespace {
+
+constexpr RuleFamily storage = RuleFamily::storage, weights = RuleFamily::weights;
+constexpr RuleFamily quantisation = RuleFamily::quantisation;
+constexpr SiteKind value = SiteKind::value, product = SiteKind::product;
+constexpr ErrorModel noise = ErrorModel::noise;
+
+constexpr std::string_view any_array = "a value of type f32 between kernels";
+constexpr std::string_view constant_weights = "constant weights of type f32";
+constexpr std::string_view wide_range = "largest magnitude on calibration data below 32752, half of what f16 holds";
+constexpr std::string_view fits_i32 = "constant weights; the input is stored in u8; sums proved to stay in i32";
+
+constexpr std::string_view corrected =
+    "as the rule it improves; a bias of one constant number an output channel, or none";
+constexpr std::string_view adaptive =
+    "as the rule it improves; sums of at most 2048 terms; second moments of the input";
+constexpr std::string_view integer_source = "Jacob et al. 2018, arXiv 1712.05877";
+constexpr std::string_view corrected_source = "Nagel et al. 2019, arXiv 1906.04721";
+constexpr std::string_view adaptive_source = "purpose: Nagel et al. 2020, arXiv 2004.10568";
+
+// clang-format off
+constexpr auto own_rows = std::to_array<NeuralRule>({
+    {"f16", storage, value, noise, "stored in f16, arithmetic in f32", wide_range, "", true, ""},
+    {"bf16", storage, value, noise, "stored in bf16, arithmetic in f32", any_array, "", false, ""},
+    {"e4m3", storage, value, noise, "stored in float8 e4m3 with one scale", any_array, "Micikevicius et al. 2022, arXiv 2209.05433", true, ""},
+    {"e5m2", storage, value, noise, "stored in float8 e5m2 with one scale", any_array, "Micikevicius et al. 2022, arXiv 2209.05433", true, ""},
+    {"u8", quantisation, value, noise, "unsigned 8 bits with a zero point, range from the extremes", any_array, "Jacob et al. 2018, arXiv 1712.05877", true, ""},
+    {"u8-percentile", quantisation, value, noise, "unsigned 8 bits with a zero point, all but 0.01 % at each end of the range", any_array, "Wu et al. 2020, arXiv 2004.09602", true, ""},
+    {"u8-mse", quantisation, value, noise, "unsigned 8 bits with a zero point, range of least squared error", any_array, "Nagel et al. 2021, arXiv 2106.08295", true, ""},
+    {"i8", quantisation, value, noise, "signed 8 bits without a zero point, range from the extremes", any_array, "Wu et al. 2020, arXiv 2004.09602", true, ""},
+    {"i8-mse", quantisation, value, noise, "signed 8 bits without a zero point, range of least squared error", any_array, "Nagel et al. 2021, arXiv 2106.08295", true, ""},
+    {"i16", quantisation, value, noise, "signed 16 bits without a zero point", any_array, "", true, ""},
+    {"f16-weights", weights, product, noise, "weights stored in f16", "constant weights below 65504", "", false, ""},
+    {"bf16-weights", weights, product, noise, "weights stored in bf16", constant_weights, "", false, ""},
+    {"e4m3-weights", weights, product, noise, "weights stored in float8 e4m3, one scale an output channel", constant_weights, "Micikevicius et al. 2022, arXiv 2209.05433", false, ""},
+    {"e5m2-weights", weights, product, noise, "weights stored in float8 e5m2, one scale an output channel", constant_weights, "Micikevicius et al. 2022, arXiv 2209.05433", false, ""},
+    {"bfp8-weights", weights, product, noise, "weights in blocks of 32 along the sum: 8 bits and a common power of two", constant_weights, "Rouhani et al. 2023, arXiv 2310.10537", false, ""},
+    {"w8", weights, product, noise, "weights in 8 bits, one scale an output channel", constant_weights, "Jacob et al. 2018, arXiv 1712.05877", false, ""},
+    {"w4-g32", weights, product, noise, "weights in 4 bits, one scale for 32 along the sum", constant_weights, "", false, ""},
+    {"w4-g64", weights, product, noise, "weights in 4 bits, one scale for 64 along the sum", constant_weights, "", false, ""},
+    {"w4-g128", weights, product, noise, "weights in 4 bits, one scale for 128 along the sum", constant_weights, "", false, ""},
+    {"u4-g32", weights, product, noise, "weights in 4 bits, one scale and zero point for 32 along the sum", constant_weights, "", false, ""},
+    {"u4-g64", weights, product, noise, "weights in 4 bits, one scale and zero point for 64 along the sum", constant_weights, "", false, ""},
+    {"u4-g128", weights, product, noise, "weights in 4 bits, one scale and zero point for 128 along the sum", constant_weights, "", false, ""},
+    {"w4-g32-corrected", weights, product, noise, "w4-g32 with the mean error taken up by the bias", corrected, corrected_source, true, ""},
+    {"w4-g32-adaptive", weights, product, noise, "w4-g32, rounded for the least error on calibration data", adaptive, adaptive_source, true, ""},
+    {"w4-g128-adaptive", weights, product, noise, "w4-g128, rounded for the least error on calibration data", adaptive, adaptive_source, true, ""},
+    {"w8a8", quantisation, product, noise, "integer product of 8-bit weights, one scale an output channel, and an input stored in u8", fits_i32, integer_source, false, "u8"},
+    {"w8a8-corrected", quantisation, product, noise, "w8a8 with the mean error taken up by the bias", corrected, corrected_source, true, "u8"},
+    {"w8a8-adaptive", quantisation, product, noise, "w8a8 with weights rounded for the least error on calibration data", adaptive, adaptive_source, true, "u8"},
+    {"w8a8-signed", quantisation, product, noise, "integer product of 8-bit weights and an input stored in i8", "constant weights; the input is stored in i8; sums proved to stay in i32", "Wu et al. 2020, arXiv 2004.09602", false, "i8"},
+    {"w8a16", quantisation, product, noise, "integer product of 8-bit weights and an input stored in i16", "constant weights; the input is stored in i16; sums proved to stay in i32", "", false, "i16"},
+    {"w8a8-dynamic", quantisation, product, noise, "integer product of 8-bit weights and an input that each run quantises to u8 over its own range", "constant weights; sums proved to stay in i32", "", false, ""},
+});
+// clang-format on
+
+constexpr auto schemes = std::to_array<ProductScheme>({
+    {"f16-weights", "f16"},
+    {"bf16-weights", "bf16"},
+    {"e4m3-weights", "e4m3"},
+    {"e5m2-weights", "e5m2"},
+    {"bfp8-weights", "bfp8"},
+    {"w8", "w8"},
+    {"w4-g32", "w4-g32"},
+    {"w4-g64", "w4-g64"},
+    {"w4-g128", "w4-g128"},
+    {"u4-g32", "u4-g32"},
+    {"u4-g64", "u4-g64"},
+    {"u4-g128", "u4-g128"},
+    {"w4-g32-corrected", "w4-g32", ActivationUse::as_is, true},
+    {"w4-g32-adaptive", "w4-g32", ActivationUse::as_is, false, true},
+    {"w4-g128-adaptive", "w4-g128", ActivationUse::as_is, false, true},
+    {"w8a8", "w8", ActivationUse::quantised},
+    {"w8a8-corrected", "w8", ActivationUse::quantised, true},
+    {"w8a8-adaptive", "w8", ActivationUse::quantised, false, true},
+    {"w8a8-signed", "w8", ActivationUse::quantised},
+    {"w8a16", "w8", ActivationUse::quantised},
+    {"w8a8-dynamic", "w8", ActivationUse::dynamic},
+});
+
+const std::vector<NeuralRule>& all_rows() {
+  static const std::vector<NeuralRule> rows = [] {
+    std::vector<NeuralRule> all(own_rows.begin(), own_rows.end());
+    all.insert(all.end(), function_rules().begin(), function_rules().end());
+    return all;
+  }();
+  return rows;
+}
+
+// The first version of ai.onnx that can say the rule.
+int64_t first_opset(const NeuralRule& rule) {
+  if (const ValueFormat* format = find_value_format(rule.name)) {
+    if (format->scalar == Scalar::i16) return 21;
+    return is_float(format->scalar) ? 19 : 13;
+  }
+  const ProductScheme* scheme = find_scheme(rule.name);
+  if (scheme == nullptr) return 0;
+  const WeightFormat& format = *find_weight_format(scheme->weights);
+  if (format.block != 0 || row(format.scalar).bits == 4) return 21;
+  return is_float(format.scalar) ? 19 : 13;
+}
+
+std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& site, const Graph& graph) {
+  const ProductScheme* scheme = find_scheme(rule.name);
+  const Layer* layer = find_layer(graph, site.layer);
+  const auto found = layer == nullptr ? std::nullopt : product_of(graph, *layer);
+  if (scheme == nullptr || !found) return "the layer has no constant weights of type f32";
+  const Tensor& numbers = graph.constants.at(found->weights);
+  double largest = 0;
+  for (int64_t i = 0; i < numbers.size(); ++i) largest = std::max(largest, std::abs(numbers.float_at(i)));
+  if (!(largest < INFINITY)) return "a weight is not finite";
+  const WeightFormat& format = *find_weight_format(scheme->weights);
+  if (format.scalar == Scalar::f16 && largest >= largest_of(Scalar::f16))
+    return fmt::format("a weight has magnitude {}, and f16 ends at 65504", largest);
+  if (scheme->corrected) {
+    if (auto reason = why_no_bias(graph, *layer)) return reason;
+  }
+  if (scheme->adaptive) {
+    if (auto reason = why_not_adaptive(graph, *layer)) return reason;
+  }
+  if (scheme->activation == ActivationUse::as_is) return std::nullopt;
+  // No weight is larger than 127, so that most layers need no look at them.
+  const double largest_term = largest_activation(rule);
+  if (127 * largest_term * static_cast<double>(found->terms()) >= 0x1p31 &&
+      largest_term * largest_sum(*found, pack_weights(*found, numbers, format)) >= 0x1p31)
+    return fmt::format("sums of {} products may leave i32", found->terms());
+  return std::nullopt;
+}
+
+// A rule for tanh stands in for sigmoids too; rules are named after what they stand in for.
+std::optional<std::string> why_not_function(const NeuralRule& rule, const Site& site, const Graph& graph) {
+  const Layer* layer = find_layer(graph, site.layer);
+  const std::set<std::string> called = layer == nullptr ? std::set<std::string>{} : functions_called(*layer);
+  for (const std::string& function : called) {
+    const std::string_view named = function == "sigmoid" ? "tanh" : std::string_view(function);
+    if (rule.name.find(named) != std::string_view::npos) return std::nullopt;
+  }
+  return "the layer does not call the function";
+}
+
+}  // namespace
+
+double largest_activation(const NeuralRule& rule) { return rule.input_format == "i16" ? 32768 : 255; }
+
+const ProductScheme* find_scheme(std::string_view rule) {
+  const auto* place = std::find_if(schemes.begin(), schemes.end(), [&](const auto& s) { return s.rule == rule; });
+  return place == schemes.end() ? nullptr : place;
+}
+
+std::string_view name_of(RuleFamily family) {
+  switch (family) {
+    case RuleFamily::storage:
+      return "storage";
+    case RuleFamily::weights:
+      return "weights";
+    case RuleFamily::quantisation:
+      return "quantisation";
+    case RuleFamily::function:
+      return "function";
+  }
+  return "";
+}
+
+std::string_view name_of(ErrorModel model) {
+  switch (model) {
+    case ErrorModel::bound:
+      return "bound";
+    case ErrorModel::noise:
+      return "noise";
+    case ErrorModel::measured:
+      return "measured";
+  }
+  return "";
+}
+
+std::span<const NeuralRule> neural_rules() { return all_rows(); }
+
+const NeuralRule* find_neural_rule(std::string_view name) {
+  const auto& rows = all_rows();
+  auto place = std::find_if(rows.begin(), rows.end(), [&](const NeuralRule& rule) { return rule.name == name; });
+  return place == rows.end() ? nullptr : &*place;
+}
+
+std::optional<std::string> why_not(const NeuralRule& rule, const Site& site, const Graph& graph) {
+  if (rule.kind != site.kind)
+    return fmt::format("the rule is for a {}, not for a {}", name_of(rule.kind), name_of(site.kind));
+  if (graph.opset < first_opset(rule))
+    return fmt::format("the model is of version {} of ai.onnx, which cannot say it; version {} can", graph.opset,
+                       first_opset(rule));
+  if (site.kind == SiteKind::function) return why_not_function(rule, site, graph);
+  return site.kind == SiteKind::product ? why_not_product(rule, site, graph) : std::nullopt;
+}
+
+}  // namespace hoist

@@ -1,0 +1,56 @@
+#include "neural_rules/site.h"
+
+#include "neural_rules/flow.h"
+#include "neural_rules/product.h"
+
+namespace hoist {
+namespace {
+
+std::string first_output(const Layer& layer) {
+  for (const std::string& output : layer.outputs) {
+    if (!output.empty()) return output;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string_view name_of(SiteKind kind) {
+  switch (kind) {
+    case SiteKind::product:
+      return "product";
+    case SiteKind::value:
+      return "value";
+    case SiteKind::function:
+      return "function";
+  }
+  return "";
+}
+
+std::string Site::key() const { return std::string(name_of(kind)) + " " + (kind == SiteKind::value ? value : layer); }
+
+std::vector<Site> find_sites(const Graph& graph) {
+  const Flow flow = flow_of(graph);
+  std::map<std::string, std::vector<Site>> values;  // by the layer that makes them
+  std::vector<Site> sites;
+  for (const ValueFamily& family : value_families(graph, flow)) {
+    auto made = flow.producer.find(family.name);
+    if (made == flow.producer.end()) {
+      sites.push_back({SiteKind::value, family.name, family.name, "", ""});
+    } else {
+      const std::string& layer = graph.layers[made->second].name;
+      values[layer].push_back({SiteKind::value, layer, family.name, "", ""});
+    }
+  }
+  for (const Layer& layer : graph.layers) {
+    if (auto product = product_of(graph, layer); product && flow.known.count(product->input) == 0)
+      sites.push_back({SiteKind::product, layer.name, product->output, product->input, product->weights});
+    if (!functions_called(layer).empty() && flow.floats.count(first_output(layer)) != 0)
+      sites.push_back({SiteKind::function, layer.name, first_output(layer), layer.inputs[0], ""});
+    if (auto place = values.find(layer.name); place != values.end())
+      sites.insert(sites.end(), place->second.begin(), place->second.end());
+  }
+  return sites;
+}
+
+}  // namespace hoist

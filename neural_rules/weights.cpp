@@ -1,0 +1,185 @@
+#include "neural_rules/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "neural_rules/formats.h"
+
+namespace hoist {
+namespace {
+
+constexpr auto formats = std::to_array<WeightFormat>({
+    {.name = "f16", .scalar = Scalar::f16},
+    {.name = "bf16", .scalar = Scalar::bf16},
+    {.name = "e4m3", .scalar = Scalar::f8e4m3fn},
+    {.name = "e5m2", .scalar = Scalar::f8e5m2},
+    {.name = "bfp8", .scalar = Scalar::i8, .block = 32, .power_of_two = true},
+    {.name = "w8", .scalar = Scalar::i8},
+    {.name = "w4-g32", .scalar = Scalar::i4, .block = 32, .search_clipping = true},
+    {.name = "w4-g64", .scalar = Scalar::i4, .block = 64, .search_clipping = true},
+    {.name = "w4-g128", .scalar = Scalar::i4, .block = 128, .search_clipping = true},
+    {.name = "u4-g32", .scalar = Scalar::u4, .block = 32, .symmetric = false, .search_clipping = true},
+    {.name = "u4-g64", .scalar = Scalar::u4, .block = 64, .symmetric = false, .search_clipping = true},
+    {.name = "u4-g128", .scalar = Scalar::u4, .block = 128, .symmetric = false, .search_clipping = true},
+});
+
+// Shares of the full range that the search for the least squared error tries.
+constexpr std::array<double, 9> shares = {1, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6};
+
+bool is_scaled(Scalar scalar) { return !is_float(scalar) || row(scalar).bits == 8; }
+
+// A scale, and the zero point that belongs to it.
+struct Step {
+  float scale = 1;
+  int64_t zero_point = 0;
+};
+
+Step step_for(const WeightFormat& format, const Range& range) {
+  Step step;
+  double scale = 0;
+  if (format.symmetric) {
+    const double largest = is_float(format.scalar) ? largest_of(format.scalar) : integers_of(format.scalar).high;
+    scale = std::max(-range.low, range.high) / largest;
+  } else {
+    scale = (range.high - range.low) / integers_of(format.scalar).high;
+  }
+  if (format.power_of_two && scale > 0) scale = std::exp2(std::ceil(std::log2(scale)));
+  step.scale = static_cast<float>(scale);
+  if (!std::isnormal(step.scale)) step.scale = 1;
+  if (!format.symmetric)
+    step.zero_point = std::lrint(std::clamp(-range.low / step.scale, 0.0, integers_of(format.scalar).high));
+  return step;
+}
+
+// The nearest number of the format, as a double.
+double nearest(const WeightFormat& format, const Step& step, double w) {
+  const double x = w / step.scale;
+  if (is_float(format.scalar)) return float_from_bits(format.scalar, bits_from_float(format.scalar, x));
+  const Range numbers = integers_of(format.scalar);
+  const double low = format.symmetric ? -numbers.high : numbers.low;
+  return std::clamp(std::nearbyint(x) + static_cast<double>(step.zero_point), low, numbers.high);
+}
+
+std::vector<Range> ranges_of(const Tensor& weights, const ScaleLayout& layout) {
+  std::vector<Range> ranges(static_cast<size_t>(layout.count));
+  for (int64_t i = 0; i < weights.size(); ++i) {
+    Range& range = ranges[static_cast<size_t>(layout.index(i))];
+    range.low = std::min(range.low, weights.float_at(i));
+    range.high = std::max(range.high, weights.float_at(i));
+  }
+  return ranges;
+}
+
+std::vector<Step> steps_for(const WeightFormat& format, const std::vector<Range>& ranges, double share) {
+  std::vector<Step> steps;
+  for (const Range& range : ranges) steps.push_back(step_for(format, {range.low * share, range.high * share}));
+  return steps;
+}
+
+std::vector<Step> choose_steps(const WeightFormat& format, const Tensor& weights, const ScaleLayout& layout) {
+  const std::vector<Range> ranges = ranges_of(weights, layout);
+  std::vector<Step> best = steps_for(format, ranges, 1);
+  if (!format.search_clipping) return best;
+  std::vector<double> least(best.size(), INFINITY);
+  for (double share : shares) {
+    const std::vector<Step> steps = steps_for(format, ranges, share);
+    std::vector<double> error(steps.size());
+    for (int64_t i = 0; i < weights.size(); ++i) {
+      const auto at = static_cast<size_t>(layout.index(i));
+      const double n = nearest(format, steps[at], weights.float_at(i)) - static_cast<double>(steps[at].zero_point);
+      const double difference = n * steps[at].scale - weights.float_at(i);
+      error[at] += difference * difference;
+    }
+    for (size_t at = 0; at < steps.size(); ++at) {
+      if (error[at] >= least[at]) continue;
+      least[at] = error[at];
+      best[at] = steps[at];
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+const WeightFormat* find_weight_format(std::string_view name) {
+  const auto* place = std::find_if(formats.begin(), formats.end(), [&](const auto& f) { return f.name == name; });
+  return place == formats.end() ? nullptr : place;
+}
+
+int64_t ScaleLayout::index(int64_t weight) const {
+  if (block == 0) return weight / inner % extent;
+  const int64_t blocks = (extent + block - 1) / block;
+  return (weight / (inner * extent) * blocks + weight / inner % extent / block) * inner + weight % inner;
+}
+
+std::vector<int64_t> ScaleLayout::scale_shape() const {
+  if (block == 0) return {count};
+  std::vector<int64_t> out = shape;
+  out[static_cast<size_t>(axis)] = (extent + block - 1) / block;
+  return out;
+}
+
+ScaleLayout layout_of(const Product& product, const WeightFormat& format) {
+  ScaleLayout layout;
+  layout.shape = product.shape;
+  layout.block = format.block;
+  layout.axis = static_cast<int64_t>(format.block == 0 ? product.channel_axis : product.sum_axis);
+  if (format.block != 0 && product.sum_axes > 1) layout.shape = {product.channels(), product.terms()};
+  const auto axis = static_cast<size_t>(layout.axis);
+  layout.extent = layout.shape[axis];
+  for (size_t i = axis + 1; i < layout.shape.size(); ++i) layout.inner *= layout.shape[i];
+  layout.count = layout.extent;
+  if (layout.block != 0) layout.count = element_count(layout.scale_shape());
+  return layout;
+}
+
+double PackedWeights::value_of(int64_t i, double n) const {
+  if (scales.empty()) return n;
+  const auto at = static_cast<size_t>(layout.index(i));
+  const double zero = zero_points.empty() ? 0 : static_cast<double>(zero_points[at]);
+  return static_cast<float>((n - zero) * scales[at]);
+}
+
+PackedWeights pack_weights(const Product& product, const Tensor& weights, const WeightFormat& format) {
+  PackedWeights packed;
+  packed.format = format;
+  packed.layout = layout_of(product, format);
+  packed.numbers = Tensor(format.scalar, packed.layout.shape);
+  packed.values = Tensor(Scalar::f32, weights.shape());
+  std::vector<Step> steps(static_cast<size_t>(packed.layout.count));
+  if (is_scaled(format.scalar)) {
+    steps = choose_steps(format, weights, packed.layout);
+    for (const Step& step : steps) packed.scales.push_back(step.scale);
+    for (const Step& step : steps) {
+      if (!format.symmetric) packed.zero_points.push_back(step.zero_point);
+    }
+  }
+  for (int64_t i = 0; i < weights.size(); ++i) {
+    const Step& step = steps[static_cast<size_t>(packed.layout.index(i))];
+    const double n = nearest(format, step, weights.float_at(i));
+    packed.numbers.set_float(i, n);
+    packed.values.set_float(i, packed.value_of(i, n));
+  }
+  return packed;
+}
+
+double largest_sum(const Product& product, const PackedWeights& packed) {
+  std::vector<double> sums(static_cast<size_t>(product.channels()));
+  const ScaleLayout by_channel = layout_of(product, {});
+  for (int64_t i = 0; i < packed.numbers.size(); ++i) {
+    const double zero = packed.zero_points.empty()
+                            ? 0
+                            : static_cast<double>(packed.zero_points[static_cast<size_t>(packed.layout.index(i))]);
+    sums[static_cast<size_t>(by_channel.index(i))] += std::abs(packed.numbers.float_at(i) - zero);
+  }
+  return *std::max_element(sums.begin(), sums.end());
+}
+
+int64_t byte_size(const PackedWeights& packed) {
+  const auto scales = static_cast<int64_t>(packed.scales.size());
+  const int64_t zero_points = packed.zero_points.empty() ? 0 : byte_size(packed.format.scalar, {scales});
+  return static_cast<int64_t>(packed.numbers.bytes().size()) + 4 * scales + zero_points;
+}
+
+}  // namespace hoist

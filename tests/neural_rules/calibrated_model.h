@@ -1,0 +1,59 @@
+// Small models made by hand, random samples for them, and their statistics: for tests that rewrite a model and measure
+// what changed. Values come from the expressions of lowering, evaluated without a device.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/evaluate.h"
+#include "ir/graph.h"
+#include "neural_rules/calibration.h"
+
+namespace hoist {
+
+/// Builds a graph layer by layer; weights are seeded normal numbers.
+class ModelBuilder {
+ public:
+  explicit ModelBuilder(uint64_t seed) : seed_(seed) { graph_.opset = 23; }
+
+  std::string input(const std::string& name, std::vector<int64_t> shape);
+  std::string constant(const std::string& name, std::vector<int64_t> shape, double deviation, double mean = 0);
+  /// The layer and its only output are called `name`.
+  std::string layer(const std::string& operation, const std::string& name, std::vector<std::string> inputs,
+                    std::map<std::string, Attribute> attributes = {});
+  Graph finish(const std::vector<std::string>& outputs);
+  Graph& graph() { return graph_; }
+
+ private:
+  uint64_t seed_;
+  Graph graph_;
+};
+
+struct CalibratedModel {
+  Graph graph;
+  std::vector<Bindings> samples;  ///< by input name
+  Statistics statistics;
+};
+
+/// Normal numbers of the shape, the same for the same seed.
+Tensor normal_tensor(std::vector<int64_t> shape, double deviation, double mean, uint64_t seed);
+/// All values of the model, every layer alone, inputs included.
+Bindings all_values(const Graph& graph, const Bindings& inputs);
+/// Statistics of all values over seeded normal samples.
+CalibratedModel calibrated(Graph graph, int samples, uint64_t seed);
+/// Of the calibration samples, so many serve for measuring.
+inline constexpr size_t measured_samples = 8;
+
+/// Mean squared difference of a value between the two models over these samples.
+double measured_error(const CalibratedModel& model, const Graph& rewritten, const std::string& value);
+/// The same of two values in two models.
+double difference(const CalibratedModel& model, const Graph& a, const std::string& value_a, const Graph& b,
+                  const std::string& value_b);
+
+/// Convolutions with a residual sum, pooling, a product of matrices behind; names in the .cpp.
+Graph residual_model(uint64_t seed);
+/// Gemm, Tanh, MatMul.
+Graph matrix_model(uint64_t seed);
+
+}  // namespace hoist

@@ -1,0 +1,100 @@
+// Every rule for values and products, its own test: what it costs on data is what was predicted from statistics, within
+// a factor of 1.5.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "neural_rules/prepare.h"
+#include "neural_rules/rewrite.h"
+#include "tests/neural_rules/calibrated_model.h"
+
+namespace hoist {
+namespace {
+
+constexpr double factor = 1.5;
+
+Graph changed(const CalibratedModel& model, const Assignment& assignment) {
+  auto result = rewrite(model.graph, assignment, model.statistics);
+  HOIST_CHECK(result.ok(), result.errors()[0].text());
+  return result->graph;
+}
+
+// Other sites that the rule needs: every value in the format that an integer product reads.
+Assignment needed_by(const NeuralRule& rule, const Graph& graph) {
+  Assignment assignment;
+  if (rule.input_format.empty()) return assignment;
+  for (const Site& site : find_sites(graph)) {
+    if (site.kind == SiteKind::value) assignment[site.key()] = rule.input_format;
+  }
+  return assignment;
+}
+
+// At the product's output, or where the value is f32 again; nothing where other numbers than the value's are that.
+double measured_at(const CalibratedModel& model, const Site& site, const Graph& before, const Graph& after) {
+  if (site.kind == SiteKind::product) return difference(model, before, site.value, after, site.value);
+  for (const Layer& layer : after.layers) {
+    if (layer.name == site.value + "/dequantise") return difference(model, before, site.value, after, layer.outputs[0]);
+  }
+  return NAN;
+}
+
+class Noise : public testing::TestWithParam<const NeuralRule*> {};
+
+TEST_P(Noise, IsWhatWasPredicted) {
+  const NeuralRule& rule = *GetParam();
+  int measured_sites = 0;
+  for (const Graph& graph : {residual_model(5), matrix_model(6)}) {
+    // Second moments of sums of 96 terms ask for more than that many vectors.
+    const int samples = rule.name.ends_with("-adaptive") ? 32 : measured_samples;
+    const CalibratedModel model = calibrated(graph, samples, 21);
+    for (const Site& site : find_sites(graph)) {
+      if (why_not(rule, site, graph)) continue;
+      SCOPED_TRACE(graph.layers[0].name + ": " + site.key());
+      auto predicted = predicted_noise(graph, site, rule, model.statistics);
+      ASSERT_TRUE(predicted.ok()) << predicted.errors()[0].text();
+      Assignment assignment = needed_by(rule, graph);
+      const Graph before = changed(model, assignment);
+      assignment[site.key()] = rule.name;
+      const Graph after = changed(model, assignment);
+      const double measured = measured_at(model, site, before, after);
+      if (std::isnan(measured)) continue;
+      EXPECT_GT(measured, 0);
+      EXPECT_LT(measured, factor * *predicted);
+      EXPECT_GT(measured * factor, *predicted);
+      ++measured_sites;
+    }
+  }
+  EXPECT_GT(measured_sites, 2);
+}
+
+std::vector<const NeuralRule*> predicted_rules() {
+  std::vector<const NeuralRule*> rules;
+  for (const NeuralRule& rule : neural_rules()) {
+    if (rule.kind != SiteKind::function) rules.push_back(&rule);
+  }
+  return rules;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, Noise, testing::ValuesIn(predicted_rules()), [](const auto& info) {
+  std::string name(info.param->name);
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+});
+
+TEST(Helpers, BiasCorrectionAndAdaptiveRoundingMakeTheErrorSmaller) {
+  const CalibratedModel model = calibrated(residual_model(5), 32, 21);
+  const CalibratedModel unseen = calibrated(residual_model(5), 6, 900);
+  for (const char* layer : {"conv2", "conv3", "dense"}) {
+    auto error = [&](const CalibratedModel& data, const char* rule) {
+      return measured_error(data, changed(model, {{std::string("product ") + layer, rule}}), layer);
+    };
+    SCOPED_TRACE(layer);
+    EXPECT_LT(error(model, "w4-g32-corrected"), error(model, "w4-g32"));
+    EXPECT_LT(error(unseen, "w4-g32-corrected"), 1.02 * error(unseen, "w4-g32"));
+    EXPECT_LT(error(model, "w4-g32-adaptive"), 0.9 * error(model, "w4-g32"));
+    EXPECT_LT(error(unseen, "w4-g32-adaptive"), error(unseen, "w4-g32"));
+  }
+}
+
+}  // namespace
+}  // namespace hoist

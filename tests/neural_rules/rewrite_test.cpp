@@ -1,0 +1,175 @@
+// Rewritten models: the same graph where nothing is assigned, bad assignments refused with what was probably meant, and
+// graphs that lowering takes and that differ from the original by what the format costs.
+#include "neural_rules/rewrite.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lowering/lower.h"
+#include "neural_rules/formats.h"
+#include "tests/neural_rules/calibrated_model.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+RewrittenModel rewritten(const CalibratedModel& model, const Assignment& assignment) {
+  auto result = rewrite(model.graph, assignment, model.statistics);
+  HOIST_CHECK(result.ok(), result.errors()[0].text());
+  return std::move(*result);
+}
+
+std::string error_of(const Assignment& assignment) {
+  const CalibratedModel model = calibrated(residual_model(1), 1, 7);
+  auto result = rewrite(model.graph, assignment, model.statistics);
+  return result.ok() ? "" : result.errors()[0].text();
+}
+
+std::vector<std::string> operations(const Graph& graph) {
+  std::vector<std::string> out;
+  for (const Layer& layer : graph.layers) out.push_back(layer.operation);
+  return out;
+}
+
+TEST(Rewrite, AnEmptyAssignmentGivesTheSameGraph) {
+  const CalibratedModel model = calibrated(residual_model(1), 1, 7);
+  const Graph same = rewritten(model, {}).graph;
+  ASSERT_EQ(same.layers.size(), model.graph.layers.size());
+  for (size_t i = 0; i < same.layers.size(); ++i) {
+    EXPECT_EQ(same.layers[i].name, model.graph.layers[i].name);
+    EXPECT_EQ(same.layers[i].operation, model.graph.layers[i].operation);
+    EXPECT_EQ(same.layers[i].attributes, model.graph.layers[i].attributes);
+    EXPECT_EQ(same.layers[i].inputs, model.graph.layers[i].inputs);
+    EXPECT_EQ(same.layers[i].outputs, model.graph.layers[i].outputs);
+  }
+  EXPECT_EQ(same.constants, model.graph.constants);
+  EXPECT_TRUE(same.steps.empty());
+}
+
+TEST(Rewrite, UnknownNamesFailWithTheNearMiss) {
+  EXPECT_THAT(error_of({{"value relu3", "u8"}}), HasSubstr("did you mean value relu"));
+  EXPECT_THAT(error_of({{"product conv1", "w8a9"}}), HasSubstr("did you mean w8a8?"));
+  EXPECT_THAT(error_of({{"value relu1", "w8"}}), HasSubstr("the rule is for a product"));
+}
+
+TEST(Rewrite, AnIntegerProductNeedsItsInputFormat) {
+  EXPECT_THAT(error_of({{"product conv1", "w8a8"}}), HasSubstr("stored as f32"));
+  EXPECT_THAT(error_of({{"product conv1", "w8a8"}, {"value x", "f16"}}), HasSubstr("stored as f16"));
+  EXPECT_EQ(error_of({{"product conv1", "w8a8"}, {"value x", "u8-mse"}}), "");
+}
+
+TEST(Rewrite, StatisticsAreAskedForByName) {
+  auto result = rewrite(residual_model(1), {{"value relu1", "u8"}}, {});
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.errors()[0].text(), HasSubstr("relu1: there are no statistics"));
+}
+
+TEST(Rewrite, MoversRunInTheSmallFormat) {
+  const CalibratedModel model = calibrated(residual_model(1), 2, 7);
+  const Graph graph = rewritten(model, {{"value relu2", "u8"}, {"product conv3", "w8a8"}}).graph;
+  EXPECT_THAT(operations(graph), testing::ElementsAre("Conv", "Relu", "Conv", "Add", "Relu", "QuantizeLinear",
+                                                      "MaxPool", "DequantizeLinear", "DequantizeLinear", "Conv",
+                                                      "Sigmoid", "Mul", "Flatten", "Gemm"));
+  const Layer& conv = graph.layers[9];
+  EXPECT_EQ(conv.inputs[0], graph.layers[7].outputs[0]);
+  EXPECT_EQ(conv.inputs[0], "pool");
+  EXPECT_EQ(conv.inputs[1], graph.layers[8].outputs[0]);
+}
+
+TEST(Rewrite, MovedNumbersAreThoseOfTheFormat) {
+  const CalibratedModel model = calibrated(residual_model(1), 2, 7);
+  for (const char* rule : {"f16", "bf16", "u8", "i8", "i16", "e4m3"}) {
+    const Graph graph = rewritten(model, {{"value relu2", rule}}).graph;
+    const Grid grid = grid_of(*find_value_format(rule), model.statistics.at("relu2"));
+    const Bindings before = all_values(model.graph, model.samples[0]), after = all_values(graph, model.samples[0]);
+    const Tensor &pool = before.at("pool"), &moved = after.at("pool");
+    for (int64_t i = 0; i < pool.size(); ++i)
+      EXPECT_NEAR(moved.float_at(i), rounded(grid, pool.float_at(i)), 1e-6 * std::abs(pool.float_at(i))) << rule;
+  }
+}
+
+TEST(Rewrite, ProofsAreStated) {
+  const CalibratedModel model = calibrated(residual_model(1), 2, 7);
+  const RewrittenModel changed =
+      rewritten(model, {{"value x", "u8"}, {"product conv1", "w8a8"}, {"value relu1", "f16"}});
+  ASSERT_EQ(changed.uses.size(), 3U);
+  EXPECT_THAT(changed.uses[0].parameters, HasSubstr("zero point = "));
+  // 27 products of at most 127 * 255.
+  EXPECT_THAT(changed.uses[1].proof, testing::StartsWith("sums stay below 2^31: "));
+  const double bound = std::stod(changed.uses[1].proof.substr(changed.uses[1].proof.rfind(' ')));
+  EXPECT_GT(bound, 127 * 255);
+  EXPECT_LE(bound, 27 * 127 * 255);
+  EXPECT_THAT(changed.uses[2].proof, HasSubstr("f16 ends at 65504"));
+  ASSERT_EQ(changed.graph.steps.size(), 3U);
+  EXPECT_EQ(changed.graph.steps[1].rule, "w8a8");
+  EXPECT_EQ(changed.graph.steps[1].rule_class, RuleClass::neural);
+}
+
+TEST(Rewrite, NumbersBeyondTheFormatAreRefused) {
+  CalibratedModel model = calibrated(residual_model(1), 1, 7);
+  model.statistics.at("relu1").high = 40000;
+  auto result = rewrite(model.graph, {{"value relu1", "f16"}}, model.statistics);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.errors()[0].text(), HasSubstr("largest magnitude is 40000"));
+}
+
+TEST(Rewrite, SumsThatMayOverflowAreRefused) {
+  ModelBuilder b(1);
+  b.input("x", {1, 70000});
+  b.constant("w", {70000, 1}, 0, 0.5);
+  b.layer("MatMul", "y", {"x", "w"});
+  const Graph graph = b.finish({"y"});
+  const Site site = find_sites(graph).back();
+  EXPECT_THAT(why_not(*find_neural_rule("w8a8"), site, graph).value_or(""), HasSubstr("may leave i32"));
+  EXPECT_FALSE(why_not(*find_neural_rule("w8"), site, graph).has_value());
+}
+
+TEST(Rewrite, OldModelsCannotSayBlocks) {
+  Graph graph = residual_model(1);
+  graph.opset = 18;
+  const Site site = find_sites(graph)[1];
+  EXPECT_THAT(why_not(*find_neural_rule("w4-g32"), site, graph).value_or(""), HasSubstr("version 21 can"));
+  EXPECT_FALSE(why_not(*find_neural_rule("w8"), site, graph).has_value());
+}
+
+TEST(Rewrite, OnePairForAllReaders) {
+  const CalibratedModel model = calibrated(residual_model(1), 2, 7);
+  const Graph graph = rewritten(model, {{"value relu1", "u8"}}).graph;
+  int dequantised = 0;
+  for (const Layer& layer : graph.layers) dequantised += layer.operation == "DequantizeLinear" ? 1 : 0;
+  EXPECT_EQ(dequantised, 1);
+}
+
+TEST(Rewrite, EveryRuleGivesAModelThatLowers) {
+  for (const Graph& graph : {residual_model(1), matrix_model(1)}) {
+    const CalibratedModel model = calibrated(graph, 2, 7);
+    for (const Site& site : find_sites(graph)) {
+      for (const NeuralRule& rule : neural_rules()) {
+        if (rule.kind != site.kind || why_not(rule, site, graph)) continue;
+        Assignment assignment = {{site.key(), std::string(rule.name)}};
+        if (!rule.input_format.empty()) {
+          for (const Site& value : find_sites(graph)) {
+            if (value.kind == SiteKind::value) assignment[value.key()] = rule.input_format;
+          }
+        }
+        SCOPED_TRACE(site.key() + " " + std::string(rule.name));
+        const RewrittenModel changed = rewritten(model, assignment);
+        EXPECT_TRUE(lower_model(changed.graph, {}, {}).ok());
+        if (rule.kind == SiteKind::function) {
+          EXPECT_EQ(changed.functions.at(site.layer), rule.name);
+          EXPECT_THAT(changed.uses[0].proof, HasSubstr("within "));
+          continue;
+        }
+        const std::string& output = graph.outputs[0].name;
+        EXPECT_GT(measured_error(model, changed.graph, output), 0);
+        EXPECT_LT(measured_error(model, changed.graph, output), 0.1 * model.statistics.at(output).mean_square);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hoist
