@@ -7,7 +7,9 @@
 //   forbid * f8e5m2        # never
 //   prefer * w8a8          # the only choice beside leaving things as they are, where it applies
 //
-// A statement that names a layer overrides those for all layers (*). Names with spaces or # are quoted; inside quotes
+// A statement that names a layer overrides those for all layers (*): there, none of them pins, prefers or forbids
+// against it. A rule that is pinned or preferred for all layers concerns those where it can be used. Names with spaces
+// or # are quoted; inside quotes
 // \" and \\ stand for themselves.
 #pragma once
 
@@ -25,9 +27,10 @@ enum class Wish : uint8_t { pin, forbid, prefer };
 
 struct Preference {
   Wish wish = Wish::pin;
-  std::string layer;  ///< "*" for all
-  std::string rule;   ///< forbid: "*" for all
-  int line = 0;       ///< from 1
+  std::string layer;
+  bool all_layers = false;  ///< *, not quoted
+  std::string rule;         ///< forbid: "*" for all
+  int line = 0;             ///< from 1
 };
 
 struct Preferences {
@@ -53,8 +56,8 @@ struct AllowedRules {
 
 /// One answer a site. Errors, all at once: layers or rules that are not there (with near misses), rules for another
 /// kind of site than the layer has or that cannot be used there, and statements of one scope (a layer, or *) that
-/// contradict each other: two rules of one kind pinned, pinned or preferred and forbidden, pinned and another one
-/// preferred.
+/// contradict each other: two rules of one kind pinned, pinned or preferred and forbidden, pinned and another one of
+/// its kind preferred.
 Result<std::vector<AllowedRules>> apply_preferences(const Preferences& preferences,
                                                     std::span<const SiteCandidates> sites,
                                                     std::span<const NeuralRule> rules);
