@@ -59,21 +59,15 @@ class Solver {
   Result<Choice> solve(double budget) const {
     if (!any_options()) return problem_with("a node has no option that is allowed");
     if (std::isnan(budget)) return problem_with("the budget is not a number");
-    // Too many states for lists of a useful length: prices.
-    const size_t room = static_cast<size_t>(options_.entries) / std::max<size_t>(states(), 1);
-    const bool lists = room >= fewest_entries;
-    std::optional<Choice> first;
-    if (options_.out_of_time || !lists) {
-      if (auto priced = solve_priced(problem_, plan_ ? &*plan_ : nullptr, budget, options_.out_of_time))
-        first = choice(priced->options, priced->optimal ? ChoiceProof::optimal : ChoiceProof::priced);
-    }
-    if (first && first->proof == ChoiceProof::optimal) return *first;
-    if (!lists) return first ? Result<Choice>(*first) : infeasible(budget);
-    const Sweep sweep(problem_, *plan_, {}, limits(budget, room));
-    if (sweep.stopped() && first) return *first;
-    std::optional<Choice> found = cheapest(sweep, budget);
-    if (!found) return infeasible(budget);
-    return first && first->cost < found->cost ? *first : *found;
+    const FrontierPlan* plan = plan_ ? &*plan_ : nullptr;
+    const std::optional<PricedAnswer> priced = solve_priced(problem_, plan, budget, options_.out_of_time);
+    if (!priced) return infeasible(budget);
+    Choice best = choice(priced->options, ChoiceProof::priced, priced->bound);
+    // Too many states leave lists of no useful length.
+    const size_t room = plan == nullptr ? 0 : static_cast<size_t>(options_.entries) / std::max<size_t>(plan->states, 1);
+    if (best.bound >= best.cost) best.proof = ChoiceProof::optimal;
+    if (best.proof == ChoiceProof::optimal || room < fewest_entries) return best;
+    return searched(best, budget, priced->price, room);
   }
 
  private:
@@ -81,32 +75,36 @@ class Solver {
     return std::all_of(problem_.nodes.begin(), problem_.nodes.end(),
                        [](const SolverNode& node) { return node.count() > 0; });
   }
-  // Of one sweep: too many to count where there is no plan.
-  size_t states() const { return plan_ ? plan_->states : static_cast<size_t>(options_.entries); }
-
-  SweepLimits limits(double budget, size_t room) const {
-    const double scale = std::min(budget, largest_error_);
-    return {.bound = budget,
-            .scale = scale > 0 ? scale : 1,
-            .entries = std::min(room, static_cast<size_t>(std::max<int64_t>(options_.error_steps, 2))),
-            .out_of_time = options_.out_of_time ? &options_.out_of_time : nullptr};
-  }
-
-  Choice choice(const std::vector<size_t>& options, ChoiceProof proof) const {
+  Choice choice(const std::vector<size_t>& options, ChoiceProof proof, double bound) const {
     Choice out = evaluate_choice(original_, problem_.original(options));
     out.proof = proof;
+    out.bound = proof == ChoiceProof::optimal ? out.cost : std::min(bound, out.cost);
     return out;
   }
 
-  // The last entry is the cheapest; sums in another order may put it past the budget by a rounding.
-  std::optional<Choice> cheapest(const Sweep& sweep, double budget) const {
+  // Looks for something cheaper than `best` among all assignments, as far as lists of `room` entries hold them.
+  Choice searched(Choice best, double budget, double price, size_t room) const {
+    const SweepCeiling ceiling{price, best.cost + price * budget, cost_to_go(problem_, *plan_, price)};
+    const double scale = std::min(budget, largest_error_);
+    const Sweep sweep(problem_, *plan_, {},
+                      {.bound = budget,
+                       .scale = scale > 0 ? scale : 1,
+                       .entries = std::min(room, static_cast<size_t>(std::max<int64_t>(options_.error_steps, 2))),
+                       .out_of_time = options_.out_of_time ? &options_.out_of_time : nullptr,
+                       .ceiling = &ceiling});
+    if (sweep.stopped()) return best;
+    best.proof = sweep.thinned() ? ChoiceProof::stepped : ChoiceProof::optimal;
+    // The last entry is the cheapest; sums in another order may put it past the budget by a rounding.
     for (size_t i = sweep.entries().size(); i-- > 0;) {
       std::vector<size_t> options = sweep.options(sweep.entries()[i]);
       if (problem_.error_of(options) > budget) continue;
-      if (!sweep.thinned()) return choice(options, ChoiceProof::optimal);
-      return choice(descend(problem_, std::move(options), {.budget = budget}), ChoiceProof::stepped);
+      if (sweep.thinned()) options = descend(problem_, std::move(options), {.budget = budget});
+      Choice found = choice(options, best.proof, best.bound);
+      if (found.cost < best.cost) best = std::move(found);
+      break;
     }
-    return std::nullopt;
+    if (best.proof == ChoiceProof::optimal) best.bound = best.cost;
+    return best;
   }
 
   Result<Choice> infeasible(double budget) const {

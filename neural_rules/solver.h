@@ -2,12 +2,13 @@
 // with a cost on each edge that depends on the options at both ends. Nodes are sites, options rules, edge costs format
 // conversions; nothing here knows that. Deterministic; never answers with more error than the budget.
 //
-// Narrow graphs (chains, trees, series-parallel and residual networks) are solved by going through the nodes with a
-// frontier: for each choice at the nodes that still have open edges, the list of (error, cost) that no other beats. As
-// long as lists fit they are complete and the answer is the optimum; longer lists keep the cheapest entry of each error
-// step, and then the answer costs at most the optimum of a budget that is smaller by one step a node (at most
-// 2/error_steps of it). Wide graphs are solved by prices on the error (Lagrange), which finds the corners of the front,
-// and local improvement between them.
+// Prices on the error (Lagrange) find corners of the front, local improvement fills in between them. In narrow graphs
+// (chains, trees, residual networks) the corners are exact, give a bound from below, and are followed by going through
+// the nodes with a frontier: for each choice at the nodes that still have open edges, the list of (error, cost) that no
+// other beats and that could still become cheaper than what prices found. As long as lists fit they are complete and
+// the answer is the optimum; longer lists keep the cheapest entry of each error step, and then the answer costs at most
+// the optimum of a budget that is smaller by one step a node (2/error_steps of the budget at most). Wide graphs get
+// prices and local improvement alone.
 #pragma once
 
 #include <cstdint>
@@ -43,12 +44,13 @@ struct ChoiceProblem {
 enum class ChoiceProof : uint8_t {
   optimal,  ///< no assignment within the budget costs less
   stepped,  ///< up to one error step a node
-  priced,   ///< a heuristic
+  priced,   ///< a heuristic; the bound says how far it may be
 };
 
 struct Choice {
   std::vector<size_t> options;  ///< one a node
   double cost = 0, error = 0;   ///< summed in the order of nodes, then of edges
+  double bound = 0;             ///< no assignment within the budget costs less; -infinity where nothing is known
   ChoiceProof proof = ChoiceProof::optimal;
 };
 

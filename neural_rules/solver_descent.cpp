@@ -221,21 +221,29 @@ std::optional<PricedAnswer> solve_priced(const SolverProblem& problem, const Fro
   Point inside = pricing.least_error();
   if (std::isinf(inside.cost) || inside.error > budget) return std::nullopt;
   Point outside = pricing.cheapest(0, {&inside});
+  PricedAnswer out;
   if (outside.error <= budget && !std::isinf(outside.cost)) {
-    const bool optimal = plan != nullptr;
     if (outside.cost <= inside.cost) inside = std::move(outside);
-    return PricedAnswer{std::move(inside.options), optimal};
+    if (plan != nullptr) out.bound = problem.cost_of(inside.options);
+    out.options = std::move(inside.options);
+    return out;
   }
   // Both ends lie on the front's lower hull; the price of the line between them finds a point beyond it, if any.
   for (int i = 0; i < most_hull_points && !(out_of_time && out_of_time()); ++i) {
     if (inside.cost <= outside.cost || outside.error <= inside.error || std::isinf(outside.cost)) break;
     const double price = (inside.cost - outside.cost) / (outside.error - inside.error);
     Point found = pricing.cheapest(price, {&inside, &outside});
+    const double bound = found.cost + price * (found.error - budget);
+    if (plan != nullptr && bound > out.bound) {
+      out.bound = bound;
+      out.price = price;
+    }
     const double line = inside.cost + price * inside.error;
     if (std::isinf(found.cost) || !(found.cost + price * found.error < line - 1e-9 * std::abs(line))) break;
     (found.error <= budget ? inside : outside) = std::move(found);
   }
-  return PricedAnswer{descend(problem, std::move(inside.options), {.budget = budget}), false};
+  out.options = descend(problem, std::move(inside.options), {.budget = budget});
+  return out;
 }
 
 }  // namespace hoist

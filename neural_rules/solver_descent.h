@@ -25,7 +25,8 @@ std::vector<size_t> descend(const SolverProblem& problem, std::vector<size_t> op
 
 struct PricedAnswer {
   std::vector<size_t> options;
-  bool optimal = false;
+  double price = 0;                                         ///< of an error, where the search ended
+  double bound = -std::numeric_limits<double>::infinity();  ///< no assignment within the budget costs less
 };
 
 /// The best assignment within the budget among those that are cheapest for some price of an error, improved locally.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "ir/result.h"
@@ -82,7 +83,65 @@ class Planner {
   std::vector<size_t> frontier_;
 };
 
+// All ways in which a step leads to each state after it.
+std::vector<std::vector<FrontierSource>> sources_of(const SolverProblem& problem, const FrontierStep& step,
+                                                    const SweepMeasure& measure) {
+  const SolverNode& node = problem.nodes[step.node];
+  // The weight of each node of the old frontier, and of the node itself, in the number of the state after.
+  std::vector<size_t> weights(step.before.size(), 0);
+  size_t own_weight = 0, weight = 1;
+  for (size_t other : step.after) {
+    if (other == step.node)
+      own_weight = weight;
+    else
+      weights[static_cast<size_t>(std::find(step.before.begin(), step.before.end(), other) - step.before.begin())] =
+          weight;
+    weight *= problem.nodes[other].count();
+  }
+  std::vector<const SolverLink*> links(step.before.size(), nullptr);
+  for (const SolverLink& link : node.links) {
+    const auto place = std::find(step.before.begin(), step.before.end(), link.other);
+    if (place != step.before.end()) links[static_cast<size_t>(place - step.before.begin())] = &link;
+  }
+  std::vector<std::vector<FrontierSource>> out(step.states);
+  std::vector<size_t> digits(step.before.size(), 0);
+  for (size_t state = 0;; ++state) {
+    size_t kept = 0;
+    for (size_t i = 0; i < digits.size(); ++i) kept += digits[i] * weights[i];
+    for (size_t o = 0; o < node.count(); ++o) {
+      double cost = node.cost[o];
+      for (size_t i = 0; i < digits.size(); ++i) {
+        if (links[i] != nullptr) cost += problem.pair_cost(*links[i], o, digits[i]);
+      }
+      if (std::isinf(cost)) continue;
+      out[kept + o * own_weight].push_back({state, o, measure.first_error * node.error[o] + measure.first_cost * cost,
+                                            measure.second_error * node.error[o] + measure.second_cost * cost});
+    }
+    size_t digit = 0;
+    while (digit < digits.size() && ++digits[digit] == problem.nodes[step.before[digit]].count()) digits[digit++] = 0;
+    if (digit == digits.size()) break;
+  }
+  return out;
+}
+
 }  // namespace
+
+CostToGo cost_to_go(const SolverProblem& problem, const FrontierPlan& plan, double price) {
+  const SweepMeasure measure{.first_error = price, .first_cost = 1, .second_error = 0, .second_cost = 0};
+  CostToGo out(plan.steps.size());
+  if (!out.empty()) out.back() = {0};
+  for (size_t i = plan.steps.size(); i-- > 1;) {
+    out[i - 1].assign(plan.steps[i - 1].states, std::numeric_limits<double>::infinity());
+    const std::vector<std::vector<FrontierSource>> sources = sources_of(problem, plan.steps[i], measure);
+    for (size_t state = 0; state < sources.size(); ++state) {
+      for (const FrontierSource& source : sources[state]) {
+        double& before = out[i - 1][source.state];
+        before = std::min(before, source.first + out[i][state]);
+      }
+    }
+  }
+  return out;
+}
 
 std::optional<FrontierPlan> frontier_plan(const SolverProblem& problem, size_t most_states) {
   std::vector<size_t> starts(problem.nodes.size());
@@ -124,56 +183,17 @@ Sweep::Sweep(const SolverProblem& problem, const FrontierPlan& plan, const Sweep
       stopped_ = true;
       return;
     }
-    step(plan.steps[i], rest[i + 1], lists, traces_.emplace_back());
+    step(i, rest[i + 1], lists);
   }
   entries_ = std::move(lists[0]);
 }
 
-// All ways in which a step leads to each state after it.
-std::vector<std::vector<Sweep::Source>> Sweep::sources(const FrontierStep& step) const {
-  const SolverNode& node = problem_.nodes[step.node];
-  // The weight of each node of the old frontier, and of the node itself, in the number of the state after.
-  std::vector<size_t> weights(step.before.size(), 0);
-  size_t own_weight = 0, weight = 1;
-  for (size_t other : step.after) {
-    if (other == step.node)
-      own_weight = weight;
-    else
-      weights[static_cast<size_t>(std::find(step.before.begin(), step.before.end(), other) - step.before.begin())] =
-          weight;
-    weight *= problem_.nodes[other].count();
-  }
-  std::vector<const SolverLink*> links(step.before.size(), nullptr);
-  for (const SolverLink& link : node.links) {
-    const auto place = std::find(step.before.begin(), step.before.end(), link.other);
-    if (place != step.before.end()) links[static_cast<size_t>(place - step.before.begin())] = &link;
-  }
-  std::vector<std::vector<Source>> out(step.states);
-  std::vector<size_t> digits(step.before.size(), 0);
-  for (size_t state = 0;; ++state) {
-    size_t kept = 0;
-    for (size_t i = 0; i < digits.size(); ++i) kept += digits[i] * weights[i];
-    for (size_t o = 0; o < node.count(); ++o) {
-      double cost = node.cost[o];
-      for (size_t i = 0; i < digits.size(); ++i) {
-        if (links[i] != nullptr) cost += problem_.pair_cost(*links[i], o, digits[i]);
-      }
-      if (std::isinf(cost)) continue;
-      out[kept + o * own_weight].push_back({state, o, measure_.first_error * node.error[o] + measure_.first_cost * cost,
-                                            measure_.second_error * node.error[o] + measure_.second_cost * cost});
-    }
-    size_t digit = 0;
-    while (digit < digits.size() && ++digits[digit] == problem_.nodes[step.before[digit]].count()) digits[digit++] = 0;
-    if (digit == digits.size()) break;
-  }
-  return out;
-}
-
-std::vector<Sweep::Candidate> Sweep::merged(const std::vector<Source>& sources, const Lists& lists, double rest) const {
+std::vector<Sweep::Candidate> Sweep::merged(const std::vector<FrontierSource>& sources, const Lists& lists,
+                                            double rest) const {
   // Sums in another order than the final one may differ in their last bits.
   const double bound = limits_.bound * (1 + 1e-12) - rest;
   std::vector<std::vector<Candidate>> open;
-  for (const Source& source : sources) {
+  for (const FrontierSource& source : sources) {
     std::vector<Candidate> shifted;
     shifted.reserve(lists[source.state].size());
     for (const SweepEntry& entry : lists[source.state]) {
@@ -204,7 +224,8 @@ std::vector<Sweep::Candidate> Sweep::merged(const std::vector<Source>& sources, 
   return open.empty() ? std::vector<Candidate>{} : std::move(open[0]);
 }
 
-// The entry with the least first number always stays: without it a bound that can be met might not be.
+// The entry with the least first number always stays: without it a bound that can be met might not be. The last of a
+// step is its cheapest.
 void Sweep::thin(std::vector<Candidate>& list) {
   if (list.size() <= limits_.entries) return;
   thinned_ = true;
@@ -220,11 +241,21 @@ void Sweep::thin(std::vector<Candidate>& list) {
   list.resize(kept);
 }
 
-void Sweep::step(const FrontierStep& step, double rest, Lists& lists, std::vector<Trace>& traces) {
-  Lists next(step.states);
-  const std::vector<std::vector<Source>> from = sources(step);
-  for (size_t state = 0; state < step.states; ++state) {
-    std::vector<Candidate> list = merged(from[state], lists, rest);
+// Rounding must not cut the known answer itself.
+void Sweep::cut(std::vector<Candidate>& list, double to_go) const {
+  const double price = limits_.ceiling->price, ceiling = limits_.ceiling->ceiling;
+  const double limit = ceiling + 1e-11 * std::abs(ceiling) - to_go;
+  std::erase_if(list, [&](const Candidate& c) { return c.second + price * c.first > limit; });
+}
+
+void Sweep::step(size_t step, double rest, Lists& lists) {
+  const size_t states = plan_.steps[step].states;
+  Lists next(states);
+  std::vector<Trace>& traces = traces_.emplace_back();
+  const std::vector<std::vector<FrontierSource>> sources = sources_of(problem_, plan_.steps[step], measure_);
+  for (size_t state = 0; state < states; ++state) {
+    std::vector<Candidate> list = merged(sources[state], lists, rest);
+    if (limits_.ceiling != nullptr) cut(list, limits_.ceiling->to_go[step][state]);
     thin(list);
     next[state].reserve(list.size());
     for (const Candidate& candidate : list) {

@@ -36,11 +36,30 @@ struct SweepMeasure {
   double second_error = 0, second_cost = 1;
 };
 
+/// A way into a state: the state before and the option taken, and what these add.
+struct FrontierSource {
+  size_t state, option;
+  double first, second;
+};
+
+/// What each state after each step costs at least until the end, when an error costs `price`; infinite where nothing
+/// leads to the end.
+using CostToGo = std::vector<std::vector<double>>;
+CostToGo cost_to_go(const SolverProblem& problem, const FrontierPlan& plan, double price);
+
+/// Leaves out what cannot become cheaper than an answer that is known: entries of (error, cost) whose cost + price *
+/// error, with what is to come, is past the ceiling.
+struct SweepCeiling {
+  double price = 0, ceiling = 0;
+  CostToGo to_go;
+};
+
 struct SweepLimits {
   double bound = 0;    ///< of the first number; may be infinite
   double scale = 1;    ///< longer lists keep the best second number in each of the steps of sqrt(first / scale)
   size_t entries = 1;  ///< of a list
   const std::function<bool()>* out_of_time = nullptr;
+  const SweepCeiling* ceiling = nullptr;
 };
 
 struct SweepEntry {
@@ -64,15 +83,11 @@ class Sweep {
     double first, second;
     Trace trace;
   };
-  struct Source {
-    size_t state, option;
-    double first, second;
-  };
   using Lists = std::vector<std::vector<SweepEntry>>;
 
-  void step(const FrontierStep& step, double rest, Lists& lists, std::vector<Trace>& traces);
-  std::vector<std::vector<Source>> sources(const FrontierStep& step) const;
-  std::vector<Candidate> merged(const std::vector<Source>& sources, const Lists& lists, double rest) const;
+  void step(size_t step, double rest, Lists& lists);
+  std::vector<Candidate> merged(const std::vector<FrontierSource>& sources, const Lists& lists, double rest) const;
+  void cut(std::vector<Candidate>& list, double to_go) const;
   void thin(std::vector<Candidate>& list);
 
   const SolverProblem& problem_;

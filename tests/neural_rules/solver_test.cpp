@@ -21,6 +21,7 @@ struct Draw {
   double forbidden_options = 0.1, forbidden_pairs = 0.1;
   bool whole_numbers = false;  ///< many ties
   bool falling = false;        ///< options cost less as their error grows, as rules do
+  bool exchange = false;       ///< costs are what errors leave, which no price tells apart: lists grow long
 };
 
 ChoiceProblem random_problem(std::mt19937_64& random, size_t nodes, size_t options, const Edges& edges,
@@ -36,6 +37,7 @@ ChoiceProblem random_problem(std::mt19937_64& random, size_t nodes, size_t optio
       ChoiceOption option{number(10), number(4), o > 0 && unit(random) < draw.forbidden_options};
       if (draw.falling)
         option = {10.0 / static_cast<double>(o + 1) * (0.5 + unit(random)), std::pow(4.0, o) * unit(random), false};
+      if (draw.exchange) option.cost = 10 - option.error + 0.01 * unit(random);
       node.options.push_back(option);
     }
   }
@@ -43,7 +45,9 @@ ChoiceProblem random_problem(std::mt19937_64& random, size_t nodes, size_t optio
     ChoiceEdge& edge = out.edges.emplace_back(ChoiceEdge{from, to, {}});
     for (size_t i = 0; i < options; ++i) {
       for (size_t j = 0; j < options; ++j)
-        edge.cost.push_back(i == j ? 0 : unit(random) < draw.forbidden_pairs ? infinity : number(3));
+        edge.cost.push_back(i == j                                ? 0
+                            : unit(random) < draw.forbidden_pairs ? infinity
+                                                                  : number(draw.exchange ? 0.01 : 3));
     }
   }
   return out;
@@ -137,6 +141,7 @@ TEST(Solver, IsOptimalOnSmallProblems) {
     expect_consistent(problem, *found, budget);
     EXPECT_NEAR(found->cost, best->cost, 1e-9) << i;
     EXPECT_EQ(found->proof, ChoiceProof::optimal);
+    EXPECT_EQ(found->bound, found->cost);
   }
   EXPECT_GT(feasible, 300);
   EXPECT_GT(infeasible, 50);
@@ -145,17 +150,18 @@ TEST(Solver, IsOptimalOnSmallProblems) {
 TEST(Solver, ShortListsCostAtMostAStepANode) {
   std::mt19937_64 random(2);
   int stepped = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 100; ++i) {
     const size_t nodes = 6 + random() % 3;
-    const ChoiceProblem problem = random_shape(random, i % 5, nodes, 3, {.forbidden_pairs = 0, .falling = true});
-    const double budget = 20 + static_cast<double>(random() % 20);
-    constexpr int64_t steps = 40;
+    const ChoiceProblem problem = random_shape(random, i % 4, nodes, 3, {.forbidden_pairs = 0, .exchange = true});
+    const double budget = 8 + static_cast<double>(random() % 6);
+    constexpr int64_t steps = 30;
     const std::optional<Choice> best = brute_force(problem, budget);
     const Result<Choice> found = solve(problem, budget, {.error_steps = steps});
     ASSERT_EQ(found.ok(), best.has_value());
     if (!best) continue;
     expect_consistent(problem, *found, budget);
     EXPECT_GE(found->cost, best->cost - 1e-9);
+    EXPECT_LE(found->bound, best->cost + 1e-9);
     const double step = 2 * budget / (steps - 1);
     const std::optional<Choice> smaller = brute_force(problem, budget - static_cast<double>(nodes) * step);
     EXPECT_LE(found->cost, smaller ? smaller->cost + 1e-9 : infinity);
@@ -177,6 +183,7 @@ TEST(Solver, PricesComeCloseWhereListsDoNotFit) {
     if (!best) continue;
     expect_consistent(problem, *found, budget);
     EXPECT_GE(found->cost, best->cost - 1e-9);
+    EXPECT_LE(found->bound, best->cost + 1e-9);
     excess += found->cost / best->cost - 1;
     ++compared;
   }
@@ -253,26 +260,18 @@ TEST(Solver, DoesNotDependOnTheOrderOfNodes) {
 
 TEST(Solver, ThousandNodesStayWithinTheBudget) {
   std::mt19937_64 random(6);
-  for (const Edges& edges : {chain(1000), residual_chain(1000), diamonds(1000), tree(random, 1000)}) {
+  for (const Edges& edges : {chain(1000), residual_chain(1000), diamonds(1000), anything(random, 1000)}) {
     const ChoiceProblem problem = random_problem(random, 1000, 6, edges, {.forbidden_pairs = 0, .falling = true});
-    // What a price on errors alone reaches, without regard to edges, is a bound from below for any budget.
     const double budget = 20000;
     const Result<Choice> found = solve(problem, budget);
     ASSERT_TRUE(found.ok());
     expect_consistent(problem, *found, budget);
-    double bound = -infinity;
-    for (double price = 1e-4; price < 100; price *= 1.1) {
-      double sum = -price * budget;
-      for (const ChoiceNode& node : problem.nodes) {
-        double least = infinity;
-        for (const ChoiceOption& option : node.options) least = std::min(least, option.cost + price * option.error);
-        sum += least;
-      }
-      bound = std::max(bound, sum);
+    EXPECT_LE(found->bound, found->cost);
+    if (edges.size() < 1500) {
+      EXPECT_LT(found->cost, 1.002 * found->bound);
+    } else {
+      EXPECT_EQ(found->proof, ChoiceProof::priced);  // too wide for a bound
     }
-    EXPECT_GE(found->cost, bound);
-    std::printf("%zu edges: %.4f of a lower bound, error %.4f of the budget, proof %d\n", edges.size(),
-                found->cost / bound, found->error / budget, static_cast<int>(found->proof));
     for (size_t o = 0; o < 6; ++o) {
       const Choice uniform = evaluate_choice(problem, std::vector<size_t>(1000, o));
       EXPECT_TRUE(uniform.error > budget || found->cost < uniform.cost);
