@@ -6,6 +6,9 @@
 #include <cmath>
 #include <set>
 
+#include "neural_rules/patches.h"
+#include "neural_rules/rounding.h"
+
 namespace hoist {
 namespace {
 
@@ -79,8 +82,9 @@ bool is_counted(const Tensor& tensor) { return is_float(tensor.scalar()) && tens
 
 struct Calibrator::State {
   std::map<std::string, Collected> values;
-  std::set<std::string> inputs;        // of the model
-  std::set<std::string> last_channel;  // values that matrix products read
+  std::set<std::string> inputs;                                        // of the model
+  std::set<std::string> last_channel;                                  // values that matrix products read
+  std::map<std::string, std::map<std::string, PatchMoments>> patches;  // by value, by layer
 
   int64_t axis(const std::string& value) const { return last_channel.count(value) != 0 ? -1 : 1; }
 };
@@ -94,6 +98,15 @@ Calibrator::Calibrator(const Graph& graph) : state_(std::make_unique<State>()) {
 Calibrator::~Calibrator() = default;
 Calibrator::Calibrator(Calibrator&&) noexcept = default;
 Calibrator& Calibrator::operator=(Calibrator&&) noexcept = default;
+
+bool Calibrator::collect_second_moments(const Graph& graph, const std::string& name) {
+  const Layer* layer = find_layer(graph, name);
+  if (layer == nullptr || why_not_adaptive(graph, *layer)) return false;
+  Product product = *product_of(graph, *layer);
+  const std::string input = product.input;
+  state_->patches[input].try_emplace(name, std::move(product), *layer);
+  return true;
+}
 
 Result<Nothing> Calibrator::observe_extremes(const std::string& value, const Tensor& tensor) {
   if (!is_counted(tensor)) return Nothing{};
@@ -129,6 +142,7 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
     return Diagnostic{value, "the second pass over the calibration data has other shapes", ""};
   const auto [low, high] = collected.extremes;
   const int exponent = collected.exponent();
+  for (auto& [layer, patches] : state_->patches[value]) HOIST_TRY_VOID(patches.add(tensor, exponent));
   const double bins_a_unit = high > low ? histogram_bins / (high - low) : 0;
   collected.channel_moments.resize(static_cast<size_t>(layout.channels));
   for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -170,6 +184,10 @@ Result<Statistics> Calibrator::finish() const {
     s.mean_square = collected.moments.mean_square(exponent);
     s.histogram = collected.histogram;
     s.channel_axis = state_->axis(name);
+    if (auto patches = state_->patches.find(name); patches != state_->patches.end()) {
+      for (const auto& [layer, moments] : patches->second)
+        s.second_moments[layer] = std::make_shared<const SecondMoments>(moments.finish(exponent));
+    }
     for (size_t c = 0; c < collected.channel_moments.size(); ++c) {
       const Moments& moments = collected.channel_moments[c];
       s.channels.push_back({collected.channel_extremes[c].low, collected.channel_extremes[c].high,

@@ -15,6 +15,13 @@
 
 namespace hoist {
 
+/// Of the vectors that the sums of a product read (rows of a matrix, windows of a picture): E[x_i x_j].
+struct SecondMoments {
+  int64_t terms = 0;         ///< of one sum
+  int64_t count = 0;         ///< of vectors, for each group of channels
+  std::vector<double> mean;  ///< [groups][terms][terms]
+};
+
 /// Of all elements of a value over all samples; per channel (dimension `channel_axis`) where `channels` is not empty.
 struct ValueStatistics {
   int64_t count = 0;
@@ -27,6 +34,8 @@ struct ValueStatistics {
   };
   std::vector<Channel> channels;
   int64_t channel_axis = 1;  ///< -1 is the last dimension: for values that matrix products read
+  /// By the layer of a product that reads the value; only of layers for which they were asked.
+  std::map<std::string, std::shared_ptr<const SecondMoments>> second_moments;
 };
 using Statistics = std::map<std::string, ValueStatistics>;  ///< by value name
 
@@ -41,6 +50,11 @@ class Calibrator {
   ~Calibrator();
   Calibrator(Calibrator&&) noexcept;
   Calibrator& operator=(Calibrator&&) noexcept;
+
+  /// Asks for the second moments of what a product reads: for rules that round weights with data. Call it before the
+  /// second pass. They take 8 bytes times the square of the terms of one sum, a group of channels. False where they
+  /// cannot be collected (patches.h says why).
+  bool collect_second_moments(const Graph& graph, const std::string& layer);
 
   /// Errors: NaN or an infinity in the tensor, another number of channels than before.
   Result<Nothing> observe_extremes(const std::string& value, const Tensor& tensor);

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "ir/near_miss.h"
+#include "neural_rules/prepare.h"
 #include "neural_rules/rewrite_values.h"
-#include "neural_rules/scheme.h"
 
 namespace hoist {
 namespace {
@@ -34,6 +34,7 @@ class Rewriter {
     for (const Layer& layer : graph_.layers) {
       if (!writer.move(layer)) writer.write(rewritten(layer, writer));
     }
+    if (!problems_.empty()) return problems_;
     drop_unused_constants();
     record();
     return std::move(model_);
@@ -144,13 +145,22 @@ class Rewriter {
   }
 
   void pack(const Layer& layer, const ProductScheme& scheme, Choice& choice, ValueWriter& writer, Layer& out) {
-    const Product product = *product_of(graph_, layer);
-    const PackedWeights packed =
-        pack_weights(product, graph_.constants.at(product.weights), *find_weight_format(scheme.weights));
+    auto prepared = prepare_product(graph_, layer, scheme, statistics_);
+    if (!prepared) {
+      problems_.insert(problems_.end(), prepared.errors().begin(), prepared.errors().end());
+      return;
+    }
+    const auto& [product, packed, bias] = *prepared;
+    if (bias) {
+      out.inputs.resize(3);
+      out.inputs[2] = writer.add_constant(layer.name + "/bias", *bias);
+    }
+    if (scheme.activation == ActivationUse::dynamic)
+      out.inputs[0] = writer.quantise_dynamically(layer.name, out.inputs[0]);
     out.inputs[1] = write_weights(layer.name, product, packed, writer);
     choice.use.parameters = fmt::format("{} scales, {} bytes", packed.scales.size(), byte_size(packed));
     if (scheme.activation == ActivationUse::as_is) return;
-    const double magnitude = choice.rule->input_format == "i16" ? 32768 : 255;
+    const double magnitude = largest_activation(*choice.rule);
     choice.use.proof = fmt::format("sums stay below 2^31: {:.3g}", magnitude * largest_sum(product, packed));
   }
 

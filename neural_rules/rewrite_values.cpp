@@ -14,6 +14,8 @@ int64_t onnx_type(Scalar scalar) {
   switch (scalar) {
     case Scalar::f32:
       return 1;
+    case Scalar::u8:
+      return 2;
     case Scalar::f16:
       return 10;
     case Scalar::bf16:
@@ -118,6 +120,31 @@ void ValueWriter::write(Layer layer) {
     const auto& sources = stored->family->sources;
     if (std::find(sources.begin(), sources.end(), output) != sources.end()) store(output);
   }
+}
+
+// What DynamicQuantizeLinear is defined to be, written out: its parts are layers that every reader of the graph knows.
+std::string ValueWriter::quantise_dynamically(const std::string& name, const std::string& input) {
+  auto number = [&](const char* what, float value) {
+    return add_constant(name + what, Tensor::of<float>(Scalar::f32, {}, {value}));
+  };
+  auto layer = [&](const char* operation, const char* what, std::vector<std::string> inputs,
+                   std::map<std::string, Attribute> attributes = {}) {
+    const std::string output = fresh(name + "/" + what);
+    add({output, operation, "", std::move(attributes), std::move(inputs), {output}});
+    return output;
+  };
+  const std::map<std::string, Attribute> one_number = {{"keepdims", int64_t{0}}};
+  const std::string zero = number("/zero", 0), most = number("/most", 255);
+  const std::string low = layer("Min", "low", {layer("ReduceMin", "least", {input}, one_number), zero});
+  const std::string high = layer("Max", "high", {layer("ReduceMax", "largest", {input}, one_number), zero});
+  const std::string step = layer("Div", "step", {layer("Sub", "range", {high, low}), most});
+  // Zeros only have no range; any scale will do for them.
+  const std::string scale = layer("Max", "scale", {step, number("/tiny", 1e-30F)});
+  const std::string shift = layer("Sub", "shift", {zero, layer("Div", "steps_below", {low, scale})});
+  const std::string whole = layer("Round", "whole_shift", {layer("Clip", "clipped_shift", {shift, zero, most})});
+  const std::string zero_point = layer("Cast", "zero_point", {whole}, {{"to", onnx_type(Scalar::u8)}});
+  const std::string small = layer("QuantizeLinear", "quantise", {input, scale, zero_point});
+  return layer("DequantizeLinear", "dequantised", {small, scale, zero_point});
 }
 
 void ValueWriter::store_inputs() {

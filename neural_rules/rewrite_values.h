@@ -35,6 +35,9 @@ class ValueWriter {
   /// Writes a layer that only moves numbers of a stored family, in the family's format where possible; false when the
   /// layer is none.
   bool move(const Layer& layer);
+  /// Writes layers that find the range of `input` in each run and round it to u8 over that; the name of the result, f32
+  /// made by a DequantizeLinear. New names start with `name`.
+  std::string quantise_dynamically(const std::string& name, const std::string& input);
   /// Before the first layer: model inputs that are stored.
   void store_inputs();
 
@@ -58,7 +61,7 @@ class ValueWriter {
   std::set<std::string> names_;
 };
 
-/// The number of a type in ONNX's TensorProto, for the types that casts go to and from.
+/// The number of a type in ONNX's TensorProto, for the types that casts of a rewritten graph go to.
 int64_t onnx_type(Scalar scalar);
 
 }  // namespace hoist

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "neural_rules/formats.h"
-#include "neural_rules/product.h"
-#include "neural_rules/scheme.h"
+#include "neural_rules/prepare.h"
+#include "neural_rules/rounding.h"
 
 namespace hoist {
 namespace {
@@ -23,6 +23,14 @@ constexpr std::string_view any_array = "a value of type f32 between kernels";
 constexpr std::string_view constant_weights = "constant weights of type f32";
 constexpr std::string_view wide_range = "largest magnitude on calibration data below 32752, half of what f16 holds";
 constexpr std::string_view fits_i32 = "constant weights; the input is stored in u8; sums proved to stay in i32";
+
+constexpr std::string_view corrected =
+    "as the rule it improves; a bias of one constant number an output channel, or none";
+constexpr std::string_view adaptive =
+    "as the rule it improves; sums of at most 2048 terms; second moments of the input";
+constexpr std::string_view integer_source = "Jacob et al. 2018, arXiv 1712.05877";
+constexpr std::string_view corrected_source = "Nagel et al. 2019, arXiv 1906.04721";
+constexpr std::string_view adaptive_source = "purpose: Nagel et al. 2020, arXiv 2004.10568";
 
 // clang-format off
 constexpr auto own_rows = std::to_array<NeuralRule>({
@@ -48,7 +56,15 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
     {"u4-g32", weights, product, noise, "weights in 4 bits, one scale and zero point for 32 along the sum", constant_weights, "", false, ""},
     {"u4-g64", weights, product, noise, "weights in 4 bits, one scale and zero point for 64 along the sum", constant_weights, "", false, ""},
     {"u4-g128", weights, product, noise, "weights in 4 bits, one scale and zero point for 128 along the sum", constant_weights, "", false, ""},
-    {"w8a8", quantisation, product, noise, "integer product of 8-bit weights, one scale an output channel, and an input stored in u8", fits_i32, "Jacob et al. 2018, arXiv 1712.05877", false, "u8"},
+    {"w4-g32-corrected", weights, product, noise, "w4-g32 with the mean error taken up by the bias", corrected, corrected_source, true, ""},
+    {"w4-g32-adaptive", weights, product, noise, "w4-g32, rounded for the least error on calibration data", adaptive, adaptive_source, true, ""},
+    {"w4-g128-adaptive", weights, product, noise, "w4-g128, rounded for the least error on calibration data", adaptive, adaptive_source, true, ""},
+    {"w8a8", quantisation, product, noise, "integer product of 8-bit weights, one scale an output channel, and an input stored in u8", fits_i32, integer_source, false, "u8"},
+    {"w8a8-corrected", quantisation, product, noise, "w8a8 with the mean error taken up by the bias", corrected, corrected_source, true, "u8"},
+    {"w8a8-adaptive", quantisation, product, noise, "w8a8 with weights rounded for the least error on calibration data", adaptive, adaptive_source, true, "u8"},
+    {"w8a8-signed", quantisation, product, noise, "integer product of 8-bit weights and an input stored in i8", "constant weights; the input is stored in i8; sums proved to stay in i32", "Wu et al. 2020, arXiv 2004.09602", false, "i8"},
+    {"w8a16", quantisation, product, noise, "integer product of 8-bit weights and an input stored in i16", "constant weights; the input is stored in i16; sums proved to stay in i32", "", false, "i16"},
+    {"w8a8-dynamic", quantisation, product, noise, "integer product of 8-bit weights and an input that each run quantises to u8 over its own range", "constant weights; sums proved to stay in i32", "", false, ""},
 });
 // clang-format on
 
@@ -65,7 +81,15 @@ constexpr auto schemes = std::to_array<ProductScheme>({
     {"u4-g32", "u4-g32"},
     {"u4-g64", "u4-g64"},
     {"u4-g128", "u4-g128"},
+    {"w4-g32-corrected", "w4-g32", ActivationUse::as_is, true},
+    {"w4-g32-adaptive", "w4-g32", ActivationUse::as_is, false, true},
+    {"w4-g128-adaptive", "w4-g128", ActivationUse::as_is, false, true},
     {"w8a8", "w8", ActivationUse::quantised},
+    {"w8a8-corrected", "w8", ActivationUse::quantised, true},
+    {"w8a8-adaptive", "w8", ActivationUse::quantised, false, true},
+    {"w8a8-signed", "w8", ActivationUse::quantised},
+    {"w8a16", "w8", ActivationUse::quantised},
+    {"w8a8-dynamic", "w8", ActivationUse::dynamic},
 });
 
 const std::vector<NeuralRule>& all_rows() {
@@ -86,8 +110,6 @@ int64_t first_opset(const NeuralRule& rule) {
   return is_float(format.scalar) ? 19 : 13;
 }
 
-bool has_activation(const ProductScheme& scheme) { return scheme.activation != ActivationUse::as_is; }
-
 std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& site, const Graph& graph) {
   const ProductScheme* scheme = find_scheme(rule.name);
   const Layer* layer = find_layer(graph, site.layer);
@@ -100,16 +122,24 @@ std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& s
   const WeightFormat& format = *find_weight_format(scheme->weights);
   if (format.scalar == Scalar::f16 && largest >= largest_of(Scalar::f16))
     return fmt::format("a weight has magnitude {}, and f16 ends at 65504", largest);
-  if (!has_activation(*scheme)) return std::nullopt;
-  // The largest product of an 8- or 16-bit number and a weight of at most 127.
-  const double largest_product = 127.0 * (rule.input_format == "i16" ? 32768 : 255);
-  if (static_cast<double>(found->terms()) * largest_product >= 0x1p31 &&
-      largest_sum(*found, pack_weights(*found, numbers, format)) * largest_product / 127 >= 0x1p31)
+  if (scheme->corrected) {
+    if (auto reason = why_no_bias(graph, *layer)) return reason;
+  }
+  if (scheme->adaptive) {
+    if (auto reason = why_not_adaptive(graph, *layer)) return reason;
+  }
+  if (scheme->activation == ActivationUse::as_is) return std::nullopt;
+  // No weight is larger than 127, so that most layers need no look at them.
+  const double largest_term = largest_activation(rule);
+  if (127 * largest_term * static_cast<double>(found->terms()) >= 0x1p31 &&
+      largest_term * largest_sum(*found, pack_weights(*found, numbers, format)) >= 0x1p31)
     return fmt::format("sums of {} products may leave i32", found->terms());
   return std::nullopt;
 }
 
 }  // namespace
+
+double largest_activation(const NeuralRule& rule) { return rule.input_format == "i16" ? 32768 : 255; }
 
 const ProductScheme* find_scheme(std::string_view rule) {
   const auto* place = std::find_if(schemes.begin(), schemes.end(), [&](const auto& s) { return s.rule == rule; });

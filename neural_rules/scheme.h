@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "neural_rules/rules.h"
 #include "neural_rules/weights.h"
 
 namespace hoist {
@@ -18,5 +19,8 @@ struct ProductScheme {
   bool adaptive = false;   ///< weights are rounded for the least error on calibration data
 };
 const ProductScheme* find_scheme(std::string_view rule);  ///< null when there is none
+
+/// The largest magnitude of (number - zero point) of the activation that an integer product reads.
+double largest_activation(const NeuralRule& rule);
 
 }  // namespace hoist

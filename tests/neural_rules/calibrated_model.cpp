@@ -65,6 +65,7 @@ CalibratedModel calibrated(Graph graph, int samples, uint64_t seed) {
       HOIST_CHECK(seen.ok(), seen.errors()[0].text());
     }
   }
+  for (const Layer& layer : graph.layers) calibrator.collect_second_moments(graph, layer.name);
   for (const Bindings& sample : values) {
     for (const auto& [name, tensor] : sample) {
       auto seen = calibrator.observe(name, tensor);
@@ -79,13 +80,18 @@ CalibratedModel calibrated(Graph graph, int samples, uint64_t seed) {
 }
 
 double measured_error(const CalibratedModel& model, const Graph& rewritten, const std::string& value) {
+  return difference(model, model.graph, value, rewritten, value);
+}
+
+double difference(const CalibratedModel& model, const Graph& a, const std::string& value_a, const Graph& b,
+                  const std::string& value_b) {
   double sum = 0;
   int64_t count = 0;
   for (const Bindings& inputs : model.samples) {
-    const Tensor a = all_values(model.graph, inputs).at(value), b = all_values(rewritten, inputs).at(value);
-    HOIST_CHECK(a.shape() == b.shape(), "the shape of " + value + " has changed");
-    for (int64_t i = 0; i < a.size(); ++i) sum += std::pow(a.float_at(i) - b.float_at(i), 2);
-    count += a.size();
+    const Tensor x = all_values(a, inputs).at(value_a), y = all_values(b, inputs).at(value_b);
+    HOIST_CHECK(x.shape() == y.shape(), "the shape of " + value_a + " has changed");
+    for (int64_t i = 0; i < x.size(); ++i) sum += std::pow(x.float_at(i) - y.float_at(i), 2);
+    count += x.size();
   }
   return sum / static_cast<double>(count);
 }

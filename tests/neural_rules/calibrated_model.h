@@ -44,6 +44,9 @@ Bindings all_values(const Graph& graph, const Bindings& inputs);
 CalibratedModel calibrated(Graph graph, int samples, uint64_t seed);
 /// Mean squared difference of a value between the two models over all samples.
 double measured_error(const CalibratedModel& model, const Graph& rewritten, const std::string& value);
+/// The same of two values in two models.
+double difference(const CalibratedModel& model, const Graph& a, const std::string& value_a, const Graph& b,
+                  const std::string& value_b);
 
 /// Convolutions with a residual sum, pooling, a product of matrices behind; names in the .cpp.
 Graph residual_model(uint64_t seed);
