@@ -93,6 +93,14 @@ Expr cast(Scalar scalar, Expr x) {
   return build(std::move(spec));
 }
 
+Expr reinterpret(Scalar scalar, Expr x) {
+  Spec spec;
+  spec.pattern = Pattern::reinterpret;
+  spec.children = {x};
+  spec.type = scalar_type(scalar);
+  return build(std::move(spec));
+}
+
 Expr let(Expr value, const std::function<Expr(Expr)>& body) {
   return with(Pattern::let, {value, function(value->type, body)});
 }

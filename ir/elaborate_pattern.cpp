@@ -102,7 +102,7 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
       break;
   }
   HOIST_TRY_VOID(want(1));
-  HOIST_TRY(Expr x, argument(arguments[0], p == Pattern::cast ? nullptr : hint));
+  HOIST_TRY(Expr x, argument(arguments[0], is_conversion(p) ? nullptr : hint));
   spec.children = {x};
   spec.type = s->type;
   return finish(std::move(spec), s);

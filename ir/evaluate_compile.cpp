@@ -136,8 +136,10 @@ int Compiler::compute(Expr e, int env, const Path& path) {
       }
       return intern(v);
     }
-    case Pattern::cast: {
+    case Pattern::cast:
+    case Pattern::reinterpret: {
       Value v{Value::conversion};
+      v.same_bits = e->pattern == Pattern::reinterpret;
       v.scalar = e->type->scalar;
       v.from = child(0)->type->scalar;
       v.a = value(child(0), env, {});

@@ -229,7 +229,7 @@ class Emitter {
         break;
       case Value::conversion:
         i.kind = Instruction::conversion;
-        i.convert = column_conversion(v.from, v.scalar);
+        i.convert = v.same_bits ? column_reinterpretation(v.from) : column_conversion(v.from, v.scalar);
         break;
       case Value::selection:
         i.kind = Instruction::selection;

@@ -20,6 +20,7 @@ struct Value {
   Scalar scalar = Scalar::f32;
   Function function = Function::add;
   Scalar from = Scalar::f32;   ///< of a conversion
+  bool same_bits = false;      ///< a conversion that reinterprets
   int a = -1, b = -1, c = -1;  ///< operands; of a load the buffer; of an accumulator or result the loop and its slot
   IndexId index = -1;          ///< of a load, position, within
   uint64_t low = 0, high = 0;  ///< of within; `low` is a literal's word

@@ -137,6 +137,7 @@ Expr normal_form(Spec& s) {
                  ? child(1)
                  : nullptr;
     case Pattern::cast:
+    case Pattern::reinterpret:
       return child(0)->type == s.type ? child(0) : nullptr;
     case Pattern::select:
       return child(1) == child(2) ? child(1) : nullptr;

@@ -32,7 +32,8 @@ namespace hoist {
 struct Node;
 using Expr = const Node*;
 
-/// What make() is asked for; `type` is read only for parameter, bound, literal, constant, iota, cast and meta.
+/// What make() is asked for; `type` is read only for parameter, bound, literal, constant, iota, cast,
+/// reinterpret and meta.
 struct Spec {
   Pattern pattern = Pattern::literal;
   std::vector<Expr> children;
@@ -81,6 +82,7 @@ Expr function(Type a, Type b, const std::function<Expr(Expr, Expr)>& body);
 Expr call(Function function, std::vector<Expr> arguments);
 Expr select(Expr condition, Expr a, Expr b);
 Expr cast(Scalar scalar, Expr x);
+Expr reinterpret(Scalar scalar, Expr x);  ///< of the same width, 8 bits or more
 Expr let(Expr value, const std::function<Expr(Expr)>& body);
 Expr tuple(std::vector<Expr> parts);
 Expr get(int64_t component, Expr x);

@@ -112,6 +112,8 @@ class Interpreter {
         return at(child(at(child(0), env, nullptr) != 0 ? 1 : 2), env, path);
       case Pattern::cast:
         return convert(child(0)->type->scalar, e->type->scalar, at(child(0), env, nullptr));
+      case Pattern::reinterpret:
+        return reinterpret(child(0)->type->scalar, at(child(0), env, nullptr));
       case Pattern::let:
         return let(e, env, path);
       case Pattern::tuple:

@@ -155,7 +155,7 @@ class Matcher {
     for (size_t i = 0; i < pattern->parameters.size(); ++i) {
       if (!types(pattern->parameters[i], term->parameters[i])) return false;
     }
-    if (pattern->children.empty() || pattern->pattern == Pattern::cast) {
+    if (pattern->children.empty() || is_conversion(pattern->pattern)) {
       if (!types(pattern->type, term->type)) return false;
       if (pattern->pattern == Pattern::literal && pattern->bits != term->bits) return fail("the literal differs");
       if (pattern->pattern == Pattern::constant && !(pattern->constant == term->constant)) {
@@ -332,7 +332,7 @@ class Instantiation {
     for (Type& t : spec.parameters) {
       HOIST_TRY(t, instantiate(t, match_));
     }
-    if (e->children.empty() || e->pattern == Pattern::cast) {
+    if (e->children.empty() || is_conversion(e->pattern)) {
       HOIST_TRY(spec.type, instantiate(e->type, match_));
     }
     for (Expr& c : spec.children) {

@@ -511,7 +511,8 @@ Result<Nothing> SyntaxParser::attributes(Syntax& s) {
       }
       return expect(")");
     }
-    case Pattern::cast: {
+    case Pattern::cast:
+    case Pattern::reinterpret: {
       HOIST_TRY(s.type, scalar());
       return Nothing{};
     }

@@ -26,6 +26,7 @@ enum class Pattern : uint8_t {
   call,
   select,
   cast,
+  reinterpret,
   let,
   tuple,
   get,
@@ -63,6 +64,8 @@ struct PatternRow {
 };
 std::span<const PatternRow> pattern_table();
 const PatternRow& row(Pattern pattern);
+/// Does a node of this pattern say its result type itself, beside its argument?
+constexpr bool is_conversion(Pattern p) { return p == Pattern::cast || p == Pattern::reinterpret; }
 
 /// How a map or fold runs. `view` computes nothing by itself: the map is a function of the index.
 enum class Mode : uint8_t { view, seq, unroll, vec, global, group, local };

@@ -375,6 +375,7 @@ std::optional<Printer::Stage> Printer::pattern_stage(const Place& p) {
       s.bare = true;
       break;
     case Pattern::cast:
+    case Pattern::reinterpret:
       add(hoist::text(e->type));
       break;
     case Pattern::materialise:

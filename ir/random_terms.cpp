@@ -291,6 +291,11 @@ class Generator {
         if (!x->type->is_scalar()) return nullptr;
         return cast(scalar(), x);
       }
+      case Pattern::reinterpret: {
+        spec.children = {given != nullptr ? given : of_type(scalar_type(scalar()))};
+        spec.type = scalar_type(scalar());
+        return attempt(spec);
+      }
       case Pattern::let: {
         Expr v = value();
         spec.children = {v, function_of({v->type}, [&] { return any(); })};

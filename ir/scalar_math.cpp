@@ -440,6 +440,28 @@ void copy_with_plain_nans(const void* column, std::byte* out, int64_t n, Bits in
   }
 }
 
+// A column as it is, except that NaN becomes the type's one quiet NaN.
+template <Scalar S>
+void copy_column(const void* column, void* bytes, int64_t n) {
+  auto* out = static_cast<std::byte*>(bytes);
+  if constexpr (S == Scalar::f64)
+    copy_with_plain_nans<uint64_t>(column, out, n, 0x7ffull << 52, 0x7ff8ull << 48);
+  else if constexpr (S == Scalar::f32)
+    copy_with_plain_nans<uint32_t>(column, out, n, 0x7f800000u, 0x7fc00000u);
+  else if constexpr (S == Scalar::f16)
+    copy_with_plain_nans<uint16_t>(column, out, n, 0x7c00, 0x7e00);
+  else if constexpr (S == Scalar::bf16)
+    copy_with_plain_nans<uint16_t>(column, out, n, 0x7f80, 0x7fc0);
+  else
+    std::memcpy(out, column, static_cast<size_t>(n) * sizeof(Storage<S>));
+}
+
+template <size_t... I>
+constexpr std::array<ColumnConversion, sizeof...(I)> copies_at(std::index_sequence<I...>) {
+  return {copy_column<static_cast<Scalar>(I)>...};
+}
+constexpr auto copies = copies_at(std::make_index_sequence<scalar_count>());
+
 }  // namespace
 
 int column_bytes(Scalar scalar) { return sizes[static_cast<size_t>(scalar)]; }
@@ -462,6 +484,8 @@ ColumnConversion column_conversion(Scalar from, Scalar to) {
   return conversions[static_cast<size_t>(from) * scalar_count + static_cast<size_t>(to)];
 }
 
+ColumnConversion column_reinterpretation(Scalar from) { return copies[static_cast<size_t>(from)]; }
+
 uint64_t compute(Function function, Scalar scalar, uint64_t a, uint64_t b, uint64_t c) {
   uint64_t word = 0;
   column_operation(function, scalar)(&a, &b, &c, &word, 1);
@@ -471,6 +495,12 @@ uint64_t compute(Function function, Scalar scalar, uint64_t a, uint64_t b, uint6
 uint64_t convert(Scalar from, Scalar to, uint64_t word) {
   uint64_t out = 0;
   column_conversion(from, to)(&word, &out, 1);
+  return out;
+}
+
+uint64_t reinterpret(Scalar from, uint64_t word) {
+  uint64_t out = 0;
+  column_reinterpretation(from)(&word, &out, 1);
   return out;
 }
 
@@ -516,19 +546,7 @@ void write_column(const void* column, Scalar scalar, std::byte* bytes, int64_t s
     }
     return;
   }
-  std::byte* out = bytes + start * size;
-  switch (scalar) {
-    case Scalar::f64:
-      return copy_with_plain_nans<uint64_t>(column, out, n, 0x7ffull << 52, 0x7ff8ull << 48);
-    case Scalar::f32:
-      return copy_with_plain_nans<uint32_t>(column, out, n, 0x7f800000u, 0x7fc00000u);
-    case Scalar::f16:
-      return copy_with_plain_nans<uint16_t>(column, out, n, 0x7c00, 0x7e00);
-    case Scalar::bf16:
-      return copy_with_plain_nans<uint16_t>(column, out, n, 0x7f80, 0x7fc0);
-    default:
-      std::memcpy(out, column, static_cast<size_t>(n * size));
-  }
+  copies[static_cast<size_t>(scalar)](column, bytes + start * size, n);
 }
 
 }  // namespace hoist

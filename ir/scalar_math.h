@@ -28,9 +28,14 @@ ColumnOperation column_operation(Function function, Scalar scalar);
 using ColumnConversion = void (*)(const void* in, void* out, int64_t n);
 ColumnConversion column_conversion(Scalar from, Scalar to);
 
+/// The bits of another type of the same width, which a column holds as they are; NaN gives the bits of the type's one
+/// quiet NaN.
+ColumnConversion column_reinterpretation(Scalar from);
+
 /// One value as a word: its column bytes, zero-extended.
 uint64_t compute(Function function, Scalar scalar, uint64_t a, uint64_t b = 0, uint64_t c = 0);
 uint64_t convert(Scalar from, Scalar to, uint64_t word);
+uint64_t reinterpret(Scalar from, uint64_t word);
 /// The bits of a literal (low bits in the type's format) as a word.
 uint64_t word_of_bits(Scalar scalar, uint64_t bits);
 /// A word of an integer or boolean type as a number; u64 keeps its bits.

@@ -124,6 +124,17 @@ Result<Type> type_of_call(const Spec& s) {
   return f.result == ResultKind::boolean ? scalar_type(Scalar::boolean) : t;
 }
 
+Result<Type> type_of_reinterpret(const Spec& s) {
+  Type from = s.children[0]->type;
+  if (!from->is_scalar() || !s.type->is_scalar()) return expected(s, "scalars of known types", from);
+  auto takes = [](Scalar scalar) { return scalar != Scalar::boolean && row(scalar).bits >= 8; };
+  if (!takes(from->scalar) || !takes(s.type->scalar) || row(from->scalar).bits != row(s.type->scalar).bits) {
+    return fault(s, fmt::format("{} does not have the bits of {}", text(from), text(s.type)),
+                 "both need the same width of 8 bits or more");
+  }
+  return s.type;
+}
+
 Result<Type> type_of_reduction(const Spec& s) {
   Expr f = s.children[0];
   Type state = s.children[1]->type, array = s.children[2]->type;
@@ -299,6 +310,8 @@ Result<Type> infer_type(const Spec& s) {
     case Pattern::cast:
       if (!is_variable(type_at(0)) && !type_at(0)->is_scalar()) return expected(s, "a scalar", type_at(0));
       return s.type;
+    case Pattern::reinterpret:
+      return type_of_reinterpret(s);
     case Pattern::let: {
       Expr f = s.children[1];
       if (f->parameters[0] != type_at(0)) {

@@ -75,6 +75,7 @@ H::Expr to_private(Scalar scalar, const H::Expr& value);
 H::Expr literal_value(Scalar scalar, uint64_t bits);
 H::Expr call_value(Function function, Scalar scalar, const std::vector<H::Expr>& arguments);
 H::Expr cast_value(Scalar from, Scalar to, const H::Expr& value);
+H::Expr reinterpret_value(Scalar from, Scalar to, const H::Expr& value);
 /// The names of the calls that the pass rewrites into the store of a result; see passes.cpp.
 inline constexpr const char* store_marker = "hoist_store";
 

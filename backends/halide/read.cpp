@@ -346,6 +346,8 @@ Value Emitter::read_now(Expr e, const Environment& env) {
     }
     case Pattern::cast:
       return scalar(cast_value(e->children[0]->type->scalar, e->type->scalar, read(e->children[0], env).scalar));
+    case Pattern::reinterpret:
+      return scalar(reinterpret_value(e->children[0]->type->scalar, e->type->scalar, read(e->children[0], env).scalar));
     case Pattern::let:
       return apply(e->children[1], env, {read(e->children[0], env)});
     case Pattern::tuple: {

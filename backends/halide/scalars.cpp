@@ -223,4 +223,17 @@ H::Expr cast_value(Scalar from, Scalar to, const H::Expr& e) {
   return narrowed(to, H::cast(t, e));  // keeps the low bits
 }
 
+H::Expr reinterpret_value(Scalar from, Scalar to, const H::Expr& e) {
+  if (from == to) return e;
+  H::Expr bits = to_storage(from, e);
+  if (from == Scalar::f32 || from == Scalar::f64) {
+    uint64_t quiet = from == Scalar::f32 ? 0x7fc00000 : 0x7ff8ull << 48;
+    H::Type unsigned_type = H::UInt(row(from).bits);
+    bits = H::select(extern_call(H::Int(32), "hoist_is_nan", {e}) != 0,
+                     H::Internal::UIntImm::make(unsigned_type, quiet), H::reinterpret(unsigned_type, bits));
+  }
+  H::Type stored = storage_type(to);
+  return from_storage(to, bits.type() == stored ? bits : H::reinterpret(stored, bits));
+}
+
 }  // namespace hoist::emission

@@ -130,6 +130,21 @@ TEST_P(OnType, Casts) {
   }
 }
 
+TEST_P(OnType, Reinterpretations) {
+  Scalar s = GetParam();
+  constexpr int64_t n = 64;
+  Bindings inputs = {{"a", sample(s, n, 1)}};
+  Expr a = parameter("a", array_type(n, scalar_type(s)));
+  for (int to = 0; to < scalar_count; ++to) {
+    Scalar target = static_cast<Scalar>(to);
+    if (target == Scalar::boolean || row(target).bits != row(s).bits) continue;
+    Expr e = join(map([&](Expr v) { return map([&](Expr x) { return reinterpret(target, x); }, v, Mode::vec); },
+                      split(8, a), Mode::group));
+    compare({e}, {"reinterpret " + std::string(row(target).name)}, {0}, inputs, n);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(Scalars, StorageOnlyTypes) {
   for (Scalar s : {Scalar::i4, Scalar::u4, Scalar::f8e4m3fn, Scalar::f8e4m3fnuz, Scalar::f8e5m2, Scalar::f8e5m2fnuz,
                    Scalar::boolean}) {

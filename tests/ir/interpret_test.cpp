@@ -70,6 +70,11 @@ TEST(Interpret, ScalarsAndStructure) {
              count(4)),
          {10, 10, 2, 3});
   expect(map([](Expr x) { return cast(Scalar::i8, x); }, numbers({127, 128, 300})), {127, -128, 44});
+  auto bits = [](double x) { return reinterpret(Scalar::u32, literal(Scalar::f32, x)); };
+  expect(bits(1), {0x3f800000});
+  expect(bits(-0.0), {0x80000000});
+  expect(bits(-std::numeric_limits<double>::quiet_NaN()), {0x7fc00000});
+  expect(reinterpret(Scalar::i16, literal(Scalar::bf16, -1)), {static_cast<int16_t>(0xbf80)});
   expect(let(integer(3), [](Expr x) { return add(x, x); }), {6});
   expect(map([](Expr x) { return get(1, tuple({x, add(x, integer(5))})); }, count(2)), {5, 6});
   expect(identity(count(2)), {0, 1});

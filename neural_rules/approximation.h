@@ -1,0 +1,36 @@
+// Formulas that stand in for tanh, sigmoid, erf and exp on f32, with a promise for each: how far any f32 input's result
+// may lie from the function, on every device that rounds to nearest. Made at run time from the functions themselves
+// (minimax.h), bounded as the very term that is computed (term_error.h). Rules are made of these (functions.h); whoever
+// rewrites layers uses those.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ir/result.h"
+
+namespace hoist {
+
+/// The largest error that a formula can have for inputs in low..high (infinite ends included), rounding of every
+/// operation counted.
+struct Certificate {
+  double error = 0;
+  bool relative = false;  ///< to the function's value; else absolute
+  double low = 0, high = 0;
+  std::string how;  ///< "minimax of degrees 5/4 below 5.47, 1 beyond: ..."
+};
+
+struct Approximation {
+  std::string formula;  ///< a term in the variable x: f32, as rules are written
+  Certificate certificate;
+};
+
+/// tanh, sigmoid, erf: quotients of odd `degree` by the even degree below it, exactly 0 or +-1 where the function is
+/// nearly so. exp: 2^n times a polynomial of `degree` in the fraction; subnormal results become 0.
+Result<Approximation> approximation(std::string_view function, int degree);
+/// The one of least degree whose certificate promises `error` (absolute; for exp relative). A fault where f32 cannot.
+Result<Approximation> approximation_within(std::string_view function, double error);
+std::span<const std::string_view> approximated_functions();
+
+}  // namespace hoist
