@@ -2,10 +2,13 @@
 
 #include <onnx/version_converter/convert.h>
 
+#include <algorithm>
 #include <exception>
+#include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "frontend/inference.h"
 #include "frontend/structure.h"
@@ -80,6 +83,45 @@ std::string check_converted(onnx::ModelProto& model) {
   return sorted.ok() ? "" : sorted.errors()[0].text();
 }
 
+// One way through the converter; throws where that has none.
+onnx::ModelProto converted_to(const onnx::ModelProto& model, int opset) {
+  onnx::ModelProto out = onnx::version_conversion::ConvertVersion(model, opset);
+  if (std::string problem = check_converted(out); !problem.empty()) throw std::runtime_error(problem);
+  keep_names(model.graph().node(), *out.mutable_graph());
+  name_layers(*out.mutable_graph());
+  return out;
+}
+
+// What a layer says, whatever the order of its attributes.
+std::vector<std::string> content(const onnx::NodeProto& node) {
+  std::vector<std::string> out;
+  for (const onnx::AttributeProto& attribute : node.attribute()) out.push_back(attribute.SerializeAsString());
+  std::sort(out.begin(), out.end());
+  onnx::NodeProto rest = node;
+  rest.clear_attribute();
+  out.push_back(rest.SerializeAsString());
+  return out;
+}
+
+bool same_layers(const onnx::GraphProto& a, const onnx::GraphProto& b) {
+  return std::equal(a.node().begin(), a.node().end(), b.node().begin(), b.node().end(),
+                    [](const onnx::NodeProto& x, const onnx::NodeProto& y) { return content(x) == content(y); });
+}
+
+bool step_down(onnx::ModelProto& model) {
+  const int opset = opset_of(model);
+  try {
+    onnx::ModelProto lower = converted_to(model, opset - 1);
+    ValueTypes types;
+    if (!check_types(lower, types).empty()) return false;
+    if (!same_layers(converted_to(lower, opset).graph(), model.graph())) return false;
+    model = std::move(lower);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::string convert_to_newest(onnx::ModelProto& model) {
@@ -87,14 +129,15 @@ std::string convert_to_newest(onnx::ModelProto& model) {
   try {
     onnx::ModelProto aligned = model;
     align_slopes(aligned);
-    onnx::ModelProto converted = onnx::version_conversion::ConvertVersion(aligned, newest_opset());
-    if (std::string problem = check_converted(converted); !problem.empty()) return problem;
-    keep_names(model.graph().node(), *converted.mutable_graph());
-    name_layers(*converted.mutable_graph());
-    model = std::move(converted);
+    model = converted_to(aligned, newest_opset());
     return "";
   } catch (const std::exception& error) {
     return tidy(error.what());
+  }
+}
+
+void convert_to_oldest(onnx::ModelProto& model, int oldest) {
+  while (opset_of(model) > oldest && step_down(model)) {
   }
 }
 

@@ -6,6 +6,7 @@
 #include "frontend/bounded_size.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
+#include "ir/onnx_type.h"
 
 namespace hoist {
 namespace {
@@ -37,9 +38,9 @@ Result<Tensor> constant_value(const onnx::NodeProto& node, int64_t maximum_bytes
 Diagnostics check_place(const onnx::ValueInfoProto& input, const Tensor& tensor) {
   const auto& type = input.type().tensor_type();
   const std::string where = "initialiser '" + input.name() + "'";
-  if (type.elem_type() != 0 && type.elem_type() != scalar_to_onnx(tensor.scalar())) {
+  if (type.elem_type() != 0 && type.elem_type() != onnx_type(tensor.scalar())) {
     return {{where,
-             "has type " + onnx_type_name(scalar_to_onnx(tensor.scalar())) + ", the graph input of its name " +
+             "has type " + onnx_type_name(onnx_type(tensor.scalar())) + ", the graph input of its name " +
                  onnx_type_name(type.elem_type()),
              ""}};
   }
@@ -120,17 +121,7 @@ class Taker {
     }
     graph_.mutable_input()->Swap(&inputs);
     graph_.clear_initializer();
-    for (const auto& [name, tensor] : constants_) {
-      if (tensor.size() <= small_elements) {
-        *graph_.add_initializer() = tensor_to_proto(tensor, name);
-        continue;
-      }
-      onnx::ValueInfoProto& input = *graph_.add_input();
-      input.set_name(name);
-      input.mutable_type()->mutable_tensor_type()->set_elem_type(scalar_to_onnx(tensor.scalar()));
-      auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
-      for (const int64_t extent : tensor.shape()) shape->add_dim()->set_dim_value(extent);
-    }
+    place_constants(graph_, constants_);
   }
 
   onnx::GraphProto& graph_;
@@ -145,6 +136,28 @@ class Taker {
 Diagnostics take_constants(onnx::GraphProto& graph, int64_t maximum_bytes, const ExternalData& external,
                            Constants& constants) {
   return Taker(graph, maximum_bytes, external, constants).take();
+}
+
+void place_constants(onnx::GraphProto& graph, const Constants& constants) {
+  for (const auto& [name, tensor] : constants) {
+    if (tensor.size() <= small_elements) {
+      *graph.add_initializer() = tensor_to_proto(tensor, name);
+      continue;
+    }
+    onnx::ValueInfoProto& input = *graph.add_input();
+    input.set_name(name);
+    set_tensor_type(input, tensor.scalar(), tensor.shape());
+  }
+}
+
+void set_tensor_type(onnx::ValueInfoProto& value, Scalar scalar, const std::vector<int64_t>& shape) {
+  auto& type = *value.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx_type(scalar));
+  type.mutable_shape()->clear_dim();
+  for (const int64_t extent : shape) {
+    auto* dim = type.mutable_shape()->add_dim();
+    if (extent >= 0) dim->set_dim_value(extent);
+  }
 }
 
 }  // namespace hoist

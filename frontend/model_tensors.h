@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "frontend/model_file.h"
 #include "ir/result.h"
@@ -20,5 +21,11 @@ using Constants = std::map<std::string, Tensor>;
 /// initialiser a place, as old models have them, go away. Tensors in attributes are checked and made plain.
 Diagnostics take_constants(onnx::GraphProto& graph, int64_t maximum_bytes, const ExternalData& external,
                            Constants& constants);
+
+/// Gives constants their places in a graph that has none: small ones as initialisers, the others as graph inputs.
+void place_constants(onnx::GraphProto& graph, const Constants& constants);
+
+/// A graph input or output of this type. An extent below 0 is left open.
+void set_tensor_type(onnx::ValueInfoProto& value, Scalar scalar, const std::vector<int64_t>& shape);
 
 }  // namespace hoist

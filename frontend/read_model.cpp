@@ -19,6 +19,7 @@
 #include "frontend/operators.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
+#include "ir/onnx_type.h"
 #include "frontend/wire_scan.h"
 
 namespace hoist {
@@ -143,7 +144,7 @@ class Reader {
       if (constants_.count(value.name())) continue;
       const std::string where = "input '" + value.name() + "'";
       const auto& type = value.type().tensor_type();
-      const std::optional<Scalar> scalar = scalar_from_onnx(type.elem_type());
+      const std::optional<Scalar> scalar = scalar_of_onnx_type(type.elem_type());
       if (!value.type().has_tensor_type()) {
         problems.push_back({where, "is not a tensor", "sequences, maps and optional values are not supported"});
       } else if (!scalar) {
@@ -167,9 +168,7 @@ class Reader {
     }
     for (size_t i = 0; i < declared.size(); ++i) {
       inputs_.push_back({declared[i].name, declared[i].scalar, bound->shapes[i]});
-      auto* shape = places[i]->mutable_type()->mutable_tensor_type()->mutable_shape();
-      shape->clear_dim();
-      for (const int64_t extent : bound->shapes[i]) shape->add_dim()->set_dim_value(extent);
+      set_tensor_type(*places[i], declared[i].scalar, bound->shapes[i]);
     }
     named_dimensions_ = bound->named;
     notes_.insert(notes_.end(), bound->notes.begin(), bound->notes.end());
@@ -198,7 +197,7 @@ class Reader {
         continue;
       }
       const auto& type = value.type().tensor_type();
-      if (type.elem_type() != 0 && !scalar_from_onnx(type.elem_type())) {
+      if (type.elem_type() != 0 && !scalar_of_onnx_type(type.elem_type())) {
         problems.push_back({where, "has values of " + onnx_type_name(type.elem_type()) + ", which hoist lacks", ""});
       }
     }
@@ -244,7 +243,7 @@ class Reader {
     for (const auto& [name, type] : types) ordered[name] = &type;
     for (const auto& [name, type] : ordered) {
       if (!type->has_tensor_type() || !type->tensor_type().has_shape()) continue;
-      const std::optional<Scalar> scalar = scalar_from_onnx(type->tensor_type().elem_type());
+      const std::optional<Scalar> scalar = scalar_of_onnx_type(type->tensor_type().elem_type());
       if (!scalar) continue;
       ValueInfo value{name, *scalar, {}};
       std::vector<int64_t> least;
@@ -332,7 +331,7 @@ class Reader {
       } else {
         info.rank_known = declared != declared_.end();
         if (info.rank_known) info.shape = declared->second;
-        info.scalar = scalar_from_onnx(value.type().tensor_type().elem_type()).value_or(Scalar::f32);
+        info.scalar = scalar_of_onnx_type(value.type().tensor_type().elem_type()).value_or(Scalar::f32);
       }
       info.name = value.name();
       for (size_t i = 0; declared != declared_.end() && i < info.shape.size() && i < declared->second.size(); ++i) {

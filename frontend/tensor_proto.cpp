@@ -5,31 +5,10 @@
 #include <utility>
 
 #include "frontend/bounded_size.h"
+#include "ir/onnx_type.h"
 
 namespace hoist {
 namespace {
-
-constexpr std::pair<int, Scalar> types[] = {
-    {onnx::TensorProto::BOOL, Scalar::boolean},
-    {onnx::TensorProto::INT4, Scalar::i4},
-    {onnx::TensorProto::UINT4, Scalar::u4},
-    {onnx::TensorProto::INT8, Scalar::i8},
-    {onnx::TensorProto::UINT8, Scalar::u8},
-    {onnx::TensorProto::INT16, Scalar::i16},
-    {onnx::TensorProto::UINT16, Scalar::u16},
-    {onnx::TensorProto::INT32, Scalar::i32},
-    {onnx::TensorProto::UINT32, Scalar::u32},
-    {onnx::TensorProto::INT64, Scalar::i64},
-    {onnx::TensorProto::UINT64, Scalar::u64},
-    {onnx::TensorProto::FLOAT8E4M3FN, Scalar::f8e4m3fn},
-    {onnx::TensorProto::FLOAT8E4M3FNUZ, Scalar::f8e4m3fnuz},
-    {onnx::TensorProto::FLOAT8E5M2, Scalar::f8e5m2},
-    {onnx::TensorProto::FLOAT8E5M2FNUZ, Scalar::f8e5m2fnuz},
-    {onnx::TensorProto::BFLOAT16, Scalar::bf16},
-    {onnx::TensorProto::FLOAT16, Scalar::f16},
-    {onnx::TensorProto::FLOAT, Scalar::f32},
-    {onnx::TensorProto::DOUBLE, Scalar::f64},
-};
 
 std::string plural(int64_t count, const char* word) {
   return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
@@ -81,20 +60,6 @@ Result<ExternalPlace> external_place(const onnx::TensorProto& proto, const std::
 
 }  // namespace
 
-std::optional<Scalar> scalar_from_onnx(int data_type) {
-  for (const auto& [number, scalar] : types) {
-    if (number == data_type) return scalar;
-  }
-  return std::nullopt;
-}
-
-int scalar_to_onnx(Scalar scalar) {
-  for (const auto& [number, candidate] : types) {
-    if (candidate == scalar) return number;
-  }
-  return onnx::TensorProto::UNDEFINED;
-}
-
 std::string onnx_type_name(int data_type) {
   return onnx::TensorProto::DataType_IsValid(data_type)
              ? onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(data_type))
@@ -103,7 +68,7 @@ std::string onnx_type_name(int data_type) {
 
 Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto, const std::string& owner, int64_t maximum_bytes,
                                  const ExternalData* external) {
-  const std::optional<Scalar> scalar = scalar_from_onnx(proto.data_type());
+  const std::optional<Scalar> scalar = scalar_of_onnx_type(proto.data_type());
   if (!scalar)
     return Diagnostic{owner, "has values of " + onnx_type_name(proto.data_type()) + ", which hoist lacks", ""};
   if (proto.has_segment()) return Diagnostic{owner, "is stored in segments", "export the model with whole tensors"};
@@ -155,7 +120,7 @@ Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto, const std::stri
 onnx::TensorProto tensor_to_proto(const Tensor& tensor, const std::string& name) {
   onnx::TensorProto proto;
   proto.set_name(name);
-  proto.set_data_type(scalar_to_onnx(tensor.scalar()));
+  proto.set_data_type(onnx_type(tensor.scalar()));
   for (const int64_t extent : tensor.shape()) proto.add_dims(extent);
   proto.set_raw_data(tensor.data(), tensor.bytes().size());
   return proto;

@@ -4,7 +4,6 @@
 
 #include <onnx/onnx_pb.h>
 
-#include <optional>
 #include <string>
 
 #include "frontend/model_file.h"
@@ -13,8 +12,6 @@
 
 namespace hoist {
 
-std::optional<Scalar> scalar_from_onnx(int data_type);
-int scalar_to_onnx(Scalar scalar);
 /// "STRING", "FLOAT"; "type 77" where ONNX has none of that number.
 std::string onnx_type_name(int data_type);
 

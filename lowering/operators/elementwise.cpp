@@ -128,6 +128,17 @@ Lowered lower_cast(const OperatorContext& c) {
 
 Lowered lower_cast_like(const OperatorContext& c) { return convert_all(c, element_of(c.inputs[1])); }
 
+Lowered lower_bit_cast(const OperatorContext& c) {
+  HOIST_TRY(int64_t type, integer_attribute(c, "to", 0));
+  HOIST_TRY(Scalar to, scalar_of_onnx(type));
+  const Scalar from = element_of(c.inputs[0]);
+  if (row(from).bits < 8 || row(from).bits != row(to).bits)
+    return fault(fmt::format("the bits of {} as {} are not supported", row(from).name, row(to).name));
+  const bool truth = from == Scalar::boolean || to == Scalar::boolean;  // a byte that is 0 or 1
+  return one(elementwise(
+      {c.inputs[0]}, [&](const std::vector<Expr>& x) { return truth ? convert(to, x[0]) : reinterpret(to, x[0]); }));
+}
+
 Lowered lower_identity(const OperatorContext& c) { return one(c.inputs[0]); }
 
 // The identity; the mask of the second output says that nothing is dropped.
@@ -202,6 +213,7 @@ constexpr auto rows = std::to_array<OperatorRow>({
   {"", "Clip", 6, 1, 3, Takes::numbers, lower_clip, "min(max(x, low), high)"},
   {"", "Cast", 6, 1, 1, Takes::anything, lower_cast, "the number in another type"},
   {"", "CastLike", 15, 2, 2, Takes::anything, lower_cast_like, "the number in the type of the second input"},
+  {"", "BitCast", 26, 1, 1, Takes::anything, lower_bit_cast, "the same bits as another type"},
   {"", "Identity", 1, 1, 1, Takes::anything, lower_identity, "x"},
   {"", "Dropout", 7, 1, 3, Takes::floats, lower_dropout, "x, when not training"},
 });

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/onnx_type.h"
+
 namespace hoist::operators {
 
 Diagnostic fault(const std::string& what, const std::string& hint) { return {"", what, hint}; }
@@ -84,48 +86,8 @@ Result<std::string> choice_attribute(const OperatorContext& c, const std::string
 }
 
 Result<Scalar> scalar_of_onnx(int64_t data_type) {
-  switch (data_type) {
-    case 1:
-      return Scalar::f32;
-    case 2:
-      return Scalar::u8;
-    case 3:
-      return Scalar::i8;
-    case 4:
-      return Scalar::u16;
-    case 5:
-      return Scalar::i16;
-    case 6:
-      return Scalar::i32;
-    case 7:
-      return Scalar::i64;
-    case 9:
-      return Scalar::boolean;
-    case 10:
-      return Scalar::f16;
-    case 11:
-      return Scalar::f64;
-    case 12:
-      return Scalar::u32;
-    case 13:
-      return Scalar::u64;
-    case 16:
-      return Scalar::bf16;
-    case 17:
-      return Scalar::f8e4m3fn;
-    case 18:
-      return Scalar::f8e4m3fnuz;
-    case 19:
-      return Scalar::f8e5m2;
-    case 20:
-      return Scalar::f8e5m2fnuz;
-    case 21:
-      return Scalar::u4;
-    case 22:
-      return Scalar::i4;
-    default:
-      return fault(fmt::format("element type {} of ONNX is not supported", data_type));
-  }
+  if (const auto scalar = scalar_of_onnx_type(data_type)) return *scalar;
+  return fault(fmt::format("element type {} of ONNX is not supported", data_type));
 }
 
 // ---- Inputs

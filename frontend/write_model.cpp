@@ -1,0 +1,237 @@
+#include "frontend/write_model.h"
+
+#include <onnx/checker.h>
+#include <onnx/defs/schema.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <new>
+#include <set>
+#include <utility>
+
+#include "frontend/conversion.h"
+#include "frontend/inference.h"
+#include "frontend/model_tensors.h"
+#include "frontend/structure.h"
+#include "frontend/tensor_proto.h"
+#include "ir/onnx_type.h"
+
+namespace hoist {
+namespace {
+
+// Below, quantisation knows no axes and sums take theirs as attributes.
+constexpr int oldest_opset = 13;
+
+// The IR version of the release that brought an opset, from onnx's docs/Versioning.md: readers of that age refuse a
+// newer one.
+constexpr auto ir_versions = std::to_array<std::pair<int, int>>(
+    {{14, 7}, {18, 8}, {20, 9}, {22, 10}, {23, 11}, {24, 12}, {27, 13}});  // last opset that goes with each
+
+int ir_version_of_opset(int opset) {
+  for (const auto& [last, version] : ir_versions) {
+    if (opset <= last) return version;
+  }
+  return onnx::Version::IR_VERSION;
+}
+
+// The IR version that first has a type.
+int ir_version_of_type(Scalar scalar) {
+  switch (scalar) {
+    case Scalar::f8e4m3fn:
+    case Scalar::f8e4m3fnuz:
+    case Scalar::f8e5m2:
+    case Scalar::f8e5m2fnuz:
+      return 9;
+    case Scalar::i4:
+    case Scalar::u4:
+      return 10;
+    default:
+      return 7;
+  }
+}
+
+onnx::AttributeProto attribute_proto(const std::string& name, const Attribute& value) {
+  onnx::AttributeProto out;
+  out.set_name(name);
+  struct Set {
+    onnx::AttributeProto& to;
+    void operator()(int64_t x) const {
+      to.set_type(onnx::AttributeProto::INT);
+      to.set_i(x);
+    }
+    void operator()(double x) const {
+      to.set_type(onnx::AttributeProto::FLOAT);
+      to.set_f(static_cast<float>(x));
+    }
+    void operator()(const std::string& x) const {
+      to.set_type(onnx::AttributeProto::STRING);
+      to.set_s(x);
+    }
+    void operator()(const std::vector<int64_t>& list) const {
+      to.set_type(onnx::AttributeProto::INTS);
+      to.mutable_ints()->Add(list.begin(), list.end());
+    }
+    void operator()(const std::vector<double>& list) const {
+      to.set_type(onnx::AttributeProto::FLOATS);
+      for (const double x : list) to.add_floats(static_cast<float>(x));
+    }
+    void operator()(const std::vector<std::string>& list) const {
+      to.set_type(onnx::AttributeProto::STRINGS);
+      for (const std::string& x : list) to.add_strings(x);
+    }
+    void operator()(const Tensor& x) const {
+      to.set_type(onnx::AttributeProto::TENSOR);
+      *to.mutable_t() = tensor_to_proto(x, "");
+    }
+  };
+  std::visit(Set{out}, value);
+  return out;
+}
+
+onnx::NodeProto node_of(const Layer& layer) {
+  onnx::NodeProto out;
+  out.set_name(layer.name);
+  out.set_op_type(layer.operation);
+  if (!layer.domain.empty()) out.set_domain(layer.domain);
+  for (const std::string& name : layer.inputs) out.add_input(name);
+  for (const std::string& name : layer.outputs) out.add_output(name);
+  for (const auto& [name, value] : layer.attributes) *out.add_attribute() = attribute_proto(name, value);
+  return out;
+}
+
+class Writer {
+ public:
+  Writer(const Graph& graph, const WriteOptions& options) : graph_(graph), options_(options) {}
+
+  Result<std::string> write() {
+    make_skeleton();
+    if (Diagnostics problems = check_skeleton(); !problems.empty()) return problems;
+    convert_to_oldest(model_, oldest_opset);
+    HOIST_TRY_VOID(check_size());
+    put_constants_in();
+    finish_header();
+    onnx::checker::check_model(model_);
+    std::string bytes;
+    if (!model_.SerializeToString(&bytes)) return Diagnostic{graph_.name, "cannot be written as an ONNX model", ""};
+    if (static_cast<int64_t>(bytes.size()) > options_.maximum_bytes)
+      return too_large(static_cast<int64_t>(bytes.size()));
+    return bytes;
+  }
+
+ private:
+  // Names, types and small constants: what onnx's passes need to see.
+  void make_skeleton() {
+    onnx::GraphProto& to = *model_.mutable_graph();
+    to.set_name(graph_.name);
+    for (const ValueInfo& input : graph_.inputs) {
+      onnx::ValueInfoProto& value = *to.add_input();
+      value.set_name(input.name);
+      set_tensor_type(value, input.scalar, input.shape);
+    }
+    std::set<std::string> read;
+    for (const ValueInfo& output : graph_.outputs) {
+      onnx::ValueInfoProto& value = *to.add_output();
+      value.set_name(output.name);
+      set_tensor_type(value, output.scalar, output.shape);
+      if (!output.rank_known) value.mutable_type()->mutable_tensor_type()->clear_shape();
+      read.insert(output.name);
+    }
+    std::set<std::string> domains;
+    for (const Layer& layer : graph_.layers) {
+      *to.add_node() = node_of(layer);
+      read.insert(layer.inputs.begin(), layer.inputs.end());
+      if (!layer.domain.empty()) domains.insert(layer.domain);
+    }
+    for (const auto& [name, tensor] : graph_.constants) {
+      if (read.count(name)) constants_[name] = tensor;
+    }
+    place_constants(to, constants_);
+    model_.set_ir_version(onnx::Version::IR_VERSION);
+    import_opset("", graph_.opset);
+    const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
+    for (const std::string& domain : domains) {
+      const auto at = known.find(domain);
+      import_opset(domain, at == known.end() ? 1 : at->second.second);
+    }
+  }
+
+  void import_opset(const std::string& domain, int64_t version) {
+    onnx::OperatorSetIdProto& opset = *model_.add_opset_import();
+    opset.set_domain(domain);
+    opset.set_version(version);
+  }
+
+  Diagnostics check_skeleton() const {
+    Diagnostics problems = check_names(model_.graph());
+    for (const onnx::NodeProto& node : model_.graph().node()) {
+      if (auto problem = check_node(node, model_)) problems.push_back(std::move(*problem));
+    }
+    if (!problems.empty()) return problems;
+    ValueTypes types;
+    return check_types(model_, types);
+  }
+
+  Result<Nothing> check_size() const {
+    int64_t bytes = 0;
+    for (const auto& [name, tensor] : constants_) bytes += static_cast<int64_t>(tensor.bytes().size());
+    if (bytes > options_.maximum_bytes) return too_large(bytes);
+    return Nothing{};
+  }
+
+  Diagnostic too_large(int64_t bytes) const {
+    return {graph_.name,
+            "has " + std::to_string(bytes) + " bytes, an ONNX file at most " + std::to_string(options_.maximum_bytes),
+            "a rule that stores weights in fewer bits may make it fit"};
+  }
+
+  // The converter makes constants of its own and drops some; those that are still there get the graph's bytes.
+  void put_constants_in() {
+    onnx::GraphProto& to = *model_.mutable_graph();
+    for (onnx::TensorProto& place : *to.mutable_initializer()) {
+      const auto at = constants_.find(place.name());
+      if (at != constants_.end()) place = tensor_to_proto(at->second, place.name());
+    }
+    google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;
+    for (onnx::ValueInfoProto& input : *to.mutable_input()) {
+      const auto at = constants_.find(input.name());
+      if (at == constants_.end())
+        inputs.Add()->Swap(&input);
+      else
+        *to.add_initializer() = tensor_to_proto(at->second, input.name());
+    }
+    to.mutable_input()->Swap(&inputs);
+    to.clear_value_info();
+  }
+
+  void finish_header() {
+    int version = ir_version_of_opset(opset_of(model_));
+    for (const auto& [name, tensor] : constants_) version = std::max(version, ir_version_of_type(tensor.scalar()));
+    for (const auto* values : {&graph_.inputs, &graph_.outputs}) {
+      for (const ValueInfo& value : *values) version = std::max(version, ir_version_of_type(value.scalar));
+    }
+    model_.set_ir_version(version);
+    model_.set_producer_name("hoist");
+    model_.set_producer_version(options_.producer_version);
+  }
+
+  const Graph& graph_;
+  const WriteOptions& options_;
+  Constants constants_;
+  onnx::ModelProto model_;
+};
+
+}  // namespace
+
+Result<std::string> write_model(const Graph& graph, const WriteOptions& options) {
+  try {
+    return Writer(graph, options).write();
+  } catch (const std::bad_alloc&) {
+    return Diagnostic{graph.name, "does not fit into memory as an ONNX model", ""};
+  } catch (const std::exception& error) {
+    return Diagnostic{graph.name, "cannot be written as an ONNX model: " + tidy(error.what()), ""};
+  }
+}
+
+}  // namespace hoist

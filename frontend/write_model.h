@@ -1,0 +1,26 @@
+// The way out of hoist for a Graph: the bytes of an ONNX file that other engines load and that read_model reads back as
+// the same graph, constants bit for bit. What is written has passed onnx's checker and its type inference. Names no
+// file: who writes one decides how it appears (tools/files.h). Not for tensors alone: tensor_file.h writes those.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ir/graph.h"
+#include "ir/result.h"
+
+namespace hoist {
+
+struct WriteOptions {
+  std::string producer_version;  ///< of hoist, for the model's header
+  /// Of the file; protobuf itself ends at 2 GiB.
+  int64_t maximum_bytes = (int64_t{1} << 31) - 1;
+};
+
+/// The model at the lowest opset (13 or later) from which onnx's version converter comes back to the same layers, so
+/// that as many engines as possible take it; at graph.opset where that is none. Float attributes are rounded to f32,
+/// which is all that ONNX has. Constants that no layer or output reads are left out. Errors: names that do not resolve,
+/// layers that break the rules of their operator or whose types do not fit, a model past `maximum_bytes`.
+Result<std::string> write_model(const Graph& graph, const WriteOptions& options = {});
+
+}  // namespace hoist

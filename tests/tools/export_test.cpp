@@ -1,0 +1,160 @@
+// hoist export as users call it: what it writes, and what it refuses before it works.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "frontend/frontend.h"
+#include "program.h"
+#include "tools/files.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const fs::path models = fs::path(HOIST_SOURCE_DIR) / "models";
+
+class Export : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = TemporaryFolder::make();
+    ASSERT_TRUE(made.ok());
+    folder_ = std::make_unique<TemporaryFolder>(std::move(*made));
+  }
+  std::string in(const std::string& name) const { return (folder_->path() / name).string(); }
+  std::vector<std::string> left() const { return files_below(folder_->path()); }
+  Ran run(const std::string& model, const std::string& output, std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {"export", model, "-o", output};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_hoist(words);
+  }
+
+  const std::string digits_ = (models / "digits_residual.onnx").string();
+  std::unique_ptr<TemporaryFolder> folder_;
+};
+
+TEST_F(Export, WithoutRulesIsTheModel) {
+  const Ran ran = run(digits_, in("plain.onnx"));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("layers"));
+  const auto before = read_model(digits_), after = read_model(in("plain.onnx"));
+  ASSERT_TRUE(before.ok() && after.ok());
+  ASSERT_EQ(before->layers.size(), after->layers.size());
+  for (size_t i = 0; i < before->layers.size(); ++i) EXPECT_EQ(before->layers[i].name, after->layers[i].name);
+  EXPECT_EQ(left(), std::vector<std::string>{"plain.onnx"});
+}
+
+TEST_F(Export, StandardOutputIsTheFileAlone) {
+  ASSERT_EQ(run(digits_, in("plain.onnx")).code, 0);
+  const Ran ran = run(digits_, "-");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto file = read_file(in("plain.onnx"));
+  ASSERT_TRUE(file.ok());
+  EXPECT_TRUE(ran.out == *file);
+}
+
+TEST_F(Export, FileIsReplacedOnlyWithForce) {
+  std::ofstream(in("old.onnx")) << "mine";
+  Ran ran = run(digits_, in("old.onnx"));
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("exists (use --force to replace it)"));
+  EXPECT_EQ(*read_file(in("old.onnx")), "mine");
+  ran = run(digits_, in("old.onnx"), {"--force"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(read_model(in("old.onnx")).ok());
+}
+
+TEST_F(Export, NeverReplacesTheModelItself) {
+  fs::copy_file(digits_, in("model.onnx"));
+  const Ran ran = run(in("model.onnx"), in("model.onnx"), {"--force"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("is the model itself"));
+}
+
+TEST_F(Export, SaysWhyAFileCannotBeWritten) {
+  Ran ran = run(digits_, in("missing/x.onnx"));
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("is not a folder"));
+
+  ran = run(digits_, folder_->path().string());
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("is a folder"));
+
+  ran = run(digits_, "/dev/full");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("No space left"));
+
+  ran = run_hoist({"export", digits_, "-o", in("cut.onnx")}, "ulimit -f 1; trap '' XFSZ; ");
+  EXPECT_EQ(ran.code, 3) << ran.err;
+  EXPECT_THAT(left(), IsEmpty());
+
+  ran = run(digits_, "");
+  EXPECT_EQ(ran.code, 2);
+}
+
+TEST_F(Export, SaysWhatIsNoModel) {
+  Ran ran = run(in("missing.onnx"), in("x.onnx"));
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("No such file"));
+
+  ASSERT_EQ(run_hoist({"compile", digits_, "-o", in("digits.hoist")}).code, 0);
+  ran = run(in("digits.hoist"), in("x.onnx"));
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("is a bundle, and a model is needed"));
+  EXPECT_FALSE(fs::exists(in("x.onnx")));
+}
+
+TEST_F(Export, RulesThatNeedNoDataAreCarriedOut) {
+  const Ran ran = run(digits_, in("w8.onnx"), {"--rule", "w8", "--rule", "bf16"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("w8 at"));
+  EXPECT_THAT(ran.out, HasSubstr("bf16 at"));
+  const auto graph = read_model(in("w8.onnx"));
+  ASSERT_TRUE(graph.ok()) << graph.errors()[0].text();
+  const auto count = [&](const std::string& operation) {
+    return std::count_if(graph->layers.begin(), graph->layers.end(),
+                         [&](const Layer& layer) { return layer.operation == operation; });
+  };
+  EXPECT_GT(count("DequantizeLinear"), 0);
+  EXPECT_GT(count("Cast"), 0);
+  EXPECT_LT(fs::file_size(in("w8.onnx")), fs::file_size(digits_) / 2);
+}
+
+TEST_F(Export, QuantisedModelsKeepTheirAnswers) {
+  const std::string data = (models / "digits_residual_calibration.npz").string();
+  Ran ran = run(digits_, in("q.onnx"), {"--rule", "u8", "--rule", "w8a8", "--calibrate", data});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("w8a8 at"));
+  ASSERT_EQ(run_hoist({"compile", in("q.onnx"), "-o", in("q.hoist")}).code, 0);
+  ran = run_hoist({"evaluate", in("q.hoist"), "--data", (models / "digits_residual_test.npz").string()});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, testing::ContainsRegex("(48[5-9]|49[0-9]|500) of 500")) << ran.out;
+}
+
+TEST_F(Export, SaysWhatIsWrongWithRules) {
+  Ran ran = run(digits_, in("x.onnx"), {"--rule", "w9"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("rule w9: there is no such rule"));
+
+  ran = run(digits_, in("x.onnx"), {"--rule", "u8"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("give data: --calibrate DATA"));
+
+  ran = run(digits_, in("x.onnx"), {"--rule", "w8a8"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("rule w8a8: applies nowhere"));
+
+  ran = run(digits_, in("x.onnx"), {"--calibrate", digits_});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("is of no use without a rule"));
+
+  ran = run(digits_, in("x.onnx"), {"--rule", "u8", "--calibrate", in("missing.npz")});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,132 @@
+// hoist export: a model, with neural rules or as it is, as ONNX for other engines.
+#include <algorithm>
+#include <map>
+
+#include "frontend/write_model.h"
+#include "lowering/raise.h"
+#include "neural_rules/functions.h"
+#include "neural_rules/site_statistics.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/prepare.h"
+#include "tools/samples.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportCommand {
+  std::string model, output, calibration;
+  std::vector<std::string> rules;
+  ModelOptions options;
+  bool force = false;
+};
+
+// Known before the work: nobody wants to wait for these messages.
+Attempt<> check_output(const ExportCommand& command) {
+  const fs::path file = command.output;
+  std::error_code ignored;
+  if (file.empty()) return usage_failure("--output", "is empty", "name the file that the model becomes");
+  if (fs::is_directory(file, ignored)) return input_failure(command.output, "is a folder", "name a file");
+  const fs::path folder = file.parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    return input_failure(command.output, folder.string() + " is not a folder", "make it first, or name another");
+  if (fs::equivalent(file, command.model, ignored))
+    return input_failure(command.output, "is the model itself", "name another file");
+  if (fs::is_regular_file(file, ignored) && !command.force)
+    return input_failure(command.output, "exists", "use --force to replace it");
+  return ExitCode::done;
+}
+
+// Data are read and a device is used only where a rule wants to know the range of values.
+Attempt<Statistics> statistics_for(const ExportCommand& command, const Graph& graph, const std::vector<Site>& sites) {
+  const bool calibrated = std::any_of(command.rules.begin(), command.rules.end(), [](const std::string& name) {
+    const NeuralRule* rule = find_neural_rule(name);
+    return rule != nullptr && rule->calibrated;
+  });
+  if (!calibrated) return Statistics{};
+  if (command.calibration.empty())
+    return usage_failure("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
+  HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
+  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(command.calibration, graph.inputs, {.numbers = true}));
+  Progress progress;
+  progress.show("calibrating");
+  HOIST_STEP(Statistics statistics, ExitCode::bad_input, site_statistics(graph, sites, samples, model.prepare));
+  return statistics;
+}
+
+Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Graph& graph) {
+  const std::vector<Site> sites = find_sites(graph);
+  HOIST_STEP(Assignment assignment, ExitCode::bad_input, uniform_assignment(graph, sites, command.rules));
+  HOIST_ATTEMPT(Statistics statistics, statistics_for(command, graph, sites));
+  HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(graph, assignment, statistics));
+  return model;
+}
+
+// Layers under function rules as the operators that compute the approximation.
+Result<Graph> graph_of_operators(const RewrittenModel& model) {
+  Graph out = model.graph;
+  std::vector<std::string> layers;
+  for (const auto& [layer, rule] : model.functions) layers.push_back(layer);
+  HOIST_TRY_VOID(replace_by_expressions(out, layers, [&](const std::string& layer, Expr e) -> Result<Expr> {
+    HOIST_TRY(const Approximated approximated, approximate(e, model.functions.at(layer)));
+    return approximated.term;
+  }));
+  return out;
+}
+
+std::string summary(const RewrittenModel& model) {
+  std::map<std::string, int> counts;
+  for (const RuleUse& use : model.uses) ++counts[use.rule];
+  std::string out;
+  for (const auto& [rule, count] : counts) out += fmt::format(", {} at {} site{}", rule, count, count == 1 ? "" : "s");
+  return out;
+}
+
+Attempt<> export_model(const ExportCommand& command) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, check_output(command));
+  if (!command.calibration.empty() && command.rules.empty())
+    return usage_failure("--calibrate", "is of no use without a rule", "name one: --rule RULE");
+  HOIST_ATTEMPT(Graph graph, read_graph(command.model, command.options));
+  for (const std::string& note : graph.notes) complain("note", note);
+  RewrittenModel model;
+  if (command.rules.empty()) {
+    model.graph = std::move(graph);
+  } else {
+    HOIST_STEP(graph, ExitCode::bad_input, prepared_graph(std::move(graph)));
+    HOIST_ATTEMPT(model, under_rules(command, graph));
+  }
+  HOIST_STEP(Graph written, ExitCode::bad_input, graph_of_operators(model));
+  HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));
+  HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
+  if (command.output != "-") {
+    say_line("{}: {} layers, {:.1f} MB{}", command.output, written.layers.size(),
+             static_cast<double>(bytes.size()) / 1e6, summary(model));
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_export(CLI::App& program, Action& action) {
+  auto options = std::make_shared<ExportCommand>();
+  CLI::App& command =
+      add_command(program, action, "export", "write a model as ONNX for other engines, as it is or under neural rules",
+                  "  hoist export models/digits_residual.onnx -o plain.onnx\n"
+                  "  hoist export models/digits_residual.onnx --rule u8 --rule w8a8 "
+                  "--calibrate models/digits_residual_calibration.npz -o q.onnx",
+                  options, export_model);
+  command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
+  command.add_option("-o,--output", options->output, "the file (- for standard output)")->required()->type_name("FILE");
+  command.add_flag("--force", options->force, "replace the file if there is one");
+  command.add_option("--rule", options->rules, "use this neural rule wherever it applies; may be given more than once")
+      ->type_name("RULE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--calibrate", options->calibration, calibration_help)->type_name("DATA");
+  add_dimension_option(command, options->options.dimensions);
+}
+
+}  // namespace hoist
