@@ -2,6 +2,7 @@
 // terminal summary and the certificate of a bundle are views of it. Numbers that were not measured are NaN.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct Candidate {
   double time = 0;             ///< seconds of the site's kernel under the rule
   double bytes = 0;
   double clipped_share = 0;
+  double clip_low = std::nan(""), clip_high = std::nan("");  ///< what the format can hold; NaN where nothing is clipped
   std::string proof;  ///< or how it was measured: "256 samples"
 };
 

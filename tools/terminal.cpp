@@ -20,7 +20,13 @@ void clear_progress() {
   progress_shown = false;
 }
 
-// Names in models may hold anything; a terminal must not act on them.
+}  // namespace
+
+void say(std::string_view text) {
+  clear_progress();
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && output_error == 0) output_error = errno;
+}
+
 std::string printable(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -31,13 +37,6 @@ std::string printable(std::string_view text) {
       out += fmt::format("\\x{:02x}", byte);
   }
   return out;
-}
-
-}  // namespace
-
-void say(std::string_view text) {
-  clear_progress();
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && output_error == 0) output_error = errno;
 }
 
 void complain(std::string_view kind, const std::string& text) {

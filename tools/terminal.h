@@ -19,6 +19,9 @@ void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
   say(fmt::format(format, std::forward<Arguments>(arguments)...) + "\n");
 }
 
+/// Names in models may hold anything; a terminal must not act on them: control characters are written as \x1b.
+std::string printable(std::string_view text);
+
 /// "hoist: error: where: what (hint)", one line a problem; `kind` is "error", "warning" or "note".
 void complain(std::string_view kind, const Diagnostics& problems);
 void complain(std::string_view kind, const std::string& text);

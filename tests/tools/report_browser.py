@@ -1,0 +1,228 @@
+"""Clicks through a report page in a headless Chromium, as a reader would, and checks what it shows.
+
+report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE [PICTURES]; report_test.cpp makes the pages and calls this.
+PICTURES is a folder for screenshots and a print. The exit code is 0 when everything held.
+"""
+
+import json
+import math
+import os
+import sys
+
+from browser import Browser, PageError
+
+
+def check(condition, what):
+    if not condition:
+        raise PageError(what)
+
+
+def text(browser, selector):
+    return browser.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def count(browser, selector):
+    return browser.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length")
+
+
+def quiet(browser, page):
+    """Nothing went wrong, and nothing but the page itself was asked for."""
+    check(not browser.errors, f"the page complains: {browser.errors}")
+    strangers = [url for url in browser.requests if url != "file://" + os.path.abspath(page)]
+    check(not strangers, f"the page asks for {strangers}")
+
+
+def head(browser, study):
+    check(text(browser, "#model") == study["model"], "the model's name")
+    check(text(browser, "#summary") == study["summary"], "the summary")
+    check("budget met" in text(browser, "#budget"), "the budget")
+    check(count(browser, "#figures > div") == 5, "five figures")
+    check(study["seed"] in text(browser, "#provenance"), "the seed with all digits")
+    check(study["model_hash"] in text(browser, "#provenance"), "the model's hash")
+    check(count(browser, "#notes li") == len(study["notes"]), "the notes")
+
+
+def front(browser, study):
+    points = study["points"]
+    verified = [point for point in points if point["verified"]]
+    check(count(browser, "#points tbody tr") == len(points), "a row for each point")
+    check(count(browser, "#front [data-point]") == len(verified), "measured points under top-1")
+    check(count(browser, "#front .bars path") >= len(verified), "bars of intervals")
+    browser.click("#measures button:nth-child(3)")
+    check(count(browser, "#front [data-point]") == len(points), "all points under SQNR")
+    check(count(browser, "#front .halo") == 2, "the chosen point and its entry in the key")
+    browser.hover('[data-point="1"]')
+    check("uniform f16" in text(browser, "#front .tip"), "details on hover")
+    browser.click('[data-point="1"]')
+    check(text(browser, "#point-name") == "uniform f16", "a click selects a point")
+    check(count(browser, '#points tr[aria-selected="true"]') == 1, "its row is lit")
+    browser.evaluate("document.querySelector('[data-point=\"3\"]').focus()")
+    browser.key("Enter", 13, "\r")
+    check(text(browser, "#point-name") == "uniform w8a8", "so does the Enter key")
+    check(browser.evaluate("document.activeElement.dataset.point") == "3", "and the focus stays")
+    browser.click('[data-select-point="9"]')
+    lost = next(point for point in points if point["name"] == text(browser, "#point-name"))["lost"]
+    check(f"lost {lost}" in text(browser, "#point"), "paired counts")
+    browser.click("#measures button:nth-child(1)")
+
+
+def order_shown(browser):
+    return browser.evaluate("[...document.querySelectorAll('#sites [data-site]')].map(row => row.dataset.site)")
+
+
+def table(browser, study):
+    sites = study["sites"]
+    check(len(order_shown(browser)) == len(sites), "a row for each site")
+    for column, key in (("Before", lambda site: site["time"]), ("Gain", lambda site: site["gain"])):
+        browser.click(f'[data-sort="{column}"]')
+        expected = [site["key"] for site in sorted(sites, key=key, reverse=True)]
+        check(order_shown(browser) == expected, f"sorted by {column}, largest first")
+        browser.click(f'[data-sort="{column}"]')
+        check(order_shown(browser) == expected[::-1], f"sorted by {column}, smallest first")
+    check(browser.evaluate("document.querySelector('[data-sort=Gain]').closest('th').ariaSort") == "ascending",
+          "the order is said aloud")
+    browser.type("#search", "gelu")
+    check(order_shown(browser) == ["function head/gelu"], "the search finds an operator")
+    browser.evaluate("(e => { e.value = ''; e.dispatchEvent(new Event('input')) })(document.querySelector('#search'))")
+    browser.click("#changed-only")
+    check(len(order_shown(browser)) == sum(1 for site in sites if site["chosen"]), "the changed sites only")
+    browser.click("#changed-only")
+
+
+def layer(browser):
+    browser.click('[data-site="product stage2/conv1"] .name')
+    check("stage2/conv1" in text(browser, "#layer-heading"), "the layer's heading")
+    check("stage2/conv1" in text(browser, ".node.lit"), "the layer is lit in the picture")
+    check('Conv("stage2/conv1")' in text(browser, '[data-stage="high"] code'), "its high-level Lift")
+    check(count(browser, '[data-stage="source"][open]') == 0, "code is closed at first")
+    browser.click('[data-stage="source"] summary')
+    check("__global const char*" in text(browser, '[data-stage="source"] code'), "the chosen source")
+    browser.click('[data-form="reference"]')
+    check("__global const float*" in text(browser, '[data-stage="source"][open] code'), "the source as the model is")
+    check(count(browser, "#layer .histogram rect") > 20, "a histogram")
+    browser.click(".node:nth-last-of-type(2)")
+    check("head/dense" in text(browser, "#layer-heading"), "a click in the picture selects a layer")
+    browser.evaluate("document.querySelector('#picture').focus()")
+    browser.key("ArrowUp", 38)
+    check("head/gelu" in text(browser, "#layer-heading"), "arrow keys go through the picture")
+    browser.click('[data-site="value stage1/relu1_out"] .name')
+    check(count(browser, "#layer .clip") > 0, "the clip range")
+
+
+def decibel(power, error):
+    return f"{10 * math.log10(power / error):.1f} dB"
+
+
+def what_if(browser, study):
+    browser.click('[data-site="product stage2/conv1"] .name')
+    site = next(site for site in study["sites"] if site["key"] == "product stage2/conv1")
+    chosen = next(point for point in study["points"] if point["chosen"])
+    rules = {candidate["rule"]: candidate for candidate in site["candidates"]}
+    check(browser.evaluate("document.querySelector('#what-if').hidden"), "no bar at first")
+    browser.click('input[data-rule="w4g32a16"]')
+    before, after = rules[site["chosen"]], rules["w4g32a16"]
+    error = chosen["predicted_error"] + after["predicted_error"] - before["predicted_error"]
+    seconds = chosen["predicted_time"] + after["time"] - before["time"]
+    check(text(browser, "#what-if-sqnr") == decibel(study["output_power"], error), "the SQNR of the what-if")
+    check(abs(float(text(browser, "#what-if-time").split()[0]) - seconds * 1e6) < 1, "its time in us")
+    check("what if: w4g32a16" in text(browser, '[data-site="product stage2/conv1"]'), "the table says so")
+    browser.click("#measures button:nth-child(3)")
+    check(count(browser, ".what-if-mark") == 1, "a mark in the front")
+    browser.evaluate("document.querySelector('input[data-rule=w4g32a16]').focus()")
+    browser.key("ArrowUp", 38)
+    check(count(browser, 'input[data-rule="w8a8-dynamic"]:checked') == 1, "arrow keys choose rules")
+    check(browser.evaluate("document.activeElement.dataset.rule") == "w8a8-dynamic", "and the focus stays")
+    browser.click("#undo")
+    check(browser.evaluate("document.querySelector('#what-if').hidden"), "undone")
+
+
+def background(browser):
+    return browser.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def colours(browser, page):
+    light = background(browser)
+    browser.click('[data-theme="dark"]')
+    dark = background(browser)
+    check(light == "rgb(255, 255, 255)" and dark != light, "the switch")
+    browser.click('[data-theme="auto"]')
+    check(background(browser) == light, "the system's colours, light")
+    browser.open(page, dark=True)
+    check(background(browser) == dark, "the system's colours, dark")
+
+
+def policy(browser, page):
+    """What a hostile text would try, were it ever to become HTML."""
+    quiet(browser, page)
+    blocked = browser.evaluate("fetch('http://127.0.0.1:9/').then(() => false, () => true)")
+    check(blocked, "the page may ask the network")
+    browser.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.hostile = 1'}))")
+    browser.evaluate("document.body.setAttribute('onclick', 'window.hostile = 1'); document.body.click()")
+    check(browser.evaluate("window.hostile === undefined"), "a foreign script may run")
+    check(len(browser.errors) >= 3, "the policy refused in silence")
+    browser.errors.clear()
+    browser.requests.clear()
+
+
+def widths(browser, page):
+    for width in (320, 390, 700, 900, 1100, 1300):
+        browser.open(page, width=width, height=844, phone=width < 700)
+        wide = browser.evaluate("document.documentElement.scrollWidth")
+        check(wide <= width, f"at {width} pixels the page is {wide} wide")
+
+
+def hostile(browser, page):
+    browser.open(page)
+    check(browser.evaluate("window.hostile === undefined"), "a hostile name ran")
+    check("onerror" in text(browser, "#model"), "a hostile name is shown as it is")
+    browser.click("#sites tr:nth-child(1) .name")
+    browser.evaluate("[...document.querySelectorAll('#sites .name')].find(e => e.textContent.includes('script')).click()")
+    check("</script>" in text(browser, "#layer-heading"), "a layer with a hostile name opens")
+    check(count(browser, "img") == 0 and browser.evaluate("window.hostile === undefined"), "and is harmless")
+    quiet(browser, page)
+
+
+def keep_pictures(browser, page, folder):
+    for name, how in (("light", {}), ("dark", {"dark": True}), ("phone", {"width": 390, "height": 844, "phone": True})):
+        browser.open(page, **how)
+        browser.screenshot(os.path.join(folder, name + ".png"))
+    browser.open(page)
+    with open(os.path.join(folder, "print.pdf"), "wb") as file:
+        file.write(browser.pdf())
+
+
+def click_through(browser, page, hostile_page, empty_page, pictures):
+    browser.open(page)
+    study = browser.evaluate("JSON.parse(document.querySelector('#data').textContent).study")
+    for part in (head, front, table, what_if):
+        part(browser, study)
+    layer(browser)
+    quiet(browser, page)
+    colours(browser, page)
+    policy(browser, page)
+    widths(browser, page)
+    check(browser.pdf().startswith(b"%PDF"), "it prints")
+    quiet(browser, page)
+    if pictures:
+        keep_pictures(browser, page, pictures)
+    browser.requests.clear()
+    hostile(browser, hostile_page)
+    browser.requests.clear()
+    browser.open(empty_page)
+    quiet(browser, empty_page)
+
+
+def main():
+    program, page, hostile_page, empty_page, *pictures = sys.argv[1:]
+    browser = Browser(program)
+    try:
+        click_through(browser, page, hostile_page, empty_page, pictures[0] if pictures else "")
+    except PageError as error:
+        print(f"{error}\nthe page's messages: {browser.errors}", file=sys.stderr)
+        return 1
+    finally:
+        browser.close()
+    return 0
+
+
+sys.exit(main())

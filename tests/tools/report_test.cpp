@@ -1,0 +1,196 @@
+// The report of a study: JSON, terminal text and the page, also with hostile names; and a browser that clicks through
+// the page where there is one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+#include "synthetic_study.h"
+#include "tools/files.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* attack = "</script><script>window.hostile=1</script><img src=x onerror=window.hostile=1><!--";
+
+size_t occurrences(const std::string& text, const std::string& of) {
+  size_t count = 0;
+  for (size_t at = text.find(of); at != std::string::npos; at = text.find(of, at + 1)) ++count;
+  return count;
+}
+
+// Every text that a model or a user can have a say in.
+SyntheticStudy hostile_study() {
+  SyntheticStudy made = synthetic_study();
+  const std::string name = attack;
+  Study& study = made.study;
+  study.model = study.summary = study.device = study.budget = study.model_hash = name;
+  study.notes = {name, "\x1b[2J\xff\xfe"};
+  StudySite& site = study.sites[1];
+  site.site.layer = site.site.value = site.operation = name;
+  site.candidates[0].rule = site.candidates[0].proof = site.chosen = name;
+  study.points[2].name = name;
+  study.points[2].assignment[name] = name;
+  const std::string before = made.graph.layers[1].name;
+  made.graph.layers[1].name = made.layers[1].name = made.layers[1].operation = name;
+  made.layers[1].chosen.source = name;
+  return made;
+}
+
+std::string page_of(const SyntheticStudy& made) {
+  const auto picture = lay_out(made.graph);
+  EXPECT_TRUE(picture.ok()) << picture.errors()[0].text();
+  return report_page(made.study, made.layers, picture.ok() ? *picture : NetworkPicture{});
+}
+
+TEST(Report, JsonHasTheNumbersOfTheStudy) {
+  const SyntheticStudy made = synthetic_study();
+  const nlohmann::ordered_json json = to_json(made.study);
+  ASSERT_EQ(json["points"].size(), made.study.points.size());
+  for (size_t i = 0; i < made.study.points.size(); ++i) {
+    const StudyPoint& point = made.study.points[i];
+    EXPECT_EQ(json["points"][i]["name"], point.name);
+    EXPECT_EQ(json["points"][i]["time"]["low"], point.time.low);
+    EXPECT_EQ(json["points"][i]["lost"], point.lost);
+    EXPECT_EQ(json["points"][i]["assignment"].size(), point.assignment.size());
+  }
+  ASSERT_EQ(json["sites"].size(), made.study.sites.size());
+  const StudySite& site = made.study.sites[2];
+  EXPECT_EQ(json["sites"][2]["key"], site.site.key());
+  EXPECT_EQ(json["sites"][2]["candidates"][1]["predicted_error"], site.candidates[1].predicted_error);
+  EXPECT_EQ(json["sites"][2]["statistics"]["histogram"].size(), site.statistics.histogram.size());
+  EXPECT_EQ(json["seed"], made.study.seed);
+}
+
+TEST(Report, WhatIsNoFiniteNumberIsNull) {
+  Study study;
+  study.output_power = std::nan("");
+  study.points.emplace_back();
+  study.points[0].sqnr = HUGE_VAL;
+  study.points[0].top1 = {std::nan(""), 0, 1};
+  const nlohmann::ordered_json json = to_json(study);
+  EXPECT_TRUE(json["output_power"].is_null());
+  EXPECT_TRUE(json["points"][0]["sqnr"].is_null());
+  EXPECT_TRUE(json["points"][0]["top1"]["value"].is_null());
+  EXPECT_EQ(json["points"][0]["top1"]["high"], 1);
+}
+
+TEST(Report, SummaryNamesPointsSitesAndTheBudget) {
+  SyntheticStudy made = synthetic_study();
+  std::string text = summary_text(made.study);
+  EXPECT_THAT(text, HasSubstr("budget top1=0.5% met"));
+  EXPECT_THAT(text, HasSubstr("* front 6"));
+  EXPECT_THAT(text, HasSubstr("21 of 24 sites changed"));
+  EXPECT_THAT(text, HasSubstr("note: calibration data are training pictures"));
+  made.study.budget_met = false;
+  text = summary_text(made.study);
+  EXPECT_THAT(text, HasSubstr("budget top1=0.5% not met; best point is front 6"));
+}
+
+TEST(Report, SummaryLeavesTheTerminalAlone) {
+  const std::string text = summary_text(hostile_study().study);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, HasSubstr("\\x1b[2J"));
+}
+
+TEST(Report, PageNeedsNothingBesideItself) {
+  const std::string page = page_of(synthetic_study());
+  // The namespace of SVG is a name that looks like an address.
+  EXPECT_EQ(occurrences(page, "http://") + occurrences(page, "https://"),
+            occurrences(page, "http://www.w3.org/2000/svg"));
+  for (const char* outside : {"src=", "@import", "url(//", "<link", "<iframe"})
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  EXPECT_EQ(occurrences(page, "<!--"), 0U) << "marks of the template";
+  EXPECT_THAT(page, HasSubstr("18446744073709551557")) << "the seed has more digits than JavaScript's numbers";
+}
+
+TEST(Report, HostileNamesStayText) {
+  const std::string page = page_of(hostile_study());
+  EXPECT_EQ(occurrences(page, "</script>"), 2U) << "of the data and of the program";
+  EXPECT_EQ(occurrences(page, "<script"), 2U);
+  EXPECT_EQ(occurrences(page, "<img"), 0U);
+  EXPECT_EQ(occurrences(page, "<!--"), 0U);
+}
+
+TEST(Report, PageHoldsEachTextOnce) {
+  SyntheticStudy made = synthetic_study();
+  for (ReportLayer& layer : made.layers) layer.chosen.source = "a kernel of many layers";
+  EXPECT_EQ(occurrences(page_of(made), "a kernel of many layers"), 1U);
+}
+
+TEST(Report, AnEmptyStudyIsAPage) {
+  EXPECT_THAT(report_page(Study{}, {}), HasSubstr("</html>"));
+  EXPECT_THAT(summary_text(Study{}), HasSubstr("0 of 0 sites changed"));
+}
+
+TEST(Picture, EveryLayerHasAPlaceBelowWhatItReads) {
+  const Graph graph = synthetic_study().graph;
+  const auto picture = lay_out(graph);
+  ASSERT_TRUE(picture.ok()) << picture.errors()[0].text();
+  ASSERT_EQ(picture->nodes.size(), graph.layers.size());
+  size_t reads = 0;  // of what other layers make: all but the first layer's input
+  for (const Layer& layer : graph.layers) reads += layer.inputs.size();
+  EXPECT_EQ(picture->edges.size(), reads - 1);
+  for (const auto& node : picture->nodes) {
+    EXPECT_GE(node.x - node.width / 2, -1);
+    EXPECT_LE(node.x + node.width / 2, picture->width + 1);
+  }
+  for (const auto& edge : picture->edges) {
+    EXPECT_LT(picture->nodes[edge.from].y, picture->nodes[edge.to].y);
+    EXPECT_EQ(edge.points.size() % 3, 1U);
+  }
+}
+
+TEST(Picture, LargeModelsAreCollapsed) {
+  Graph graph;
+  for (int i = 0; i < 5000; ++i) {
+    const std::string last = i == 0 ? "input" : "value " + std::to_string(i - 1);
+    const std::string older = i < 5 ? "input" : "value " + std::to_string(i - 5);
+    graph.layers.push_back(
+        {"layer " + std::to_string(i), "Add", "", {}, {last, older}, {"value " + std::to_string(i)}});
+  }
+  const auto picture = lay_out(graph, 300);
+  ASSERT_TRUE(picture.ok()) << picture.errors()[0].text();
+  EXPECT_LE(picture->nodes.size(), 300U);
+  size_t layers = 0;
+  for (const auto& node : picture->nodes) layers += node.layers.size();
+  EXPECT_EQ(layers, graph.layers.size());
+}
+
+TEST(Picture, WithoutGraphvizTheMessageSaysWhatToInstall) {
+  const std::string path = std::getenv("PATH") != nullptr ? std::getenv("PATH") : "";
+  setenv("PATH", "/nonexistent", 1);
+  const auto picture = lay_out(synthetic_study().graph);
+  setenv("PATH", path.c_str(), 1);
+  ASSERT_FALSE(picture.ok());
+  EXPECT_THAT(picture.errors()[0].text(), HasSubstr("dot: cannot be started"));
+  EXPECT_THAT(picture.errors()[0].text(), HasSubstr("install graphviz"));
+}
+
+TEST(Report, ABrowserClicksThroughThePage) {
+  const Ran browser = run_shell("command -v chromium || command -v chromium-browser || command -v google-chrome");
+  if (browser.code != 0) GTEST_SKIP() << "there is no Chromium; the Debian package chromium has one";
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const auto page = folder->path() / "report.html", hostile = folder->path() / "hostile.html",
+             empty = folder->path() / "empty.html";
+  ASSERT_TRUE(write_file(page, page_of(synthetic_study())).ok());
+  ASSERT_TRUE(write_file(hostile, page_of(hostile_study())).ok());
+  ASSERT_TRUE(write_file(empty, report_page(Study{}, {})).ok());
+  const char* pictures = std::getenv("HOIST_REPORT_PICTURES");  // a folder to keep what the browser shows
+  const Ran ran =
+      run_shell("python3 '" HOIST_SOURCE_DIR "/tests/tools/report_browser.py' '" +
+                browser.out.substr(0, browser.out.find('\n')) + "' '" + page.string() + "' '" + hostile.string() +
+                "' '" + empty.string() + "' '" + (pictures != nullptr ? pictures : "") + "'");
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,110 @@
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "ir/result.h"
+#include "tools/report/report.h"
+#include "tools/report/template.h"
+
+namespace hoist {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Inside a script element nothing but "<" can end it or open a comment; JSON allows the escape wherever these stand,
+// since they stand in strings only.
+std::string safe_in_script(const Json& data) {
+  std::string out;
+  for (char c : data.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+    if (c == '<' || c == '>' || c == '&')
+      out += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string safe_in_html(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+// Layers of one kernel have the same texts, so each is kept once and named by its number; -1 is what there is not.
+class Texts {
+ public:
+  Json add(const LayerForms& forms) {
+    return {{"high", index_of(forms.high)},
+            {"derivation", index_of(forms.derivation)},
+            {"low", index_of(forms.low)},
+            {"schedule", index_of(forms.schedule)},
+            {"source", index_of(forms.source)}};
+  }
+  const Json& all() const { return all_; }
+
+ private:
+  int64_t index_of(const std::string& text) {
+    if (text.empty()) return -1;
+    const auto [found, added] = indices_.emplace(text, static_cast<int64_t>(all_.size()));
+    if (added) all_.push_back(text);
+    return found->second;
+  }
+
+  std::map<std::string, int64_t> indices_;
+  Json all_ = Json::array();
+};
+
+Json to_json(const NetworkPicture& picture) {
+  Json nodes = Json::array(), edges = Json::array();
+  for (const auto& node : picture.nodes) {
+    nodes.push_back(
+        {{"layers", node.layers}, {"x", node.x}, {"y", node.y}, {"width", node.width}, {"height", node.height}});
+  }
+  for (const auto& edge : picture.edges) edges.push_back(edge.points);
+  return {{"width", picture.width}, {"height", picture.height}, {"nodes", nodes}, {"edges", edges}};
+}
+
+Json page_data(const Study& study, const std::vector<ReportLayer>& layers, const NetworkPicture& picture) {
+  Texts texts;
+  Json listed = Json::array();
+  for (const ReportLayer& layer : layers) {
+    listed.push_back({{"name", layer.name},
+                      {"operation", layer.operation},
+                      {"reference", texts.add(layer.reference)},
+                      {"chosen", texts.add(layer.chosen)}});
+  }
+  Json of_study = to_json(study);
+  of_study["seed"] = std::to_string(study.seed);  // JavaScript's numbers hold 53 bits
+  return {{"study", of_study}, {"layers", listed}, {"texts", texts.all()}, {"picture", to_json(picture)}};
+}
+
+}  // namespace
+
+std::string report_page(const Study& study, const std::vector<ReportLayer>& layers, const NetworkPicture& picture) {
+  constexpr std::string_view summary_mark = "<!--SUMMARY-->", data_mark = "<!--DATA-->";
+  const size_t summary_at = report_template.find(summary_mark), data_at = report_template.find(data_mark);
+  HOIST_CHECK(summary_at != std::string_view::npos && data_at != std::string_view::npos && summary_at < data_at,
+              "the report's template has lost its marks");
+  const size_t summary_end = summary_at + summary_mark.size();
+  std::string out(report_template.substr(0, summary_at));
+  out += safe_in_html(summary_text(study));
+  out += report_template.substr(summary_end, data_at - summary_end);
+  out += safe_in_script(page_data(study, layers, picture));
+  out += report_template.substr(data_at + data_mark.size());
+  return out;
+}
+
+}  // namespace hoist

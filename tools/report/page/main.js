@@ -1,0 +1,108 @@
+// The parts that are drawn once, the what-if bar, the colours; then the start.
+function drawHeader() {
+  document.title = `${study.model || "model"} – hoist report`;
+  byId("model").textContent = study.model || "model";
+  byId("summary").textContent = study.summary;
+  const mark = html("span", { class: study.budget_met ? "met" : "not-met" }, study.budget_met ? "✓ budget met" : "! budget not met");
+  const best = chosen ? `; best point is ${chosen.name}` : "";
+  show("budget", study.budget && [mark, html("span", { class: "budget-text" },
+    study.budget_met ? ` ${study.budget}` : ` ${study.budget}${best}`)],
+    study.objective && html("span", { class: "note" }, ` · objective: ${study.objective}`));
+}
+
+function figure(name, value, detail, class_) {
+  return html("div", { class: class_ }, html("dt", {}, name), html("dd", {}, html("b", {}, value), html("span", {}, detail)));
+}
+
+function drawFigures() {
+  const point = chosen;
+  if (!point) return show("figures");
+  const before = reference && reference !== point ? reference : null;
+  const figures = [figure("Time of a run", time(timeOf(point)),
+    before ? `${digits(timeOf(before) / timeOf(point))} times as fast as ${time(timeOf(before))}` : timeInterval(point.time))];
+  if (hasLabels(point)) {
+    const drop = before && hasLabels(before) ? signed((point.top1.value - before.top1.value) * 100, 2, " points, ") : "";
+    figures.push(figure("Top-1", percent(point.top1.value), `${drop}lost ${count(point.lost)}, gained ${count(point.gained)} of ${count(point.samples)}`));
+  }
+  if (hasAgreement(point)) figures.push(figure("Agreement", percent(point.agreement.value), `${count(point.flips)} flips of ${count(point.samples)}`));
+  if (usesMetric) figures.push(figure("Your metric", digits(point.user_metric, 4), before ? `${digits(before.user_metric, 4)} before` : ""));
+  figures.push(figure("Output SQNR", decibel(pointSqnr(point)), point.verified ? `predicted ${decibel(sqnrOf(point.predicted_error))}` : "predicted only"));
+  figures.push(figure("Weights", bytes(point.size), before ? `of ${bytes(before.size)}` : ""));
+  show("figures", figures);
+}
+
+function drawProvenance() {
+  const rows = [["Model", study.model, study.model_hash], ["Calibration data", `${count(study.calibration_samples)} samples`, study.calibration_hash],
+                ["Verification data", `${count(study.verification_samples)} samples`, study.verification_hash],
+                ["Classes", study.classes > 0 ? count(study.classes) : ""], ["Device", study.device], ["Profile", study.profile],
+                ["Budget", study.budget], ["Objective", study.objective], ["Seed", study.seed], ["hoist", study.version]];
+  show("provenance", rows.filter(([, value]) => value !== "" && value !== undefined)
+    .map(([name, value, hash]) => pair(name, value, hash && html("code", { class: "hash" }, hash))));
+  show("notes", study.notes.length > 0 && [html("h3", {}, "Notes"), html("ul", {}, study.notes.map((note) => html("li", {}, note)))]);
+}
+
+function drawWhatIf() {
+  const bar = byId("what-if");
+  bar.hidden = changes.size === 0;
+  document.body.classList.toggle("with-what-if", changes.size > 0);
+  if (changes.size > 0) {
+    const sum = whatIf();
+    const before = sqnrOf(baseline.error), after = sqnrOf(sum.error);
+    const list = [...changes].map(([key, rule]) => `${key}: ${ruleName(rule)}`);
+    show("what-if",
+      html("div", { class: "what-if-numbers" },
+        html("strong", {}, "What if"),
+        html("span", {}, "time ", html("b", { id: "what-if-time" }, time(sum.time)), ` ${change(sum.time / baseline.time - 1)}`),
+        html("span", {}, "SQNR ", html("b", { id: "what-if-sqnr" }, decibel(after)),
+             Number.isFinite(before) && Number.isFinite(after) ? ` ${signed(after - before, 2, " dB")}` : ""),
+        html("span", {}, "error ", html("b", { id: "what-if-error" }, digits(sum.error)), ` ${change(sum.error / baseline.error - 1)}`),
+        html("span", {}, "weights ", html("b", {}, bytes(sum.size)))),
+      html("div", { class: "what-if-list note" }, `Predicted, without conversions between formats. ${list.join("; ")}`),
+      html("button", { type: "button", class: "plain", id: "undo", on: { click: () => { changes.clear(); drawWhatIf(); } } }, "Undo all"));
+  }
+  const focused = document.activeElement && document.activeElement.dataset.rule;
+  const key = focused !== undefined && document.activeElement.name;
+  drawFront();
+  drawSites();
+  if (selectedLayer !== null) drawLayer();
+  if (key) [...document.querySelectorAll("input[type=radio]")].find((each) => each.name === key && each.dataset.rule === focused).focus({ preventScroll: true });
+}
+
+const themeKey = "hoist-report-theme";
+function setTheme(theme) {
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  pressOne(document.querySelectorAll(".theme button"), (button) => button.dataset.theme === theme);
+  // Browsers may keep storage from pages on disk; the choice lasts as long as the page then.
+  try { localStorage.setItem(themeKey, theme); } catch { return; }
+}
+function startTheme() {
+  for (const button of document.querySelectorAll(".theme button")) button.addEventListener("click", () => setTheme(button.dataset.theme));
+  let theme = "auto";
+  try { theme = localStorage.getItem(themeKey) || "auto"; } catch { theme = "auto"; }
+  setTheme(["light", "dark"].includes(theme) ? theme : "auto");
+}
+
+function start() {
+  startTheme();
+  drawHeader();
+  drawFigures();
+  drawFront();
+  drawPointCard();
+  drawPointTable();
+  startSites();
+  startPicture();
+  drawProvenance();
+  const first = [...sites].sort((a, b) => (errorShare(b) || 0) - (errorShare(a) || 0))[0];
+  if (first) selectLayer(first.layer, first.key, false);
+  else if (layers.length) selectLayer(layers[0].name, null, false);
+  else byId("layer-section").hidden = true;
+  let width = byId("front").clientWidth;
+  new ResizeObserver(() => {
+    const now = byId("front").clientWidth;
+    if (now === width) return;
+    width = now;
+    drawFront();
+  }).observe(byId("front"));
+}
+start();

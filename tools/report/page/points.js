@@ -1,0 +1,92 @@
+// The selected point in full, and the table of all points.
+function pairedBar(point) {
+  const parts = [["both right", point.both_right, "right"], ["lost", point.lost, "lost"],
+                 ["gained", point.gained, "gained"], ["both wrong", point.both_wrong, "wrong"]];
+  return [
+    html("div", { class: "paired", "aria-hidden": "true" },
+         parts.filter((part) => part[1] > 0).map(([, amount, name]) => html("i", { class: name, style: { "flex-grow": amount } }))),
+    html("ul", { class: "paired-key" }, parts.map(([text, amount, name]) =>
+      html("li", {}, html("i", { class: name, "aria-hidden": "true" }), `${text} `, html("b", {}, count(amount))))),
+  ];
+}
+
+function rulesOf(point) {
+  const uses = new Map();
+  for (const site of sites) {
+    const rule = point.assignment[site.key] || asItIs;
+    uses.set(rule, (uses.get(rule) || 0) + 1);
+  }
+  return [...uses].sort((a, b) => (a[0] === asItIs) - (b[0] === asItIs) || b[1] - a[1])
+    .map(([rule, amount]) => html("li", {}, html("span", { class: "rule" }, ruleName(rule)), ` × ${amount}`));
+}
+
+const speedUp = (point) =>
+  reference && !point.isReference && timeOf(point) > 0 ? `${digits(timeOf(reference) / timeOf(point))} ×` : missing;
+
+function worstClass(point) {
+  if (!hasLabels(point) || point.worst_class < 0 || !isNumber(point.worst_class_drop)) return missing;
+  return `class ${point.worst_class}: ${signed(-point.worst_class_drop * 100, 1, " points")}`;
+}
+
+function drawPointCard() {
+  const point = selectedPoint;
+  if (!point) return;
+  const marks = [point.chosen && "chosen", point.on_front && "on the front", point.verified ? "measured" : "predicted only"];
+  show("point",
+    html("h3", { id: "point-name" }, point.name),
+    html("p", { class: "chips" }, marks.filter(Boolean).map((mark) => html("span", { class: "chip" }, mark))),
+    html("dl", { class: "pairs" },
+      pair("Time", time(timeOf(point)), html("small", {}, point.verified ? timeInterval(point.time) : "predicted")),
+      reference && !point.isReference ? pair("Speed-up", speedUp(point)) : [],
+      hasLabels(point) ? pair("Top-1", percent(point.top1.value), html("small", {}, `${percentInterval(point.top1)}, n = ${count(point.samples)}`)) : [],
+      hasAgreement(point) ? pair("Agreement", percent(point.agreement.value), html("small", {}, percentInterval(point.agreement))) : [],
+      hasAgreement(point) ? pair("Flips", count(point.flips)) : [],
+      hasLabels(point) && !point.isReference ? pair("Worst class", worstClass(point)) : [],
+      usesMetric ? pair("Your metric", digits(point.user_metric, 4)) : [],
+      pair("Output SQNR", decibel(pointSqnr(point)),
+           point.verified && !point.isReference ? html("small", {}, `predicted ${decibel(sqnrOf(point.predicted_error))}`) : null),
+      pair("Weights", bytes(point.size))),
+    hasLabels(point) && !point.isReference ? [html("h4", {}, "The same inputs, in pairs"), pairedBar(point)] : [],
+    html("h4", {}, "Rules"), html("ul", { class: "rules" }, rulesOf(point)));
+}
+const usesMetric = points.some((point) => point.verified && isNumber(point.user_metric) && point.user_metric !== 0);
+
+function pointRow(point) {
+  const cells = [
+    [time(timeOf(point)), point.verified ? timeInterval(point.time) : "predicted"],
+    [speedUp(point)],
+    hasLabels(point) ? [percent(point.top1.value), percentInterval(point.top1)] : [missing],
+    hasLabels(point) && !point.isReference ? [`${count(point.lost)} / ${count(point.gained)}`] : [missing],
+    hasAgreement(point) ? [percent(point.agreement.value), percentInterval(point.agreement)] : [missing],
+    hasAgreement(point) ? [count(point.flips)] : [missing],
+    [point.isReference ? missing : worstClass(point)],
+    [decibel(pointSqnr(point))],
+    [bytes(point.size)],
+  ];
+  if (usesMetric) cells.push([digits(point.user_metric, 4)]);
+  return html("tr", { "aria-selected": String(point === selectedPoint), class: point.verified ? null : "predicted" },
+    html("th", { scope: "row" }, html("button", { type: "button", class: "name", "data-select-point": point.order,
+                                                  on: { click: () => selectPoint(point) } }, point.name),
+         point.chosen && html("span", { class: "chip" }, "chosen")),
+    cells.map(([value, small]) => html("td", {}, value, small && html("small", {}, small))));
+}
+
+function drawPointTable() {
+  const heads = ["Time", "Speed-up", "Top-1", "Lost / gained", "Agreement", "Flips", "Worst class", "Output SQNR", "Weights"];
+  if (usesMetric) heads.push("Your metric");
+  show("points", html("table", {},
+    html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "Point"), heads.map((head) => html("th", { scope: "col" }, head)))),
+    html("tbody", {}, [...points].sort((a, b) => timeOf(b) - timeOf(a)).map(pointRow))));
+}
+
+function selectPoint(point) {
+  const focused = document.activeElement && document.activeElement.dataset;
+  const back = focused && ["point", "selectPoint"].find((name) => focused[name] !== undefined);
+  selectedPoint = point;
+  drawFront();
+  drawPointCard();
+  drawPointTable();
+  // Drawing anew takes the focus away from who pressed a key.
+  const selector = back === "point" ? `[data-point="${point.order}"]` : back ? `[data-select-point="${point.order}"]` : null;
+  if (selector) document.querySelector(selector).focus({ preventScroll: true });
+}

@@ -1,0 +1,75 @@
+// The embedded study and what follows from it. Nothing here touches the page.
+const { study, layers, texts, picture } = JSON.parse(byId("data").textContent);
+
+const asItIs = ""; // the rule of a site that stays as the model has it
+const sites = study.sites.map((site, order) => ({ ...site, order }));
+const siteByKey = new Map(sites.map((site) => [site.key, site]));
+const layerByName = new Map(layers.map((layer) => [layer.name, layer]));
+const layerNames = [...new Set([...layers.map((layer) => layer.name), ...sites.map((site) => site.layer)])];
+const sitesOfLayer = new Map(layerNames.map((name) => [name, sites.filter((site) => site.layer === name)]));
+
+// As the model is: no error of its own.
+const unchanged = (site) => ({
+  rule: asItIs, predicted_error: 0, error_alone: 0, local_error: 0, time: site.time, bytes: site.bytes,
+  clipped_share: 0, clip_low: null, clip_high: null, proof: "",
+});
+const ruleName = (rule) => (rule === asItIs ? "as it is" : rule);
+function candidatesOf(site) {
+  return [unchanged(site), ...site.candidates.filter((candidate) => candidate.rule !== asItIs)];
+}
+const candidateOf = (site, rule) => candidatesOf(site).find((candidate) => candidate.rule === rule) || unchanged(site);
+const chosenAt = (site) => candidateOf(site, site.chosen);
+const isChanged = (site) => site.chosen !== asItIs;
+
+function sqnrOf(error) {
+  if (!isNumber(error) || !isNumber(study.output_power)) return null;
+  return error === 0 ? Infinity : 10 * Math.log10(study.output_power / error);
+}
+
+const totalError = sites.reduce((sum, site) => sum + (chosenAt(site).predicted_error || 0), 0);
+function errorShare(site) {
+  const error = chosenAt(site).predicted_error;
+  if (!isNumber(error)) return null;
+  return totalError > 0 ? error / totalError : 0;
+}
+
+const points = study.points.map((point, order) => ({
+  ...point,
+  order,
+  isReference: Object.values(point.assignment).every((rule) => rule === asItIs),
+  isUniform: point.name.startsWith("uniform"),
+}));
+const reference = points.find((point) => point.isReference) || null;
+const chosen = points.find((point) => point.chosen) || null;
+
+const measured = (interval) =>
+  isNumber(interval.value) && (interval.value !== 0 || interval.low !== 0 || interval.high !== 0);
+const timeOf = (point) => (point.verified && measured(point.time) ? point.time.value : point.predicted_time);
+const errorOf = (point) => (point.verified ? point.error : point.predicted_error);
+const pointSqnr = (point) =>
+  point.isReference ? Infinity : point.verified && isNumber(point.sqnr) ? point.sqnr : sqnrOf(errorOf(point));
+const hasLabels = (point) => point.verified && measured(point.top1);
+const hasAgreement = (point) => point.verified && measured(point.agreement);
+
+// What if: the chosen point with other rules at some sites. Predicted errors and times of sites add up.
+const changes = new Map();
+const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
+const baseline = {
+  time: chosen ? chosen.predicted_time : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
+  error: chosen ? chosen.predicted_error : totalError,
+  size: chosen ? chosen.size : sites.reduce((sum, site) => sum + (chosenAt(site).bytes || 0), 0),
+};
+function whatIf() {
+  const out = { ...baseline };
+  for (const [key, rule] of changes) {
+    const site = siteByKey.get(key);
+    const before = chosenAt(site), after = candidateOf(site, rule);
+    out.time += after.time - before.time;
+    out.error += after.predicted_error - before.predicted_error;
+    out.size += after.bytes - before.bytes;
+  }
+  out.time = Math.max(out.time, 0);
+  // Sums of small numbers leave remainders around nothing.
+  out.error = out.error < totalError * 1e-12 ? 0 : out.error;
+  return out;
+}

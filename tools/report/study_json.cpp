@@ -1,0 +1,117 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/report/report.h"
+
+namespace hoist {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no other numbers.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json interval(const Interval& of) {
+  return {{"value", number(of.value)}, {"low", number(of.low)}, {"high", number(of.high)}};
+}
+
+Json statistics(const ValueStatistics& of) {
+  Json channels = Json::array();
+  for (const auto& channel : of.channels) {
+    channels.push_back({{"low", number(channel.low)}, {"high", number(channel.high)}, {"mean", number(channel.mean)}});
+  }
+  return {{"count", of.count},
+          {"low", number(of.low)},
+          {"high", number(of.high)},
+          {"mean", number(of.mean)},
+          {"mean_square", number(of.mean_square)},
+          {"histogram", of.histogram},
+          {"channels", channels}};
+}
+
+Json candidate(const Candidate& of) {
+  return {{"rule", of.rule},
+          {"predicted_error", number(of.predicted_error)},
+          {"error_alone", number(of.error_alone)},
+          {"local_error", number(of.local_error)},
+          {"time", number(of.time)},
+          {"bytes", number(of.bytes)},
+          {"clipped_share", number(of.clipped_share)},
+          {"clip_low", number(of.clip_low)},
+          {"clip_high", number(of.clip_high)},
+          {"proof", of.proof}};
+}
+
+Json site(const StudySite& of) {
+  Json candidates = Json::array();
+  for (const Candidate& each : of.candidates) candidates.push_back(candidate(each));
+  return {{"key", of.site.key()},
+          {"kind", name_of(of.site.kind)},
+          {"layer", of.site.layer},
+          {"value", of.site.value},
+          {"input", of.site.input},
+          {"weights", of.site.weights},
+          {"operation", of.operation},
+          {"gain", number(of.gain)},
+          {"time", number(of.time)},
+          {"bytes", number(of.bytes)},
+          {"accumulated_error", number(of.accumulated_error)},
+          {"chosen", of.chosen},
+          {"candidates", candidates},
+          {"successors", of.successors},
+          {"statistics", statistics(of.statistics)}};
+}
+
+Json point(const StudyPoint& of) {
+  return {{"name", of.name},
+          {"chosen", of.chosen},
+          {"on_front", of.on_front},
+          {"verified", of.verified},
+          {"predicted_time", number(of.predicted_time)},
+          {"predicted_error", number(of.predicted_error)},
+          {"size", number(of.size)},
+          {"time", interval(of.time)},
+          {"error", number(of.error)},
+          {"sqnr", number(of.sqnr)},
+          {"agreement", interval(of.agreement)},
+          {"top1", interval(of.top1)},
+          {"samples", of.samples},
+          {"both_right", of.both_right},
+          {"lost", of.lost},
+          {"gained", of.gained},
+          {"both_wrong", of.both_wrong},
+          {"flips", of.flips},
+          {"worst_class", of.worst_class},
+          {"worst_class_drop", number(of.worst_class_drop)},
+          {"user_metric", number(of.user_metric)},
+          {"assignment", Json(of.assignment)}};
+}
+
+}  // namespace
+
+Json to_json(const Study& study) {
+  Json sites = Json::array(), points = Json::array();
+  for (const StudySite& each : study.sites) sites.push_back(site(each));
+  for (const StudyPoint& each : study.points) points.push_back(point(each));
+  return {{"model", study.model},
+          {"summary", study.summary},
+          {"budget", study.budget},
+          {"budget_met", study.budget_met},
+          {"objective", study.objective},
+          {"device", study.device},
+          {"profile", study.profile},
+          {"version", study.version},
+          {"seed", study.seed},
+          {"model_hash", study.model_hash},
+          {"calibration_hash", study.calibration_hash},
+          {"verification_hash", study.verification_hash},
+          {"calibration_samples", study.calibration_samples},
+          {"verification_samples", study.verification_samples},
+          {"classes", study.classes},
+          {"output_power", number(study.output_power)},
+          {"points", points},
+          {"sites", sites},
+          {"notes", study.notes}};
+}
+
+}  // namespace hoist
