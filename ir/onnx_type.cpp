@@ -11,7 +11,7 @@ constexpr std::array<int, scalar_count> numbers = {9, 22, 21, 3, 2, 5, 4, 6, 12,
 
 }  // namespace
 
-int onnx_type(Scalar scalar) { return numbers[static_cast<size_t>(scalar)]; }
+int64_t onnx_type(Scalar scalar) { return numbers[static_cast<size_t>(scalar)]; }
 
 std::optional<Scalar> scalar_of_onnx_type(int64_t number) {
   for (size_t i = 0; i < numbers.size(); ++i) {

@@ -9,7 +9,7 @@
 
 namespace hoist {
 
-int onnx_type(Scalar scalar);
+int64_t onnx_type(Scalar scalar);
 std::optional<Scalar> scalar_of_onnx_type(int64_t number);  ///< nothing for types that hoist lacks
 
 }  // namespace hoist

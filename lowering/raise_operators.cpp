@@ -78,16 +78,31 @@ Diagnostic no_operator(const std::string& what) {
   return {"", what + " has no ONNX operator", "leave out the rule that brings it in"};
 }
 
-Scalar unsigned_of(Scalar scalar) {
-  switch (scalar) {
-    case Scalar::i8:
+// What a shift of this type is computed in: BitShift takes unsigned numbers, and onnxruntime none of 16 bits. The low
+// bits, which are all that is kept, do not depend on it.
+Scalar shifted_as(Scalar scalar) {
+  switch (row(scalar).bits) {
+    case 8:
       return Scalar::u8;
-    case Scalar::i16:
-      return Scalar::u16;
-    case Scalar::i32:
-      return Scalar::u32;
-    case Scalar::i64:
+    case 64:
       return Scalar::u64;
+    default:
+      return Scalar::u32;
+  }
+}
+
+// Types that onnxruntime lacks for Where, in the next one that it has: no number changes on the way there and back.
+Scalar selected_as(Scalar scalar) {
+  switch (scalar) {
+    case Scalar::bf16:
+    case Scalar::f16:
+      return Scalar::f32;
+    case Scalar::i8:
+    case Scalar::i16:
+    case Scalar::u16:
+      return Scalar::i32;
+    case Scalar::u32:
+      return Scalar::i64;
     default:
       return scalar;
   }
@@ -160,16 +175,15 @@ NamedArray OperatorBuilder::elementwise(const std::string& operation, const std:
   return layer(operation, inputs, scalar, broadcast(inputs), attributes);
 }
 
-// BitShift takes unsigned numbers. Of a negative one the complement is shifted, which brings in ones from the left.
+// Of a negative number the complement is shifted to the right, which brings in ones from the left.
 NamedArray OperatorBuilder::shift(Function function, const NamedArray& x, const NamedArray& by) {
   const bool left = function == Function::shift_left;
-  const std::map<std::string, Attribute> direction = {{"direction", std::string(left ? "LEFT" : "RIGHT")}};
-  if (!row(x.scalar).is_signed) return elementwise("BitShift", {x, by}, x.scalar, direction);
-  const Scalar bits = unsigned_of(x.scalar);
+  const Scalar bits = shifted_as(x.scalar);
   const auto shifted = [&](const NamedArray& value) {
-    return cast(x.scalar, elementwise("BitShift", {cast(bits, value), cast(bits, by)}, bits, direction));
+    return cast(x.scalar, elementwise("BitShift", {cast(bits, value), cast(bits, by)}, bits,
+                                      {{"direction", std::string(left ? "LEFT" : "RIGHT")}}));
   };
-  if (left) return shifted(x);
+  if (left || !row(x.scalar).is_signed) return shifted(x);
   const NamedArray negative = elementwise("Less", {x, number(x.scalar, 0)}, Scalar::boolean);
   const auto flipped = [&](const NamedArray& value) {
     return select(negative, elementwise("BitwiseNot", {value}, x.scalar), value);
@@ -179,6 +193,12 @@ NamedArray OperatorBuilder::shift(Function function, const NamedArray& x, const 
 
 Result<NamedArray> OperatorBuilder::call(Function function, const std::vector<NamedArray>& arguments) {
   const Scalar scalar = arguments[0].scalar;
+  if (scalar == Scalar::bf16) {  // as the language has it: computed in a wider type and rounded; engines have few such
+    std::vector<NamedArray> wide;
+    for (const NamedArray& argument : arguments) wide.push_back(cast(Scalar::f32, argument));
+    HOIST_TRY(const NamedArray out, call(function, wide));
+    return out.scalar == Scalar::f32 ? cast(scalar, out) : out;
+  }
   const bool is_boolean = hoist::row(function).result == ResultKind::boolean;
   if (const char* operation = operator_for(function, scalar))
     return elementwise(operation, arguments, is_boolean ? Scalar::boolean : scalar);
@@ -208,15 +228,16 @@ Result<NamedArray> OperatorBuilder::call(Function function, const std::vector<Na
 }
 
 NamedArray OperatorBuilder::select(const NamedArray& condition, const NamedArray& a, const NamedArray& b) {
-  return elementwise("Where", {condition, a, b}, a.scalar);
+  const Scalar wide = selected_as(a.scalar);
+  return cast(a.scalar, elementwise("Where", {condition, cast(wide, a), cast(wide, b)}, wide));
 }
 
 NamedArray OperatorBuilder::cast(Scalar to, const NamedArray& x) {
-  return x.scalar == to ? x : layer("Cast", {x}, to, x.shape, {{"to", int64_t{onnx_type(to)}}});
+  return x.scalar == to ? x : layer("Cast", {x}, to, x.shape, {{"to", onnx_type(to)}});
 }
 
 NamedArray OperatorBuilder::reinterpret(Scalar to, const NamedArray& x) {
-  return x.scalar == to ? x : layer("BitCast", {x}, to, x.shape, {{"to", int64_t{onnx_type(to)}}});
+  return x.scalar == to ? x : layer("BitCast", {x}, to, x.shape, {{"to", onnx_type(to)}});
 }
 
 Result<NamedArray> OperatorBuilder::reduce(Function function, const NamedArray& x, size_t axis) {

@@ -10,22 +10,6 @@ size_t moved_inputs(const Layer& layer) { return layer.operation == "Concat" ? l
 
 }  // namespace
 
-int64_t onnx_type(Scalar scalar) {
-  switch (scalar) {
-    case Scalar::f32:
-      return 1;
-    case Scalar::u8:
-      return 2;
-    case Scalar::f16:
-      return 10;
-    case Scalar::bf16:
-      return 16;
-    default:
-      HOIST_CHECK(false, "no cast to " + std::string(row(scalar).name));
-  }
-  return 0;
-}
-
 ValueWriter::ValueWriter(const Graph& original, Graph& out, std::vector<StoredFamily> families)
     : original_(original), out_(out), families_(std::move(families)) {
   for (size_t i = 0; i < families_.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/onnx_type.h"
 #include "neural_rules/flow.h"
 #include "neural_rules/formats.h"
 
@@ -60,8 +61,5 @@ class ValueWriter {
   std::map<const ValueFamily*, std::vector<std::string>> parameters_;  // scale and zero point
   std::set<std::string> names_;
 };
-
-/// The number of a type in ONNX's TensorProto, for the types that casts of a rewritten graph go to.
-int64_t onnx_type(Scalar scalar);
 
 }  // namespace hoist

@@ -201,7 +201,7 @@ TEST(WriteModel, TakesTheOldestVersionThatSaysIt) {
   Graph graph = identity_graph(Scalar::f32, {2});
   graph.layers[0].operation = "Tanh";
   EXPECT_EQ(written_opset(graph), 13);
-  graph.layers[0] = {"bits", "BitCast", "", {{"to", int64_t{onnx_type(Scalar::u32)}}}, {"x"}, {"y"}};
+  graph.layers[0] = {"bits", "BitCast", "", {{"to", onnx_type(Scalar::u32)}}, {"x"}, {"y"}};
   graph.outputs[0].scalar = Scalar::u32;
   EXPECT_EQ(written_opset(graph), 26);
 }

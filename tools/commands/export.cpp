@@ -102,8 +102,7 @@ Attempt<> export_model(const ExportCommand& command) {
   HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
   if (command.output != "-") {
-    say_line("{}: {} layers, {:.1f} MB{}", command.output, written.layers.size(),
-             static_cast<double>(bytes.size()) / 1e6, summary(model));
+    say_line("{}: {} layers, {} bytes{}", command.output, written.layers.size(), bytes.size(), summary(model));
   }
   return ExitCode::done;
 }
