@@ -17,7 +17,7 @@
 namespace hoist {
 
 /// Where an array lives. `arena` arrays share one buffer by lifetime; `cleared` arrays have a buffer of their own that
-/// is zeroed once at load, and kernels write only their interior, so a border of zeros stays zero.
+/// is filled once at load, and kernels write only their interior, so a border of zeros stays zero.
 enum class Place : uint8_t { input, output, weights, arena, cleared };
 
 struct PlanArray {
@@ -27,6 +27,7 @@ struct PlanArray {
   Place place = Place::arena;
   int64_t offset = 0;  ///< bytes into the arena or into the weights; multiples of 4096 in the arena, 64 in the weights
   Tensor constant;     ///< the packed bytes, for `weights` only
+  uint8_t fill = 0;    ///< what each byte of a `cleared` array is at load
 };
 
 /// One argument of a kernel in OpenCL order.

@@ -1,5 +1,5 @@
-// Zero borders: a convolution pads what it reads with zeros. Where the array that it reads has a border of zeros of its
-// own, the padding is a larger slice of that array, and the inner loops need no comparison.
+// Borders: a convolution pads what it reads with zeros, or with a zero point. Where the array that it reads has such a
+// border of its own, the padding is a larger slice of that array, and the inner loops need no comparison.
 #include <optional>
 
 #include "lowering/storage.h"
@@ -8,12 +8,18 @@
 namespace hoist {
 namespace {
 
-bool is_zero(Expr e) { return e->pattern == Pattern::literal && e->bits == 0; }
+// The byte that the number is made of.
+std::optional<uint8_t> repeated_byte(Expr e) {
+  if (e->pattern != Pattern::literal) return std::nullopt;
+  if (e->bits != 0 && row(e->type->scalar).bits != 8) return std::nullopt;
+  return static_cast<uint8_t>(e->bits);
+}
 
-// map^depth (pad l r 0): the depth, or nothing. `array` is what it is applied to.
+// map^depth (pad l r number): the depth, or nothing. `array` is what it is applied to.
 struct PaddedDimension {
   int depth;
   int64_t before, after;
+  uint8_t byte;
   Expr array;
 };
 
@@ -30,15 +36,16 @@ std::optional<PaddedDimension> padding_layer(Expr e) {
     ++depth;
   }
   if (inner->pattern != Pattern::pad || inner->border != Border::value) return std::nullopt;
-  // The value may be an array of zeros for outer dimensions.
+  // The value may be an array of the number for outer dimensions.
   Expr value = inner->children[1];
   while (value->pattern == Pattern::repeat) value = value->children[0];
-  if (!is_zero(value)) return std::nullopt;
+  const std::optional<uint8_t> byte = repeated_byte(value);
+  if (!byte) return std::nullopt;
   if (depth == 0)
     array = inner->children[0];
   else if (inner->children[0]->pattern != Pattern::bound || inner->children[0]->integers[0] != 0)
     return std::nullopt;
-  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), array};
+  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), *byte, array};
 }
 
 struct Padded {
@@ -51,11 +58,13 @@ std::optional<Padded> padded_parameter(Expr e) {
   Padded out;
   std::vector<PaddedDimension> layers;
   while (auto layer = padding_layer(e)) {
+    if (!layers.empty() && layer->byte != layers[0].byte) break;
     layers.push_back(*layer);
     e = layer->array;
   }
   if (layers.empty() || e->pattern != Pattern::parameter) return std::nullopt;
   out.value = e->name;
+  out.padding.byte = layers[0].byte;
   out.padding.before.assign(sizes_of(e->type).size(), 0);
   out.padding.after = out.padding.before;
   for (const PaddedDimension& layer : layers) {
@@ -67,12 +76,13 @@ std::optional<Padded> padded_parameter(Expr e) {
 
 }  // namespace
 
-std::map<std::string, Padding> zero_paddings(Expr e) {
+std::map<std::string, Padding> constant_paddings(Expr e) {
   std::map<std::string, Padding> found;
   replace_closed(e, [&](Expr n) -> Expr {
     auto padded = padded_parameter(n);
     if (!padded) return nullptr;
     auto [place, fresh] = found.emplace(padded->value, padded->padding);
+    if (place->second.byte != padded->padding.byte) return nullptr;
     for (size_t i = 0; !fresh && i < padded->padding.before.size(); ++i) {
       place->second.before[i] = std::max(place->second.before[i], padded->padding.before[i]);
       place->second.after[i] = std::max(place->second.after[i], padded->padding.after[i]);
@@ -87,7 +97,7 @@ Expr over_storage(Expr e, const std::map<std::string, Storage>& values) {
   return replace_closed(e, [&](Expr n) -> Expr {
     if (auto padded = padded_parameter(n)) {
       const Storage& s = values.at(padded->value);
-      bool provided = s.zero_border;
+      bool provided = s.border == padded->padding.byte;
       for (size_t i = 0; provided && i < s.permutation.size(); ++i) {
         auto dimension = static_cast<size_t>(s.permutation[i]);
         provided = padded->padding.before[dimension] <= s.before[i] && padded->padding.after[dimension] <= s.after[i];

@@ -31,12 +31,36 @@ void merge_into(Program& program, const std::string& producer_value, Definition&
   }
   reader.layers = layers;
   // A reshape after a convolution no longer has channels where the convolution had them.
-  const bool same_dimensions = producer->expression->type == reader.expression->type;
+  const bool same_dimensions = sizes_of(producer->expression->type) == sizes_of(reader.expression->type);
   for (Weights weights : producer->weights) {
     weights.in_place &= same_dimensions;
     reader.weights.push_back(weights);
   }
   reader.channels_first |= producer->channels_first && same_dimensions;
+}
+
+// A dequantised array is computed again from fewer bytes, in place of being read, by every reader that reads each
+// element once.
+bool widens(Expr e) {
+  std::vector<Expr> reads = parameters_of(e);
+  auto is_large = [](Expr p) { return p->type->is_array() && leaf_of(p->type)->is_scalar(); };
+  const auto large = static_cast<size_t>(std::count_if(reads.begin(), reads.end(), is_large));
+  if (large != 1 || folds(e) || has_concat(e) || !leaf_of(e->type)->is_scalar()) return false;
+  auto source = std::find_if(reads.begin(), reads.end(), is_large);
+  return 2 * row(leaf_of((*source)->type)->scalar).bits <= row(leaf_of(e->type)->scalar).bits;
+}
+
+void inline_widening(Program& program) {
+  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const Definition wide = program.definitions[i];
+    if (outputs.count(wide.value) != 0 || !widens(wide.expression)) continue;
+    for (Definition& reader : program.definitions) {
+      if (!reader.parts.empty() || !mentions(reader.expression, wide.value)) continue;
+      if (!rereads(reader.expression, wide.value)) merge_into(program, wide.value, reader);
+    }
+  }
+  remove_unused(program);
 }
 
 // Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.
@@ -183,6 +207,7 @@ bool rereads(Expr e, const std::string& name) {
 
 void group(Program& program) {
   inline_views(program);
+  inline_widening(program);
   merge_producers(program);
 }
 

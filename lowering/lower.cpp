@@ -95,6 +95,10 @@ class Lowering {
     input.inside = inside_of(storage);
     input.folds = folds(definition.expression);
     input.strict = options_.strict;
+    for (const Weights& w : definition.weights) {
+      auto weights = model_.storage.values.find(w.value);  // grouping may have put a view in its place
+      input.words |= weights != model_.storage.values.end() && weights->second.word > 0;
+    }
     if (auto tile = model_.storage.tiles.find(definition.value); tile != model_.storage.tiles.end())
       input.tile = tile->second;
 
@@ -168,6 +172,7 @@ class Lowering {
       array.scalar = leaf_of(s.logical)->scalar;
       array.shape = s.array_shape();
       array.place = place;
+      if (place == Place::cleared) array.fill = *s.border;
       return index;
     };
     for (const auto& [name, type] : model_.program.inputs) model_.inputs.push_back(add(name, Place::input));
@@ -178,13 +183,13 @@ class Lowering {
     for (size_t i = 0; i < model_.steps.size(); ++i) {
       for (const std::string& name : step_reads_[i]) {
         bool constant = model_.program.constants.count(name) != 0;
-        bool zeros = by_array.at(name)->zero_border;
+        const bool border = by_array.at(name)->border.has_value();
         model_.steps[i].arguments.push_back(add(name, constant ? Place::weights
-                                                      : zeros  ? Place::cleared
+                                                      : border ? Place::cleared
                                                                : Place::arena));
       }
-      bool zeros = by_array.at(step_results_[i])->zero_border;
-      model_.steps[i].arguments.push_back(add(step_results_[i], zeros ? Place::cleared : Place::arena));
+      const bool border = by_array.at(step_results_[i])->border.has_value();
+      model_.steps[i].arguments.push_back(add(step_results_[i], border ? Place::cleared : Place::arena));
     }
     int64_t weight_bytes = 0;
     for (PlanArray& array : model_.arrays) {

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "ir/evaluate.h"
+#include "lowering/grouping.h"
 #include "lowering/operators.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
@@ -40,6 +42,8 @@ void cross_check(const Graph& graph, const std::string& value, Type type, const 
 // What storage wants to know of a layer beyond its expression.
 void describe(const Layer& layer, const std::map<std::string, Type>& types, Definition& definition) {
   static const std::set<std::string> pictures = {"Conv",
+                                                 "ConvInteger",
+                                                 "QLinearConv",
                                                  "ConvTranspose",
                                                  "MaxPool",
                                                  "AveragePool",
@@ -64,18 +68,22 @@ void describe(const Layer& layer, const std::map<std::string, Type>& types, Defi
       definition.parts_dimension += static_cast<int64_t>(sizes_of(definition.expression->type).size());
     }
   }
-  if (layer.inputs.size() < 2 || types.count(layer.inputs[1]) == 0) return;
-  auto rank = static_cast<int64_t>(sizes_of(types.at(layer.inputs[1])).size());
-  if (layer.operation == "Conv") {
+  const size_t factor = layer.operation == "QLinearConv" || layer.operation == "QLinearMatMul" ? 3 : 1;
+  if (layer.inputs.size() <= factor || types.count(layer.inputs[factor]) == 0) return;
+  const std::string& weights = layer.inputs[factor];
+  auto rank = static_cast<int64_t>(sizes_of(types.at(weights)).size());
+  if (layer.operation == "Conv" || layer.operation == "ConvInteger" || layer.operation == "QLinearConv") {
     auto group = layer.attributes.find("group");
     const int64_t* groups = group == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&group->second);
-    definition.weights.push_back({layer.inputs[1], 0, groups == nullptr ? 1 : *groups, true});
+    definition.weights.push_back({weights, 0, groups == nullptr ? 1 : *groups, true});
   }
-  if (layer.operation == "MatMul" && rank >= 2) definition.weights.push_back({layer.inputs[1], rank - 1, 1, true});
+  const bool product =
+      layer.operation == "MatMul" || layer.operation == "MatMulInteger" || layer.operation == "QLinearMatMul";
+  if (product && rank >= 2) definition.weights.push_back({weights, rank - 1, 1, true});
   if (layer.operation == "Gemm") {
     auto transposed = layer.attributes.find("transB");
     const int64_t* flag = transposed == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&transposed->second);
-    definition.weights.push_back({layer.inputs[1], flag != nullptr && *flag != 0 ? 0 : 1, 1, true});
+    definition.weights.push_back({weights, flag != nullptr && *flag != 0 ? 0 : 1, 1, true});
   }
 }
 
@@ -88,6 +96,35 @@ bool worth_folding(Type type) {
   int64_t n = 1;
   for (int64_t extent : shape_of(type)) n *= std::max<int64_t>(extent, 1);
   return n <= fold_limit;
+}
+
+// Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
+Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& program,
+                                std::map<std::string, Type>& types) {
+  Diagnostics problems;
+  int count = 0;
+  auto known = [&](Expr n) {
+    std::vector<Expr> reads = parameters_of(n);
+    return !reads.empty() &&
+           std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
+  };
+  Expr folded = replace_closed(e, [&](Expr n) -> Expr {
+    const bool array = n->pattern != Pattern::function && n->type->is_array() && leaf_of(n->type)->is_scalar();
+    if (!array || moves_only(n) || !folds(n) || !known(n) || !worth_folding(n->type)) return nullptr;
+    Bindings bindings;
+    for (Expr p : parameters_of(n)) bindings[p->name] = program.constants.at(p->name);
+    auto evaluated = evaluate(n, bindings);
+    if (!evaluated) {
+      problems.insert(problems.end(), evaluated.errors().begin(), evaluated.errors().end());
+      return nullptr;
+    }
+    const std::string name = fmt::format("{}.known{}", value, count++);
+    program.constants[name] = *evaluated;
+    types[name] = n->type;
+    return parameter(name, n->type);
+  });
+  if (!problems.empty()) return problems;
+  return folded;
 }
 
 }  // namespace
@@ -114,7 +151,10 @@ Result<Program> lower_graph(const Graph& original, bool strict) {
   Program program;
   program.name = graph.name;
   program.notes = graph.notes;
-  if (!strict) fold_batch_norm(graph);
+  if (!strict) {
+    fold_batch_norm(graph);
+    use_integer_products(graph);
+  }
   program.steps = graph.steps;
   program.constants = graph.constants;
   std::map<std::string, Type> types;
@@ -184,6 +224,13 @@ Result<Program> lower_graph(const Graph& original, bool strict) {
         program.evaluated.insert(program.evaluated.end(), computed.begin(), computed.end());
         continue;
       }
+      auto simpler = fold_constant_sums(e, value, program, types);
+      if (!simpler) {
+        for (const Diagnostic& d : simpler.errors()) problems.push_back({layer.name, d.what, d.hint});
+        fail();
+        continue;
+      }
+      e = *simpler;
       Definition definition;
       definition.value = value;
       definition.layers = computed;

@@ -63,4 +63,8 @@ void remove_unused(Program& program);
 /// that layer's output: weights and bias are scaled, the layer goes. Rounding class; recorded in the graph's steps.
 void fold_batch_norm(Graph& graph);
 
+/// Conv, Gemm and MatMul of dequantised numbers become integer products, scaled once, where the weights are constant in
+/// 8 bits without zero point and no sum can leave i32. Rounding class; recorded in the graph's steps.
+void use_integer_products(Graph& graph);
+
 }  // namespace hoist

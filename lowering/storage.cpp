@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lowering/grouping.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
@@ -22,11 +23,12 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
   return out;
 }
 
-// The panels' dimension goes outermost: [k...][panels][width] -> [panels][k...][width].
-std::vector<int64_t> panels_first(size_t rank) {
+// The panels' dimension goes outermost: [k...][panels][width] -> [panels][k...][width], where words stay innermost.
+std::vector<int64_t> panels_first(size_t rank, bool words) {
   std::vector<int64_t> permutation = {static_cast<int64_t>(rank) - 1};
   for (size_t i = 0; i + 1 < rank; ++i) permutation.push_back(static_cast<int64_t>(i));
   permutation.push_back(static_cast<int64_t>(rank));
+  if (words) permutation.push_back(static_cast<int64_t>(rank) + 1);
   return permutation;
 }
 
@@ -45,11 +47,15 @@ std::vector<int64_t> Storage::stored_shape() const {
 std::vector<int64_t> Storage::array_shape() const {
   std::vector<int64_t> shape = stored_shape();
   for (size_t i = 0; i < shape.size(); ++i) shape[i] += before[i] + after[i];
+  const int64_t rows = word == 0 ? 0 : shape[shape.size() - 2];
+  if (word > 0) shape[shape.size() - 2] /= word;
   if (panel > 0) {
     int64_t columns = shape.back();
     shape.back() = panel;
     shape.insert(shape.begin(), columns / panel);
   }
+  HOIST_CHECK(word == 0 || rows % word == 0, "words do not come out even");
+  if (word > 0) shape.push_back(word);
   return shape;
 }
 
@@ -74,16 +80,21 @@ Storage plain_storage(const std::string& array, Type logical) {
 
 Expr read_storage(const Storage& s, Expr stored) {
   std::vector<int64_t> none(s.permutation.size(), 0);
-  return read_with_border(s, stored, {none, none});
+  return read_with_border(s, stored, {none, none, 0});
 }
 
 Expr read_with_border(const Storage& s, Expr stored, const Padding& padding) {
   size_t rank = s.permutation.size();
   if (rank == 0) return stored;
   if (s.panel > 0) {
-    stored = transpose(inverse(panels_first(rank)), stored);
+    stored = transpose(inverse(panels_first(rank, s.word > 0)), stored);
     stored = map_at(
         static_cast<int>(rank) - 1, [](Expr x) { return join(x); }, stored);
+  }
+  if (s.word > 0) {
+    stored = map_at(
+        static_cast<int>(rank) - 2, [](Expr rows) { return join(map([](Expr row) { return transpose(row); }, rows)); },
+        stored);
   }
   std::vector<int64_t> shape = s.stored_shape();
   for (size_t i = 0; i < rank; ++i) {
@@ -129,10 +140,15 @@ Expr pack(const Storage& s, Expr logical) {
         },
         e);
   }
+  if (s.word > 0) {
+    e = map_at(
+        static_cast<int>(rank) - 2,
+        [&](Expr rows) { return map([](Expr word) { return transpose(word); }, split(s.word, rows)); }, e);
+  }
   if (s.panel > 0) {
     e = map_at(
         static_cast<int>(rank) - 1, [&](Expr x) { return split(s.panel, x); }, e);
-    e = transpose(panels_first(rank), e);
+    e = transpose(panels_first(rank, s.word > 0), e);
   }
   return e;
 }
@@ -152,13 +168,44 @@ std::vector<int64_t> channels_last(size_t rank) {
   return permutation;
 }
 
+// Does a dot instruction form the sums? It multiplies unsigned bytes by signed ones, four pairs at a time.
+bool multiplies_words(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
+                      const Profile& profile) {
+  auto type = types.find(w.value);
+  if (!profile.dot_instructions || profile.gpu || w.groups != 1 || type == types.end()) return false;
+  const std::vector<int64_t> extents = shape_of(type->second);
+  if (extents.size() < 2) return false;
+  const int64_t inputs = extents[d.channels_first ? 1 : extents.size() - 2];
+  return inputs % 4 == 0 && any_node(d.expression, [](Expr n) {
+           if (n->pattern != Pattern::zip || n->children.size() != 2) return false;
+           auto holds = [&](size_t i, Scalar scalar) { return n->children[i]->type->element == scalar_type(scalar); };
+           return holds(0, Scalar::u8) && holds(1, Scalar::i8);
+         });
+}
+
+// The bytes that dot instructions read in words: their channels have to lie side by side.
+std::set<std::string> read_in_words(const Program& program, const std::map<std::string, Type>& types,
+                                    const Profile& profile) {
+  std::set<std::string> values;
+  for (const Definition& d : program.definitions) {
+    if (std::none_of(d.weights.begin(), d.weights.end(),
+                     [&](const Weights& w) { return multiplies_words(d, types, w, profile); }))
+      continue;
+    for (Expr p : parameters_of(d.expression)) {
+      if (d.channels_first && is_picture_rank(p->type) && leaf_of(p->type) == scalar_type(Scalar::u8))
+        values.insert(p->name);
+    }
+  }
+  return values;
+}
+
 // Pictures, and what is computed element by element from pictures of the same shape.
-std::set<std::string> pictures_of(const Program& program) {
-  std::set<std::string> pictures;
+std::set<std::string> pictures_of(const Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
+  std::set<std::string> pictures = read_in_words(program, types, profile);
   for (const Definition& d : program.definitions) {
     if (!is_picture_rank(d.expression->type)) continue;
-    bool picture = d.channels_first;
+    bool picture = d.channels_first || pictures.count(d.value) != 0;
     for (Expr p : parameters_of(d.expression)) {
       if (pictures.count(p->name) == 0) continue;
       std::vector<Nat> read = sizes_of(p->type), made = sizes_of(d.expression->type);
@@ -185,8 +232,9 @@ int64_t rounding_multiple(int64_t columns, int64_t width) {
   return multiple;
 }
 
-// `panels`: a work-item reads one tile's columns and nothing else.
-Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, const Tile& tile, bool panels) {
+// `panels`: a work-item reads one tile's columns and nothing else. `words`: it reads four rows of them at once.
+Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, const Tile& tile, bool panels,
+                        bool words) {
   Storage s = plain_storage(name, type);
   size_t rank = s.permutation.size();
   // [O][I][k...] -> [k...][I][O]: the order in which a picture with channels last is read.
@@ -199,6 +247,7 @@ Storage weights_storage(const std::string& name, Type type, int64_t output_dimen
   s.permutation = rest;
   s.permutation.push_back(output_dimension);
   int64_t columns = shape_of(type)[static_cast<size_t>(output_dimension)];
+  if (words) s.word = 4;
   if (panels) {
     s.after.back() = round_up(columns, tile.columns) - columns;
     s.panel = tile.columns;
@@ -226,11 +275,12 @@ bool is_product(const Definition& d) {
 }
 
 // Model inputs that are read with a border get a copy that has one.
-void copy_padded_inputs(Program& program) {
+void copy_padded_inputs(Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
+  const std::set<std::string> words = read_in_words(program, types, profile);
   std::set<std::string> wanted;
   for (const Definition& d : program.definitions) {
-    for (const auto& [value, padding] : zero_paddings(d.expression)) {
+    for (const auto& [value, padding] : constant_paddings(d.expression)) {
       if (!is_definition(program, value) && program.constants.count(value) == 0) wanted.insert(value);
       if (is_definition(program, value) && is_output(program, value)) wanted.insert(value);
     }
@@ -246,12 +296,12 @@ void copy_padded_inputs(Program& program) {
     bool products = true;
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) place = d + 1;
-      if (zero_paddings(d->expression).count(value) == 0) continue;
+      if (constant_paddings(d->expression).count(value) == 0) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
       products &= is_product(*d);
     }
     // Products read single elements of a picture, in any order: then the copy need not turn it.
-    if (products) copy.order = plain_storage(copy.value, copy.expression->type).permutation;
+    if (products && words.count(value) == 0) copy.order = plain_storage(copy.value, copy.expression->type).permutation;
     program.definitions.insert(place, copy);
   }
 }
@@ -289,7 +339,7 @@ void place_concatenations(Program& program, StoragePlan& plan) {
       offset += extent;
       if (extent == 0) continue;
       bool free = is_definition(program, part) && !is_output(program, part) && placed.count(part) == 0 &&
-                  !plan.values.at(part).zero_border;
+                  !plan.values.at(part).border;
       auto producer = std::find_if(kept.begin(), kept.end(), [&](const Definition& d) { return d.value == part; });
       if (free && producer != kept.end()) {
         plan.values[part] = s;
@@ -312,7 +362,7 @@ void place_concatenations(Program& program, StoragePlan& plan) {
 std::map<std::string, Padding> wanted_borders(const Program& program) {
   std::map<std::string, Padding> borders;
   for (const Definition& d : program.definitions) {
-    for (const auto& [value, padding] : zero_paddings(d.expression)) {
+    for (const auto& [value, padding] : constant_paddings(d.expression)) {
       if (!is_definition(program, value) || is_output(program, value)) continue;
       auto [place, fresh] = borders.emplace(value, padding);
       for (size_t i = 0; !fresh && i < padding.before.size(); ++i) {
@@ -385,10 +435,10 @@ Tile work_group_of(const Definition& d, const Storage& s, bool turned, const std
 }  // namespace
 
 StoragePlan choose_storage(Program& program, const Profile& profile) {
-  copy_padded_inputs(program);
+  copy_padded_inputs(program, profile);
   StoragePlan plan;
   std::map<std::string, Type> types = value_types(program);
-  std::set<std::string> pictures = pictures_of(program);
+  std::set<std::string> pictures = pictures_of(program, profile);
   std::map<std::string, Padding> borders = wanted_borders(program);
   for (const auto& [name, type] : program.inputs) plan.values[name] = plain_storage(name, type);
   for (const Definition& d : program.definitions) {
@@ -399,12 +449,12 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       std::vector<int64_t> shape = s.stored_shape();
       if (!shape.empty()) round_last(s, rounding_multiple(shape.back(), profile.vector_width));
       if (auto border = borders.find(d.value); border != borders.end()) {
-        s.zero_border = true;
+        s.border = border->second.byte;
         for (size_t i = 0; i < s.permutation.size(); ++i) {
           s.before[i] += border->second.before[static_cast<size_t>(s.permutation[i])];
           s.after[i] += border->second.after[static_cast<size_t>(s.permutation[i])];
         }
-        // Zeros right behind a row leave no room for rounding, which computes anything there.
+        // Borders right behind a row leave no room for rounding, which computes anything there.
         if (!shape.empty() && s.after.back() > s.rounding) {
           s.after.back() -= s.rounding;
           s.rounding = 0;
@@ -429,8 +479,8 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       auto tile = plan.tiles.find(d.value);
       if (program.constants.count(w.value) == 0 || tile == plan.tiles.end() || is_output(program, w.value)) continue;
       if (sizes_of(types.at(w.value)).size() < 2) continue;
-      plan.values[w.value] =
-          weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second, !profile.gpu);
+      plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second, !profile.gpu,
+                                             multiplies_words(d, types, w, profile));
     }
   }
   return plan;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,14 @@ struct Storage {
   Type logical = nullptr;
   std::vector<int64_t> permutation;    ///< stored dimension i is logical dimension permutation[i]
   std::vector<int64_t> before, after;  ///< elements around the value, per stored dimension
-  bool zero_border = false;            ///< what surrounds it is zero (else nobody may depend on it)
-  int64_t rounding = 0;                ///< so many of the last dimension's `after` are computed along, value open
-  int64_t panel = 0;                   ///< weights: the last dimension is cut into panels of so many, outermost
+  /// The byte that every element around the value is made of, where readers depend on those: 0 but for zero points.
+  std::optional<uint8_t> border;
+  int64_t rounding = 0;  ///< so many of the last dimension's `after` are computed along, value open
+  int64_t panel = 0;     ///< weights: the last dimension is cut into panels of so many, outermost
+  int64_t word = 0;      ///< weights: so many of the last dimension but one lie together, innermost
 
   std::vector<int64_t> stored_shape() const;  ///< the value's own extents in stored order
-  std::vector<int64_t> array_shape() const;   ///< with what surrounds it; panels outermost
+  std::vector<int64_t> array_shape() const;   ///< with what surrounds it; panels outermost, words innermost
   Type array_type() const;
 };
 
@@ -45,12 +48,14 @@ Expr read_with_border(const Storage& storage, Expr stored, const Padding& paddin
 /// Constants: the whole array with zeros around.
 Expr pack(const Storage& storage, Expr logical);
 
-/// Elements around a value that a definition reads as zeros, per logical dimension.
+/// Elements around a value that a definition reads as one number, per logical dimension.
 struct Padding {
   std::vector<int64_t> before, after;
+  uint8_t byte = 0;  ///< that the number is made of
 };
-/// The zero paddings of whole parameters in a term, by parameter name: map (pad l r 0), at any depth, of %x.
-std::map<std::string, Padding> zero_paddings(Expr e);
+/// The paddings of whole parameters in a term, by parameter name: map (pad l r 0), at any depth, of %x. The number is
+/// zero, or any of 8 bits; where one parameter is padded with two numbers, it is the one that was found first.
+std::map<std::string, Padding> constant_paddings(Expr e);
 
 /// Storage for every value of the program: inputs, outputs, constants, definitions.
 struct StoragePlan {
@@ -62,7 +67,7 @@ struct StoragePlan {
 /// its place, a copy is added to the program; concatenations whose parts all have their place go.
 StoragePlan choose_storage(Program& program, const Profile& profile);
 
-/// The term with every parameter as a view of its stored array; a zero padding that the array's own border provides is
+/// The term with every parameter as a view of its stored array; a padding that the array's own border provides is
 /// read from there.
 Expr over_storage(Expr e, const std::map<std::string, Storage>& values);
 

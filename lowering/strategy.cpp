@@ -25,11 +25,12 @@ int rank_at(Expr root, const Path& path) { return static_cast<int>(sizes_of(at(r
 int64_t missing(int64_t n, int64_t k) { return (n + k - 1) / k * k - n; }
 
 // Sums of products: the order of the sum follows how pictures are stored, products and sums fuse.
-void lower_folds(Rewriter& r, bool strict) {
+void lower_folds(Rewriter& r, bool strict, bool words) {
   if (!strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-joined-pairs"});
   r.apply_everywhere({"reduce-to-fold"});
+  if (words) r.apply_everywhere({"fold-dot"}, {}, 1);
   if (!strict) r.apply_everywhere({"multiply-add-to-fma"});
 }
 
@@ -209,7 +210,7 @@ void map_to_cpu(Rewriter& r, const StrategyInput& input, const Profile& profile)
 
 Derivation lower_to_kernel(const StrategyInput& input, const Profile& profile, Expr& low_level) {
   Rewriter r(lowering_rules(), input.term);
-  lower_folds(r, input.strict);
+  lower_folds(r, input.strict, input.words);
   if (rank_at(r.term(), input.inside) > 0) {
     if (profile.gpu)
       map_to_gpu(r, input, profile);

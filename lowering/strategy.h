@@ -14,6 +14,7 @@ struct StrategyInput {
   Path inside;          ///< where the interior stands in it
   Tile tile;
   bool folds = false;
+  bool words = false;   ///< weights lie in words of four bytes, for a dot instruction
   bool strict = false;  ///< exact rules only
 };
 

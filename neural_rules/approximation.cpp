@@ -122,6 +122,10 @@ constexpr double largest = 89;                        // exp of it is infinite; 
 constexpr double smallest = -88;                      // the exponent field is 0 there
 constexpr double exp_low = -87.33, exp_high = 88.72;  // results are normal numbers between
 
+// Added to a number below 2^22 it leaves the nearest integer in the low bits: a floor of what is a half less, without a
+// conversion to integers.
+constexpr double integer_grid = 0x1.8p23;
+
 // How far the computed fraction may lie from x * log2(e) - n: two roundings of numbers of about 1, and what is left out
 // of log2(e).
 double fraction_error() {
@@ -133,14 +137,16 @@ Result<Approximation> exponential(int degree) {
   if (degree < 2 || degree > 7) return no_fit("exp", degree);
   auto fit = minimax(known_power.value, 0, 1, {false, degree, 0, true});
   if (!fit) return no_fit("exp", degree);
-  // The floor is taken of a rounded product, so the fraction may leave 0..1 a little.
+  // The integer is taken of a rounded product, so the fraction may leave 0..1 a little.
   constexpr double outside = 2e-5;
   const double core = error_bound({term_of(horner(fit->numerator, "x")), -outside, 1 + outside, true}, known_power);
   Approximation out;
   out.formula = fmt::format(
-      "let y = select(x > {0}, {0}, select(x < {1}, {1}, x)) in let n = floor(y * {2}) in "
-      "let f = fma(y, {3}, fma(y, {2}, -n)) in {4} * reinterpret f32 (shift_left(cast i32 n + 127i32, 23i32))",
-      number(largest), number(smallest), number(log2e_high), number(log2e_low), horner(fit->numerator, "f"));
+      "let y = select(x > {0}, {0}, select(x < {1}, {1}, x)) in let u = fma(y, {2}, -0.5f32) + {5} in "
+      "let n = u - {5} in let f = fma(y, {3}, fma(y, {2}, -n)) in "
+      "{4} * reinterpret f32 (shift_left(reinterpret u32 u + 127u32, 23u32))",
+      number(largest), number(smallest), number(log2e_high), number(log2e_low), horner(fit->numerator, "f"),
+      number(integer_grid));
   const double error = (1 + core) * std::exp2(fraction_error()) - 1;
   out.certificate = {error, true, exp_low, exp_high,
                      fmt::format("2^n times a minimax polynomial of degree {} of the fraction: {:.3g} of it, {:.3g} of "

@@ -16,23 +16,28 @@ namespace {
 __extension__ using WideSum = __int128;
 constexpr int fixed_bits = 60;
 
-// Sums of x and of x^2 as multiples of 2^-60 of a power of two that bounds them.
+// By how much numbers below 2^exponent are multiplied to become whole numbers of 60 bits, and their squares.
+struct Units {
+  explicit Units(int exponent)
+      : plain(std::ldexp(1.0, fixed_bits - exponent)), square(std::ldexp(1.0, fixed_bits - 2 * exponent)) {}
+  double plain, square;
+};
+
+// Sums of x and of x^2 in these units.
 struct Moments {
   WideSum sum = 0, squares = 0;
   int64_t count = 0;
 
-  void add(double x, int exponent) {
-    sum += static_cast<WideSum>(std::nearbyint(std::ldexp(x, fixed_bits - exponent)));
-    squares += static_cast<WideSum>(std::nearbyint(std::ldexp(x * x, fixed_bits - 2 * exponent)));
+  void add(double x, const Units& units) {
+    sum += std::llrint(x * units.plain);
+    squares += std::llrint(x * x * units.square);
     ++count;
   }
-  double mean(int exponent) const {
-    return std::ldexp(static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(count, 1)),
-                      exponent - fixed_bits);
+  double mean(const Units& units) const {
+    return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(count, 1)) / units.plain;
   }
-  double mean_square(int exponent) const {
-    return std::ldexp(static_cast<double>(squares) / static_cast<double>(std::max<int64_t>(count, 1)),
-                      2 * exponent - fixed_bits);
+  double mean_square(const Units& units) const {
+    return static_cast<double>(squares) / static_cast<double>(std::max<int64_t>(count, 1)) / units.square;
   }
 };
 
@@ -45,33 +50,60 @@ struct Extremes {
   }
 };
 
+// Of one value: by channel, or in one part where it has no channels.
 struct Collected {
-  Extremes extremes;
-  std::vector<Extremes> channel_extremes;
+  std::vector<Extremes> extremes;
+  std::vector<Moments> moments;
+  bool has_channels = false;
   int64_t count = 0;  // of the first pass
   int64_t zeros = 0;
-  Moments moments;
-  std::vector<Moments> channel_moments;
   std::vector<uint64_t> histogram = std::vector<uint64_t>(histogram_bins);
 
-  // 2^exponent bounds every magnitude.
-  int exponent() const {
-    const double largest = std::max(std::abs(extremes.low), std::abs(extremes.high));
-    return largest == 0 ? 0 : std::ilogb(largest) + 1;
+  Extremes all_extremes() const {
+    Extremes all;
+    for (const Extremes& part : extremes) {
+      all.low = std::min(all.low, part.low);
+      all.high = std::max(all.high, part.high);
+    }
+    return all;
+  }
+  Moments all_moments() const {
+    Moments all;
+    for (const Moments& part : moments) {
+      all.sum += part.sum;
+      all.squares += part.squares;
+      all.count += part.count;
+    }
+    return all;
   }
 };
 
-// How often the channel changes along a tensor, and how many there are; one channel where the dimension is missing.
+// The least power of two that bounds every magnitude.
+int exponent_of(const Extremes& extremes) {
+  const double largest = std::max(std::abs(extremes.low), std::abs(extremes.high));
+  return largest == 0 ? 0 : std::ilogb(largest) + 1;
+}
+
+// How many channels a tensor has, or one part where the dimension is missing, and for how long one lasts.
 struct ChannelLayout {
-  int64_t channels = 0, inner = 1;
+  int64_t channels = 1, inner = 1;
+  bool has_channels = false;
+
+  /// Calls f(channel, begin, end) for each run of elements of one channel.
+  template <class F>
+  void for_each_run(int64_t size, F f) const {
+    for (int64_t begin = 0, channel = 0; begin < size; begin += inner) {
+      f(static_cast<size_t>(channel), begin, begin + inner);
+      if (++channel == channels) channel = 0;
+    }
+  }
 };
 
 ChannelLayout layout_of(const Tensor& tensor, int64_t axis) {
   const auto rank = static_cast<int64_t>(tensor.shape().size());
-  if (rank < 2) return {};
-  ChannelLayout layout;
+  if (rank < 2) return {1, tensor.size(), false};
   const int64_t at = axis < 0 ? rank - 1 : axis;
-  layout.channels = tensor.shape()[static_cast<size_t>(at)];
+  ChannelLayout layout{tensor.shape()[static_cast<size_t>(at)], 1, true};
   for (int64_t i = at + 1; i < rank; ++i) layout.inner *= tensor.shape()[static_cast<size_t>(i)];
   return layout;
 }
@@ -113,23 +145,28 @@ Result<Nothing> Calibrator::observe_extremes(const std::string& value, const Ten
   Collected& collected = state_->values[value];
   const ChannelLayout layout = layout_of(tensor, state_->axis(value));
   const auto channels = static_cast<size_t>(layout.channels);
-  if (collected.count == 0) collected.channel_extremes.resize(channels);
-  if (collected.channel_extremes.size() != channels) {
-    return Diagnostic{value,
-                      fmt::format("has {} channels here and {} in other calibration data", channels,
-                                  collected.channel_extremes.size()),
-                      "all samples need the same shape"};
+  if (collected.count == 0) collected.extremes.resize(channels);
+  if (collected.extremes.size() != channels) {
+    return Diagnostic{
+        value,
+        fmt::format("has {} channels here and {} in other calibration data", channels, collected.extremes.size()),
+        "all samples need the same shape"};
   }
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    const double x = tensor.float_at(i);
-    if (!std::isfinite(x)) {
-      const bool input = state_->inputs.count(value) != 0;
-      return Diagnostic{value, fmt::format("element {} of the calibration data is {}", i, x),
-                        input ? "remove the sample" : "the model overflows on this sample; remove it"};
+  int64_t bad = -1;
+  layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
+    Extremes& extremes = collected.extremes[channel];
+    for (int64_t i = begin; i < end; ++i) {
+      const double x = tensor.float_at(i);
+      if (!std::isfinite(x) && bad < 0) bad = i;
+      extremes.add(x);
     }
-    collected.extremes.add(x);
-    if (channels > 0) collected.channel_extremes[static_cast<size_t>(i / layout.inner % layout.channels)].add(x);
+  });
+  if (bad >= 0) {
+    const bool input = state_->inputs.count(value) != 0;
+    return Diagnostic{value, fmt::format("element {} of the calibration data is {}", bad, tensor.float_at(bad)),
+                      input ? "remove the sample" : "the model overflows on this sample; remove it"};
   }
+  collected.has_channels = layout.has_channels;
   collected.count += tensor.size();
   return Nothing{};
 }
@@ -138,26 +175,36 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
   if (!is_counted(tensor)) return Nothing{};
   Collected& collected = state_->values[value];
   const ChannelLayout layout = layout_of(tensor, state_->axis(value));
-  if (collected.channel_extremes.size() != static_cast<size_t>(layout.channels))
+  if (collected.extremes.size() != static_cast<size_t>(layout.channels))
     return Diagnostic{value, "the second pass over the calibration data has other shapes", ""};
-  const auto [low, high] = collected.extremes;
-  const int exponent = collected.exponent();
-  for (auto& [layer, patches] : state_->patches[value]) HOIST_TRY_VOID(patches.add(tensor, exponent));
+  const Extremes all = collected.all_extremes();
+  const double low = all.low, high = all.high;
+  const int exponent = exponent_of(all);
+  const Units units(exponent);
   const double bins_a_unit = high > low ? histogram_bins / (high - low) : 0;
-  collected.channel_moments.resize(static_cast<size_t>(layout.channels));
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    const double x = tensor.float_at(i);
-    if (!(x >= low && x <= high)) {
-      return Diagnostic{
-          value, fmt::format("is {} in the second pass over the calibration data, outside [{}, {}]", x, low, high),
-          "both passes need the same data"};
+  collected.moments.resize(collected.extremes.size());
+  int64_t outside = -1;
+  layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
+    Moments moments = collected.moments[channel];
+    for (int64_t i = begin; i < end; ++i) {
+      const double x = tensor.float_at(i);
+      if (!(x >= low && x <= high)) {
+        outside = i;
+        continue;
+      }
+      if (x == 0) ++collected.zeros;
+      moments.add(x, units);
+      ++collected.histogram[std::min<size_t>(static_cast<size_t>((x - low) * bins_a_unit), histogram_bins - 1)];
     }
-    if (x == 0) ++collected.zeros;
-    collected.moments.add(x, exponent);
-    ++collected.histogram[std::min<size_t>(static_cast<size_t>((x - low) * bins_a_unit), histogram_bins - 1)];
-    if (layout.channels > 0)
-      collected.channel_moments[static_cast<size_t>(i / layout.inner % layout.channels)].add(x, exponent);
+    collected.moments[channel] = moments;
+  });
+  if (outside >= 0) {
+    return Diagnostic{value,
+                      fmt::format("is {} in the second pass over the calibration data, outside [{}, {}]",
+                                  tensor.float_at(outside), low, high),
+                      "both passes need the same data"};
   }
+  for (auto& [layer, patches] : state_->patches[value]) HOIST_TRY_VOID(patches.add(tensor, exponent));
   return Nothing{};
 }
 
@@ -166,33 +213,35 @@ Result<Statistics> Calibrator::finish() const {
   Diagnostics problems;
   if (state_->values.empty()) return Diagnostic{"calibration data", "there are no numbers in it", ""};
   for (const auto& [name, collected] : state_->values) {
-    if (collected.moments.count != collected.count) {
+    const Moments moments = collected.all_moments();
+    const Extremes extremes = collected.all_extremes();
+    if (moments.count != collected.count) {
       problems.push_back({name,
                           fmt::format("the second pass over the calibration data has {} elements, the first one {}",
-                                      collected.moments.count, collected.count),
+                                      moments.count, collected.count),
                           "both passes need the same data"});
     }
-    if (state_->inputs.count(name) != 0 && collected.extremes.low == 0 && collected.extremes.high == 0)
+    if (state_->inputs.count(name) != 0 && extremes.low == 0 && extremes.high == 0)
       problems.push_back({name, "the calibration data are zero everywhere", "give samples such as the model will see"});
+    const int exponent = exponent_of(extremes);
+    const Units units(exponent);
     ValueStatistics& s = statistics[name];
-    const int exponent = collected.exponent();
     s.count = collected.count;
     s.zeros = collected.zeros;
-    s.low = collected.extremes.low;
-    s.high = collected.extremes.high;
-    s.mean = collected.moments.mean(exponent);
-    s.mean_square = collected.moments.mean_square(exponent);
+    s.low = extremes.low;
+    s.high = extremes.high;
+    s.mean = moments.mean(units);
+    s.mean_square = moments.mean_square(units);
     s.histogram = collected.histogram;
     s.channel_axis = state_->axis(name);
-    if (auto patches = state_->patches.find(name); patches != state_->patches.end()) {
-      for (const auto& [layer, moments] : patches->second)
-        s.second_moments[layer] = std::make_shared<const SecondMoments>(moments.finish(exponent));
+    for (size_t c = 0; collected.has_channels && c < collected.moments.size(); ++c) {
+      const auto& [least, most] = collected.extremes[c];
+      s.channels.push_back({least, most, collected.moments[c].mean(units), collected.moments[c].mean_square(units)});
     }
-    for (size_t c = 0; c < collected.channel_moments.size(); ++c) {
-      const Moments& moments = collected.channel_moments[c];
-      s.channels.push_back({collected.channel_extremes[c].low, collected.channel_extremes[c].high,
-                            moments.mean(exponent), moments.mean_square(exponent)});
-    }
+    auto patches = state_->patches.find(name);
+    if (patches == state_->patches.end()) continue;
+    for (const auto& [layer, collector] : patches->second)
+      s.second_moments[layer] = std::make_shared<const SecondMoments>(collector.finish(exponent));
   }
   if (!problems.empty()) return problems;
   return statistics;

@@ -15,11 +15,12 @@
 
 namespace hoist {
 
-/// Of the vectors that the sums of a product read (rows of a matrix, windows of a picture): E[x_i x_j].
+/// Of the vectors that the sums of a product read: rows of a matrix, windows of a picture.
 struct SecondMoments {
-  int64_t terms = 0;         ///< of one sum
-  int64_t count = 0;         ///< of vectors, for each group of channels
-  std::vector<double> mean;  ///< [groups][terms][terms]
+  int64_t terms = 0;             ///< of one sum
+  int64_t count = 0;             ///< of vectors, for each group of channels
+  std::vector<double> means;     ///< [groups][terms]: E[x_i]
+  std::vector<double> products;  ///< [groups][terms][terms]: E[x_i x_j]
 };
 
 /// Of all elements of a value over all samples; per channel (dimension `channel_axis`) where `channels` is not empty.

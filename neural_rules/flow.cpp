@@ -247,6 +247,33 @@ LayerKind kind_of(const Layer& layer) {
   return elementwise_operations().count(layer.operation) != 0 ? LayerKind::elementwise : LayerKind::anchor;
 }
 
+std::set<std::string> functions_called(const Layer& layer) {
+  static const std::map<std::string, std::set<std::string>> called = {
+      {"Celu", {"exp"}},
+      {"Elu", {"exp"}},
+      {"Erf", {"erf"}},
+      {"Exp", {"exp"}},
+      {"GRU", {"tanh", "sigmoid", "exp"}},
+      {"Gelu", {"erf"}},
+      {"LSTM", {"tanh", "sigmoid", "exp"}},
+      {"LogSoftmax", {"exp"}},
+      {"Mish", {"tanh", "exp"}},
+      {"RNN", {"tanh"}},
+      {"Selu", {"exp"}},
+      {"Sigmoid", {"sigmoid", "exp"}},
+      {"Softmax", {"exp"}},
+      {"Softplus", {"exp"}},
+      {"Swish", {"sigmoid", "exp"}},
+      {"Tanh", {"tanh"}},
+  };
+  auto place = layer.domain.empty() ? called.find(layer.operation) : called.end();
+  if (place == called.end()) return {};
+  auto form = layer.attributes.find("approximate");
+  const auto* text = form == layer.attributes.end() ? nullptr : std::get_if<std::string>(&form->second);
+  if (layer.operation == "Gelu" && text != nullptr && *text == "tanh") return {"tanh"};
+  return place->second;
+}
+
 Flow flow_of(const Graph& graph) {
   Flow flow;
   for (const ValueInfo& input : graph.inputs) {

@@ -20,6 +20,9 @@ namespace hoist {
 enum class LayerKind : uint8_t { view, mover, elementwise, anchor };
 LayerKind kind_of(const Layer& layer);
 
+/// Which of tanh, sigmoid, exp and erf the layer's definition calls; a sigmoid is formed with exp.
+std::set<std::string> functions_called(const Layer& layer);
+
 struct Flow {
   std::map<std::string, size_t> producer;              ///< value -> index of its layer
   std::map<std::string, std::vector<size_t>> readers;  ///< value -> indices of layers, each once

@@ -123,7 +123,8 @@ std::vector<RowOfRule> table_rows() {
   const MantissaTable table = search_mantissa_table(exact_tanh, Scalar::bf16);
   const std::string of_f32 = fmt::format("let r = cast bf16 x in cast f32 ({})", formula_of(table, "r"));
   // A sigmoid is a tanh of half the input; the half of f32 is taken before it is rounded.
-  const std::string half_bf16 = fmt::format("let h = 0.5bf16 * x in 0.5bf16 + 0.5bf16 * ({})", formula_of(table, "h"));
+  const std::string half_bf16 =
+      fmt::format("let h = 0.5bf16 * x in cast bf16 (fma(0.5f32, cast f32 ({}), 0.5f32))", formula_of(table, "h"));
   const std::string half_f32 =
       fmt::format("let h = cast bf16 (0.5f32 * x) in fma(0.5f32, cast f32 ({}), 0.5f32)", formula_of(table, "h"));
   return {

@@ -106,7 +106,7 @@ std::string formula_of(const MantissaTable& table, const std::string& x) {
     packed += fmt::format("{}{}", packed.empty() ? "" : ", ", word);
   }
   const int infinity = static_cast<int>(bits_from_float(table.format, std::numeric_limits<double>::infinity()));
-  const std::string entry = fmt::format("index (cast i32 (shift_right(m, {}u16) & {}u16)) (constant [{}]u16 {{{}}})",
+  const std::string entry = fmt::format("index (shift_right(m, {}u16) & {}u16) (constant [{}]u16 {{{}}})",
                                         l.mantissa - 3, entry_count - 1, entry_count, packed);
   const std::string inside = fmt::format("shift_right(e, {}u16) + {}u16 + shift_right(m & {}u16, e & {}u16)",
                                          shift_bits, base, l.mask(), (1 << shift_bits) - 1);

@@ -53,6 +53,7 @@ std::optional<std::string> why_no_patches(const Graph& graph, const Layer& layer
 PatchMoments::PatchMoments(Product product, Layer layer)
     : product_(std::move(product)), layer_(std::move(layer)), terms_(product_.terms()) {
   sums_.resize(static_cast<size_t>(product_.groups * terms_ * terms_));
+  plain_sums_.resize(static_cast<size_t>(product_.groups * terms_));
 }
 
 Result<Nothing> PatchMoments::add(const Tensor& tensor, int exponent) {
@@ -151,6 +152,7 @@ void PatchMoments::add_patch(const int32_t* patch, int64_t group) {
   for (int64_t i = 0; i < terms_; ++i) {
     const int64_t x = patch[i];
     if (x == 0) continue;
+    plain_sums_[static_cast<size_t>(group * terms_ + i)] += x;
     int64_t* line = sums_.data() + (group * terms_ + i) * terms_;
     for (int64_t j = i; j < terms_; ++j) line[j] += x * patch[j];
   }
@@ -160,15 +162,18 @@ SecondMoments PatchMoments::finish(int exponent) const {
   SecondMoments moments;
   moments.terms = terms_;
   moments.count = count_;
-  moments.mean.resize(sums_.size());
+  moments.products.resize(sums_.size());
+  moments.means.resize(plain_sums_.size());
   const double unit = std::ldexp(1.0, 2 * (exponent - number_bits)) / static_cast<double>(std::max<int64_t>(count_, 1));
+  const double plain_unit = std::ldexp(1.0, exponent - number_bits) / static_cast<double>(std::max<int64_t>(count_, 1));
+  for (size_t i = 0; i < plain_sums_.size(); ++i) moments.means[i] = static_cast<double>(plain_sums_[i]) * plain_unit;
   for (int64_t group = 0; group < product_.groups; ++group) {
     for (int64_t i = 0; i < terms_; ++i) {
       for (int64_t j = i; j < terms_; ++j) {
         const int64_t base = group * terms_;
         const double mean = static_cast<double>(sums_[static_cast<size_t>((base + i) * terms_ + j)]) * unit;
-        moments.mean[static_cast<size_t>((base + i) * terms_ + j)] = mean;
-        moments.mean[static_cast<size_t>((base + j) * terms_ + i)] = mean;
+        moments.products[static_cast<size_t>((base + i) * terms_ + j)] = mean;
+        moments.products[static_cast<size_t>((base + j) * terms_ + i)] = mean;
       }
     }
   }

@@ -35,8 +35,9 @@ class PatchMoments {
   Product product_;
   Layer layer_;
   int64_t terms_;
-  int64_t count_ = 0;          // patches a group
-  std::vector<int64_t> sums_;  // [groups][terms][terms], upper triangles
+  int64_t count_ = 0;                // patches a group
+  std::vector<int64_t> sums_;        // of products: [groups][terms][terms], upper triangles
+  std::vector<int64_t> plain_sums_;  // [groups][terms]
 };
 
 }  // namespace hoist

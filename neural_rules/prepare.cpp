@@ -126,8 +126,7 @@ std::optional<std::string> why_no_bias(const Graph& graph, const Layer& layer) {
   if (product && product->groups > 1 && layer.operation == "ConvTranspose") return "the convolution is grouped";
   const bool has_bias = layer.inputs.size() > 2 && !layer.inputs[2].empty();
   if (!has_bias) return std::nullopt;
-  if (!product || product->bias.empty() || graph.constants.at(product->bias).size() != product->channels())
-    return "the bias is not one constant number an output channel";
+  if (!product || product->bias.empty()) return "the bias is not one constant number an output channel";
   if (layer.operation == "Gemm" && float_attribute(layer, "beta", 1) == 0) return "the bias does not count";
   return std::nullopt;
 }

@@ -51,8 +51,12 @@ std::optional<Product> product_of(const Graph& graph, const Layer& layer) {
   product.weights = layer.inputs[1];
   product.output = layer.outputs[0];
   product.shape = weights->shape();
-  if (constant(graph, layer, 2) != nullptr) product.bias = layer.inputs[2];
   if (!(filters ? lay_out_filters(layer, product) : lay_out_matrix(layer, product))) return std::nullopt;
+  if (const Tensor* bias = constant(graph, layer, 2); bias != nullptr && bias->scalar() == Scalar::f32) {
+    const bool by_channel =
+        !bias->shape().empty() && bias->shape().back() == product.channels() && bias->size() == product.channels();
+    if (by_channel) product.bias = layer.inputs[2];
+  }
   return product;
 }
 

@@ -13,7 +13,8 @@ namespace hoist {
 /// Weights as a matrix of `rows` by `columns`, or a stack of them: one of the two dimensions runs over output channels,
 /// the other one over the numbers that are summed up.
 struct Product {
-  std::string input, weights, bias;  ///< value names; bias "" where there is none or it is not constant
+  std::string input, weights;
+  std::string bias;  ///< "" where it is not one constant f32 number an output channel
   std::string output;
   std::vector<int64_t> shape;  ///< of the weights
   size_t channel_axis = 0;     ///< of output channels

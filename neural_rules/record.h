@@ -20,10 +20,10 @@ inline constexpr int64_t record_format = 1;
 /// What a record is of: it serves only where all of these are the same. Hashes and names as text; "" where there is
 /// none (no verification data, say).
 struct RecordOrigin {
-  std::string model_hash, calibration_hash, verification_hash, profile_hash;
-  std::string device;
-  std::string budget, objective;
-  std::string preferences_hash;
+  std::string model_hash = {}, calibration_hash = {}, verification_hash = {}, profile_hash = {};
+  std::string device = {};
+  std::string budget = {}, objective = {};
+  std::string preferences_hash = {};
   uint64_t seed = 0;
   bool operator==(const RecordOrigin&) const = default;
 };

@@ -6,15 +6,16 @@
 #include <set>
 
 #include "ir/near_miss.h"
+#include "neural_rules/functions.h"
 #include "neural_rules/prepare.h"
 #include "neural_rules/rewrite_values.h"
 
 namespace hoist {
 namespace {
 
-class Rewriter {
+class ModelRewriter {
  public:
-  Rewriter(const Graph& graph, const Statistics& statistics)
+  ModelRewriter(const Graph& graph, const Statistics& statistics)
       : graph_(graph),
         statistics_(statistics),
         flow_(flow_of(graph)),
@@ -46,6 +47,13 @@ class Rewriter {
     RuleUse use;
   };
 
+  static std::string proof_of(const NeuralRule& rule) {
+    const auto certificate = certificate_of(rule.name);
+    if (!certificate) return "";
+    return fmt::format("within {:.2g}{} for arguments in [{:.4g}, {:.4g}]", certificate->error,
+                       certificate->relative ? " of the function's value" : "", certificate->low, certificate->high);
+  }
+
   void choose(const Assignment& assignment) {
     std::map<std::string, const Site*> by_key;
     std::vector<std::string> keys, rules;
@@ -65,6 +73,7 @@ class Rewriter {
         problems_.push_back({key, fmt::format("{} does not apply: {}", name, *reason), ""});
       } else {
         chosen_[key] = {rule, {key, site->second->layer, name, "", 0, ""}};
+        if (rule->kind == SiteKind::function) chosen_[key].use.proof = proof_of(*rule);
       }
     }
   }
@@ -231,7 +240,7 @@ class Rewriter {
 }  // namespace
 
 Result<RewrittenModel> rewrite(const Graph& graph, const Assignment& assignment, const Statistics& statistics) {
-  return Rewriter(graph, statistics).run(assignment);
+  return ModelRewriter(graph, statistics).run(assignment);
 }
 
 }  // namespace hoist

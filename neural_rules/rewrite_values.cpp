@@ -113,7 +113,7 @@ std::string ValueWriter::quantise_dynamically(const std::string& name, const std
   };
   auto layer = [&](const char* operation, const char* what, std::vector<std::string> inputs,
                    std::map<std::string, Attribute> attributes = {}) {
-    const std::string output = fresh(name + "/" + what);
+    std::string output = fresh(name + "/" + what);
     add({output, operation, "", std::move(attributes), std::move(inputs), {output}});
     return output;
   };

@@ -17,9 +17,18 @@ using Vector = Eigen::VectorXd;
 constexpr double damping = 0.01;
 constexpr int most_sweeps = 20;
 
+// Second moments with correlations drawn towards none, the more so the fewer vectors they were collected from: what few
+// samples say of many terms does not hold for others.
 Matrix matrix_of(const SecondMoments& moments, int64_t group) {
   const int64_t n = moments.terms;
-  return Eigen::Map<const Matrix>(moments.mean.data() + group * n * n, n, n);
+  const Matrix seen = Eigen::Map<const Matrix>(moments.products.data() + group * n * n, n, n);
+  const Vector means = Eigen::Map<const Vector>(moments.means.data() + group * n, n);
+  const Matrix of_means = means * means.transpose();
+  Matrix covariance = seen - of_means;
+  const Vector diagonal = covariance.diagonal();
+  covariance *= static_cast<double>(moments.count) / static_cast<double>(moments.count + n);
+  covariance.diagonal() = diagonal;
+  return covariance + of_means;
 }
 
 // The weights of one output channel, and the numbers that they may become.

@@ -20,7 +20,8 @@ std::optional<std::string> why_not_adaptive(const Graph& graph, const Layer& lay
 void round_adaptively(const Product& product, const Tensor& weights, const SecondMoments& moments,
                       PackedWeights& packed);
 
-/// The mean over output channels of E[(sum of (w' - w) x)^2] on the data that `moments` were collected from.
+/// The mean over output channels of E[(sum of (w' - w) x)^2], as far as `moments` can be trusted: correlations count
+/// the less the fewer vectors they were collected from.
 double layer_error(const Product& product, const Tensor& weights, const PackedWeights& packed,
                    const SecondMoments& moments);
 

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <vector>
 
+#include "neural_rules/flow.h"
 #include "neural_rules/formats.h"
+#include "neural_rules/functions.h"
 #include "neural_rules/prepare.h"
 #include "neural_rules/rounding.h"
 
@@ -93,7 +95,11 @@ constexpr auto schemes = std::to_array<ProductScheme>({
 });
 
 const std::vector<NeuralRule>& all_rows() {
-  static const std::vector<NeuralRule> rows(own_rows.begin(), own_rows.end());
+  static const std::vector<NeuralRule> rows = [] {
+    std::vector<NeuralRule> all(own_rows.begin(), own_rows.end());
+    all.insert(all.end(), function_rules().begin(), function_rules().end());
+    return all;
+  }();
   return rows;
 }
 
@@ -135,6 +141,17 @@ std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& s
       largest_term * largest_sum(*found, pack_weights(*found, numbers, format)) >= 0x1p31)
     return fmt::format("sums of {} products may leave i32", found->terms());
   return std::nullopt;
+}
+
+// A rule for tanh stands in for sigmoids too; rules are named after what they stand in for.
+std::optional<std::string> why_not_function(const NeuralRule& rule, const Site& site, const Graph& graph) {
+  const Layer* layer = find_layer(graph, site.layer);
+  const std::set<std::string> called = layer == nullptr ? std::set<std::string>{} : functions_called(*layer);
+  for (const std::string& function : called) {
+    const std::string_view named = function == "sigmoid" ? "tanh" : std::string_view(function);
+    if (rule.name.find(named) != std::string_view::npos) return std::nullopt;
+  }
+  return "the layer does not call the function";
 }
 
 }  // namespace
@@ -186,6 +203,7 @@ std::optional<std::string> why_not(const NeuralRule& rule, const Site& site, con
   if (graph.opset < first_opset(rule))
     return fmt::format("the model is of version {} of ai.onnx, which cannot say it; version {} can", graph.opset,
                        first_opset(rule));
+  if (site.kind == SiteKind::function) return why_not_function(rule, site, graph);
   return site.kind == SiteKind::product ? why_not_product(rule, site, graph) : std::nullopt;
 }
 

@@ -6,14 +6,6 @@
 namespace hoist {
 namespace {
 
-// Operators whose definition calls tanh, exp or erf.
-bool calls_functions(const Layer& layer) {
-  static const std::set<std::string> names = {"Celu",    "Elu",      "Erf",        "Exp", "GRU",  "Gelu",
-                                              "LSTM",    "Mish",     "LogSoftmax", "RNN", "Selu", "Sigmoid",
-                                              "Softmax", "Softplus", "Swish",      "Tanh"};
-  return layer.domain.empty() && names.count(layer.operation) != 0 && !layer.outputs.empty();
-}
-
 std::string first_output(const Layer& layer) {
   for (const std::string& output : layer.outputs) {
     if (!output.empty()) return output;
@@ -53,7 +45,7 @@ std::vector<Site> find_sites(const Graph& graph) {
   for (const Layer& layer : graph.layers) {
     if (auto product = product_of(graph, layer); product && flow.known.count(product->input) == 0)
       sites.push_back({SiteKind::product, layer.name, product->output, product->input, product->weights});
-    if (calls_functions(layer) && flow.floats.count(first_output(layer)) != 0)
+    if (!functions_called(layer).empty() && flow.floats.count(first_output(layer)) != 0)
       sites.push_back({SiteKind::function, layer.name, first_output(layer), layer.inputs[0], ""});
     if (auto place = values.find(layer.name); place != values.end())
       sites.insert(sites.end(), place->second.begin(), place->second.end());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr size_t fewest_entries = 64;                   // shorter lists say less than prices do
-constexpr size_t most_priced_states = size_t{1} << 20;  // of a plan, with one entry each
+constexpr size_t most_priced_states = size_t{1} << 17;  // of a plan, with one entry each
 
 Diagnostic problem_with(const std::string& what) { return {"choice", what, ""}; }
 

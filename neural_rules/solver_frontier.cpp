@@ -23,13 +23,20 @@ class Planner {
   }
 
   FrontierPlan plan(size_t first, size_t most_states) {
-    FrontierPlan out;
     size_t next_unconnected = 0;
-    for (size_t n = 0; n < problem_.nodes.size(); ++n) {
-      size_t node = n == 0 ? first : best_neighbour();
+    return plan(most_states, [&](size_t n) {
+      const size_t node = n == 0 ? first : best_neighbour();
       while (node == none && passed_[next_unconnected]) ++next_unconnected;
-      if (node == none) node = next_unconnected;
-      out.steps.push_back(pass(node));
+      return node == none ? next_unconnected : node;
+    });
+  }
+
+  /// `next` gives the n-th node to pass.
+  template <class Next>
+  FrontierPlan plan(size_t most_states, const Next& next) {
+    FrontierPlan out;
+    for (size_t n = 0; n < problem_.nodes.size(); ++n) {
+      out.steps.push_back(pass(next(n)));
       out.states = std::min(many, out.states + out.steps.back().states);
       if (out.states > most_states) return out;
     }
@@ -124,6 +131,57 @@ std::vector<std::vector<FrontierSource>> sources_of(const SolverProblem& problem
   return out;
 }
 
+// Each node after its largest branch and before its others: only the nodes where a smaller branch was entered stay
+// open, and each of these is less than half of what it hangs on. Suits trees.
+std::vector<size_t> largest_branch_first(const SolverProblem& problem, size_t root) {
+  const size_t count = problem.nodes.size(), none = count;
+  std::vector<size_t> found, parent(count, none), size(count, 1);
+  std::vector<bool> seen(count, false);
+  std::vector<std::vector<size_t>> branches(count);
+  for (size_t start = 0; start <= count; ++start) {  // the root, then what it does not reach
+    std::vector<size_t> open = {start == 0 ? root : start - 1};
+    while (!open.empty()) {
+      const size_t node = open.back();
+      open.pop_back();
+      if (seen[node]) continue;
+      seen[node] = true;
+      found.push_back(node);
+      if (parent[node] != none) branches[parent[node]].push_back(node);
+      for (const SolverLink& link : problem.nodes[node].links) {
+        if (seen[link.other]) continue;
+        parent[link.other] = node;  // the last to reach it is the one that it is passed from
+        open.push_back(link.other);
+      }
+    }
+  }
+  for (size_t i = count; i-- > 0;) {
+    if (parent[found[i]] != none) size[parent[found[i]]] += size[found[i]];
+  }
+  struct Visit {
+    size_t node;
+    bool whole;  ///< with its branches
+  };
+  std::vector<size_t> out;
+  for (size_t start : found) {
+    if (parent[start] != none) continue;
+    std::vector<Visit> open = {{start, true}};
+    while (!open.empty()) {
+      const auto [node, whole] = open.back();
+      open.pop_back();
+      std::vector<size_t>& of = branches[node];
+      if (!whole || of.empty()) {
+        out.push_back(node);
+        continue;
+      }
+      std::stable_sort(of.begin(), of.end(), [&](size_t a, size_t b) { return size[a] < size[b]; });
+      for (size_t i = 0; i + 1 < of.size(); ++i) open.push_back({of[i], true});
+      open.push_back({node, false});
+      open.push_back({of.back(), true});
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 CostToGo cost_to_go(const SolverProblem& problem, const FrontierPlan& plan, double price) {
@@ -151,14 +209,15 @@ std::optional<FrontierPlan> frontier_plan(const SolverProblem& problem, size_t m
   starts.resize(std::min(starts.size(), most_starts));
   std::optional<FrontierPlan> best;
   if (problem.nodes.empty()) return FrontierPlan{};
+  const auto keep_better = [&](FrontierPlan found) {
+    const size_t limit = best ? best->states - 1 : most_states;
+    if (found.steps.size() == problem.nodes.size() && found.states <= limit) best = std::move(found);
+  };
   for (size_t start : starts) {
-    for (bool oldest_first : {true, false}) {
-      FrontierPlan found = Planner(problem, oldest_first).plan(start, best ? best->states : most_states);
-      if (found.steps.size() == problem.nodes.size() && found.states <= most_states &&
-          (!best || found.states < best->states)) {
-        best = std::move(found);
-      }
-    }
+    const size_t limit = best ? best->states : most_states;
+    for (bool oldest_first : {true, false}) keep_better(Planner(problem, oldest_first).plan(start, limit));
+    const std::vector<size_t> order = largest_branch_first(problem, start);
+    keep_better(Planner(problem, true).plan(limit, [&](size_t n) { return order[n]; }));
   }
   return best;
 }

@@ -57,6 +57,7 @@ Json array_json(const PlanArray& array) {
   out["bytes"] = byte_size(array.scalar, array.shape);
   out["place"] = place_name(array.place);
   if (array.place == Place::arena || array.place == Place::weights) out["offset"] = array.offset;
+  if (array.place == Place::cleared) out["fill"] = array.fill;
   return out;
 }
 

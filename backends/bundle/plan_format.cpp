@@ -239,6 +239,7 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files) 
     out.byte(static_cast<uint64_t>(array.place));
     out.shape(array.shape);
     out.word(static_cast<uint64_t>(array.offset));
+    out.byte(array.fill);
   }
   out.count(plan.kernels.size());
   for (const PlanKernel& kernel : plan.kernels) encode_kernel(out, kernel);

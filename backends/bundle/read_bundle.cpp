@@ -93,7 +93,8 @@ Plan plan_of(const PlanOwner& owner) {
                           shape_of(array.shape, array.rank),
                           static_cast<Place>(array.place),
                           static_cast<int64_t>(array.offset),
-                          {}});
+                          {},
+                          static_cast<uint8_t>(array.fill)});
   }
   for (size_t i = 0; i < from.kernel_count; ++i) {
     out.kernels.push_back(kernel_of(from.kernels[i], owner.checks.kernels[i]));

@@ -78,6 +78,8 @@ H::Expr cast_value(Scalar from, Scalar to, const H::Expr& value);
 H::Expr reinterpret_value(Scalar from, Scalar to, const H::Expr& value);
 /// The names of the calls that the pass rewrites into the store of a result; see passes.cpp.
 inline constexpr const char* store_marker = "hoist_store";
+/// Four neighbouring bytes as a word.
+inline constexpr const char* word_marker = "hoist_word";
 
 // ---- Nests ---------------------------------------------------------------------------------------------------------
 
@@ -198,6 +200,8 @@ class Emitter {
 
   // storage.cpp: folds and materialised arrays as Funcs
   Value fold(Expr e, const Environment& env);
+  /// A fold in vec mode: what a dot instruction computes.
+  Value dot(Expr e, const Environment& env);
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);
   Value materialise(Expr e, const Environment& env);

@@ -221,7 +221,7 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
       return walk(e->children[0], w, env, nest);
     case Pattern::reduce:
     case Pattern::fold:
-      if (nest.merged < nest.pending.size()) {
+      if (e->mode != Mode::vec && nest.merged < nest.pending.size()) {
         Value initial = read(e->children[1], env);
         if (passes_on(initial, e->type, w, nest)) {
           Loop loop;

@@ -225,6 +225,69 @@ class LoadLanes : public IRMutator {
   }
 };
 
+// hoist_word(a[i], a[i + 1], a[i + 2], a[i + 3]) with i a multiple of 4 is a load of a word; anything else stays the
+// call of a function that puts bytes together. Lets that only held bytes go.
+class LoadWords : public WithLets {
+  using WithLets::visit;
+
+  // Where bytes come from: of which array, at which indices.
+  struct Bytes {
+    HExpr load;
+    HExpr index;
+
+    const Load* operator->() const { return load.as<Load>(); }
+  };
+
+  // Halide stages strided loads as a wider dense one whose lanes it picks.
+  Bytes source(const HExpr& byte) const {
+    HExpr e = expanded(byte);
+    if (const Load* load = e.as<Load>()) {
+      return is_const_one(load->predicate) ? Bytes{e, simplify(expanded(load->index))} : Bytes{};
+    }
+    const Shuffle* shuffle = e.as<Shuffle>();
+    if (shuffle == nullptr || shuffle->vectors.size() != 1 || shuffle->indices.size() < 2) return {};
+    Bytes inner = source(shuffle->vectors[0]);
+    const Ramp* ramp = inner.load.defined() ? inner.index.as<Ramp>() : nullptr;
+    if (ramp == nullptr) return {};
+    const int first = shuffle->indices[0], step = shuffle->indices[1] - first;
+    for (size_t i = 0; i < shuffle->indices.size(); ++i) {
+      if (shuffle->indices[i] != first + static_cast<int>(i) * step) return {};
+    }
+    inner.index = simplify(
+        Ramp::make(ramp->base + ramp->stride * first, ramp->stride * step, static_cast<int>(shuffle->indices.size())));
+    return inner;
+  }
+
+  HExpr visit(const Call* op) override {
+    if (op->name != word_marker) return WithLets::visit(op);
+    std::vector<Bytes> bytes;
+    for (const HExpr& a : op->args) {
+      bytes.push_back(source(a));
+      if (!bytes.back().load.defined()) return WithLets::visit(op);
+    }
+    HExpr first = bytes[0].index;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      HExpr distance = simplify(bytes[i].index - first);
+      if (const Broadcast* b = distance.as<Broadcast>()) distance = b->value;
+      if (bytes[i]->name != bytes[0]->name || !is_const(distance, static_cast<int64_t>(i))) return WithLets::visit(op);
+    }
+    HExpr four = make_const(first.type(), 4);
+    if (!is_const_zero(simplify(first % four))) return WithLets::visit(op);
+    return Load::make(op->type, bytes[0]->name, simplify(first / four), bytes[0]->image, bytes[0]->param,
+                      const_true(op->type.lanes()), ModulusRemainder());
+  }
+  Stmt visit(const LetStmt* op) override {
+    Stmt s = WithLets::visit(op);
+    const LetStmt* let = s.as<LetStmt>();
+    return let != nullptr && !stmt_uses_var(let->body, let->name) ? let->body : s;
+  }
+  HExpr visit(const Let* op) override {
+    HExpr e = WithLets::visit(op);
+    const Let* let = e.as<Let>();
+    return let != nullptr && !expr_uses_var(let->body, let->name) ? let->body : e;
+  }
+};
+
 bool loads(const Stmt& s) {
   struct Finder : IRGraphVisitor {
     using IRGraphVisitor::visit;
@@ -286,6 +349,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
+  passes.push_back(std::make_unique<LoadWords>());
   passes.push_back(std::make_unique<LoadLanes>());
   passes.push_back(std::make_unique<GuardReads>());
   return passes;

@@ -114,26 +114,57 @@ HOIST_INTEGER(long, ulong)
 // Floats to integers: truncated, saturated, NaN gives 0.
 #define HOIST_TO(NAME, T, F, T1, F1) \
   HOIST T NAME(F a) { return HOIST_CAT(HOIST_CAT(convert_, T), _sat_rtz)(a == a ? a : (F)(0)); }
-#define HOIST_TO_I8(F, T, F1, T1) HOIST_TO(hoist_to_i8, T, F, T1, F1)
-#define HOIST_TO_U8(F, T, F1, T1) HOIST_TO(hoist_to_u8, T, F, T1, F1)
-#define HOIST_TO_I16(F, T, F1, T1) HOIST_TO(hoist_to_i16, T, F, T1, F1)
-#define HOIST_TO_U16(F, T, F1, T1) HOIST_TO(hoist_to_u16, T, F, T1, F1)
 #define HOIST_TO_I32(F, T, F1, T1) HOIST_TO(hoist_to_i32, T, F, T1, F1)
 #define HOIST_TO_U32(F, T, F1, T1) HOIST_TO(hoist_to_u32, T, F, T1, F1)
 #define HOIST_TO_I64(F, T, F1, T1) HOIST_TO(hoist_to_i64, T, F, T1, F1)
 #define HOIST_TO_U64(F, T, F1, T1) HOIST_TO(hoist_to_u64, T, F, T1, F1)
-#define HOIST_TO_I4(F, T, F1, T1) HOIST T hoist_to_i4(F a) { \
-  return HOIST_CAT(HOIST_CAT(convert_, T), _sat_rtz)(a == a ? clamp(a, (F)(-8), (F)(7)) : (F)(0)); }
-#define HOIST_TO_U4(F, T, F1, T1) HOIST T hoist_to_u4(F a) { \
-  return HOIST_CAT(HOIST_CAT(convert_, T), _sat_rtz)(a == a ? clamp(a, (F)(0), (F)(15)) : (F)(0)); }
+// Small ones by way of int, which drivers convert in vectors where they do not saturate.
+#define HOIST_TO_SMALL(F, N) \
+  HOIST int##N hoist_within(F##N a, F##N low, F##N high) { \
+    F##N b = a > low ? a : low; \
+    b = b < high ? b : high; \
+    return convert_int##N(a == a ? b : (F##N)(0)); } \
+  HOIST char##N hoist_to_i4(F##N a) { return convert_char##N(hoist_within(a, (F##N)(-8), (F##N)(7))); } \
+  HOIST uchar##N hoist_to_u4(F##N a) { return convert_uchar##N(hoist_within(a, (F##N)(0), (F##N)(15))); } \
+  HOIST char##N hoist_to_i8(F##N a) { return convert_char##N(hoist_within(a, (F##N)(-128), (F##N)(127))); } \
+  HOIST uchar##N hoist_to_u8(F##N a) { return convert_uchar##N(hoist_within(a, (F##N)(0), (F##N)(255))); } \
+  HOIST short##N hoist_to_i16(F##N a) { return convert_short##N(hoist_within(a, (F##N)(-32768), (F##N)(32767))); } \
+  HOIST ushort##N hoist_to_u16(F##N a) { return convert_ushort##N(hoist_within(a, (F##N)(0), (F##N)(65535))); }
 #define HOIST_TO_ALL(F) \
-  HOIST_WIDTHS(HOIST_TO_I8, F, char) HOIST_WIDTHS(HOIST_TO_U8, F, uchar) HOIST_WIDTHS(HOIST_TO_I16, F, short) \
-  HOIST_WIDTHS(HOIST_TO_U16, F, ushort) HOIST_WIDTHS(HOIST_TO_I32, F, int) HOIST_WIDTHS(HOIST_TO_U32, F, uint) \
-  HOIST_WIDTHS(HOIST_TO_I64, F, long) HOIST_WIDTHS(HOIST_TO_U64, F, ulong) \
-  HOIST_WIDTHS(HOIST_TO_I4, F, char) HOIST_WIDTHS(HOIST_TO_U4, F, uchar)
+  HOIST_TO_SMALL(F, ) HOIST_TO_SMALL(F, 2) HOIST_TO_SMALL(F, 3) HOIST_TO_SMALL(F, 4) HOIST_TO_SMALL(F, 8) \
+  HOIST_TO_SMALL(F, 16) \
+  HOIST_WIDTHS(HOIST_TO_I32, F, int) HOIST_WIDTHS(HOIST_TO_U32, F, uint) \
+  HOIST_WIDTHS(HOIST_TO_I64, F, long) HOIST_WIDTHS(HOIST_TO_U64, F, ulong)
 HOIST_TO_ALL(float)
 #ifdef cl_khr_fp64
 HOIST_TO_ALL(double)
+#endif
+
+// Four bytes as a word, the first one lowest, where they could not be loaded as one.
+// s + the products of the four unsigned bytes of x and the four signed bytes of y.
+#define HOIST_BYTES(N) \
+  HOIST int##N hoist_word(uchar##N a, uchar##N b, uchar##N c, uchar##N d) { \
+    return as_int##N(convert_uint##N(a) | convert_uint##N(b) << 8u | convert_uint##N(c) << 16u | \
+                     convert_uint##N(d) << 24u); } \
+  HOIST int##N hoist_word(char##N a, char##N b, char##N c, char##N d) { \
+    return hoist_word(as_uchar##N(a), as_uchar##N(b), as_uchar##N(c), as_uchar##N(d)); } \
+  HOIST int##N hoist_dot_plain(int##N s, int##N x, int##N y) { \
+    return as_int##N(as_uint##N(s) + as_uint##N((x & 255) * (y << 24 >> 24)) + \
+                     as_uint##N((x >> 8 & 255) * (y << 16 >> 24)) + as_uint##N((x >> 16 & 255) * (y << 8 >> 24)) + \
+                     as_uint##N((x >> 24 & 255) * (y >> 24))); }
+HOIST_BYTES() HOIST_BYTES(2) HOIST_BYTES(3) HOIST_BYTES(4) HOIST_BYTES(8) HOIST_BYTES(16)
+#if defined(HOIST_VPDPBUSD)
+#define HOIST_DOT(N) \
+  HOIST int##N hoist_dot(int##N s, int##N x, int##N y) { \
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(s) : "v"(x), "v"(y)); \
+    return s; }
+HOIST_DOT(4) HOIST_DOT(8) HOIST_DOT(16)
+HOIST int hoist_dot(int s, int x, int y) { return hoist_dot((int4)(s), (int4)(x), (int4)(y)).s0; }
+HOIST int2 hoist_dot(int2 s, int2 x, int2 y) { return hoist_dot_plain(s, x, y); }
+#else
+#define HOIST_DOT(N) \
+  HOIST int##N hoist_dot(int##N s, int##N x, int##N y) { return hoist_dot_plain(s, x, y); }
+HOIST_DOT() HOIST_DOT(2) HOIST_DOT(4) HOIST_DOT(8) HOIST_DOT(16)
 #endif
 
 // Halves and bfloat16 are kept as their bits; arithmetic is in float, rounded to the type after each operation.

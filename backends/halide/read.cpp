@@ -155,16 +155,19 @@ Value Emitter::read_parameter(Expr e) {
   });
 }
 
+namespace {
+uint64_t literal_bits(const Tensor& t, int64_t i) {
+  return is_float(t.scalar()) ? bits_from_float(t.scalar(), t.float_at(i)) : static_cast<uint64_t>(t.integer_at(i));
+}
+}  // namespace
+
 // A small constant is a chain of selections, which vanishes where the index is known.
 Value Emitter::read_constant(Expr e) {
   const Tensor& t = e->constant;
   Scalar kind = t.scalar();
-  auto bits = [&](int64_t i) {
-    return is_float(kind) ? bits_from_float(kind, t.float_at(i)) : static_cast<uint64_t>(t.integer_at(i));
-  };
   if (t.size() == 0) unsupported("an empty constant");
   if (t.size() == 1) {
-    Value v = scalar(literal_value(kind, bits(0)));
+    Value v = scalar(literal_value(kind, literal_bits(t, 0)));
     return indexed(t.shape().size(), [v](const std::vector<H::Expr>&) { return v; });
   }
   if (t.size() > 64) {
@@ -172,7 +175,7 @@ Value Emitter::read_constant(Expr e) {
                 "make it a parameter of the kernel");
   }
   std::vector<H::Expr> elements;
-  for (int64_t i = 0; i < t.size(); ++i) elements.push_back(literal_value(kind, bits(i)));
+  for (int64_t i = 0; i < t.size(); ++i) elements.push_back(literal_value(kind, literal_bits(t, i)));
   std::vector<int64_t> shape = t.shape();
   return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
     H::Expr flat = 0;
@@ -183,6 +186,57 @@ Value Emitter::read_constant(Expr e) {
     return scalar(out);
   });
 }
+
+// s + the products of four pairs, an unsigned byte and a signed one each: the one fold that has an instruction.
+Value Emitter::dot(Expr e, const Environment& env) {
+  const Type pairs = e->children[2]->type;
+  const Type bytes = tuple_type({scalar_type(Scalar::u8), scalar_type(Scalar::i8)});
+  auto step = [](Expr sum, Expr pair) {
+    auto wide = [&](int64_t part) { return cast(Scalar::i32, get(part, pair)); };
+    return call(Function::add, {sum, call(Function::multiply, {wide(0), wide(1)})});
+  };
+  const bool known = pairs->size == Nat(4) && pairs->element == bytes && e->type == scalar_type(Scalar::i32) &&
+                     e == hoist::fold(step, e->children[1], e->children[2], Mode::vec);
+  if (!known) {
+    unsupported("a vec fold that is no dot product", "it adds four products of u8 and i8 to an i32");
+  }
+  Value numbers = read(e->children[2], env);
+  std::vector<H::Expr> arguments = {read(e->children[1], env).scalar};
+  for (size_t part = 0; part < 2; ++part) {
+    std::vector<H::Expr> lanes;
+    for (int i = 0; i < 4; ++i) lanes.push_back(numbers.at(i).parts[part].scalar);
+    arguments.push_back(H::Internal::Call::make(H::Int(32), word_marker, lanes, H::Internal::Call::PureExtern));
+  }
+  return scalar(H::Internal::Call::make(H::Int(32), "hoist_dot", arguments, H::Internal::Call::PureExtern));
+}
+
+namespace {
+
+// A constant that is read at computed positions, of a size whose positions are all patterns of so many bits.
+bool is_table(Expr e) {
+  if (e->pattern != Pattern::constant || e->constant.shape().size() != 1) return false;
+  const int64_t n = e->constant.size();
+  return n >= 8 && n <= 64 && (n & (n - 1)) == 0;
+}
+
+// A choice for each bit of the position, in the position's own type: as many comparisons as bits.
+H::Expr look_up(const Tensor& table, const H::Expr& position) {
+  std::vector<H::Expr> entries;
+  for (int64_t i = 0; i < table.size(); ++i) entries.push_back(literal_value(table.scalar(), literal_bits(table, i)));
+  for (int64_t bit = 1; entries.size() > 1; bit *= 2) {
+    H::Expr mask = H::Internal::make_const(position.type(), bit);
+    H::Expr is_set = (position & mask) != H::Internal::make_zero(position.type());
+    std::vector<H::Expr> chosen;
+    for (size_t i = 0; i < entries.size(); i += 2) {
+      const H::Expr &low = entries[i], &high = entries[i + 1];
+      chosen.push_back(H::Internal::equal(low, high) ? low : H::select(is_set, high, low));
+    }
+    entries = chosen;
+  }
+  return entries[0];
+}
+
+}  // namespace
 
 Value Emitter::read_pad(Expr e, const Environment& env) {
   Value a = read(e->children[0], env);
@@ -253,7 +307,9 @@ Value Emitter::read_view(Expr e, const Environment& env) {
   if (e->pattern == Pattern::pad) return read_pad(e, env);
   if (e->pattern == Pattern::concat) return read_concat(e, env);
   if (e->pattern == Pattern::index) {
-    Value position = read(e->children[0], env), a = read(e->children[1], env);
+    Value position = read(e->children[0], env);
+    if (is_table(e->children[1])) return scalar(look_up(e->children[1]->constant, position.scalar));
+    Value a = read(e->children[1], env);
     return a.at(H::unsafe_promise_clamped(H::cast<int32_t>(position.scalar), 0, number(extent(e->children[1]) - 1)));
   }
   Value a = read(e->children[0], env);

@@ -73,6 +73,17 @@ H::Expr from_storage(Scalar s, const H::Expr& e) {
 }
 
 H::Expr to_storage(Scalar s, const H::Expr& e) {
+  if (const auto* made = e.as<H::Internal::Call>(); made != nullptr && s == Scalar::bf16) {
+    // What was just rounded is rounded once; what was just widened has nothing to round, only NaN becomes the one quiet
+    // NaN, as rounding makes it.
+    if (made->name == "hoist_round_bf16" && made->args[0].type().bits() == 32)
+      return extern_call(storage_type(s), "hoist_to_bf16", made->args);
+    if (made->name == "hoist_from_bf16") {
+      const H::Expr& bits = made->args[0];
+      H::Expr is_nan = (bits & H::cast<uint16_t>(0x7fff)) > H::cast<uint16_t>(0x7f80);
+      return H::select(is_nan, H::cast<uint16_t>(0x7fc0), bits);
+    }
+  }
   if (s == Scalar::boolean) return H::select(e, H::cast<uint8_t>(1), H::cast<uint8_t>(0));
   if (is_reduced_float(s)) return extern_call(storage_type(s), fmt::format("hoist_to_{}", row(s).name), {e});
   return e;

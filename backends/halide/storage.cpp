@@ -65,6 +65,7 @@ void fold_extents(Expr e, std::vector<int64_t>& extents) {
   switch (e->pattern) {
     case Pattern::reduce:
     case Pattern::fold:
+      if (e->mode == Mode::vec) return;
       extents.push_back(e->children[2]->type->size.value());
       return fold_extents(e->children[0]->children[0], extents);
     case Pattern::map:
@@ -423,6 +424,7 @@ void Emitter::keep(const Holder& h, const Nest& nest, bool is_local) {
 }
 
 Value Emitter::fold(Expr e, const Environment& env) {
+  if (e->mode == Mode::vec) return dot(e, env);
   std::vector<int64_t> extents;
   fold_extents(e, extents);
   size_t merge = extents.size() - 1;

@@ -54,8 +54,8 @@ static hoist_status make_writable(hoist_bundle* b, const char* name, size_t byte
   return make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
 }
 
-/* Zeros for everything but weights: what a kernel never writes is then the same on every run, and zero in the border of
- * a cleared array. When checking, arrays start with the byte that was asked for, so that a result shows what it
+/* Zeros for everything but weights: what a kernel never writes is then the same on every run. The border of a cleared
+ * array has its own byte. When checking, arrays start with the byte that was asked for, so that a result shows what it
  * takes from elements that nobody wrote. */
 static hoist_status clear_buffers(hoist_bundle* b) {
   hoist_status status = HOIST_OK;
@@ -63,7 +63,7 @@ static hoist_status clear_buffers(hoist_bundle* b) {
     const hoist_plan_array* array = &b->plan.arrays[i];
     if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0) continue;
     const int may_show = array->place == HOIST_PLACE_ARENA || array->place == HOIST_PLACE_OUTPUT;
-    status = hoist_fill(b, b->buffers[i], array->bytes, may_show ? b->checking : 0);
+    status = hoist_fill(b, b->buffers[i], array->bytes, may_show ? b->checking : array->fill);
   }
   return status;
 }

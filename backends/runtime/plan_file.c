@@ -172,6 +172,7 @@ static void take_array_record(cursor* c, hoist_plan* plan, hoist_plan_array* arr
   uint64_t elements;
   array->shape = take_shape(c, array->scalar, &array->rank, &elements, &array->bytes);
   array->offset = take(c, 8);
+  array->fill = (int)take(c, 1);
   if (failed(c)) return;
   if (array->place > HOIST_PLACE_CLEARED) {
     bad(c, "unknown place of an array");

@@ -19,7 +19,7 @@ extern "C" {
 
 #define HOIST_PLAN_MAGIC "HOISTPLN"
 #define HOIST_CHECK_MAGIC "HOISTCHK"
-#define HOIST_FORMAT_VERSION 2u
+#define HOIST_FORMAT_VERSION 3u
 
 typedef struct hoist_error {
   hoist_status status;
@@ -66,6 +66,7 @@ typedef struct hoist_plan_array {
   size_t rank;
   int64_t* shape;
   uint64_t offset, bytes;
+  int fill; /* what each byte of a cleared array is at load */
 } hoist_plan_array;
 
 typedef struct hoist_plan_parameter {

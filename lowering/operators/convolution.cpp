@@ -14,12 +14,13 @@ namespace hoist::operators {
 namespace {
 
 // view : the windows [out...][C][k...] of an image, filters : [O][C][k...], bias : [O] or null; [O][out...].
-Expr convolve_windows(Expr view, Expr filters, Expr bias, const Geometry& g) {
+Expr convolve_windows(Expr view, Expr filters, Expr bias, const Geometry& g, const Arithmetic& arithmetic) {
   auto plane = [&](Expr filter, Expr added) {
     return map_at(
         static_cast<int>(g.kernel.size()),
         [&](Expr window) {
-          Expr total = dot(flatten(window), flatten(filter));
+          Expr a = flatten(window), b = flatten(filter);
+          Expr total = arithmetic.sum ? wide_dot(*arithmetic.sum, a, b) : dot(a, b);
           return added == nullptr ? total : operator_add(total, added);
         },
         view);
@@ -29,24 +30,24 @@ Expr convolve_windows(Expr view, Expr filters, Expr bias, const Geometry& g) {
 }
 
 // x : [N][C][spatial...], filters : [O][C/groups][k...].
-Expr convolve(Expr x, Expr filters, Expr bias, int64_t groups, Geometry g) {
+Expr convolve(Expr x, Expr filters, Expr bias, int64_t groups, Geometry g, const Arithmetic& arithmetic = {}) {
+  Expr outside = arithmetic.zero == 0 ? zero(element_of(x)) : literal_integer(element_of(x), arithmetic.zero);
   // The border goes around all images at once, as a term of x alone, so that x may be stored with it (storage.h).
   for (size_t i = 0; i < g.kernel.size(); ++i) {
     x = map_at(
-        static_cast<int>(i) + 2, [&](Expr row) { return pad_with(g.begin[i], g.reach[i], zero(element_of(x)), row); },
-        x);
+        static_cast<int>(i) + 2, [&](Expr row) { return pad_with(g.begin[i], g.reach[i], outside, row); }, x);
     g.begin[i] = g.reach[i] = 0;
   }
-  auto view = [&](Expr channels) { return windows(channels, 1, g, zero(element_of(channels))); };
+  auto view = [&](Expr channels) { return windows(channels, 1, g, outside); };
   return map(
       [&](Expr image) {
-        if (groups == 1) return convolve_windows(view(image), filters, bias, g);
+        if (groups == 1) return convolve_windows(view(image), filters, bias, g, arithmetic);
         int64_t channels = extents(image)[0] / groups, outputs = extents(filters)[0] / groups;
         // The windows of all groups are one view of the image, so that they can become an array (im2col.h).
         std::vector<Expr> parts = {map(view, split(channels, image)), split(outputs, filters)};
         if (bias != nullptr) parts.push_back(split(outputs, bias));
         return join(map_zip(parts, [&](const std::vector<Expr>& p) {
-          return convolve_windows(p[0], p[1], bias == nullptr ? nullptr : p[2], g);
+          return convolve_windows(p[0], p[1], bias == nullptr ? nullptr : p[2], g, arithmetic);
         }));
       },
       x);
@@ -186,10 +187,10 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-Result<Expr> convolution(const OperatorContext& c, Expr x, Expr filters, Expr bias) {
+Result<Expr> convolution(const OperatorContext& c, Expr x, Expr filters, Expr bias, const Arithmetic& arithmetic) {
   HOIST_TRY(Operands o, convolution_operands(c, x, filters, bias, false));
   HOIST_TRY(Geometry g, window_geometry(c, o.spatial, o.kernel));
-  return convolve(o.x, o.filters, o.bias, o.groups, g);
+  return convolve(o.x, o.filters, o.bias, o.groups, g, arithmetic);
 }
 
 std::span<const OperatorRow> convolution_operators() { return rows; }

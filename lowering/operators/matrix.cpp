@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 #include <map>
 
 #include "lowering/operators/families.h"
@@ -14,29 +15,31 @@
 namespace hoist::operators {
 namespace {
 
+using Product = std::function<Expr(Expr row, Expr column)>;
+
 // Matrices or vectors without batch dimensions.
-Expr plain_product(Expr a, Expr b) {
-  if (rank_of(a) == 1 && rank_of(b) == 1) return dot(a, b);
-  if (rank_of(b) == 1) return map([&](Expr row) { return dot(row, b); }, a);
-  if (rank_of(a) == 1) return map([&](Expr column) { return dot(a, column); }, transpose(b));
-  return map([&](Expr row) { return map([&](Expr column) { return dot(row, column); }, transpose(b)); }, a);
+Expr plain_product(Expr a, Expr b, const Product& product) {
+  if (rank_of(a) == 1 && rank_of(b) == 1) return product(a, b);
+  if (rank_of(b) == 1) return map([&](Expr row) { return product(row, b); }, a);
+  if (rank_of(a) == 1) return map([&](Expr column) { return product(a, column); }, transpose(b));
+  return map([&](Expr row) { return map([&](Expr column) { return product(row, column); }, transpose(b)); }, a);
 }
 
 // Batch dimensions are maps outside; a side that lacks the dimension is closed over, not copied.
-Expr batched_product(Expr a, Expr b) {
+Expr batched_product(Expr a, Expr b, const Product& product) {
   int64_t batch_a = std::max<int64_t>(rank_of(a) - 2, 0), batch_b = std::max<int64_t>(rank_of(b) - 2, 0);
-  if (batch_a == 0 && batch_b == 0) return plain_product(a, b);
-  if (batch_a > batch_b) return map([&](Expr x) { return batched_product(x, b); }, a);
-  if (batch_a < batch_b) return map([&](Expr y) { return batched_product(a, y); }, b);
+  if (batch_a == 0 && batch_b == 0) return plain_product(a, b, product);
+  if (batch_a > batch_b) return map([&](Expr x) { return batched_product(x, b, product); }, a);
+  if (batch_a < batch_b) return map([&](Expr y) { return batched_product(a, y, product); }, b);
   if (a->type->size == b->type->size) {
-    return map_zip({a, b}, [](const std::vector<Expr>& p) { return batched_product(p[0], p[1]); });
+    return map_zip({a, b}, [&](const std::vector<Expr>& p) { return batched_product(p[0], p[1], product); });
   }
   if (a->type->size == Nat(1)) {
     Expr first = at_position(0, a);
-    return map([&](Expr y) { return batched_product(first, y); }, b);
+    return map([&](Expr y) { return batched_product(first, y, product); }, b);
   }
   Expr first = at_position(0, b);
-  return map([&](Expr x) { return batched_product(x, first); }, a);
+  return map([&](Expr x) { return batched_product(x, first, product); }, a);
 }
 
 Lowered lower_matmul(const OperatorContext& c) {
@@ -262,7 +265,7 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-Result<Expr> matrix_product(Expr a, Expr b) {
+Result<Expr> matrix_product(Expr a, Expr b, std::optional<Scalar> wide) {
   Shape s = extents(a), t = extents(b);
   if (s.empty() || t.empty()) return fault("a scalar cannot be a factor of a matrix product", "use Mul");
   int64_t inner_a = s.back(), inner_b = t[t.size() < 2 ? 0 : t.size() - 2];
@@ -275,7 +278,8 @@ Result<Expr> matrix_product(Expr a, Expr b) {
       return fault(fmt::format("batch dimensions differ: {} of {} and {} of {}", n, text(s), m, text(t)));
     }
   }
-  return batched_product(a, b);
+  return batched_product(a, b,
+                         [&](Expr row, Expr column) { return wide ? wide_dot(*wide, row, column) : dot(row, column); });
 }
 
 std::span<const OperatorRow> matrix_operators() { return rows; }

@@ -146,7 +146,10 @@ Lowered lower_pad(const OperatorContext& c) {
     if (product(extents(given)) != 1 || element_of(given) != scalar) {
       return fault(fmt::format("constant_value has to be one {}, found {}", row(scalar).name, text(extents(given))));
     }
-    value = reshape(given, {});
+    // A number that is known can be the border of a stored array.
+    const Tensor* known = c.constants[2];
+    const bool whole = known != nullptr && is_integer(scalar);
+    value = whole ? literal_integer(scalar, known->integer_at(0)) : reshape(given, {});
   }
   Shape axes;
   for (size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));

@@ -86,8 +86,12 @@ Lowered lower_quantise(const OperatorContext& c) {
   HOIST_TRY(std::vector<Expr> operands, operands_along(c));
   // A 16-bit zero point is no number of f16, so that the sum is formed in f32.
   const Scalar wide = wide_float(precision);
+  // A scale that is known to be 1 divides nothing.
+  const Tensor* known = c.constants[1];
+  const bool is_one = known != nullptr && known->size() == 1 && is_float(known->scalar()) && known->float_at(0) == 1;
   return one(elementwise(operands, [&](const std::vector<Expr>& p) {
-    Number steps = Number(convert(precision, p[0])) / convert(precision, p[1]);
+    Number steps = convert(precision, p[0]);
+    if (!is_one) steps = steps / convert(precision, p[1]);
     if (is_integer(to)) steps = apply(Function::round, steps);
     Number shifted = convert(wide, steps.e);
     if (p.size() > 2) shifted = shifted + convert(wide, p[2]);
@@ -189,18 +193,38 @@ Result<Expr> zero_point_of(const OperatorContext& c, size_t factor, size_t i) {
   return known == nullptr ? zero_point : nullptr;
 }
 
+// The sum over each row as whole numbers of the type.
+Expr row_sums(Scalar wide, Expr rows) {
+  return map(
+      [&](Expr row) {
+        return reduce(Function::add, zero(wide), map([&](Expr e) { return convert(wide, e); }, flatten(row)));
+      },
+      rows);
+}
+
+// Sums of (a - zero) * b are those of a * b less zero times the sum of b, which is known where b is: the products are
+// of 8-bit numbers as they are stored then. Only where one zero point belongs to all of a, and b has none.
 Result<Expr> integer_product(const OperatorContext& c, Scalar wide, size_t b, size_t zero_a, size_t zero_b) {
   HOIST_TRY(Expr a_zero, zero_point_of(c, 0, zero_a));
   HOIST_TRY(Expr b_zero, zero_point_of(c, b, zero_b));
+  Expr x = c.inputs[0], y = c.inputs[b];
+  if (b_zero == nullptr && a_zero == nullptr) return matrix_product(x, y, wide);
+  if (b_zero == nullptr && is_one_number(a_zero) && rank_of(y) == 2 && c.constants[b] != nullptr) {
+    HOIST_TRY(Expr total, matrix_product(x, y, wide));
+    return elementwise({total, row_sums(wide, transpose(y)), reshape(a_zero, {})}, [&](const std::vector<Expr>& p) {
+      return (Number(p[0]) - Number(convert(wide, p[2])) * p[1]).e;
+    });
+  }
   if (a_zero != nullptr) {
-    HOIST_TRY(a_zero, by_line(c.inputs[0], a_zero, Line::row, "zero point"));
+    HOIST_TRY(a_zero, by_line(x, a_zero, Line::row, "zero point"));
   }
   if (b_zero != nullptr) {
-    HOIST_TRY(b_zero, by_line(c.inputs[b], b_zero, Line::column, "zero point"));
+    HOIST_TRY(b_zero, by_line(y, b_zero, Line::column, "zero point"));
   }
-  return matrix_product(centred(wide, c.inputs[0], a_zero), centred(wide, c.inputs[b], b_zero));
+  return matrix_product(centred(wide, x, a_zero), centred(wide, y, b_zero));
 }
 
+// The same; padding has to be known as a number then.
 Result<Expr> integer_convolution(const OperatorContext& c, Scalar wide, size_t filters, size_t zero_x, size_t zero_w,
                                  Expr bias) {
   Expr x = c.inputs[0], w = c.inputs[filters];
@@ -212,6 +236,16 @@ Result<Expr> integer_convolution(const OperatorContext& c, Scalar wide, size_t f
   if (rank_of(w) == 0) return fault("the weights are a scalar");
   if (x_zero != nullptr) {
     HOIST_TRY(x_zero, single(x_zero, "zero point of the input"));
+  }
+  if (w_zero == nullptr && x_zero == nullptr) return convolution(c, x, w, bias, {wide, 0});
+  if (w_zero == nullptr && c.constants[zero_x] != nullptr && c.constants[filters] != nullptr) {
+    const int64_t known = c.constants[zero_x]->integer_at(0);
+    Expr sums = row_sums(wide, w);
+    Expr offset = map([&](Expr sum) { return (Number(sum) * literal_integer(wide, -known)).e; }, sums);
+    if (bias != nullptr) {
+      offset = map_zip({offset, bias}, [](const std::vector<Expr>& p) { return (Number(p[0]) + p[1]).e; });
+    }
+    return convolution(c, x, w, offset, {wide, known});
   }
   if (w_zero != nullptr) {
     HOIST_TRY(w_zero, by_filter(w, w_zero, rank_of(w), "zero point of the weights"));

@@ -458,11 +458,15 @@ Expr sum(Expr row) {
   return cast(scalar, reduce(Function::add, zero(wide), map([&](Expr x) { return cast(wide, x); }, row)));
 }
 
-Expr dot(Expr row, Expr column) {
-  Scalar scalar = element_of(row), wide = wide_float(scalar);
+Expr wide_dot(Scalar wide, Expr row, Expr column) {
   Expr products =
       map([&](Expr p) { return operator_multiply(cast(wide, get(0, p)), cast(wide, get(1, p))); }, zip({row, column}));
-  return cast(scalar, reduce(Function::add, zero(wide), products));
+  return reduce(Function::add, zero(wide), products);
+}
+
+Expr dot(Expr row, Expr column) {
+  Scalar scalar = element_of(row);
+  return cast(scalar, wide_dot(wide_float(scalar), row, column));
 }
 
 }  // namespace hoist::operators

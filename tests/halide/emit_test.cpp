@@ -165,6 +165,42 @@ TEST(Emit, SharedTermsAreEvaluatedOnce) {
   }
 }
 
+// s + the products of bytes and signed bytes, by words; a row for each of `columns` lanes.
+Expr dot_products(Expr xs, Expr columns) {
+  auto step = [](Expr sum, Expr p) {
+    return call(Function::add,
+                {sum, call(Function::multiply, {cast(Scalar::i32, get(0, p)), cast(Scalar::i32, get(1, p))})});
+  };
+  return map(
+      [&](Expr column) {
+        return fold(
+            [&](Expr sum, Expr q) {
+              return fold(step, sum, zip({get(0, q), get(1, q)}), Mode::vec);
+            },
+            literal_integer(Scalar::i32, 5), zip({split(4, xs), column}));
+      },
+      columns, Mode::vec);
+}
+
+TEST(Emit, DotInstructions) {
+  for (int64_t lanes : {2, 4, 8, 16}) {
+    constexpr int64_t words = 6;
+    Expr xs = parameter("x", array({4 * words + 1}, Scalar::u8));
+    Expr ws = parameter("w", array({words, lanes, 4}, Scalar::i8));
+    // In whole words, and one byte off, where bytes are put together.
+    Expr aligned = dot_products(slice(0, 4 * words, xs), transpose(ws));
+    EXPECT_EQ(check(aligned, {}, 0, -128, 255), "");
+    auto kernel = emit(aligned);
+    ASSERT_TRUE(kernel.ok());
+    EXPECT_EQ(kernel->source.find("hoist_word"), std::string::npos) << kernel->source;
+    EXPECT_EQ(check(dot_products(slice(1, 4 * words, xs), transpose(ws)), {}, 0, -128, 255), "");
+  }
+  Expr floats = fold([](Expr s, Expr v) { return operator_add(s, v); }, zero(), parameter("x", array({4})), Mode::vec);
+  auto kernel = emit(floats);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_NE(kernel.errors()[0].text().find("no dot product"), std::string::npos);
+}
+
 TEST(Emit, ErrorsNameThePattern) {
   auto message = [](Expr e) {
     auto kernel = emit(e);

@@ -128,7 +128,7 @@ TEST(Passes, StorageKeepsEveryBit) {
     if (seed % 2 != 0) materialise_windows(program);
     StoragePlan plan = choose_storage(program, profile_for(seed));
     for (const auto& [name, s] : plan.values) {
-      bordered += s.zero_border ? 1 : 0;
+      bordered += s.border ? 1 : 0;
       in_place += s.array != name ? 1 : 0;
     }
     expect_same_values(wanted, stored_values_of(program, plan, random.inputs), program);

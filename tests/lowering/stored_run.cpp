@@ -37,7 +37,8 @@ Region region_of(const Storage& s) { return {s.array_shape(), s.before, s.stored
 
 Tensor unwritten(const Storage& s) {
   Tensor array(leaf_of(s.logical)->scalar, s.array_shape());
-  if (!s.zero_border) poison(array);
+  if (!s.border) poison(array);
+  for (int64_t i = 0; s.border.value_or(0) != 0 && i < array.size(); ++i) array.set_integer(i, *s.border);
   return array;
 }
 

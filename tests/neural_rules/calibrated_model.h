@@ -42,7 +42,10 @@ Tensor normal_tensor(std::vector<int64_t> shape, double deviation, double mean, 
 Bindings all_values(const Graph& graph, const Bindings& inputs);
 /// Statistics of all values over seeded normal samples.
 CalibratedModel calibrated(Graph graph, int samples, uint64_t seed);
-/// Mean squared difference of a value between the two models over all samples.
+/// Of the calibration samples, so many serve for measuring.
+inline constexpr size_t measured_samples = 8;
+
+/// Mean squared difference of a value between the two models over these samples.
 double measured_error(const CalibratedModel& model, const Graph& rewritten, const std::string& value);
 /// The same of two values in two models.
 double difference(const CalibratedModel& model, const Graph& a, const std::string& value_a, const Graph& b,

@@ -2,6 +2,8 @@
 // a factor of 1.5.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "neural_rules/prepare.h"
 #include "neural_rules/rewrite.h"
 #include "tests/neural_rules/calibrated_model.h"
@@ -27,13 +29,24 @@ Assignment needed_by(const NeuralRule& rule, const Graph& graph) {
   return assignment;
 }
 
+// At the product's output, or where the value is f32 again; nothing where other numbers than the value's are that.
+double measured_at(const CalibratedModel& model, const Site& site, const Graph& before, const Graph& after) {
+  if (site.kind == SiteKind::product) return difference(model, before, site.value, after, site.value);
+  for (const Layer& layer : after.layers) {
+    if (layer.name == site.value + "/dequantise") return difference(model, before, site.value, after, layer.outputs[0]);
+  }
+  return NAN;
+}
+
 class Noise : public testing::TestWithParam<const NeuralRule*> {};
 
 TEST_P(Noise, IsWhatWasPredicted) {
   const NeuralRule& rule = *GetParam();
   int measured_sites = 0;
   for (const Graph& graph : {residual_model(5), matrix_model(6)}) {
-    const CalibratedModel model = calibrated(graph, 12, 21);
+    // Second moments of sums of 96 terms ask for more than that many vectors.
+    const int samples = rule.name.ends_with("-adaptive") ? 32 : measured_samples;
+    const CalibratedModel model = calibrated(graph, samples, 21);
     for (const Site& site : find_sites(graph)) {
       if (why_not(rule, site, graph)) continue;
       SCOPED_TRACE(graph.layers[0].name + ": " + site.key());
@@ -43,15 +56,15 @@ TEST_P(Noise, IsWhatWasPredicted) {
       const Graph before = changed(model, assignment);
       assignment[site.key()] = rule.name;
       const Graph after = changed(model, assignment);
-      const std::string read = site.kind == SiteKind::value ? site.value + "/dequantised" : site.value;
-      const double measured = difference(model, before, site.value, after, read);
+      const double measured = measured_at(model, site, before, after);
+      if (std::isnan(measured)) continue;
       EXPECT_GT(measured, 0);
       EXPECT_LT(measured, factor * *predicted);
       EXPECT_GT(measured * factor, *predicted);
       ++measured_sites;
     }
   }
-  EXPECT_GT(measured_sites, 1);
+  EXPECT_GT(measured_sites, 2);
 }
 
 std::vector<const NeuralRule*> predicted_rules() {
@@ -69,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, Noise, testing::ValuesIn(predicted_rules()), [](
 });
 
 TEST(Helpers, BiasCorrectionAndAdaptiveRoundingMakeTheErrorSmaller) {
-  const CalibratedModel model = calibrated(residual_model(5), 12, 21);
+  const CalibratedModel model = calibrated(residual_model(5), 32, 21);
   const CalibratedModel unseen = calibrated(residual_model(5), 6, 900);
   for (const char* layer : {"conv2", "conv3", "dense"}) {
     auto error = [&](const CalibratedModel& data, const char* rule) {
@@ -79,9 +92,7 @@ TEST(Helpers, BiasCorrectionAndAdaptiveRoundingMakeTheErrorSmaller) {
     EXPECT_LT(error(model, "w4-g32-corrected"), error(model, "w4-g32"));
     EXPECT_LT(error(unseen, "w4-g32-corrected"), 1.02 * error(unseen, "w4-g32"));
     EXPECT_LT(error(model, "w4-g32-adaptive"), 0.9 * error(model, "w4-g32"));
-    // 24 samples say little about sums of 384 terms.
-    const double most = std::string(layer) == "dense" ? 1.5 : 0.9;
-    EXPECT_LT(error(unseen, "w4-g32-adaptive"), most * error(unseen, "w4-g32"));
+    EXPECT_LT(error(unseen, "w4-g32-adaptive"), error(unseen, "w4-g32"));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "neural_rules/constants.h"
 #include "neural_rules/rules.h"
 #include "tests/neural_rules/calibrated_model.h"
 
@@ -55,6 +56,22 @@ TEST(Sites, WhatIsMadeOfConstantsOrQuantisedAlreadyIsNone) {
   b.layer("DequantizeLinear", "dq", {"q", "scale"});
   b.layer("MatMul", "y", {"dq", "turned"});
   EXPECT_THAT(keys(b.finish({"y"})), ElementsAre());
+}
+
+TEST(Sites, WeightsThatTheModelReshapesAreConstants) {
+  ModelBuilder b(3);
+  b.input("x", {2, 12});
+  b.constant("w", {3, 4, 5}, 1);
+  b.graph().constants["shape"] = Tensor::of<int64_t>(Scalar::i64, {2}, {-1, 5});
+  b.layer("Reshape", "matrix", {"w", "shape"});
+  b.layer("MatMul", "y", {"x", "matrix"});
+  CalibratedModel model = calibrated(b.finish({"y"}), 1, 3);
+  EXPECT_THAT(keys(model.graph), ElementsAre("value x"));
+  Graph folded = model.graph;
+  fold_constant_shapes(folded);
+  EXPECT_THAT(keys(folded), ElementsAre("value x", "product y"));
+  EXPECT_EQ(folded.constants.at("matrix").shape(), (std::vector<int64_t>{12, 5}));
+  EXPECT_EQ(measured_error(model, folded, "y"), 0);
 }
 
 }  // namespace

@@ -207,6 +207,38 @@ TEST(Solver, FindsItsWayRoundForbiddenPairsInWideProblems) {
   EXPECT_EQ(solve(problem, 10)->options, std::vector<size_t>(nodes, 0));
 }
 
+TEST(Solver, WideProblemsBeatUniformAndRandomAssignments) {
+  std::mt19937_64 random(9);
+  for (int i = 0; i < 5; ++i) {
+    constexpr size_t nodes = 40, options = 4;
+    Edges edges;
+    for (size_t a = 0; a < nodes; ++a) {
+      for (size_t b = 0; b < a; ++b) {
+        if (random() % 2 == 0) edges.push_back({a, b});
+      }
+    }
+    const ChoiceProblem problem =
+        random_problem(random, nodes, options, edges, {.forbidden_pairs = 0, .falling = true});
+    for (double budget : {40.0, 200.0, 1000.0}) {
+      const Result<Choice> found = solve(problem, budget);
+      ASSERT_TRUE(found.ok());
+      expect_consistent(problem, *found, budget);
+      EXPECT_EQ(found->proof, ChoiceProof::priced);
+      for (size_t o = 0; o < options; ++o) {
+        const Choice uniform = evaluate_choice(problem, std::vector<size_t>(nodes, o));
+        EXPECT_TRUE(uniform.error > budget || found->cost <= uniform.cost);
+      }
+      for (int k = 0; k < 300; ++k) {
+        // Around the answer and anywhere.
+        std::vector<size_t> drawn = found->options;
+        for (size_t& option : drawn) option = random() % 8 == 0 || k % 2 == 0 ? random() % options : option;
+        const Choice other = evaluate_choice(problem, drawn);
+        EXPECT_TRUE(other.error > budget || found->cost <= other.cost + 1e-9);
+      }
+    }
+  }
+}
+
 TEST(Solver, TheFrontRisesInErrorAndFallsInCost) {
   std::mt19937_64 random(4);
   for (int i = 0; i < 40; ++i) {

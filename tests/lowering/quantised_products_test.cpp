@@ -1,0 +1,214 @@
+// Models in quantise-dequantise form: what becomes an integer product, what stays, and that values stay within
+// rounding.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "ir/evaluate.h"
+#include "lowering/lower.h"
+#include "lowering/program.h"
+#include "lowering/terms.h"
+
+namespace hoist {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Tensor numbers(Scalar scalar, const Ints& shape, int64_t low, int64_t high, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Tensor out(scalar, shape);
+  for (int64_t i = 0; i < out.size(); ++i)
+    out.set_integer(i, low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1)));
+  return out;
+}
+
+Tensor floats(const Ints& shape, uint64_t seed, double low = -1, double high = 1) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> draw(low, high);
+  Tensor out(Scalar::f32, shape);
+  for (int64_t i = 0; i < out.size(); ++i) out.set_float(i, draw(random));
+  return out;
+}
+
+Tensor scalar_of(Scalar scalar, double value) {
+  Tensor out(scalar, {});
+  if (is_float(scalar))
+    out.set_float(0, value);
+  else
+    out.set_integer(0, static_cast<int64_t>(value));
+  return out;
+}
+
+// x -> quantise -> dequantise -> product with dequantised weights and a bias -> Relu -> quantise -> dequantise.
+struct Case {
+  Scalar activation = Scalar::u8;
+  int64_t zero_point = 3;
+  bool by_channel = true;
+  Ints input = {1, 8, 6, 5};
+  Ints weights = {16, 8, 3, 3};
+  std::string product = "Conv";
+  std::map<std::string, Attribute> attributes = {{"pads", Ints{1, 1, 1, 1}}};
+  int64_t axis = 0;
+
+  Graph graph() const {
+    Graph g;
+    g.opset = 21;
+    g.inputs = {{"x", Scalar::f32, input}};
+    g.outputs = {{"y", Scalar::f32, {}}};
+    const int64_t outputs = weights[static_cast<size_t>(axis)];
+    g.constants["w"] = numbers(Scalar::i8, weights, -127, 127, 1);
+    g.constants["w_scale"] = by_channel ? floats({outputs}, 2, 0.001, 0.02) : scalar_of(Scalar::f32, 0.01);
+    g.constants["bias"] = floats({outputs}, 3);
+    g.constants["x_scale"] = scalar_of(Scalar::f32, 0.011);
+    g.constants["x_zero"] = scalar_of(activation, static_cast<double>(zero_point));
+    g.constants["y_scale"] = scalar_of(Scalar::f32, 0.05);
+    g.constants["y_zero"] = scalar_of(Scalar::u8, 0);
+    std::map<std::string, Attribute> along = {{"axis", axis}};
+    g.layers = {
+        {"quantise", "QuantizeLinear", "", {}, {"x", "x_scale", "x_zero"}, {"xq"}},
+        {"dequantise", "DequantizeLinear", "", {}, {"xq", "x_scale", "x_zero"}, {"xd"}},
+        {"weights", "DequantizeLinear", "", along, {"w", "w_scale"}, {"wd"}},
+        {"product", product, "", attributes, {"xd", "wd"}, {"p"}},
+        {"relu", "Relu", "", {}, {"p"}, {"r"}},
+        {"quantise_y", "QuantizeLinear", "", {}, {"r", "y_scale", "y_zero"}, {"yq"}},
+        {"dequantise_y", "DequantizeLinear", "", {}, {"yq", "y_scale", "y_zero"}, {"y"}},
+    };
+    if (product != "MatMul") g.layers[3].inputs.push_back("bias");
+    return g;
+  }
+};
+
+bool has_step(const Graph& graph, const std::string& rule) {
+  return std::any_of(graph.steps.begin(), graph.steps.end(), [&](const GraphStep& s) { return s.rule == rule; });
+}
+
+// All outputs, through the interpreter's fast twin.
+Tensor output_of(const Program& program, const Tensor& x) {
+  Bindings values = {{"x", x}};
+  for (const auto& [name, tensor] : program.constants) values[name] = tensor;
+  for (const Definition& d : program.definitions) {
+    Bindings reads;
+    for (Expr p : parameters_of(d.expression)) reads[p->name] = values.at(p->name);
+    auto value = evaluate(d.expression, reads);
+    HOIST_CHECK(value.ok(), value.errors()[0].text());
+    values[d.value] = *value;
+  }
+  return values.at(program.outputs[0]);
+}
+
+void expect_within_a_step(const Case& c) {
+  const Graph graph = c.graph();
+  auto exact = lower_graph(graph, true), integers = lower_graph(graph, false);
+  ASSERT_TRUE(exact.ok()) << exact.errors()[0].text();
+  ASSERT_TRUE(integers.ok()) << integers.errors()[0].text();
+  EXPECT_TRUE(std::any_of(integers->definitions.begin(), integers->definitions.end(),
+                          [](const Definition& d) { return leaf_of(d.expression->type) == scalar_type(Scalar::i32); }));
+  const Tensor x = floats(c.input, 4);
+  const Tensor a = output_of(*exact, x), b = output_of(*integers, x);
+  ASSERT_EQ(a.shape(), b.shape());
+  int64_t different = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    EXPECT_LE(std::abs(a.float_at(i) - b.float_at(i)), 0.0501) << i;
+    different += a.float_at(i) != b.float_at(i) ? 1 : 0;
+  }
+  // Only what lies halfway between two steps may go the other way.
+  EXPECT_LE(different, a.size() / 50 + 1);
+}
+
+TEST(QuantisedProducts, AreWithinOneStepOfTheOutputsGrid) {
+  expect_within_a_step({});
+  Case signed_numbers;
+  signed_numbers.activation = Scalar::i8;
+  signed_numbers.zero_point = -20;
+  signed_numbers.by_channel = false;
+  expect_within_a_step(signed_numbers);
+  Case odd;  // three channels, stride
+  odd.input = {2, 3, 7, 9};
+  odd.weights = {5, 3, 3, 3};
+  odd.attributes = {{"pads", Ints{0, 1, 2, 1}}, {"strides", Ints{2, 2}}};
+  expect_within_a_step(odd);
+  Case depthwise;
+  depthwise.weights = {8, 1, 3, 3};
+  depthwise.attributes["group"] = int64_t{8};
+  expect_within_a_step(depthwise);
+  Case gemm;
+  gemm.input = {3, 10};
+  gemm.weights = {7, 10};
+  gemm.product = "Gemm";
+  gemm.attributes = {{"transB", int64_t{1}}};
+  expect_within_a_step(gemm);
+  Case matrices;
+  matrices.input = {2, 4, 12};
+  matrices.weights = {12, 6};
+  matrices.product = "MatMul";
+  matrices.attributes = {};
+  matrices.axis = 1;
+  expect_within_a_step(matrices);
+}
+
+TEST(QuantisedProducts, SignedActivationsBecomeUnsigned) {
+  Case c;
+  c.activation = Scalar::i8;
+  c.zero_point = -128;
+  Graph graph = c.graph();
+  use_integer_products(graph);
+  EXPECT_TRUE(has_step(graph, "signed-to-unsigned"));
+  // Not where somebody else sees the numbers.
+  graph = c.graph();
+  graph.outputs.push_back({"xq", Scalar::i8, {}});
+  use_integer_products(graph);
+  EXPECT_FALSE(has_step(graph, "signed-to-unsigned"));
+  EXPECT_TRUE(has_step(graph, "dequantise-product"));
+}
+
+TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
+  Case c;
+  auto rewritten = [&](const std::function<void(Graph&)>& change) {
+    Graph graph = c.graph();
+    change(graph);
+    use_integer_products(graph);
+    return has_step(graph, "dequantise-product");
+  };
+  EXPECT_TRUE(rewritten([](Graph&) {}));
+  EXPECT_FALSE(rewritten([](Graph& g) {  // weights with a zero point
+    g.constants["w_zero"] = numbers(Scalar::i8, {16}, 1, 1, 1);
+    g.layers[2].inputs.push_back("w_zero");
+  }));
+  EXPECT_FALSE(rewritten([](Graph& g) { g.layers[2].attributes["axis"] = int64_t{1}; }));  // by input channel
+  EXPECT_FALSE(rewritten([](Graph& g) {
+    g.constants.erase("w"), g.inputs.push_back({"w", Scalar::i8, {16, 8, 3, 3}});
+  }));
+  EXPECT_FALSE(rewritten([](Graph& g) { g.constants["x_scale"] = floats({8}, 1, 0.1, 0.2); }));
+  // 2^31 / (2 * 255) / 127 weights of the largest size are too many.
+  c.input = {1, 40000};
+  c.weights = {2, 40000};
+  c.product = "Gemm";
+  c.attributes = {{"transB", int64_t{1}}};
+  EXPECT_FALSE(rewritten([](Graph& g) { g.constants["w"] = numbers(Scalar::i8, {2, 40000}, 127, 127, 1); }));
+}
+
+TEST(QuantisedProducts, ReadWholeWordsWhereThereIsAnInstruction) {
+  Profile profile;
+  profile.dot_instructions = true;
+  Case c;
+  c.input = {1, 3, 6, 5};
+  c.weights = {16, 3, 3, 3};
+  for (bool dot : {true, false}) {
+    profile.dot_instructions = dot;
+    auto lowered = lower_model(c.graph(), {}, profile);
+    ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+    bool found = false;
+    for (const LoweredKernel& kernel : lowered->kernels) {
+      found |= any_node(kernel.expression, [](Expr n) { return n->pattern == Pattern::fold && n->mode == Mode::vec; });
+    }
+    EXPECT_EQ(found, dot);
+    // The border of what is padded is the zero point.
+    EXPECT_TRUE(std::any_of(lowered->arrays.begin(), lowered->arrays.end(), [](const PlanArray& a) {
+      return a.place == Place::cleared && a.scalar == Scalar::u8 && a.fill == 3;
+    }));
+  }
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,257 @@
+// Calibration: the same statistics whatever the order and the batches, each choice of a range against brute force over
+// the data, and data that say nothing refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "neural_rules/formats.h"
+#include "tests/neural_rules/calibrated_model.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+Graph one_product() {
+  ModelBuilder b(1);
+  b.input("x", {1, 6, 7, 7});
+  b.layer("Conv", "y", {"x", b.constant("w", {4, 6, 3, 3}, 1)}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  return b.finish({"y"});
+}
+
+Result<Statistics> statistics_of(const std::vector<Tensor>& tensors) {
+  const Graph graph = one_product();
+  Calibrator calibrator(graph);
+  calibrator.collect_second_moments(graph, "y");
+  for (const Tensor& tensor : tensors) HOIST_TRY_VOID(calibrator.observe_extremes("x", tensor));
+  for (const Tensor& tensor : tensors) HOIST_TRY_VOID(calibrator.observe("x", tensor));
+  return calibrator.finish();
+}
+
+// Samples of one tensor each, joined into batches.
+std::vector<Tensor> batched(const std::vector<Tensor>& samples, size_t batch) {
+  std::vector<Tensor> out;
+  for (size_t at = 0; at < samples.size(); at += batch) {
+    const size_t size = std::min(batch, samples.size() - at);
+    std::vector<std::byte> bytes;
+    for (size_t i = 0; i < size; ++i) {
+      const auto& part = samples[at + i].bytes();
+      bytes.insert(bytes.end(), part.begin(), part.end());
+    }
+    out.emplace_back(Scalar::f32, std::vector<int64_t>{static_cast<int64_t>(size), 6, 7, 7}, std::move(bytes));
+  }
+  return out;
+}
+
+void expect_same(const ValueStatistics& a, const ValueStatistics& b) {
+  EXPECT_EQ(a.count, b.count);
+  EXPECT_EQ(a.zeros, b.zeros);
+  EXPECT_EQ(a.low, b.low);
+  EXPECT_EQ(a.high, b.high);
+  EXPECT_EQ(a.mean, b.mean);
+  EXPECT_EQ(a.mean_square, b.mean_square);
+  EXPECT_EQ(a.histogram, b.histogram);
+  ASSERT_EQ(a.channels.size(), b.channels.size());
+  for (size_t c = 0; c < a.channels.size(); ++c) {
+    EXPECT_EQ(a.channels[c].low, b.channels[c].low);
+    EXPECT_EQ(a.channels[c].high, b.channels[c].high);
+    EXPECT_EQ(a.channels[c].mean, b.channels[c].mean);
+    EXPECT_EQ(a.channels[c].mean_square, b.channels[c].mean_square);
+  }
+  EXPECT_EQ(a.second_moments.at("y")->products, b.second_moments.at("y")->products);
+  EXPECT_EQ(a.second_moments.at("y")->means, b.second_moments.at("y")->means);
+}
+
+TEST(Calibration, DependsOnNeitherOrderNorBatches) {
+  std::vector<Tensor> samples;
+  for (uint64_t i = 0; i < 12; ++i)
+    samples.push_back(normal_tensor({1, 6, 7, 7}, std::pow(3.0, static_cast<double>(i % 5)), 0.1, 40 + i));
+  const ValueStatistics reference = statistics_of(samples)->at("x");
+  for (size_t batch : {2, 5, 12}) expect_same(statistics_of(batched(samples, batch))->at("x"), reference);
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 4; ++i) {
+    std::shuffle(samples.begin(), samples.end(), random);
+    expect_same(statistics_of(samples)->at("x"), reference);
+  }
+}
+
+TEST(Calibration, MomentsAreThoseOfTheData) {
+  const Tensor x = normal_tensor({2, 6, 7, 7}, 2, 0.5, 3);
+  const ValueStatistics s = statistics_of({x})->at("x");
+  double sum = 0, squares = 0, channel = 0;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    sum += x.float_at(i);
+    squares += x.float_at(i) * x.float_at(i);
+    if (i / 49 % 6 == 2) channel += x.float_at(i);
+  }
+  EXPECT_NEAR(s.mean, sum / static_cast<double>(x.size()), 1e-12);
+  EXPECT_NEAR(s.mean_square, squares / static_cast<double>(x.size()), 1e-12);
+  EXPECT_NEAR(s.channels[2].mean, channel / 98, 1e-12);
+  EXPECT_EQ(std::accumulate(s.histogram.begin(), s.histogram.end(), uint64_t{0}), static_cast<uint64_t>(x.size()));
+}
+
+TEST(Calibration, SecondMomentsAreThoseOfTheWindows) {
+  const Tensor x = normal_tensor({1, 6, 7, 7}, 1, 0.5, 3);
+  const SecondMoments& moments = *statistics_of({x})->at("x").second_moments.at("y");
+  ASSERT_EQ(moments.terms, 54);
+  ASSERT_EQ(moments.count, 49);
+  // The middle of the window over channel 1, and the one to the left of it over channel 4: none left of column 0.
+  double expected = 0;
+  for (int64_t row = 0; row < 7; ++row) {
+    for (int64_t column = 1; column < 7; ++column)
+      expected += x.float_at(49 + row * 7 + column) * x.float_at(4 * 49 + row * 7 + column - 1) / 49;
+  }
+  EXPECT_NEAR(moments.products[(9 + 4) * 54 + 36 + 3], expected, 1e-3);
+  EXPECT_EQ(moments.products[(9 + 4) * 54 + 36 + 3], moments.products[(36 + 3) * 54 + 9 + 4]);
+}
+
+std::string error_of(const std::vector<Tensor>& tensors) {
+  auto result = statistics_of(tensors);
+  return result.ok() ? "" : result.errors()[0].text();
+}
+
+TEST(Calibration, DataThatSayNothingAreRefused) {
+  Tensor bad = normal_tensor({1, 6, 7, 7}, 1, 0, 3);
+  bad.set_float(17, NAN);
+  EXPECT_THAT(error_of({bad}), HasSubstr("x: element 17 of the calibration data is nan"));
+  bad.set_float(17, std::numeric_limits<double>::infinity());
+  EXPECT_THAT(error_of({bad}), HasSubstr("is inf"));
+  EXPECT_THAT(error_of({Tensor(Scalar::f32, {1, 6, 7, 7})}), HasSubstr("zero everywhere"));
+  EXPECT_THAT(error_of({}), HasSubstr("no numbers"));
+  EXPECT_THAT(error_of({normal_tensor({1, 6, 7, 7}, 1, 0, 1), normal_tensor({1, 5, 7, 7}, 1, 0, 1)}),
+              HasSubstr("has 5 channels here and 6"));
+}
+
+TEST(Calibration, BothPassesNeedTheSameData) {
+  Calibrator calibrator(one_product());
+  ASSERT_TRUE(calibrator.observe_extremes("x", normal_tensor({1, 6, 7, 7}, 1, 0, 1)).ok());
+  auto wider = calibrator.observe("x", normal_tensor({1, 6, 7, 7}, 9, 0, 1));
+  ASSERT_FALSE(wider.ok());
+  EXPECT_THAT(wider.errors()[0].text(), HasSubstr("both passes need the same data"));
+  auto missing = calibrator.finish();
+  ASSERT_FALSE(missing.ok());
+}
+
+// ---- Ranges --------------------------------------------------------------------------------------------------------
+
+struct Data {
+  const char* name;
+  Tensor numbers;
+};
+
+std::vector<Data> kinds_of_data() {
+  std::mt19937_64 random(8);
+  std::normal_distribution<double> normal;
+  std::vector<double> gauss, laplace, positive, outliers;
+  for (int i = 0; i < 5 * 6 * 49; ++i) {
+    gauss.push_back(normal(random) + 0.3);
+    const double u = std::uniform_real_distribution<double>(-0.5, 0.5)(random);
+    laplace.push_back((u < 0 ? 1 : -1) * std::log(1 - 2 * std::abs(u)));
+    positive.push_back(std::max(normal(random), 0.0));
+    outliers.push_back(normal(random) * (i % 700 == 0 ? 25 : 1));
+  }
+  auto tensor = [](const std::vector<double>& v) { return Tensor::of(Scalar::f32, {5, 6, 7, 7}, v); };
+  return {{"gauss", tensor(gauss)},
+          {"laplace", tensor(laplace)},
+          {"positive", tensor(positive)},
+          {"outliers", tensor(outliers)}};
+}
+
+double error_on(const Tensor& numbers, const Range& range, int64_t steps) {
+  const double step = (range.high - range.low) / static_cast<double>(steps);
+  const double zero = std::nearbyint(-range.low / step);
+  double sum = 0;
+  for (int64_t i = 0; i < numbers.size(); ++i) {
+    const double x = numbers.float_at(i);
+    const double n = std::clamp(std::nearbyint(x / step) + zero, 0.0, static_cast<double>(steps));
+    sum += std::pow((n - zero) * step - x, 2);
+  }
+  return sum / static_cast<double>(numbers.size());
+}
+
+TEST(Range, OfTheExtremesHoldsEverythingAndZero) {
+  for (const Data& data : kinds_of_data()) {
+    const ValueStatistics s = statistics_of({data.numbers})->at("x");
+    const Range range = choose_range(s, RangeChoice::extremes, false, 255);
+    EXPECT_EQ(range.low, std::min(s.low, 0.0));
+    EXPECT_EQ(range.high, std::max(s.high, 0.0));
+    EXPECT_EQ(clipped_share(s, range), 0);
+  }
+  ValueStatistics above;
+  above.low = 2;
+  above.high = 3;
+  EXPECT_EQ(choose_range(above, RangeChoice::extremes, false, 255).low, 0);
+  EXPECT_EQ(choose_range(above, RangeChoice::extremes, true, 254).low, -3);
+}
+
+TEST(Range, OfPercentilesIsThatOfTheSortedData) {
+  for (const Data& data : kinds_of_data()) {
+    SCOPED_TRACE(data.name);
+    const ValueStatistics s = statistics_of({data.numbers})->at("x");
+    std::vector<double> sorted;
+    for (int64_t i = 0; i < data.numbers.size(); ++i) sorted.push_back(data.numbers.float_at(i));
+    std::sort(sorted.begin(), sorted.end());
+    const double bin = (s.high - s.low) / histogram_bins;
+    const double outside = (1 - kept_share) * static_cast<double>(sorted.size());
+    const auto rank = static_cast<size_t>(std::ceil(outside)) - 1;
+    const Range range = choose_range(s, RangeChoice::percentile, false, 255);
+    EXPECT_NEAR(range.low, std::min(sorted[rank], 0.0), bin * 1.001);
+    EXPECT_GE(range.high + bin * 1.001, sorted[sorted.size() - 1 - rank - 1]);
+    EXPECT_LE(range.high, s.high);
+    EXPECT_LE(clipped_share(s, range), 2.0 * (1 - kept_share) + 2.0 / static_cast<double>(sorted.size()));
+  }
+}
+
+TEST(Range, OfLeastSquaredErrorIsAsGoodAsBruteForceOverTheData) {
+  for (int64_t steps : {15, 255}) {
+    for (const Data& data : kinds_of_data()) {
+      SCOPED_TRACE(data.name);
+      const ValueStatistics s = statistics_of({data.numbers})->at("x");
+      double best = INFINITY;
+      for (int i = 1; i <= 40; ++i) {
+        for (int j = 1; j <= 40; ++j) {
+          if (s.low >= 0 && j > 1) break;
+          best = std::min(best, error_on(data.numbers, {std::min(s.low, 0.0) * j / 40, s.high * i / 40}, steps));
+        }
+      }
+      const Range range = choose_range(s, RangeChoice::squared_error, false, steps);
+      EXPECT_LT(error_on(data.numbers, range, steps), 1.1 * best);
+      EXPECT_NEAR(squared_error(s, range, steps), error_on(data.numbers, range, steps), 0.1 * best);
+    }
+  }
+}
+
+TEST(Range, ClippedShareIsThatOfTheData) {
+  const Data data = kinds_of_data()[0];
+  const ValueStatistics s = statistics_of({data.numbers})->at("x");
+  const Range range{-0.7, 1.9};
+  double outside = 0;
+  for (int64_t i = 0; i < data.numbers.size(); ++i) {
+    const double x = data.numbers.float_at(i);
+    outside += x < range.low || x > range.high ? 1 : 0;
+  }
+  EXPECT_NEAR(clipped_share(s, range), outside / static_cast<double>(data.numbers.size()), 2e-3);
+}
+
+TEST(Formats, ZeroStaysZeroAndNumbersInsideMoveByHalfAStep) {
+  const ValueStatistics s = statistics_of({normal_tensor({5, 6, 7, 7}, 1.7, 0.4, 11)})->at("x");
+  for (const ValueFormat& format : value_formats()) {
+    SCOPED_TRACE(format.name);
+    const Grid grid = grid_of(format, s);
+    EXPECT_EQ(rounded(grid, 0), 0);
+    if (is_float(format.scalar)) continue;
+    const Range range = range_of(grid);
+    for (int i = 0; i <= 100; ++i) {
+      const double x = range.low + (range.high - range.low) * i / 100;
+      EXPECT_LE(std::abs(rounded(grid, x) - x), 0.5001 * grid.scale);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hoist

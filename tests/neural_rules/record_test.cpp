@@ -1,0 +1,91 @@
+// Whether a record is one, and whether it is of what is compiled now.
+#include "neural_rules/record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace hoist {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Candidate candidate(const std::string& rule) {
+  Candidate out;
+  out.rule = rule;
+  return out;
+}
+
+Record sound() {
+  Record out;
+  out.origin = {.model_hash = "m1", .calibration_hash = "c1", .profile_hash = "p1", .budget = "top1=0.5%"};
+  out.statistics["relu1"] = {
+      .count = 4, .low = -1, .high = 2, .histogram = {1, 3}, .channels = {{-1, 0, 0}, {0, 2, 1}}};
+  out.sites = {{"product conv1", 1, 2, 3, {candidate("w8"), candidate("w8a8")}}, {"value relu1", 1, 2, 3, {}}};
+  out.conversions = {{"product conv1", "w8a8", "value relu1", "", 1e-6}};
+  out.chosen = {{"product conv1", "w8a8"}};
+  return out;
+}
+
+std::vector<std::string> problems(const Record& record) {
+  std::vector<std::string> out;
+  const Result<Nothing> found = check_record(record, "file");
+  if (!found) {
+    for (const Diagnostic& error : found.errors()) out.push_back(error.text());
+  }
+  return out;
+}
+
+TEST(Record, ASoundOneIsAccepted) { EXPECT_TRUE(check_record(sound(), "file").ok()); }
+
+TEST(Record, NamesThatAreNotThere) {
+  Record record = sound();
+  record.chosen["product conv1"] = "w4";
+  record.chosen["product conv2"] = "w8";
+  record.conversions[0].to = "value relu9";
+  record.conversions[0].seconds = NAN;
+  EXPECT_THAT(problems(record),
+              ElementsAre(HasSubstr("file: a conversion names site value relu9"), HasSubstr("takes nan seconds"),
+                          HasSubstr("a choice names rule w4"), HasSubstr("a choice names site product conv2")));
+}
+
+TEST(Record, NamesThatAreThereTwice) {
+  Record record = sound();
+  record.sites[0].candidates[1].rule = "w8";
+  record.sites[1].key = record.sites[0].key;
+  record.conversions.clear();
+  record.chosen.clear();
+  EXPECT_THAT(problems(record), ElementsAre(HasSubstr("candidate w8 twice"), HasSubstr("conv1 is there twice")));
+}
+
+TEST(Record, StatisticsThatDoNotFit) {
+  const auto with = [](const auto& change) {
+    Record record = sound();
+    change(record.statistics["relu1"]);
+    return problems(record);
+  };
+  EXPECT_THAT(with([](auto& of) { of.high = -3; }), ElementsAre(HasSubstr("4 elements from -1 to -3")));
+  EXPECT_THAT(with([](auto& of) { of.low = NAN; }), ElementsAre(HasSubstr("from nan to 2")));
+  EXPECT_THAT(with([](auto& of) { of.channels[0].low = -2; }), ElementsAre(HasSubstr("channel outside")));
+  EXPECT_THAT(with([](auto& of) { of.histogram = {1, 4}; }), ElementsAre(HasSubstr("more elements in its histogram")));
+  EXPECT_THAT(with([](auto& of) { of.histogram = {~uint64_t{0}, 4}; }), ElementsAre(HasSubstr("more elements")));
+  EXPECT_THAT(with([](auto& of) { of.count = -1; }), testing::Contains(HasSubstr("-1 elements")));
+}
+
+TEST(Record, ServesWhatItIsOf) {
+  const Record record = sound();
+  EXPECT_TRUE(check_origin(record, record.origin, "file").ok());
+  EXPECT_TRUE(check_origin(record, {.model_hash = "m1"}, "file").ok());
+  const Result<Nothing> other =
+      check_origin(record, {.model_hash = "m2", .verification_hash = "v", .budget = "top1=1%"}, "file");
+  ASSERT_FALSE(other.ok());
+  ASSERT_EQ(other.errors().size(), 3u);
+  EXPECT_THAT(other.errors()[0].text(), HasSubstr("file: is of another model, m1; this is m2"));
+  EXPECT_THAT(other.errors()[1].text(), HasSubstr("is of no verification data; this is v"));
+  EXPECT_THAT(other.errors()[2].text(), HasSubstr("is of another budget, top1=0.5%; this is top1=1%"));
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,81 @@
+// Real models, where HOIST_SHARED names the folder that has them: sites are found, integers everywhere leave the output
+// what it was but for the noise of 8 bits.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+#include "frontend/frontend.h"
+#include "lowering/operators.h"
+#include "lowering/program.h"
+#include "neural_rules/constants.h"
+#include "neural_rules/rewrite.h"
+#include "tests/neural_rules/calibrated_model.h"
+
+namespace hoist {
+namespace {
+
+Graph read(const std::string& name) {
+  ReadOptions options;
+  options.has_operator = [](const std::string& domain, const std::string& operation) {
+    return find_operator(domain, operation, INT32_MAX) != nullptr;
+  };
+  auto graph = read_model(std::filesystem::path(std::getenv("HOIST_SHARED")) / "models" / name, options);
+  HOIST_CHECK(graph.ok(), graph.errors()[0].text());
+  fold_batch_norm(*graph);
+  fold_constant_shapes(*graph);
+  return std::move(*graph);
+}
+
+// Every product in integers whose input is a value that can be stored, and every value in u8.
+Assignment integers_everywhere(const Graph& graph) {
+  Assignment assignment;
+  for (const Site& site : find_sites(graph)) {
+    if (site.kind == SiteKind::value) assignment[site.key()] = "u8";
+  }
+  for (const Site& site : find_sites(graph)) {
+    if (site.kind == SiteKind::product && !why_not(*find_neural_rule("w8a8"), site, graph))
+      assignment[site.key()] = "w8a8";
+  }
+  return assignment;
+}
+
+struct SharedCase {
+  const char* file;
+  double least_sqnr;  ///< dB, on random data
+};
+
+class SharedModel : public testing::TestWithParam<SharedCase> {};
+
+TEST_P(SharedModel, InIntegersEverywhere) {
+  if (std::getenv("HOIST_SHARED") == nullptr) GTEST_SKIP() << "HOIST_SHARED is not set";
+  const CalibratedModel model = calibrated(read(GetParam().file), 3, 1);
+  const Assignment assignment = integers_everywhere(model.graph);
+  auto changed = rewrite(model.graph, assignment, model.statistics);
+  ASSERT_TRUE(changed.ok()) << changed.errors()[0].text();
+  EXPECT_EQ(changed->uses.size(), assignment.size());
+  const std::string output = model.graph.outputs[0].name;
+  const double error = measured_error(model, changed->graph, output);
+  const double sqnr = 10 * std::log10(model.statistics.at(output).mean_square / error);
+  EXPECT_GT(sqnr, GetParam().least_sqnr);
+  RecordProperty("sqnr", fmt::format("{:.1f}", sqnr));
+  fmt::print("{}: {} sites in integers, {:.1f} dB\n", GetParam().file, assignment.size(), sqnr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, SharedModel,
+                         testing::Values(SharedCase{"mlperftiny_ic_resnet8_fp32.onnx", 15},
+                                         SharedCase{"mlperftiny_kws_dscnn_fp32.onnx", 15},
+                                         SharedCase{"mlperftiny_ad_autoencoder_fp32.onnx", 15},
+                                         SharedCase{"mnist-8.onnx", 15}),
+                         [](const auto& info) {
+                           std::string name(info.param.file);
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,210 @@
+// The JSON form of a record: every bit comes back, and nothing that is not a record is taken for one.
+#include "tools/record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tools/files.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+// Doubles of every size, the special ones too; names of any bytes.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  double number() {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    constexpr double special[] = {0.0, -0.0, 1, -1, 0.1, infinity, -infinity, 5e-324, 1.7976931348623157e308};
+    if (below(4) == 0) return special[below(std::size(special))];
+    const double out = std::bit_cast<double>(engine_());
+    return std::isnan(out) ? std::numeric_limits<double>::quiet_NaN() : out;
+  }
+  double finite() {
+    const double out = number();
+    return std::isfinite(out) ? out : 1.0 / 3;
+  }
+  std::string name() {
+    std::string out = std::to_string(counter_++) + " ";  // no two are the same
+    for (size_t i = below(8); i > 0; --i) out += static_cast<char>(below(2) == 0 ? below(256) : 'a' + below(26));
+    return out;
+  }
+  size_t below(size_t n) { return engine_() % n; }
+  uint64_t word() { return engine_(); }
+
+ private:
+  std::mt19937_64 engine_;
+  int counter_ = 0;
+};
+
+Record random_record(uint64_t seed) {
+  Random random(seed);
+  Record out;
+  out.hoist_version = random.name();
+  out.origin = {random.name(), random.name(), "", random.name(), random.name(),
+                random.name(), random.name(), "", random.word()};
+  out.output_power = random.number();
+  for (size_t i = random.below(4); i > 0; --i) {
+    ValueStatistics of;
+    of.count = static_cast<int64_t>(random.word() >> 1);
+    of.low = random.finite();
+    of.high = random.finite();
+    if (of.low > of.high) std::swap(of.low, of.high);
+    of.mean = random.number();
+    of.mean_square = random.number();
+    for (size_t bin = random.below(5); bin > 0; --bin) of.histogram.push_back(random.word() >> 8);
+    for (size_t channel = random.below(3); channel > 0; --channel)
+      of.channels.push_back({of.low, of.high, random.number()});
+    of.count = std::numeric_limits<int64_t>::max();
+    out.statistics[random.name()] = of;
+  }
+  for (size_t i = random.below(5); i > 0; --i) {
+    RecordedSite& site = out.sites.emplace_back();
+    site = {random.name(), random.number(), random.number(), random.number(), {}};
+    for (size_t c = random.below(4); c > 0; --c) {
+      site.candidates.push_back({random.name(), random.number(), random.number(), random.number(), random.number(),
+                                 random.number(), random.number(), random.name()});
+    }
+    if (!site.candidates.empty()) {
+      out.chosen[site.key] = site.candidates[0].rule;
+      out.conversions.push_back({site.key, site.candidates[0].rule, out.sites[0].key, "", std::abs(random.finite())});
+    }
+  }
+  return out;
+}
+
+bool same(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+void expect_same(const Record& a, const Record& b) {
+  EXPECT_EQ(a.origin, b.origin);
+  EXPECT_EQ(a.hoist_version, b.hoist_version);
+  EXPECT_EQ(a.chosen, b.chosen);
+  EXPECT_EQ(a.conversions, b.conversions);
+  EXPECT_TRUE(same(a.output_power, b.output_power));
+  ASSERT_EQ(a.sites.size(), b.sites.size());
+  for (size_t i = 0; i < a.sites.size(); ++i) {
+    const RecordedSite &x = a.sites[i], &y = b.sites[i];
+    EXPECT_EQ(x.key, y.key);
+    EXPECT_TRUE(same(x.gain, y.gain) && same(x.time, y.time) && same(x.bytes, y.bytes));
+    ASSERT_EQ(x.candidates.size(), y.candidates.size());
+    for (size_t c = 0; c < x.candidates.size(); ++c) {
+      const Candidate &p = x.candidates[c], &q = y.candidates[c];
+      EXPECT_EQ(p.rule, q.rule);
+      EXPECT_EQ(p.proof, q.proof);
+      EXPECT_TRUE(same(p.predicted_error, q.predicted_error) && same(p.error_alone, q.error_alone) &&
+                  same(p.local_error, q.local_error) && same(p.time, q.time) && same(p.bytes, q.bytes) &&
+                  same(p.clipped_share, q.clipped_share));
+    }
+  }
+  ASSERT_EQ(a.statistics.size(), b.statistics.size());
+  for (const auto& [name, x] : a.statistics) {
+    ASSERT_TRUE(b.statistics.contains(name));
+    const ValueStatistics& y = b.statistics.at(name);
+    EXPECT_EQ(x.count, y.count);
+    EXPECT_EQ(x.histogram, y.histogram);
+    EXPECT_TRUE(same(x.low, y.low) && same(x.high, y.high) && same(x.mean, y.mean) &&
+                same(x.mean_square, y.mean_square));
+    ASSERT_EQ(x.channels.size(), y.channels.size());
+    for (size_t c = 0; c < x.channels.size(); ++c) {
+      EXPECT_TRUE(same(x.channels[c].low, y.channels[c].low) && same(x.channels[c].high, y.channels[c].high) &&
+                  same(x.channels[c].mean, y.channels[c].mean));
+    }
+  }
+}
+
+TEST(RecordText, ComesBackToTheLastBit) {
+  int read = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const Record record = random_record(seed);
+    const Result<Record> back = parse_record(record_text(record), "text");
+    ASSERT_TRUE(back.ok()) << seed << ": " << back.errors()[0].text();
+    expect_same(record, *back);
+    EXPECT_EQ(record_text(*back), record_text(record));
+    read += record.chosen.empty() ? 0 : 1;
+  }
+  EXPECT_GT(read, 100);
+}
+
+TEST(RecordText, GoesThroughAFile) {
+  const Result<TemporaryFolder> folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const Record record = random_record(3);
+  ASSERT_TRUE(write_record(folder->path() / "record.json", record).ok());
+  const Result<Record> back = read_record(folder->path() / "record.json");
+  ASSERT_TRUE(back.ok());
+  expect_same(record, *back);
+  EXPECT_FALSE(read_record(folder->path() / "other.json").ok());
+}
+
+std::string error(const std::string& text) {
+  const Result<Record> found = parse_record(text, "file");
+  return found.ok() ? "" : found.errors()[0].text();
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t place = text.find(from);
+  EXPECT_NE(place, std::string::npos) << from;
+  return place == std::string::npos ? text : text.replace(place, from.size(), to);
+}
+
+Candidate candidate(const std::string& rule) {
+  Candidate out;
+  out.rule = rule;
+  return out;
+}
+
+Record small() {
+  Record out;
+  out.origin.model_hash = "m";
+  out.statistics["x"] = {.count = 3, .low = -1, .high = 1.5, .histogram = {2, 1}, .channels = {{-1, 1, 0}}};
+  out.sites = {{"value x", 1, 2, 3, {candidate("f16")}}};
+  out.chosen = {{"value x", "f16"}};
+  return out;
+}
+
+TEST(RecordText, IsReadable) {
+  EXPECT_THAT(record_text(small()), HasSubstr("\n    {\"site\":\"value x\",\"gain\":1.0,\"time\":2.0,"));
+}
+
+TEST(RecordText, TruncatedTextIsRefused) {
+  const std::string text = record_text(small());
+  for (size_t length = 0; length + 2 < text.size(); ++length)
+    EXPECT_THAT(error(text.substr(0, length)), HasSubstr("file: is not JSON: it breaks off")) << length;
+}
+
+TEST(RecordText, ChangedTextIsRefused) {
+  const std::string text = record_text(small());
+  ASSERT_EQ(error(text), "");
+  EXPECT_THAT(error(replaced(text, "hoist record", "other")), HasSubstr("no record of hoist"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 1", "\"format\": 2")),
+              HasSubstr("format 2, this hoist reads format 1"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 1", "\"format\": -1")), HasSubstr("format of the record"));
+  EXPECT_THAT(error(replaced(text, "\"format\"", "\"fromat\"")), HasSubstr("has no format"));
+  EXPECT_THAT(error(replaced(text, "\"high\":1.5", "\"high\":\"much\"")),
+              HasSubstr("high of statistics 0 is not a number"));
+  EXPECT_THAT(error(replaced(text, "\"high\":1.5", "\"high\":1e999")), HasSubstr("no record"));
+  EXPECT_THAT(error(replaced(text, "[2,1]", "[2,-1]")), HasSubstr("list of counts"));
+  EXPECT_THAT(error(replaced(text, "[2,1]", "[2,1.5]")), HasSubstr("list of counts"));
+  EXPECT_THAT(error(replaced(text, "[2,1]", "[2,9]")), HasSubstr("histogram"));
+  EXPECT_THAT(error(replaced(text, "[2,1]", "7")), HasSubstr("is not a list"));
+  EXPECT_THAT(error(replaced(text, "[-1.0,1.0,0.0]", "[-1.0,1.0]")), HasSubstr("[low, high, mean]"));
+  EXPECT_THAT(error(replaced(text, "\"count\":3", "\"count\":18446744073709551615")), HasSubstr("not a count"));
+  EXPECT_THAT(error(replaced(text, "\"seed\":0", "\"seed\":0,\"more\":1")),
+              HasSubstr("origin has 10 parts, expected 9"));
+  EXPECT_THAT(error(replaced(text, "\"rule\":\"f16\"", "\"rule\":\"f8\"")), HasSubstr("f8, which is no candidate"));
+  EXPECT_THAT(error(replaced(text, "\"model_hash\":\"m\"", "\"model_hash\":[300]")), HasSubstr("is not a text"));
+  EXPECT_THAT(error("[]"), HasSubstr("the record is no object"));
+  EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("is not JSON"));
+}
+
+}  // namespace
+}  // namespace hoist
