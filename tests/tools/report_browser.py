@@ -1,6 +1,6 @@
 """Clicks through a report page in a headless Chromium, as a reader would, and checks what it shows.
 
-report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE [PICTURES]; report_test.cpp makes the pages and calls this.
+report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE [PICTURES]; report_test.cpp makes the pages and calls this.
 PICTURES is a folder for screenshots and a print. The exit code is 0 when everything held.
 """
 
@@ -48,7 +48,9 @@ def front(browser, study):
     check(count(browser, "#points tbody tr") == len(points), "a row for each point")
     check(count(browser, "#front [data-point]") == len(verified), "measured points under top-1")
     check(count(browser, "#front .bars path") >= len(verified), "bars of intervals")
-    browser.click("#measures button:nth-child(3)")
+    browser.click("#measures button:nth-child(2)")
+    check("change of top-1" in text(browser, "#front figcaption"), "the paired change")
+    browser.click("#measures button:nth-child(4)")
     check(count(browser, "#front [data-point]") == len(points), "all points under SQNR")
     check(count(browser, "#front .halo") == 2, "the chosen point and its entry in the key")
     browser.hover('[data-point="1"]')
@@ -113,6 +115,19 @@ def decibel(power, error):
     return f"{10 * math.log10(power / error):.1f} dB"
 
 
+def what_if_nothing(browser, study):
+    """The site with the largest error goes back to the model's own form: its error leaves the sum."""
+    chosen = next(point for point in study["points"] if point["chosen"])
+    errors = {site["key"]: candidate["predicted_error"] for site in study["sites"]
+              for candidate in site["candidates"] if candidate["rule"] == site["chosen"]}
+    key, error = max(errors.items(), key=lambda item: item[1])
+    browser.click(f'[data-site="{key}"] .name')
+    browser.click('#layer .site.lit input[data-rule=""]')
+    shown = float(text(browser, "#what-if-error").replace("\u2212", "-"))
+    check(abs(shown / (chosen["predicted_error"] - error) - 1) < 0.006, f"the error without {key} is not {shown}")
+    browser.click("#undo")
+
+
 def what_if(browser, study):
     browser.click('[data-site="product stage2/conv1"] .name')
     site = next(site for site in study["sites"] if site["key"] == "product stage2/conv1")
@@ -126,7 +141,7 @@ def what_if(browser, study):
     check(text(browser, "#what-if-sqnr") == decibel(study["output_power"], error), "the SQNR of the what-if")
     check(abs(float(text(browser, "#what-if-time").split()[0]) - seconds * 1e6) < 1, "its time in us")
     check("what if: w4g32a16" in text(browser, '[data-site="product stage2/conv1"]'), "the table says so")
-    browser.click("#measures button:nth-child(3)")
+    browser.click("#measures button:nth-child(4)")
     check(count(browser, ".what-if-mark") == 1, "a mark in the front")
     browser.evaluate("document.querySelector('input[data-rule=w4g32a16]').focus()")
     browser.key("ArrowUp", 38)
@@ -169,6 +184,10 @@ def widths(browser, page):
         browser.open(page, width=width, height=844, phone=width < 700)
         wide = browser.evaluate("document.documentElement.scrollWidth")
         check(wide <= width, f"at {width} pixels the page is {wide} wide")
+        cut = browser.evaluate("[...document.querySelectorAll('.choice')].filter(e => e.scrollWidth > e.clientWidth + 1).length")
+        check(cut == 0, f"at {width} pixels a row of buttons is cut off")
+        check(browser.evaluate("document.querySelector('#measures').getBoundingClientRect().right") <= width,
+              f"at {width} pixels the row of measures leaves the page")
 
 
 def hostile(browser, page):
@@ -182,6 +201,17 @@ def hostile(browser, page):
     quiet(browser, page)
 
 
+def collapsed(browser, page):
+    """Several layers share a node of the picture."""
+    browser.open(page)
+    check(count(browser, ".node") == 8, "eight nodes")
+    browser.click(".node")
+    check(count(browser, ".neighbours button") == 3, "the layers of the node")
+    browser.click(".neighbours button:nth-of-type(3)")
+    check("stage1/conv1" in text(browser, "#layer-heading"), "a layer within a node can be reached")
+    quiet(browser, page)
+
+
 def keep_pictures(browser, page, folder):
     for name, how in (("light", {}), ("dark", {"dark": True}), ("phone", {"width": 390, "height": 844, "phone": True})):
         browser.open(page, **how)
@@ -191,10 +221,10 @@ def keep_pictures(browser, page, folder):
         file.write(browser.pdf())
 
 
-def click_through(browser, page, hostile_page, empty_page, pictures):
+def click_through(browser, page, hostile_page, empty_page, collapsed_page, pictures):
     browser.open(page)
     study = browser.evaluate("JSON.parse(document.querySelector('#data').textContent).study")
-    for part in (head, front, table, what_if):
+    for part in (head, front, table, what_if, what_if_nothing):
         part(browser, study)
     layer(browser)
     quiet(browser, page)
@@ -210,13 +240,15 @@ def click_through(browser, page, hostile_page, empty_page, pictures):
     browser.requests.clear()
     browser.open(empty_page)
     quiet(browser, empty_page)
+    browser.requests.clear()
+    collapsed(browser, collapsed_page)
 
 
 def main():
-    program, page, hostile_page, empty_page, *pictures = sys.argv[1:]
+    program, page, hostile_page, empty_page, collapsed_page, *pictures = sys.argv[1:]
     browser = Browser(program)
     try:
-        click_through(browser, page, hostile_page, empty_page, pictures[0] if pictures else "")
+        click_through(browser, page, hostile_page, empty_page, collapsed_page, pictures[0] if pictures else "")
     except PageError as error:
         print(f"{error}\nthe page's messages: {browser.errors}", file=sys.stderr)
         return 1

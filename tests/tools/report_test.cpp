@@ -43,8 +43,8 @@ SyntheticStudy hostile_study() {
   return made;
 }
 
-std::string page_of(const SyntheticStudy& made) {
-  const auto picture = lay_out(made.graph);
+std::string page_of(const SyntheticStudy& made, size_t most_nodes = 1500) {
+  const auto picture = lay_out(made.graph, most_nodes);
   EXPECT_TRUE(picture.ok()) << picture.errors()[0].text();
   return report_page(made.study, made.layers, picture.ok() ? *picture : NetworkPicture{});
 }
@@ -58,6 +58,10 @@ TEST(Report, JsonHasTheNumbersOfTheStudy) {
     EXPECT_EQ(json["points"][i]["name"], point.name);
     EXPECT_EQ(json["points"][i]["time"]["low"], point.time.low);
     EXPECT_EQ(json["points"][i]["lost"], point.lost);
+    if (point.samples > 0) {
+      const double drop = static_cast<double>(point.lost - point.gained) / static_cast<double>(point.samples);
+      EXPECT_DOUBLE_EQ(json["points"][i]["drop"]["value"].get<double>(), drop);
+    }
     EXPECT_EQ(json["points"][i]["assignment"].size(), point.assignment.size());
   }
   ASSERT_EQ(json["sites"].size(), made.study.sites.size());
@@ -180,15 +184,19 @@ TEST(Report, ABrowserClicksThroughThePage) {
   auto folder = TemporaryFolder::make();
   ASSERT_TRUE(folder.ok());
   const auto page = folder->path() / "report.html", hostile = folder->path() / "hostile.html",
-             empty = folder->path() / "empty.html";
+             empty = folder->path() / "empty.html", collapsed = folder->path() / "collapsed.html";
   ASSERT_TRUE(write_file(page, page_of(synthetic_study())).ok());
   ASSERT_TRUE(write_file(hostile, page_of(hostile_study())).ok());
   ASSERT_TRUE(write_file(empty, report_page(Study{}, {})).ok());
+  ASSERT_TRUE(write_file(collapsed, page_of(synthetic_study(), 8)).ok());
   const char* pictures = std::getenv("HOIST_REPORT_PICTURES");  // a folder to keep what the browser shows
-  const Ran ran =
-      run_shell("python3 '" HOIST_SOURCE_DIR "/tests/tools/report_browser.py' '" +
-                browser.out.substr(0, browser.out.find('\n')) + "' '" + page.string() + "' '" + hostile.string() +
-                "' '" + empty.string() + "' '" + (pictures != nullptr ? pictures : "") + "'");
+  std::string command = "python3 '" HOIST_SOURCE_DIR "/tests/tools/report_browser.py'";
+  for (const std::string& word :
+       {browser.out.substr(0, browser.out.find('\n')), page.string(), hostile.string(), empty.string(),
+        collapsed.string(), std::string(pictures != nullptr ? pictures : "")}) {
+    command += " '" + word + "'";
+  }
+  const Ran ran = run_shell(command);
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
 }
 

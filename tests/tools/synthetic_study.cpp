@@ -108,7 +108,7 @@ StudySite site_of(const Layer& layer, SiteKind kind, std::mt19937& random) {
     candidate.time = out.time * format.speed * (0.95 + 0.1 * uniform(random));
     candidate.bytes = std::floor(out.bytes * format.size);
     candidate.proof = format.proof;
-    if (candidate.rule.find("8") != std::string::npos && candidate.rule.starts_with("u8")) {
+    if (candidate.rule.starts_with("u8")) {
       candidate.clip_low = 0;
       candidate.clip_high = out.statistics.high * (0.55 + 0.3 * uniform(random));
       candidate.clipped_share = 1.2e-4 * uniform(random);
@@ -175,6 +175,7 @@ void add_points(Study& study, std::mt19937& random) {
     StudyPoint point = point_of(study, fmt::format("front {}", i), 1e-7 * std::pow(4.0, i), random);
     point.verified = i >= 3 && i <= 7;
     point.chosen = i == 6;
+    if (!point.verified) point.samples = point.both_right = point.lost = point.gained = point.both_wrong = 0;
     study.points.push_back(point);
   }
 }

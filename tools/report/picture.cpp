@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,8 +14,6 @@
 #include <sstream>
 
 #include "tools/files.h"
-
-extern char** environ;
 
 namespace hoist {
 namespace {

@@ -30,8 +30,8 @@ struct ReportLayer {
   LayerForms chosen;      ///< under the chosen assignment
 };
 
-/// The structure with the names of its fields. Numbers that are not finite are null; counts, seeds and hashes are as
-/// they are.
+/// The structure with the names of its fields; points have their paired drop and its p-value (interval.h) too. Numbers
+/// that are not finite are null; counts, seeds and hashes are as they are.
 nlohmann::ordered_json to_json(const Study& study);
 
 /// The whole page: HTML 5 in UTF-8, with style, program and data inside. It asks no network for anything and forbids

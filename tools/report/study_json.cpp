@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "neural_rules/interval.h"
 #include "tools/report/report.h"
 
 namespace hoist {
@@ -63,6 +64,7 @@ Json site(const StudySite& of) {
 }
 
 Json point(const StudyPoint& of) {
+  const PairedCounts paired{of.both_right, of.lost, of.gained, of.both_wrong};
   return {{"name", of.name},
           {"chosen", of.chosen},
           {"on_front", of.on_front},
@@ -80,6 +82,8 @@ Json point(const StudyPoint& of) {
           {"lost", of.lost},
           {"gained", of.gained},
           {"both_wrong", of.both_wrong},
+          {"drop", interval(paired_drop(paired))},
+          {"mcnemar_p", mcnemar_p_value(of.lost, of.gained)},
           {"flips", of.flips},
           {"worst_class", of.worst_class},
           {"worst_class_drop", number(of.worst_class_drop)},

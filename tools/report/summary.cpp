@@ -55,7 +55,7 @@ Row point_row(const StudyPoint& point, double output_power) {
           scored ? percent(point.agreement) : "-",
           scored ? std::to_string(point.flips) : "-",
           labelled && point.worst_class >= 0
-              ? fmt::format("{}: {:.1f}", point.worst_class, -100 * point.worst_class_drop)
+              ? fmt::format("{}: {:.1f}", point.worst_class, 0 - 100 * point.worst_class_drop)
               : "-",
           decibel_of(output_power, point.verified ? point.error : point.predicted_error),
           kibibytes(point.size),

@@ -2,11 +2,15 @@
 const measures = [
   { name: "Top-1", label: "top-1 accuracy, %", has: hasLabels, scale: 100,
     value: (point) => point.top1.value, low: (point) => point.top1.low, high: (point) => point.top1.high },
+  { name: "Top-1 change", label: "change of top-1 on the same inputs, points", has: hasPairs, scale: -100,
+    value: (point) => point.drop.value, low: (point) => ofOthers(point, point.drop.high), high: (point) => ofOthers(point, point.drop.low) },
   { name: "Agreement", label: "top-1 agreement with the reference, %", has: hasAgreement, scale: 100,
     value: (point) => point.agreement.value, low: (point) => point.agreement.low, high: (point) => point.agreement.high },
   { name: "Output SQNR", label: "output SQNR, dB", has: (point) => pointSqnr(point) !== null, scale: 1, open: true,
     value: pointSqnr, low: pointSqnr, high: pointSqnr },
 ];
+// Against itself the reference has changed by nothing, for sure.
+function ofOthers(point, limit) { return point.isReference ? 0 : limit; }
 const usableMeasures = measures.filter((measure) => points.filter(measure.has).length > 1 || measure.open);
 let measure = usableMeasures[0];
 let selectedPoint = chosen || points.find((point) => point.on_front) || points[0] || null;
@@ -117,8 +121,10 @@ function errorBars(mark, frame) {
   return bars;
 }
 
-// The first of four places beside the point where no other label or point is; none when there is none.
-function placeLabel(text, x, y, taken, frame) {
+// The first of the places beside the point where no other label or point is; none when there is none.
+const longestLabel = 30;
+function placeLabel(name, x, y, taken, frame) {
+  const text = name.length > longestLabel ? `${name.slice(0, longestLabel - 1)}…` : name;
   const width = text.length * 6.4, height = 14;
   const places = [[x + 10, y - 7], [x - 10 - width, y - 7], [x - width / 2, y - 25], [x - width / 2, y + 11],
                   [x + 8, y - 22], [x + 8, y + 8], [x - 8 - width, y - 22], [x - 8 - width, y + 8]];
@@ -178,13 +184,17 @@ function makeTip(figure, width) {
   };
 }
 
-function whatIfMark(frame, unit) {
+// Within the frame, also where what is asked for lies beyond it; null where there is nothing to show.
+function whatIfPlace(frame, unit) {
   if (!changes.size || !measure.open) return null;
-  const sum = whatIf();
-  const x = Math.min(Math.max(frame.x.place(sum.time * unit.scale), frame.left), frame.right);
-  const y = Math.min(Math.max(frame.yOf(sqnrOf(sum.error)), 8), frame.bottom);
+  const sum = whatIf(), sqnr = sqnrOf(sum.error);
+  if (!isNumber(sum.time) || sqnr === null) return null;
+  return { x: Math.min(Math.max(frame.x.place(sum.time * unit.scale), frame.left), frame.right),
+           y: Math.min(Math.max(frame.yOf(sqnr), 8), frame.bottom) };
+}
+function whatIfMark({ x, y }) {
   return svg("g", { class: "point what-if-mark", transform: `translate(${x} ${y})`, "aria-label": "what if", role: "img" },
-             svg("path", { d: "M0 -8L8 0L0 8L-8 0Z" }), svg("text", { class: "label", x: 12, y: 4 }, "what if"));
+             svg("path", { d: "M0 -8L8 0L0 8L-8 0Z" }));
 }
 
 function chart(width) {
@@ -204,16 +214,19 @@ function chart(width) {
   const line = marks.filter((mark) => mark.point.on_front && Number.isFinite(mark.y)).sort((a, b) => a.x - b.x)
     .map((mark) => `${frame.x.place(mark.x)} ${frame.yOf(mark.y)}`);
   const taken = marks.map((mark) => [frame.x.place(mark.x) - 7, frame.yOf(mark.y) - 7, 14, 14]);
+  const wish = whatIfPlace(frame, unit);
+  if (wish) taken.push([wish.x - 8, wish.y - 8, 16, 16]);
   const named = [...marks].sort((a, b) => rank(a.point) - rank(b.point));
   figure.prepend(svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
                               "aria-label": `${measure.name} against time, ${shown.length} points` },
     grid(frame, unit, exact),
     line.length > 1 && svg("path", { class: "front-line", d: `M${line.join("L")}` }),
     marks.map((mark) => errorBars(mark, frame)),
+    wish && placeLabel("what if", wish.x, wish.y, taken, frame),
     named.map((mark) => placeLabel(mark.point.chosen ? `${mark.point.name} – chosen` : mark.point.name,
                                    frame.x.place(mark.x), frame.yOf(mark.y), taken, frame)),
     [...marks].sort((a, b) => a.point.chosen - b.point.chosen).map((mark) => drawPoint(mark, frame, tip)),
-    whatIfMark(frame, unit)));
+    wish && whatIfMark(wish)));
   figure.append(keyOf(shown));
 }
 // Who gets a label first where there is little room.

@@ -120,11 +120,20 @@ function drawCode() {
   if (focused) byId("code").querySelector(`[data-form="${focused}"]`).focus({ preventScroll: true });
 }
 
+// The layers that share a node of the picture, where a large model has several in one.
+function neighbours() {
+  const node = nodeOfLayer.has(selectedLayer) ? picture.nodes[nodeOfLayer.get(selectedLayer)] : null;
+  if (!node || node.layers.length < 2) return null;
+  return html("p", { class: "note neighbours" }, "In this node: ", node.layers.map((name) => [
+    html("button", { type: "button", class: "name", "aria-pressed": String(name === selectedLayer),
+                     on: { click: () => selectLayer(name, null, false) } }, name), " "]));
+}
+
 function drawLayer() {
   const own = sitesOfLayer.get(selectedLayer) || [];
   byId("layer-heading").replaceChildren("Layer ", html("span", { class: "of" }, selectedLayer),
     html("small", {}, ` ${operationOf(selectedLayer)}`));
-  show("layer",
+  show("layer", neighbours(),
     own.length ? [html("p", { class: "note how" }, "Choose another rule to see what it would do."), own.map(siteBlock)]
                : html("p", { class: "note" }, "No rule is applied here: the layer computes as the model says."),
     html("div", { id: "code" }));

@@ -21,7 +21,7 @@ function drawFigures() {
   const figures = [figure("Time of a run", time(timeOf(point)),
     before ? `${digits(timeOf(before) / timeOf(point))} times as fast as ${time(timeOf(before))}` : timeInterval(point.time))];
   if (hasLabels(point)) {
-    const drop = before && hasLabels(before) ? signed((point.top1.value - before.top1.value) * 100, 2, " points, ") : "";
+    const drop = before && hasPairs(point) ? signed(-point.drop.value * 100, 2, " points, ") : "";
     figures.push(figure("Top-1", percent(point.top1.value), `${drop}lost ${count(point.lost)}, gained ${count(point.gained)} of ${count(point.samples)}`));
   }
   if (hasAgreement(point)) figures.push(figure("Agreement", percent(point.agreement.value), `${count(point.flips)} flips of ${count(point.samples)}`));
@@ -84,6 +84,7 @@ function startTheme() {
 }
 
 function start() {
+  byId("content").hidden = false;  // without this program there is nothing in it
   startTheme();
   drawHeader();
   drawFigures();

@@ -39,6 +39,8 @@ function drawPointCard() {
       pair("Time", time(timeOf(point)), html("small", {}, point.verified ? timeInterval(point.time) : "predicted")),
       reference && !point.isReference ? pair("Speed-up", speedUp(point)) : [],
       hasLabels(point) ? pair("Top-1", percent(point.top1.value), html("small", {}, `${percentInterval(point.top1)}, n = ${count(point.samples)}`)) : [],
+      hasPairs(point) && !point.isReference ? pair("Change", signed(-point.drop.value * 100, 2, " points"),
+        html("small", {}, `${signed(-point.drop.high * 100, 2, "")} to ${signed(-point.drop.low * 100, 2, "")}, McNemar p = ${digits(point.mcnemar_p, 2)}`)) : [],
       hasAgreement(point) ? pair("Agreement", percent(point.agreement.value), html("small", {}, percentInterval(point.agreement))) : [],
       hasAgreement(point) ? pair("Flips", count(point.flips)) : [],
       hasLabels(point) && !point.isReference ? pair("Worst class", worstClass(point)) : [],

@@ -49,15 +49,18 @@ const errorOf = (point) => (point.verified ? point.error : point.predicted_error
 const pointSqnr = (point) =>
   point.isReference ? Infinity : point.verified && isNumber(point.sqnr) ? point.sqnr : sqnrOf(errorOf(point));
 const hasLabels = (point) => point.verified && measured(point.top1);
+const hasPairs = (point) => point.verified && isNumber(point.drop.value);
 const hasAgreement = (point) => point.verified && measured(point.agreement);
 
-// What if: the chosen point with other rules at some sites. Predicted errors and times of sites add up.
+// What if: the chosen point with other rules at some sites. Predicted errors and times of sites add up; the size is that
+// of weights, which only products have.
 const changes = new Map();
 const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
+const weightBytes = (site, rule) => (site.kind === "product" ? candidateOf(site, rule).bytes || 0 : 0);
 const baseline = {
   time: chosen ? chosen.predicted_time : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
   error: chosen ? chosen.predicted_error : totalError,
-  size: chosen ? chosen.size : sites.reduce((sum, site) => sum + (chosenAt(site).bytes || 0), 0),
+  size: chosen ? chosen.size : sites.reduce((sum, site) => sum + weightBytes(site, site.chosen), 0),
 };
 function whatIf() {
   const out = { ...baseline };
@@ -66,7 +69,7 @@ function whatIf() {
     const before = chosenAt(site), after = candidateOf(site, rule);
     out.time += after.time - before.time;
     out.error += after.predicted_error - before.predicted_error;
-    out.size += after.bytes - before.bytes;
+    out.size += weightBytes(site, rule) - weightBytes(site, site.chosen);
   }
   out.time = Math.max(out.time, 0);
   // Sums of small numbers leave remainders around nothing.
