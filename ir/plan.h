@@ -106,6 +106,7 @@ struct Plan {
       outputs;                    ///< array indices in the model's order; an output may repeat an input or a constant
   std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may name more, which lowering adds
   std::vector<PlanRuleUse> rules;
+  std::string certificate;  ///< JSON for the manifest: what a budget allowed and what was measured; "" without one
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,
   /// sampled positions and expected values per output; empty otherwise.
   uint64_t check_seed = 0;

@@ -1,10 +1,13 @@
 #include "neural_rules/candidates.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "neural_rules/flow.h"
 #include "neural_rules/formats.h"
+#include "neural_rules/prepare.h"
+#include "neural_rules/scheme.h"
 
 namespace hoist {
 namespace {
@@ -44,10 +47,6 @@ std::string made_family(const Graph& graph, const Flow& flow, const std::map<std
     value = graph.layers[*next].outputs[0];
   }
   return "";
-}
-
-bool contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
@@ -109,20 +108,89 @@ std::vector<std::vector<size_t>> reader_sites(const Graph& graph, const std::vec
   return out;
 }
 
-double bytes_under(const Graph& graph, const Site& site, const SiteRule& rule) {
-  if (site.kind == SiteKind::function) return 0;
-  if (site.kind == SiteKind::value) {
-    const ValueFormat* format = find_value_format(rule.rule);
-    const ValueInfo& value = graph.inferred.at(site.value);
-    return static_cast<double>(byte_size(format == nullptr ? value.scalar : format->scalar, value.shape));
-  }
+namespace {
+
+struct Weight {
+  std::string cost_class;
   double bytes = 0;
-  for (const auto& [name, tensor] : rule.whole.constants) {
-    const auto reads = [&](const Layer& layer) { return contains(layer.inputs, name); };
-    const bool stays = std::any_of(rule.change.added.begin(), rule.change.added.end(), reads);
-    if (stays && !tensor.shape().empty()) bytes += static_cast<double>(byte_size(tensor.scalar(), tensor.shape()));
+};
+
+Weight weight_of(const Graph& graph, const Site& site, const std::string& rule) {
+  if (site.kind == SiteKind::function) return {rule, 0};
+  if (site.kind == SiteKind::value) {
+    const ValueFormat& format = *find_value_format(rule);
+    const ValueInfo& value = graph.inferred.at(site.value);
+    // Formats of products that want an input of their own kind stay apart.
+    const std::string type(row(format.scalar).name);
+    return {is_float(format.scalar) ? std::to_string(row(format.scalar).bits) : type,
+            static_cast<double>(byte_size(format.scalar, value.shape))};
   }
-  return bytes;
+  const ProductScheme& scheme = *find_scheme(rule);
+  const WeightFormat& format = *find_weight_format(scheme.weights);
+  const Tensor& weights = graph.constants.at(site.weights);
+  const Product product = *product_of(graph, *find_layer(graph, site.layer));
+  const auto scales = static_cast<double>(layout_of(product, format).count) * 4;
+  const double bytes = static_cast<double>(weights.size()) * static_cast<double>(row(format.scalar).bits) / 8;
+  return {std::string(find_neural_rule(rule)->input_format) + " " +
+              std::to_string(static_cast<int>(scheme.activation)) + " " + std::to_string(row(format.scalar).bits),
+          bytes + (is_float(format.scalar) && row(format.scalar).bits == 16 ? 0 : scales)};
+}
+
+void keep_least_noise(std::vector<WeighedRule>& rules, const std::vector<std::string>& classes) {
+  for (size_t i = 0; i < rules.size(); ++i) {
+    bool beaten = false;
+    for (size_t k = 0; k < rules.size(); ++k) {
+      if (k == i || classes[k] != classes[i]) continue;
+      beaten = beaten || rules[k].predicted_noise < rules[i].predicted_noise ||
+               (rules[k].predicted_noise == rules[i].predicted_noise && k < i);
+    }
+    rules[i].kept = !beaten;
+  }
+}
+
+// A product's rule reads the format that was kept for its input, or goes with it.
+void match_needs(const std::vector<Site>& sites, std::vector<std::vector<WeighedRule>>& rules) {
+  for (std::vector<WeighedRule>& at_site : rules) {
+    for (WeighedRule& rule : at_site) {
+      const std::string_view wanted = find_neural_rule(rule.candidate.rule)->input_format;
+      for (auto& [key, format] : rule.candidate.needs) {
+        const auto is_input = [&, name = key](const Site& site) { return site.key() == name; };
+        const auto input = std::find_if(sites.begin(), sites.end(), is_input) - sites.begin();
+        const std::vector<WeighedRule>& formats = rules[static_cast<size_t>(input)];
+        const auto fits = [&](const WeighedRule& f) { return f.kept && f.candidate.rule.starts_with(wanted); };
+        const auto found = std::find_if(formats.begin(), formats.end(), fits);
+        if (found == formats.end())
+          rule.kept = false;
+        else
+          format = found->candidate.rule;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<WeighedRule>> weigh_rules(const Graph& graph, const std::vector<Site>& sites,
+                                                  const CandidateRules& candidates, const Statistics& statistics) {
+  std::vector<std::vector<WeighedRule>> out(sites.size());
+  for (size_t i = 0; i < sites.size(); ++i) {
+    std::vector<std::string> classes;
+    for (const CandidateRule& candidate : candidates.rules[i]) {
+      WeighedRule weighed{candidate, std::nan(""), 0, true};
+      if (sites[i].kind != SiteKind::function) {
+        const auto noise = predicted_noise(graph, sites[i], *find_neural_rule(candidate.rule), statistics);
+        if (!noise) continue;
+        weighed.predicted_noise = *noise;
+      }
+      const Weight weight = weight_of(graph, sites[i], candidate.rule);
+      weighed.bytes = weight.bytes;
+      classes.push_back(weight.cost_class);
+      out[i].push_back(std::move(weighed));
+    }
+    keep_least_noise(out[i], classes);
+  }
+  match_needs(sites, out);
+  return out;
 }
 
 }  // namespace hoist

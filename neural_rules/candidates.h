@@ -32,7 +32,17 @@ size_t input_site(const Graph& graph, const std::vector<Site>& sites, const Site
 /// writes.
 std::vector<std::vector<size_t>> reader_sites(const Graph& graph, const std::vector<Site>& sites);
 
-/// Bytes of the weights, or of the stored value, under the rule.
-double bytes_under(const Graph& graph, const Site& site, const SiteRule& rule);
+/// A candidate with what is known of it before anything runs.
+struct WeighedRule {
+  CandidateRule candidate;
+  double predicted_noise = 0;  ///< mean squared, at the site; NaN where nothing predicts it
+  double bytes = 0;            ///< of the weights, or of the stored value
+  bool kept = false;           ///< not beaten by another rule that costs the same
+};
+
+/// By site, in the order of the candidates. Rules cost the same that store in the same number of bits and compute
+/// alike; the one with the least predicted noise stands for them. Rules whose statistics are missing are left out.
+std::vector<std::vector<WeighedRule>> weigh_rules(const Graph& graph, const std::vector<Site>& sites,
+                                                  const CandidateRules& candidates, const Statistics& statistics);
 
 }  // namespace hoist

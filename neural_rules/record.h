@@ -50,6 +50,7 @@ struct Record {
   std::vector<RecordedSite> sites;
   std::vector<RecordedConversion> conversions;
   Assignment chosen;
+  std::string certificate;  ///< of the bundle, as its manifest has it
 };
 
 /// Whether a record (read from `where`) serves for what is to be compiled now. Errors: one for each part of the origin

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "neural_rules/candidates.h"
+#include "neural_rules/site_statistics.h"
 
 namespace hoist {
 namespace {
@@ -39,41 +40,19 @@ class SensitivityStudy {
     return std::min(samples_.count, static_cast<int64_t>(runs) * samples_.samples_a_run);
   }
 
-  // Two passes over all samples with every value that a site or a rule may ask about as an output.
   Result<Nothing> calibrate() {
     options_.progress("calibrating");
-    std::vector<std::string> values;
-    for (const Site& site : out_.sites) {
-      values.push_back(site.value);
-      if (!site.input.empty()) values.push_back(site.input);
-    }
-    RewrittenModel model;
-    model.graph = with_outputs(graph_, values);
-    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(model));
-    Calibrator calibrator(graph_);
-    for (const bool extremes : {true, false}) {
-      for (const std::vector<Tensor>& inputs : samples_.runs) {
-        HOIST_TRY(std::vector<Tensor> outputs, runnable->run(inputs));
-        if (extremes) out_.reference.push_back(outputs[0]);
-        for (size_t i = 0; i < inputs.size(); ++i)
-          HOIST_TRY_VOID(observe(calibrator, graph_.inputs[i].name, inputs[i], extremes));
-        for (size_t i = 0; i < outputs.size(); ++i)
-          HOIST_TRY_VOID(observe(calibrator, model.graph.outputs[i].name, outputs[i], extremes));
-      }
-    }
-    HOIST_TRY(out_.statistics, calibrator.finish());
+    HOIST_TRY(out_.statistics,
+              site_statistics(graph_, out_.sites, samples_, prepare_,
+                              [&](const std::vector<Tensor>& outputs) { out_.reference.push_back(outputs[0]); }));
     HOIST_TRY(OutputMetrics same, compare_runs(options_.kind, samples_, out_.reference, out_.reference));
     out_.output_power = same.signal_power;
     return Nothing{};
   }
 
-  static Result<Nothing> observe(Calibrator& calibrator, const std::string& value, const Tensor& tensor,
-                                 bool extremes) {
-    return extremes ? calibrator.observe_extremes(value, tensor) : calibrator.observe(value, tensor);
-  }
-
   Result<Nothing> find_rules() {
     HOIST_TRY(CandidateRules found, candidate_rules(graph_, out_.sites, options_.preferences));
+    const std::vector<std::vector<WeighedRule>> weighed = weigh_rules(graph_, out_.sites, found, out_.statistics);
     out_.may_stay = found.may_stay;
     for (size_t i = 0; i < out_.sites.size(); ++i) {
       StudySite studied;
@@ -82,28 +61,36 @@ class SensitivityStudy {
       if (auto known = out_.statistics.find(studied.site.value); known != out_.statistics.end())
         studied.statistics = known->second;
       studied.bytes = bytes_of(studied.site);
-      for (const CandidateRule& candidate : found.rules[i]) {
-        auto rule = rewrite_alone(graph_, out_.sites, i, candidate.rule, candidate.needs, out_.statistics);
-        if (!rule) {
-          out_.notes.push_back(studied.site.key() + ": " + candidate.rule + ": " + rule.errors()[0].text());
-          continue;
-        }
-        Candidate described;
-        described.rule = candidate.rule;
-        described.clipped_share = rule->use.clipped_share;
-        described.proof = rule->use.proof;
-        described.bytes = bytes_under(graph_, studied.site, *rule);
-        described.predicted_error = described.error_alone = described.local_error = described.time = std::nan("");
-        studied.candidates.push_back(std::move(described));
-        out_.rules.push_back(std::move(*rule));
-      }
       studied.gain = studied.time = studied.accumulated_error = std::nan("");
+      for (const WeighedRule& rule : weighed[i]) HOIST_TRY_VOID(add_candidate(i, rule, studied));
       out_.studied.push_back(std::move(studied));
     }
     const std::vector<std::vector<size_t>> readers = reader_sites(graph_, out_.sites);
     for (size_t i = 0; i < readers.size(); ++i) {
       for (size_t reader : readers[i]) out_.studied[i].successors.push_back(out_.sites[reader].key());
     }
+    return Nothing{};
+  }
+
+  Result<Nothing> add_candidate(size_t site, const WeighedRule& weighed, StudySite& studied) {
+    Candidate described;
+    described.rule = weighed.candidate.rule;
+    described.bytes = weighed.bytes;
+    described.local_error = weighed.predicted_noise;
+    described.predicted_error = described.error_alone = described.time = std::nan("");
+    described.proof = weighed.kept ? "" : "predicted from statistics";
+    if (weighed.kept) {
+      auto rule =
+          rewrite_alone(graph_, out_.sites, site, weighed.candidate.rule, weighed.candidate.needs, out_.statistics);
+      if (!rule) {
+        out_.notes.push_back(studied.site.key() + ": " + weighed.candidate.rule + ": " + rule.errors()[0].text());
+        return Nothing{};
+      }
+      described.clipped_share = rule->use.clipped_share;
+      described.proof = rule->use.proof;
+      out_.rules.push_back(std::move(*rule));
+    }
+    studied.candidates.push_back(std::move(described));
     return Nothing{};
   }
 

@@ -78,8 +78,10 @@ class SwitchboardMaker {
     }
     for (const auto& [clone, rule] : clones_) finish_clone(clone, *rule);
     for (const Layer& layer : graph_.layers) {
-      Layer& here = graft_.layer(layer.name);
-      for (size_t slot = 0; slot < layer.inputs.size(); ++slot) here.inputs[slot] = effective(layer, slot);
+      for (size_t slot = 0; slot < layer.inputs.size(); ++slot) {
+        const std::string value = effective(layer, slot);  // may add layers
+        graft_.layer(layer.name).inputs[slot] = value;
+      }
     }
     for (ValueInfo& output : graft_.graph().outputs) output.name = resolved(output.name);
     for (const auto& [value, versions] : versions_) chain("version of " + value, value, versions);
@@ -160,7 +162,7 @@ class SwitchboardMaker {
   }
 
   void finish_clone(Layer clone, const SiteRule& rule) {
-    const Layer& original = graft_.original(clone.name.substr(prefix(rule).size()));
+    const Layer original = graft_.original(clone.name.substr(prefix(rule).size()));
     for (size_t slot = 0; slot < clone.inputs.size(); ++slot) {
       const bool kept = slot < original.inputs.size() && clone.inputs[slot] == original.inputs[slot] &&
                         rule.whole.same.count(clone.inputs[slot]) != 0;
@@ -228,7 +230,7 @@ std::vector<Pair> pairs_of(Graft& graft, const Graph& graph, const Site& site, c
     place->inputs[input.slot] = input.after;
   }
   for (Layer& layer : layers) {
-    const Layer& original = graft.original(layer.name);
+    const Layer original = graft.original(layer.name);
     if (auto function = rule.functions.find(layer.name); function != rule.functions.end())
       functions[prefix + layer.name] = function->second;
     for (size_t slot = 0; slot < layer.inputs.size(); ++slot) {

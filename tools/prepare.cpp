@@ -1,11 +1,11 @@
 #include "tools/prepare.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
-#include "ir/near_miss.h"
+#include "neural_rules/functions.h"
+#include "neural_rules/interval.h"
 #include "tools/files.h"
 
 namespace hoist {
@@ -14,12 +14,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double lower_quartile(std::vector<double> samples) {
-  const auto place = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 4);
-  std::nth_element(samples.begin(), place, samples.end());
-  return *place;
-}
 
 constexpr int warm_up_profiles = 3, least_profiles = 15, most_profiles = 200;
 constexpr double profile_seconds = 0.25;
@@ -41,7 +35,7 @@ class DeviceModel : public RunnableModel {
     }
     std::vector<StepTime> out;
     for (size_t k = 0; k < samples.size(); ++k)
-      out.push_back({runner_.steps()[k].layers, lower_quartile(std::move(samples[k]))});
+      out.push_back({runner_.steps()[k].layers, quantile(std::move(samples[k]), 0.25)});
     return out;
   }
 
@@ -87,6 +81,14 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
 
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
   HOIST_TRY(Program program, lower_graph(model.graph, options.strict));
+  for (Definition& definition : program.definitions) {
+    for (const std::string& layer : definition.layers) {
+      const auto rule = model.functions.find(layer);
+      if (rule == model.functions.end()) continue;
+      HOIST_TRY(Approximated approximated, approximate(definition.expression, rule->second));
+      definition.expression = approximated.term;
+    }
+  }
   return lower_program(std::move(program), options, profile);
 }
 

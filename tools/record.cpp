@@ -242,6 +242,7 @@ Record record_of(const Json& json) {
   Record out;
   out.hoist_version = fields.text("hoist_version");
   out.origin = origin_of(fields.at("origin"));
+  out.certificate = fields.text("certificate");
   out.output_power = fields.number("output_power");
   size_t index = 0;
   for (const Json& choice : fields.list("chosen")) {
@@ -275,6 +276,7 @@ std::string record_text(const Record& record) {
       {"format", Json(record_format).dump()},
       {"hoist_version", text_json(record.hoist_version).dump()},
       {"origin", origin_json(record.origin).dump()},
+      {"certificate", text_json(record.certificate).dump()},
       {"output_power", number_json(record.output_power).dump()},
       {"chosen", lines_text(chosen)},
       {"conversions", lines_text(conversions)},

@@ -166,6 +166,7 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
                             {"parameters", use.parameters},
                             {"class", use.rule_class}});
   }
+  if (!plan.certificate.empty()) out["certificate"] = Json::parse(plan.certificate);
   out["model_check"] = {{"outputs", plan.model_check.size()}, {"tolerance", tolerance_json(plan.model_tolerance)}};
   // Names come from the model and need not be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -149,6 +149,7 @@ void add_manifest(const Json& manifest, const std::string& kernels, const std::s
   for (const Json& layer : manifest.at("layers")) {
     plan.layers.push_back({layer.at("name"), layer.at("operator"), layer.value("absence", "")});
   }
+  if (manifest.contains("certificate")) plan.certificate = manifest.at("certificate").dump();
   for (const Json& use : manifest.at("rules")) {
     plan.rules.push_back({use.at("step"), use.at("rule"), use.at("place"), use.at("parameters"), use.at("class")});
   }

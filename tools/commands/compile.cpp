@@ -2,8 +2,10 @@
 #include <chrono>
 
 #include "backends/bundle/bundle.h"
+#include "tools/budget.h"
 #include "tools/command.h"
 #include "tools/model.h"
+#include "tools/report/report.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -11,14 +13,15 @@ namespace {
 
 struct CompileCommand {
   std::string model, output;
-  bool force = false;
+  bool force = false, best_effort = false;
   ModelOptions options;
+  BudgetOptions budget;
 };
 
-Attempt<> compile(const CompileCommand& command) {
+// Known before the work: nobody wants to wait for this message.
+Attempt<> check_output(const CompileCommand& command) {
   const std::filesystem::path folder = command.output;
   std::error_code ignored;
-  // Known before the work: nobody wants to wait for this message.
   if (std::filesystem::exists(folder, ignored)) {
     if (!is_bundle(folder)) return input_failure(command.output, "exists and is not a bundle", "name another folder");
     if (!command.force) return input_failure(command.output, "exists", "use --force to replace the bundle");
@@ -27,11 +30,35 @@ Attempt<> compile(const CompileCommand& command) {
   if (folder.empty()) return usage_failure("--output", "is empty", "name the folder that the bundle becomes");
   if (!parent.empty() && !std::filesystem::is_directory(parent, ignored))
     return input_failure(command.output, parent.string() + " is not a folder", "make it first, or name another");
-  const auto start = std::chrono::steady_clock::now();
-  HOIST_ATTEMPT(CompiledModel compiled, compile_model(command.model, command.options));
+  return ExitCode::done;
+}
+
+void describe(const ChosenModel& chosen) {
+  if (!chosen.study) return;
+  for (const std::string& note : chosen.study->notes) complain("note", note);
+  say(summary_text(*chosen.study));
+}
+
+Attempt<CompiledModel> compile_chosen(const CompileCommand& command, ChosenModel chosen) {
+  const CompileOptions options = compile_options(command.options);
+  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input,
+             lower_rewritten(chosen.rewritten, options.lower, chosen.model.profile));
+  HOIST_STEP(Plan plan, ExitCode::bad_input,
+             make_plan(chosen.rewritten.graph, std::move(lowered), options, chosen.model.profile));
+  plan.certificate = chosen.record.certificate;
+  return CompiledModel{std::move(chosen.rewritten.graph), std::move(chosen.model.profile), std::move(plan)};
+}
+
+// The record appears last, after a bundle that it stands for.
+Attempt<> write_results(const CompileCommand& command, const CompiledModel& compiled, const Record* record) {
+  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, command.output, {command.force}));
+  if (record == nullptr || command.budget.record.empty()) return ExitCode::done;
+  HOIST_STEP_VOID(ExitCode::bad_input, write_record(command.budget.record, *record));
+  return ExitCode::done;
+}
+
+void report_size(const CompileCommand& command, const CompiledModel& compiled, double seconds) {
   const Plan& plan = compiled.plan;
-  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(plan, folder, {command.force}));
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   size_t weights = 0;
   for (const PlanArray& array : plan.arrays) {
     if (array.place == Place::weights) weights += array.constant.bytes().size();
@@ -39,8 +66,34 @@ Attempt<> compile(const CompileCommand& command) {
   say_line("{}: {} layers in {} steps of {} kernels, {:.1f} MB of weights, {:.1f} MB between layers, for {}; {:.1f} s",
            command.output, compiled.graph.layers.size(), plan.steps.size(), plan.kernels.size(),
            static_cast<double>(weights) / 1e6, static_cast<double>(plan.arena_bytes) / 1e6, compiled.profile.name,
-           seconds.count());
-  return ExitCode::done;
+           seconds);
+}
+
+Attempt<> compile(const CompileCommand& command) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  if (command.budget.budget.empty()) {
+    if (command.best_effort) return usage_failure("--best-effort", "is of no use without a budget");
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
+    HOIST_ATTEMPT(CompiledModel compiled, compile_model(command.model, command.options));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, compiled, nullptr));
+    report_size(command, compiled, seconds());
+    return ExitCode::done;
+  }
+  HOIST_ATTEMPT(ChosenModel chosen, choose_model(command.model, command.options, command.budget));
+  describe(chosen);
+  const bool is_met = chosen.budget_met;
+  if (!is_met) complain("error", "budget not met; best point is " + best_point(chosen));
+  if (!is_met && !command.best_effort) {
+    complain("note", "no bundle is written; --best-effort writes that of the best point");
+    return ExitCode::no;
+  }
+  const Record record = chosen.record;
+  HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, compiled, &record));
+  report_size(command, compiled, seconds());
+  return is_met ? ExitCode::done : ExitCode::no;
 }
 
 }  // namespace
@@ -50,12 +103,24 @@ void add_compile(CLI::App& program, Action& action) {
   CLI::App& command = add_command(program, action, "compile",
                                   "compile a model to a bundle: a folder that any C program can load and run",
                                   "  hoist compile models/digits_residual.onnx -o digits.hoist\n"
-                                  "  hoist compile model.onnx -o model.hoist --dim batch=8 --device 0",
+                                  "  hoist compile model.onnx -o model.hoist --dim batch=8 --device 0\n"
+                                  "  hoist compile models/digits_residual.onnx -o small.hoist --budget top1=0.5% "
+                                  "--calibrate models/digits_residual_calibration.npz",
                                   options, compile);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   command.add_option("-o,--output", options->output, "the bundle's folder")->required()->type_name("DIR");
   command.add_flag("--force", options->force, "replace the folder if it is a bundle");
   add_model_options(command, options->options);
+  command
+      .add_option("--budget", options->budget.budget,
+                  "how much accuracy may be given up: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD")
+      ->type_name("BUDGET");
+  add_budget_options(command, options->budget);
+  command
+      .add_option("--record", options->budget.record,
+                  "what was measured and chosen: written, or read where it exists, for the same bundle again")
+      ->type_name("FILE");
+  command.add_flag("--best-effort", options->best_effort, "write the best point's bundle when the budget is not met");
 }
 
 }  // namespace hoist

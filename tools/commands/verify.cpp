@@ -7,6 +7,7 @@
 #include "ir/evaluate.h"
 #include "ir/text.h"
 #include "tools/bundle.h"
+#include "tools/certificate.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/json_answer.h"
@@ -108,6 +109,14 @@ Attempt<> verify(const VerifyCommand& command) {
     HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
     HOIST_ATTEMPT(Finding finding, check_step(bundle, info.plan, device, i, positions));
     findings.push_back(std::move(finding));
+  }
+  if (!command.data.empty() && !info.plan.certificate.empty()) {
+    progress.show("the certificate");
+    HOIST_ATTEMPT(std::optional<Finding> finding, check_certificate(bundle, info.plan.certificate, command.data));
+    if (finding)
+      findings.push_back(std::move(*finding));
+    else
+      complain("note", "the certificate was made with other data; it is checked with those alone");
   }
   size_t failed = 0;
   nlohmann::ordered_json lines = nlohmann::json::array();

@@ -1,0 +1,50 @@
+// The choice of a rule at each site under a budget: sensitivity and costs give a front of accuracy against time (or
+// size), the solver walks it, and what it proposes is believed only after the true measure was taken on data that
+// neither calibration nor the choice saw. Everything that was found on the way is in the study. Needs a device only
+// through PrepareModel. Not for a choice that is made already: rewrite.h.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "neural_rules/budget.h"
+#include "neural_rules/record.h"
+#include "neural_rules/sensitivity.h"
+
+namespace hoist {
+
+/// A number for the outputs of each verification run, for budgets of the measure `metric`.
+using UserMetric = std::function<Result<double>(const std::vector<std::vector<Tensor>>& outputs)>;
+
+struct ChooseOptions {
+  Budget budget;
+  Objective objective = Objective::time;
+  SensitivityOptions sensitivity;
+  UserMetric metric;      ///< for a budget that is a command
+  int verifications = 5;  ///< of proposals of the solver, at most
+  int timing_rounds = 40;
+};
+
+/// What outputs came to, for a later look whether a device still gives them.
+struct OutputDigest {
+  std::vector<int64_t> classes;  ///< the top class of each sample, where the output is scores
+  double mean_square = 0;        ///< of all values
+};
+OutputDigest digest_of(OutputKind kind, const Samples& samples, const std::vector<Tensor>& outputs);
+
+struct Choosing {
+  Study study;  ///< `points` has the reference first; the chosen one is marked
+  Assignment chosen;
+  Statistics statistics;  ///< to rewrite the model by
+  std::vector<RecordedConversion> conversions;
+  OutputDigest reference_outputs, chosen_outputs;  ///< on the verification data
+};
+
+/// The cheapest assignment that was seen to keep the budget; where none was (pins can force that), the one with the
+/// least error, and study.budget_met is false. Errors: those of sensitivity; data without labels for a budget in top1;
+/// an output that is no scores for budgets of scores; what the metric says.
+Result<Choosing> choose(const Graph& graph, const Samples& calibration, const Samples& verification,
+                        const PrepareModel& prepare, const ChooseOptions& options);
+
+}  // namespace hoist

@@ -1,0 +1,44 @@
+// Assignments as models that run, measured on verification data beside the unchanged model: what changed at the output,
+// the user's metric, and run times taken in turns so that a busy machine slows all of them alike. For choose.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "neural_rules/budget.h"
+#include "neural_rules/choose.h"
+
+namespace hoist {
+
+class Verifier {
+ public:
+  Verifier(const Graph& graph, const Samples& samples, const PrepareModel& prepare, const Statistics& statistics,
+           const ChooseOptions& options)
+      : graph_(graph), samples_(samples), prepare_(prepare), statistics_(statistics), options_(options) {}
+
+  /// Has to come first.
+  Result<Nothing> add_reference(std::shared_ptr<RunnableModel> runnable);
+  /// Runs the model (prepares it where `runnable` is null) and fills in what the point measures; its position.
+  Result<size_t> add(StudyPoint point, std::shared_ptr<RunnableModel> runnable = nullptr);
+  bool keeps_budget(size_t point) const { return met(options_.budget, evidence(point)); }
+  BudgetEvidence evidence(size_t point) const;
+  /// Interleaved runs of all points.
+  Result<Nothing> take_times();
+
+  std::vector<StudyPoint> points;
+  std::vector<OutputDigest> digests;  ///< a point each
+
+ private:
+  Result<double> run(RunnableModel& runnable, std::vector<Tensor>& first_outputs) const;
+
+  const Graph& graph_;
+  const Samples& samples_;
+  const PrepareModel& prepare_;
+  const Statistics& statistics_;
+  const ChooseOptions& options_;
+  std::vector<Tensor> reference_;
+  std::vector<std::shared_ptr<RunnableModel>> models_;
+};
+
+}  // namespace hoist

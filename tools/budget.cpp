@@ -1,0 +1,199 @@
+#include "tools/budget.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+
+#include "tools/bundle.h"
+#include "tools/certificate.h"
+#include "tools/files.h"
+#include "tools/npy.h"
+#include "tools/samples.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hash_text(uint64_t hash) { return fmt::format("{:016x}", hash); }
+std::string hash_of(const std::string& text) { return hash_text(XXH3_64bits(text.data(), text.size())); }
+
+Attempt<std::string> preferences_text(const BudgetOptions& options) {
+  if (options.preferences.empty()) return std::string();
+  HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.preferences, size_t{1} << 20));
+  return text;
+}
+
+RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, const Budget& budget,
+                       Objective objective, const std::string& preferences) {
+  RecordOrigin out;
+  out.model_hash = hash_text(model.graph.hash);
+  // Forms of convolutions change times as a device does.
+  out.profile_hash = hash_of(print(model.profile) + options.convolution);
+  out.device = model.device;
+  out.budget = budget.text();
+  out.objective = name_of(objective);
+  if (!preferences.empty()) out.preferences_hash = hash_of(preferences);
+  out.seed = SensitivityOptions{}.seed;
+  return out;
+}
+
+struct StudyData {
+  Samples calibration, verification;
+};
+
+Attempt<StudyData> read_data(const Graph& graph, const BudgetOptions& options) {
+  if (options.calibration.empty())
+    return usage_failure("--budget", "needs data to choose by", "give --calibrate DATA, or a --record that exists");
+  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(options.calibration, graph.inputs, {.numbers = true}));
+  StudyData out;
+  if (options.verification.empty()) {
+    HOIST_STEP(SplitSamples split, ExitCode::bad_input, keep_apart(samples, options.calibration));
+    complain("note", fmt::format("the last {} of {} samples are kept apart for verification (--verify-data gives other "
+                                 "data)",
+                                 split.kept_apart.count, samples.count));
+    out = {std::move(split.first), std::move(split.kept_apart)};
+  } else {
+    HOIST_STEP(out.verification, ExitCode::bad_input,
+               read_samples(options.verification, graph.inputs, {.numbers = true}));
+    out.calibration = std::move(samples);
+    if (out.verification.hash == out.calibration.hash)
+      complain("warning", "the verification data are the calibration data: what is measured is too good");
+  }
+  if (output_kind(graph) != OutputKind::values) {
+    const int64_t classes = graph.inferred.at(graph.outputs[0].name).shape.back();
+    HOIST_STEP_VOID(ExitCode::bad_input,
+                    check_labels(out.calibration, classes, graph.outputs[0].name, options.calibration));
+    const std::string& data = options.verification.empty() ? options.calibration : options.verification;
+    HOIST_STEP_VOID(ExitCode::bad_input, check_labels(out.verification, classes, graph.outputs[0].name, data));
+  }
+  return out;
+}
+
+Record record_of(const Choosing& found, RecordOrigin origin) {
+  Record out;
+  out.origin = std::move(origin);
+  out.origin.calibration_hash = found.study.calibration_hash;
+  out.origin.verification_hash = found.study.verification_hash;
+  out.hoist_version = HOIST_VERSION;
+  out.output_power = found.study.output_power;
+  out.statistics = found.statistics;
+  for (const StudySite& site : found.study.sites)
+    out.sites.push_back({site.site.key(), site.gain, site.time, site.bytes, site.candidates});
+  out.conversions = found.conversions;
+  out.chosen = found.chosen;
+  return out;
+}
+
+Attempt<ChosenModel> from_record(StudiedModel model, RecordOrigin wanted, const BudgetOptions& options) {
+  HOIST_STEP(Record record, ExitCode::bad_input, read_record(options.record));
+  if (!options.calibration.empty()) {
+    HOIST_ATTEMPT(StudyData data, read_data(model.graph, options));
+    wanted.calibration_hash = data.calibration.hash;
+    wanted.verification_hash = data.verification.hash;
+  }
+  HOIST_STEP_VOID(ExitCode::bad_input, check_origin(record, wanted, options.record));
+  HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.graph, record.chosen, record.statistics));
+  HOIST_STEP(bool kept, ExitCode::bad_input, certificate_says_met(record.certificate, options.record));
+  return ChosenModel{std::move(model), std::move(rewritten), std::move(record), std::nullopt, kept};
+}
+
+}  // namespace
+
+void add_budget_options(CLI::App& command, BudgetOptions& options) {
+  command.add_option("--calibrate", options.calibration, calibration_help)->type_name("DATA");
+  command
+      .add_option("--verify-data", options.verification,
+                  "data that the budget is verified on (default: the last quarter of the calibration data)")
+      ->type_name("DATA");
+  command.add_option("--objective", options.objective, "what to save")
+      ->check(CLI::IsMember({"time", "size"}))
+      ->capture_default_str();
+  command.add_option("--preferences", options.preferences, "pin, forbid or prefer rules by layer, one a line")
+      ->type_name("FILE");
+  command.add_option("--time", options.seconds, "stop measuring after so many seconds and use what is known")
+      ->check(CLI::Range(1.0, 1e6))
+      ->type_name("SECONDS");
+}
+
+Attempt<> refuse_budget_options(const BudgetOptions& options) {
+  const char* given = nullptr;
+  if (!options.calibration.empty()) given = "--calibrate";
+  if (!options.verification.empty()) given = "--verify-data";
+  if (!options.preferences.empty()) given = "--preferences";
+  if (!options.record.empty()) given = "--record";
+  if (options.seconds > 0) given = "--time";
+  if (options.objective != "time") given = "--objective";
+  if (given == nullptr) return ExitCode::done;
+  return usage_failure(given, "is of no use without a budget", "say how much may be given up: --budget top1=0.5%");
+}
+
+UserMetric command_metric(const std::string& command, const Graph& graph) {
+  return [command, outputs_info = graph.outputs](const std::vector<std::vector<Tensor>>& runs) -> Result<double> {
+    HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+    for (size_t run = 0; run < runs.size(); ++run) {
+      const fs::path place = folder.path() / std::to_string(run);
+      std::error_code failed;
+      fs::create_directory(place, failed);
+      if (failed) return Diagnostic{place.string(), "cannot be made: " + failed.message(), ""};
+      for (size_t i = 0; i < runs[run].size(); ++i) {
+        if (!numpy_has(runs[run][i].scalar()))
+          return Diagnostic{"output " + outputs_info[i].name, "has a type that .npy lacks", "use another budget"};
+        HOIST_TRY_VOID(write_npy(place / (file_name(outputs_info[i].name) + ".npy"), runs[run][i]));
+      }
+    }
+    return number_of_command(command, folder.path());
+  };
+}
+
+std::string best_point(const ChosenModel& chosen) {
+  if (!chosen.study) return "the one that the record names";
+  for (const StudyPoint& point : chosen.study->points) {
+    if (point.chosen) return point.name + ": " + chosen.study->summary;
+  }
+  return "the model as it is";
+}
+
+Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model_options,
+                                  const BudgetOptions& options) {
+  HOIST_STEP(Budget budget, ExitCode::usage, parse_budget(options.budget));
+  HOIST_STEP(Objective objective, ExitCode::usage, parse_objective(options.objective));
+  HOIST_ATTEMPT(std::string preferences, preferences_text(options));
+  ChooseOptions choosing;
+  HOIST_STEP(choosing.sensitivity.preferences, ExitCode::bad_input,
+             parse_preferences(preferences, options.preferences));
+  HOIST_ATTEMPT(StudiedModel model, open_for_study(path, model_options));
+  RecordOrigin origin = origin_of(model, model_options, budget, objective, preferences);
+  std::error_code ignored;
+  if (!options.record.empty() && fs::exists(options.record, ignored))
+    return from_record(std::move(model), std::move(origin), options);
+  HOIST_ATTEMPT(StudyData data, read_data(model.graph, options));
+  Progress progress;
+  choosing.budget = budget;
+  choosing.objective = objective;
+  choosing.sensitivity.kind = output_kind(model.graph);
+  choosing.sensitivity.progress = [&](const std::string& text) { progress.show(text); };
+  if (options.seconds > 0) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);
+    choosing.sensitivity.out_of_time = [end] { return std::chrono::steady_clock::now() >= end; };
+  }
+  if (budget.measure == BudgetMeasure::metric) choosing.metric = command_metric(budget.command, model.graph);
+  HOIST_STEP(Choosing found, ExitCode::bad_input,
+             choose(model.graph, data.calibration, data.verification, model.prepare, choosing));
+  Study& study = found.study;
+  study.model = model.graph.name;
+  study.model_hash = hash_text(model.graph.hash);
+  study.device = model.device;
+  study.profile = print(model.profile);
+  study.version = HOIST_VERSION;
+  HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.graph, found.chosen, found.statistics));
+  Record record = record_of(found, std::move(origin));
+  record.certificate = certificate_text(found);
+  const bool kept = study.budget_met;
+  return ChosenModel{std::move(model), std::move(rewritten), std::move(record), std::move(study), kept};
+}
+
+}  // namespace hoist
