@@ -86,6 +86,7 @@ class SensitivityStudy {
         out_.notes.push_back(studied.site.key() + ": " + weighed.candidate.rule + ": " + rule.errors()[0].text());
         return Nothing{};
       }
+      rule->cost_class = weighed.cost_class;
       described.clipped_share = rule->use.clipped_share;
       described.proof = rule->use.proof;
       out_.rules.push_back(std::move(*rule));
@@ -116,20 +117,22 @@ class SensitivityStudy {
   }
 
   Result<Nothing> measure_local_errors() {
-    if (out_.rules.empty()) return Nothing{};
-    options_.progress(fmt::format("local errors of {} rules at {} sites", out_.rules.size(), out_.sites.size()));
-    const LocalErrors local = make_local_errors(graph_, out_.sites, out_.rules);
+    std::vector<SiteRule> measured;
+    for (const SiteRule& rule : out_.rules) {
+      if (options_.measure_all || std::isnan(candidate(rule).local_error)) measured.push_back(rule);
+    }
+    if (measured.empty()) return Nothing{};
+    options_.progress(fmt::format("local errors of {} rules at {} sites", measured.size(), out_.sites.size()));
+    const LocalErrors local = make_local_errors(graph_, out_.sites, measured);
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(local.model));
     const size_t runs = runs_for(options_.local_samples);
-    std::vector<double> sums(out_.rules.size(), 0);
+    std::vector<double> sums(measured.size(), 0);
     for (size_t run = 0; run < runs; ++run) {
       HOIST_TRY(std::vector<Tensor> outputs, runnable->run(samples_.runs[run]));
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += outputs[i].float_at(0);
     }
     for (size_t i = 0; i < sums.size(); ++i) {
-      Candidate& found = candidate(out_.rules[i]);
-      found.local_error = sums[i] / static_cast<double>(runs) / static_cast<double>(local.elements[i]);
-      if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
+      candidate(measured[i]).local_error = sums[i] / static_cast<double>(runs) / static_cast<double>(local.elements[i]);
     }
     return Nothing{};
   }
@@ -167,7 +170,9 @@ class SensitivityStudy {
       const Assignment alone = {{out_.sites[rule.site].key(), rule.rule}};
       const std::vector<Tensor> fed = board.inputs(out_.sites, alone, Switchboard::npos, 0);
       HOIST_TRY(double error, error_with(runnable, runs_for(options_.alone_samples), [&](size_t) { return fed; }));
-      candidate(rule).error_alone = error;
+      Candidate& found = candidate(rule);
+      found.error_alone = error;
+      if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs_for(options_.alone_samples)));
     }
     return Nothing{};
   }

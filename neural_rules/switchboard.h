@@ -17,6 +17,7 @@ namespace hoist {
 struct SiteRule {
   size_t site = 0;  ///< among the sites
   std::string rule;
+  std::string cost_class;                        ///< rules of one class cost the same (candidates.h)
   Assignment needs;                              ///< what else had to be assigned for the rule to apply
   std::map<std::string, std::string> functions;  ///< layer -> function rule
   RuleUse use;                                   ///< parameters, clipped share and proof
