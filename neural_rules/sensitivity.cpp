@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "neural_rules/candidates.h"
+#include "neural_rules/flow.h"
 #include "neural_rules/site_statistics.h"
 
 namespace hoist {
@@ -197,8 +198,11 @@ OutputKind output_kind(const Graph& graph) {
   const auto info = graph.inferred.find(graph.outputs[0].name);
   if (info == graph.inferred.end() || info->second.shape.size() != 2 || info->second.shape[1] < 2)
     return OutputKind::values;
-  for (const Layer& layer : graph.layers) {
-    if (layer.operation == "Softmax" && layer.outputs[0] == graph.outputs[0].name) return OutputKind::probabilities;
+  std::string value = graph.outputs[0].name;
+  for (auto layer = graph.layers.rbegin(); layer != graph.layers.rend(); ++layer) {
+    if (layer->outputs[0] != value) continue;
+    if (layer->operation == "Softmax") return OutputKind::probabilities;
+    if (kind_of(*layer) == LayerKind::view) value = layer->inputs[0];
   }
   return OutputKind::logits;
 }
