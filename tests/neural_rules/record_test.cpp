@@ -21,8 +21,12 @@ Candidate candidate(const std::string& rule) {
 Record sound() {
   Record out;
   out.origin = {.model_hash = "m1", .calibration_hash = "c1", .profile_hash = "p1", .budget = "top1=0.5%"};
-  out.statistics["relu1"] = {
-      .count = 4, .low = -1, .high = 2, .histogram = {1, 3}, .channels = {{-1, 0, 0}, {0, 2, 1}}};
+  ValueStatistics& statistics = out.statistics["relu1"];
+  statistics.count = 4;
+  statistics.low = -1;
+  statistics.high = 2;
+  statistics.histogram = {1, 3};
+  statistics.channels = {{-1, 0, 0}, {0, 2, 1}};
   out.sites = {{"product conv1", 1, 2, 3, {candidate("w8"), candidate("w8a8")}}, {"value relu1", 1, 2, 3, {}}};
   out.conversions = {{"product conv1", "w8a8", "value relu1", "", 1e-6}};
   out.chosen = {{"product conv1", "w8a8"}};
