@@ -78,6 +78,9 @@ H::Expr cast_value(Scalar from, Scalar to, const H::Expr& value);
 H::Expr reinterpret_value(Scalar from, Scalar to, const H::Expr& value);
 /// The names of the calls that the pass rewrites into the store of a result; see passes.cpp.
 inline constexpr const char* store_marker = "hoist_store";
+/// A condition that no loop changes, in front of a selection: Halide would compute a fold only where the condition
+/// holds, and ask the host for it.
+inline constexpr const char* condition_marker = "hoist_condition";
 /// Four neighbouring bytes as a word.
 inline constexpr const char* word_marker = "hoist_word";
 

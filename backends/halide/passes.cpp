@@ -343,10 +343,20 @@ class GuardReads : public IRMutator {
   }
 };
 
+// Conditions that were hidden from Halide's own passes.
+class ShowConditions : public IRMutator {
+  using IRMutator::visit;
+
+  HExpr visit(const Call* op) override {
+    return op->name == condition_marker ? mutate(op->args[0]) : IRMutator::visit(op);
+  }
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name) {
   std::vector<std::unique_ptr<IRMutator>> passes;
+  passes.push_back(std::make_unique<ShowConditions>());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
   passes.push_back(std::make_unique<LoadWords>());

@@ -51,6 +51,27 @@ Value indexed(size_t rank, std::function<Value(const std::vector<H::Expr>&)> ele
   return indexed_from(rank, element, {});
 }
 
+namespace {
+
+// Whether any variable but the parameters' own (their sizes) stands in it.
+bool depends_on_loops(const H::Expr& e) {
+  class Finder : public H::Internal::IRVisitor {
+   public:
+    bool found = false;
+
+   protected:
+    using H::Internal::IRVisitor::visit;
+    void visit(const H::Internal::Variable* op) override {
+      if (!op->param.defined() && !op->image.defined()) found = true;
+    }
+  };
+  Finder finder;
+  e.accept(&finder);
+  return finder.found || H::Internal::is_const(e);
+}
+
+}  // namespace
+
 Value select_value(const H::Expr& condition, const Value& a, const Value& b) {
   if (a.at) {
     return array([=](const H::Expr& i) { return select_value(condition, a.at(i), b.at(i)); });
@@ -398,6 +419,9 @@ Value Emitter::read_now(Expr e, const Environment& env) {
     }
     case Pattern::select: {
       H::Expr condition = read(e->children[0], env).scalar;
+      if (!depends_on_loops(condition)) {
+        condition = H::Internal::Call::make(condition.type(), condition_marker, {condition}, H::Internal::Call::Extern);
+      }
       return select_value(condition, read(e->children[1], env), read(e->children[2], env));
     }
     case Pattern::cast:
