@@ -35,7 +35,7 @@ size_t site_of_family(const std::vector<Site>& sites, const std::string& family)
 std::string made_family(const Graph& graph, const Flow& flow, const std::map<std::string, std::string>& families,
                         std::string value) {
   for (size_t steps = 0; steps < graph.layers.size(); ++steps) {
-    if (const std::string family = family_of(families, value); !family.empty()) return family;
+    if (std::string family = family_of(families, value); !family.empty()) return family;
     const auto readers = flow.readers.find(value);
     if (readers == flow.readers.end()) return "";
     const auto joins = [&](size_t reader) {

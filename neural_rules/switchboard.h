@@ -1,8 +1,9 @@
 // One instrumented graph instead of one per assignment. The switchboard holds every rule of every site at once, each
 // behind a switch that is an input of the model, so that any assignment can be evaluated by what is fed in; with all
-// switches off it is the model, bit for bit. What a rule does at its site is read off what rewrite() makes of it there,
-// so the two cannot disagree. Its sibling, the graph of local errors, computes each rule beside the unchanged layer on
-// unchanged inputs. Neither is for timing: both compute everything that could be.
+// switches off its expressions give the model's own bits (kernels may round as those of another grouping do). What a
+// rule does at its site is read off what rewrite() makes of it there, so the two cannot disagree. Its sibling, the
+// graph of local errors, computes each rule beside the unchanged layer on unchanged inputs. Neither is for timing: both
+// compute everything that could be.
 #pragma once
 
 #include <string>

@@ -55,12 +55,16 @@ PredictionQuality quality_of(const std::filesystem::path& path, const std::strin
     HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
     return *outputs;
   };
-  for (size_t run = 0; const Tensor& output : under({})) EXPECT_EQ(output, found->reference[run++]) << "all off";
+  // With all off it is the model, but for the rounding of kernels that were formed differently.
+  const std::vector<Tensor> off = under({});
+  auto difference = compare_runs(options.kind, *samples, found->reference, off);
+  HOIST_CHECK(difference.ok(), difference.errors()[0].text());
+  EXPECT_GT(difference->sqnr, 100);
   std::vector<std::pair<double, double>> pairs;
   std::mt19937_64 random(5);
   for (int i = 0; i < assignments; ++i) {
     const Assignment assignment = random_assignment(*found, random);
-    auto metrics = compare_runs(options.kind, *samples, found->reference, under(assignment));
+    auto metrics = compare_runs(options.kind, *samples, off, under(assignment));
     HOIST_CHECK(metrics.ok(), metrics.errors()[0].text());
     pairs.emplace_back(predicted(*found, assignment), metrics->mean_squared_error);
   }
