@@ -35,7 +35,7 @@ size_t site_of_family(const std::vector<Site>& sites, const std::string& family)
 std::string made_family(const Graph& graph, const Flow& flow, const std::map<std::string, std::string>& families,
                         std::string value) {
   for (size_t steps = 0; steps < graph.layers.size(); ++steps) {
-    if (const std::string family = family_of(families, value); !family.empty()) return family;
+    if (std::string family = family_of(families, value); !family.empty()) return family;
     const auto readers = flow.readers.find(value);
     if (readers == flow.readers.end()) return "";
     const auto joins = [&](size_t reader) {
@@ -131,16 +131,16 @@ Weight weight_of(const Graph& graph, const Site& site, const std::string& rule) 
   const Product product = *product_of(graph, *find_layer(graph, site.layer));
   const auto scales = static_cast<double>(layout_of(product, format).count) * 4;
   const double bytes = static_cast<double>(weights.size()) * static_cast<double>(row(format.scalar).bits) / 8;
-  return {std::string(find_neural_rule(rule)->input_format) + " " +
+  return {"product " + std::string(find_neural_rule(rule)->input_format) + " " +
               std::to_string(static_cast<int>(scheme.activation)) + " " + std::to_string(row(format.scalar).bits),
           bytes + (is_float(format.scalar) && row(format.scalar).bits == 16 ? 0 : scales)};
 }
 
-void keep_least_noise(std::vector<WeighedRule>& rules, const std::vector<std::string>& classes) {
+void keep_least_noise(std::vector<WeighedRule>& rules) {
   for (size_t i = 0; i < rules.size(); ++i) {
     bool beaten = false;
     for (size_t k = 0; k < rules.size(); ++k) {
-      if (k == i || classes[k] != classes[i]) continue;
+      if (k == i || rules[k].cost_class != rules[i].cost_class) continue;
       beaten = beaten || rules[k].predicted_noise < rules[i].predicted_noise ||
                (rules[k].predicted_noise == rules[i].predicted_noise && k < i);
     }
@@ -174,9 +174,8 @@ std::vector<std::vector<WeighedRule>> weigh_rules(const Graph& graph, const std:
                                                   const CandidateRules& candidates, const Statistics& statistics) {
   std::vector<std::vector<WeighedRule>> out(sites.size());
   for (size_t i = 0; i < sites.size(); ++i) {
-    std::vector<std::string> classes;
     for (const CandidateRule& candidate : candidates.rules[i]) {
-      WeighedRule weighed{candidate, std::nan(""), 0, true};
+      WeighedRule weighed{candidate, std::nan(""), 0, "", true};
       if (sites[i].kind != SiteKind::function) {
         const auto noise = predicted_noise(graph, sites[i], *find_neural_rule(candidate.rule), statistics);
         if (!noise) continue;
@@ -184,10 +183,10 @@ std::vector<std::vector<WeighedRule>> weigh_rules(const Graph& graph, const std:
       }
       const Weight weight = weight_of(graph, sites[i], candidate.rule);
       weighed.bytes = weight.bytes;
-      classes.push_back(weight.cost_class);
+      weighed.cost_class = weight.cost_class;
       out[i].push_back(std::move(weighed));
     }
-    keep_least_noise(out[i], classes);
+    keep_least_noise(out[i]);
   }
   match_needs(sites, out);
   return out;

@@ -37,6 +37,7 @@ struct WeighedRule {
   CandidateRule candidate;
   double predicted_noise = 0;  ///< mean squared, at the site; NaN where nothing predicts it
   double bytes = 0;            ///< of the weights, or of the stored value
+  std::string cost_class;      ///< rules of one class cost the same
   bool kept = false;           ///< not beaten by another rule that costs the same
 };
 

@@ -12,24 +12,30 @@ namespace {
 
 constexpr double forbidden = std::numeric_limits<double>::infinity();
 
-// Rules that cost the same are one kind: the model that has them everywhere shows their cost.
-std::vector<std::string> kinds_of(const Sensitivity& sensitivity) {
-  std::vector<std::string> out;
+// Rules that cost the same are one kind, called after the first of them: the model that has them everywhere shows their
+// cost.
+struct Kind {
+  std::string cost_class, name;
+};
+
+std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
+  std::vector<Kind> out;
   for (const SiteKind kind : {SiteKind::product, SiteKind::value, SiteKind::function}) {
     for (const SiteRule& rule : sensitivity.rules) {
-      if (sensitivity.sites[rule.site].kind == kind && std::find(out.begin(), out.end(), rule.rule) == out.end())
-        out.push_back(rule.rule);
+      const auto same = [&](const Kind& known) { return known.cost_class == rule.cost_class; };
+      if (sensitivity.sites[rule.site].kind == kind && std::none_of(out.begin(), out.end(), same))
+        out.push_back({rule.cost_class, rule.rule});
     }
   }
   return out;
 }
 
-// The rule wherever it may be chosen, and what it needs there.
-Assignment everywhere(const Sensitivity& sensitivity, const std::string& name) {
+// The kind wherever it may be chosen, and what it needs there.
+Assignment everywhere(const Sensitivity& sensitivity, const std::string& cost_class) {
   Assignment out;
   for (const SiteRule& rule : sensitivity.rules) {
-    if (rule.rule != name) continue;
-    out[sensitivity.sites[rule.site].key()] = name;
+    if (rule.cost_class != cost_class) continue;
+    out[sensitivity.sites[rule.site].key()] = rule.rule;
     out.insert(rule.needs.begin(), rule.needs.end());
   }
   return out;
@@ -63,10 +69,11 @@ class Owners {
 };
 
 Result<UniformModel> timed(const Graph& graph, const Sensitivity& sensitivity, const PrepareModel& prepare,
-                           const Owners& owners, const std::string& name) {
+                           const Owners& owners, const Kind& kind) {
   UniformModel out;
-  out.name = name;
-  if (!name.empty()) out.assignment = everywhere(sensitivity, name);
+  out.name = kind.name;
+  out.cost_class = kind.cost_class;
+  if (!kind.name.empty()) out.assignment = everywhere(sensitivity, kind.cost_class);
   HOIST_TRY(RewrittenModel model, rewrite(graph, out.assignment, sensitivity.statistics));
   HOIST_TRY(out.runnable, prepare(model));
   HOIST_TRY(std::vector<StepTime> steps, out.runnable->step_times());
@@ -81,7 +88,11 @@ class Coster {
   Coster(const Graph& graph, Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective)
       : graph_(graph), sensitivity_(sensitivity), uniform_(uniform), objective_(objective) {
     out_.rules.resize(sensitivity.sites.size());
-    for (size_t i = 0; i < sensitivity.rules.size(); ++i) out_.rules[sensitivity.rules[i].site].push_back(i);
+    classes_[""] = "";
+    for (size_t i = 0; i < sensitivity.rules.size(); ++i) {
+      out_.rules[sensitivity.rules[i].site].push_back(i);
+      classes_[sensitivity.rules[i].rule] = sensitivity.rules[i].cost_class;
+    }
   }
 
   CostModel make() {
@@ -100,9 +111,12 @@ class Coster {
   }
 
  private:
+  // The model that shows what the rule costs; "" is the model as it is.
   const UniformModel* uniform(const std::string& rule) const {
-    const auto place =
-        std::find_if(uniform_.begin(), uniform_.end(), [&](const UniformModel& u) { return u.name == rule; });
+    const auto known = classes_.find(rule);
+    if (known == classes_.end()) return nullptr;
+    const auto shows = [&](const UniformModel& model) { return model.cost_class == known->second; };
+    const auto place = std::find_if(uniform_.begin(), uniform_.end(), shows);
     return place == uniform_.end() ? nullptr : &*place;
   }
   double seconds(const std::string& rule, size_t site) const { return uniform(rule)->site_seconds[site]; }
@@ -187,6 +201,7 @@ class Coster {
   Sensitivity& sensitivity_;
   const std::vector<UniformModel>& uniform_;
   Objective objective_;
+  std::map<std::string, std::string> classes_;  // by rule
   CostModel out_;
 };
 
@@ -197,12 +212,12 @@ Result<std::vector<UniformModel>> uniform_models(const Graph& graph, const Sensi
   const Owners owners(sensitivity);
   std::vector<UniformModel> out;
   options.progress("timing the model as it is");
-  HOIST_TRY(UniformModel reference, timed(graph, sensitivity, prepare, owners, ""));
+  HOIST_TRY(UniformModel reference, timed(graph, sensitivity, prepare, owners, Kind{}));
   out.push_back(std::move(reference));
-  for (const std::string& name : kinds_of(sensitivity)) {
+  for (const Kind& kind : kinds_of(sensitivity)) {
     if (options.out_of_time()) break;
-    options.progress("timing " + name + " everywhere");
-    HOIST_TRY(UniformModel model, timed(graph, sensitivity, prepare, owners, name));
+    options.progress("timing " + kind.name + " everywhere");
+    HOIST_TRY(UniformModel model, timed(graph, sensitivity, prepare, owners, kind));
     out.push_back(std::move(model));
   }
   return out;

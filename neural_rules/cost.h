@@ -18,7 +18,8 @@ namespace hoist {
 
 /// Every site that can under one rule for values, or one for products (with the formats that they need).
 struct UniformModel {
-  std::string name;  ///< "u8", "w8a8", ...; "" is the model as it is
+  std::string name;        ///< "u8", "w8a8", ...; "" is the model as it is
+  std::string cost_class;  ///< of its rules
   Assignment assignment;
   std::unique_ptr<RunnableModel> runnable;
   std::vector<double> site_seconds;  ///< of the kernels that belong to each site

@@ -29,7 +29,7 @@ std::string Graft::value(const std::string& prefix, const GraphDifference& chang
                          const Resolver& resolve) {
   if (name.empty()) return name;
   if (change.same.count(name) != 0) return resolve(name);
-  const std::string here = prefix + name;
+  std::string here = prefix + name;
   if (const auto constant = change.constants.find(name); constant != change.constants.end()) {
     out_.constants[here] = constant->second;
     return here;

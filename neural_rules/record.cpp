@@ -36,7 +36,7 @@ class Check {
     for (const RecordedConversion& conversion : record_.conversions) {
       check_use("conversion", conversion.from, conversion.from_rule);
       check_use("conversion", conversion.to, conversion.to_rule);
-      if (!(conversion.seconds >= 0))
+      if (!std::isfinite(conversion.seconds))  // a format may save time
         problem(fmt::format("conversion from {} to {} takes {} seconds", conversion.from, conversion.to,
                             conversion.seconds));
     }

@@ -35,7 +35,7 @@ struct RecordedSite {
   std::vector<Candidate> candidates;
 };
 
-/// The time that passing from one site's rule to another's takes; "" is the site as it is.
+/// The time that passing from one site's rule to another's takes, below 0 where it saves some; "" is the site as it is.
 struct RecordedConversion {
   std::string from, from_rule, to, to_rule;
   double seconds = 0;

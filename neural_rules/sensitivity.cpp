@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "neural_rules/candidates.h"
+#include "neural_rules/flow.h"
 #include "neural_rules/site_statistics.h"
 
 namespace hoist {
@@ -86,6 +87,7 @@ class SensitivityStudy {
         out_.notes.push_back(studied.site.key() + ": " + weighed.candidate.rule + ": " + rule.errors()[0].text());
         return Nothing{};
       }
+      rule->cost_class = weighed.cost_class;
       described.clipped_share = rule->use.clipped_share;
       described.proof = rule->use.proof;
       out_.rules.push_back(std::move(*rule));
@@ -116,20 +118,22 @@ class SensitivityStudy {
   }
 
   Result<Nothing> measure_local_errors() {
-    if (out_.rules.empty()) return Nothing{};
-    options_.progress(fmt::format("local errors of {} rules at {} sites", out_.rules.size(), out_.sites.size()));
-    const LocalErrors local = make_local_errors(graph_, out_.sites, out_.rules);
+    std::vector<SiteRule> measured;
+    for (const SiteRule& rule : out_.rules) {
+      if (options_.measure_all || std::isnan(candidate(rule).local_error)) measured.push_back(rule);
+    }
+    if (measured.empty()) return Nothing{};
+    options_.progress(fmt::format("local errors of {} rules at {} sites", measured.size(), out_.sites.size()));
+    const LocalErrors local = make_local_errors(graph_, out_.sites, measured);
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(local.model));
     const size_t runs = runs_for(options_.local_samples);
-    std::vector<double> sums(out_.rules.size(), 0);
+    std::vector<double> sums(measured.size(), 0);
     for (size_t run = 0; run < runs; ++run) {
       HOIST_TRY(std::vector<Tensor> outputs, runnable->run(samples_.runs[run]));
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += outputs[i].float_at(0);
     }
     for (size_t i = 0; i < sums.size(); ++i) {
-      Candidate& found = candidate(out_.rules[i]);
-      found.local_error = sums[i] / static_cast<double>(runs) / static_cast<double>(local.elements[i]);
-      if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
+      candidate(measured[i]).local_error = sums[i] / static_cast<double>(runs) / static_cast<double>(local.elements[i]);
     }
     return Nothing{};
   }
@@ -143,6 +147,11 @@ class SensitivityStudy {
     }
     const Switchboard board = make_switchboard(graph_, out_.sites, out_.rules, scales);
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
+    // The switchboard's own outputs with all off: a device may round differently in other kernels, and what is put in
+    // is compared with nothing put in.
+    const std::vector<Tensor> off = board.inputs(out_.sites, {}, Switchboard::npos, 0);
+    HOIST_TRY(all_off_, run_all(*runnable, samples_, runs_for(std::max(options_.gain_samples, options_.alone_samples)),
+                                [&](size_t) { return std::vector<Tensor>(off); }));
     for (size_t i = 0; i < out_.sites.size(); ++i) {
       options_.progress(fmt::format("gain of site {} of {}", i + 1, out_.sites.size()));
       const auto noisy = [&](size_t run) { return board.inputs(out_.sites, {}, i, options_.seed + run); };
@@ -166,8 +175,11 @@ class SensitivityStudy {
       const SiteRule& rule = out_.rules[i];
       const Assignment alone = {{out_.sites[rule.site].key(), rule.rule}};
       const std::vector<Tensor> fed = board.inputs(out_.sites, alone, Switchboard::npos, 0);
-      HOIST_TRY(double error, error_with(runnable, runs_for(options_.alone_samples), [&](size_t) { return fed; }));
-      candidate(rule).error_alone = error;
+      const auto the_same = [&](size_t) { return std::vector<Tensor>(fed); };
+      HOIST_TRY(double error, error_with(runnable, runs_for(options_.alone_samples), the_same));
+      Candidate& found = candidate(rule);
+      found.error_alone = error;
+      if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs_for(options_.alone_samples)));
     }
     return Nothing{};
   }
@@ -175,7 +187,7 @@ class SensitivityStudy {
   Result<double> error_with(RunnableModel& runnable, size_t runs,
                             const std::function<std::vector<Tensor>(size_t)>& more) {
     HOIST_TRY(std::vector<Tensor> changed, run_all(runnable, samples_, runs, more));
-    HOIST_TRY(OutputMetrics metrics, compare_runs(options_.kind, samples_, out_.reference, changed));
+    HOIST_TRY(OutputMetrics metrics, compare_runs(options_.kind, samples_, all_off_, changed));
     return metrics.mean_squared_error;
   }
 
@@ -184,6 +196,7 @@ class SensitivityStudy {
   const PrepareModel& prepare_;
   const SensitivityOptions& options_;
   Sensitivity out_;
+  std::vector<Tensor> all_off_;
 };
 
 }  // namespace
@@ -192,8 +205,11 @@ OutputKind output_kind(const Graph& graph) {
   const auto info = graph.inferred.find(graph.outputs[0].name);
   if (info == graph.inferred.end() || info->second.shape.size() != 2 || info->second.shape[1] < 2)
     return OutputKind::values;
-  for (const Layer& layer : graph.layers) {
-    if (layer.operation == "Softmax" && layer.outputs[0] == graph.outputs[0].name) return OutputKind::probabilities;
+  std::string value = graph.outputs[0].name;
+  for (auto layer = graph.layers.rbegin(); layer != graph.layers.rend(); ++layer) {
+    if (layer->outputs[0] != value) continue;
+    if (layer->operation == "Softmax") return OutputKind::probabilities;
+    if (kind_of(*layer) == LayerKind::view) value = layer->inputs[0];
   }
   return OutputKind::logits;
 }

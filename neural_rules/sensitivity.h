@@ -20,6 +20,7 @@ namespace hoist {
 struct SensitivityOptions {
   OutputKind kind = OutputKind::values;
   int64_t local_samples = 64;  ///< that local errors are measured on, at most
+  bool measure_all = true;     ///< false: statistics predict local errors where they can, which saves half the time
   int64_t gain_samples = 32;   ///< that noise is put in with
   int64_t alone_samples = 64;  ///< that each rule is measured alone with
   uint64_t seed = 1;

@@ -103,7 +103,7 @@ class SwitchboardMaker {
   std::string condition(size_t site, const std::string& rule) {
     const std::vector<std::string>& rules = switch_of(site).rules;
     const auto index = static_cast<size_t>(std::find(rules.begin(), rules.end(), rule) - rules.begin());
-    const std::string name = "switch " + sites_[site].key() + " " + (rule.empty() ? "noise" : rule);
+    std::string name = "switch " + sites_[site].key() + " " + (rule.empty() ? "noise" : rule);
     if (!graft_.has_layer(name)) {
       const std::string position = name + " position";
       graft_.graph().constants[position] = index_constant(index);

@@ -1,8 +1,9 @@
 // One instrumented graph instead of one per assignment. The switchboard holds every rule of every site at once, each
 // behind a switch that is an input of the model, so that any assignment can be evaluated by what is fed in; with all
-// switches off it is the model, bit for bit. What a rule does at its site is read off what rewrite() makes of it there,
-// so the two cannot disagree. Its sibling, the graph of local errors, computes each rule beside the unchanged layer on
-// unchanged inputs. Neither is for timing: both compute everything that could be.
+// switches off its expressions give the model's own bits (kernels may round as those of another grouping do). What a
+// rule does at its site is read off what rewrite() makes of it there, so the two cannot disagree. Its sibling, the
+// graph of local errors, computes each rule beside the unchanged layer on unchanged inputs. Neither is for timing: both
+// compute everything that could be.
 #pragma once
 
 #include <string>
@@ -17,6 +18,7 @@ namespace hoist {
 struct SiteRule {
   size_t site = 0;  ///< among the sites
   std::string rule;
+  std::string cost_class;                        ///< rules of one class cost the same (candidates.h)
   Assignment needs;                              ///< what else had to be assigned for the rule to apply
   std::map<std::string, std::string> functions;  ///< layer -> function rule
   RuleUse use;                                   ///< parameters, clipped share and proof

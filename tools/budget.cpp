@@ -175,6 +175,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   choosing.budget = budget;
   choosing.objective = objective;
   choosing.sensitivity.kind = output_kind(model.graph);
+  choosing.sensitivity.measure_all = false;
   choosing.sensitivity.progress = [&](const std::string& text) { progress.show(text); };
   if (options.seconds > 0) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);

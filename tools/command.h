@@ -33,6 +33,7 @@ void add_inspect(CLI::App& program, Action& action);
 void add_explain(CLI::App& program, Action& action);
 void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
+void add_report(CLI::App& program, Action& action);
 void add_sensitivity(CLI::App& program, Action& action);
 void add_devices(CLI::App& program, Action& action);
 void add_rules(CLI::App& program, Action& action);

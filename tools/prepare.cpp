@@ -4,6 +4,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
+#include "neural_rules/constants.h"
 #include "neural_rules/functions.h"
 #include "neural_rules/interval.h"
 #include "tools/files.h"
@@ -58,6 +59,7 @@ class DeviceModel : public RunnableModel {
 
 Result<Graph> prepared_graph(Graph graph) {
   fold_batch_norm(graph);
+  fold_constant_shapes(graph);
   HOIST_TRY(Program program, lower_graph(graph, false));
   for (const auto& [name, type] : value_types(program)) {
     if (leaf_of(type)->is_scalar()) graph.inferred[name] = {name, leaf_of(type)->scalar, shape_of(type)};

@@ -52,6 +52,8 @@ Json site_json(const RecordedSite& site) {
                           {"time", number_json(of.time)},
                           {"bytes", number_json(of.bytes)},
                           {"clipped_share", number_json(of.clipped_share)},
+                          {"clip_low", number_json(of.clip_low)},
+                          {"clip_high", number_json(of.clip_high)},
                           {"proof", text_json(of.proof)}});
   }
   return {{"site", text_json(site.key)},
@@ -187,6 +189,8 @@ Candidate candidate_of(const Json& json, const std::string& site, size_t index) 
   out.time = fields.number("time");
   out.bytes = fields.number("bytes");
   out.clipped_share = fields.number("clipped_share");
+  out.clip_low = fields.number("clip_low");
+  out.clip_high = fields.number("clip_high");
   out.proof = fields.text("proof");
   fields.end();
   return out;

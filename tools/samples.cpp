@@ -122,7 +122,7 @@ Result<Samples> from_arrays(const Arrays& arrays, std::span<const ValueInfo> inp
 
 Result<Samples> from_folders(const fs::path& folder, std::span<const ValueInfo> inputs, const SampleNeeds& needs) {
   if (needs.labels) {
-    return Diagnostic{folder.string(), "has no labels", "labels are an array of an .npz beside the inputs"};
+    return Diagnostic{folder.string(), "is a folder, not an .npz", "labels are an array of an .npz beside the inputs"};
   }
   HOIST_TRY(std::vector<fs::path> sets, data_sets_in(folder));
   Samples out;

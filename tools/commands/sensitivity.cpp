@@ -7,6 +7,7 @@
 #include "tools/json_answer.h"
 #include "tools/model.h"
 #include "tools/prepare.h"
+#include "tools/report/report.h"
 #include "tools/samples.h"
 #include "tools/terminal.h"
 
@@ -30,6 +31,21 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   options.progress = [&](const std::string& text) { progress.show(text); };
   HOIST_STEP(Sensitivity found, ExitCode::device, find_sensitivity(model.graph, samples, model.prepare, options));
   for (const std::string& note : found.notes) complain("note", note);
+  if (!command.json.empty()) {
+    Study study;
+    study.model = model.graph.name;
+    study.model_hash = fmt::format("{:016x}", model.graph.hash);
+    study.calibration_hash = samples.hash;
+    study.device = model.device;
+    study.version = HOIST_VERSION;
+    study.seed = options.seed;
+    study.calibration_samples = samples.count;
+    study.output_power = found.output_power;
+    study.sites = found.studied;
+    study.notes = found.notes;
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, to_json(study)));
+  }
+  if (command.json == "-") return ExitCode::done;
   std::vector<std::vector<std::string>> rows = {{"site", "gain", "masked", "rule", "local error", "predicted", "alone",
                                                  "SQNR alone", "clipped", "proof or measurement"}};
   for (const StudySite& site : found.studied) {

@@ -1,0 +1,232 @@
+// From sensitivity to the choice, on small models without a device: the switchboard is the model when all is off,
+// errors add up as predicted, and the solver beats chance.
+#include "neural_rules/choose.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "neural_rules/cost.h"
+#include "tests/neural_rules/calibrated_model.h"
+#include "tests/neural_rules/evaluated_model.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t samples_of_test = 6;
+
+struct Studied {
+  Graph graph;
+  Samples samples;
+  Sensitivity sensitivity;
+};
+
+Studied studied(Graph graph, bool measure_all = true) {
+  Studied out{typed(std::move(graph)), {}, {}};
+  out.samples = normal_samples(out.graph, samples_of_test, 7);
+  SensitivityOptions options;
+  options.kind = output_kind(out.graph);
+  options.measure_all = measure_all;
+  auto found = find_sensitivity(out.graph, out.samples, evaluated_models(), options);
+  HOIST_CHECK(found.ok(), found.errors()[0].text());
+  out.sensitivity = std::move(*found);
+  return out;
+}
+
+Switchboard board_of(const Studied& model) {
+  return make_switchboard(model.graph, model.sensitivity.sites, model.sensitivity.rules,
+                          std::vector<double>(model.sensitivity.sites.size(), 0.1));
+}
+
+std::vector<Tensor> outputs_under(const Studied& model, const Switchboard& board, RunnableModel& runnable,
+                                  const Assignment& assignment) {
+  const std::vector<Tensor> fed = board.inputs(model.sensitivity.sites, assignment, Switchboard::npos, 0);
+  auto outputs = run_all(runnable, model.samples, model.samples.runs.size(), [&](size_t) { return fed; });
+  HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
+  return *outputs;
+}
+
+// A rule or none at each site, by its place in the list of rules; what a rule needs comes with it.
+Assignment random_assignment(const Sensitivity& sensitivity, std::mt19937_64& random) {
+  Assignment out;
+  for (const SiteRule& rule : sensitivity.rules) {
+    if (random() % 4 != 0 || out.count(sensitivity.sites[rule.site].key()) != 0) continue;
+    const auto clashes = [&](const auto& need) {
+      return out.count(need.first) != 0 && out.at(need.first) != need.second;
+    };
+    if (std::any_of(rule.needs.begin(), rule.needs.end(), clashes)) continue;
+    out[sensitivity.sites[rule.site].key()] = rule.rule;
+    out.insert(rule.needs.begin(), rule.needs.end());
+  }
+  return out;
+}
+
+double predicted(const Sensitivity& sensitivity, const Assignment& assignment) {
+  double sum = 0;
+  for (const StudySite& site : sensitivity.studied) {
+    const auto chosen = assignment.find(site.site.key());
+    if (chosen == assignment.end()) continue;
+    for (const Candidate& candidate : site.candidates) {
+      if (candidate.rule == chosen->second) sum += candidate.error_alone;
+    }
+  }
+  return sum;
+}
+
+double measured(const Studied& model, const std::vector<Tensor>& outputs) {
+  auto metrics = compare_runs(output_kind(model.graph), model.samples, model.sensitivity.reference, outputs);
+  HOIST_CHECK(metrics.ok(), metrics.errors()[0].text());
+  return metrics->mean_squared_error;
+}
+
+TEST(Switchboard, AllOffIsTheModelBitForBit) {
+  for (Graph (*make)(uint64_t) : {residual_model, matrix_model}) {
+    const Studied model = studied(make(3));
+    ASSERT_GT(model.sensitivity.rules.size(), 10u);
+    const Switchboard board = board_of(model);
+    auto runnable = evaluated_models()(board.model);
+    ASSERT_TRUE(runnable.ok()) << runnable.errors()[0].text();
+    EXPECT_EQ(outputs_under(model, board, **runnable, {}), model.sensitivity.reference);
+  }
+}
+
+TEST(Switchboard, OneOnIsTheRewrittenModel) {
+  for (Graph (*make)(uint64_t) : {residual_model, matrix_model}) {
+    const Studied model = studied(make(4));
+    const Switchboard board = board_of(model);
+    auto runnable = evaluated_models()(board.model);
+    ASSERT_TRUE(runnable.ok()) << runnable.errors()[0].text();
+    for (const SiteRule& rule : model.sensitivity.rules) {
+      Assignment assignment = rule.needs;
+      assignment[model.sensitivity.sites[rule.site].key()] = rule.rule;
+      auto rewritten = rewrite(model.graph, assignment, model.sensitivity.statistics);
+      ASSERT_TRUE(rewritten.ok()) << rewritten.errors()[0].text();
+      auto alone = evaluated_models()(*rewritten);
+      ASSERT_TRUE(alone.ok()) << alone.errors()[0].text();
+      auto expected = run_all(**alone, model.samples, model.samples.runs.size());
+      ASSERT_TRUE(expected.ok());
+      EXPECT_EQ(outputs_under(model, board, **runnable, assignment), *expected)
+          << model.sensitivity.sites[rule.site].key() << " " << rule.rule;
+    }
+  }
+}
+
+TEST(Sensitivity, ErrorsOfRandomAssignmentsAddUpAsPredicted) {
+  std::vector<std::pair<double, double>> pairs;
+  std::mt19937_64 random(11);
+  for (Graph (*make)(uint64_t) : {residual_model, matrix_model}) {
+    const Studied model = studied(make(5));
+    const Switchboard board = board_of(model);
+    auto runnable = evaluated_models()(board.model);
+    ASSERT_TRUE(runnable.ok()) << runnable.errors()[0].text();
+    for (int i = 0; i < 10; ++i) {
+      const Assignment assignment = random_assignment(model.sensitivity, random);
+      pairs.emplace_back(predicted(model.sensitivity, assignment),
+                         measured(model, outputs_under(model, board, **runnable, assignment)));
+    }
+  }
+  const PredictionQuality quality = prediction_quality(pairs);
+  EXPECT_GT(quality.median_ratio, 0.8);
+  EXPECT_LT(quality.median_ratio, 1.25);
+  EXPECT_GE(quality.share_within_two, 0.9);
+}
+
+TEST(Sensitivity, NoiseOfTheProbeHasTheErrorThatTheGainSays) {
+  const Studied model = studied(residual_model(6));
+  for (const StudySite& site : model.sensitivity.studied) EXPECT_GT(site.gain, 0) << site.site.key();
+  // What is put in at the output comes out as it is.
+  EXPECT_GT(model.sensitivity.output_power, 0);
+}
+
+TEST(CostModel, TheFrontIsNoWorseThanRandomAndUniformAssignments) {
+  Studied model = studied(residual_model(8), false);
+  SensitivityOptions options;
+  auto uniform = uniform_models(model.graph, model.sensitivity, evaluated_models(), options);
+  ASSERT_TRUE(uniform.ok()) << uniform.errors()[0].text();
+  const CostModel costs = cost_model(model.graph, model.sensitivity, *uniform, Objective::time);
+  std::vector<Assignment> rivals;
+  for (const UniformModel& each : *uniform) rivals.push_back(each.assignment);
+  std::mt19937_64 random(12);
+  for (int i = 0; i < 30; ++i) rivals.push_back(random_assignment(model.sensitivity, random));
+  int compared = 0;
+  for (const Assignment& rival : rivals) {
+    const Choice choice = evaluate_choice(costs.problem, options_of(model.sensitivity, costs, rival));
+    if (std::isinf(choice.cost)) continue;
+    auto best = solve(costs.problem, choice.error);
+    ASSERT_TRUE(best.ok()) << best.errors()[0].text();
+    EXPECT_LE(best->cost, choice.cost * (1 + 1e-12));
+    EXPECT_LE(best->error, choice.error * (1 + 1e-12));
+    ++compared;
+  }
+  EXPECT_GT(compared, 30);
+}
+
+ChooseOptions options_for(const Graph& graph, const std::string& budget) {
+  ChooseOptions out;
+  auto parsed = parse_budget(budget);
+  HOIST_CHECK(parsed.ok(), parsed.errors()[0].text());
+  out.budget = *parsed;
+  out.sensitivity.kind = output_kind(graph);
+  out.sensitivity.measure_all = false;
+  return out;
+}
+
+TEST(Choose, TheChosenPointKeepsTheBudgetAndIsCheapest) {
+  const Graph graph = typed(residual_model(9));
+  ChooseOptions options = options_for(graph, "sqnr=25dB");
+  options.objective = Objective::size;  // no device here has a time that a format would save
+  auto found = choose(graph, normal_samples(graph, samples_of_test, 1), normal_samples(graph, samples_of_test, 100),
+                      evaluated_models(), options);
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  EXPECT_TRUE(found->study.budget_met);
+  const StudyPoint* chosen = nullptr;
+  for (const StudyPoint& point : found->study.points) {
+    if (point.chosen) chosen = &point;
+  }
+  ASSERT_NE(chosen, nullptr);
+  EXPECT_EQ(chosen->assignment, found->chosen);
+  EXPECT_GE(chosen->sqnr, 25);
+  EXPECT_FALSE(found->chosen.empty());
+  for (const StudyPoint& point : found->study.points) {
+    if (point.verified && point.sqnr >= 25) {
+      EXPECT_LE(chosen->size, point.size) << point.name;
+    }
+  }
+}
+
+TEST(Choose, PinsThatBreakTheBudgetAreSaidToDoSo) {
+  const Graph graph = typed(residual_model(9));
+  ChooseOptions options = options_for(graph, "sqnr=90dB");
+  std::string product;
+  for (const Site& site : find_sites(graph)) {
+    if (site.kind == SiteKind::product && product.empty()) product = site.layer;
+  }
+  auto preferences = parse_preferences("pin \"" + product + "\" w8\n", "pins");
+  ASSERT_TRUE(preferences.ok()) << preferences.errors()[0].text();
+  options.sensitivity.preferences = *preferences;
+  auto found = choose(graph, normal_samples(graph, samples_of_test, 1), normal_samples(graph, samples_of_test, 100),
+                      evaluated_models(), options);
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  EXPECT_FALSE(found->study.budget_met);
+  EXPECT_EQ(found->chosen.at("product " + product), "w8");
+}
+
+TEST(Choose, BudgetsThatTheModelCannotAnswerAreRefused) {
+  const Graph graph = typed(matrix_model(9));
+  const Samples samples = normal_samples(graph, 4, 1);
+  ChooseOptions options = options_for(graph, "top1=1%");
+  options.sensitivity.kind = OutputKind::values;
+  auto found = choose(graph, samples, samples, evaluated_models(), options);
+  ASSERT_FALSE(found.ok());
+  EXPECT_THAT(found.errors()[0].text(), HasSubstr("asks for classes"));
+  options.sensitivity.kind = OutputKind::logits;
+  found = choose(graph, samples, samples, evaluated_models(), options);
+  ASSERT_FALSE(found.ok());
+  EXPECT_THAT(found.errors()[0].text(), HasSubstr("needs labels"));
+}
+
+}  // namespace
+}  // namespace hoist

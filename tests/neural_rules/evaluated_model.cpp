@@ -1,0 +1,86 @@
+#include "tests/neural_rules/evaluated_model.h"
+
+#include "ir/evaluate.h"
+#include "lowering/program.h"
+#include "neural_rules/functions.h"
+#include "tests/neural_rules/calibrated_model.h"
+
+namespace hoist {
+namespace {
+
+double bytes_of(Type type) { return static_cast<double>(byte_size(leaf_of(type)->scalar, shape_of(type))); }
+
+class EvaluatedModel : public RunnableModel {
+ public:
+  EvaluatedModel(Program program) : program_(std::move(program)) {}
+
+  Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override {
+    Bindings values;
+    for (const auto& [name, tensor] : program_.constants) values[name] = tensor;
+    for (size_t i = 0; i < inputs.size(); ++i) values[program_.inputs[i].first] = inputs[i];
+    for (const Definition& definition : program_.definitions) {
+      HOIST_TRY(values[definition.value], evaluate(definition.expression, values));
+    }
+    std::vector<Tensor> out;
+    for (const std::string& output : program_.outputs) out.push_back(values.at(output));
+    return out;
+  }
+
+  Result<std::vector<StepTime>> step_times() override {
+    std::vector<StepTime> out;
+    for (const Definition& definition : program_.definitions) {
+      double bytes = bytes_of(definition.expression->type);
+      for (Expr p : parameters_of(definition.expression)) bytes += bytes_of(p->type);
+      out.push_back({definition.layers, bytes * 1e-9});
+    }
+    return out;
+  }
+
+  Result<std::vector<double>> run_times(int count) override {
+    HOIST_TRY(std::vector<StepTime> steps, step_times());
+    double sum = 0;
+    for (const StepTime& step : steps) sum += step.seconds;
+    return std::vector<double>(static_cast<size_t>(count), sum);
+  }
+
+ private:
+  Program program_;
+};
+
+}  // namespace
+
+PrepareModel evaluated_models() {
+  return [](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
+    HOIST_TRY(Program program, lower_graph(model.graph, true));
+    for (Definition& definition : program.definitions) {
+      for (const std::string& layer : definition.layers) {
+        const auto rule = model.functions.find(layer);
+        if (rule == model.functions.end()) continue;
+        HOIST_TRY(Approximated approximated, approximate(definition.expression, rule->second));
+        definition.expression = approximated.term;
+      }
+    }
+    return std::unique_ptr<RunnableModel>(std::make_unique<EvaluatedModel>(std::move(program)));
+  };
+}
+
+Graph typed(Graph graph) {
+  auto program = lower_graph(graph, true);
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  for (const auto& [name, type] : value_types(*program))
+    graph.inferred[name] = {name, leaf_of(type)->scalar, shape_of(type)};
+  return graph;
+}
+
+Samples normal_samples(const Graph& graph, int64_t count, uint64_t seed) {
+  Samples out;
+  for (int64_t i = 0; i < count; ++i) {
+    std::vector<Tensor> run;
+    for (const ValueInfo& input : graph.inputs) run.push_back(normal_tensor(input.shape, 1, 0.2, seed++));
+    out.runs.push_back(std::move(run));
+  }
+  out.count = count;
+  return out;
+}
+
+}  // namespace hoist

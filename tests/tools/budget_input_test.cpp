@@ -1,0 +1,128 @@
+// What can be wrong with data, budgets, metrics and preferences: one clear message each, known before the long work,
+// and nothing left half-written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zip.h>
+
+#include <cmath>
+
+#include "program.h"
+#include "tests/frontend/model_builder.h"
+#include "tools/files.h"
+#include "tools/npy.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path models = fs::path(HOIST_SOURCE_DIR) / "models";
+const std::string model = (models / "digits_fully_connected.onnx").string();
+const std::string good_data = (models / "digits_fully_connected_calibration.npz").string();
+
+void expect_refused(const std::vector<std::string>& options, const std::string& message, int code = 3) {
+  const Folder output;
+  std::vector<std::string> words = {"compile", model, "-o", (output.path() / "m.hoist").string()};
+  words.insert(words.end(), options.begin(), options.end());
+  const Ran ran = run_hoist(words);
+  EXPECT_EQ(ran.code, code) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("hoist: error: "));
+  EXPECT_THAT(ran.err, HasSubstr(message));
+  EXPECT_TRUE(files_below(output.path()).empty());
+}
+
+fs::path write_npz(const Folder& folder, const std::map<std::string, Tensor>& arrays) {
+  const fs::path path = folder.path() / "data.npz";
+  int error = 0;
+  zip_t* archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error);
+  HOIST_CHECK(archive != nullptr, "cannot write " + path.string());
+  std::vector<std::string> contents;
+  for (const auto& [name, tensor] : arrays) contents.push_back(npy_bytes(tensor));
+  size_t next = 0;
+  for (const auto& [name, tensor] : arrays) {
+    zip_source_t* source = zip_source_buffer(archive, contents[next].data(), contents[next].size(), 0);
+    ++next;
+    HOIST_CHECK(zip_file_add(archive, (name + ".npy").c_str(), source, ZIP_FL_OVERWRITE) >= 0, "cannot add " + name);
+  }
+  HOIST_CHECK(zip_close(archive) == 0, "cannot close " + path.string());
+  return path;
+}
+
+Tensor ramp(std::vector<int64_t> shape) {
+  Tensor out(Scalar::f32, std::move(shape));
+  for (int64_t i = 0; i < out.size(); ++i) out.set_float(i, static_cast<double>(i % 17) / 17);
+  return out;
+}
+Tensor labels(std::vector<int64_t> classes) {
+  return Tensor::of(Scalar::i64, {static_cast<int64_t>(classes.size())}, classes);
+}
+
+void expect_data_refused(const std::map<std::string, Tensor>& arrays, const std::string& message,
+                         const std::string& budget = "sqnr=30dB") {
+  const Folder folder;
+  expect_refused({"--budget", budget, "--calibrate", write_npz(folder, arrays).string()}, message);
+}
+
+TEST(BadData, WrongShapeTypeCountAndName) {
+  expect_data_refused({{"image", ramp({8, 1, 8, 7})}}, "is [8][1][8][7]f32, the model takes [1][1][8][8]f32");
+  Tensor wide(Scalar::f64, {8, 1, 8, 8});
+  expect_data_refused({{"image", wide}}, "f64, the model takes");
+  expect_data_refused({{"images", ramp({8, 1, 8, 8})}}, "has no array image");
+  expect_data_refused({{"image", Tensor(Scalar::f32, {0, 1, 8, 8})}}, "has no samples");
+  expect_data_refused({{"image", ramp({1, 1, 8, 8})}}, "too little to keep a part of it");
+}
+
+TEST(BadData, ZerosAndNumbersThatAreNotFinite) {
+  expect_data_refused({{"image", Tensor(Scalar::f32, {8, 1, 8, 8})}}, "is zero throughout");
+  for (const auto& [value, name] : {std::pair{NAN, "NaN"}, std::pair{INFINITY, "an infinity"}}) {
+    Tensor bad = ramp({8, 1, 8, 8});
+    bad.set_float(3 * 64 + 5, value);
+    expect_data_refused({{"image", bad}}, std::string("sample 3 holds ") + name);
+  }
+}
+
+TEST(BadData, LabelsThatDoNotMatch) {
+  const Tensor images = ramp({4, 1, 8, 8});
+  expect_data_refused({{"image", images}, {"labels", labels({1, 2, 3})}}, "has 3 labels for 4 samples");
+  expect_data_refused({{"image", images}, {"labels", labels({1, 2, 3, 10})}}, "label 10, output logits has 10 classes");
+  expect_data_refused({{"image", images}, {"labels", labels({1, 2, 3, -1})}}, "label -1");
+  expect_data_refused({{"image", images}, {"labels", ramp({4})}}, "expected one integer a sample");
+  expect_data_refused({{"image", images}}, "needs labels", "top1=1%");
+}
+
+TEST(BadBudget, NonsenseAndMissingParts) {
+  for (const char* budget : {"top1=-1%", "top1=5", "sqnr=loud", "accuracy=1%", "agreement=101%", "metric="})
+    expect_refused({"--budget", budget, "--calibrate", good_data}, "--budget", 2);
+  expect_refused({"--budget", "sqnr=30dB"}, "needs data to choose by", 2);
+  expect_refused({"--calibrate", good_data}, "is of no use without a budget", 2);
+  expect_refused({"--best-effort"}, "is of no use without a budget", 2);
+  expect_refused({"--budget", "sqnr=30dB", "--calibrate", good_data, "--strict"}, "--strict", 2);
+}
+
+TEST(BadMetric, FailsOrPrintsRubbish) {
+  for (const auto& [command, message] :
+       {std::pair{"metric=false", "ends with exit code 1"}, std::pair{"metric=echo", "prints"},
+        std::pair{"metric=true", "prints nothing"}, std::pair{"metric=/nowhere/metric", "ends with exit code 127"}})
+    expect_refused({"--budget", command, "--calibrate", good_data}, message);
+}
+
+TEST(BadPreferences, ContradictionsAndUnknownNames) {
+  const Folder folder;
+  const auto refused = [&](const std::string& text, const std::string& message) {
+    expect_refused(
+        {"--budget", "sqnr=30dB", "--calibrate", good_data, "--preferences", folder.write("wishes", text).string()},
+        message);
+  };
+  refused("pin nowhere w8\n", "nowhere");
+  refused("pim * w8\n", "did you mean pin");
+  refused("pin * w8\nforbid * w8\n", "w8");
+}
+
+TEST(BadRecord, NoJson) {
+  const Folder folder;
+  expect_refused({"--budget", "sqnr=30dB", "--record", folder.write("record.json", "{").string()}, "record.json");
+}
+
+}  // namespace
+}  // namespace hoist
