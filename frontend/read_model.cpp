@@ -19,8 +19,8 @@
 #include "frontend/operators.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
-#include "ir/onnx_type.h"
 #include "frontend/wire_scan.h"
+#include "ir/onnx_type.h"
 
 namespace hoist {
 namespace {
