@@ -298,6 +298,22 @@ bool loads(const Stmt& s) {
   return finder.found;
 }
 
+// Halide decides in front of the kernel whether a fold is used at all, where a selection says so; the host cannot read
+// what the condition reads, so it is read where it is needed.
+class LoadInside : public IRMutator {
+  using IRMutator::visit;
+
+  static bool loads_value(const HExpr& e) { return loads(Evaluate::make(e)); }
+
+  Stmt visit(const LetStmt* op) override {
+    return loads_value(op->value) ? mutate(substitute(op->name, op->value, op->body)) : IRMutator::visit(op);
+  }
+  Stmt visit(const For* op) override {
+    const bool kernel = op->for_type == ForType::GPUBlock || op->for_type == ForType::GPUThread;
+    return kernel ? Stmt(op) : IRMutator::visit(op);
+  }
+};
+
 bool is_barrier(const Stmt& s) {
   const Evaluate* evaluate = s.as<Evaluate>();
   const Call* call = evaluate != nullptr ? evaluate->value.as<Call>() : nullptr;
@@ -357,6 +373,7 @@ class ShowConditions : public IRMutator {
 std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name) {
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<ShowConditions>());
+  passes.push_back(std::make_unique<LoadInside>());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
   passes.push_back(std::make_unique<LoadWords>());

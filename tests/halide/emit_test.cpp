@@ -201,6 +201,17 @@ TEST(Emit, DotInstructions) {
   EXPECT_NE(kernel.errors()[0].text().find("no dot product"), std::string::npos);
 }
 
+TEST(Emit, AFoldThatAParameterSwitchesOff) {
+  Expr x = parameter("x", array({4, 16})), on = parameter("on", scalar_type(Scalar::boolean));
+  Expr e = map(
+      [&](Expr row) {
+        Expr sum = reduce(Function::add, zero(), row);
+        return map([&](Expr v) { return select(on, operator_add(v, sum), v); }, row, Mode::vec);
+      },
+      x, Mode::group);
+  EXPECT_EQ(check(e), "");
+}
+
 TEST(Emit, ErrorsNameThePattern) {
   auto message = [](Expr e) {
     auto kernel = emit(e);

@@ -69,18 +69,8 @@ Record random_record(uint64_t seed) {
     RecordedSite& site = out.sites.emplace_back();
     site = {random.name(), random.number(), random.number(), random.number(), {}};
     for (size_t c = random.below(4); c > 0; --c) {
-      Candidate candidate;
-      candidate.rule = random.name();
-      candidate.predicted_error = random.number();
-      candidate.error_alone = random.number();
-      candidate.local_error = random.number();
-      candidate.time = random.number();
-      candidate.bytes = random.number();
-      candidate.clipped_share = random.number();
-      candidate.clip_low = random.number();
-      candidate.clip_high = random.number();
-      candidate.proof = random.name();
-      site.candidates.push_back(std::move(candidate));
+      site.candidates.push_back({random.name(), random.number(), random.number(), random.number(), random.number(),
+                                 random.number(), random.number(), random.number(), random.number(), random.name()});
     }
     if (!site.candidates.empty()) {
       out.chosen[site.key] = site.candidates[0].rule;
