@@ -21,6 +21,8 @@ struct ChooseOptions {
   Budget budget;
   Objective objective = Objective::time;
   SensitivityOptions sensitivity;
+  /// Ends the whole search; sensitivity.out_of_time comes earlier, so that times are known of something.
+  std::function<bool()> out_of_time = [] { return false; };
   UserMetric metric;      ///< for a budget that is a command
   int verifications = 5;  ///< of proposals of the solver, at most
   int timing_rounds = 40;

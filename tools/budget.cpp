@@ -178,8 +178,14 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   choosing.sensitivity.measure_all = false;
   choosing.sensitivity.progress = [&](const std::string& text) { progress.show(text); };
   if (options.seconds > 0) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);
-    choosing.sensitivity.out_of_time = [end] { return std::chrono::steady_clock::now() >= end; };
+    const auto start = std::chrono::steady_clock::now();
+    const auto after = [start](double seconds) {
+      return [start, seconds] {
+        return std::chrono::steady_clock::now() - start >= std::chrono::duration<double>(seconds);
+      };
+    };
+    choosing.sensitivity.out_of_time = after(options.seconds / 2);
+    choosing.out_of_time = after(options.seconds);
   }
   if (budget.measure == BudgetMeasure::metric) choosing.metric = command_metric(budget.command, model.graph);
   HOIST_STEP(Choosing found, ExitCode::bad_input,

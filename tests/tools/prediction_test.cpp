@@ -48,7 +48,8 @@ PredictionQuality quality_of(const std::filesystem::path& path, const std::strin
       make_switchboard(model->graph, found->sites, found->rules, std::vector<double>(found->sites.size(), 0.1));
   auto runnable = model->prepare(board.model);
   HOIST_CHECK(runnable.ok(), runnable.errors()[0].text());
-  const size_t runs = std::min<size_t>(samples->runs.size(), 128);
+  // As many as each rule alone was measured with.
+  const size_t runs = std::min(samples->runs.size(), static_cast<size_t>(options.alone_samples));
   const auto under = [&](const Assignment& assignment) {
     const std::vector<Tensor> fed = board.inputs(found->sites, assignment, Switchboard::npos, 0);
     auto outputs = run_all(**runnable, *samples, runs, [&](size_t) { return fed; });
