@@ -287,6 +287,8 @@ TEST_F(Commands, ExplainPrintsTheDerivation) {
 TEST_F(Commands, ListingsComeFromTheTables) {
   EXPECT_THAT(run_hoist({"operators"}).out, HasSubstr("Conv "));
   EXPECT_THAT(run_hoist({"rules", "map-fusion"}).out, HasSubstr("map-fusion"));
+  EXPECT_THAT(run_hoist({"rules", "w8a8"}).out, HasSubstr("at product sites"));
+  EXPECT_THAT(run_hoist({"rules", "tanh-rational-5"}).out, HasSubstr("absolute error at most"));
   EXPECT_THAT(run_hoist({"devices"}).out, HasSubstr("0: "));
   EXPECT_GT(nlohmann::json::parse(run_hoist({"operators", "--json", "-"}).out).size(), 50u);
   EXPECT_GT(nlohmann::json::parse(run_hoist({"rules", "--json", "-"}).out).size(), 20u);

@@ -5,6 +5,8 @@
 #include "ir/near_miss.h"
 #include "lowering/operators.h"
 #include "lowering/rules.h"
+#include "neural_rules/functions.h"
+#include "neural_rules/rules.h"
 #include "tools/command.h"
 #include "tools/json_answer.h"
 #include "tools/terminal.h"
@@ -82,34 +84,71 @@ void say_rule(const RuleRow& r) {
   if (!r.meaning.empty()) say_line("    {}", r.meaning);
 }
 
+// What a rule that changes values asks for and promises.
+void say_rule(const NeuralRule& r) {
+  say_line("{}  neural", r.name);
+  say_line("    {}", r.what);
+  say_line("    family {}, at {} sites, error {}{}", name_of(r.family), name_of(r.kind),
+           r.error == ErrorModel::bound ? "bounded" : name_of(r.error), r.calibrated ? ", needs calibration data" : "");
+  if (const auto certificate = certificate_of(r.name)) {
+    say_line("    {} error at most {:.3g} for arguments from {:g} to {:g}: {}",
+             certificate->relative ? "relative" : "absolute", certificate->error, certificate->low, certificate->high,
+             certificate->how);
+  }
+  if (!r.precondition.empty()) say_line("    where {}", r.precondition);
+  if (!r.source.empty()) say_line("    {}", r.source);
+}
+
+Json json_of(const RuleRow& r) {
+  return {
+      {"name", r.name},   {"parameters", r.parameters},     {"given", r.given},    {"left", r.left}, {"right", r.right},
+      {"where", r.where}, {"class", name_of(r.rule_class)}, {"meaning", r.meaning}};
+}
+
+Json json_of(const NeuralRule& r) {
+  return {{"name", r.name},
+          {"class", name_of(RuleClass::neural)},
+          {"family", name_of(r.family)},
+          {"site", name_of(r.kind)},
+          {"error", name_of(r.error)},
+          {"calibrated", r.calibrated},
+          {"where", r.precondition},
+          {"meaning", r.what},
+          {"source", r.source}};
+}
+
+// Rules over terms, and those that change values: a row of the engine stands behind each of the functions'.
 Attempt<> rules(const RulesCommand& command) {
   std::vector<const RuleRow*> chosen;
+  std::vector<const NeuralRule*> neural;
   std::vector<std::string> names;
+  const auto wanted = [&](std::string_view name) {
+    names.emplace_back(name);
+    return command.name.empty() || name == command.name;
+  };
   for (const RuleRow& r : lowering_rule_rows()) {
-    names.push_back(r.name);
-    if (command.name.empty() || r.name == command.name) chosen.push_back(&r);
+    if (wanted(r.name)) chosen.push_back(&r);
   }
-  if (chosen.empty()) {
+  for (const RuleRow& r : function_rule_rows()) {
+    if (wanted(r.name)) chosen.push_back(&r);
+  }
+  for (const NeuralRule& r : neural_rules()) {
+    if (wanted(r.name)) neural.push_back(&r);
+  }
+  if (chosen.empty() && neural.empty()) {
     const std::string near = near_miss(command.name, names);
     return input_failure("rule " + command.name, "there is no such rule",
                          near.empty() ? "hoist rules lists them" : "did you mean " + near + "?");
   }
   if (!command.json.empty()) {
     Json out = Json::array();
-    for (const RuleRow* r : chosen) {
-      out.push_back({{"name", r->name},
-                     {"parameters", r->parameters},
-                     {"given", r->given},
-                     {"left", r->left},
-                     {"right", r->right},
-                     {"where", r->where},
-                     {"class", name_of(r->rule_class)},
-                     {"meaning", r->meaning}});
-    }
+    for (const RuleRow* r : chosen) out.push_back(json_of(*r));
+    for (const NeuralRule* r : neural) out.push_back(json_of(*r));
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
     return ExitCode::done;
   }
   for (const RuleRow* r : chosen) say_rule(*r);
+  for (const NeuralRule* r : neural) say_rule(*r);
   return ExitCode::done;
 }
 
