@@ -14,6 +14,12 @@ Result<Nothing> observe(Calibrator& calibrator, const std::string& value, const 
   return extremes ? calibrator.observe_extremes(value, tensor) : calibrator.observe(value, tensor);
 }
 
+// Behind the model's own outputs stand copies.
+const std::string& seen_value(const Graph& graph, size_t output, size_t own) {
+  const ValueInfo& info = graph.outputs[output];
+  return output < own ? info.name : graph.layers[graph.layers.size() - (graph.outputs.size() - output)].inputs[0];
+}
+
 Diagnostic unknown_rule(const std::string& name) {
   std::vector<std::string> names;
   for (const NeuralRule& rule : neural_rules()) names.emplace_back(rule.name);
@@ -90,7 +96,7 @@ Result<Statistics> site_statistics(const Graph& graph, const std::vector<Site>& 
       for (size_t i = 0; i < inputs.size(); ++i)
         HOIST_TRY_VOID(observe(calibrator, graph.inputs[i].name, inputs[i], extremes));
       for (size_t i = 0; i < outputs.size(); ++i)
-        HOIST_TRY_VOID(observe(calibrator, model.graph.outputs[i].name, outputs[i], extremes));
+        HOIST_TRY_VOID(observe(calibrator, seen_value(model.graph, i, graph.outputs.size()), outputs[i], extremes));
     }
   }
   return calibrator.finish();

@@ -38,7 +38,7 @@ struct Candidate {
   double bytes = 0;
   double clipped_share = 0;
   double clip_low = std::nan(""), clip_high = std::nan("");  ///< what the format can hold; NaN where nothing is clipped
-  std::string proof;  ///< or how it was measured: "256 samples"
+  std::string proof;                                         ///< or how it was measured: "256 samples"
 };
 
 struct StudySite {

@@ -317,7 +317,11 @@ Graph with_outputs(const Graph& graph, const std::vector<std::string>& values) {
   for (const ValueInfo& info : graph.inputs) known.insert(info.name);
   for (const ValueInfo& info : graph.outputs) known.insert(info.name);
   for (const std::string& value : values) {
-    if (known.insert(value).second) out.outputs.push_back(graph.inferred.at(value));
+    if (!known.insert(value).second) continue;
+    ValueInfo seen = graph.inferred.at(value);
+    seen.name = value + ".seen";
+    out.layers.push_back({seen.name, "Identity", "", {}, {value}, {seen.name}});
+    out.outputs.push_back(std::move(seen));
   }
   return out;
 }

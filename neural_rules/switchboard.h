@@ -64,7 +64,9 @@ struct LocalErrors {
 };
 LocalErrors make_local_errors(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules);
 
-/// The model with further values as outputs, after its own. Values that are model inputs are left out.
+/// The model with copies of further values as outputs, after its own, made by the last layers in the same order:
+/// copies, so that the kernels before them keep the form that they have in the model. Values that are model inputs are
+/// left out.
 Graph with_outputs(const Graph& graph, const std::vector<std::string>& values);
 
 }  // namespace hoist
