@@ -28,6 +28,7 @@ struct RewrittenModel {
   Graph graph;                                   ///< graph.steps has a neural step for each use
   std::map<std::string, std::string> functions;  ///< layer -> function rule
   std::vector<RuleUse> uses;
+  bool only_values = false;  ///< nobody asks how long it takes: what is ready to run soonest will do
 };
 
 /// Faults: an unknown site or rule (with the near miss), a rule that does not apply at its site, missing statistics, a

@@ -87,6 +87,7 @@ Result<Statistics> site_statistics(const Graph& graph, const std::vector<Site>& 
   }
   RewrittenModel model;
   model.graph = with_outputs(graph, values);
+  model.only_values = true;
   HOIST_TRY(const std::unique_ptr<RunnableModel> runnable, prepare(model));
   Calibrator calibrator(graph);
   for (const bool extremes : {true, false}) {

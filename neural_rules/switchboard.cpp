@@ -86,6 +86,7 @@ class SwitchboardMaker {
     for (ValueInfo& output : graft_.graph().outputs) output.name = resolved(output.name);
     for (const auto& [value, versions] : versions_) chain("version of " + value, value, versions);
     out_.model.graph = graft_.finish();
+    out_.model.only_values = true;
     out_.model.functions = functions_;
     return std::move(out_);
   }
@@ -308,6 +309,7 @@ LocalErrors make_local_errors(const Graph& graph, const std::vector<Site>& sites
     out.elements.push_back(std::max<int64_t>(1, elements));
   }
   out.model.graph = graft.finish();
+  out.model.only_values = true;
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "tools/prepare.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "backends/bundle/bundle.h"
@@ -96,11 +97,15 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
 
 PrepareModel prepare_on_device(PrepareOptions options) {
   return [options = std::move(options)](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
-    HOIST_TRY(LoweredModel lowered, lower_rewritten(model, options.lower, options.profile));
+    Profile profile = options.profile;
+    // Drivers of CPUs take minutes for large register tiles with long terms behind them. Values are the same in any
+    // tile.
+    if (model.only_values && !profile.gpu) profile.vector_registers = std::min<int64_t>(profile.vector_registers, 8);
+    HOIST_TRY(LoweredModel lowered, lower_rewritten(model, options.lower, profile));
     CompileOptions compile;
     compile.lower = options.lower;
     compile.check_positions = 0;
-    HOIST_TRY(Plan plan, make_plan(model.graph, std::move(lowered), compile, options.profile));
+    HOIST_TRY(Plan plan, make_plan(model.graph, std::move(lowered), compile, profile));
     HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
     const std::filesystem::path path = folder.path() / "bundle";
     HOIST_TRY_VOID(write_bundle(plan, path));

@@ -1,6 +1,5 @@
 // What is written reads back as the same graph: layers, names, attributes and constants bit for bit.
 #include "frontend/write_model.h"
-#include "ir/onnx_type.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "ir/onnx_type.h"
 #include "model_builder.h"
 
 namespace hoist {
