@@ -97,7 +97,8 @@ TEST(Calibration, MomentsAreThoseOfTheData) {
 
 TEST(Calibration, SecondMomentsAreThoseOfTheWindows) {
   const Tensor x = normal_tensor({1, 6, 7, 7}, 1, 0.5, 3);
-  const SecondMoments& moments = *statistics_of({x})->at("x").second_moments.at("y");
+  const auto statistics = statistics_of({x});
+  const SecondMoments& moments = *statistics->at("x").second_moments.at("y");
   ASSERT_EQ(moments.terms, 54);
   ASSERT_EQ(moments.count, 49);
   // The middle of the window over channel 1, and the one to the left of it over channel 4: none left of column 0.
