@@ -59,4 +59,15 @@ struct Graph {
   uint64_t hash = 0;               ///< of the model's bytes, external data included
 };
 
+/// The initialiser of that name; null where the value is computed, or "".
+const Tensor* constant_of(const Graph& graph, const std::string& value);
+/// The same of a layer's input; null also where the layer has fewer.
+const Tensor* constant_input(const Graph& graph, const Layer& layer, size_t i);
+/// Is the input there and not left out?
+bool has_input(const Layer& layer, size_t i);
+
+/// An attribute, or `otherwise` where the layer has none of that name and type.
+int64_t integer_attribute(const Layer& layer, const std::string& name, int64_t otherwise);
+double float_attribute(const Layer& layer, const std::string& name, double otherwise);
+
 }  // namespace hoist

@@ -15,12 +15,6 @@ struct Affine {
   std::vector<double> factor, addend;
 };
 
-const Tensor* constant_input(const Graph& graph, const Layer& layer, size_t i) {
-  if (i >= layer.inputs.size()) return nullptr;
-  auto place = graph.constants.find(layer.inputs[i]);
-  return place == graph.constants.end() ? nullptr : &place->second;
-}
-
 std::optional<Affine> affine_of(const Graph& graph, const Layer& norm) {
   const Tensor* parts[4];
   for (size_t i = 0; i < 4; ++i) {

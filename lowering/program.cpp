@@ -60,10 +60,8 @@ void describe(const Layer& layer, const std::map<std::string, Type>& types, Defi
                                                  "SpaceToDepth"};
   definition.channels_first = pictures.count(layer.operation) != 0;
   if (layer.operation == "Concat" && definition.expression->type->is_array()) {
-    auto axis = layer.attributes.find("axis");
-    const int64_t* value = axis == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&axis->second);
     definition.parts = layer.inputs;
-    definition.parts_dimension = value == nullptr ? 0 : *value;
+    definition.parts_dimension = integer_attribute(layer, "axis", 0);
     if (definition.parts_dimension < 0) {
       definition.parts_dimension += static_cast<int64_t>(sizes_of(definition.expression->type).size());
     }
@@ -73,17 +71,13 @@ void describe(const Layer& layer, const std::map<std::string, Type>& types, Defi
   const std::string& weights = layer.inputs[factor];
   auto rank = static_cast<int64_t>(sizes_of(types.at(weights)).size());
   if (layer.operation == "Conv" || layer.operation == "ConvInteger" || layer.operation == "QLinearConv") {
-    auto group = layer.attributes.find("group");
-    const int64_t* groups = group == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&group->second);
-    definition.weights.push_back({weights, 0, groups == nullptr ? 1 : *groups, true});
+    definition.weights.push_back({weights, 0, integer_attribute(layer, "group", 1), true});
   }
   const bool product =
       layer.operation == "MatMul" || layer.operation == "MatMulInteger" || layer.operation == "QLinearMatMul";
   if (product && rank >= 2) definition.weights.push_back({weights, rank - 1, 1, true});
   if (layer.operation == "Gemm") {
-    auto transposed = layer.attributes.find("transB");
-    const int64_t* flag = transposed == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&transposed->second);
-    definition.weights.push_back({weights, flag != nullptr && *flag != 0 ? 0 : 1, 1, true});
+    definition.weights.push_back({weights, integer_attribute(layer, "transB", 0) != 0 ? 0 : 1, 1, true});
   }
 }
 

@@ -15,33 +15,9 @@
 namespace hoist {
 namespace {
 
-const Tensor* constant(const Graph& graph, const std::string& value) {
-  auto place = graph.constants.find(value);
-  return place == graph.constants.end() ? nullptr : &place->second;
-}
-
-const Tensor* constant_input(const Graph& graph, const Layer& layer, size_t i) {
-  return i < layer.inputs.size() ? constant(graph, layer.inputs[i]) : nullptr;
-}
-
-bool has_input(const Layer& layer, size_t i) { return i < layer.inputs.size() && !layer.inputs[i].empty(); }
-
 bool is(const Layer& layer, const char* operation) { return layer.domain.empty() && layer.operation == operation; }
 
-int64_t integer_or(const Layer& layer, const char* name, int64_t otherwise) {
-  auto place = layer.attributes.find(name);
-  const int64_t* value = place == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&place->second);
-  return value == nullptr ? otherwise : *value;
-}
-
-double float_or(const Layer& layer, const char* name, double otherwise) {
-  auto place = layer.attributes.find(name);
-  const double* value = place == layer.attributes.end() ? nullptr : std::get_if<double>(&place->second);
-  return value == nullptr ? otherwise : *value;
-}
-
-// ---- Signed to unsigned activations
-// ---------------------------------------------------------------------------------------
+// ---- Signed to unsigned activations --------------------------------------------------------------------------------
 
 // x in [-128, 127] with zero point z is x + 128 with zero point z + 128: dot instructions multiply unsigned numbers by
 // signed ones. Values that only quantise and dequantise layers see can change without anybody noticing.
@@ -108,7 +84,7 @@ class IntegerProducts {
  public:
   explicit IntegerProducts(Graph& graph) : graph_(graph) {
     for (const Layer& layer : graph.layers) {
-      for (const std::string& output : layer.outputs) producer_[output] = layer;
+      for (const std::string& output : layer.outputs) producer_[output] = &layer;
     }
   }
 
@@ -140,12 +116,12 @@ class IntegerProducts {
 
   const Layer* dequantiser(const std::string& value) const {
     auto place = producer_.find(value);
-    return place != producer_.end() && is(place->second, "DequantizeLinear") ? &place->second : nullptr;
+    return place != producer_.end() && is(*place->second, "DequantizeLinear") ? place->second : nullptr;
   }
 
   std::optional<Quantised> activation(const std::string& value) const {
     const Layer* layer = dequantiser(value);
-    if (layer == nullptr || constant(graph_, layer->inputs[0]) != nullptr) return std::nullopt;
+    if (layer == nullptr || constant_of(graph_, layer->inputs[0]) != nullptr) return std::nullopt;
     const Tensor* scale = constant_input(graph_, *layer, 1);
     const Tensor* zero = constant_input(graph_, *layer, 2);
     if (scale == nullptr || scale->scalar() != Scalar::f32 || scale->size() != 1 || zero == nullptr)
@@ -158,10 +134,10 @@ class IntegerProducts {
   std::optional<Quantised> weights(const std::string& value, size_t axis) const {
     const Layer* layer = dequantiser(value);
     if (layer == nullptr) return std::nullopt;
-    const Tensor* numbers = constant(graph_, layer->inputs[0]);
+    const Tensor* numbers = constant_of(graph_, layer->inputs[0]);
     const Tensor* scale = constant_input(graph_, *layer, 1);
     if (numbers == nullptr || numbers->scalar() != Scalar::i8 || numbers->shape().size() <= axis) return std::nullopt;
-    if (scale == nullptr || scale->scalar() != Scalar::f32 || integer_or(*layer, "block_size", 0) != 0)
+    if (scale == nullptr || scale->scalar() != Scalar::f32 || integer_attribute(*layer, "block_size", 0) != 0)
       return std::nullopt;
     if (has_input(*layer, 2)) {
       const Tensor* zero = constant_input(graph_, *layer, 2);
@@ -171,7 +147,7 @@ class IntegerProducts {
       if (zero == nullptr) return std::nullopt;
     }
     const auto rank = static_cast<int64_t>(numbers->shape().size());
-    int64_t along = integer_or(*layer, "axis", 1);
+    int64_t along = integer_attribute(*layer, "axis", 1);
     if (along < 0) along += rank;
     const bool each = scale->size() == numbers->shape()[axis] && along == static_cast<int64_t>(axis);
     if (scale->size() != 1 && !each) return std::nullopt;
@@ -257,11 +233,12 @@ class IntegerProducts {
 
   bool rewrite_matrix_product(const Layer& layer, std::vector<Layer>& out) {
     const bool gemm = layer.operation == "Gemm";
-    const bool turned = gemm && integer_or(layer, "transB", 0) != 0;
+    const bool turned = gemm && integer_attribute(layer, "transB", 0) != 0;
     auto x = activation(layer.inputs[0]);
     auto w = weights(layer.inputs[1], turned ? 0 : 1);
     if (!x || !w || graph_.constants.at(w->value).shape().size() != 2) return false;
-    if (gemm && (integer_or(layer, "transA", 0) != 0 || (has_input(layer, 2) && float_or(layer, "beta", 1) != 1)))
+    if (gemm &&
+        (integer_attribute(layer, "transA", 0) != 0 || (has_input(layer, 2) && float_attribute(layer, "beta", 1) != 1)))
       return false;
     const Tensor& numbers = graph_.constants.at(w->value);
     if (!sums_fit(numbers, turned ? 0 : 1)) return false;
@@ -274,14 +251,14 @@ class IntegerProducts {
     }
     const std::string sums = layer.name + ".sums";
     out.push_back({layer.name, "MatMulInteger", "", {}, {x->value, columns, x->zero_point}, {sums}});
-    finish(layer, sums, products(x->scales[0], w->scales, gemm ? float_or(layer, "alpha", 1) : 1), 0,
+    finish(layer, sums, products(x->scales[0], w->scales, gemm ? float_attribute(layer, "alpha", 1) : 1), 0,
            has_input(layer, 2) ? layer.inputs[2] : "", out);
     record(layer);
     return true;
   }
 
   Graph& graph_;
-  std::map<std::string, Layer> producer_;
+  std::map<std::string, const Layer*> producer_;              ///< into the graph's layers until they are replaced
   std::map<std::string, std::vector<std::string>> absorbed_;  ///< dequantise layer -> products that read it
 };
 
@@ -295,7 +272,7 @@ void multiply_by_reciprocals(Graph& graph) {
     const bool known = is(layer, "QuantizeLinear") && layer.outputs.size() == 1 && scale != nullptr &&
                        scale->scalar() == Scalar::f32 && scale->size() == 1;
     // An initialiser that is quantised stays as it is: it is evaluated at compile time, once.
-    if (!known || constant(graph, layer.inputs[0]) != nullptr || scale->float_at(0) == 1) {
+    if (!known || constant_of(graph, layer.inputs[0]) != nullptr || scale->float_at(0) == 1) {
       layers.push_back(layer);
       continue;
     }
@@ -336,11 +313,10 @@ class WholeWords {
   void pad(Layer& layer, int64_t axis, size_t weights_axis, std::vector<Layer>& layers) {
     const Tensor* weights = constant_input(graph_, layer, 1);
     const Tensor* zero = constant_input(graph_, layer, 2);
-    auto group = layer.attributes.find("group");
     if (weights == nullptr || weights->scalar() != Scalar::i8 || zero == nullptr || zero->scalar() != Scalar::u8)
       return;
     if (zero->size() != 1 || weights->shape().size() <= weights_axis || has_input(layer, 3)) return;
-    if (group != layer.attributes.end() && group->second != Attribute(int64_t{1})) return;
+    if (integer_attribute(layer, "group", 1) != 1) return;
     const int64_t channels = weights->shape()[weights_axis], missing = (4 - channels % 4) % 4;
     if (missing == 0) return;
     const auto rank = static_cast<int64_t>(weights->shape().size());

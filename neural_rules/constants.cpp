@@ -49,19 +49,14 @@ std::optional<std::vector<int64_t>> flattened(const Layer& layer, const Tensor& 
   return shape;
 }
 
-const Tensor* constant(const Graph& graph, const Layer& layer, size_t i) {
-  auto place = i < layer.inputs.size() ? graph.constants.find(layer.inputs[i]) : graph.constants.end();
-  return place == graph.constants.end() ? nullptr : &place->second;
-}
-
 // The shape that the layer gives a constant, or nothing where it does anything else.
 std::optional<std::vector<int64_t>> new_shape(const Graph& graph, const Layer& layer) {
-  const Tensor* data = constant(graph, layer, 0);
+  const Tensor* data = constant_input(graph, layer, 0);
   if (data == nullptr || !layer.domain.empty() || layer.outputs.size() != 1) return std::nullopt;
   if (layer.operation == "Identity") return data->shape();
   if (layer.operation == "Flatten") return flattened(layer, *data);
   if (layer.operation != "Reshape") return std::nullopt;
-  const Tensor* asked = constant(graph, layer, 1);
+  const Tensor* asked = constant_input(graph, layer, 1);
   return asked == nullptr ? std::nullopt : reshaped(layer, *data, *asked);
 }
 

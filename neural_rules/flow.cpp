@@ -231,12 +231,6 @@ class Families {
 
 }  // namespace
 
-int64_t integer_attribute(const Layer& layer, const std::string& name, int64_t otherwise) {
-  auto place = layer.attributes.find(name);
-  const int64_t* value = place == layer.attributes.end() ? nullptr : std::get_if<int64_t>(&place->second);
-  return value == nullptr ? otherwise : *value;
-}
-
 LayerKind kind_of(const Layer& layer) {
   if (!layer.domain.empty()) return LayerKind::anchor;
   if (views().count(layer.operation) != 0) return LayerKind::view;

@@ -44,7 +44,4 @@ struct ValueFamily {
 /// In the order of the graph, model inputs first. Every value of type f32 that becomes an array is in at most one.
 std::vector<ValueFamily> value_families(const Graph& graph, const Flow& flow);
 
-/// An integer attribute, or `otherwise` where the layer has none of that name and type.
-int64_t integer_attribute(const Layer& layer, const std::string& name, int64_t otherwise);
-
 }  // namespace hoist

@@ -212,4 +212,15 @@ Result<Approximated> approximate(Expr term, const std::string& rule) {
   return Approximated{rewriter.term(), rewriter.derivation()};
 }
 
+Result<Expr> under_functions(Expr term, const std::vector<std::string>& layers,
+                             const std::map<std::string, std::string>& functions) {
+  for (const std::string& layer : layers) {
+    const auto rule = functions.find(layer);
+    if (rule == functions.end()) continue;
+    HOIST_TRY(Approximated approximated, approximate(term, rule->second));
+    term = approximated.term;
+  }
+  return term;
+}
+
 }  // namespace hoist

@@ -5,6 +5,7 @@
 // follow from what they call; softmax keeps its subtraction of the maximum.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,5 +34,8 @@ struct Approximated {
 /// A neural rule of this family wherever it applies in the term. Faults: no such rule (with the near miss), or the term
 /// calls nothing that the rule stands in for.
 Result<Approximated> approximate(Expr term, const std::string& rule);
+/// The term of a definition that computes these layers, each under the rule that it has in `functions` (layer -> rule).
+Result<Expr> under_functions(Expr term, const std::vector<std::string>& layers,
+                             const std::map<std::string, std::string>& functions);
 
 }  // namespace hoist

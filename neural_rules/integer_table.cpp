@@ -62,26 +62,21 @@ class Finder {
     return (layer.domain.empty() || layer.domain == "ai.onnx") && layer.operation == operation;
   }
 
-  const Tensor* constant(const std::string& name) const {
-    auto place = graph_.constants.find(name);
-    return place == graph_.constants.end() ? nullptr : &place->second;
-  }
-
   // All inputs after the first are left out or constants.
   bool others_known(const Layer& layer) const {
     return std::all_of(layer.inputs.begin() + 1, layer.inputs.end(),
-                       [&](const std::string& name) { return name.empty() || constant(name) != nullptr; });
+                       [&](const std::string& name) { return name.empty() || constant_of(graph_, name) != nullptr; });
   }
 
   // One scale and one zero point for the whole tensor.
   bool is_per_tensor(const Layer& layer) const {
     if (layer.inputs.size() < 2 || !others_known(layer)) return false;
     return std::all_of(layer.inputs.begin() + 1, layer.inputs.end(),
-                       [&](const std::string& name) { return name.empty() || constant(name)->size() == 1; });
+                       [&](const std::string& name) { return name.empty() || constant_of(graph_, name)->size() == 1; });
   }
 
   const Tensor* zero_point(const Layer& layer) const {
-    return layer.inputs.size() > 2 && !layer.inputs[2].empty() ? constant(layer.inputs[2]) : nullptr;
+    return layer.inputs.size() > 2 && !layer.inputs[2].empty() ? constant_of(graph_, layer.inputs[2]) : nullptr;
   }
 
  public:

@@ -16,12 +16,6 @@ Result<const ValueStatistics*> statistics_of(const Statistics& statistics, const
   return &place->second;
 }
 
-double float_attribute(const Layer& layer, const std::string& name, double otherwise) {
-  auto place = layer.attributes.find(name);
-  const double* value = place == layer.attributes.end() ? nullptr : std::get_if<double>(&place->second);
-  return value == nullptr ? otherwise : *value;
-}
-
 // What an activation does to a sum: Gemm scales it.
 double factor_of(const Layer& layer) { return layer.operation == "Gemm" ? float_attribute(layer, "alpha", 1) : 1; }
 

@@ -5,12 +5,6 @@
 namespace hoist {
 namespace {
 
-const Tensor* constant(const Graph& graph, const Layer& layer, size_t i) {
-  if (i >= layer.inputs.size()) return nullptr;
-  auto place = graph.constants.find(layer.inputs[i]);
-  return place == graph.constants.end() ? nullptr : &place->second;
-}
-
 // Filters [O][C / groups][k...], or for a transposed convolution [C][O / groups][k...].
 bool lay_out_filters(const Layer& layer, Product& product) {
   if (product.shape.size() < 3) return false;
@@ -42,7 +36,7 @@ int64_t Product::terms() const {
 std::optional<Product> product_of(const Graph& graph, const Layer& layer) {
   const bool filters = layer.operation == "Conv" || layer.operation == "ConvTranspose";
   const bool matrix = layer.operation == "Gemm" || layer.operation == "MatMul";
-  const Tensor* weights = constant(graph, layer, 1);
+  const Tensor* weights = constant_input(graph, layer, 1);
   if (!layer.domain.empty() || !(filters || matrix) || weights == nullptr || layer.outputs.empty()) return std::nullopt;
   if (weights->scalar() != Scalar::f32 || weights->size() == 0 || graph.constants.count(layer.inputs[0]) != 0)
     return std::nullopt;
@@ -52,7 +46,7 @@ std::optional<Product> product_of(const Graph& graph, const Layer& layer) {
   product.output = layer.outputs[0];
   product.shape = weights->shape();
   if (!(filters ? lay_out_filters(layer, product) : lay_out_matrix(layer, product))) return std::nullopt;
-  if (const Tensor* bias = constant(graph, layer, 2); bias != nullptr && bias->scalar() == Scalar::f32) {
+  if (const Tensor* bias = constant_input(graph, layer, 2); bias != nullptr && bias->scalar() == Scalar::f32) {
     const bool by_channel =
         !bias->shape().empty() && bias->shape().back() == product.channels() && bias->size() == product.channels();
     if (by_channel) product.bias = layer.inputs[2];

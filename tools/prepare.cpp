@@ -85,12 +85,7 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
   HOIST_TRY(Program program, lower_graph(model.graph, options.strict));
   for (Definition& definition : program.definitions) {
-    for (const std::string& layer : definition.layers) {
-      const auto rule = model.functions.find(layer);
-      if (rule == model.functions.end()) continue;
-      HOIST_TRY(Approximated approximated, approximate(definition.expression, rule->second));
-      definition.expression = approximated.term;
-    }
+    HOIST_TRY(definition.expression, under_functions(definition.expression, definition.layers, model.functions));
   }
   return lower_program(std::move(program), options, profile);
 }

@@ -53,12 +53,7 @@ PrepareModel evaluated_models() {
   return [](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
     HOIST_TRY(Program program, lower_graph(model.graph, true));
     for (Definition& definition : program.definitions) {
-      for (const std::string& layer : definition.layers) {
-        const auto rule = model.functions.find(layer);
-        if (rule == model.functions.end()) continue;
-        HOIST_TRY(Approximated approximated, approximate(definition.expression, rule->second));
-        definition.expression = approximated.term;
-      }
+      HOIST_TRY(definition.expression, under_functions(definition.expression, definition.layers, model.functions));
     }
     return std::unique_ptr<RunnableModel>(std::make_unique<EvaluatedModel>(std::move(program)));
   };
