@@ -255,6 +255,17 @@ std::vector<int64_t> Tensor::as_integers() const {
   return out;
 }
 
+std::span<const float> Tensor::floats() const {
+  HOIST_CHECK(scalar_ == Scalar::f32, "elements of another type read as f32");
+  // Vectors of bytes come from operator new, which aligns them for any scalar.
+  return {reinterpret_cast<const float*>(bytes_->data()), bytes_->size() / sizeof(float)};
+}
+
+Tensor Tensor::of_floats(std::vector<int64_t> shape, std::span<const float> values) {
+  const auto bytes = std::as_bytes(values);
+  return Tensor(Scalar::f32, std::move(shape), std::vector<std::byte>(bytes.begin(), bytes.end()));
+}
+
 Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
   HOIST_CHECK(element_count(shape) == size(),
               "reshape from " + std::to_string(size()) + " elements to " + std::to_string(element_count(shape)));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,12 +35,16 @@ class Tensor {
   void set_float(int64_t i, double value);     ///< rounds half to even into the scalar type
   void set_integer(int64_t i, int64_t value);  ///< keeps the low bits
   std::vector<int64_t> as_integers() const;    ///< whole tensor
+  /// The elements of an f32 tensor, for loops over millions of them. Goes with the tensor.
+  std::span<const float> floats() const;
 
   Tensor reshaped(std::vector<int64_t> shape) const;  ///< same bytes, same number of elements
   bool operator==(const Tensor& other) const;         ///< scalar, shape and bytes
 
   template <class T>
   static Tensor of(Scalar scalar, std::vector<int64_t> shape, const std::vector<T>& values);
+  static Tensor of_floats(std::vector<int64_t> shape,
+                          std::span<const float> values);  ///< the same of f32, copied whole
 
  private:
   Scalar scalar_ = Scalar::f32;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "neural_rules/patches.h"
 #include "neural_rules/rounding.h"
@@ -108,6 +109,19 @@ ChannelLayout layout_of(const Tensor& tensor, int64_t axis) {
   return layout;
 }
 
+// The elements of a tensor of floats; nearly all are f32.
+class Numbers {
+ public:
+  explicit Numbers(const Tensor& tensor) : tensor_(tensor) {
+    if (tensor.scalar() == Scalar::f32) floats_ = tensor.floats();
+  }
+  double operator[](int64_t i) const { return floats_.empty() ? tensor_.float_at(i) : floats_[static_cast<size_t>(i)]; }
+
+ private:
+  const Tensor& tensor_;
+  std::span<const float> floats_;
+};
+
 bool is_counted(const Tensor& tensor) { return is_float(tensor.scalar()) && tensor.size() > 0; }
 
 }  // namespace
@@ -153,10 +167,11 @@ Result<Nothing> Calibrator::observe_extremes(const std::string& value, const Ten
         "all samples need the same shape"};
   }
   int64_t bad = -1;
+  const Numbers numbers(tensor);
   layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
     Extremes& extremes = collected.extremes[channel];
     for (int64_t i = begin; i < end; ++i) {
-      const double x = tensor.float_at(i);
+      const double x = numbers[i];
       if (!std::isfinite(x) && bad < 0) bad = i;
       extremes.add(x);
     }
@@ -184,10 +199,11 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
   const double bins_a_unit = high > low ? histogram_bins / (high - low) : 0;
   collected.moments.resize(collected.extremes.size());
   int64_t outside = -1;
+  const Numbers numbers(tensor);
   layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
     Moments moments = collected.moments[channel];
     for (int64_t i = begin; i < end; ++i) {
-      const double x = tensor.float_at(i);
+      const double x = numbers[i];
       if (!(x >= low && x <= high)) {
         outside = i;
         continue;

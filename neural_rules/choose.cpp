@@ -27,10 +27,11 @@ class Chooser {
   Result<Choosing> run() {
     HOIST_TRY_VOID(check());
     HOIST_TRY_VOID(measure_reference());
-    HOIST_TRY(sensitivity_, find_sensitivity(graph_, calibration_, prepare_, options_.sensitivity));
-    SensitivityOptions timing = options_.sensitivity;
-    timing.out_of_time = options_.out_of_time;
-    HOIST_TRY(std::vector<UniformModel> uniform, uniform_models(graph_, sensitivity_, prepare_, timing));
+    SensitivityOptions timed = options_.sensitivity;
+    timed.out_of_time = [this] { return options_.spent() >= 0.5; };
+    HOIST_TRY(sensitivity_, find_sensitivity(graph_, calibration_, prepare_, timed));
+    timed.out_of_time = [this] { return options_.spent() >= 0.75; };
+    HOIST_TRY(std::vector<UniformModel> uniform, uniform_models(graph_, sensitivity_, prepare_, timed));
     costs_ = cost_model(graph_, sensitivity_, uniform, options_.objective);
     predict(verifier_->points[0]);
     for (size_t i = 1; i < uniform.size(); ++i) {
@@ -90,6 +91,8 @@ class Chooser {
     for (StudyPoint& point : verifier_->points) point.predicted_time += overhead;
   }
 
+  bool out_of_time() const { return options_.spent() >= 1; }
+
   double error_at(double decibel) const { return error_at_sqnr(sensitivity_.output_power, decibel); }
 
   double first_error() const {
@@ -107,7 +110,7 @@ class Chooser {
   Result<Nothing> search() {
     double kept = 0, broken = std::numeric_limits<double>::infinity();
     double error = first_error();
-    for (int i = 0; i < options_.verifications && !options_.out_of_time(); ++i) {
+    for (int i = 0; i < options_.verifications && !out_of_time(); ++i) {
       options_.sensitivity.progress(fmt::format("verifying proposal {}", i + 1));
       auto choice = solve(costs_.problem, error, solver_options());
       if (!choice) {  // pins may ask for more error than this
@@ -164,7 +167,7 @@ class Chooser {
   // Where no proposal of the solver keeps the budget: undo the choice with the most error for the time that it saves.
   Result<Nothing> repair() {
     if (best(true) != 0 || keeps_by_staying()) return Nothing{};
-    for (int step = 0; step < options_.verifications && !options_.out_of_time(); ++step) {
+    for (int step = 0; step < options_.verifications && !out_of_time(); ++step) {
       const size_t worst = best(false);
       Assignment assignment = verifier_->points[worst].assignment;
       const std::string site = worst_site(assignment);
@@ -227,7 +230,7 @@ class Chooser {
 
   SolverOptions solver_options() const {
     SolverOptions out;
-    out.out_of_time = options_.out_of_time;
+    out.out_of_time = [this] { return out_of_time(); };
     return out;
   }
 

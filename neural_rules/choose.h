@@ -21,11 +21,13 @@ struct ChooseOptions {
   Budget budget;
   Objective objective = Objective::time;
   SensitivityOptions sensitivity;
-  /// Ends the whole search; sensitivity.out_of_time comes earlier, so that times are known of something.
-  std::function<bool()> out_of_time = [] { return false; };
-  UserMetric metric;      ///< for a budget that is a command
-  int verifications = 5;  ///< of proposals of the solver, at most
-  int timing_rounds = 40;
+  /// The share of the time for the whole search that is over; 0 where there is no limit. Sensitivity gets the first
+  /// half, times of uniform models the next quarter. Takes the place of sensitivity.out_of_time.
+  std::function<double()> spent = [] { return 0.0; };
+  UserMetric metric;           ///< for a budget that is a command
+  int verifications = 5;       ///< of proposals of the solver, at most
+  int timing_rounds = 40;      ///< of all points by turns, at most
+  double timing_seconds = 30;  ///< that these take, more where the least number of rounds wants it
 };
 
 /// What outputs came to, for a later look whether a device still gives them.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "neural_rules/candidates.h"
+#include "neural_rules/scheme.h"
 
 namespace hoist {
 namespace {
@@ -18,6 +19,7 @@ struct Kind {
   std::string cost_class, name;
 };
 
+// Integer products come first: they save the most, and the time may be over before the last kind.
 std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
   std::vector<Kind> out;
   for (const SiteKind kind : {SiteKind::product, SiteKind::value, SiteKind::function}) {
@@ -27,6 +29,11 @@ std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
         out.push_back({rule.cost_class, rule.rule});
     }
   }
+  const auto multiplies_integers = [](const Kind& kind) {
+    const ProductScheme* scheme = find_scheme(kind.name);
+    return scheme != nullptr && scheme->activation != ActivationUse::as_is;
+  };
+  std::stable_partition(out.begin(), out.end(), multiplies_integers);
   return out;
 }
 

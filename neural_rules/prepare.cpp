@@ -19,60 +19,67 @@ Result<const ValueStatistics*> statistics_of(const Statistics& statistics, const
 // What an activation does to a sum: Gemm scales it.
 double factor_of(const Layer& layer) { return layer.operation == "Gemm" ? float_attribute(layer, "alpha", 1) : 1; }
 
-// Mean and mean square of the number that each term of a channel's sum multiplies.
+// Mean and variance of the number that each term of a channel's sum multiplies.
 class InputMoments {
  public:
-  InputMoments(const Product& product, const ValueStatistics& input) : product_(product), input_(input) {
-    const int64_t terms = product.terms();
-    const int64_t channels = product.shape[product.sum_axis] * (transposed() ? 1 : product.groups);
-    by_channel_ = static_cast<int64_t>(input.channels.size()) == channels;
-    inner_ = terms / product.shape[product.sum_axis];
+  InputMoments(const Product& product, const ValueStatistics& input) : terms_(product.terms()) {
+    const bool transposed = product.channel_axis == 1 && product.sum_axis == 0 && product.shape.size() > 2;
+    const int64_t groups = transposed ? 1 : product.groups, inputs = product.shape[product.sum_axis];
+    const bool by_channel = static_cast<int64_t>(input.channels.size()) == inputs * groups;
+    const int64_t inner = terms_ / inputs;
+    channels_a_group_ = std::max<int64_t>(product.channels() / groups, 1);
+    for (int64_t group = 0; group < groups; ++group) {
+      for (int64_t term = 0; term < terms_; ++term) {
+        double mean = input.mean, mean_square = input.mean_square;
+        if (by_channel) {
+          const auto& channel = input.channels[static_cast<size_t>(group * inputs + term / inner)];
+          mean = channel.mean;
+          mean_square = channel.mean_square;
+        }
+        terms_of_groups_.push_back({mean, std::max(mean_square - mean * mean, 0.0)});
+      }
+    }
   }
 
-  double mean(int64_t channel, int64_t term) const { return by_channel_ ? at(channel, term).mean : input_.mean; }
-  double mean_square(int64_t channel, int64_t term) const {
-    return by_channel_ ? at(channel, term).mean_square : input_.mean_square;
+  struct Term {
+    double mean = 0, variance = 0;
+  };
+  /// terms() of them, for the sums of an output channel.
+  const Term* of_channel(int64_t channel) const {
+    return terms_of_groups_.data() + channel / channels_a_group_ * terms_;
   }
 
  private:
-  bool transposed() const { return product_.channel_axis == 1 && product_.sum_axis == 0 && product_.shape.size() > 2; }
-
-  const ValueStatistics::Channel& at(int64_t channel, int64_t term) const {
-    int64_t input = term / inner_;
-    if (!transposed()) {
-      const int64_t group = channel / std::max<int64_t>(product_.channels() / product_.groups, 1);
-      input += group * product_.shape[product_.sum_axis];
-    }
-    return input_.channels[static_cast<size_t>(input)];
-  }
-
-  const Product& product_;
-  const ValueStatistics& input_;
-  bool by_channel_ = false;
-  int64_t inner_ = 1;
+  int64_t terms_, channels_a_group_;
+  std::vector<Term> terms_of_groups_;
 };
 
 // Runs over all weights, those of other matrices of a stack and places of a transposed filter included: f(position,
 // channel, term).
 template <class F>
 void for_each_weight(const Product& product, F f) {
-  const ScaleLayout channels = layout_of(product, {});
   int64_t inner = 1, terms = product.terms();
   for (size_t i = product.sum_axis + product.sum_axes; i < product.shape.size(); ++i) inner *= product.shape[i];
-  const int64_t all = element_count(product.shape);
-  for (int64_t i = 0; i < all; ++i) f(i, channels.index(i), i / inner % terms);
+  int64_t term = 0, within = 0;
+  layout_of(product, {}).for_each(element_count(product.shape), [&](int64_t i, int64_t channel) {
+    f(static_cast<size_t>(i), static_cast<size_t>(channel), static_cast<size_t>(term));
+    if (++within < inner) return;
+    within = 0;
+    if (++term == terms) term = 0;
+  });
 }
 
 // b += E[W x] - E[W' x], in the units of the layer's bias input.
 Tensor corrected_bias(const Graph& graph, const Layer& layer, const PreparedProduct& prepared,
                       const ValueStatistics& input) {
   const Product& product = prepared.product;
-  const Tensor& weights = graph.constants.at(product.weights);
+  const std::span<const float> weights = graph.constants.at(product.weights).floats();
+  const std::span<const float> rounded = prepared.packed.values.floats();
   const InputMoments moments(product, input);
   std::vector<double> bias(static_cast<size_t>(product.channels()));
-  for_each_weight(product, [&](int64_t i, int64_t channel, int64_t term) {
-    bias[static_cast<size_t>(channel)] +=
-        (weights.float_at(i) - prepared.packed.values.float_at(i)) * moments.mean(channel, term);
+  for_each_weight(product, [&](size_t i, size_t channel, size_t term) {
+    const double difference = static_cast<double>(weights[i]) - rounded[i];
+    bias[channel] += difference * moments.of_channel(static_cast<int64_t>(channel))[term].mean;
   });
   const double beta = layer.operation == "Gemm" ? float_attribute(layer, "beta", 1) : 1;
   for (size_t c = 0; c < bias.size(); ++c) {
@@ -86,16 +93,16 @@ Tensor corrected_bias(const Graph& graph, const Layer& layer, const PreparedProd
 double weight_noise(const Graph& graph, const Layer& layer, const PreparedProduct& prepared,
                     const ValueStatistics& input) {
   const Product& product = prepared.product;
-  const Tensor& weights = graph.constants.at(product.weights);
+  const std::span<const float> weights = graph.constants.at(product.weights).floats();
+  const std::span<const float> rounded = prepared.packed.values.floats();
   const InputMoments moments(product, input);
   const auto channels = static_cast<size_t>(product.channels());
   std::vector<double> means(channels), variances(channels);
-  for_each_weight(product, [&](int64_t i, int64_t channel, int64_t term) {
-    const double difference = prepared.packed.values.float_at(i) - weights.float_at(i);
-    const double mean = moments.mean(channel, term);
-    means[static_cast<size_t>(channel)] += difference * mean;
-    variances[static_cast<size_t>(channel)] +=
-        difference * difference * std::max(moments.mean_square(channel, term) - mean * mean, 0.0);
+  for_each_weight(product, [&](size_t i, size_t channel, size_t term) {
+    const double difference = static_cast<double>(rounded[i]) - weights[i];
+    const InputMoments::Term& read = moments.of_channel(static_cast<int64_t>(channel))[term];
+    means[channel] += difference * read.mean;
+    variances[channel] += difference * difference * read.variance;
   });
   double sum = 0;
   for (size_t c = 0; c < channels; ++c) sum += variances[c] + (prepared.bias ? 0 : means[c] * means[c]);
@@ -106,8 +113,7 @@ double weight_noise(const Graph& graph, const Layer& layer, const PreparedProduc
 double dynamic_noise(const Layer& layer, const PreparedProduct& prepared, const ValueStatistics& input) {
   const Grid grid = grid_of(*find_value_format("u8"), input);
   double squares = 0;
-  for (int64_t i = 0; i < prepared.packed.values.size(); ++i)
-    squares += prepared.packed.values.float_at(i) * prepared.packed.values.float_at(i);
+  for (const double w : prepared.packed.values.floats()) squares += w * w;
   return predicted_noise(grid, input) * factor_of(layer) * factor_of(layer) * squares /
          static_cast<double>(prepared.product.channels());
 }

@@ -123,8 +123,10 @@ std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& s
   if (scheme == nullptr || !found) return "the layer has no constant weights of type f32";
   const Tensor& numbers = graph.constants.at(found->weights);
   double largest = 0;
-  for (int64_t i = 0; i < numbers.size(); ++i) largest = std::max(largest, std::abs(numbers.float_at(i)));
-  if (!(largest < INFINITY)) return "a weight is not finite";
+  for (const float w : numbers.floats()) {
+    if (!std::isfinite(w)) return "a weight is not finite";
+    largest = std::max<double>(largest, std::abs(w));
+  }
   const WeightFormat& format = *find_weight_format(scheme->weights);
   if (format.scalar == Scalar::f16 && largest >= largest_of(Scalar::f16))
     return fmt::format("a weight has magnitude {}, and f16 ends at 65504", largest);

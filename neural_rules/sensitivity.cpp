@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "neural_rules/candidates.h"
 #include "neural_rules/flow.h"
+#include "neural_rules/product.h"
 #include "neural_rules/site_statistics.h"
 
 namespace hoist {
@@ -15,6 +17,7 @@ namespace {
 // The noise of a gain probe, against the root mean square of the value: small enough for the output to answer linearly,
 // large enough to stand out of rounding.
 constexpr double noise_share = 0.05;
+constexpr int64_t least_alone_samples = 8;
 
 class SensitivityStudy {
  public:
@@ -27,8 +30,13 @@ class SensitivityStudy {
     out_.samples = samples_.count;
     HOIST_TRY_VOID(calibrate());
     HOIST_TRY_VOID(find_rules());
+    HOIST_TRY_VOID(measure_gains());
+    board_seconds_ = run_seconds_ * work_of_switchboard();
     HOIST_TRY_VOID(measure_local_errors());
-    HOIST_TRY_VOID(measure_at_output());
+    for (StudySite& site : out_.studied) {
+      for (Candidate& found : site.candidates) found.predicted_error = site.gain * found.local_error;
+    }
+    HOIST_TRY_VOID(measure_alone());
     return std::move(out_);
   }
 
@@ -118,15 +126,17 @@ class SensitivityStudy {
   }
 
   Result<Nothing> measure_local_errors() {
+    const double fitting = options_.alone_seconds / board_seconds_;
+    const bool all = options_.measure_all && fitting >= static_cast<double>(runs_for(least_alone_samples));
     std::vector<SiteRule> measured;
     for (const SiteRule& rule : out_.rules) {
-      if (options_.measure_all || std::isnan(candidate(rule).local_error)) measured.push_back(rule);
+      if (all || std::isnan(candidate(rule).local_error)) measured.push_back(rule);
     }
     if (measured.empty()) return Nothing{};
     options_.progress(fmt::format("local errors of {} rules at {} sites", measured.size(), out_.sites.size()));
     const LocalErrors local = make_local_errors(graph_, out_.sites, measured);
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(local.model));
-    const size_t runs = runs_for(options_.local_samples);
+    const size_t runs = std::min(runs_for(options_.local_samples), static_cast<size_t>(std::max(1.0, fitting)));
     std::vector<double> sums(measured.size(), 0);
     for (size_t run = 0; run < runs; ++run) {
       HOIST_TRY(std::vector<Tensor> outputs, runnable->run(samples_.runs[run]));
@@ -138,48 +148,97 @@ class SensitivityStudy {
     return Nothing{};
   }
 
-  Result<Nothing> measure_at_output() {
-    options_.progress("preparing the switchboard");
+  Result<Nothing> measure_gains() {
+    options_.progress("preparing gains");
     std::vector<double> scales;
     for (const StudySite& studied : out_.studied) {
       const double rms = std::sqrt(studied.statistics.mean_square);
       scales.push_back(rms > 0 ? noise_share * rms : noise_share);
     }
-    const Switchboard board = make_switchboard(graph_, out_.sites, out_.rules, scales);
+    const Switchboard board = make_noise_board(graph_, out_.sites, out_.rules, scales);
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
-    // The switchboard's own outputs with all off: a device may round differently in other kernels, and what is put in
-    // is compared with nothing put in.
-    const std::vector<Tensor> off = board.inputs(out_.sites, {}, Switchboard::npos, 0);
-    HOIST_TRY(all_off_, run_all(*runnable, samples_, runs_for(std::max(options_.gain_samples, options_.alone_samples)),
-                                [&](size_t) { return std::vector<Tensor>(off); }));
+    HOIST_TRY_VOID(measure_all_off(*runnable, board, runs_for(options_.gain_samples)));
+    const double fitting = options_.gain_seconds / (run_seconds_ * static_cast<double>(out_.sites.size()));
+    const size_t runs = std::min(all_off_.size(), static_cast<size_t>(std::max(1.0, fitting)));
     for (size_t i = 0; i < out_.sites.size(); ++i) {
+      if (options_.out_of_time()) {
+        out_.notes.push_back(fmt::format("{} of {} sites have a gain: the time was over; the others stay as they are",
+                                         i, out_.sites.size()));
+        return Nothing{};
+      }
       options_.progress(fmt::format("gain of site {} of {}", i + 1, out_.sites.size()));
       const auto noisy = [&](size_t run) { return board.inputs(out_.sites, {}, i, options_.seed + run); };
-      HOIST_TRY(double error, error_with(*runnable, runs_for(options_.gain_samples), noisy));
+      HOIST_TRY(double error, error_with(*runnable, runs, noisy));
       out_.studied[i].gain = error / (scales[i] * scales[i]);
-      for (Candidate& found : out_.studied[i].candidates)
-        found.predicted_error = out_.studied[i].gain * found.local_error;
     }
-    return measure_alone(*runnable, board);
+    return Nothing{};
   }
 
-  // Small predictions first would waste the time: what is measured first is what the budget will weigh.
-  Result<Nothing> measure_alone(RunnableModel& runnable, const Switchboard& board) {
+  // The board's own outputs with all off: a device may round differently in other kernels, and what is put in is
+  // compared with nothing put in. The first run, in which devices still get ready, is not timed.
+  Result<Nothing> measure_all_off(RunnableModel& runnable, const Switchboard& board, size_t runs) {
+    const std::vector<Tensor> off = board.inputs(out_.sites, {}, Switchboard::npos, 0);
+    const auto nothing = [&](size_t) { return off; };
+    HOIST_TRY_VOID(run_all(runnable, samples_, 1, nothing));
+    const auto start = std::chrono::steady_clock::now();
+    HOIST_TRY(all_off_, run_all(runnable, samples_, runs, nothing));
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    run_seconds_ = std::max(taken.count() / static_cast<double>(runs), 1e-9);
+    return Nothing{};
+  }
+
+  // A switchboard computes each product once more for each of its rules.
+  double work_of_switchboard() const {
+    double model = 0, all = 0;
+    for (size_t site = 0; site < out_.sites.size(); ++site) {
+      const Layer* layer = find_layer(graph_, out_.sites[site].layer);
+      const auto product = layer == nullptr ? std::nullopt : product_of(graph_, *layer);
+      const ValueInfo& value = graph_.inferred.at(out_.sites[site].value);
+      const bool sums = out_.sites[site].kind == SiteKind::product && product.has_value();
+      const double work = static_cast<double>(element_count(value.shape) * (sums ? product->terms() : 1));
+      const auto here = [&](const SiteRule& rule) { return rule.site == site; };
+      model += work;
+      all += work * static_cast<double>(1 + std::count_if(out_.rules.begin(), out_.rules.end(), here));
+    }
+    return model > 0 ? all / model : 1;
+  }
+
+  void leave_predicted(size_t measured, const std::string& why) {
+    out_.notes.push_back(fmt::format("{} of {} rules were measured alone ({}); the others are predicted by gains",
+                                     measured, out_.rules.size(), why));
+  }
+
+  Result<Nothing> measure_alone() {
+    if (out_.rules.empty()) return Nothing{};
+    const double each = board_seconds_ * static_cast<double>(out_.rules.size());
+    const double fitting = options_.alone_seconds / each;
+    const auto least = static_cast<double>(runs_for(least_alone_samples));
+    if (fitting < least) {
+      leave_predicted(0, fmt::format("that would take about {:.0f} minutes", std::ceil(each * least / 60)));
+      return Nothing{};
+    }
+    if (options_.out_of_time()) {
+      leave_predicted(0, "the time was over");
+      return Nothing{};
+    }
+    options_.progress("preparing the switchboard");
+    const Switchboard board = make_switchboard(graph_, out_.sites, out_.rules);
+    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
+    const size_t runs = std::min(runs_for(options_.alone_samples), static_cast<size_t>(fitting));
+    HOIST_TRY_VOID(measure_all_off(*runnable, board, runs));
     for (size_t i = 0; i < out_.rules.size(); ++i) {
       if (options_.out_of_time()) {
-        out_.notes.push_back(fmt::format("{} of {} rules were measured alone in the time; the others are predicted", i,
-                                         out_.rules.size()));
+        leave_predicted(i, "the time was over");
         return Nothing{};
       }
       options_.progress(fmt::format("rule {} of {} alone", i + 1, out_.rules.size()));
       const SiteRule& rule = out_.rules[i];
       const Assignment alone = {{out_.sites[rule.site].key(), rule.rule}};
       const std::vector<Tensor> fed = board.inputs(out_.sites, alone, Switchboard::npos, 0);
-      const auto the_same = [&](size_t) { return std::vector<Tensor>(fed); };
-      HOIST_TRY(double error, error_with(runnable, runs_for(options_.alone_samples), the_same));
+      HOIST_TRY(double error, error_with(*runnable, runs, [&](size_t) { return fed; }));
       Candidate& found = candidate(rule);
       found.error_alone = error;
-      if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs_for(options_.alone_samples)));
+      if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
     }
     return Nothing{};
   }
@@ -197,6 +256,8 @@ class SensitivityStudy {
   const SensitivityOptions& options_;
   Sensitivity out_;
   std::vector<Tensor> all_off_;
+  double run_seconds_ = 0;    ///< of the board whose outputs with all off these are
+  double board_seconds_ = 0;  ///< that a run of all rules is expected to take
 };
 
 }  // namespace

@@ -21,12 +21,15 @@ struct SensitivityOptions {
   OutputKind kind = OutputKind::values;
   int64_t local_samples = 64;  ///< that local errors are measured on, at most
   bool measure_all = true;     ///< false: statistics predict local errors where they can, which saves half the time
-  int64_t gain_samples = 32;   ///< that noise is put in with
-  int64_t alone_samples = 64;  ///< that each rule is measured alone with
+  int64_t gain_samples = 32;   ///< that noise is put in with, at most
+  int64_t alone_samples = 64;  ///< that each rule is measured alone with, at most
+  /// Large models get fewer samples, so that measuring takes about so long on this device. Where not even the least
+  /// number of samples fits, rules are not measured alone: gains and statistics predict.
+  double gain_seconds = 60, alone_seconds = 240;
   uint64_t seed = 1;
   Preferences preferences;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
-  std::function<bool()> out_of_time = [] { return false; };  ///< what is measured last is left out then
+  std::function<bool()> out_of_time = [] { return false; };  ///< what is not measured by then is predicted
 };
 
 /// Of the first output of the model.

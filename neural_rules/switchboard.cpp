@@ -68,8 +68,8 @@ class SwitchboardMaker {
   SwitchboardMaker(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules)
       : graph_(graph), sites_(sites), rules_(rules), graft_(graph) {}
 
-  Switchboard make(const std::vector<double>& noise_scales) {
-    for (size_t site = 0; site < sites_.size(); ++site) add_versions(site, noise_scales[site]);
+  Switchboard of_rules() {
+    for (size_t site = 0; site < sites_.size(); ++site) add_versions(site);
     for (const SiteRule& rule : rules_) {
       for (const ChangedInput& input : rule.change.inputs) {
         const std::string value = graft_.value(prefix(rule), rule.whole, input.after, resolver());
@@ -77,6 +77,21 @@ class SwitchboardMaker {
       }
     }
     for (const auto& [clone, rule] : clones_) finish_clone(clone, *rule);
+    return finish();
+  }
+
+  Switchboard of_noise(const std::vector<double>& scales) {
+    for (size_t site = 0; site < sites_.size(); ++site) {
+      for (const std::string& point : points_of(graph_, sites_[site], rules_at(rules_, site)))
+        add_noise(site, point, scales[site]);
+    }
+    for (const NoiseInput& noise : out_.noises)
+      graft_.graph().inputs.push_back({noise_name(noise.shape), Scalar::f32, noise.shape});
+    return finish();
+  }
+
+ private:
+  Switchboard finish() {
     for (const Layer& layer : graph_.layers) {
       for (size_t slot = 0; slot < layer.inputs.size(); ++slot) {
         const std::string value = effective(layer, slot);  // may add layers
@@ -91,7 +106,6 @@ class SwitchboardMaker {
     return std::move(out_);
   }
 
- private:
   std::string prefix(const SiteRule& rule) const { return sites_[rule.site].key() + " " + rule.rule + ": "; }
   std::string resolved(const std::string& value) const {
     return versions_.count(value) == 0 ? value : "version of " + value;
@@ -102,7 +116,7 @@ class SwitchboardMaker {
 
   // The scalar that switches a rule of a site.
   std::string condition(size_t site, const std::string& rule) {
-    const std::vector<std::string>& rules = switch_of(site).rules;
+    const std::vector<std::string>& rules = switch_of(site, rule).rules;
     const auto index = static_cast<size_t>(std::find(rules.begin(), rules.end(), rule) - rules.begin());
     std::string name = "switch " + sites_[site].key() + " " + (rule.empty() ? "noise" : rule);
     if (!graft_.has_layer(name)) {
@@ -113,22 +127,25 @@ class SwitchboardMaker {
     return name;
   }
 
-  const SwitchInput& switch_of(size_t site) {
+  const SwitchInput& switch_of(size_t site, const std::string& rule) {
     for (const SwitchInput& known : out_.switches) {
       if (known.site == site) return known;
     }
     SwitchInput input{site, {}};
-    for (const SiteRule* rule : rules_at(rules_, site)) input.rules.push_back(rule->rule);
-    const auto count = static_cast<int64_t>(input.rules.size() + 1);
+    if (rule.empty()) {
+      input.rules.emplace_back();
+    } else {
+      for (const SiteRule* known : rules_at(rules_, site)) input.rules.push_back(known->rule);
+    }
+    const auto count = static_cast<int64_t>(input.rules.size());
     graft_.graph().inputs.push_back({"switches " + sites_[site].key(), Scalar::boolean, {count}});
     out_.switches.push_back(std::move(input));
     return out_.switches.back();
   }
 
-  // Noise, and layers that rules replace as a whole: whoever reads the value reads one of its versions.
-  void add_versions(size_t site, double noise_scale) {
-    const std::vector<const SiteRule*> rules = rules_at(rules_, site);
-    for (const SiteRule* rule : rules) {
+  // Layers that rules replace as a whole: whoever reads the value reads one of its versions.
+  void add_versions(size_t site) {
+    for (const SiteRule* rule : rules_at(rules_, site)) {
       for (const Layer& layer : replaced_by(graph_, sites_[site], *rule)) {
         Layer clone = layer;
         clone.name = prefix(*rule) + layer.name;
@@ -142,7 +159,6 @@ class SwitchboardMaker {
         clones_.emplace_back(std::move(clone), rule);
       }
     }
-    for (const std::string& point : points_of(graph_, sites_[site], rules)) add_noise(site, point, noise_scale);
   }
 
   void add_noise(size_t site, const std::string& point, double scale) {
@@ -154,12 +170,16 @@ class SwitchboardMaker {
     versions_[point].push_back({condition(site, ""), name});
   }
 
-  std::string noise_input(const std::vector<int64_t>& shape) {
+  static std::string noise_name(const std::vector<int64_t>& shape) {
     std::string name = "noise";
     for (int64_t extent : shape) name += " " + std::to_string(extent);
+    return name;
+  }
+
+  std::string noise_input(const std::vector<int64_t>& shape) {
     const auto same = [&](const NoiseInput& known) { return known.shape == shape; };
     if (std::none_of(out_.noises.begin(), out_.noises.end(), same)) out_.noises.push_back({shape});
-    return name;
+    return noise_name(shape);
   }
 
   void finish_clone(Layer clone, const SiteRule& rule) {
@@ -255,12 +275,13 @@ std::vector<Tensor> Switchboard::inputs(const std::vector<Site>& sites, const As
                                         uint64_t noise_seed) const {
   std::vector<Tensor> out;
   for (const SwitchInput& input : switches) {
-    Tensor tensor(Scalar::boolean, {static_cast<int64_t>(input.rules.size() + 1)});
-    if (const auto place = assignment.find(sites[input.site].key()); place != assignment.end()) {
-      for (size_t i = 0; i < input.rules.size(); ++i)
-        tensor.set_float(static_cast<int64_t>(i), input.rules[i] == place->second ? 1 : 0);
+    Tensor tensor(Scalar::boolean, {static_cast<int64_t>(input.rules.size())});
+    const auto place = assignment.find(sites[input.site].key());
+    for (size_t i = 0; i < input.rules.size(); ++i) {
+      const bool assigned = place != assignment.end() && input.rules[i] == place->second;
+      const bool on = input.rules[i].empty() ? input.site == noisy : assigned;
+      tensor.set_float(static_cast<int64_t>(i), on ? 1 : 0);
     }
-    if (input.site == noisy) tensor.set_float(tensor.size() - 1, 1);
     out.push_back(std::move(tensor));
   }
   // Uniform in [-sqrt(3), sqrt(3)]: mean 0, mean square 1.
@@ -273,15 +294,13 @@ std::vector<Tensor> Switchboard::inputs(const std::vector<Site>& sites, const As
   return out;
 }
 
-Switchboard make_switchboard(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules,
+Switchboard make_switchboard(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules) {
+  return SwitchboardMaker(graph, sites, rules).of_rules();
+}
+
+Switchboard make_noise_board(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules,
                              const std::vector<double>& noise_scales) {
-  Switchboard out = SwitchboardMaker(graph, sites, rules).make(noise_scales);
-  for (const NoiseInput& noise : out.noises) {
-    std::string name = "noise";
-    for (int64_t extent : noise.shape) name += " " + std::to_string(extent);
-    out.model.graph.inputs.push_back({name, Scalar::f32, noise.shape});
-  }
-  return out;
+  return SwitchboardMaker(graph, sites, rules).of_noise(noise_scales);
 }
 
 LocalErrors make_local_errors(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules) {

@@ -36,7 +36,7 @@ std::vector<std::string> points_of(const Graph& graph, const Site& site, const s
 /// Inputs that a switchboard has after the model's own.
 struct SwitchInput {
   size_t site = 0;
-  std::vector<std::string> rules;  ///< a switch each, in this order; after them one for noise
+  std::vector<std::string> rules;  ///< a switch each, in this order; "" is the one for noise
 };
 struct NoiseInput {
   std::vector<int64_t> shape;  ///< all sites whose values have this shape share it
@@ -52,9 +52,12 @@ struct Switchboard {
   static constexpr size_t npos = static_cast<size_t>(-1);
 };
 
-/// `noise_scales`: by site, the standard deviation of its noise. The graph's `inferred` has to hold the type of every
-/// value.
-Switchboard make_switchboard(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules,
+/// The graph's `inferred` has to hold the type of every value.
+Switchboard make_switchboard(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules);
+
+/// A switchboard of noise instead of rules: little more work than the model itself. `rules` say where the noise goes
+/// in, `noise_scales`, by site, its standard deviation.
+Switchboard make_noise_board(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules,
                              const std::vector<double>& noise_scales);
 
 /// A graph with the model's inputs whose outputs are, a rule each, the sum of squared differences at the rule's points.

@@ -1,5 +1,6 @@
 #include "neural_rules/verification.h"
 
+#include <chrono>
 #include <cmath>
 
 namespace hoist {
@@ -96,8 +97,13 @@ BudgetEvidence Verifier::evidence(size_t index) const {
 }
 
 Result<Nothing> Verifier::take_times() {
+  constexpr int warm_up_rounds = 2, least_rounds = 7;
   std::vector<std::vector<double>> times(models_.size());
-  for (int round = -2; round < options_.timing_rounds; ++round) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto over = [&] {
+    return std::chrono::steady_clock::now() - start >= std::chrono::duration<double>(options_.timing_seconds);
+  };
+  for (int round = -warm_up_rounds; round < options_.timing_rounds && !(round >= least_rounds && over()); ++round) {
     for (size_t i = 0; i < models_.size(); ++i) {
       HOIST_TRY(std::vector<double> seconds, models_[i]->run_times(3));
       if (round >= 0) times[i].insert(times[i].end(), seconds.begin(), seconds.end());

@@ -52,45 +52,69 @@ Step step_for(const WeightFormat& format, const Range& range) {
   return step;
 }
 
-// The nearest number of the format, as a double.
-double nearest(const WeightFormat& format, const Step& step, double w) {
-  const double x = w / step.scale;
-  if (is_float(format.scalar)) return float_from_bits(format.scalar, bits_from_float(format.scalar, x));
-  const Range numbers = integers_of(format.scalar);
-  const double low = format.symmetric ? -numbers.high : numbers.low;
-  return std::clamp(std::nearbyint(x) + static_cast<double>(step.zero_point), low, numbers.high);
+// Rounds half to even and needs no call, unlike nearbyint: beyond 2^52 a double has no digits behind the point.
+double to_even(double x) {
+  constexpr double digits = 0x1.8p52;  // for either sign
+  return (x + digits) - digits;
 }
 
-std::vector<Range> ranges_of(const Tensor& weights, const ScaleLayout& layout) {
-  std::vector<Range> ranges(static_cast<size_t>(layout.count));
-  for (int64_t i = 0; i < weights.size(); ++i) {
-    Range& range = ranges[static_cast<size_t>(layout.index(i))];
-    range.low = std::min(range.low, weights.float_at(i));
-    range.high = std::max(range.high, weights.float_at(i));
+// The numbers of a format, as doubles.
+class Numbers {
+ public:
+  explicit Numbers(const WeightFormat& format) : scalar_(format.scalar), is_float_(is_float(format.scalar)) {
+    if (is_float_) return;
+    const Range range = integers_of(format.scalar);
+    low_ = format.symmetric ? -range.high : range.low;
+    high_ = range.high;
   }
+
+  double nearest(const Step& step, double w) const {
+    const double x = w / step.scale;
+    if (is_float_) return float_from_bits(scalar_, bits_from_float(scalar_, x));
+    const auto zero = static_cast<double>(step.zero_point);
+    return to_even(std::clamp(x, low_ - zero, high_ - zero)) + zero;
+  }
+
+ private:
+  Scalar scalar_;
+  bool is_float_;
+  double low_ = 0, high_ = 0;
+};
+
+std::vector<Range> ranges_of(std::span<const float> weights, const ScaleLayout& layout) {
+  std::vector<Range> ranges(static_cast<size_t>(layout.count));
+  layout.for_each(static_cast<int64_t>(weights.size()), [&](int64_t i, int64_t at) {
+    Range& range = ranges[static_cast<size_t>(at)];
+    const double w = weights[static_cast<size_t>(i)];
+    range.low = std::min(range.low, w);
+    range.high = std::max(range.high, w);
+  });
   return ranges;
 }
 
 std::vector<Step> steps_for(const WeightFormat& format, const std::vector<Range>& ranges, double share) {
   std::vector<Step> steps;
+  steps.reserve(ranges.size());
   for (const Range& range : ranges) steps.push_back(step_for(format, {range.low * share, range.high * share}));
   return steps;
 }
 
-std::vector<Step> choose_steps(const WeightFormat& format, const Tensor& weights, const ScaleLayout& layout) {
+std::vector<Step> choose_steps(const WeightFormat& format, std::span<const float> weights, const ScaleLayout& layout) {
   const std::vector<Range> ranges = ranges_of(weights, layout);
   std::vector<Step> best = steps_for(format, ranges, 1);
   if (!format.search_clipping) return best;
+  const Numbers numbers(format);
   std::vector<double> least(best.size(), INFINITY);
   for (double share : shares) {
     const std::vector<Step> steps = steps_for(format, ranges, share);
     std::vector<double> error(steps.size());
-    for (int64_t i = 0; i < weights.size(); ++i) {
-      const auto at = static_cast<size_t>(layout.index(i));
-      const double n = nearest(format, steps[at], weights.float_at(i)) - static_cast<double>(steps[at].zero_point);
-      const double difference = n * steps[at].scale - weights.float_at(i);
+    layout.for_each(static_cast<int64_t>(weights.size()), [&](int64_t i, int64_t index) {
+      const auto at = static_cast<size_t>(index);
+      const double w = weights[static_cast<size_t>(i)];
+      const double n = numbers.nearest(steps[at], w) - static_cast<double>(steps[at].zero_point);
+      const double difference = n * steps[at].scale - w;
       error[at] += difference * difference;
-    }
+    });
     for (size_t at = 0; at < steps.size(); ++at) {
       if (error[at] >= least[at]) continue;
       least[at] = error[at];
@@ -134,45 +158,50 @@ ScaleLayout layout_of(const Product& product, const WeightFormat& format) {
   return layout;
 }
 
-double PackedWeights::value_of(int64_t i, double n) const {
-  if (scales.empty()) return n;
-  const auto at = static_cast<size_t>(layout.index(i));
+double PackedWeights::value_of(int64_t i, double n) const { return scales.empty() ? n : value_at(layout.index(i), n); }
+
+double PackedWeights::value_at(int64_t scale, double n) const {
+  const auto at = static_cast<size_t>(scale);
   const double zero = zero_points.empty() ? 0 : static_cast<double>(zero_points[at]);
   return static_cast<float>((n - zero) * scales[at]);
 }
 
 PackedWeights pack_weights(const Product& product, const Tensor& weights, const WeightFormat& format) {
+  const std::span<const float> exact = weights.floats();
   PackedWeights packed;
   packed.format = format;
   packed.layout = layout_of(product, format);
   packed.numbers = Tensor(format.scalar, packed.layout.shape);
-  packed.values = Tensor(Scalar::f32, weights.shape());
   std::vector<Step> steps(static_cast<size_t>(packed.layout.count));
   if (is_scaled(format.scalar)) {
-    steps = choose_steps(format, weights, packed.layout);
+    steps = choose_steps(format, exact, packed.layout);
     for (const Step& step : steps) packed.scales.push_back(step.scale);
     for (const Step& step : steps) {
       if (!format.symmetric) packed.zero_points.push_back(step.zero_point);
     }
   }
-  for (int64_t i = 0; i < weights.size(); ++i) {
-    const Step& step = steps[static_cast<size_t>(packed.layout.index(i))];
-    const double n = nearest(format, step, weights.float_at(i));
+  const Numbers numbers(format);
+  std::vector<float> values(exact.size());
+  packed.layout.for_each(weights.size(), [&](int64_t i, int64_t at) {
+    const double n = numbers.nearest(steps[static_cast<size_t>(at)], exact[static_cast<size_t>(i)]);
     packed.numbers.set_float(i, n);
-    packed.values.set_float(i, packed.value_of(i, n));
-  }
+    values[static_cast<size_t>(i)] = static_cast<float>(packed.scales.empty() ? n : packed.value_at(at, n));
+  });
+  packed.values = Tensor::of_floats(weights.shape(), values);
   return packed;
 }
 
 double largest_sum(const Product& product, const PackedWeights& packed) {
+  const bool has_zero_points = !packed.zero_points.empty();
+  std::vector<float> magnitudes(static_cast<size_t>(packed.numbers.size()));
+  packed.layout.for_each(packed.numbers.size(), [&](int64_t i, int64_t at) {
+    const double zero = has_zero_points ? static_cast<double>(packed.zero_points[static_cast<size_t>(at)]) : 0;
+    magnitudes[static_cast<size_t>(i)] = static_cast<float>(std::abs(packed.numbers.float_at(i) - zero));
+  });
   std::vector<double> sums(static_cast<size_t>(product.channels()));
-  const ScaleLayout by_channel = layout_of(product, {});
-  for (int64_t i = 0; i < packed.numbers.size(); ++i) {
-    const double zero = packed.zero_points.empty()
-                            ? 0
-                            : static_cast<double>(packed.zero_points[static_cast<size_t>(packed.layout.index(i))]);
-    sums[static_cast<size_t>(by_channel.index(i))] += std::abs(packed.numbers.float_at(i) - zero);
-  }
+  layout_of(product, {}).for_each(packed.numbers.size(), [&](int64_t i, int64_t channel) {
+    sums[static_cast<size_t>(channel)] += magnitudes[static_cast<size_t>(i)];
+  });
   return *std::max_element(sums.begin(), sums.end());
 }
 

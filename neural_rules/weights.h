@@ -2,6 +2,7 @@
 // has it: numbers of a small type, scales, zero points, an axis, a block size. Rounding with data is in rounding.h.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -31,6 +32,10 @@ struct ScaleLayout {
 
   int64_t index(int64_t weight) const;
   std::vector<int64_t> scale_shape() const;
+
+  /// Calls f(weight, index(weight)) for all `weights` in order, without a division each.
+  template <class F>
+  void for_each(int64_t weights, F f) const;
 };
 ScaleLayout layout_of(const Product& product, const WeightFormat& format);
 
@@ -45,6 +50,8 @@ struct PackedWeights {
 
   /// What weight i becomes when its number is n.
   double value_of(int64_t i, double n) const;
+  /// The same of a weight under this scale, for formats that have scales.
+  double value_at(int64_t scale, double n) const;
 };
 PackedWeights pack_weights(const Product& product, const Tensor& weights, const WeightFormat& format);
 
@@ -53,5 +60,18 @@ PackedWeights pack_weights(const Product& product, const Tensor& weights, const 
 double largest_sum(const Product& product, const PackedWeights& packed);
 /// Bytes of numbers, scales and zero points.
 int64_t byte_size(const PackedWeights& packed);
+
+template <class F>
+void ScaleLayout::for_each(int64_t weights, F f) const {
+  const int64_t width = block == 0 ? 1 : block, step = block == 0 ? 0 : 1;
+  for (int64_t weight = 0; weight < weights;) {
+    for (int64_t begin = 0; begin < extent; begin += width) {
+      const int64_t first = index(weight);
+      for (int64_t along = begin; along < std::min(begin + width, extent); ++along) {
+        for (int64_t i = 0; i < inner; ++i, ++weight) f(weight, first + i * step);
+      }
+    }
+  }
+}
 
 }  // namespace hoist

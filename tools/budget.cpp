@@ -178,14 +178,11 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   choosing.sensitivity.measure_all = false;
   choosing.sensitivity.progress = [&](const std::string& text) { progress.show(text); };
   if (options.seconds > 0) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto after = [start](double seconds) {
-      return [start, seconds] {
-        return std::chrono::steady_clock::now() - start >= std::chrono::duration<double>(seconds);
-      };
+    choosing.spent = [start = std::chrono::steady_clock::now(), all = options.seconds] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / all;
     };
-    choosing.sensitivity.out_of_time = after(options.seconds / 2);
-    choosing.out_of_time = after(options.seconds);
+    choosing.sensitivity.gain_seconds = std::min(choosing.sensitivity.gain_seconds, options.seconds / 8);
+    choosing.sensitivity.alone_seconds = std::min(choosing.sensitivity.alone_seconds, options.seconds / 4);
   }
   if (budget.measure == BudgetMeasure::metric) choosing.metric = command_metric(budget.command, model.graph);
   HOIST_STEP(Choosing found, ExitCode::bad_input,

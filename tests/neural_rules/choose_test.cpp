@@ -37,8 +37,7 @@ Studied studied(Graph graph, bool measure_all = true) {
 }
 
 Switchboard board_of(const Studied& model) {
-  return make_switchboard(model.graph, model.sensitivity.sites, model.sensitivity.rules,
-                          std::vector<double>(model.sensitivity.sites.size(), 0.1));
+  return make_switchboard(model.graph, model.sensitivity.sites, model.sensitivity.rules);
 }
 
 std::vector<Tensor> outputs_under(const Studied& model, const Switchboard& board, RunnableModel& runnable,

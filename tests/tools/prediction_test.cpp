@@ -44,8 +44,7 @@ PredictionQuality quality_of(const std::filesystem::path& path, const std::strin
   options.measure_all = false;
   auto found = find_sensitivity(model->graph, *samples, model->prepare, options);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
-  const Switchboard board =
-      make_switchboard(model->graph, found->sites, found->rules, std::vector<double>(found->sites.size(), 0.1));
+  const Switchboard board = make_switchboard(model->graph, found->sites, found->rules);
   auto runnable = model->prepare(board.model);
   HOIST_CHECK(runnable.ok(), runnable.errors()[0].text());
   // As many as each rule alone was measured with.
