@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -116,17 +117,22 @@ int64_t first_opset(const NeuralRule& rule) {
   return is_float(format.scalar) ? 19 : 13;
 }
 
+// Not finite where one of them is not. Bits of magnitudes are in the order of the magnitudes, infinity and NaN last,
+// and compilers make vectors of integer maxima: every rule at every site asks for this.
+float largest_magnitude(std::span<const float> numbers) {
+  uint32_t largest = 0;
+  for (const float x : numbers) largest = std::max(largest, std::bit_cast<uint32_t>(x) & 0x7fffffffU);
+  return std::bit_cast<float>(largest);
+}
+
 std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& site, const Graph& graph) {
   const ProductScheme* scheme = find_scheme(rule.name);
   const Layer* layer = find_layer(graph, site.layer);
   const auto found = layer == nullptr ? std::nullopt : product_of(graph, *layer);
   if (scheme == nullptr || !found) return "the layer has no constant weights of type f32";
   const Tensor& numbers = graph.constants.at(found->weights);
-  double largest = 0;
-  for (const float w : numbers.floats()) {
-    if (!std::isfinite(w)) return "a weight is not finite";
-    largest = std::max<double>(largest, std::abs(w));
-  }
+  const double largest = largest_magnitude(numbers.floats());
+  if (!std::isfinite(largest)) return "a weight is not finite";
   const WeightFormat& format = *find_weight_format(scheme->weights);
   if (format.scalar == Scalar::f16 && largest >= largest_of(Scalar::f16))
     return fmt::format("a weight has magnitude {}, and f16 ends at 65504", largest);

@@ -17,6 +17,7 @@ namespace {
 // The noise of a gain probe, against the root mean square of the value: small enough for the output to answer linearly,
 // large enough to stand out of rounding.
 constexpr double noise_share = 0.05;
+constexpr uint64_t noise_draws = 4;
 constexpr int64_t least_alone_samples = 8;
 
 class SensitivityStudy {
@@ -157,7 +158,9 @@ class SensitivityStudy {
     }
     const Switchboard board = make_noise_board(graph_, out_.sites, out_.rules, scales);
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
-    HOIST_TRY_VOID(measure_all_off(*runnable, board, runs_for(options_.gain_samples)));
+    std::vector<std::vector<Tensor>> noises;  // shared by sites and by runs in turn: to make it takes longer than a run
+    for (uint64_t i = 0; i < noise_draws; ++i) noises.push_back(board.noise(options_.seed + i));
+    HOIST_TRY_VOID(measure_all_off(*runnable, board, runs_for(options_.gain_samples), noises[0]));
     const double fitting = options_.gain_seconds / (run_seconds_ * static_cast<double>(out_.sites.size()));
     const size_t runs = std::min(all_off_.size(), static_cast<size_t>(std::max(1.0, fitting)));
     for (size_t i = 0; i < out_.sites.size(); ++i) {
@@ -167,7 +170,7 @@ class SensitivityStudy {
         return Nothing{};
       }
       options_.progress(fmt::format("gain of site {} of {}", i + 1, out_.sites.size()));
-      const auto noisy = [&](size_t run) { return board.inputs(out_.sites, {}, i, options_.seed + run); };
+      const auto noisy = [&](size_t run) { return board.inputs(out_.sites, {}, i, noises[run % noise_draws]); };
       HOIST_TRY(double error, error_with(*runnable, runs, noisy));
       out_.studied[i].gain = error / (scales[i] * scales[i]);
     }
@@ -176,8 +179,9 @@ class SensitivityStudy {
 
   // The board's own outputs with all off: a device may round differently in other kernels, and what is put in is
   // compared with nothing put in. The first run, in which devices still get ready, is not timed.
-  Result<Nothing> measure_all_off(RunnableModel& runnable, const Switchboard& board, size_t runs) {
-    const std::vector<Tensor> off = board.inputs(out_.sites, {}, Switchboard::npos, 0);
+  Result<Nothing> measure_all_off(RunnableModel& runnable, const Switchboard& board, size_t runs,
+                                  const std::vector<Tensor>& noise = {}) {
+    const std::vector<Tensor> off = board.inputs(out_.sites, {}, Switchboard::npos, noise);
     const auto nothing = [&](size_t) { return off; };
     HOIST_TRY_VOID(run_all(runnable, samples_, 1, nothing));
     const auto start = std::chrono::steady_clock::now();
@@ -234,7 +238,7 @@ class SensitivityStudy {
       options_.progress(fmt::format("rule {} of {} alone", i + 1, out_.rules.size()));
       const SiteRule& rule = out_.rules[i];
       const Assignment alone = {{out_.sites[rule.site].key(), rule.rule}};
-      const std::vector<Tensor> fed = board.inputs(out_.sites, alone, Switchboard::npos, 0);
+      const std::vector<Tensor> fed = board.inputs(out_.sites, alone);
       HOIST_TRY(double error, error_with(*runnable, runs, [&](size_t) { return fed; }));
       Candidate& found = candidate(rule);
       found.error_alone = error;

@@ -272,7 +272,7 @@ std::vector<Pair> pairs_of(Graft& graft, const Graph& graph, const Site& site, c
 }  // namespace
 
 std::vector<Tensor> Switchboard::inputs(const std::vector<Site>& sites, const Assignment& assignment, size_t noisy,
-                                        uint64_t noise_seed) const {
+                                        const std::vector<Tensor>& noise) const {
   std::vector<Tensor> out;
   for (const SwitchInput& input : switches) {
     Tensor tensor(Scalar::boolean, {static_cast<int64_t>(input.rules.size())});
@@ -284,13 +284,16 @@ std::vector<Tensor> Switchboard::inputs(const std::vector<Site>& sites, const As
     }
     out.push_back(std::move(tensor));
   }
-  // Uniform in [-sqrt(3), sqrt(3)]: mean 0, mean square 1.
+  out.insert(out.end(), noise.begin(), noise.end());
+  return out;
+}
+
+std::vector<Tensor> Switchboard::noise(uint64_t seed) const {
+  // Uniform in [-sqrt(3), sqrt(3)].
   constexpr double edge = 1.7320508075688772;
-  for (size_t i = 0; i < noises.size(); ++i) {
-    out.push_back(noisy == npos
-                      ? Tensor(Scalar::f32, noises[i].shape)
-                      : seeded_tensor(Scalar::f32, noises[i].shape, noise_seed, static_cast<uint32_t>(i), -edge, edge));
-  }
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < noises.size(); ++i)
+    out.push_back(seeded_tensor(Scalar::f32, noises[i].shape, seed, static_cast<uint32_t>(i), -edge, edge));
   return out;
 }
 

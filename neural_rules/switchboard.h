@@ -46,9 +46,12 @@ struct Switchboard {
   RewrittenModel model;
   std::vector<SwitchInput> switches;  ///< bool arrays
   std::vector<NoiseInput> noises;     ///< f32 arrays, multiplied by the site's noise scale
-  /// What to feed after the model's own inputs. `noisy`: the site that gets noise, or npos.
-  std::vector<Tensor> inputs(const std::vector<Site>& sites, const Assignment& assignment, size_t noisy,
-                             uint64_t noise_seed) const;
+  /// What to feed after the model's own inputs: the switches, then `noise` (nothing where the board has none). `noisy`:
+  /// the site that gets noise, or npos.
+  std::vector<Tensor> inputs(const std::vector<Site>& sites, const Assignment& assignment, size_t noisy = npos,
+                             const std::vector<Tensor>& noise = {}) const;
+  /// Noise of mean 0 and mean square 1 for all sites.
+  std::vector<Tensor> noise(uint64_t seed) const;
   static constexpr size_t npos = static_cast<size_t>(-1);
 };
 

@@ -314,6 +314,31 @@ class LoadInside : public IRMutator {
   }
 };
 
+bool produces(const Stmt& s) {
+  struct Finder : IRGraphVisitor {
+    using IRGraphVisitor::visit;
+    bool found = false;
+    void visit(const ProducerConsumer* op) override {
+      found = found || op->is_producer;
+      IRGraphVisitor::visit(op);
+    }
+  } finder;
+  s.accept(&finder);
+  return finder.found;
+}
+
+// A fold that a selection may not need is computed all the same. Where it is left out, the selection is between a value
+// and memory that nobody wrote, and PoCL 3.1 (LLVM 14) takes the memory then.
+class AlwaysFold : public WithLets {
+  using WithLets::visit;
+
+  Stmt visit(const IfThenElse* op) override {
+    const bool skips = !op->else_case.defined() && produces(op->then_case);
+    if (skips && loads(Evaluate::make(expanded(op->condition)))) return mutate(op->then_case);
+    return WithLets::visit(op);
+  }
+};
+
 bool is_barrier(const Stmt& s) {
   const Evaluate* evaluate = s.as<Evaluate>();
   const Call* call = evaluate != nullptr ? evaluate->value.as<Call>() : nullptr;
@@ -364,6 +389,7 @@ class GuardReads : public IRMutator {
 std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name) {
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<LoadInside>());
+  passes.push_back(std::make_unique<AlwaysFold>());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
   passes.push_back(std::make_unique<LoadWords>());

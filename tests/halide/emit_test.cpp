@@ -212,6 +212,36 @@ TEST(Emit, AFoldThatAParameterSwitchesOff) {
   EXPECT_EQ(check(e), "");
 }
 
+// Vectors of maxima in f16 behind a condition of the data that does not hold: what was not computed must not be taken.
+TEST(Emit, AFoldOfVectorsThatDataSwitchOff) {
+  Expr windows = parameter("windows", array({14, 4, 112})), other = parameter("other", array({14, 112}));
+  Expr level = parameter("level", scalar_type(Scalar::f32));
+  for (double limit : {-3.0, 3.0}) {  // data lie between
+    Expr on = call(Function::less, {level, literal(Scalar::f32, limit)});
+    Expr e = map(
+        [&](Expr row) {
+          Expr halves = map([](Expr w) { return map([](Expr v) { return cast(Scalar::f16, v); }, w); }, get(0, row));
+          Expr vectors = map(
+              [&](Expr pair) {
+                return map(
+                    [&](Expr lane) {
+                      Expr most = fold(
+                          [](Expr a, Expr b) {
+                            return call(Function::maximum, {a, b});
+                          },
+                          literal(Scalar::f16, -65504), get(0, lane));
+                      return select(on, cast(Scalar::f32, most), get(1, lane));
+                    },
+                    zip({get(0, pair), get(1, pair)}), Mode::vec);
+              },
+              zip({split(8, transpose(halves)), split(8, get(1, row))}), Mode::unroll);
+          return join(vectors);
+        },
+        zip({windows, other}), Mode::group);
+    EXPECT_EQ(check(e), "") << limit;
+  }
+}
+
 TEST(Emit, ErrorsNameThePattern) {
   auto message = [](Expr e) {
     auto kernel = emit(e);

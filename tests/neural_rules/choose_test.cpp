@@ -5,11 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "neural_rules/cost.h"
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
+#include "tests/neural_rules/random_assignment.h"
 
 namespace hoist {
 namespace {
@@ -42,37 +41,10 @@ Switchboard board_of(const Studied& model) {
 
 std::vector<Tensor> outputs_under(const Studied& model, const Switchboard& board, RunnableModel& runnable,
                                   const Assignment& assignment) {
-  const std::vector<Tensor> fed = board.inputs(model.sensitivity.sites, assignment, Switchboard::npos, 0);
+  const std::vector<Tensor> fed = board.inputs(model.sensitivity.sites, assignment);
   auto outputs = run_all(runnable, model.samples, model.samples.runs.size(), [&](size_t) { return fed; });
   HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
   return *outputs;
-}
-
-// A rule or none at each site, by its place in the list of rules; what a rule needs comes with it.
-Assignment random_assignment(const Sensitivity& sensitivity, std::mt19937_64& random) {
-  Assignment out;
-  for (const SiteRule& rule : sensitivity.rules) {
-    if (random() % 4 != 0 || out.count(sensitivity.sites[rule.site].key()) != 0) continue;
-    const auto clashes = [&](const auto& need) {
-      return out.count(need.first) != 0 && out.at(need.first) != need.second;
-    };
-    if (std::any_of(rule.needs.begin(), rule.needs.end(), clashes)) continue;
-    out[sensitivity.sites[rule.site].key()] = rule.rule;
-    out.insert(rule.needs.begin(), rule.needs.end());
-  }
-  return out;
-}
-
-double predicted(const Sensitivity& sensitivity, const Assignment& assignment) {
-  double sum = 0;
-  for (const StudySite& site : sensitivity.studied) {
-    const auto chosen = assignment.find(site.site.key());
-    if (chosen == assignment.end()) continue;
-    for (const Candidate& candidate : site.candidates) {
-      if (candidate.rule == chosen->second) sum += candidate.error_alone;
-    }
-  }
-  return sum;
 }
 
 double measured(const Studied& model, const std::vector<Tensor>& outputs) {
@@ -123,7 +95,7 @@ TEST(Sensitivity, ErrorsOfRandomAssignmentsAddUpAsPredicted) {
     ASSERT_TRUE(runnable.ok()) << runnable.errors()[0].text();
     for (int i = 0; i < 10; ++i) {
       const Assignment assignment = random_assignment(model.sensitivity, random);
-      pairs.emplace_back(predicted(model.sensitivity, assignment),
+      pairs.emplace_back(predicted_error(model.sensitivity, assignment),
                          measured(model, outputs_under(model, board, **runnable, assignment)));
     }
   }
@@ -146,20 +118,8 @@ TEST(CostModel, TheFrontIsNoWorseThanRandomAndUniformAssignments) {
   auto uniform = uniform_models(model.graph, model.sensitivity, evaluated_models(), options);
   ASSERT_TRUE(uniform.ok()) << uniform.errors()[0].text();
   const CostModel costs = cost_model(model.graph, model.sensitivity, *uniform, Objective::time);
-  std::vector<Assignment> rivals;
-  for (const UniformModel& each : *uniform) rivals.push_back(each.assignment);
   std::mt19937_64 random(12);
-  for (int i = 0; i < 30; ++i) rivals.push_back(random_assignment(model.sensitivity, random));
-  int compared = 0;
-  for (const Assignment& rival : rivals) {
-    const Choice choice = evaluate_choice(costs.problem, options_of(model.sensitivity, costs, rival));
-    if (std::isinf(choice.cost)) continue;
-    auto best = solve(costs.problem, choice.error);
-    ASSERT_TRUE(best.ok()) << best.errors()[0].text();
-    EXPECT_LE(best->cost, choice.cost * (1 + 1e-12));
-    EXPECT_LE(best->error, choice.error * (1 + 1e-12));
-    ++compared;
-  }
+  const int compared = compare_front(model.sensitivity, costs, *uniform, 30, random);
   EXPECT_GT(compared, 30);
 }
 
