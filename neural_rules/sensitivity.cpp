@@ -9,6 +9,7 @@
 #include "neural_rules/candidates.h"
 #include "neural_rules/flow.h"
 #include "neural_rules/product.h"
+#include "neural_rules/scheme.h"
 #include "neural_rules/site_statistics.h"
 
 namespace hoist {
@@ -32,7 +33,7 @@ class SensitivityStudy {
     HOIST_TRY_VOID(calibrate());
     HOIST_TRY_VOID(find_rules());
     HOIST_TRY_VOID(measure_gains());
-    board_seconds_ = run_seconds_ * work_of_switchboard();
+    noise_seconds_ = run_seconds_;
     HOIST_TRY_VOID(measure_local_errors());
     for (StudySite& site : out_.studied) {
       for (Candidate& found : site.candidates) found.predicted_error = site.gain * found.local_error;
@@ -127,7 +128,7 @@ class SensitivityStudy {
   }
 
   Result<Nothing> measure_local_errors() {
-    const double fitting = options_.alone_seconds / board_seconds_;
+    const double fitting = options_.alone_seconds / switchboard_seconds(out_.rules);
     const bool all = options_.measure_all && fitting >= static_cast<double>(runs_for(least_alone_samples));
     std::vector<SiteRule> measured;
     for (const SiteRule& rule : out_.rules) {
@@ -192,7 +193,7 @@ class SensitivityStudy {
   }
 
   // A switchboard computes each product once more for each of its rules.
-  double work_of_switchboard() const {
+  double switchboard_seconds(const std::vector<SiteRule>& rules) const {
     double model = 0, all = 0;
     for (size_t site = 0; site < out_.sites.size(); ++site) {
       const Layer* layer = find_layer(graph_, out_.sites[site].layer);
@@ -202,49 +203,75 @@ class SensitivityStudy {
       const double work = static_cast<double>(element_count(value.shape) * (sums ? product->terms() : 1));
       const auto here = [&](const SiteRule& rule) { return rule.site == site; };
       model += work;
-      all += work * static_cast<double>(1 + std::count_if(out_.rules.begin(), out_.rules.end(), here));
+      all += work * static_cast<double>(1 + std::count_if(rules.begin(), rules.end(), here));
     }
-    return model > 0 ? all / model : 1;
+    return noise_seconds_ * (model > 0 ? all / model : 1);
   }
 
-  void leave_predicted(size_t measured, const std::string& why) {
-    out_.notes.push_back(fmt::format("{} of {} rules were measured alone ({}); the others are predicted by gains",
-                                     measured, out_.rules.size(), why));
+  // How many runs a rule can be measured with, rounded down.
+  size_t runs_that_fit(const std::vector<SiteRule>& rules) const {
+    const double fitting = options_.alone_seconds / (switchboard_seconds(rules) * static_cast<double>(rules.size()));
+    return std::min(runs_for(options_.alone_samples), static_cast<size_t>(fitting));
   }
 
   Result<Nothing> measure_alone() {
     if (out_.rules.empty()) return Nothing{};
-    const double each = board_seconds_ * static_cast<double>(out_.rules.size());
-    const double fitting = options_.alone_seconds / each;
-    const auto least = static_cast<double>(runs_for(least_alone_samples));
-    if (fitting < least) {
-      leave_predicted(0, fmt::format("that would take about {:.0f} minutes", std::ceil(each * least / 60)));
-      return Nothing{};
+    const size_t least = runs_for(least_alone_samples);
+    size_t measured = 0;
+    if (const size_t runs = runs_that_fit(out_.rules); runs >= least) {
+      HOIST_TRY(measured, measure_alone(out_.rules, runs));
+    } else {
+      HOIST_TRY(measured, measure_representatives());
     }
-    if (options_.out_of_time()) {
-      leave_predicted(0, "the time was over");
-      return Nothing{};
+    if (measured < out_.rules.size()) {
+      out_.notes.push_back(
+          fmt::format("{} of {} rules were measured alone, since all would take about {:.0f} minutes; "
+                      "the others are predicted",
+                      measured, out_.rules.size(),
+                      std::ceil(switchboard_seconds(out_.rules) * static_cast<double>(least) *
+                                static_cast<double>(out_.rules.size()) / 60)));
     }
+    return Nothing{};
+  }
+
+  // One rule for the weights of each product shows what the errors of weights come to at the output. They have the form
+  // of what the layer reads, so that averages behind it do not make them as small as noise.
+  Result<size_t> measure_representatives() {
+    std::vector<SiteRule> rules;
+    for (const SiteRule& rule : out_.rules) {
+      const ProductScheme* scheme = find_scheme(rule.rule);
+      const bool stores = scheme != nullptr && scheme->activation == ActivationUse::as_is && !scheme->corrected;
+      if (stores && candidate(rule).local_error > 0 && (rules.empty() || rules.back().site != rule.site))
+        rules.push_back(rule);
+    }
+    const size_t runs = rules.empty() ? 0 : runs_that_fit(rules);
+    if (runs == 0) return size_t{0};
+    HOIST_TRY(const size_t measured, measure_alone(rules, runs));
+    for (size_t i = 0; i < measured; ++i) {
+      const double gain = candidate(rules[i]).error_alone / candidate(rules[i]).local_error;
+      for (Candidate& other : out_.studied[rules[i].site].candidates) other.predicted_error = gain * other.local_error;
+    }
+    return measured;
+  }
+
+  // How many of them the time was enough for.
+  Result<size_t> measure_alone(const std::vector<SiteRule>& rules, size_t runs) {
+    if (options_.out_of_time()) return size_t{0};
     options_.progress("preparing the switchboard");
-    const Switchboard board = make_switchboard(graph_, out_.sites, out_.rules);
+    const Switchboard board = make_switchboard(graph_, out_.sites, rules);
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
-    const size_t runs = std::min(runs_for(options_.alone_samples), static_cast<size_t>(fitting));
     HOIST_TRY_VOID(measure_all_off(*runnable, board, runs));
-    for (size_t i = 0; i < out_.rules.size(); ++i) {
-      if (options_.out_of_time()) {
-        leave_predicted(i, "the time was over");
-        return Nothing{};
-      }
-      options_.progress(fmt::format("rule {} of {} alone", i + 1, out_.rules.size()));
-      const SiteRule& rule = out_.rules[i];
-      const Assignment alone = {{out_.sites[rule.site].key(), rule.rule}};
+    for (size_t i = 0; i < rules.size(); ++i) {
+      if (options_.out_of_time()) return i;
+      options_.progress(fmt::format("rule {} of {} alone", i + 1, rules.size()));
+      const Assignment alone = {{out_.sites[rules[i].site].key(), rules[i].rule}};
       const std::vector<Tensor> fed = board.inputs(out_.sites, alone);
       HOIST_TRY(double error, error_with(*runnable, runs, [&](size_t) { return fed; }));
-      Candidate& found = candidate(rule);
+      Candidate& found = candidate(rules[i]);
       found.error_alone = error;
       if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
     }
-    return Nothing{};
+    return rules.size();
   }
 
   Result<double> error_with(RunnableModel& runnable, size_t runs,
@@ -261,7 +288,7 @@ class SensitivityStudy {
   Sensitivity out_;
   std::vector<Tensor> all_off_;
   double run_seconds_ = 0;    ///< of the board whose outputs with all off these are
-  double board_seconds_ = 0;  ///< that a run of all rules is expected to take
+  double noise_seconds_ = 0;  ///< of a run of the board of noise
 };
 
 }  // namespace
