@@ -133,8 +133,32 @@ TEST(Sensitivity, ErrorsOfRandomAssignmentsAddUpAsPredicted) {
   EXPECT_GE(quality.share_within_two, 0.9);
 }
 
+// Studied once: it takes seconds, and several tests look at it.
+const Studied& residual_six() {
+  static const Studied model = studied(residual_model(6));
+  return model;
+}
+
+TEST(Sensitivity, FormatsOfValuesSayWhatTheyHold) {
+  const Studied& model = residual_six();
+  for (const StudySite& site : model.sensitivity.studied) {
+    for (const Candidate& candidate : site.candidates) {
+      SCOPED_TRACE(site.site.key() + " " + candidate.rule);
+      if (site.site.kind != SiteKind::value) {
+        EXPECT_TRUE(std::isnan(candidate.clip_low) && std::isnan(candidate.clip_high));
+        continue;
+      }
+      ASSERT_LT(candidate.clip_low, candidate.clip_high);
+      const bool inside = candidate.clip_low <= site.statistics.low && site.statistics.high <= candidate.clip_high;
+      EXPECT_TRUE(!inside || candidate.clipped_share == 0);
+      EXPECT_TRUE(inside || (candidate.rule != "u8" && candidate.rule != "i16"));
+      EXPECT_TRUE(candidate.clip_high == 65504 || candidate.rule != "f16");
+    }
+  }
+}
+
 TEST(Sensitivity, NoiseOfTheProbeHasTheErrorThatTheGainSays) {
-  const Studied model = studied(residual_model(6));
+  const Studied& model = residual_six();
   for (const StudySite& site : model.sensitivity.studied) EXPECT_GT(site.gain, 0) << site.site.key();
   // What is put in at the output comes out as it is.
   EXPECT_GT(model.sensitivity.output_power, 0);

@@ -67,10 +67,10 @@ function histogram(site) {
   const barWidth = ((right - left) * covered) / bars.length;
   // Square roots keep the tails, which is what clipping is about, in sight.
   const heightOf = (amount) => Math.sqrt(amount / most) * (bottom - 24);
-  const limits = [["clip_low", "end"], ["clip_high", "start"]].map(([name]) => rule[name]).filter(isNumber)
-    .filter((value) => value >= statistics.low && value <= statistics.high);
+  const limits = [rule.clip_low, rule.clip_high]
+    .filter((value) => isNumber(value) && value >= statistics.low && value <= statistics.high);
   const text = `${count(statistics.count)} values from ${digits(statistics.low)} to ${digits(statistics.high)}, mean ${digits(statistics.mean)}` +
-    (limits.length ? `; ${ruleName(rule.rule)} holds ${digits(rule.clip_low)} to ${digits(rule.clip_high)}, ${smallPercent(rule.clipped_share)} clipped` : "");
+    (isNumber(rule.clip_low) && isNumber(rule.clip_high) ? `; ${ruleName(rule.rule)} holds ${digits(rule.clip_low)} to ${digits(rule.clip_high)}, ${smallPercent(rule.clipped_share)} clipped` : "");
   return html("figure", { class: "histogram" },
     svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text },
       bars.map((amount, index) => {
