@@ -139,6 +139,26 @@ const Studied& residual_six() {
   return model;
 }
 
+// Also where nobody reads the array itself: behind relu2 is a pooling, behind silu a flattening.
+TEST(Sensitivity, LocalErrorsAreMeasuredWhereTheFormatIsRead) {
+  const Studied& model = residual_six();
+  for (const std::string name : {"relu2", "silu"}) {
+    const auto& sites = model.sensitivity.studied;
+    const auto site =
+        std::find_if(sites.begin(), sites.end(), [&](const StudySite& s) { return s.site.key() == "value " + name; });
+    ASSERT_NE(site, sites.end()) << name;
+    for (const Candidate& candidate : site->candidates) {
+      SCOPED_TRACE(name + " " + candidate.rule);
+      EXPECT_GT(candidate.local_error, 0);
+      if (std::isnan(candidate.error_alone)) continue;
+      // Maxima lie close together, and floats of few bits round all of them the same way.
+      const double factor = candidate.rule == "e4m3" ? 8 : 2;
+      EXPECT_GT(candidate.predicted_error, candidate.error_alone / factor);
+      EXPECT_LT(candidate.predicted_error, candidate.error_alone * factor);
+    }
+  }
+}
+
 TEST(Sensitivity, FormatsOfValuesSayWhatTheyHold) {
   const Studied& model = residual_six();
   for (const StudySite& site : model.sensitivity.studied) {
