@@ -60,7 +60,8 @@ const changes = new Map();
 const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
 const weightBytes = (site, rule) => (site.kind === "product" ? candidateOf(site, rule).bytes || 0 : 0);
 const baseline = {
-  time: chosen ? chosen.predicted_time : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
+  // What was measured, where a prediction lacks a part: differences are added to it all the same.
+  time: chosen ? (isNumber(chosen.predicted_time) ? chosen.predicted_time : timeOf(chosen)) : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
   error: chosen ? chosen.predicted_error : totalError,
   size: chosen ? chosen.size : sites.reduce((sum, site) => sum + weightBytes(site, site.chosen), 0),
 };
