@@ -82,7 +82,10 @@ struct PlanStep {
 
 struct PlanRuleUse {  ///< for the manifest
   int step = 0;       ///< the step whose kernel it led to
-  std::string rule, place, parameters, rule_class;
+  std::string rule;
+  std::string place;       ///< in the kernel's term ("root", "0.1"), or "layer NAME" before there was one
+  std::string parameters;  ///< "k = 8"; at a layer, what was done there
+  std::string rule_class;
 };
 
 struct PlanLayer {  ///< for the manifest: a layer of the model

@@ -258,7 +258,8 @@ class Lowering {
   std::vector<std::string> step_results_;
 };
 
-// Every layer of the graph, and why it has no kernel if it has none.
+}  // namespace
+
 std::vector<PlanLayer> list_layers(const Graph& graph, const LoweredModel& model) {
   std::set<std::string> computed, evaluated(model.program.evaluated.begin(), model.program.evaluated.end());
   for (const PlanStep& step : model.steps) computed.insert(step.layers.begin(), step.layers.end());
@@ -273,8 +274,6 @@ std::vector<PlanLayer> list_layers(const Graph& graph, const LoweredModel& model
   }
   return layers;
 }
-
-}  // namespace
 
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile) {
   return Lowering(options, profile).run(std::move(program));

@@ -65,6 +65,8 @@ struct LoweredModel {
 
 /// All passes after the first: definitions that need not come from a model.
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile);
+/// Every layer of the graph, and why it has no kernel if it has none: for LoweredModel::layers.
+std::vector<PlanLayer> list_layers(const Graph& graph, const LoweredModel& model);
 /// lower_graph, then lower_program.
 Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile);
 

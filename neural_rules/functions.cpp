@@ -157,6 +157,13 @@ const std::vector<RowOfRule>& all_rows() {
   return rows;
 }
 
+const RowOfRule& row_named(const std::string& name) {
+  const auto& rows = all_rows();
+  const auto place = std::find_if(rows.begin(), rows.end(), [&](const RowOfRule& r) { return r.row.name == name; });
+  HOIST_CHECK(place != rows.end(), "a derivation names a row that there is not: " + name);
+  return *place;
+}
+
 }  // namespace
 
 std::span<const NeuralRule> function_rules() { return rules; }
@@ -192,6 +199,11 @@ std::optional<Certificate> certificate_of(std::string_view rule) {
   return found;
 }
 
+std::string promise_of(const Certificate& certificate) {
+  return fmt::format("within {:.2g}{} for arguments in [{:.4g}, {:.4g}]", certificate.error,
+                     certificate.relative ? " of the function's value" : "", certificate.low, certificate.high);
+}
+
 Result<Approximated> approximate(Expr term, const std::string& rule) {
   std::vector<std::string> names, rows;
   for (const NeuralRule& r : rules) names.emplace_back(r.name);
@@ -212,15 +224,23 @@ Result<Approximated> approximate(Expr term, const std::string& rule) {
   return Approximated{rewriter.term(), rewriter.derivation()};
 }
 
-Result<Expr> under_functions(Expr term, const std::vector<std::string>& layers,
-                             const std::map<std::string, std::string>& functions) {
+Result<UnderFunctions> under_functions(Expr term, const std::vector<std::string>& layers,
+                                       const std::map<std::string, std::string>& functions) {
+  UnderFunctions out{term, {}};
   for (const std::string& layer : layers) {
     const auto rule = functions.find(layer);
     if (rule == functions.end()) continue;
-    HOIST_TRY(Approximated approximated, approximate(term, rule->second));
-    term = approximated.term;
+    HOIST_TRY(Approximated approximated, approximate(out.term, rule->second));
+    out.term = approximated.term;
+    for (const Application& call : approximated.derivation.steps) {
+      const RowOfRule& replaced = row_named(call.rule);
+      out.steps.push_back({rule->second, layer, RuleClass::neural,
+                           fmt::format("{} at {} of its term: {}", replaced.row.left, text(call.place),
+                                       promise_of(replaced.certificate)),
+                           ""});
+    }
   }
-  return term;
+  return out;
 }
 
 }  // namespace hoist

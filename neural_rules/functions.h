@@ -10,7 +10,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "ir/graph.h"
 #include "ir/rewrite.h"
 #include "neural_rules/approximation.h"
 #include "neural_rules/rules.h"
@@ -26,6 +28,8 @@ const RuleTable& function_rule_table();
 /// What is promised of a row of function_rule_rows(), or of a neural rule that has several: the largest of theirs where
 /// none has the rule's name. Nothing for other names.
 std::optional<Certificate> certificate_of(std::string_view rule);
+/// "within 7.6e-05 for arguments in [-inf, inf]".
+std::string promise_of(const Certificate& certificate);
 
 struct Approximated {
   Expr term = nullptr;
@@ -34,8 +38,14 @@ struct Approximated {
 /// A neural rule of this family wherever it applies in the term. Faults: no such rule (with the near miss), or the term
 /// calls nothing that the rule stands in for.
 Result<Approximated> approximate(Expr term, const std::string& rule);
+
+struct UnderFunctions {
+  Expr term = nullptr;
+  std::vector<GraphStep> steps;  ///< one a call: what was replaced, where in the layers' term, and the promise
+};
 /// The term of a definition that computes these layers, each under the rule that it has in `functions` (layer -> rule).
-Result<Expr> under_functions(Expr term, const std::vector<std::string>& layers,
-                             const std::map<std::string, std::string>& functions);
+/// The steps are the graph's: passes after this one change the term, and with it the places in it.
+Result<UnderFunctions> under_functions(Expr term, const std::vector<std::string>& layers,
+                                       const std::map<std::string, std::string>& functions);
 
 }  // namespace hoist

@@ -49,9 +49,7 @@ class ModelRewriter {
 
   static std::string proof_of(const NeuralRule& rule) {
     const auto certificate = certificate_of(rule.name);
-    if (!certificate) return "";
-    return fmt::format("within {:.2g}{} for arguments in [{:.4g}, {:.4g}]", certificate->error,
-                       certificate->relative ? " of the function's value" : "", certificate->low, certificate->high);
+    return certificate ? promise_of(*certificate) : "";
   }
 
   void choose(const Assignment& assignment) {
@@ -220,9 +218,14 @@ class ModelRewriter {
       auto place = chosen_.find(site.key());
       if (place == chosen_.end()) continue;
       const RuleUse& use = place->second.use;
-      if (site.kind == SiteKind::function) model_.functions[site.layer] = use.rule;
-      model_.graph.steps.push_back({use.rule, site.layer, RuleClass::neural, use.parameters, ""});
       model_.uses.push_back(use);
+      if (site.kind == SiteKind::function) {  // under_functions() says which calls of the layer it concerns
+        model_.functions[site.layer] = use.rule;
+        continue;
+      }
+      const std::string between = use.parameters.empty() || use.proof.empty() ? "" : "; ";
+      const std::string note = use.parameters + between + use.proof;
+      model_.graph.steps.push_back({use.rule, site.layer, RuleClass::neural, note, ""});
     }
   }
 

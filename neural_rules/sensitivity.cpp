@@ -8,6 +8,7 @@
 
 #include "neural_rules/candidates.h"
 #include "neural_rules/flow.h"
+#include "neural_rules/formats.h"
 #include "neural_rules/product.h"
 #include "neural_rules/scheme.h"
 #include "neural_rules/site_statistics.h"
@@ -90,6 +91,7 @@ class SensitivityStudy {
     described.local_error = weighed.predicted_noise;
     described.predicted_error = described.error_alone = described.time = std::nan("");
     described.proof = weighed.kept ? "" : "predicted from statistics";
+    describe_clip(described, studied);
     if (weighed.kept) {
       auto rule =
           rewrite_alone(graph_, out_.sites, site, weighed.candidate.rule, weighed.candidate.needs, out_.statistics);
@@ -104,6 +106,15 @@ class SensitivityStudy {
     }
     studied.candidates.push_back(std::move(described));
     return Nothing{};
+  }
+
+  // Integer products clip nothing of their own: what they read is a value with a format.
+  static void describe_clip(Candidate& described, const StudySite& studied) {
+    const ValueFormat* format = find_value_format(described.rule);
+    if (studied.site.kind != SiteKind::value || format == nullptr || studied.statistics.count == 0) return;
+    const Range range = range_of(grid_of(*format, studied.statistics));
+    described.clip_low = range.low;
+    described.clip_high = range.high;
   }
 
   std::string operation_of(const Site& site) const {

@@ -235,9 +235,15 @@ std::vector<Pair> pairs_of(Graft& graft, const Graph& graph, const Site& site, c
   std::vector<Pair> out;
   if (site.kind == SiteKind::value) {
     const std::vector<std::string> points = points_of(graph, site, {&rule});
+    const auto is_at_point = [&](const ChangedInput& input) {
+      return std::find(points.begin(), points.end(), input.before) != points.end();
+    };
+    // Where views and poolings move the small numbers, nobody reads the array itself: what they make of it stands for
+    // it.
+    const bool is_read = std::any_of(rule.change.inputs.begin(), rule.change.inputs.end(), is_at_point);
     std::set<Pair> known;
     for (const ChangedInput& input : rule.change.inputs) {
-      if (std::find(points.begin(), points.end(), input.before) == points.end()) continue;
+      if (is_read && !is_at_point(input)) continue;
       const Pair pair = {input.before, graft.value(prefix, rule.whole, input.after, as_it_is)};
       if (known.insert(pair).second) out.push_back(pair);
     }

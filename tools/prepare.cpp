@@ -85,9 +85,13 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
   HOIST_TRY(Program program, lower_graph(model.graph, options.strict));
   for (Definition& definition : program.definitions) {
-    HOIST_TRY(definition.expression, under_functions(definition.expression, definition.layers, model.functions));
+    HOIST_TRY(UnderFunctions under, under_functions(definition.expression, definition.layers, model.functions));
+    definition.expression = under.term;
+    program.steps.insert(program.steps.end(), under.steps.begin(), under.steps.end());
   }
-  return lower_program(std::move(program), options, profile);
+  HOIST_TRY(LoweredModel lowered, lower_program(std::move(program), options, profile));
+  lowered.layers = list_layers(model.graph, lowered);
+  return lowered;
 }
 
 PrepareModel prepare_on_device(PrepareOptions options) {

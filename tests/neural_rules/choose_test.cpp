@@ -105,8 +105,52 @@ TEST(Sensitivity, ErrorsOfRandomAssignmentsAddUpAsPredicted) {
   EXPECT_GE(quality.share_within_two, 0.9);
 }
 
+// Studied once: it takes seconds, and several tests look at it.
+const Studied& residual_six() {
+  static const Studied model = studied(residual_model(6));
+  return model;
+}
+
+// Also where nobody reads the array itself: behind relu2 is a pooling, behind silu a flattening.
+TEST(Sensitivity, LocalErrorsAreMeasuredWhereTheFormatIsRead) {
+  const Studied& model = residual_six();
+  for (const std::string name : {"relu2", "silu"}) {
+    const auto& sites = model.sensitivity.studied;
+    const auto site =
+        std::find_if(sites.begin(), sites.end(), [&](const StudySite& s) { return s.site.key() == "value " + name; });
+    ASSERT_NE(site, sites.end()) << name;
+    for (const Candidate& candidate : site->candidates) {
+      SCOPED_TRACE(name + " " + candidate.rule);
+      EXPECT_GT(candidate.local_error, 0);
+      if (std::isnan(candidate.error_alone)) continue;
+      // Maxima lie close together, and floats of few bits round all of them the same way.
+      const double factor = candidate.rule == "e4m3" ? 8 : 2;
+      EXPECT_GT(candidate.predicted_error, candidate.error_alone / factor);
+      EXPECT_LT(candidate.predicted_error, candidate.error_alone * factor);
+    }
+  }
+}
+
+TEST(Sensitivity, FormatsOfValuesSayWhatTheyHold) {
+  const Studied& model = residual_six();
+  for (const StudySite& site : model.sensitivity.studied) {
+    for (const Candidate& candidate : site.candidates) {
+      SCOPED_TRACE(site.site.key() + " " + candidate.rule);
+      if (site.site.kind != SiteKind::value) {
+        EXPECT_TRUE(std::isnan(candidate.clip_low) && std::isnan(candidate.clip_high));
+        continue;
+      }
+      ASSERT_LT(candidate.clip_low, candidate.clip_high);
+      const bool inside = candidate.clip_low <= site.statistics.low && site.statistics.high <= candidate.clip_high;
+      EXPECT_TRUE(!inside || candidate.clipped_share == 0);
+      EXPECT_TRUE(inside || (candidate.rule != "u8" && candidate.rule != "i16"));
+      EXPECT_TRUE(candidate.clip_high == 65504 || candidate.rule != "f16");
+    }
+  }
+}
+
 TEST(Sensitivity, NoiseOfTheProbeHasTheErrorThatTheGainSays) {
-  const Studied model = studied(residual_model(6));
+  const Studied& model = residual_six();
   for (const StudySite& site : model.sensitivity.studied) EXPECT_GT(site.gain, 0) << site.site.key();
   // What is put in at the output comes out as it is.
   EXPECT_GT(model.sensitivity.output_power, 0);

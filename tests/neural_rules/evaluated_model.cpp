@@ -53,7 +53,8 @@ PrepareModel evaluated_models() {
   return [](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
     HOIST_TRY(Program program, lower_graph(model.graph, true));
     for (Definition& definition : program.definitions) {
-      HOIST_TRY(definition.expression, under_functions(definition.expression, definition.layers, model.functions));
+      HOIST_TRY(UnderFunctions under, under_functions(definition.expression, definition.layers, model.functions));
+      definition.expression = under.term;
     }
     return std::unique_ptr<RunnableModel>(std::make_unique<EvaluatedModel>(std::move(program)));
   };

@@ -245,6 +245,24 @@ TEST(Approximate, CanBeReplayedFromItsText) {
   EXPECT_THAT(print_steps(made->derivation.steps), HasSubstr("tanh-rational-5 at 0.0 neural"));
 }
 
+TEST(UnderFunctions, StepsSayWhatWasReplacedAndWhatIsPromised) {
+  const LayerCase layer("Tanh", {spread({7}, 2)});
+  const Expr tanh = (*layer.lower())[0];
+  auto under = under_functions(tanh, {"before", "act"}, {{"act", "tanh-rational-5"}, {"elsewhere", "erf-rational-3"}});
+  ASSERT_TRUE(under.ok()) << under.errors()[0].text();
+  EXPECT_EQ(under->term, approximate(tanh, "tanh-rational-5")->term);
+  ASSERT_EQ(under->steps.size(), 1u);
+  const GraphStep& step = under->steps[0];
+  EXPECT_EQ(step.rule, "tanh-rational-5");
+  EXPECT_EQ(step.layer, "act");
+  EXPECT_EQ(step.rule_class, RuleClass::neural);
+  EXPECT_EQ(step.note, "tanh(x) at 0.0 of its term: " + promise_of(*certificate_of("tanh-rational-5")));
+  auto nothing = under_functions(tanh, {"before"}, {{"act", "tanh-rational-5"}});
+  ASSERT_TRUE(nothing.ok());
+  EXPECT_EQ(nothing->term, tanh);
+  EXPECT_TRUE(nothing->steps.empty());
+}
+
 TEST(Approximate, SaysWhyNot) {
   const LayerCase layer("Relu", {spread({7}, 2)});
   Expr relu = (*layer.lower())[0];

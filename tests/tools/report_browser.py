@@ -151,6 +151,26 @@ def what_if(browser, study):
     check(browser.evaluate("document.querySelector('#what-if').hidden"), "undone")
 
 
+def cells(browser, rule):
+    """What the row of a rule of the selected site says."""
+    return browser.evaluate("[...document.querySelector('#layer .site.lit input[data-rule=\"" + rule + "\"]').closest('tr').cells]"
+                            ".map(cell => cell.textContent)")
+
+
+def what_is_not_known(browser):
+    browser.click('[data-site="product stage2/conv1"] .name')
+    check(cells(browser, "bf16-weights")[1] == "\u2013", "no time where nobody measured one")
+    check(cells(browser, "bf16-weights")[3] == "\u2013", "and no error")
+    browser.click('input[data-rule="bf16-weights"]')
+    check(text(browser, "#what-if-time") == "\u2013", "a sum with an unknown part is unknown")
+    check("was not timed" in text(browser, "#what-if"), "and the bar says why")
+    check(text(browser, "#what-if-sqnr").endswith(" dB"), "its error is known")
+    browser.click("#undo")
+    browser.click('[data-site="value stage1/relu1_out"] .name')
+    check(cells(browser, "f16")[2:4] == ["exact", "exact"], "a rule without an error is exact")
+    check(cells(browser, "")[2:4] == ["\u2013", "\u2013"], "and no rule says nothing")
+
+
 def background(browser):
     return browser.evaluate("getComputedStyle(document.body).backgroundColor")
 
@@ -227,6 +247,7 @@ def click_through(browser, page, hostile_page, empty_page, collapsed_page, pictu
     for part in (head, front, table, what_if, what_if_nothing):
         part(browser, study)
     layer(browser)
+    what_is_not_known(browser)
     quiet(browser, page)
     colours(browser, page)
     policy(browser, page)

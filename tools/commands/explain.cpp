@@ -40,8 +40,9 @@ void say_proof(const Proof& proof) {
   size_t number = 0, term = 0;
   for (const PlanRuleUse& use : proof.uses) {
     counts.add(use.rule_class);
-    if (use.place == "graph") {
-      say_line("{:4}. {}  [{}]: {}", ++number, use.rule, use.rule_class, use.parameters);
+    if (use.place.starts_with("layer ")) {
+      const std::string note = use.parameters.empty() ? "" : "  " + use.parameters;
+      say_line("{:4}. {} at {}  [{}]{}", ++number, use.rule, use.place, use.rule_class, note);
       continue;
     }
     const Rule* rule = lowering_rules().find(use.rule);

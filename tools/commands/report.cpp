@@ -23,14 +23,13 @@ struct ReportCommand {
 // Without a budget the page shows what is nearly without loss.
 constexpr char default_budget[] = "sqnr=30dB";
 
-std::string derivation_text(const LoweredModel& lowered, const LoweredGroup& group) {
+std::string derivation_text(const std::vector<PlanRuleUse>& uses, size_t step) {
   std::string out;
-  for (const GraphStep& step : lowered.graph_steps) {
-    if (holds(group.layers, step.layer))
-      out += fmt::format("{} ({}) at layer {}: {}\n", step.rule, name_of(step.rule_class), step.layer, step.note);
+  for (const PlanRuleUse& use : uses) {
+    if (use.step != static_cast<int>(step)) continue;
+    out += fmt::format("{} ({}) at {}{}\n", use.rule, use.rule_class, use.place,
+                       use.parameters.empty() ? "" : ": " + use.parameters);
   }
-  for (const Application& step : group.derivation.steps)
-    out += fmt::format("{} ({}) at {}\n", step.rule, name_of(step.rule_class), text(step.place));
   return out;
 }
 
@@ -40,14 +39,16 @@ void append(std::string& text, const std::string& more) { text += (text.empty() 
 Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, const Profile& profile) {
   std::map<std::string, LayerForms> out;
   std::map<int, EmittedKernel> emitted;
-  for (const LoweredGroup& group : lowered.groups) {
+  const std::vector<PlanRuleUse> uses = rules_of(lowered);
+  for (size_t step = 0; step < lowered.groups.size(); ++step) {
+    const LoweredGroup& group = lowered.groups[step];
     if (emitted.count(group.kernel) == 0) {
       HOIST_TRY(emitted[group.kernel], emit_kernel(lowered.kernels[static_cast<size_t>(group.kernel)], profile));
     }
     for (const std::string& layer : group.layers) {
       LayerForms& forms = out[layer];
       append(forms.high, print(group.high));
-      append(forms.derivation, derivation_text(lowered, group));
+      append(forms.derivation, derivation_text(uses, step));
       append(forms.low, print(group.low));
       append(forms.schedule, emitted[group.kernel].schedule);
       append(forms.source, emitted[group.kernel].source);

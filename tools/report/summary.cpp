@@ -30,6 +30,18 @@ std::string decibel_of(double power, double error) {
   return shown(10 * std::log10(power / error), " dB", 1);
 }
 
+// The measured ratio where there is one: the power of other data than the study's is in it.
+std::string decibel_of(const StudyPoint& point, double output_power) {
+  if (point.verified && point.error > 0 && std::isfinite(point.sqnr)) return shown(point.sqnr, " dB", 1);
+  return decibel_of(output_power, point.verified ? point.error : point.predicted_error);
+}
+
+std::string worst_class(const StudyPoint& point) {
+  if (point.worst_class < 0 || !std::isfinite(point.worst_class_drop)) return "-";
+  if (point.worst_class_drop <= 0) return "none";
+  return fmt::format("{}: {:.1f}", point.worst_class, -100 * point.worst_class_drop);
+}
+
 const Candidate* chosen_at(const StudySite& site) {
   const auto found = std::find_if(site.candidates.begin(), site.candidates.end(),
                                   [&](const Candidate& each) { return each.rule == site.chosen; });
@@ -54,10 +66,8 @@ Row point_row(const StudyPoint& point, double output_power) {
           labelled ? fmt::format("{}/{}/{}/{}", point.both_right, point.lost, point.gained, point.both_wrong) : "-",
           scored ? percent(point.agreement) : "-",
           scored ? std::to_string(point.flips) : "-",
-          labelled && point.worst_class >= 0
-              ? fmt::format("{}: {:.1f}", point.worst_class, 0 - 100 * point.worst_class_drop)
-              : "-",
-          decibel_of(output_power, point.verified ? point.error : point.predicted_error),
+          labelled ? worst_class(point) : "-",
+          decibel_of(point, output_power),
           kibibytes(point.size),
           point.verified ? "measured" : "predicted"};
 }

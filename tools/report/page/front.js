@@ -125,15 +125,18 @@ function errorBars(mark, frame) {
 const longestLabel = 30;
 function placeLabel(name, x, y, taken, frame) {
   const text = name.length > longestLabel ? `${name.slice(0, longestLabel - 1)}…` : name;
-  const width = text.length * 6.4, height = 14;
-  const places = [[x + 10, y - 7], [x - 10 - width, y - 7], [x - width / 2, y - 25], [x - width / 2, y + 11],
-                  [x + 8, y - 22], [x + 8, y + 8], [x - 8 - width, y - 22], [x - 8 - width, y + 8]];
-  const free = ([left, top]) =>
+  const width = text.length * 7, height = 14;
+  const places = [["start", x + 10, y - 7], ["end", x - 10, y - 7], ["middle", x, y - 25], ["middle", x, y + 11],
+                  ["start", x + 8, y - 22], ["start", x + 8, y + 8], ["end", x - 8, y - 22], ["end", x - 8, y + 8]];
+  // Fonts differ: what is longer than was thought grows away from the point.
+  const leftOf = ([anchor, at]) => at - { start: 0, middle: width / 2, end: width }[anchor];
+  const isFree = (left, top) =>
     left >= frame.left && left + width <= frame.right + 12 && top >= 2 && top + height <= frame.bottom &&
     taken.every((box) => left > box[0] + box[2] || box[0] > left + width || top > box[1] + box[3] || box[1] > top + height);
-  const place = places.find(free);
-  if (place) taken.push([place[0], place[1], width, height]);
-  return place ? svg("text", { class: "label", x: place[0], y: place[1] + 11 }, text) : null;
+  const place = places.find((each) => isFree(leftOf(each), each[2]));
+  if (!place) return null;
+  taken.push([leftOf(place), place[2], width, height]);
+  return svg("text", { class: "label", x: place[1], y: place[2] + 11, "text-anchor": place[0] }, text);
 }
 
 function describe(point) {

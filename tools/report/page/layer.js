@@ -21,10 +21,10 @@ function candidateRow(site, candidate) {
       html("input", { type: "radio", name: `rule of ${site.key}`, "data-rule": candidate.rule,
                       checked: whatIfRule(site) === candidate.rule, on: { change: set } }),
       html("span", { class: "rule" }, ruleName(candidate.rule)), decided && html("span", { class: "chip" }, "chosen"))),
-    html("td", { class: "number" }, time(candidate.time), !decided && difference !== null && html("small", {}, signedTime(difference))),
-    html("td", { class: "number" }, errorCell(candidate.predicted_error)),
-    html("td", { class: "number" }, errorCell(candidate.error_alone)),
-    html("td", { class: "number" }, candidate.local_error === 0 ? missing : digits(candidate.local_error, 2)),
+    html("td", { class: "number" }, timeOfPlace(candidate.time), !decided && difference !== null && difference !== 0 && html("small", {}, signedTime(difference))),
+    html("td", { class: "number" }, errorOfRule(candidate.rule, candidate.predicted_error)),
+    html("td", { class: "number" }, errorOfRule(candidate.rule, candidate.error_alone)),
+    html("td", { class: "number" }, candidate.rule === asItIs ? missing : digits(candidate.local_error, 2)),
     html("td", { class: "number" }, smallPercent(candidate.clipped_share)),
     html("td", { class: "number" }, bytes(candidate.bytes)),
     html("td", {}, html("span", { class: "proof" }, candidate.proof || missing)));
@@ -67,10 +67,10 @@ function histogram(site) {
   const barWidth = ((right - left) * covered) / bars.length;
   // Square roots keep the tails, which is what clipping is about, in sight.
   const heightOf = (amount) => Math.sqrt(amount / most) * (bottom - 24);
-  const limits = [["clip_low", "end"], ["clip_high", "start"]].map(([name]) => rule[name]).filter(isNumber)
-    .filter((value) => value >= statistics.low && value <= statistics.high);
+  const limits = [rule.clip_low, rule.clip_high]
+    .filter((value) => isNumber(value) && value >= statistics.low && value <= statistics.high);
   const text = `${count(statistics.count)} values from ${digits(statistics.low)} to ${digits(statistics.high)}, mean ${digits(statistics.mean)}` +
-    (limits.length ? `; ${ruleName(rule.rule)} holds ${digits(rule.clip_low)} to ${digits(rule.clip_high)}, ${smallPercent(rule.clipped_share)} clipped` : "");
+    (isNumber(rule.clip_low) && isNumber(rule.clip_high) ? `; ${ruleName(rule.rule)} holds ${digits(rule.clip_low)} to ${digits(rule.clip_high)}, ${smallPercent(rule.clipped_share)} clipped` : "");
   return html("figure", { class: "histogram" },
     svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text },
       bars.map((amount, index) => {

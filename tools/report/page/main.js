@@ -41,6 +41,7 @@ function drawProvenance() {
   show("notes", study.notes.length > 0 && [html("h3", {}, "Notes"), html("ul", {}, study.notes.map((note) => html("li", {}, note)))]);
 }
 
+const ratioTo = (now, before) => (isNumber(now) && before > 0 ? ` ${change(now / before - 1)}` : "");
 function drawWhatIf() {
   const bar = byId("what-if");
   bar.hidden = changes.size === 0;
@@ -52,12 +53,12 @@ function drawWhatIf() {
     show("what-if",
       html("div", { class: "what-if-numbers" },
         html("strong", {}, "What if"),
-        html("span", {}, "time ", html("b", { id: "what-if-time" }, time(sum.time)), ` ${change(sum.time / baseline.time - 1)}`),
+        html("span", {}, "time ", html("b", { id: "what-if-time" }, time(sum.time)), ratioTo(sum.time, baseline.time)),
         html("span", {}, "SQNR ", html("b", { id: "what-if-sqnr" }, decibel(after)),
              Number.isFinite(before) && Number.isFinite(after) ? ` ${signed(after - before, 2, " dB")}` : ""),
-        html("span", {}, "error ", html("b", { id: "what-if-error" }, digits(sum.error)), ` ${change(sum.error / baseline.error - 1)}`),
+        html("span", {}, "error ", html("b", { id: "what-if-error" }, digits(sum.error)), ratioTo(sum.error, baseline.error)),
         html("span", {}, "weights ", html("b", {}, bytes(sum.size)))),
-      html("div", { class: "what-if-list note" }, `Predicted, without conversions between formats. ${list.join("; ")}`),
+      html("div", { class: "what-if-list note" }, `Predicted, without conversions between formats.${isNumber(sum.time) ? "" : " One of these rules was not timed."} ${list.join("; ")}`),
       html("button", { type: "button", class: "plain", id: "undo", on: { click: () => { changes.clear(); drawWhatIf(); } } }, "Undo all"));
   }
   const focused = document.activeElement && document.activeElement.dataset.rule;

@@ -12,14 +12,17 @@ function digits(value, count = 3) {
   return value.toFixed(Math.min(decimals, 6)).replace("-", "−");
 }
 
-const timeUnits = [{ name: "s", scale: 1 }, { name: "ms", scale: 1e3 }, { name: "µs", scale: 1e6 }];
+const timeUnits = [{ name: "s", scale: 1 }, { name: "ms", scale: 1e3 }, { name: "µs", scale: 1e6 },
+                   { name: "ns", scale: 1e9 }];
 function timeUnit(seconds) {
   const size = Math.abs(seconds);
-  return timeUnits.find((unit) => size * unit.scale >= 1) || timeUnits[2];
+  return timeUnits.find((unit) => size * unit.scale >= 1) || timeUnits.at(size > 0 ? -1 : 2);
 }
 function time(seconds, unit = isNumber(seconds) ? timeUnit(seconds) : timeUnits[1]) {
   return isNumber(seconds) ? `${digits(seconds * unit.scale)} ${unit.name}` : missing;
 }
+// Of a place: nothing where the time is that of a kernel which another place has.
+const timeOfPlace = (seconds) => (seconds === 0 ? missing : time(seconds));
 function timeInterval(of, unit = isNumber(of.value) ? timeUnit(of.value) : timeUnits[1]) {
   const limit = (value) => (isNumber(value) ? digits(value * unit.scale) : missing);
   return isNumber(of.value) ? `${limit(of.low)} to ${limit(of.high)} ${unit.name}` : "";

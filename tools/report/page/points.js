@@ -25,6 +25,7 @@ const speedUp = (point) =>
 
 function worstClass(point) {
   if (!hasLabels(point) || point.worst_class < 0 || !isNumber(point.worst_class_drop)) return missing;
+  if (point.worst_class_drop <= 0) return "no class lost";
   return `class ${point.worst_class}: ${signed(-point.worst_class_drop * 100, 1, " points")}`;
 }
 

@@ -2,15 +2,15 @@
 const columns = [
   { name: "Layer", key: (site) => site.order, first: 1, note: "order of the model" },
   { name: "Rule", key: (site) => ruleName(site.chosen), first: 1 },
-  { name: "Before", words: "time before", group: "Time", key: (site) => site.time, number: true, cell: (site) => time(site.time) },
-  { name: "After", words: "time after", key: (site) => chosenAt(site).time, number: true, cell: (site) => time(chosenAt(site).time) },
+  { name: "Before", words: "time before", group: "Time", key: (site) => site.time, number: true, cell: (site) => timeOfPlace(site.time) },
+  { name: "After", words: "time after", key: (site) => chosenAt(site).time, number: true, cell: (site) => timeOfPlace(chosenAt(site).time) },
   { name: "Saved", words: "time saved", key: savedTime, number: true, keep: true,
     cell: (site) => (isChanged(site) ? [time(savedTime(site)), html("small", {}, change(relativeChange(site)))] : missing) },
   { name: "Error share", key: errorShare, number: true, keep: true, cell: shareCell },
   { name: "Predicted", words: "error predicted", key: (site) => chosenAt(site).predicted_error, number: true, group: "SQNR alone",
-    cell: (site) => errorCell(chosenAt(site).predicted_error) },
+    cell: (site) => errorOfRule(site.chosen, chosenAt(site).predicted_error) },
   { name: "Measured", words: "error measured", key: (site) => chosenAt(site).error_alone, number: true,
-    cell: (site) => errorCell(chosenAt(site).error_alone) },
+    cell: (site) => errorOfRule(site.chosen, chosenAt(site).error_alone) },
   { name: "Accumulated", words: "error accumulated", key: (site) => site.accumulated_error, number: true,
     cell: (site) => errorCell(site.accumulated_error) },
   { name: "Gain", class: "gain-column", key: (site) => site.gain, number: true, cell: (site) => digits(site.gain, 2) },
@@ -42,6 +42,8 @@ function shareCell(site) {
           html("span", { class: "share", "aria-hidden": "true" }, html("i", { style: { width: `${(share / largestShare) * 100}%` } }))];
 }
 const errorCell = (error) => (error === 0 ? missing : decibel(sqnrOf(error)));
+// A rule without any error is exact; a place without a rule has nothing to say.
+const errorOfRule = (rule, error) => (rule === asItIs ? missing : decibel(sqnrOf(error)));
 
 // What is not known stands last whichever way the rest is sorted.
 function compare(a, b) {

@@ -52,13 +52,16 @@ const hasLabels = (point) => point.verified && measured(point.top1);
 const hasPairs = (point) => point.verified && isNumber(point.drop.value);
 const hasAgreement = (point) => point.verified && measured(point.agreement);
 
+// Unknown as soon as one part is.
+const plus = (sum, after, before) => (isNumber(sum) && isNumber(after) && isNumber(before) ? sum + after - before : null);
 // What if: the chosen point with other rules at some sites. Predicted errors and times of sites add up; the size is that
 // of weights, which only products have.
 const changes = new Map();
 const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
 const weightBytes = (site, rule) => (site.kind === "product" ? candidateOf(site, rule).bytes || 0 : 0);
 const baseline = {
-  time: chosen ? chosen.predicted_time : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
+  // What was measured, where a prediction lacks a part: differences are added to it all the same.
+  time: chosen ? (isNumber(chosen.predicted_time) ? chosen.predicted_time : timeOf(chosen)) : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
   error: chosen ? chosen.predicted_error : totalError,
   size: chosen ? chosen.size : sites.reduce((sum, site) => sum + weightBytes(site, site.chosen), 0),
 };
@@ -67,12 +70,12 @@ function whatIf() {
   for (const [key, rule] of changes) {
     const site = siteByKey.get(key);
     const before = chosenAt(site), after = candidateOf(site, rule);
-    out.time += after.time - before.time;
-    out.error += after.predicted_error - before.predicted_error;
+    out.time = plus(out.time, after.time, before.time);
+    out.error = plus(out.error, after.predicted_error, before.predicted_error);
     out.size += weightBytes(site, rule) - weightBytes(site, site.chosen);
   }
-  out.time = Math.max(out.time, 0);
+  if (out.time !== null) out.time = Math.max(out.time, 0);
   // Sums of small numbers leave remainders around nothing.
-  out.error = out.error < totalError * 1e-12 ? 0 : out.error;
+  if (out.error !== null && out.error < totalError * 1e-12) out.error = 0;
   return out;
 }

@@ -1,0 +1,78 @@
+// What a function rule replaced is in the bundle: as steps of the manifest, and in what `explain` prints.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backends/bundle/bundle.h"
+#include "program.h"
+#include "tools/files.h"
+#include "tools/prepare.h"
+
+namespace hoist {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+class FunctionSteps : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto model =
+        open_for_study(std::filesystem::path(HOIST_SOURCE_DIR) / "models" / "digits_attention.onnx", ModelOptions{});
+    ASSERT_TRUE(model.ok());
+    const Assignment assignment = {{"function block1/attention/softmax", "exp-polynomial-3"},
+                                   {"function block2/gelu", "erf-rational-5"}};
+    auto rewritten = rewrite(model->graph, assignment, {});
+    ASSERT_TRUE(rewritten.ok()) << rewritten.errors()[0].text();
+    auto lowered = lower_rewritten(*rewritten, {}, model->profile);
+    ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+    CompileOptions options;
+    options.check_positions = 0;
+    auto plan = make_plan(rewritten->graph, std::move(*lowered), options, model->profile);
+    ASSERT_TRUE(plan.ok()) << plan.errors()[0].text();
+    plan_ = std::move(*plan);
+  }
+
+  std::vector<PlanRuleUse> neural_at(const std::string& layer) const {
+    std::vector<PlanRuleUse> out;
+    for (const PlanRuleUse& use : plan_.rules) {
+      if (use.rule_class == "neural" && use.place == "layer " + layer) out.push_back(use);
+    }
+    return out;
+  }
+
+  Plan plan_;
+};
+
+TEST_F(FunctionSteps, NameEveryCallOnceWithItsPlaceAndPromise) {
+  const std::vector<PlanRuleUse> of_softmax = neural_at("block1/attention/softmax");
+  ASSERT_EQ(of_softmax.size(), 2u) << "the powers and their sum";
+  EXPECT_NE(of_softmax[0].parameters, of_softmax[1].parameters);
+  const std::vector<PlanRuleUse> of_gelu = neural_at("block2/gelu");
+  ASSERT_EQ(of_gelu.size(), 1u);
+  EXPECT_EQ(of_gelu[0].rule, "erf-rational-5");
+  EXPECT_THAT(of_gelu[0].parameters, ContainsRegex("^erf\\(x\\) at [0-9.]+ of its term: within [0-9.e-]+ for arg"));
+  const auto is_neural = [](const PlanRuleUse& use) { return use.rule_class == "neural"; };
+  EXPECT_EQ(std::count_if(plan_.rules.begin(), plan_.rules.end(), is_neural), 3);
+}
+
+TEST_F(FunctionSteps, ArePrintedByExplain) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const std::string bundle = (folder->path() / "bundle").string();
+  ASSERT_TRUE(write_bundle(plan_, bundle).ok());
+  const Ran of_gelu = run_hoist({"explain", bundle, "block2/gelu"});
+  ASSERT_EQ(of_gelu.code, 0) << of_gelu.err;
+  EXPECT_THAT(of_gelu.out, HasSubstr("   1. erf-rational-5 at layer block2/gelu  [neural]  erf(x) at "));
+  EXPECT_THAT(of_gelu.out, HasSubstr(" 1 neural\n"));
+  EXPECT_THAT(run_hoist({"explain", bundle, "block1/gelu"}).out, HasSubstr(" 0 neural\n"));
+  // Bundles of rewritten models account for their layers as all others do.
+  const Ran layers = run_hoist({"inspect", bundle});
+  EXPECT_THAT(layers.out, ContainsRegex("\nblock2/gelu +Gelu +block2_perceptron1_matmul\n"));
+  EXPECT_THAT(layers.out, Not(HasSubstr("(added)")));
+}
+
+}  // namespace
+}  // namespace hoist
