@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,13 @@ namespace hoist {
 /// convolution of six models (lowering/README.md).
 enum class ConvolutionForm : uint8_t { automatic, stencil, im2col };
 
+/// What stands between two 8-bit values becomes a table where that is possible (integer_table.h): always, never, or
+/// where it was the faster form when measured (lowering/README.md).
+enum class TableUse : uint8_t { automatic, on, off };
+
 struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
+  TableUse tables = TableUse::automatic;
   bool strict = false;           ///< exact rules only
   bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
 };
@@ -63,6 +69,8 @@ struct LoweredModel {
   std::vector<std::string> notes;
 };
 
+/// What the options say to lower_graph. No table takes in the layers of `except`, somebody else says how they compute.
+TableOptions table_options(const LowerOptions& options, std::set<std::string> except = {});
 /// All passes after the first: definitions that need not come from a model.
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile);
 /// lower_graph, then lower_program.
