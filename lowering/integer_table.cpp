@@ -45,7 +45,7 @@ struct Part {
 
 class Finder {
  public:
-  Finder(const Graph& graph, const std::set<std::string>& except) : graph_(graph), except_(except) {
+  Finder(const Graph& graph, const TableOptions& options) : graph_(graph), options_(options) {
     for (const ValueInfo& output : graph.outputs) ++uses_[output.name];
     for (size_t i = 0; i < graph.layers.size(); ++i) {
       for (const std::string& input : graph.layers[i].inputs) ++uses_[input];
@@ -60,6 +60,7 @@ class Finder {
     Part part;
     part.quantiser = quantiser;
     if (!add(layer.inputs[0], part) || part.functions.empty() || part.dequantisers.empty()) return std::nullopt;
+    if (options_.use == TableUse::automatic && is_cheap(part)) return std::nullopt;
     return is_closed(part) ? std::optional(part) : std::nullopt;
   }
 
@@ -69,7 +70,7 @@ class Finder {
     auto place = producer_.find(value);
     if (place == producer_.end()) return false;
     const Layer& layer = graph_.layers[place->second];
-    if (layer.outputs.size() != 1 || except_.count(layer.name) != 0) return false;
+    if (layer.outputs.size() != 1 || options_.except.count(layer.name) != 0) return false;
     if (is(layer, "DequantizeLinear")) return add_dequantiser(place->second, part);
     const bool broadcasts = is_broadcasting(layer);
     if (!broadcasts && !is_unary(layer)) return false;
@@ -126,6 +127,14 @@ class Finder {
     return integer_attribute(layer, "output_dtype", 0) == 0;
   }
 
+  // Layers of an instruction or two: with the arithmetic for the scales they take no longer than a look-up.
+  bool is_cheap(const Part& part) const {
+    static const std::set<std::string> operations = {"Abs", "Add", "Ceil", "Floor", "LeakyRelu", "Max",  "Min",
+                                                     "Mul", "Neg", "Relu", "Round", "Sign",      "Sqrt", "Sub"};
+    return std::all_of(part.functions.begin(), part.functions.end(),
+                       [&](size_t i) { return operations.count(graph_.layers[i].operation) != 0; });
+  }
+
   // All readers of what the part computes on the way belong to it.
   bool is_closed(const Part& part) const {
     std::map<std::string, int> inside;
@@ -140,7 +149,7 @@ class Finder {
   }
 
   const Graph& graph_;
-  const std::set<std::string>& except_;
+  const TableOptions& options_;
   std::map<std::string, int> uses_;
   std::map<std::string, size_t> producer_;
 };
@@ -195,8 +204,8 @@ std::string fresh(const Graph& graph, std::string name) {
 
 class Tables {
  public:
-  Tables(Graph& graph, const std::set<std::string>& except) : graph_(graph) {
-    const Finder finder(graph, except);
+  Tables(Graph& graph, const TableOptions& options) : graph_(graph) {
+    const Finder finder(graph, options);
     for (size_t i = 0; i < graph.layers.size(); ++i) {
       std::optional<Part> part = finder.before(i);
       if (!part) continue;
@@ -274,6 +283,8 @@ class Tables {
 
 }  // namespace
 
-int use_integer_tables(Graph& graph, const std::set<std::string>& except) { return Tables(graph, except).run(); }
+int use_integer_tables(Graph& graph, const TableOptions& options) {
+  return options.use == TableUse::off ? 0 : Tables(graph, options).run();
+}
 
 }  // namespace hoist

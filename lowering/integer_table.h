@@ -4,6 +4,7 @@
 // channel.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -11,9 +12,13 @@
 
 namespace hoist {
 
+/// Always where a table can stand, never, or where it is faster: `automatic` leaves layers alone that take an
+/// instruction or two (lowering/README.md has the times).
+enum class TableUse : uint8_t { automatic, on, off };
+
 /// Which parts of a graph become tables.
 struct TableOptions {
-  bool used = false;
+  TableUse use = TableUse::off;
   std::set<std::string> except;  ///< layers that somebody has other plans for: no table takes them in
 };
 
@@ -21,6 +26,6 @@ struct TableOptions {
 /// value and constants of one element, and nobody else reads what they give. Dequantise layers that others read stay.
 /// The layer before QuantizeLinear keeps its name: it has an exact step in the graph's steps, which names the layers
 /// that went into it. Layers that cannot be lowered are left for lower_graph to report. How many tables there are now.
-int use_integer_tables(Graph& graph, const std::set<std::string>& except = {});
+int use_integer_tables(Graph& graph, const TableOptions& options);
 
 }  // namespace hoist

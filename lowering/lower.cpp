@@ -276,16 +276,12 @@ std::vector<PlanLayer> list_layers(const Graph& graph, const LoweredModel& model
 
 }  // namespace
 
-TableOptions table_options(const LowerOptions& options, std::set<std::string> except) {
-  return {options.tables != TableUse::off, std::move(except)};
-}
-
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile) {
   return Lowering(options, profile).run(std::move(program));
 }
 
 Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile) {
-  HOIST_TRY(Program program, lower_graph(graph, options.strict, table_options(options)));
+  HOIST_TRY(Program program, lower_graph(graph, options.strict, {options.tables, {}}));
   HOIST_TRY(LoweredModel model, lower_program(std::move(program), options, profile));
   model.layers = list_layers(graph, model);
   return model;

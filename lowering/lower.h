@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,10 +19,6 @@ namespace hoist {
 /// The form of convolutions. Automatic is the stencil: on PoCL and on an H200 it was the faster one for every
 /// convolution of six models (lowering/README.md).
 enum class ConvolutionForm : uint8_t { automatic, stencil, im2col };
-
-/// What stands between two 8-bit values becomes a table where that is possible (integer_table.h): always, never, or
-/// where it was the faster form when measured (lowering/README.md).
-enum class TableUse : uint8_t { automatic, on, off };
 
 struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
@@ -69,8 +64,6 @@ struct LoweredModel {
   std::vector<std::string> notes;
 };
 
-/// What the options say to lower_graph. No table takes in the layers of `except`, somebody else says how they compute.
-TableOptions table_options(const LowerOptions& options, std::set<std::string> except = {});
 /// All passes after the first: definitions that need not come from a model.
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile);
 /// lower_graph, then lower_program.

@@ -150,7 +150,7 @@ Result<Program> lower_graph(const Graph& original, bool strict, const TableOptio
     store_unsigned(graph);
   }
   // Before the rounding steps for quantised layers, so that a table holds what the model says.
-  if (tables.used) use_integer_tables(graph, tables.except);
+  use_integer_tables(graph, tables);
   if (!strict) use_integer_products(graph);
   program.steps = graph.steps;
   program.constants = graph.constants;

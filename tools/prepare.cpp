@@ -84,9 +84,9 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
 
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
   // A table would hold the function itself, not what the rule makes of it.
-  std::set<std::string> approximated;
-  for (const auto& [layer, rule] : model.functions) approximated.insert(layer);
-  HOIST_TRY(Program program, lower_graph(model.graph, options.strict, table_options(options, std::move(approximated))));
+  TableOptions tables{options.tables, {}};
+  for (const auto& [layer, rule] : model.functions) tables.except.insert(layer);
+  HOIST_TRY(Program program, lower_graph(model.graph, options.strict, tables));
   for (Definition& definition : program.definitions) {
     HOIST_TRY(definition.expression, under_functions(definition.expression, definition.layers, model.functions));
   }

@@ -17,7 +17,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-TableOptions tables_on() { return {true, {}}; }
+TableOptions tables_on() { return {TableUse::on, {}}; }
 
 std::vector<std::string> operations(const Graph& graph) {
   std::vector<std::string> out;
@@ -74,7 +74,7 @@ TEST(IntegerTable, AgreesOnAllInputs) {
       for (Scalar out : {Scalar::i8, Scalar::u8}) {
         const Graph before = quantised(chain, in, out);
         Graph after = before;
-        EXPECT_EQ(use_integer_tables(after), 1);
+        EXPECT_EQ(use_integer_tables(after, tables_on()), 1);
         EXPECT_THAT(operations(after), ElementsAre("Cast", "Gather"));
         EXPECT_EQ(after.layers[0].name, "f");
         EXPECT_EQ(after.layers[1].name, "quantise");
@@ -101,7 +101,7 @@ TEST(IntegerTable, TakesInWhatComesTogetherAgain) {
   graph.constants["s"] = Tensor::of<double>(Scalar::f32, {1}, {0.05});
   graph.constants["z"] = Tensor::of<int64_t>(Scalar::u8, {1}, {120});
   Graph after = graph;
-  EXPECT_EQ(use_integer_tables(after), 1);
+  EXPECT_EQ(use_integer_tables(after, tables_on()), 1);
   EXPECT_THAT(operations(after), ElementsAre("Cast", "Gather"));
   EXPECT_THAT(absorbed(after), UnorderedElementsAre("dequantise", "sigmoid"));
   expect_same(graph);
@@ -115,7 +115,7 @@ TEST(IntegerTable, TakesInWhatComesTogetherAgain) {
   graph.constants["unit"] = one_float(1);
   graph.constants["half"] = one_float(0.5);
   after = graph;
-  EXPECT_EQ(use_integer_tables(after), 1);
+  EXPECT_EQ(use_integer_tables(after, tables_on()), 1);
   EXPECT_THAT(operations(after), ElementsAre("Cast", "Gather"));
   expect_same(graph);
 }
@@ -126,13 +126,13 @@ TEST(IntegerTable, DequantisersThatOthersReadStay) {
   graph.layers.push_back({"quantise_g", "QuantizeLinear", "", {}, {"v9", "t", "w"}, {"u"}});
   graph.outputs.push_back({"u", Scalar::i8, {2, 128}});
   Graph after = graph;  // two tables: nobody reads the floats any more
-  EXPECT_EQ(use_integer_tables(after), 2);
+  EXPECT_EQ(use_integer_tables(after, tables_on()), 2);
   EXPECT_THAT(operations(after), ElementsAre("Cast", "Gather", "Cast", "Gather"));
   EXPECT_THAT(absorbed(after), ElementsAre("dequantise", "dequantise"));
   expect_same(graph);
   graph.outputs.push_back({"v0", Scalar::f32, {2, 128}});
   after = graph;
-  EXPECT_EQ(use_integer_tables(after), 2);
+  EXPECT_EQ(use_integer_tables(after, tables_on()), 2);
   EXPECT_THAT(operations(after), ElementsAre("DequantizeLinear", "Cast", "Gather", "Cast", "Gather"));
   EXPECT_TRUE(absorbed(after).empty());
   expect_same(graph);
@@ -168,7 +168,7 @@ TEST(IntegerTable, LeavesOtherGraphsAlone) {
   domain.layers[1].domain = "mine";
   for (auto& [name, graph] : graphs) {
     const std::vector<std::string> before = operations(graph);
-    EXPECT_EQ(use_integer_tables(graph), 0) << name;
+    EXPECT_EQ(use_integer_tables(graph, tables_on()), 0) << name;
     EXPECT_EQ(operations(graph), before) << name;
     EXPECT_TRUE(graph.steps.empty()) << name;
   }
@@ -178,11 +178,11 @@ TEST(IntegerTable, LeavesLayersAloneThatAreNamed) {
   const Graph graph = quantised({{"e", "Tanh", "", {}, {}, {}}, {"f", "Abs", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
   for (const char* name : {"e", "f"}) {
     Graph other = graph;
-    EXPECT_EQ(use_integer_tables(other, {name}), 0) << name;
+    EXPECT_EQ(use_integer_tables(other, {TableUse::on, {name}}), 0) << name;
     EXPECT_EQ(operations(other), operations(graph));
   }
   Graph other = graph;
-  EXPECT_EQ(use_integer_tables(other, {"g"}), 1);
+  EXPECT_EQ(use_integer_tables(other, {TableUse::on, {"g"}}), 1);
 }
 
 TEST(IntegerTable, FaultsAreThoseOfTheGraphWithoutTables) {
@@ -254,18 +254,37 @@ TEST(IntegerTable, StandsBetweenIntegerProducts) {
   EXPECT_TRUE(same_bits(found.at("d"), wanted.at("d")));
 }
 
-TEST(IntegerTable, OptionsSayWhetherThereAreAny) {
-  const Graph graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::u8, Scalar::u8);
-  const auto tables = [&](TableUse use) {
+TEST(IntegerTable, IsOneKernelWithItsPositions) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{256}, {2, 128}, {1, 4, 8, 8}}) {
+    Graph graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::u8, Scalar::u8);
+    graph.inputs[0].shape = graph.outputs[0].shape = shape;
+    auto model = lower_model(graph, {}, {});
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    ASSERT_EQ(model->groups.size(), 1u) << shape.size() << " dimensions";
+    EXPECT_THAT(model->groups[0].layers, ElementsAre("f", "dequantise", "quantise"));
+  }
+}
+
+TEST(IntegerTable, OptionsSayWhichThereAre) {
+  const auto tables = [](const std::vector<Layer>& functions, TableUse use) {
     LowerOptions options;
     options.tables = use;
-    auto model = lower_model(graph, options, {});
+    auto model = lower_model(quantised(functions, Scalar::u8, Scalar::u8), options, {});
     HOIST_CHECK(model.ok(), model.errors()[0].text());
     return tables_of(model->program);
   };
-  EXPECT_EQ(tables(TableUse::on), 1u);
-  EXPECT_EQ(tables(TableUse::off), 0u);
-  EXPECT_EQ(tables(TableUse::automatic), 1u);
+  const Layer relu = {"f", "Relu", "", {}, {}, {}}, abs = {"g", "Abs", "", {}, {}, {}},
+              tanh = {"h", "Tanh", "", {}, {}, {}};
+  for (const auto& functions : {std::vector<Layer>{tanh}, {relu, tanh}, {tanh, abs}}) {
+    EXPECT_EQ(tables(functions, TableUse::on), 1u);
+    EXPECT_EQ(tables(functions, TableUse::automatic), 1u);
+    EXPECT_EQ(tables(functions, TableUse::off), 0u);
+  }
+  for (const auto& functions : {std::vector<Layer>{relu}, {relu, abs}}) {
+    EXPECT_EQ(tables(functions, TableUse::on), 1u);
+    EXPECT_EQ(tables(functions, TableUse::automatic), 0u);
+    EXPECT_EQ(tables(functions, TableUse::off), 0u);
+  }
 }
 
 }  // namespace
