@@ -184,13 +184,14 @@ bool rereads(Expr e, const std::string& name) {
   std::function<bool(Expr, int64_t, bool)> escapes = [&](Expr n, int64_t position, bool repeated) -> bool {
     if (n->open <= position) return false;
     if (n->pattern == Pattern::bound) return n->integers[0] == position && repeated;
-    bool again =
-        repeated || n->pattern == Pattern::slide || n->pattern == Pattern::repeat || n->pattern == Pattern::index;
+    const bool again = repeated || n->pattern == Pattern::slide || n->pattern == Pattern::repeat;
     for (Expr c : n->children) {
+      // A position is read once, the array that it looks into for every position.
+      const bool looked_into = n->pattern == Pattern::index && c == n->children.back();
       int64_t inner = c->pattern == Pattern::function ? static_cast<int64_t>(c->parameters.size()) : 0;
       const bool loop = c->pattern == Pattern::function && n->pattern != Pattern::let;
       Expr body = c->pattern == Pattern::function ? c->children[0] : c;
-      if (escapes(body, position + inner, again || loop)) return true;
+      if (escapes(body, position + inner, again || looked_into || loop)) return true;
     }
     return false;
   };

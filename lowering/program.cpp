@@ -140,15 +140,18 @@ std::map<std::string, int> use_counts(const Program& program) {
   return uses;
 }
 
-Result<Program> lower_graph(const Graph& original, bool strict) {
+Result<Program> lower_graph(const Graph& original, bool strict, const TableOptions& tables) {
   Graph graph = original;
   Program program;
   program.name = graph.name;
   program.notes = graph.notes;
   if (!strict) {
     fold_batch_norm(graph);
-    use_integer_products(graph);
+    store_unsigned(graph);
   }
+  // Before the rounding steps for quantised layers, so that a table holds what the model says.
+  use_integer_tables(graph, tables);
+  if (!strict) use_integer_products(graph);
   program.steps = graph.steps;
   program.constants = graph.constants;
   std::map<std::string, Type> types;

@@ -11,6 +11,7 @@
 #include "ir/expression.h"
 #include "ir/graph.h"
 #include "ir/rewrite.h"
+#include "lowering/integer_table.h"
 
 namespace hoist {
 
@@ -54,7 +55,7 @@ std::map<std::string, int> use_counts(const Program& program);
 
 /// Every layer as an expression. Layers whose inputs are all known at compile time are evaluated. Reports all layers
 /// that cannot be lowered, in one go. `strict` keeps to exact rules: batch-norm stays a layer of its own.
-Result<Program> lower_graph(const Graph& graph, bool strict);
+Result<Program> lower_graph(const Graph& graph, bool strict, const TableOptions& tables = {});
 
 /// Removes definitions and constants that no output needs.
 void remove_unused(Program& program);
@@ -62,6 +63,10 @@ void remove_unused(Program& program);
 /// Folds each BatchNormalization with constant statistics into the Conv or Gemm before it, where nothing else reads
 /// that layer's output: weights and bias are scaled, the layer goes. Rounding class; recorded in the graph's steps.
 void fold_batch_norm(Graph& graph);
+
+/// 8-bit values that only quantise and dequantise layers see become unsigned, which is what products of 8-bit numbers
+/// want. Exact; recorded in the graph's steps.
+void store_unsigned(Graph& graph);
 
 /// Conv, Gemm and MatMul of dequantised numbers become integer products, scaled once, where the weights are constant in
 /// 8 bits without zero point and no sum can leave i32. Rounding class; recorded in the graph's steps.

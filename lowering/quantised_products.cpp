@@ -350,8 +350,9 @@ class WholeWords {
 
 }  // namespace
 
+void store_unsigned(Graph& graph) { UnsignedValues(graph).run(); }
+
 void use_integer_products(Graph& graph) {
-  UnsignedValues(graph).run();
   IntegerProducts(graph).run();
   multiply_by_reciprocals(graph);
   WholeWords(graph).run();

@@ -31,8 +31,8 @@ RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, c
                        Objective objective, const std::string& preferences) {
   RecordOrigin out;
   out.model_hash = hash_text(model.graph.hash);
-  // Forms of convolutions change times as a device does.
-  out.profile_hash = hash_of(print(model.profile) + options.convolution);
+  // Forms of convolutions and tables change times as a device does.
+  out.profile_hash = hash_of(print(model.profile) + options.convolution + " " + options.tables);
   out.device = model.device;
   out.budget = budget.text();
   out.objective = name_of(objective);

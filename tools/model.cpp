@@ -23,6 +23,11 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
   command.add_option("--conv", options.convolution, "the form of convolutions")
       ->check(CLI::IsMember({"auto", "stencil", "im2col"}))
       ->capture_default_str();
+  command
+      .add_option("--tables", options.tables,
+                  "look results up in a table where layers stand between 8-bit values of a quantised model")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
   command.add_flag("--strict", options.strict, "only rules that keep every bit");
   auto* profile = command.add_option("--profile", options.profile, "compile for the device that this file describes")
                       ->type_name("FILE");
@@ -59,6 +64,7 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
   if (!options.device.empty()) given = "--device";
   if (!options.profile.empty()) given = "--profile";
   if (options.convolution != "auto") given = "--conv";
+  if (options.tables != "auto") given = "--tables";
   if (options.strict) given = "--strict";
   if (given == nullptr) return ExitCode::done;
   return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
@@ -80,6 +86,8 @@ CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions out;
   if (options.convolution == "stencil") out.lower.convolution = ConvolutionForm::stencil;
   if (options.convolution == "im2col") out.lower.convolution = ConvolutionForm::im2col;
+  if (options.tables == "on") out.lower.tables = TableUse::on;
+  if (options.tables == "off") out.lower.tables = TableUse::off;
   out.lower.strict = options.strict;
   return out;
 }

@@ -83,7 +83,10 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
 }
 
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
-  HOIST_TRY(Program program, lower_graph(model.graph, options.strict));
+  // A table would hold the function itself, not what the rule makes of it.
+  TableOptions tables{options.tables, {}};
+  for (const auto& [layer, rule] : model.functions) tables.except.insert(layer);
+  HOIST_TRY(Program program, lower_graph(model.graph, options.strict, tables));
   for (Definition& definition : program.definitions) {
     HOIST_TRY(UnderFunctions under, under_functions(definition.expression, definition.layers, model.functions));
     definition.expression = under.term;

@@ -152,11 +152,13 @@ TEST(QuantisedProducts, SignedActivationsBecomeUnsigned) {
   c.activation = Scalar::i8;
   c.zero_point = -128;
   Graph graph = c.graph();
+  store_unsigned(graph);
   use_integer_products(graph);
   EXPECT_TRUE(has_step(graph, "signed-to-unsigned"));
   // Not where somebody else sees the numbers.
   graph = c.graph();
   graph.outputs.push_back({"xq", Scalar::i8, {}});
+  store_unsigned(graph);
   use_integer_products(graph);
   EXPECT_FALSE(has_step(graph, "signed-to-unsigned"));
   EXPECT_TRUE(has_step(graph, "dequantise-product"));
@@ -167,7 +169,8 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
   auto rewritten = [&](const std::function<void(Graph&)>& change) {
     Graph graph = c.graph();
     change(graph);
-    use_integer_products(graph);
+    store_unsigned(graph);
+  use_integer_products(graph);
     return has_step(graph, "dequantise-product");
   };
   EXPECT_TRUE(rewritten([](Graph&) {}));
