@@ -38,8 +38,8 @@ struct Sensitivity {
   std::vector<StudySite> studied;  ///< a site each; candidates are those that are allowed
   std::vector<bool> may_stay;      ///< a site each: whether it may stay as it is
   std::vector<SiteRule> rules;     ///< a candidate each, in the order of sites and their candidates
-  Statistics statistics;
-  std::vector<Tensor> reference;  ///< the output of each run
+  Statistics statistics;           ///< with rounded weights, without the second moments that they are from
+  std::vector<Tensor> reference;   ///< the output of each run
   double output_power = 0;
   int64_t samples = 0;  ///< of calibration
   std::vector<std::string> notes;
