@@ -12,6 +12,7 @@ namespace {
 // Work in multiplications, for terms^2 each, as measured: a channel under one rule whose noise is predicted, one whose
 // weights are rounded, in several sweeps; the inverse of the moments, for each term.
 constexpr double prediction_work = 1, sweeps_work = 6, inverse_work = 0.3;
+constexpr double work_a_second = 1e9;
 
 // What the work of a layer depends on.
 struct LayerSize {
@@ -58,8 +59,8 @@ std::optional<double> fit(Considered& layer) {
     const int64_t vectors = size.samples * std::min(size.windows, layer.planned.windows);
     return size.rounding_work() + size.vector_work() * static_cast<double>(vectors);
   };
-  if (layer.has_to || work() <= most_layer_work) return work();
-  const double left = (most_layer_work - size.rounding_work()) / size.vector_work();
+  if (layer.has_to || work() <= most_layer_seconds * work_a_second) return work();
+  const double left = (most_layer_seconds * work_a_second - size.rounding_work()) / size.vector_work();
   const double windows = left / static_cast<double>(size.samples);
   if (windows < 1 || left < size.terms) return std::nullopt;
   layer.planned.windows = static_cast<int64_t>(windows);
@@ -69,7 +70,7 @@ std::optional<double> fit(Considered& layer) {
 }  // namespace
 
 RoundingPlan plan_rounding(const Graph& graph, const std::vector<Site>& sites, const CandidateRules& candidates,
-                           size_t runs) {
+                           size_t runs, double seconds) {
   std::vector<Considered> considered;
   for (size_t i = 0; i < sites.size(); ++i) {
     Considered layer;
@@ -93,16 +94,16 @@ RoundingPlan plan_rounding(const Graph& graph, const std::vector<Site>& sites, c
   for (Considered& layer : considered) {
     const std::optional<double> more = fit(layer);
     const bool fits =
-        more && work + *more <= most_rounding_work && entries + layer.size.entries() <= most_second_moments;
+        more && work + *more <= seconds * work_a_second && entries + layer.size.entries() <= most_second_moments;
     if (!fits && !layer.has_to) continue;
     work += *more;
     entries += layer.size.entries();
     plan.layers.push_back(std::move(layer.planned));
   }
   if (plan.layers.size() < considered.size()) {
-    plan.notes.push_back(
-        fmt::format("the weights of {} of {} layers are not rounded with data: that would take too long",
-                    considered.size() - plan.layers.size(), considered.size()));
+    plan.notes.push_back(fmt::format(
+        "the weights of {} of {} layers are not rounded with data: that would take too long or too much memory",
+        considered.size() - plan.layers.size(), considered.size()));
   }
   return plan;
 }

@@ -10,9 +10,9 @@
 
 namespace hoist {
 
-/// What collecting moments, rounding and predicting may take for one layer, and for all of them, in multiplications: a
-/// core does about 10^9 of them in a second.
-inline constexpr double most_layer_work = 3e9, most_rounding_work = 6e10;
+/// Seconds that one layer's moments, rounding and predictions may take. All seconds here are of a core that does 10^9
+/// multiplications in one: nobody looks at a clock, so that plans are the same everywhere.
+inline constexpr double most_layer_seconds = 3;
 /// Second moments of all layers that are kept at once: 128 MiB, and as much again while they are collected.
 inline constexpr int64_t most_second_moments = int64_t{1} << 24;
 
@@ -27,12 +27,12 @@ struct RoundingPlan {
   std::vector<std::string> notes;  ///< what is left out
 };
 
-/// The layers at whose sites a rule that rounds with data is a candidate. The smallest come first until time or memory
-/// are used up; a large one looks at fewer windows of a sample, but never at fewer vectors than its sums have terms.
-/// Layers that have to take such a rule are there whatever they take. `runs` of calibration; types of values are read
-/// from graph.inferred.
+/// The layers at whose sites a rule that rounds with data is a candidate. The smallest come first until the `seconds`
+/// or the memory are used up; a large one looks at fewer windows of a sample, but never at fewer vectors than its sums
+/// have terms. Layers that have to take such a rule are there whatever they take. `runs` of calibration; types of
+/// values are read from graph.inferred.
 RoundingPlan plan_rounding(const Graph& graph, const std::vector<Site>& sites, const CandidateRules& candidates,
-                           size_t runs);
+                           size_t runs, double seconds);
 
 /// Rounds what is planned with the second moments in the statistics, and keeps the numbers there.
 Result<Nothing> round_weights(const Graph& graph, const RoundingPlan& plan, Statistics& statistics);

@@ -52,7 +52,8 @@ class SensitivityStudy {
 
   Result<Nothing> calibrate(const CandidateRules& candidates) {
     options_.progress("calibrating");
-    const RoundingPlan plan = plan_rounding(graph_, out_.sites, candidates, samples_.runs.size());
+    const RoundingPlan plan =
+        plan_rounding(graph_, out_.sites, candidates, samples_.runs.size(), options_.rounding_seconds);
     out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
     HOIST_TRY(out_.statistics,
               site_statistics(graph_, out_.sites, samples_, prepare_, plan,

@@ -26,6 +26,7 @@ struct SensitivityOptions {
   /// Large models get fewer samples, so that measuring takes about so long on this device. Where not even the least
   /// number of samples fits, rules are not measured alone: gains and statistics predict.
   double gain_seconds = 60, alone_seconds = 240;
+  double rounding_seconds = 60;  ///< of rounding weights with data (rounding_plan.h); layers that do not fit have none
   uint64_t seed = 1;
   Preferences preferences;
   std::function<void(const std::string&)> progress = [](const std::string&) {};

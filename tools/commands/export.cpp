@@ -64,7 +64,7 @@ Attempt<Statistics> statistics_for(const ExportCommand& command, const Graph& gr
     return usage_failure("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
   HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
   HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(command.calibration, graph.inputs, {.numbers = true}));
-  const RoundingPlan plan = plan_rounding(graph, sites, named_rules(sites, assignment), samples.runs.size());
+  const RoundingPlan plan = plan_rounding(graph, sites, named_rules(sites, assignment), samples.runs.size(), 0);
   Progress progress;
   progress.show("calibrating");
   HOIST_STEP(Statistics statistics, ExitCode::bad_input, site_statistics(graph, sites, samples, model.prepare, plan));
