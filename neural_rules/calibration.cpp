@@ -145,12 +145,12 @@ Calibrator::~Calibrator() = default;
 Calibrator::Calibrator(Calibrator&&) noexcept = default;
 Calibrator& Calibrator::operator=(Calibrator&&) noexcept = default;
 
-bool Calibrator::collect_second_moments(const Graph& graph, const std::string& name) {
+bool Calibrator::collect_second_moments(const Graph& graph, const std::string& name, int64_t most_windows) {
   const Layer* layer = find_layer(graph, name);
   if (layer == nullptr || why_not_adaptive(graph, *layer)) return false;
   Product product = *product_of(graph, *layer);
   const std::string input = product.input;
-  state_->patches[input].try_emplace(name, std::move(product), *layer);
+  state_->patches[input].try_emplace(name, std::move(product), *layer, most_windows);
   return true;
 }
 

@@ -15,6 +15,9 @@
 
 namespace hoist {
 
+/// Neighbouring windows of a picture, or rows of a matrix, say much the same: so many of a sample stand for all of it.
+inline constexpr int64_t most_sample_windows = 64;
+
 /// Of the vectors that the sums of a product read: rows of a matrix, windows of a picture.
 struct SecondMoments {
   int64_t terms = 0;             ///< of one sum
@@ -37,6 +40,9 @@ struct ValueStatistics {
   int64_t channel_axis = 1;  ///< -1 is the last dimension: for values that matrix products read
   /// By the layer of a product that reads the value; only of layers for which they were asked.
   std::map<std::string, std::shared_ptr<const SecondMoments>> second_moments;
+  /// Weights that were rounded with these, as numbers of the rule's format: by the layer of the product, by rule. They
+  /// are small where moments are large, and whoever has them needs no moments.
+  std::map<std::string, std::map<std::string, std::shared_ptr<const Tensor>>> rounded;
 };
 using Statistics = std::map<std::string, ValueStatistics>;  ///< by value name
 
@@ -53,9 +59,9 @@ class Calibrator {
   Calibrator& operator=(Calibrator&&) noexcept;
 
   /// Asks for the second moments of what a product reads: for rules that round weights with data. Call it before the
-  /// second pass. They take 8 bytes times the square of the terms of one sum, a group of channels. False where they
-  /// cannot be collected (patches.h says why).
-  bool collect_second_moments(const Graph& graph, const std::string& layer);
+  /// second pass. They take 8 bytes times the square of the terms of one sum, a group of channels. At most
+  /// `most_windows` of a sample are looked at. False where they cannot be collected (patches.h says why).
+  bool collect_second_moments(const Graph& graph, const std::string& layer, int64_t most_windows = most_sample_windows);
 
   /// Errors: NaN or an infinity in the tensor, another number of channels than before.
   Result<Nothing> observe_extremes(const std::string& value, const Tensor& tensor);

@@ -7,6 +7,7 @@
 
 #include "neural_rules/candidates.h"
 #include "neural_rules/cost.h"
+#include "neural_rules/rounding_plan.h"
 #include "neural_rules/verification.h"
 
 namespace hoist {
@@ -247,6 +248,7 @@ class Chooser {
     out.reference_outputs = verifier_->digests[0];
     out.chosen_outputs = verifier_->digests[chosen];
     out.statistics = std::move(sensitivity_.statistics);
+    keep_rounded(out.chosen, out.statistics);
     return out;
   }
 

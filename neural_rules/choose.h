@@ -40,7 +40,7 @@ OutputDigest digest_of(OutputKind kind, const Samples& samples, const std::vecto
 struct Choosing {
   Study study;  ///< `points` has the reference first; the chosen one is marked
   Assignment chosen;
-  Statistics statistics;  ///< to rewrite the model by
+  Statistics statistics;  ///< to rewrite the model by as it was chosen
   std::vector<RecordedConversion> conversions;
   OutputDigest reference_outputs, chosen_outputs;  ///< on the verification data
 };

@@ -12,8 +12,6 @@ namespace {
 
 // Products of two such numbers fit into 31 bits, and 2^33 of those into 64.
 constexpr int number_bits = 15;
-// Neighbouring windows say much the same; so many, spread evenly, stand for all of a sample.
-constexpr int64_t windows_a_sample = 64;
 
 std::vector<int64_t> list_attribute(const Layer& layer, const std::string& name, size_t size, int64_t otherwise) {
   auto place = layer.attributes.find(name);
@@ -50,8 +48,8 @@ std::optional<std::string> why_no_patches(const Graph& graph, const Layer& layer
   return std::nullopt;
 }
 
-PatchMoments::PatchMoments(Product product, Layer layer)
-    : product_(std::move(product)), layer_(std::move(layer)), terms_(product_.terms()) {
+PatchMoments::PatchMoments(Product product, Layer layer, int64_t most_windows)
+    : product_(std::move(product)), layer_(std::move(layer)), terms_(product_.terms()), most_windows_(most_windows) {
   sums_.resize(static_cast<size_t>(product_.groups * terms_ * terms_));
   plain_sums_.resize(static_cast<size_t>(product_.groups * terms_));
 }
@@ -77,7 +75,7 @@ Result<Nothing> PatchMoments::add(const Tensor& tensor, int exponent) {
 void PatchMoments::add_rows(const std::vector<int32_t>& numbers, const std::vector<int64_t>& shape) {
   const auto rows = static_cast<int64_t>(numbers.size()) / std::max<int64_t>(terms_, 1);
   const int64_t rows_a_sample = shape.size() < 3 ? 1 : rows / std::max<int64_t>(shape[0], 1);
-  const int64_t every = (rows_a_sample + windows_a_sample - 1) / windows_a_sample;
+  const int64_t every = (rows_a_sample + most_windows_ - 1) / most_windows_;
   for (int64_t r = 0; r < rows; ++r) {
     if (r % rows_a_sample % every != 0) continue;
     add_patch(numbers.data() + r * terms_, 0);
@@ -119,7 +117,7 @@ void PatchMoments::add_windows(const std::vector<int32_t>& numbers, const std::v
     plane *= axis.extent;
   }
   const int64_t windows = element_count(outputs), taps = element_count(kernel);
-  const int64_t every = std::max<int64_t>((windows + windows_a_sample - 1) / windows_a_sample, 1);
+  const int64_t every = std::max<int64_t>((windows + most_windows_ - 1) / most_windows_, 1);
   const int64_t channels = product_.shape[1];
   std::vector<int32_t> patch(static_cast<size_t>(terms_));
   for (int64_t sample = 0; sample < shape[0]; ++sample) {

@@ -17,7 +17,8 @@ std::optional<std::string> why_no_patches(const Graph& graph, const Layer& layer
 
 class PatchMoments {
  public:
-  PatchMoments(Product product, Layer layer);
+  /// At most `most_windows` of a sample, spread evenly, stand for all of it.
+  PatchMoments(Product product, Layer layer, int64_t most_windows);
 
   /// Adds windows of a tensor whose magnitudes stay below 2^exponent. Errors: a shape that the layer does not take.
   Result<Nothing> add(const Tensor& tensor, int exponent);
@@ -35,6 +36,7 @@ class PatchMoments {
   Product product_;
   Layer layer_;
   int64_t terms_;
+  int64_t most_windows_;
   int64_t count_ = 0;                // patches a group
   std::vector<int64_t> sums_;        // of products: [groups][terms][terms], upper triangles
   std::vector<int64_t> plain_sums_;  // [groups][terms]

@@ -1,5 +1,8 @@
 #include "neural_rules/prepare.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "neural_rules/flow.h"
@@ -118,6 +121,51 @@ double dynamic_noise(const Layer& layer, const PreparedProduct& prepared, const 
          static_cast<double>(prepared.product.channels());
 }
 
+std::string type_text(const Tensor& tensor) {
+  return fmt::format("[{}]{}", fmt::join(tensor.shape(), "]["), row(tensor.scalar()).name);
+}
+
+Result<Nothing> take_numbers(const Layer& layer, const Tensor& numbers, PackedWeights& packed) {
+  const std::string hint = "compile without the record to make another one";
+  if (numbers.scalar() != packed.numbers.scalar() || numbers.shape() != packed.numbers.shape()) {
+    return Diagnostic{layer.name,
+                      fmt::format("its rounded numbers are {}, its weights ask for {}", type_text(numbers),
+                                  type_text(packed.numbers)),
+                      hint};
+  }
+  const Range range = numbers_of(packed.format);
+  int64_t bad = -1;
+  packed.layout.for_each(numbers.size(), [&](int64_t i, int64_t scale) {
+    const auto number = static_cast<double>(numbers.integer_at(i));
+    if (number < range.low || number > range.high) bad = i;
+    packed.values.set_float(i, packed.value_at(scale, number));
+  });
+  if (bad >= 0) {
+    return Diagnostic{layer.name,
+                      fmt::format("rounded number {} is {}, {} goes from {} to {}", bad, numbers.integer_at(bad),
+                                  packed.format.name, range.low, range.high),
+                      hint};
+  }
+  packed.numbers = numbers;
+  return Nothing{};
+}
+
+// Rounding takes long, so that numbers that are known already are taken.
+Result<Nothing> round_with_data(const Layer& layer, const ProductScheme& scheme, const Product& product,
+                                const Tensor& weights, const ValueStatistics& input, PackedWeights& packed) {
+  if (const auto rules = input.rounded.find(layer.name); rules != input.rounded.end()) {
+    const auto known = rules->second.find(std::string(scheme.rule));
+    if (known != rules->second.end()) return take_numbers(layer, *known->second, packed);
+  }
+  const auto moments = input.second_moments.find(layer.name);
+  if (moments == input.second_moments.end()) {
+    return Diagnostic{layer.name, "there are no second moments of what this layer reads",
+                      "have the calibrator collect them"};
+  }
+  round_adaptively(product, weights, *moments->second, packed);
+  return Nothing{};
+}
+
 }  // namespace
 
 std::optional<std::string> why_no_bias(const Graph& graph, const Layer& layer) {
@@ -139,14 +187,7 @@ Result<PreparedProduct> prepare_product(const Graph& graph, const Layer& layer, 
   prepared.packed = pack_weights(product, weights, *find_weight_format(scheme.weights));
   if (!scheme.adaptive && !scheme.corrected) return prepared;
   HOIST_TRY(const ValueStatistics* input, statistics_of(statistics, product.input));
-  if (scheme.adaptive) {
-    auto moments = input->second_moments.find(layer.name);
-    if (moments == input->second_moments.end()) {
-      return Diagnostic{layer.name, "there are no second moments of what this layer reads",
-                        "have the calibrator collect them"};
-    }
-    round_adaptively(product, weights, *moments->second, prepared.packed);
-  }
+  if (scheme.adaptive) HOIST_TRY_VOID(round_with_data(layer, scheme, product, weights, *input, prepared.packed));
   if (scheme.corrected) prepared.bias = corrected_bias(graph, layer, prepared, *input);
   return prepared;
 }

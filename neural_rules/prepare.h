@@ -17,7 +17,8 @@ struct PreparedProduct {
   std::optional<Tensor> bias;  ///< where it changes: f32, one number an output channel
 };
 
-/// Errors: statistics that the rule needs are missing. The rule applies at the layer (why_not).
+/// Weights that are rounded with data are taken from the statistics where they are there. Errors: statistics that the
+/// rule needs are missing, rounded numbers of another shape or range. The rule applies at the layer (why_not).
 Result<PreparedProduct> prepare_product(const Graph& graph, const Layer& layer, const ProductScheme& scheme,
                                         const Statistics& statistics);
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "neural_rules/scheme.h"
+
 namespace hoist {
 namespace {
 
@@ -40,7 +42,10 @@ class Check {
         problem(fmt::format("conversion from {} to {} takes {} seconds", conversion.from, conversion.to,
                             conversion.seconds));
     }
-    for (const auto& [site, rule] : record_.chosen) check_use("choice", site, rule);
+    for (const auto& [site, rule] : record_.chosen) {
+      check_use("choice", site, rule);
+      check_rounded(site, rule);
+    }
     if (!problems_.empty()) return problems_;
     return Nothing{};
   }
@@ -62,6 +67,18 @@ class Check {
     for (uint64_t bin : of.histogram) sum = bin > count - sum ? count + 1 : sum + bin;
     if (sum > count)
       problem(fmt::format("value {} has more elements in its histogram than the {} it has", name, count));
+    if (of.zeros < 0 || of.zeros > of.count)
+      problem(fmt::format("value {} has {} zeros among {} elements", name, of.zeros, of.count));
+    if (of.channel_axis != 1 && of.channel_axis != -1)
+      problem(fmt::format("value {} has its channels in dimension {}, expected 1 or -1", name, of.channel_axis));
+    for (const auto& [layer, rules] : of.rounded) {
+      Site site;
+      site.layer = layer;
+      for (const auto& [rule, numbers] : rules) {
+        if (!rounded_.emplace(site.key(), rule).second)
+          problem(fmt::format("the rounded weights of {} under {} are there twice", layer, rule));
+      }
+    }
   }
 
   void check_site(const RecordedSite& site) {
@@ -84,9 +101,18 @@ class Check {
       problem(fmt::format("a {} names rule {}, which is no candidate at site {}", what, rule, site));
   }
 
+  // A second compilation has no data to round weights with.
+  void check_rounded(const std::string& site, const std::string& rule) {
+    const ProductScheme* scheme = find_scheme(rule);
+    if (scheme == nullptr || !scheme->adaptive) return;
+    if (!rounded_.contains({site, rule}))
+      problem(fmt::format("a choice names rule {} at site {}, and the rounded weights are missing", rule, site));
+  }
+
   const Record& record_;
   const std::string& where_;
-  std::map<std::string, std::set<std::string>> rules_;  ///< candidates by site
+  std::set<std::pair<std::string, std::string>> rounded_;  ///< sites and rules that have numbers
+  std::map<std::string, std::set<std::string>> rules_;     ///< candidates by site
   Diagnostics problems_;
 };
 

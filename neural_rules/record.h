@@ -15,7 +15,7 @@
 namespace hoist {
 
 /// A record of another format is refused.
-inline constexpr int64_t record_format = 1;
+inline constexpr int64_t record_format = 2;
 
 /// What a record is of: it serves only where all of these are the same. Hashes and names as text; "" where there is
 /// none (no verification data, say).
@@ -46,7 +46,7 @@ struct Record {
   RecordOrigin origin;
   std::string hoist_version;  ///< that wrote it; another one may read it
   double output_power = 0;    ///< mean square of the reference output, for SQNR
-  Statistics statistics;
+  Statistics statistics;      ///< of weights that are rounded with data the chosen numbers, no second moments
   std::vector<RecordedSite> sites;
   std::vector<RecordedConversion> conversions;
   Assignment chosen;
@@ -59,7 +59,8 @@ struct Record {
 Result<Nothing> check_origin(const Record& record, const RecordOrigin& wanted, const std::string& where);
 
 /// Whether a record is one in itself, as it must be before it is used: sites and candidates named once, the choice
-/// among them, histograms and channels that fit. Errors: all problems at once.
+/// among them, with the weights that it rounds with data; histograms and channels that fit. Errors: all problems at
+/// once.
 Result<Nothing> check_record(const Record& record, const std::string& where);
 
 }  // namespace hoist

@@ -35,25 +35,22 @@ Matrix matrix_of(const SecondMoments& moments, int64_t group) {
 class Channel {
  public:
   Channel(const Product& product, const Tensor& weights, PackedWeights& packed, int64_t channel)
-      : product_(product), packed_(packed), channel_(channel), exact(product.terms()), numbers(product.terms()) {
-    const Range range = integers_of(packed.format.scalar);
-    low_ = packed.format.symmetric ? -range.high : range.low;
-    high_ = range.high;
+      : packed_(packed), exact(product.terms()), numbers(product.terms()) {
+    range_ = numbers_of(packed.format);
     for (int64_t k = 0; k < product.terms(); ++k) {
-      exact[k] = weights.float_at(position(k));
-      numbers[k] = packed.numbers.float_at(position(k));
+      const int64_t at = position_of(product, channel, k);
+      const int64_t scale = packed.layout.index(at);
+      const double zero =
+          packed.zero_points.empty() ? 0 : static_cast<double>(packed.zero_points[static_cast<size_t>(scale)]);
+      terms_.push_back({at, scale, packed.scales[static_cast<size_t>(scale)], zero});
+      exact[k] = weights.float_at(at);
+      numbers[k] = packed.numbers.float_at(at);
     }
   }
 
-  int64_t position(int64_t k) const { return position_of(product_, channel_, k); }
-  double step(int64_t k) const { return packed_.scales[static_cast<size_t>(packed_.layout.index(position(k)))]; }
-  double value(int64_t k, double number) const { return packed_.value_of(position(k), number); }
+  double value(int64_t k, double number) const { return packed_.value_at(term(k).scale, number); }
   double nearest(int64_t k, double w) const {
-    const double zero =
-        packed_.zero_points.empty()
-            ? 0
-            : static_cast<double>(packed_.zero_points[static_cast<size_t>(packed_.layout.index(position(k)))]);
-    return std::clamp(std::nearbyint(w / step(k) + zero), low_, high_);
+    return std::clamp(std::nearbyint(w / term(k).step + term(k).zero_point), range_.low, range_.high);
   }
   Vector differences(const Vector& from) const {
     Vector d(from.size());
@@ -62,16 +59,21 @@ class Channel {
   }
   void keep(const Vector& chosen) {
     for (int64_t k = 0; k < chosen.size(); ++k) {
-      packed_.numbers.set_float(position(k), chosen[k]);
-      packed_.values.set_float(position(k), value(k, chosen[k]));
+      packed_.numbers.set_float(term(k).position, chosen[k]);
+      packed_.values.set_float(term(k).position, value(k, chosen[k]));
     }
   }
 
  private:
-  const Product& product_;
+  struct Term {
+    int64_t position, scale;  ///< in the weights; in the scales
+    double step, zero_point;
+  };
+  const Term& term(int64_t k) const { return terms_[static_cast<size_t>(k)]; }
+
   PackedWeights& packed_;
-  int64_t channel_;
-  double low_ = 0, high_ = 0;
+  Range range_;
+  std::vector<Term> terms_;
 
  public:
   Vector exact, numbers;
@@ -152,14 +154,14 @@ double layer_error(const Product& product, const Tensor& weights, const PackedWe
   double sum = 0;
   for (int64_t group = 0; group < product.groups; ++group) {
     const Matrix second = matrix_of(moments, group);
-    for (int64_t c = group * channels; c < (group + 1) * channels; ++c) {
-      Vector difference(product.terms());
-      for (int64_t k = 0; k < difference.size(); ++k) {
-        const int64_t at = position_of(product, c, k);
-        difference[k] = packed.values.float_at(at) - weights.float_at(at);
+    Matrix differences(channels, product.terms());
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t k = 0; k < differences.cols(); ++k) {
+        const int64_t at = position_of(product, group * channels + c, k);
+        differences(c, k) = packed.values.float_at(at) - weights.float_at(at);
       }
-      sum += form(second, difference);
     }
+    sum += (differences * second).cwiseProduct(differences).sum();
   }
   return sum / static_cast<double>(product.channels());
 }

@@ -31,8 +31,9 @@ class SensitivityStudy {
   Result<Sensitivity> run() {
     out_.sites = find_sites(graph_);
     out_.samples = samples_.count;
-    HOIST_TRY_VOID(calibrate());
-    HOIST_TRY_VOID(find_rules());
+    HOIST_TRY(const CandidateRules candidates, candidate_rules(graph_, out_.sites, options_.preferences));
+    HOIST_TRY_VOID(calibrate(candidates));
+    HOIST_TRY_VOID(find_rules(candidates));
     HOIST_TRY_VOID(measure_gains());
     noise_seconds_ = run_seconds_;
     HOIST_TRY_VOID(measure_local_errors());
@@ -52,20 +53,23 @@ class SensitivityStudy {
     return std::min(samples_.count, static_cast<int64_t>(runs) * samples_.samples_a_run);
   }
 
-  Result<Nothing> calibrate() {
+  Result<Nothing> calibrate(const CandidateRules& candidates) {
     options_.progress("calibrating");
+    const RoundingPlan plan =
+        plan_rounding(graph_, out_.sites, candidates, samples_.runs.size(), options_.rounding_seconds);
+    out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
     HOIST_TRY(out_.statistics,
-              site_statistics(graph_, out_.sites, samples_, prepare_,
+              site_statistics(graph_, out_.sites, samples_, prepare_, plan,
                               [&](const std::vector<Tensor>& outputs) { out_.reference.push_back(outputs[0]); }));
     HOIST_TRY(OutputMetrics same, compare_runs(options_.kind, samples_, out_.reference, out_.reference));
     out_.output_power = same.signal_power;
     return Nothing{};
   }
 
-  Result<Nothing> find_rules() {
-    HOIST_TRY(CandidateRules found, candidate_rules(graph_, out_.sites, options_.preferences));
-    const std::vector<std::vector<WeighedRule>> weighed = weigh_rules(graph_, out_.sites, found, out_.statistics);
-    out_.may_stay = found.may_stay;
+  Result<Nothing> find_rules(const CandidateRules& candidates) {
+    const std::vector<std::vector<WeighedRule>> weighed = weigh_rules(graph_, out_.sites, candidates, out_.statistics);
+    drop_second_moments(out_.statistics);
+    out_.may_stay = candidates.may_stay;
     for (size_t i = 0; i < out_.sites.size(); ++i) {
       StudySite studied;
       studied.site = out_.sites[i];

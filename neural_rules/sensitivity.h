@@ -26,6 +26,7 @@ struct SensitivityOptions {
   /// Large models get fewer samples, so that measuring takes about so long on this device. Where not even the least
   /// number of samples fits, rules are not measured alone: gains and statistics predict.
   double gain_seconds = 60, alone_seconds = 240;
+  double rounding_seconds = 60;  ///< of rounding weights with data (rounding_plan.h); layers that do not fit have none
   uint64_t seed = 1;
   Preferences preferences;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
@@ -38,8 +39,8 @@ struct Sensitivity {
   std::vector<StudySite> studied;  ///< a site each; candidates are those that are allowed
   std::vector<bool> may_stay;      ///< a site each: whether it may stay as it is
   std::vector<SiteRule> rules;     ///< a candidate each, in the order of sites and their candidates
-  Statistics statistics;
-  std::vector<Tensor> reference;  ///< the output of each run
+  Statistics statistics;           ///< with rounded weights, without the second moments that they are from
+  std::vector<Tensor> reference;   ///< the output of each run
   double output_power = 0;
   int64_t samples = 0;  ///< of calibration
   std::vector<std::string> notes;

@@ -75,11 +75,9 @@ class Uniform {
   Assignment out_;
 };
 
-}  // namespace
-
-Result<Statistics> site_statistics(const Graph& graph, const std::vector<Site>& sites, const Samples& samples,
-                                   const PrepareModel& prepare,
-                                   const std::function<void(const std::vector<Tensor>&)>& seen) {
+Result<Statistics> calibrate(const Graph& graph, const std::vector<Site>& sites, const Samples& samples,
+                             const PrepareModel& prepare, const RoundingPlan& plan,
+                             const std::function<void(const std::vector<Tensor>&)>& seen) {
   std::vector<std::string> values;
   for (const Site& site : sites) {
     values.push_back(site.value);
@@ -90,6 +88,8 @@ Result<Statistics> site_statistics(const Graph& graph, const std::vector<Site>& 
   model.only_values = true;
   HOIST_TRY(const std::unique_ptr<RunnableModel> runnable, prepare(model));
   Calibrator calibrator(graph);
+  for (const PlannedRounding& planned : plan.layers)
+    calibrator.collect_second_moments(graph, planned.layer, planned.windows);
   for (const bool extremes : {true, false}) {
     for (const std::vector<Tensor>& inputs : samples.runs) {
       HOIST_TRY(const std::vector<Tensor> outputs, runnable->run(inputs));
@@ -101,6 +101,16 @@ Result<Statistics> site_statistics(const Graph& graph, const std::vector<Site>& 
     }
   }
   return calibrator.finish();
+}
+
+}  // namespace
+
+Result<Statistics> site_statistics(const Graph& graph, const std::vector<Site>& sites, const Samples& samples,
+                                   const PrepareModel& prepare, const RoundingPlan& plan,
+                                   const std::function<void(const std::vector<Tensor>&)>& seen) {
+  HOIST_TRY(Statistics statistics, calibrate(graph, sites, samples, prepare, plan, seen));
+  HOIST_TRY_VOID(round_weights(graph, plan, statistics));
+  return statistics;
 }
 
 Result<Assignment> uniform_assignment(const Graph& graph, const std::vector<Site>& sites,

@@ -63,8 +63,8 @@ class Numbers {
  public:
   explicit Numbers(const WeightFormat& format) : scalar_(format.scalar), is_float_(is_float(format.scalar)) {
     if (is_float_) return;
-    const Range range = integers_of(format.scalar);
-    low_ = format.symmetric ? -range.high : range.low;
+    const Range range = numbers_of(format);
+    low_ = range.low;
     high_ = range.high;
   }
 
@@ -129,6 +129,12 @@ std::vector<Step> choose_steps(const WeightFormat& format, std::span<const float
 const WeightFormat* find_weight_format(std::string_view name) {
   const auto* place = std::find_if(formats.begin(), formats.end(), [&](const auto& f) { return f.name == name; });
   return place == formats.end() ? nullptr : place;
+}
+
+Range numbers_of(const WeightFormat& format) {
+  Range range = integers_of(format.scalar);
+  if (format.symmetric) range.low = -range.high;
+  return range;
 }
 
 int64_t ScaleLayout::index(int64_t weight) const {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "neural_rules/product.h"
+#include "neural_rules/range.h"
 
 namespace hoist {
 
@@ -20,6 +21,8 @@ struct WeightFormat {
   bool search_clipping = false;  ///< scales that make the squared error smallest rather than cover the largest number
 };
 const WeightFormat* find_weight_format(std::string_view name);  ///< null when there is none
+/// Smallest and largest number that a format of integers uses: symmetric ones leave out the one without a negative.
+Range numbers_of(const WeightFormat& format);
 
 /// Which scale belongs to which weight. `shape` is that in which the numbers are stored: the weights' own, or a matrix
 /// where the blocks run over several dimensions of it.

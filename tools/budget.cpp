@@ -183,6 +183,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
     };
     choosing.sensitivity.gain_seconds = std::min(choosing.sensitivity.gain_seconds, options.seconds / 8);
     choosing.sensitivity.alone_seconds = std::min(choosing.sensitivity.alone_seconds, options.seconds / 4);
+    choosing.sensitivity.rounding_seconds = std::min(choosing.sensitivity.rounding_seconds, options.seconds / 8);
   }
   if (budget.measure == BudgetMeasure::metric) choosing.metric = command_metric(budget.command, model.graph);
   HOIST_STEP(Choosing found, ExitCode::bad_input,

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "ir/text.h"
 #include "tools/files.h"
 
 namespace hoist {
@@ -32,14 +33,32 @@ Json number_json(double number) {
   return number;
 }
 
+// Weights are written as the language writes constants.
+Json rounded_json(const ValueStatistics& of) {
+  Json out = Json::array();
+  for (const auto& [layer, rules] : of.rounded) {
+    for (const auto& [rule, numbers] : rules)
+      out.push_back({{"layer", text_json(layer)}, {"rule", text_json(rule)}, {"numbers", print(constant(*numbers))}});
+  }
+  return out;
+}
+
 Json statistics_json(const std::string& name, const ValueStatistics& of) {
   Json channels = Json::array();
   for (const auto& channel : of.channels)
-    channels.push_back({number_json(channel.low), number_json(channel.high), number_json(channel.mean)});
-  return {{"value", text_json(name)},     {"count", of.count},
-          {"low", number_json(of.low)},   {"high", number_json(of.high)},
-          {"mean", number_json(of.mean)}, {"mean_square", number_json(of.mean_square)},
-          {"histogram", of.histogram},    {"channels", std::move(channels)}};
+    channels.push_back({number_json(channel.low), number_json(channel.high), number_json(channel.mean),
+                        number_json(channel.mean_square)});
+  return {{"value", text_json(name)},
+          {"count", of.count},
+          {"zeros", of.zeros},
+          {"low", number_json(of.low)},
+          {"high", number_json(of.high)},
+          {"mean", number_json(of.mean)},
+          {"mean_square", number_json(of.mean_square)},
+          {"histogram", of.histogram},
+          {"channel_axis", of.channel_axis},
+          {"channels", std::move(channels)},
+          {"rounded", rounded_json(of)}};
 }
 
 Json site_json(const RecordedSite& site) {
@@ -156,12 +175,28 @@ int64_t count_of(Fields& fields, const char* key) {
   return static_cast<int64_t>(count);
 }
 
+Tensor constant_of(Fields& fields, const char* key) {
+  const Result<Expr> term = parse(fields.text(key));
+  if (!term || (*term)->pattern != Pattern::constant) throw fields.wrong(key, "a constant");
+  return (*term)->constant;
+}
+
+void add_rounded(const Json& json, const std::string& value, ValueStatistics& of) {
+  Fields fields(json, "rounded weights of the layer that reads " + value);
+  const std::string layer = fields.text("layer"), rule = fields.text("rule");
+  auto numbers = std::make_shared<const Tensor>(constant_of(fields, "numbers"));
+  if (!of.rounded[layer].emplace(rule, std::move(numbers)).second)
+    throw Fault{fmt::format("the rounded weights of {} under {} are there twice", layer, rule)};
+  fields.end();
+}
+
 std::pair<std::string, ValueStatistics> statistics_of(const Json& json, size_t index) {
   Fields fields(json, fmt::format("statistics {}", index));
   std::pair<std::string, ValueStatistics> out;
   ValueStatistics& of = out.second;
   out.first = fields.text("value");
   of.count = count_of(fields, "count");
+  of.zeros = count_of(fields, "zeros");
   of.low = fields.number("low");
   of.high = fields.number("high");
   of.mean = fields.number("mean");
@@ -171,10 +206,15 @@ std::pair<std::string, ValueStatistics> statistics_of(const Json& json, size_t i
     of.histogram.push_back(bin.get<uint64_t>());
   }
   for (const Json& channel : fields.list("channels")) {
-    if (!channel.is_array() || channel.size() != 3) throw fields.wrong("channels", "a list of [low, high, mean]");
+    if (!channel.is_array() || channel.size() != 4)
+      throw fields.wrong("channels", "a list of [low, high, mean, mean square]");
     const auto at = [&](size_t i) { return fields.number_of(channel[i], "channels"); };
-    of.channels.push_back({at(0), at(1), at(2)});
+    of.channels.push_back({at(0), at(1), at(2), at(3)});
   }
+  const Json& axis = fields.at("channel_axis");
+  if (!axis.is_number_integer()) throw fields.wrong("channel_axis", "a whole number");
+  of.channel_axis = axis.get<int64_t>();
+  for (const Json& rounded : fields.list("rounded")) add_rounded(rounded, out.first, of);
   fields.end();
   return out;
 }

@@ -24,10 +24,10 @@ Graph one_product() {
   return b.finish({"y"});
 }
 
-Result<Statistics> statistics_of(const std::vector<Tensor>& tensors) {
+Result<Statistics> statistics_of(const std::vector<Tensor>& tensors, int64_t most_windows = most_sample_windows) {
   const Graph graph = one_product();
   Calibrator calibrator(graph);
-  calibrator.collect_second_moments(graph, "y");
+  calibrator.collect_second_moments(graph, "y", most_windows);
   for (const Tensor& tensor : tensors) HOIST_TRY_VOID(calibrator.observe_extremes("x", tensor));
   for (const Tensor& tensor : tensors) HOIST_TRY_VOID(calibrator.observe("x", tensor));
   return calibrator.finish();
@@ -109,6 +109,16 @@ TEST(Calibration, SecondMomentsAreThoseOfTheWindows) {
   }
   EXPECT_NEAR(moments.products[(9 + 4) * 54 + 36 + 3], expected, 1e-3);
   EXPECT_EQ(moments.products[(9 + 4) * 54 + 36 + 3], moments.products[(36 + 3) * 54 + 9 + 4]);
+}
+
+TEST(Calibration, FewerWindowsAreSpreadOverEachSample) {
+  std::vector<Tensor> samples;
+  for (uint64_t i = 0; i < 4; ++i) samples.push_back(normal_tensor({1, 6, 7, 7}, 1, 0.1, 40 + i));
+  const ValueStatistics one_by_one = statistics_of(samples, 10)->at("x");
+  const SecondMoments& moments = *one_by_one.second_moments.at("y");
+  EXPECT_EQ(moments.count, 4 * 10);  // every fifth of 49
+  EXPECT_NE(moments.products, statistics_of(samples)->at("x").second_moments.at("y")->products);
+  expect_same(statistics_of(batched(samples, 4), 10)->at("x"), one_by_one);
 }
 
 std::string error_of(const std::vector<Tensor>& tensors) {

@@ -217,6 +217,47 @@ TEST(Choose, PinsThatBreakTheBudgetAreSaidToDoSo) {
   EXPECT_EQ(found->chosen.at("product " + product), "w8");
 }
 
+// What `text` leaves of 4-bit weights, smallest size at 12 dB.
+Choosing chosen_under(const Graph& graph, const std::string& text) {
+  ChooseOptions options = options_for(graph, "sqnr=12dB");
+  options.objective = Objective::size;
+  auto preferences = parse_preferences(text, "preferences");
+  HOIST_CHECK(preferences.ok(), preferences.errors()[0].text());
+  options.sensitivity.preferences = *preferences;
+  auto found = choose(graph, normal_samples(graph, samples_of_test, 1), normal_samples(graph, samples_of_test, 100),
+                      evaluated_models(), options);
+  HOIST_CHECK(found.ok(), found.errors()[0].text());
+  return std::move(*found);
+}
+
+TEST(Choose, WeightsThatAreRoundedWithDataAreChosenAndKept) {
+  const Graph graph = typed(residual_model(9));
+  const Choosing found = chosen_under(graph, "prefer * w4-g32-adaptive\n");
+  EXPECT_TRUE(found.study.budget_met);
+  int rounded = 0;
+  for (const auto& [site, rule] : found.chosen) rounded += rule == "w4-g32-adaptive" ? 1 : 0;
+  EXPECT_GT(rounded, 1);
+  int kept = 0;
+  for (const auto& [value, of] : found.statistics) {
+    EXPECT_TRUE(of.second_moments.empty()) << value;
+    for (const auto& [layer, rules] : of.rounded) kept += static_cast<int>(rules.size());
+  }
+  EXPECT_EQ(kept, rounded);
+  EXPECT_TRUE(rewrite(graph, found.chosen, found.statistics).ok());
+}
+
+TEST(Choose, RoundingWithDataLosesLessThanRoundingToNearest) {
+  const Graph graph = typed(residual_model(9));
+  const auto uniform_error = [&](const std::string& rule) {
+    const Choosing found = chosen_under(graph, "prefer * " + rule + "\n");
+    for (const StudyPoint& point : found.study.points) {
+      if (point.name == "uniform " + rule) return point.error;
+    }
+    return std::nan("");
+  };
+  EXPECT_LT(uniform_error("w4-g32-adaptive"), 0.9 * uniform_error("w4-g32"));
+}
+
 TEST(Choose, BudgetsThatTheModelCannotAnswerAreRefused) {
   const Graph graph = typed(matrix_model(9));
   const Samples samples = normal_samples(graph, 4, 1);

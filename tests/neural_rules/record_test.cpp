@@ -76,6 +76,28 @@ TEST(Record, StatisticsThatDoNotFit) {
   EXPECT_THAT(with([](auto& of) { of.histogram = {1, 4}; }), ElementsAre(HasSubstr("more elements in its histogram")));
   EXPECT_THAT(with([](auto& of) { of.histogram = {~uint64_t{0}, 4}; }), ElementsAre(HasSubstr("more elements")));
   EXPECT_THAT(with([](auto& of) { of.count = -1; }), testing::Contains(HasSubstr("-1 elements")));
+  EXPECT_THAT(with([](auto& of) { of.zeros = 5; }), ElementsAre(HasSubstr("5 zeros among 4 elements")));
+  EXPECT_THAT(with([](auto& of) { of.zeros = -1; }), ElementsAre(HasSubstr("-1 zeros")));
+  EXPECT_THAT(with([](auto& of) { of.channel_axis = 2; }), ElementsAre(HasSubstr("channels in dimension 2")));
+}
+
+TEST(Record, WeightsThatWereRoundedWithDataAreThere) {
+  Record record = sound();
+  record.sites[0].candidates[1].rule = "w8a8-adaptive";
+  record.conversions.clear();
+  record.chosen["product conv1"] = "w8a8-adaptive";
+  const std::string missing = "names rule w8a8-adaptive at site product conv1, and the rounded weights are missing";
+  EXPECT_THAT(problems(record), ElementsAre(HasSubstr(missing)));
+  auto& rounded = record.statistics["relu1"].rounded;
+  rounded["conv2"]["w8a8-adaptive"] = std::make_shared<const Tensor>(Scalar::i8, std::vector<int64_t>{4, 4});
+  EXPECT_THAT(problems(record), ElementsAre(HasSubstr(missing)));
+  rounded["conv1"]["w4-g32-adaptive"] = rounded["conv2"]["w8a8-adaptive"];
+  EXPECT_THAT(problems(record), ElementsAre(HasSubstr(missing)));
+  rounded["conv1"]["w8a8-adaptive"] = rounded["conv2"]["w8a8-adaptive"];
+  EXPECT_THAT(problems(record), ElementsAre());
+  record.statistics["relu2"].rounded["conv1"] = rounded["conv1"];
+  EXPECT_THAT(problems(record), ElementsAre(HasSubstr("of conv1 under w4-g32-adaptive are there twice"),
+                                            HasSubstr("of conv1 under w8a8-adaptive are there twice")));
 }
 
 TEST(Record, ServesWhatItIsOf) {

@@ -38,6 +38,32 @@ class BudgetCommand : public testing::Test {
   std::optional<TemporaryFolder> folder_;
 };
 
+void expect_same_files(const std::string& one, const std::string& other) {
+  const std::vector<std::string> files = files_below(one);
+  ASSERT_EQ(files, files_below(other));
+  for (const std::string& file : files) {
+    if (fs::is_regular_file(fs::path(one) / file)) {
+      EXPECT_EQ(content(fs::path(one) / file), content(fs::path(other) / file)) << file;
+    }
+  }
+}
+
+TEST_F(BudgetCommand, ARecordHasTheWeightsThatWereRoundedWithData) {
+  std::ofstream(in("wishes")) << "prefer * w4-g32-adaptive\n";
+  const std::vector<std::string> words = {"compile",         model,         "--budget", "agreement=90%", "--record",
+                                          in("record.json"), "--objective", "size",     "--preferences", in("wishes")};
+  std::vector<std::string> first = words, second = words;
+  first.insert(first.end(), {"-o", in("first.hoist"), "--calibrate", calibration, "--verify-data", test_data});
+  second.insert(second.end(), {"-o", in("second.hoist")});
+  const Ran search = run_hoist(first);
+  ASSERT_EQ(search.code, 0) << search.err;
+  const auto manifest = nlohmann::json::parse(content(in("first.hoist/manifest.json")));
+  EXPECT_THAT(manifest["certificate"]["rules"].dump(), HasSubstr("w4-g32-adaptive"));
+  const Ran again = run_hoist(second);
+  ASSERT_EQ(again.code, 0) << again.err;
+  expect_same_files(in("first.hoist"), in("second.hoist"));
+}
+
 TEST_F(BudgetCommand, ARecordGivesTheSameBundleAndVerifyChecksTheCertificate) {
   const std::vector<std::string> words = {"compile",         model,         "--budget", "top1=0.5%", "--record",
                                           in("record.json"), "--objective", "size"};
@@ -49,14 +75,7 @@ TEST_F(BudgetCommand, ARecordGivesTheSameBundleAndVerifyChecksTheCertificate) {
   EXPECT_THAT(search.out, HasSubstr("met"));
   const Ran again = run_hoist(second);
   ASSERT_EQ(again.code, 0) << again.err;
-  const std::vector<std::string> files = files_below(in("first.hoist"));
-  ASSERT_EQ(files, files_below(in("second.hoist")));
-  for (const std::string& file : files) {
-    const fs::path path = fs::path(in("first.hoist")) / file;
-    if (fs::is_regular_file(path)) {
-      EXPECT_EQ(content(path), content(fs::path(in("second.hoist")) / file)) << file;
-    }
-  }
+  expect_same_files(in("first.hoist"), in("second.hoist"));
   const auto manifest = nlohmann::json::parse(content(in("first.hoist/manifest.json")));
   EXPECT_EQ(manifest["certificate"]["budget"], "top1=0.5%");
   EXPECT_EQ(manifest["certificate"]["met"], true);

@@ -127,13 +127,15 @@ TEST_F(Export, RulesThatNeedNoDataAreCarriedOut) {
 
 TEST_F(Export, QuantisedModelsKeepTheirAnswers) {
   const std::string data = (models / "digits_residual_calibration.npz").string();
-  Ran ran = run(digits_, in("q.onnx"), {"--rule", "u8", "--rule", "w8a8", "--calibrate", data});
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("w8a8 at"));
-  ASSERT_EQ(run_hoist({"compile", in("q.onnx"), "-o", in("q.hoist")}).code, 0);
-  ran = run_hoist({"evaluate", in("q.hoist"), "--data", (models / "digits_residual_test.npz").string()});
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, testing::ContainsRegex("(48[5-9]|49[0-9]|500) of 500")) << ran.out;
+  for (const std::string rule : {"w8a8", "w8a8-adaptive"}) {
+    Ran ran = run(digits_, in(rule + ".onnx"), {"--rule", "u8", "--rule", rule, "--calibrate", data});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr(rule + " at"));
+    ASSERT_EQ(run_hoist({"compile", in(rule + ".onnx"), "-o", in(rule + ".hoist")}).code, 0);
+    ran = run_hoist({"evaluate", in(rule + ".hoist"), "--data", (models / "digits_residual_test.npz").string()});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, testing::ContainsRegex("(48[5-9]|49[0-9]|500) of 500")) << ran.out;
+  }
 }
 
 TEST_F(Export, SaysWhatIsWrongWithRules) {

@@ -61,8 +61,15 @@ Record random_record(uint64_t seed) {
     of.mean_square = random.number();
     for (size_t bin = random.below(5); bin > 0; --bin) of.histogram.push_back(random.word() >> 8);
     for (size_t channel = random.below(3); channel > 0; --channel)
-      of.channels.push_back({of.low, of.high, random.number()});
+      of.channels.push_back({of.low, of.high, random.number(), random.number()});
     of.count = std::numeric_limits<int64_t>::max();
+    of.zeros = static_cast<int64_t>(random.word() >> 1);
+    of.channel_axis = random.below(2) == 0 ? 1 : -1;
+    for (size_t layer = random.below(3); layer > 0; --layer) {
+      Tensor numbers(random.below(2) == 0 ? Scalar::i4 : Scalar::i8, {3, static_cast<int64_t>(1 + random.below(9))});
+      for (int64_t k = 0; k < numbers.size(); ++k) numbers.set_integer(k, static_cast<int64_t>(random.word()));
+      of.rounded[random.name()][random.name()] = std::make_shared<const Tensor>(std::move(numbers));
+    }
     out.statistics[random.name()] = of;
   }
   for (size_t i = random.below(5); i > 0; --i) {
@@ -120,13 +127,25 @@ void expect_same(const Record& a, const Record& b) {
     ASSERT_TRUE(b.statistics.contains(name));
     const ValueStatistics& y = b.statistics.at(name);
     EXPECT_EQ(x.count, y.count);
+    EXPECT_EQ(x.zeros, y.zeros);
+    EXPECT_EQ(x.channel_axis, y.channel_axis);
+    ASSERT_EQ(x.rounded.size(), y.rounded.size());
+    for (const auto& [layer, rules] : x.rounded) {
+      ASSERT_TRUE(y.rounded.contains(layer));
+      ASSERT_EQ(rules.size(), y.rounded.at(layer).size());
+      for (const auto& [rule, numbers] : rules) {
+        ASSERT_TRUE(y.rounded.at(layer).contains(rule));
+        EXPECT_EQ(*numbers, *y.rounded.at(layer).at(rule));
+      }
+    }
     EXPECT_EQ(x.histogram, y.histogram);
     EXPECT_TRUE(same(x.low, y.low) && same(x.high, y.high) && same(x.mean, y.mean) &&
                 same(x.mean_square, y.mean_square));
     ASSERT_EQ(x.channels.size(), y.channels.size());
     for (size_t c = 0; c < x.channels.size(); ++c) {
       EXPECT_TRUE(same(x.channels[c].low, y.channels[c].low) && same(x.channels[c].high, y.channels[c].high) &&
-                  same(x.channels[c].mean, y.channels[c].mean));
+                  same(x.channels[c].mean, y.channels[c].mean) &&
+                  same(x.channels[c].mean_square, y.channels[c].mean_square));
     }
   }
 }
@@ -180,7 +199,9 @@ Record small() {
   statistics.low = -1;
   statistics.high = 1.5;
   statistics.histogram = {2, 1};
-  statistics.channels = {{-1, 1, 0}};
+  statistics.channels = {{-1, 1, 0, 0.5}};
+  statistics.rounded["conv1"]["w8a8-adaptive"] =
+      std::make_shared<const Tensor>(Tensor::of(Scalar::i8, {3}, std::vector<int>{1, -2, 127}));
   out.sites = {{"value x", 1, 2, 3, {candidate("f16")}}};
   out.chosen = {{"value x", "f16"}};
   return out;
@@ -200,9 +221,9 @@ TEST(RecordText, ChangedTextIsRefused) {
   const std::string text = record_text(small());
   ASSERT_EQ(error(text), "");
   EXPECT_THAT(error(replaced(text, "hoist record", "other")), HasSubstr("no record of hoist"));
-  EXPECT_THAT(error(replaced(text, "\"format\": 1", "\"format\": 2")),
-              HasSubstr("format 2, this hoist reads format 1"));
-  EXPECT_THAT(error(replaced(text, "\"format\": 1", "\"format\": -1")), HasSubstr("format of the record"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 2", "\"format\": 1")),
+              HasSubstr("format 1, this hoist reads format 2"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 2", "\"format\": -1")), HasSubstr("format of the record"));
   EXPECT_THAT(error(replaced(text, "\"format\"", "\"fromat\"")), HasSubstr("has no format"));
   EXPECT_THAT(error(replaced(text, "\"high\":1.5", "\"high\":\"much\"")),
               HasSubstr("high of statistics 0 is not a number"));
@@ -211,14 +232,32 @@ TEST(RecordText, ChangedTextIsRefused) {
   EXPECT_THAT(error(replaced(text, "[2,1]", "[2,1.5]")), HasSubstr("list of counts"));
   EXPECT_THAT(error(replaced(text, "[2,1]", "[2,9]")), HasSubstr("histogram"));
   EXPECT_THAT(error(replaced(text, "[2,1]", "7")), HasSubstr("is not a list"));
-  EXPECT_THAT(error(replaced(text, "[-1.0,1.0,0.0]", "[-1.0,1.0]")), HasSubstr("[low, high, mean]"));
+  EXPECT_THAT(error(replaced(text, "[-1.0,1.0,0.0,0.5]", "[-1.0,1.0,0.0]")),
+              HasSubstr("[low, high, mean, mean square]"));
   EXPECT_THAT(error(replaced(text, "\"count\":3", "\"count\":18446744073709551615")), HasSubstr("not a count"));
   EXPECT_THAT(error(replaced(text, "\"seed\":0", "\"seed\":0,\"more\":1")),
               HasSubstr("origin has 10 parts, expected 9"));
   EXPECT_THAT(error(replaced(text, "\"rule\":\"f16\"", "\"rule\":\"f8\"")), HasSubstr("f8, which is no candidate"));
   EXPECT_THAT(error(replaced(text, "\"model_hash\":\"m\"", "\"model_hash\":[300]")), HasSubstr("is not a text"));
+  EXPECT_THAT(error(replaced(text, "\"zeros\":0", "\"zeros\":-1")), HasSubstr("zeros of statistics 0"));
+  EXPECT_THAT(error(replaced(text, "\"zeros\":0", "\"zeros\":4")), HasSubstr("4 zeros among 3 elements"));
+  EXPECT_THAT(error(replaced(text, "\"channel_axis\":1", "\"channel_axis\":1.5")), HasSubstr("not a whole number"));
   EXPECT_THAT(error("[]"), HasSubstr("the record is no object"));
   EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("is not JSON"));
+}
+
+TEST(RecordText, ChangedWeightsAreRefused) {
+  const std::string text = record_text(small()), numbers = "constant [3]i8 {1, -2, 127}";
+  const std::string whole = "{\"layer\":\"conv1\",\"rule\":\"w8a8-adaptive\",\"numbers\":\"" + numbers + "\"}";
+  const std::string no_constant = "numbers of rounded weights of the layer that reads x is not a constant";
+  for (const char* other : {"", "constant [3]i8 {1, -2, 128}", "constant [4]i8 {1, -2, 127}", "constant [3]i8 {1, -2",
+                            "1f32", "constant [3000000]i8 #\\\"AAAA\\\"", "%x : [3]i8"})
+    EXPECT_THAT(error(replaced(text, numbers, other)), HasSubstr(no_constant)) << other;
+  EXPECT_THAT(error(replaced(text, "\"" + numbers + "\"", "7")), HasSubstr("is not a text"));
+  EXPECT_THAT(error(replaced(text, whole, "7")), HasSubstr("is no object"));
+  EXPECT_THAT(error(replaced(text, whole, whole + "," + whole)),
+              HasSubstr("of conv1 under w8a8-adaptive are there twice"));
+  EXPECT_THAT(error(replaced(text, "\"rule\":\"w8a8-adaptive\",", "")), HasSubstr("has no rule"));
 }
 
 }  // namespace

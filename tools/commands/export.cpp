@@ -40,8 +40,21 @@ Attempt<> check_output(const ExportCommand& command) {
   return ExitCode::done;
 }
 
+// What was named has to be.
+CandidateRules named_rules(const std::vector<Site>& sites, const Assignment& assignment) {
+  CandidateRules out;
+  for (const Site& site : sites) {
+    const auto named = assignment.find(site.key());
+    out.may_stay.push_back(named == assignment.end());
+    out.rules.emplace_back();
+    if (named != assignment.end()) out.rules.back().push_back({named->second, {}});
+  }
+  return out;
+}
+
 // Data are read and a device is used only where a rule wants to know the range of values.
-Attempt<Statistics> statistics_for(const ExportCommand& command, const Graph& graph, const std::vector<Site>& sites) {
+Attempt<Statistics> statistics_for(const ExportCommand& command, const Graph& graph, const std::vector<Site>& sites,
+                                   const Assignment& assignment) {
   const bool calibrated = std::any_of(command.rules.begin(), command.rules.end(), [](const std::string& name) {
     const NeuralRule* rule = find_neural_rule(name);
     return rule != nullptr && rule->calibrated;
@@ -51,16 +64,17 @@ Attempt<Statistics> statistics_for(const ExportCommand& command, const Graph& gr
     return usage_failure("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
   HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
   HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(command.calibration, graph.inputs, {.numbers = true}));
+  const RoundingPlan plan = plan_rounding(graph, sites, named_rules(sites, assignment), samples.runs.size(), 0);
   Progress progress;
   progress.show("calibrating");
-  HOIST_STEP(Statistics statistics, ExitCode::bad_input, site_statistics(graph, sites, samples, model.prepare));
+  HOIST_STEP(Statistics statistics, ExitCode::bad_input, site_statistics(graph, sites, samples, model.prepare, plan));
   return statistics;
 }
 
 Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Graph& graph) {
   const std::vector<Site> sites = find_sites(graph);
   HOIST_STEP(Assignment assignment, ExitCode::bad_input, uniform_assignment(graph, sites, command.rules));
-  HOIST_ATTEMPT(Statistics statistics, statistics_for(command, graph, sites));
+  HOIST_ATTEMPT(Statistics statistics, statistics_for(command, graph, sites, assignment));
   HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(graph, assignment, statistics));
   return model;
 }

@@ -1,0 +1,166 @@
+// Which layers' weights are rounded with data, and that what is kept of it is all that a rewrite needs.
+#include "neural_rules/rounding_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "neural_rules/rewrite.h"
+#include "neural_rules/site_statistics.h"
+#include "tests/neural_rules/calibrated_model.h"
+#include "tests/neural_rules/evaluated_model.h"
+
+namespace hoist {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr double seconds = 60;
+
+CandidateRules rules_under(const Graph& graph, const std::vector<Site>& sites, const std::string& text) {
+  auto preferences = parse_preferences(text, "preferences");
+  HOIST_CHECK(preferences.ok(), preferences.errors()[0].text());
+  auto found = candidate_rules(graph, sites, *preferences);
+  HOIST_CHECK(found.ok(), found.errors()[0].text());
+  return *found;
+}
+
+std::vector<std::string> names(const RoundingPlan& plan) {
+  std::vector<std::string> out;
+  for (const PlannedRounding& planned : plan.layers) out.push_back(planned.layer);
+  return out;
+}
+
+// Three convolutions, the widest first; the plan never reads a weight.
+Graph three_widths() {
+  ModelBuilder b(3);
+  b.input("x", {1, 1900, 16, 16});
+  b.layer("Conv", "wide", {"x", b.constant("w1", {256, 1900, 1, 1}, 0.1)});
+  b.layer("Conv", "middle", {"wide", b.constant("w2", {16, 256, 1, 1}, 0.1)});
+  b.layer("Conv", "narrow", {"middle", b.constant("w3", {8, 16, 1, 1}, 0.1)});
+  Graph graph = b.finish({"narrow"});
+  graph.inferred["wide"] = {"wide", Scalar::f32, {1, 256, 16, 16}};
+  graph.inferred["middle"] = {"middle", Scalar::f32, {1, 16, 16, 16}};
+  graph.inferred["narrow"] = {"narrow", Scalar::f32, {1, 8, 16, 16}};
+  return graph;
+}
+
+RoundingPlan plan_under(const std::string& preferences, size_t runs, double most_seconds) {
+  const Graph graph = three_widths();
+  const std::vector<Site> sites = find_sites(graph);
+  return plan_rounding(graph, sites, rules_under(graph, sites, preferences), runs, most_seconds);
+}
+
+TEST(RoundingPlan, TakesTheSmallestFirstAndSaysWhatIsLeftOut) {
+  const RoundingPlan plan = plan_under("prefer * w4-g32-adaptive\n", 100, seconds);
+  EXPECT_THAT(names(plan), ElementsAre("narrow", "middle"));
+  EXPECT_THAT(plan.layers[0].rules, ElementsAre("w4-g32-adaptive"));
+  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("the weights of 1 of 3 layers are not rounded with data")));
+  EXPECT_THAT(names(plan_under("prefer * w4-g32-adaptive\n", 100, 0.05)), ElementsAre("narrow"));
+  EXPECT_THAT(names(plan_under("prefer * w4-g32-adaptive\n", 100, 1e-6)), IsEmpty());
+}
+
+TEST(RoundingPlan, HasOnlyWhatPreferencesAllow) {
+  const RoundingPlan plan = plan_under(
+      "prefer middle w4-g64\nforbid narrow w4-g32-adaptive\nforbid narrow w8a8-adaptive\nforbid wide *\n", 8, seconds);
+  ASSERT_THAT(names(plan), ElementsAre("narrow"));
+  EXPECT_THAT(plan.layers[0].rules, ElementsAre("w4-g128-adaptive"));
+  EXPECT_THAT(plan.notes, IsEmpty());
+}
+
+TEST(RoundingPlan, ALayerThatHasToIsThereWhateverItTakes) {
+  EXPECT_THAT(names(plan_under("pin wide w4-g32-adaptive\n", 100, 0)), ElementsAre("wide"));
+}
+
+TEST(RoundingPlan, ManySamplesGiveFewerWindowsEach) {
+  const auto windows = [](size_t runs) {
+    const RoundingPlan plan = plan_under("prefer middle w4-g32-adaptive\nforbid wide *\nforbid narrow *\n", runs, 60);
+    return plan.layers.empty() ? 0 : plan.layers[0].windows;
+  };
+  EXPECT_EQ(windows(100), most_sample_windows);
+  EXPECT_LT(windows(10'000), most_sample_windows);
+  EXPECT_GT(windows(10'000), 1);
+  EXPECT_EQ(windows(1'000'000), 0);
+}
+
+Statistics statistics_for(const Graph& graph, const Samples& samples) {
+  const std::vector<Site> sites = find_sites(graph);
+  const RoundingPlan plan = plan_rounding(graph, sites, rules_under(graph, sites, ""), samples.runs.size(), seconds);
+  HOIST_CHECK(!plan.layers.empty(), "no layer is rounded");
+  auto found = site_statistics(graph, sites, samples, evaluated_models(), plan);
+  HOIST_CHECK(found.ok(), found.errors()[0].text());
+  return *found;
+}
+
+// Every rule that rounds with data, and what it needs, at all sites where it applies.
+std::vector<Assignment> adaptive_assignments(const Graph& graph) {
+  const std::vector<Site> sites = find_sites(graph);
+  std::vector<Assignment> out;
+  for (const std::vector<std::string>& rules :
+       {std::vector<std::string>{"w4-g32-adaptive"}, {"w4-g128-adaptive"}, {"u8", "w8a8-adaptive"}}) {
+    auto assignment = uniform_assignment(graph, sites, rules);
+    HOIST_CHECK(assignment.ok(), assignment.errors()[0].text());
+    out.push_back(*assignment);
+  }
+  return out;
+}
+
+std::map<std::string, Tensor> constants_under(const Graph& graph, const Assignment& assignment,
+                                              const Statistics& statistics) {
+  auto model = rewrite(graph, assignment, statistics);
+  HOIST_CHECK(model.ok(), model.errors()[0].text());
+  return model->graph.constants;
+}
+
+TEST(RoundedWeights, AreThoseThatMomentsGiveAndNeedThemNoMore) {
+  for (Graph (*make)(uint64_t) : {residual_model, matrix_model}) {
+    const Graph graph = typed(make(3));
+    Statistics kept = statistics_for(graph, normal_samples(graph, 6, 7));
+    Statistics moments = kept;
+    for (auto& [value, of] : moments) of.rounded.clear();
+    drop_second_moments(kept);
+    for (const Assignment& assignment : adaptive_assignments(graph)) {
+      Statistics chosen = kept;
+      keep_rounded(assignment, chosen);
+      EXPECT_EQ(constants_under(graph, assignment, chosen), constants_under(graph, assignment, moments));
+      Statistics nothing = kept;
+      keep_rounded({}, nothing);
+      EXPECT_FALSE(rewrite(graph, assignment, nothing).ok());
+    }
+  }
+}
+
+TEST(RoundedWeights, DoNotDependOnTheOrderOfSamples) {
+  const Graph graph = typed(matrix_model(3));
+  Samples samples = normal_samples(graph, 6, 7);
+  const Statistics one = statistics_for(graph, samples);
+  std::reverse(samples.runs.begin(), samples.runs.end());
+  const Statistics other = statistics_for(graph, samples);
+  for (const Assignment& assignment : adaptive_assignments(graph))
+    EXPECT_EQ(constants_under(graph, assignment, one), constants_under(graph, assignment, other));
+}
+
+TEST(RoundedWeights, OfAnotherShapeOrRangeAreRefused) {
+  const Graph graph = typed(matrix_model(3));
+  Statistics statistics = statistics_for(graph, normal_samples(graph, 6, 7));
+  const Assignment assignment = {{"product dense", "w4-g32-adaptive"}};
+  std::shared_ptr<const Tensor>& numbers = statistics.at("x").rounded.at("dense").at("w4-g32-adaptive");
+  const auto error_with = [&](const Tensor& changed) {
+    numbers = std::make_shared<const Tensor>(changed);
+    const auto result = rewrite(graph, assignment, statistics);
+    return result.ok() ? "" : result.errors()[0].text();
+  };
+  Tensor lowest = *numbers;
+  EXPECT_EQ(error_with(lowest), "");
+  lowest.set_integer(5, -8);
+  EXPECT_THAT(error_with(lowest), HasSubstr("dense: rounded number 5 is -8, w4-g32 goes from -7 to 7"));
+  EXPECT_THAT(error_with(Tensor(Scalar::i4, {80, 96})),
+              HasSubstr("its rounded numbers are [80][96]i4, its weights ask for [96][80]i4"));
+  EXPECT_THAT(error_with(Tensor(Scalar::i8, {96, 80})), HasSubstr("are [96][80]i8"));
+}
+
+}  // namespace
+}  // namespace hoist
