@@ -280,7 +280,7 @@ Result<LoweredModel> lower_program(Program program, const LowerOptions& options,
 }
 
 Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile) {
-  HOIST_TRY(Program program, lower_graph(graph, options.strict, {options.tables, {}}));
+  HOIST_TRY(Program program, lower_graph(graph, options.strict, {options.tables, {}}, options.constants));
   HOIST_TRY(LoweredModel model, lower_program(std::move(program), options, profile));
   model.layers = list_layers(graph, model);
   return model;

@@ -23,6 +23,7 @@ enum class ConvolutionForm : uint8_t { automatic, stencil, im2col };
 struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
   TableUse tables = TableUse::automatic;
+  ConstantUse constants = ConstantUse::computed;
   bool strict = false;           ///< exact rules only
   bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
 };

@@ -92,6 +92,14 @@ bool worth_folding(Type type) {
   return n <= fold_limit;
 }
 
+// Whether constants of small types would become a larger one: weights of 4 bits, in f32.
+bool unfolds(Expr e, const std::map<std::string, Tensor>& constants) {
+  size_t read = 0;
+  for (Expr p : parameters_of(e)) read += constants.at(p->name).bytes().size();
+  const Type leaf = leaf_of(e->type);
+  return leaf->is_scalar() && static_cast<size_t>(byte_size(leaf->scalar, shape_of(e->type))) > read;
+}
+
 // Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
 Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& program,
                                 std::map<std::string, Type>& types) {
@@ -140,7 +148,7 @@ std::map<std::string, int> use_counts(const Program& program) {
   return uses;
 }
 
-Result<Program> lower_graph(const Graph& original, bool strict, const TableOptions& tables) {
+Result<Program> lower_graph(const Graph& original, bool strict, const TableOptions& tables, ConstantUse constants) {
   Graph graph = original;
   Program program;
   program.name = graph.name;
@@ -205,7 +213,8 @@ Result<Program> lower_graph(const Graph& original, bool strict, const TableOptio
       std::vector<Expr> reads = parameters_of(e);
       bool known =
           std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
-      if (known && worth_folding(e->type)) {
+      const bool stays = known && constants == ConstantUse::stored && unfolds(e, program.constants);
+      if (known && !stays && worth_folding(e->type)) {
         Bindings bindings;
         for (Expr p : reads) bindings[p->name] = program.constants.at(p->name);
         auto folded = evaluate(e, bindings);

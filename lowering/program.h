@@ -53,9 +53,14 @@ std::map<std::string, Type> value_types(const Program& program);
 /// How many definitions and outputs read each value (a definition counts once however often it does).
 std::map<std::string, int> use_counts(const Program& program);
 
+/// Layers that make a larger array of constants alone, f32 of weights in 4 bits say: computed at compile time, which is
+/// fast, or part of the kernels, so that the bundle has the constants as the model stores them.
+enum class ConstantUse : uint8_t { computed, stored };
+
 /// Every layer as an expression. Layers whose inputs are all known at compile time are evaluated. Reports all layers
 /// that cannot be lowered, in one go. `strict` keeps to exact rules: batch-norm stays a layer of its own.
-Result<Program> lower_graph(const Graph& graph, bool strict, const TableOptions& tables = {});
+Result<Program> lower_graph(const Graph& graph, bool strict, const TableOptions& tables = {},
+                            ConstantUse constants = ConstantUse::computed);
 
 /// Removes definitions and constants that no output needs.
 void remove_unused(Program& program);

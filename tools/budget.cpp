@@ -32,7 +32,8 @@ RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, c
   RecordOrigin out;
   out.model_hash = hash_text(model.graph.hash);
   // Forms of convolutions and tables change times as a device does.
-  out.profile_hash = hash_of(print(model.profile) + options.convolution + " " + options.tables);
+  out.profile_hash =
+      hash_of(print(model.profile) + options.convolution + " " + options.tables + " " + options.constants);
   out.device = model.device;
   out.budget = budget.text();
   out.objective = name_of(objective);
@@ -88,7 +89,8 @@ Record record_of(const Choosing& found, RecordOrigin origin) {
   return out;
 }
 
-Attempt<ChosenModel> from_record(StudiedModel model, RecordOrigin wanted, const BudgetOptions& options) {
+Attempt<ChosenModel> from_record(StudiedModel model, CompileOptions compile, RecordOrigin wanted,
+                                 const BudgetOptions& options) {
   HOIST_STEP(Record record, ExitCode::bad_input, read_record(options.record));
   if (!options.calibration.empty()) {
     HOIST_ATTEMPT(StudyData data, read_data(model.graph, options));
@@ -98,7 +100,7 @@ Attempt<ChosenModel> from_record(StudiedModel model, RecordOrigin wanted, const 
   HOIST_STEP_VOID(ExitCode::bad_input, check_origin(record, wanted, options.record));
   HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.graph, record.chosen, record.statistics));
   HOIST_STEP(bool kept, ExitCode::bad_input, certificate_says_met(record.certificate, options.record));
-  return ChosenModel{std::move(model), std::move(rewritten), std::move(record), std::nullopt, kept};
+  return ChosenModel{std::move(model), compile, std::move(rewritten), std::move(record), std::nullopt, kept};
 }
 
 }  // namespace
@@ -165,11 +167,13 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   ChooseOptions choosing;
   HOIST_STEP(choosing.sensitivity.preferences, ExitCode::bad_input,
              parse_preferences(preferences, options.preferences));
-  HOIST_ATTEMPT(StudiedModel model, open_for_study(path, model_options));
-  RecordOrigin origin = origin_of(model, model_options, budget, objective, preferences);
+  ModelOptions studied = model_options;
+  if (objective == Objective::size && studied.constants == "auto") studied.constants = "stored";
+  HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied));
+  RecordOrigin origin = origin_of(model, studied, budget, objective, preferences);
   std::error_code ignored;
   if (!options.record.empty() && fs::exists(options.record, ignored))
-    return from_record(std::move(model), std::move(origin), options);
+    return from_record(std::move(model), compile_options(studied), std::move(origin), options);
   HOIST_ATTEMPT(StudyData data, read_data(model.graph, options));
   Progress progress;
   choosing.budget = budget;
@@ -198,7 +202,8 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   Record record = record_of(found, std::move(origin));
   record.certificate = certificate_text(found);
   const bool kept = study.budget_met;
-  return ChosenModel{std::move(model), std::move(rewritten), std::move(record), std::move(study), kept};
+  return ChosenModel{std::move(model),  compile_options(studied), std::move(rewritten),
+                     std::move(record), std::move(study),         kept};
 }
 
 }  // namespace hoist

@@ -29,6 +29,7 @@ UserMetric command_metric(const std::string& command, const Graph& graph);
 
 struct ChosenModel {
   StudiedModel model;
+  CompileOptions compile;  ///< as it was studied
   RewrittenModel rewritten;
   Record record;
   std::optional<Study> study;  ///< none where a record was read

@@ -84,8 +84,10 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
 std::string options_text(const CompileOptions& options) {
   const char* forms[] = {"auto", "stencil", "im2col"};
   const char* uses[] = {"auto", "on", "off"};
-  return fmt::format("conv={} tables={}{}", forms[static_cast<int>(options.lower.convolution)],
-                     uses[static_cast<int>(options.lower.tables)], options.lower.strict ? " strict" : "");
+  return fmt::format("conv={} tables={}{}{}", forms[static_cast<int>(options.lower.convolution)],
+                     uses[static_cast<int>(options.lower.tables)],
+                     options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
+                     options.lower.strict ? " strict" : "");
 }
 
 }  // namespace

@@ -28,6 +28,12 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
                   "look results up in a table where layers stand between 8-bit values of a quantised model")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
+  command
+      .add_option("--constants", options.constants,
+                  "weights that the model stores in small types: widened at compile time, which is fast, or in the "
+                  "kernels, which keeps the bundle small (auto: stored under --objective size)")
+      ->check(CLI::IsMember({"auto", "computed", "stored"}))
+      ->capture_default_str();
   command.add_flag("--strict", options.strict, "only rules that keep every bit");
   auto* profile = command.add_option("--profile", options.profile, "compile for the device that this file describes")
                       ->type_name("FILE");
@@ -65,6 +71,7 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
   if (!options.profile.empty()) given = "--profile";
   if (options.convolution != "auto") given = "--conv";
   if (options.tables != "auto") given = "--tables";
+  if (options.constants != "auto") given = "--constants";
   if (options.strict) given = "--strict";
   if (given == nullptr) return ExitCode::done;
   return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
@@ -88,6 +95,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.convolution == "im2col") out.lower.convolution = ConvolutionForm::im2col;
   if (options.tables == "on") out.lower.tables = TableUse::on;
   if (options.tables == "off") out.lower.tables = TableUse::off;
+  if (options.constants == "stored") out.lower.constants = ConstantUse::stored;
   out.lower.strict = options.strict;
   return out;
 }

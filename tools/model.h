@@ -23,12 +23,13 @@ struct ModelOptions {
   std::string profile;                  ///< a file; excludes `device`
   std::string convolution = "auto";     ///< auto | stencil | im2col
   std::string tables = "auto";          ///< auto | on | off
+  std::string constants = "auto";       ///< auto | computed | stored
   bool strict = false;
 };
 
 /// --dim alone.
 void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions);
-/// --dim, --conv, --tables, --strict, --profile; with_device: --device too.
+/// --dim, --conv, --tables, --constants, --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
 
 /// What the frontend has to know: the operators of the table, and --dim.

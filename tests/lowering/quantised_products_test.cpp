@@ -170,7 +170,7 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
     Graph graph = c.graph();
     change(graph);
     store_unsigned(graph);
-  use_integer_products(graph);
+    use_integer_products(graph);
     return has_step(graph, "dequantise-product");
   };
   EXPECT_TRUE(rewritten([](Graph&) {}));

@@ -39,12 +39,11 @@ void describe(const ChosenModel& chosen) {
   say(summary_text(*chosen.study));
 }
 
-Attempt<CompiledModel> compile_chosen(const CompileCommand& command, ChosenModel chosen) {
-  const CompileOptions options = compile_options(command.options);
+Attempt<CompiledModel> compile_chosen(ChosenModel chosen) {
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input,
-             lower_rewritten(chosen.rewritten, options.lower, chosen.model.profile));
+             lower_rewritten(chosen.rewritten, chosen.compile.lower, chosen.model.profile));
   HOIST_STEP(Plan plan, ExitCode::bad_input,
-             make_plan(chosen.rewritten.graph, std::move(lowered), options, chosen.model.profile));
+             make_plan(chosen.rewritten.graph, std::move(lowered), chosen.compile, chosen.model.profile));
   plan.certificate = chosen.record.certificate;
   return CompiledModel{std::move(chosen.rewritten.graph), std::move(chosen.model.profile), std::move(plan)};
 }
@@ -90,7 +89,7 @@ Attempt<> compile(const CompileCommand& command) {
     return ExitCode::no;
   }
   const Record record = chosen.record;
-  HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
+  HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(std::move(chosen)));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, compiled, &record));
   report_size(command, compiled, seconds());
   return is_met ? ExitCode::done : ExitCode::no;

@@ -77,8 +77,7 @@ Attempt<> report(const ReportCommand& command) {
   if (budget.budget.empty()) budget.budget = default_budget;
   HOIST_ATTEMPT(ChosenModel chosen, choose_model(command.model, command.options, budget));
   const Study& study = *chosen.study;
-  HOIST_STEP(std::vector<ReportLayer> layers, ExitCode::bad_input,
-             report_layers(chosen, compile_options(command.options).lower));
+  HOIST_STEP(std::vector<ReportLayer> layers, ExitCode::bad_input, report_layers(chosen, chosen.compile.lower));
   NetworkPicture picture;
   if (auto drawn = lay_out(chosen.model.graph))
     picture = std::move(*drawn);
