@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <sstream>
 
 #include "backends/halide/emitter.h"
 
@@ -57,10 +58,28 @@ class StoreAtIndex : public WithLets {
       inner.emplace_back(let->name, let->value);
       value = let->body;
     }
+    return store(op, marked(value, 0), marked(value, 1), marked(value, 2), inner);
+  }
+
+  // What was marked: index, condition or value. Halide may take vectors apart around the call, to deal with even and
+  // odd elements of 4 bits say, and put them together again.
+  static HExpr marked(const HExpr& value, size_t argument) {
+    if (const Shuffle* shuffle = value.as<Shuffle>()) {
+      std::vector<HExpr> parts;
+      for (const HExpr& vector : shuffle->vectors) {
+        HExpr part = marked(vector, argument);
+        parts.push_back(part.type().lanes() == vector.type().lanes() ? part
+                                                                     : Broadcast::make(part, vector.type().lanes()));
+      }
+      return Shuffle::make(parts, shuffle->indices);
+    }
     const Call* marker = value.as<Call>();
-    if (marker == nullptr || marker->name != store_marker) unsupported("a result whose store was moved");
-    Stmt s = store(op, marker->args[0], marker->args[1], marker->args[2], inner);
-    return s;
+    if (marker == nullptr || marker->name != store_marker) {
+      std::ostringstream text;
+      text << value;
+      unsupported("a result whose store was moved: " + text.str());
+    }
+    return marker->args[argument];
   }
 
   Stmt wrap(Stmt s, const std::vector<std::pair<std::string, HExpr>>& inner) {

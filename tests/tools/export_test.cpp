@@ -49,6 +49,21 @@ TEST_F(Export, WithoutRulesIsTheModel) {
   EXPECT_EQ(left(), std::vector<std::string>{"plain.onnx"});
 }
 
+// Weights in 4 bits: in the bundle as they are, or as the f32 that they stand for. Both are the same model.
+TEST_F(Export, StoredConstantsStaySmallInTheBundle) {
+  ASSERT_EQ(run(digits_, in("small.onnx"), {"--rule", "w4-g32"}).code, 0);
+  uintmax_t bytes[2];
+  for (const bool stored : {false, true}) {
+    const std::string bundle = in(stored ? "stored" : "computed");
+    Ran ran = run_hoist({"compile", in("small.onnx"), "-o", bundle, "--constants", stored ? "stored" : "computed"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    ran = run_hoist({"verify", bundle});
+    EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+    bytes[stored ? 1 : 0] = fs::file_size(fs::path(bundle) / "weights.bin");
+  }
+  EXPECT_LT(bytes[1] * 3, bytes[0]);
+}
+
 TEST_F(Export, StandardOutputIsTheFileAlone) {
   ASSERT_EQ(run(digits_, in("plain.onnx")).code, 0);
   const Ran ran = run(digits_, "-");
