@@ -198,7 +198,7 @@ class SensitivityStudy {
   Result<Nothing> measure_all_off(RunnableModel& runnable, const Switchboard& board, size_t runs,
                                   const std::vector<Tensor>& noise = {}) {
     const std::vector<Tensor> off = board.inputs(out_.sites, {}, Switchboard::npos, noise);
-    const auto nothing = [&](size_t) { return off; };
+    const auto nothing = [&](size_t) { return std::vector<Tensor>(off); };
     HOIST_TRY_VOID(run_all(runnable, samples_, 1, nothing));
     const auto start = std::chrono::steady_clock::now();
     HOIST_TRY(all_off_, run_all(runnable, samples_, runs, nothing));
@@ -281,7 +281,7 @@ class SensitivityStudy {
       options_.progress(fmt::format("rule {} of {} alone", i + 1, rules.size()));
       const Assignment alone = {{out_.sites[rules[i].site].key(), rules[i].rule}};
       const std::vector<Tensor> fed = board.inputs(out_.sites, alone);
-      HOIST_TRY(double error, error_with(*runnable, runs, [&](size_t) { return fed; }));
+      HOIST_TRY(double error, error_with(*runnable, runs, [&](size_t) { return std::vector<Tensor>(fed); }));
       Candidate& found = candidate(rules[i]);
       found.error_alone = error;
       if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
