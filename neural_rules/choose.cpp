@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "neural_rules/candidates.h"
 #include "neural_rules/cost.h"
@@ -34,7 +35,12 @@ class Chooser {
     timed.out_of_time = [this] { return options_.spent() >= 0.75; };
     HOIST_TRY(std::vector<UniformModel> uniform, uniform_models(graph_, sensitivity_, prepare_, timed));
     costs_ = cost_model(graph_, sensitivity_, uniform, options_.objective);
-    predict(verifier_->points[0]);
+    StudyPoint& reference = verifier_->points[0];
+    predict(reference);
+    // Pins can forbid the model as it is, and everything is compared with it all the same.
+    const std::vector<double>& seconds = uniform[0].site_seconds;
+    if (options_.objective == Objective::time)
+      reference.predicted_time = std::accumulate(seconds.begin(), seconds.end(), 0.0);
     for (size_t i = 1; i < uniform.size(); ++i) {
       StudyPoint point;
       point.name = "uniform " + uniform[i].name;

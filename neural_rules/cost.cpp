@@ -37,6 +37,13 @@ std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
   return out;
 }
 
+// Whether a site has no way around it, so that its time has to be known however late it is.
+bool is_required(const Sensitivity& sensitivity, const Kind& kind) {
+  return std::any_of(sensitivity.rules.begin(), sensitivity.rules.end(), [&](const SiteRule& rule) {
+    return rule.cost_class == kind.cost_class && !sensitivity.may_stay[rule.site];
+  });
+}
+
 // The kind wherever it may be chosen, and what it needs there.
 Assignment everywhere(const Sensitivity& sensitivity, const std::string& cost_class) {
   Assignment out;
@@ -222,7 +229,7 @@ Result<std::vector<UniformModel>> uniform_models(const Graph& graph, const Sensi
   HOIST_TRY(UniformModel reference, timed(graph, sensitivity, prepare, owners, Kind{}));
   out.push_back(std::move(reference));
   for (const Kind& kind : kinds_of(sensitivity)) {
-    if (options.out_of_time()) break;
+    if (options.out_of_time() && !is_required(sensitivity, kind)) continue;
     options.progress("timing " + kind.name + " everywhere");
     HOIST_TRY(UniformModel model, timed(graph, sensitivity, prepare, owners, kind));
     out.push_back(std::move(model));

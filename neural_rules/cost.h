@@ -25,7 +25,8 @@ struct UniformModel {
   std::vector<double> site_seconds;  ///< of the kernels that belong to each site
 };
 
-/// The model as it is first. Preparing stops when the time is out: rules of models that are missing are not chosen.
+/// The model as it is first. When the time is out only rules that a site has to have are timed; the others are not
+/// chosen.
 Result<std::vector<UniformModel>> uniform_models(const Graph& graph, const Sensitivity& sensitivity,
                                                  const PrepareModel& prepare, const SensitivityOptions& options);
 
