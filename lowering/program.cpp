@@ -69,15 +69,16 @@ void describe(const Layer& layer, const std::map<std::string, Type>& types, Defi
   const size_t factor = layer.operation == "QLinearConv" || layer.operation == "QLinearMatMul" ? 3 : 1;
   if (layer.inputs.size() <= factor || types.count(layer.inputs[factor]) == 0) return;
   const std::string& weights = layer.inputs[factor];
-  auto rank = static_cast<int64_t>(sizes_of(types.at(weights)).size());
+  const std::vector<int64_t> extents = shape_of(types.at(weights));
+  const auto rank = static_cast<int64_t>(extents.size());
   if (layer.operation == "Conv" || layer.operation == "ConvInteger" || layer.operation == "QLinearConv") {
-    definition.weights.push_back({weights, 0, integer_attribute(layer, "group", 1), true});
+    definition.weights.push_back({weights, extents, 0, integer_attribute(layer, "group", 1), true});
   }
   const bool product =
       layer.operation == "MatMul" || layer.operation == "MatMulInteger" || layer.operation == "QLinearMatMul";
-  if (product && rank >= 2) definition.weights.push_back({weights, rank - 1, 1, true});
+  if (product && rank >= 2) definition.weights.push_back({weights, extents, rank - 1, 1, true});
   if (layer.operation == "Gemm") {
-    definition.weights.push_back({weights, integer_attribute(layer, "transB", 0) != 0 ? 0 : 1, 1, true});
+    definition.weights.push_back({weights, extents, integer_attribute(layer, "transB", 0) != 0 ? 0 : 1, 1, true});
   }
 }
 

@@ -18,7 +18,8 @@ namespace hoist {
 /// A matrix of weights in a definition and the dimension that runs over output channels (columns): packing makes that
 /// one the innermost.
 struct Weights {
-  std::string value;
+  std::string value;             ///< grouping may put what computes it in its place
+  std::vector<int64_t> extents;  ///< of that value
   int64_t output_dimension = 0;
   int64_t groups = 1;    ///< of output channels, each of which reads input channels of its own
   bool in_place = true;  ///< the result still has the product's dimensions, nothing was reshaped since

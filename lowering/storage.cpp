@@ -408,16 +408,14 @@ Tile tile_of(const Storage& s, bool turned, const Profile& profile) {
 }
 
 // On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too.
-Tile work_group_of(const Definition& d, const Storage& s, bool turned, const std::map<std::string, Type>& types,
-                   const Profile& profile) {
+Tile work_group_of(const Definition& d, const Storage& s, bool turned, const Profile& profile) {
   std::vector<int64_t> shape = computed_shape(s);
   int64_t steps = 0, more = d.channels_first ? static_cast<int64_t>(shape.size()) - 3 : 0;
   if (!is_product(d)) return {};
   for (const Weights& w : d.weights) {
-    std::vector<int64_t> extents = shape_of(types.at(w.value));
-    if (extents.size() < 2) return {};
+    if (w.extents.size() < 2) return {};
     // The innermost fold runs over input channels, or over what a matrix has beside its columns.
-    steps = d.channels_first ? extents[1] : extents[w.output_dimension == 0 ? 1 : extents.size() - 2];
+    steps = d.channels_first ? w.extents[1] : w.extents[w.output_dimension == 0 ? 1 : w.extents.size() - 2];
   }
   if (steps == 0) return {};
   int64_t all = 1, rows = shape[shape.size() - 2], columns = shape.back();
@@ -467,7 +465,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   for (const Definition& d : program.definitions) {
     if (!folds(d.expression)) continue;
     bool turned = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
-    plan.tiles[d.value] = profile.gpu ? work_group_of(d, plan.values.at(d.value), turned, types, profile)
+    plan.tiles[d.value] = profile.gpu ? work_group_of(d, plan.values.at(d.value), turned, profile)
                                       : tile_of(plan.values.at(d.value), turned, profile);
   }
   for (const auto& [name, tensor] : program.constants) {
