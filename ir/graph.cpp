@@ -12,6 +12,17 @@ T attribute_or(const Layer& layer, const std::string& name, T otherwise) {
 
 }  // namespace
 
+const Layer* find_layer(const Graph& graph, const std::string& name) {
+  for (const Layer& layer : graph.layers) {
+    if (layer.name == name) return &layer;
+  }
+  return nullptr;
+}
+
+bool is_operator(const Layer& layer, const std::string& operation) {
+  return layer.domain.empty() && layer.operation == operation;
+}
+
 const Tensor* constant_of(const Graph& graph, const std::string& value) {
   auto place = graph.constants.find(value);
   return place == graph.constants.end() ? nullptr : &place->second;

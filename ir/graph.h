@@ -59,6 +59,10 @@ struct Graph {
   uint64_t hash = 0;               ///< of the model's bytes, external data included
 };
 
+const Layer* find_layer(const Graph& graph, const std::string& name);  ///< null when there is none
+/// Is the layer this operator of ONNX itself?
+bool is_operator(const Layer& layer, const std::string& operation);
+
 /// The initialiser of that name; null where the value is computed, or "".
 const Tensor* constant_of(const Graph& graph, const std::string& value);
 /// The same of a layer's input; null also where the layer has fewer.

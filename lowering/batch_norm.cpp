@@ -25,10 +25,7 @@ std::optional<Affine> affine_of(const Graph& graph, const Layer& norm) {
   for (size_t i = 1; i < norm.outputs.size(); ++i) {
     if (!norm.outputs[i].empty()) return std::nullopt;  // training mode
   }
-  double epsilon = 1e-5;
-  if (auto place = norm.attributes.find("epsilon"); place != norm.attributes.end()) {
-    if (const double* value = std::get_if<double>(&place->second)) epsilon = *value;
-  }
+  const double epsilon = float_attribute(norm, "epsilon", 1e-5);
   Affine affine;
   for (int64_t c = 0; c < parts[0]->size(); ++c) {
     double factor = parts[0]->float_at(c) / std::sqrt(parts[3]->float_at(c) + epsilon);

@@ -16,8 +16,6 @@ namespace {
 constexpr int64_t table_size = 256;
 constexpr int64_t onnx_i32 = 6;  // TensorProto.DataType
 
-bool is(const Layer& layer, const char* operation) { return layer.domain.empty() && layer.operation == operation; }
-
 // Each element of the result depends on that element of the first input alone, whatever the shapes of the others, which
 // are constants of one element.
 bool is_unary(const Layer& layer) {
@@ -56,7 +54,7 @@ class Finder {
   /// What computes the input of a quantising layer, if a table can stand for it.
   std::optional<Part> before(size_t quantiser) const {
     const Layer& layer = graph_.layers[quantiser];
-    if (!is(layer, "QuantizeLinear") || !is_per_tensor(layer) || !gives_bytes(layer)) return std::nullopt;
+    if (!is_operator(layer, "QuantizeLinear") || !is_per_tensor(layer) || !gives_bytes(layer)) return std::nullopt;
     Part part;
     part.quantiser = quantiser;
     if (!add(layer.inputs[0], part) || part.functions.empty() || part.dequantisers.empty()) return std::nullopt;
@@ -71,7 +69,7 @@ class Finder {
     if (place == producer_.end()) return false;
     const Layer& layer = graph_.layers[place->second];
     if (layer.outputs.size() != 1 || options_.except.count(layer.name) != 0) return false;
-    if (is(layer, "DequantizeLinear")) return add_dequantiser(place->second, part);
+    if (is_operator(layer, "DequantizeLinear")) return add_dequantiser(place->second, part);
     const bool broadcasts = is_broadcasting(layer);
     if (!broadcasts && !is_unary(layer)) return false;
     if (!part.functions.insert(place->second).second) return true;  // by another way already

@@ -15,8 +15,6 @@
 namespace hoist {
 namespace {
 
-bool is(const Layer& layer, const char* operation) { return layer.domain.empty() && layer.operation == operation; }
-
 // ---- Signed to unsigned activations --------------------------------------------------------------------------------
 
 // x in [-128, 127] with zero point z is x + 128 with zero point z + 128: dot instructions multiply unsigned numbers by
@@ -27,7 +25,7 @@ class UnsignedValues {
     for (const ValueInfo& output : graph.outputs) other_readers_.insert(output.name);
     for (Layer& layer : graph.layers) {
       for (size_t i = 0; i < layer.inputs.size(); ++i) {
-        if (is(layer, "DequantizeLinear") && i == 0 && signed_zero_point(layer))
+        if (is_operator(layer, "DequantizeLinear") && i == 0 && signed_zero_point(layer))
           dequantised_[layer.inputs[0]].push_back(&layer);
         else
           other_readers_.insert(layer.inputs[i]);
@@ -37,7 +35,7 @@ class UnsignedValues {
 
   void run() {
     for (Layer& layer : graph_.layers) {
-      if (!is(layer, "QuantizeLinear") || !signed_zero_point(layer) || layer.outputs.empty()) continue;
+      if (!is_operator(layer, "QuantizeLinear") || !signed_zero_point(layer) || layer.outputs.empty()) continue;
       const std::string& value = layer.outputs[0];
       auto readers = dequantised_.find(value);
       if (other_readers_.count(value) != 0 || readers == dequantised_.end()) continue;
@@ -64,7 +62,7 @@ class UnsignedValues {
       graph_.constants[name] = moved;
     }
     layer.inputs[2] = name;
-    if (is(layer, "QuantizeLinear")) layer.attributes.erase("output_dtype");
+    if (is_operator(layer, "QuantizeLinear")) layer.attributes.erase("output_dtype");
   }
 
   Graph& graph_;
@@ -116,7 +114,7 @@ class IntegerProducts {
 
   const Layer* dequantiser(const std::string& value) const {
     auto place = producer_.find(value);
-    return place != producer_.end() && is(*place->second, "DequantizeLinear") ? place->second : nullptr;
+    return place != producer_.end() && is_operator(*place->second, "DequantizeLinear") ? place->second : nullptr;
   }
 
   std::optional<Quantised> activation(const std::string& value) const {
@@ -269,7 +267,7 @@ void multiply_by_reciprocals(Graph& graph) {
   std::vector<Layer> layers;
   for (const Layer& layer : graph.layers) {
     const Tensor* scale = constant_input(graph, layer, 1);
-    const bool known = is(layer, "QuantizeLinear") && layer.outputs.size() == 1 && scale != nullptr &&
+    const bool known = is_operator(layer, "QuantizeLinear") && layer.outputs.size() == 1 && scale != nullptr &&
                        scale->scalar() == Scalar::f32 && scale->size() == 1;
     // An initialiser that is quantised stays as it is: it is evaluated at compile time, once.
     if (!known || constant_of(graph, layer.inputs[0]) != nullptr || scale->float_at(0) == 1) {
@@ -301,8 +299,8 @@ class WholeWords {
   void run() {
     std::vector<Layer> layers;
     for (Layer& layer : graph_.layers) {
-      if (is(layer, "ConvInteger")) pad(layer, 1, 1, layers);
-      if (is(layer, "MatMulInteger")) pad(layer, -1, 0, layers);
+      if (is_operator(layer, "ConvInteger")) pad(layer, 1, 1, layers);
+      if (is_operator(layer, "MatMulInteger")) pad(layer, -1, 0, layers);
       layers.push_back(layer);
     }
     graph_.layers = std::move(layers);

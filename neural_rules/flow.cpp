@@ -48,8 +48,8 @@ bool gives_float(const Layer& layer, const Graph& graph, const Flow& flow) {
   if (leaves_floats().count(layer.operation) != 0 || layer.inputs.empty()) return false;
   const std::string& first = layer.inputs[layer.operation == "Where" && layer.inputs.size() > 1 ? 1 : 0];
   if (flow.floats.count(first) != 0) return true;
-  auto constant = graph.constants.find(first);
-  return constant != graph.constants.end() && constant->second.scalar() == Scalar::f32;
+  const Tensor* constant = constant_of(graph, first);
+  return constant != nullptr && constant->scalar() == Scalar::f32;
 }
 
 // The arrays that kernels write, found as lowering/grouping.cpp does: views belong to their readers, and each layer

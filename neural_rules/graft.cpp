@@ -92,9 +92,7 @@ Graph Graft::finish() {
 std::vector<Layer> replaced_by(const Graph& graph, const Site& site, const SiteRule& rule) {
   std::vector<Layer> out = rule.change.replaced;
   if (site.kind != SiteKind::function || !out.empty()) return out;
-  for (const Layer& layer : graph.layers) {
-    if (layer.name == site.layer) out.push_back(layer);
-  }
+  if (const Layer* layer = find_layer(graph, site.layer)) out.push_back(*layer);
   return out;
 }
 

@@ -67,11 +67,4 @@ int64_t position_of(const Product& product, int64_t channel, int64_t term) {
   return position;
 }
 
-const Layer* find_layer(const Graph& graph, const std::string& name) {
-  for (const Layer& layer : graph.layers) {
-    if (layer.name == name) return &layer;
-  }
-  return nullptr;
-}
-
 }  // namespace hoist

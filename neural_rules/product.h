@@ -33,6 +33,4 @@ std::optional<Product> product_of(const Graph& graph, const Layer& layer);
 /// a stack of matrices in matrix 0.
 int64_t position_of(const Product& product, int64_t channel, int64_t term);
 
-const Layer* find_layer(const Graph& graph, const std::string& name);  ///< null when there is none
-
 }  // namespace hoist

@@ -72,10 +72,8 @@ class Check {
     if (of.channel_axis != 1 && of.channel_axis != -1)
       problem(fmt::format("value {} has its channels in dimension {}, expected 1 or -1", name, of.channel_axis));
     for (const auto& [layer, rules] : of.rounded) {
-      Site site;
-      site.layer = layer;
       for (const auto& [rule, numbers] : rules) {
-        if (!rounded_.emplace(site.key(), rule).second)
+        if (!rounded_.emplace(site_key(SiteKind::product, layer), rule).second)
           problem(fmt::format("the rounded weights of {} under {} are there twice", layer, rule));
       }
     }

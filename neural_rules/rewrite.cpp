@@ -90,7 +90,7 @@ class ModelRewriter {
 
   void plan_values() {
     for (const ValueFamily& family : families_) {
-      auto place = chosen_.find("value " + family.name);
+      auto place = chosen_.find(site_key(SiteKind::value, family.name));
       if (place == chosen_.end()) continue;
       Choice& choice = place->second;
       const ValueFormat& format = *find_value_format(choice.rule->name);
@@ -141,7 +141,7 @@ class ModelRewriter {
 
   Layer rewritten(const Layer& layer, ValueWriter& writer) {
     Layer out = layer;
-    auto place = chosen_.find("product " + layer.name);
+    auto place = chosen_.find(site_key(SiteKind::product, layer.name));
     const ProductScheme* scheme = place == chosen_.end() ? nullptr : find_scheme(place->second.rule->name);
     for (size_t i = 0; i < out.inputs.size(); ++i) {
       const bool activation = i == 0 && scheme != nullptr && scheme->activation == ActivationUse::quantised;

@@ -127,9 +127,7 @@ void drop_second_moments(Statistics& statistics) {
 void keep_rounded(const Assignment& assignment, Statistics& statistics) {
   for (auto& [value, of] : statistics) {
     for (auto& [layer, rules] : of.rounded) {
-      Site site;
-      site.layer = layer;
-      const auto chosen = assignment.find(site.key());
+      const auto chosen = assignment.find(site_key(SiteKind::product, layer));
       std::erase_if(rules,
                     [&](const auto& known) { return chosen == assignment.end() || chosen->second != known.first; });
     }

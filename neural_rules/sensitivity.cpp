@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "ir/stopwatch.h"
 #include "neural_rules/candidates.h"
 #include "neural_rules/flow.h"
 #include "neural_rules/formats.h"
@@ -35,7 +35,6 @@ class SensitivityStudy {
     HOIST_TRY_VOID(calibrate(candidates));
     HOIST_TRY_VOID(find_rules(candidates));
     HOIST_TRY_VOID(measure_gains());
-    noise_seconds_ = run_seconds_;
     HOIST_TRY_VOID(measure_local_errors());
     for (StudySite& site : out_.studied) {
       for (Candidate& found : site.candidates) found.predicted_error = site.gain * found.local_error;
@@ -73,7 +72,8 @@ class SensitivityStudy {
     for (size_t i = 0; i < out_.sites.size(); ++i) {
       StudySite studied;
       studied.site = out_.sites[i];
-      studied.operation = operation_of(studied.site);
+      const Layer* layer = find_layer(graph_, studied.site.layer);
+      if (layer != nullptr) studied.operation = layer->operation;
       if (auto known = out_.statistics.find(studied.site.value); known != out_.statistics.end())
         studied.statistics = known->second;
       studied.bytes = bytes_of(studied.site);
@@ -119,13 +119,6 @@ class SensitivityStudy {
     const Range range = range_of(grid_of(*format, studied.statistics));
     described.clip_low = range.low;
     described.clip_high = range.high;
-  }
-
-  std::string operation_of(const Site& site) const {
-    for (const Layer& layer : graph_.layers) {
-      if (layer.name == site.layer) return layer.operation;
-    }
-    return "";
   }
 
   double bytes_of(const Site& site) const {
@@ -176,8 +169,8 @@ class SensitivityStudy {
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
     std::vector<std::vector<Tensor>> noises;  // shared by sites and by runs in turn: to make it takes longer than a run
     for (uint64_t i = 0; i < noise_draws; ++i) noises.push_back(board.noise(options_.seed + i));
-    HOIST_TRY_VOID(measure_all_off(*runnable, board, runs_for(options_.gain_samples), noises[0]));
-    const double fitting = options_.gain_seconds / (run_seconds_ * static_cast<double>(out_.sites.size()));
+    HOIST_TRY(noise_seconds_, measure_all_off(*runnable, board, runs_for(options_.gain_samples), noises[0]));
+    const double fitting = options_.gain_seconds / (noise_seconds_ * static_cast<double>(out_.sites.size()));
     const size_t runs = std::min(all_off_.size(), static_cast<size_t>(std::max(1.0, fitting)));
     for (size_t i = 0; i < out_.sites.size(); ++i) {
       if (options_.out_of_time()) {
@@ -194,17 +187,15 @@ class SensitivityStudy {
   }
 
   // The board's own outputs with all off: a device may round differently in other kernels, and what is put in is
-  // compared with nothing put in. The first run, in which devices still get ready, is not timed.
-  Result<Nothing> measure_all_off(RunnableModel& runnable, const Switchboard& board, size_t runs,
-                                  const std::vector<Tensor>& noise = {}) {
+  // compared with nothing put in. The seconds of a run: the first, in which devices still get ready, is not timed.
+  Result<double> measure_all_off(RunnableModel& runnable, const Switchboard& board, size_t runs,
+                                 const std::vector<Tensor>& noise = {}) {
     const std::vector<Tensor> off = board.inputs(out_.sites, {}, Switchboard::npos, noise);
     const auto nothing = [&](size_t) { return std::vector<Tensor>(off); };
     HOIST_TRY_VOID(run_all(runnable, samples_, 1, nothing));
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     HOIST_TRY(all_off_, run_all(runnable, samples_, runs, nothing));
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    run_seconds_ = std::max(taken.count() / static_cast<double>(runs), 1e-9);
-    return Nothing{};
+    return std::max(stopwatch.seconds() / static_cast<double>(runs), 1e-9);
   }
 
   // A switchboard computes each product once more for each of its rules.
@@ -302,7 +293,6 @@ class SensitivityStudy {
   const SensitivityOptions& options_;
   Sensitivity out_;
   std::vector<Tensor> all_off_;
-  double run_seconds_ = 0;    ///< of the board whose outputs with all off these are
   double noise_seconds_ = 0;  ///< of a run of the board of noise
 };
 

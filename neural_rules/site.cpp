@@ -27,7 +27,9 @@ std::string_view name_of(SiteKind kind) {
   return "";
 }
 
-std::string Site::key() const { return std::string(name_of(kind)) + " " + (kind == SiteKind::value ? value : layer); }
+std::string site_key(SiteKind kind, const std::string& name) { return std::string(name_of(kind)) + " " + name; }
+
+std::string Site::key() const { return site_key(kind, kind == SiteKind::value ? value : layer); }
 
 std::vector<Site> find_sites(const Graph& graph) {
   const Flow flow = flow_of(graph);

@@ -16,6 +16,8 @@ namespace hoist {
 /// function: a layer that calls tanh, exp, erf, ...: how these are approximated.
 enum class SiteKind : uint8_t { product, value, function };
 std::string_view name_of(SiteKind kind);
+/// "product conv1", "value relu1", by the name of the layer, or of the value.
+std::string site_key(SiteKind kind, const std::string& name);
 
 struct Site {
   SiteKind kind = SiteKind::product;

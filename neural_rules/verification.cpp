@@ -1,7 +1,8 @@
 #include "neural_rules/verification.h"
 
-#include <chrono>
 #include <cmath>
+
+#include "ir/stopwatch.h"
 
 namespace hoist {
 
@@ -99,10 +100,8 @@ BudgetEvidence Verifier::evidence(size_t index) const {
 Result<Nothing> Verifier::take_times() {
   constexpr int warm_up_rounds = 2, least_rounds = 7;
   std::vector<std::vector<double>> times(models_.size());
-  const auto start = std::chrono::steady_clock::now();
-  const auto over = [&] {
-    return std::chrono::steady_clock::now() - start >= std::chrono::duration<double>(options_.timing_seconds);
-  };
+  const Stopwatch stopwatch;
+  const auto over = [&] { return stopwatch.seconds() >= options_.timing_seconds; };
   for (int round = -warm_up_rounds; round < options_.timing_rounds && !(round >= least_rounds && over()); ++round) {
     for (size_t i = 0; i < models_.size(); ++i) {
       HOIST_TRY(std::vector<double> seconds, models_[i]->run_times(3));

@@ -164,8 +164,6 @@ ScaleLayout layout_of(const Product& product, const WeightFormat& format) {
   return layout;
 }
 
-double PackedWeights::value_of(int64_t i, double n) const { return scales.empty() ? n : value_at(layout.index(i), n); }
-
 double PackedWeights::value_at(int64_t scale, double n) const {
   const auto at = static_cast<size_t>(scale);
   const double zero = zero_points.empty() ? 0 : static_cast<double>(zero_points[at]);

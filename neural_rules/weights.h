@@ -51,9 +51,7 @@ struct PackedWeights {
   std::vector<int64_t> zero_points;  ///< layout.count, or empty
   Tensor values;                     ///< what they stand for: f32, of the weights' own shape
 
-  /// What weight i becomes when its number is n.
-  double value_of(int64_t i, double n) const;
-  /// The same of a weight under this scale, for formats that have scales.
+  /// What a weight under this scale becomes when its number is n; for formats that have scales.
   double value_at(int64_t scale, double n) const;
 };
 PackedWeights pack_weights(const Product& product, const Tensor& weights, const WeightFormat& format);

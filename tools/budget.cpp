@@ -4,8 +4,8 @@
 #include <xxhash.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 
+#include "ir/stopwatch.h"
 #include "tools/bundle.h"
 #include "tools/certificate.h"
 #include "tools/files.h"
@@ -182,9 +182,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   choosing.sensitivity.measure_all = false;
   choosing.sensitivity.progress = [&](const std::string& text) { progress.show(text); };
   if (options.seconds > 0) {
-    choosing.spent = [start = std::chrono::steady_clock::now(), all = options.seconds] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / all;
-    };
+    choosing.spent = [stopwatch = Stopwatch(), all = options.seconds] { return stopwatch.seconds() / all; };
     choosing.sensitivity.gain_seconds = std::min(choosing.sensitivity.gain_seconds, options.seconds / 8);
     choosing.sensitivity.alone_seconds = std::min(choosing.sensitivity.alone_seconds, options.seconds / 4);
     choosing.sensitivity.rounding_seconds = std::min(choosing.sensitivity.rounding_seconds, options.seconds / 8);

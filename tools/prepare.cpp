@@ -1,10 +1,10 @@
 #include "tools/prepare.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
+#include "ir/stopwatch.h"
 #include "neural_rules/constants.h"
 #include "neural_rules/functions.h"
 #include "neural_rules/interval.h"
@@ -12,10 +12,6 @@
 
 namespace hoist {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr int warm_up_profiles = 3, least_profiles = 15, most_profiles = 200;
 constexpr double profile_seconds = 0.25;
@@ -28,8 +24,8 @@ class DeviceModel : public RunnableModel {
 
   Result<std::vector<StepTime>> step_times() override {
     std::vector<std::vector<double>> samples(runner_.steps().size());
-    const auto start = Clock::now();
-    for (int i = -warm_up_profiles; i < least_profiles || (i < most_profiles && seconds_since(start) < profile_seconds);
+    const Stopwatch stopwatch;
+    for (int i = -warm_up_profiles; i < least_profiles || (i < most_profiles && stopwatch.seconds() < profile_seconds);
          ++i) {
       HOIST_TRY(std::vector<double> seconds, runner_.profile());
       if (i < 0) continue;
@@ -44,9 +40,9 @@ class DeviceModel : public RunnableModel {
   Result<std::vector<double>> run_times(int count) override {
     std::vector<double> out;
     for (int i = 0; i < count; ++i) {
-      const auto start = Clock::now();
+      const Stopwatch stopwatch;
       HOIST_TRY_VOID(runner_.run());
-      out.push_back(seconds_since(start));
+      out.push_back(stopwatch.seconds());
     }
     return out;
   }

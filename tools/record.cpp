@@ -175,7 +175,7 @@ int64_t count_of(Fields& fields, const char* key) {
   return static_cast<int64_t>(count);
 }
 
-Tensor constant_of(Fields& fields, const char* key) {
+Tensor tensor_of(Fields& fields, const char* key) {
   const Result<Expr> term = parse(fields.text(key));
   if (!term || (*term)->pattern != Pattern::constant) throw fields.wrong(key, "a constant");
   return (*term)->constant;
@@ -184,7 +184,7 @@ Tensor constant_of(Fields& fields, const char* key) {
 void add_rounded(const Json& json, const std::string& value, ValueStatistics& of) {
   Fields fields(json, "rounded weights of the layer that reads " + value);
   const std::string layer = fields.text("layer"), rule = fields.text("rule");
-  auto numbers = std::make_shared<const Tensor>(constant_of(fields, "numbers"));
+  auto numbers = std::make_shared<const Tensor>(tensor_of(fields, "numbers"));
   if (!of.rounded[layer].emplace(rule, std::move(numbers)).second)
     throw Fault{fmt::format("the rounded weights of {} under {} are there twice", layer, rule)};
   fields.end();

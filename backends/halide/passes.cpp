@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <set>
-#include <sstream>
 
 #include "backends/halide/emitter.h"
 
@@ -74,11 +73,7 @@ class StoreAtIndex : public WithLets {
       return Shuffle::make(parts, shuffle->indices);
     }
     const Call* marker = value.as<Call>();
-    if (marker == nullptr || marker->name != store_marker) {
-      std::ostringstream text;
-      text << value;
-      unsupported("a result whose store was moved: " + text.str());
-    }
+    if (marker == nullptr || marker->name != store_marker) unsupported("a result whose store was moved");
     return marker->args[argument];
   }
 

@@ -1,7 +1,7 @@
 // hoist bench: how long a bundle takes, and each of its kernels.
-#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "ir/stopwatch.h"
 #include "neural_rules/interval.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
@@ -17,42 +17,36 @@ struct BenchCommand {
   RunOptions options;
 };
 
-using Clock = std::chrono::steady_clock;
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 // From inputs in the program's memory to outputs in the program's memory.
 Attempt<double> one_run(BundleRunner& bundle) {
-  const auto start = Clock::now();
+  const Stopwatch stopwatch;
   HOIST_STEP_VOID(ExitCode::device, bundle.run());
-  return milliseconds_since(start);
+  return stopwatch.seconds() * 1e3;
 }
 
 Attempt<> bench(const BenchCommand& command) {
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
-  const auto start = Clock::now();
+  const Stopwatch loading;
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, command.options));
-  const double load = milliseconds_since(start);
+  const double load = loading.seconds() * 1e3;
   HOIST_STEP_VOID(ExitCode::device, bundle.share_memory());
   const std::vector<Tensor> inputs = seeded_inputs(bundle, info.plan, 1);
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
   Progress progress;
   progress.show("timing whole runs");
   std::vector<double> runs;
-  for (auto begin = Clock::now();
-       milliseconds_since(begin) < command.seconds * 200;) {  // a fifth of the time to warm up
+  for (const Stopwatch warm_up; warm_up.seconds() < command.seconds * 0.2;) {
     HOIST_ATTEMPT([[maybe_unused]] double time, one_run(bundle));
   }
-  for (auto begin = Clock::now(); runs.size() < 10 || milliseconds_since(begin) < command.seconds * 1000;) {
+  for (const Stopwatch timing; runs.size() < 10 || timing.seconds() < command.seconds;) {
     HOIST_ATTEMPT(double time, one_run(bundle));
     runs.push_back(time);
   }
   progress.show("timing kernels");
   std::vector<std::vector<double>> steps(bundle.steps().size());
   size_t profiles = 0;
-  for (auto begin = Clock::now();
-       profiles < 10 || (milliseconds_since(begin) < command.seconds * 500 && profiles < 10000); ++profiles) {
+  for (const Stopwatch timing; profiles < 10 || (timing.seconds() < command.seconds * 0.5 && profiles < 10000);
+       ++profiles) {
     HOIST_STEP(std::vector<double> seconds, ExitCode::device, bundle.profile());
     for (size_t i = 0; i < seconds.size(); ++i) steps[i].push_back(seconds[i] * 1e3);
   }

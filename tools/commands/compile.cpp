@@ -1,7 +1,7 @@
 // hoist compile: a model becomes a bundle.
-#include <chrono>
 
 #include "backends/bundle/bundle.h"
+#include "ir/stopwatch.h"
 #include "tools/budget.h"
 #include "tools/command.h"
 #include "tools/model.h"
@@ -70,14 +70,13 @@ void report_size(const CompileCommand& command, const CompiledModel& compiled, d
 
 Attempt<> compile(const CompileCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const Stopwatch stopwatch;
   if (command.budget.budget.empty()) {
     if (command.best_effort) return usage_failure("--best-effort", "is of no use without a budget");
     HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
     HOIST_ATTEMPT(CompiledModel compiled, compile_model(command.model, command.options));
     HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, compiled, nullptr));
-    report_size(command, compiled, seconds());
+    report_size(command, compiled, stopwatch.seconds());
     return ExitCode::done;
   }
   HOIST_ATTEMPT(ChosenModel chosen, choose_model(command.model, command.options, command.budget));
@@ -91,7 +90,7 @@ Attempt<> compile(const CompileCommand& command) {
   const Record record = chosen.record;
   HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(std::move(chosen)));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, compiled, &record));
-  report_size(command, compiled, seconds());
+  report_size(command, compiled, stopwatch.seconds());
   return is_met ? ExitCode::done : ExitCode::no;
 }
 

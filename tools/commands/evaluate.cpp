@@ -1,7 +1,7 @@
 // hoist evaluate: a bundle over a labelled data set.
-#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "ir/stopwatch.h"
 #include "neural_rules/metric.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
@@ -41,12 +41,12 @@ Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
   Progress progress;
   for (size_t run = 0; run < samples.runs.size(); ++run) {
     if (run % 64 == 0) progress.show(fmt::format("{} of {}", out.total, samples.count));
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     for (size_t i = 0; i < samples.runs[run].size(); ++i)
       HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, samples.runs[run][i]));
     HOIST_STEP_VOID(ExitCode::device, bundle.run());
     HOIST_STEP(Tensor scores, ExitCode::device, bundle.output(output));
-    out.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    out.seconds += stopwatch.seconds();
     for (int64_t i = 0; i < batch && out.total < samples.count; ++i) {
       out.correct += top_class(scores, i * classes, classes) == samples.labels[static_cast<size_t>(out.total)] ? 1 : 0;
       ++out.total;

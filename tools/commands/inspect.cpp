@@ -45,19 +45,15 @@ std::string attribute_text(const Attribute& attribute) {
 void heading(const std::string& stage, const std::string& text) { say_line("-- {}: {}", stage, text); }
 
 void show_graph(const Graph& graph, const std::string& name) {
-  for (const Layer& layer : graph.layers) {
-    if (layer.name != name) continue;
-    heading("graph", (layer.domain.empty() ? "" : layer.domain + ".") + layer.operation);
-    say_line("{} = {}({})", joined_names(layer.outputs), layer.operation, joined_names(layer.inputs));
-    for (const auto& [key, attribute] : layer.attributes) say_line("  {} = {}", key, attribute_text(attribute));
-    for (const std::string& input : layer.inputs) {
-      if (auto place = graph.constants.find(input); place != graph.constants.end()) {
-        say_line("  {} : {}, a constant", input, type_text(place->second.scalar(), place->second.shape()));
-      }
-    }
-    return;
+  const Layer* layer = find_layer(graph, name);
+  if (layer == nullptr) return heading("graph", name + " is not in the graph; lowering adds it");
+  heading("graph", (layer->domain.empty() ? "" : layer->domain + ".") + layer->operation);
+  say_line("{} = {}({})", joined_names(layer->outputs), layer->operation, joined_names(layer->inputs));
+  for (const auto& [key, attribute] : layer->attributes) say_line("  {} = {}", key, attribute_text(attribute));
+  for (const std::string& input : layer->inputs) {
+    if (const Tensor* constant = constant_of(graph, input))
+      say_line("  {} : {}, a constant", input, type_text(constant->scalar(), constant->shape()));
   }
-  heading("graph", name + " is not in the graph; lowering adds it");
 }
 
 template <class Launch>
