@@ -24,7 +24,12 @@ class Chooser {
  public:
   Chooser(const Graph& graph, const Samples& calibration, const Samples& verification, const PrepareModel& prepare,
           const ChooseOptions& options)
-      : graph_(graph), calibration_(calibration), verification_(verification), prepare_(prepare), options_(options) {}
+      : graph_(graph),
+        calibration_(calibration),
+        verification_(verification),
+        prepare_(prepare),
+        options_(options),
+        kinds_(output_kinds(graph)) {}
 
   Result<Choosing> run() {
     HOIST_TRY_VOID(check());
@@ -58,10 +63,9 @@ class Chooser {
   Result<Nothing> check() const {
     const BudgetMeasure measure = options_.budget.measure;
     const bool of_scores = measure == BudgetMeasure::top1 || measure == BudgetMeasure::agreement;
-    if (of_scores && options_.sensitivity.kind == OutputKind::values) {
+    if (of_scores && kinds_.main_kind() == OutputKind::values) {
       return Diagnostic{"budget " + options_.budget.text(),
-                        "asks for classes, and output " + graph_.outputs[0].name + " is not one row of scores a sample",
-                        "use sqnr=NdB or metric=CMD"};
+                        "asks for classes, and no output is one row of scores a sample", "use sqnr=NdB or metric=CMD"};
     }
     if (measure == BudgetMeasure::top1 && verification_.labels.empty()) {
       return Diagnostic{"budget " + options_.budget.text(), "needs labels, and the verification data has none",
@@ -267,8 +271,7 @@ class Chooser {
     study.calibration_samples = calibration_.count;
     study.verification_samples = verification_.count;
     study.output_power = sensitivity_.output_power;
-    if (options_.sensitivity.kind != OutputKind::values)
-      study.classes = graph_.inferred.at(graph_.outputs[0].name).shape.back();
+    if (kinds_.main_kind() != OutputKind::values) study.classes = class_count(graph_);
     study.points = verifier_->points;
     const StudyPoint& point = study.points[chosen];
     double accumulated = 0;
@@ -339,6 +342,7 @@ class Chooser {
   const Samples& verification_;
   const PrepareModel& prepare_;
   const ChooseOptions& options_;
+  const OutputKinds kinds_;
   Sensitivity sensitivity_;
   CostModel costs_;
   std::optional<Verifier> verifier_;

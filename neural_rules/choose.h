@@ -15,7 +15,7 @@
 namespace hoist {
 
 /// A number for the outputs of each verification run, for budgets of the measure `metric`.
-using UserMetric = std::function<Result<double>(const std::vector<std::vector<Tensor>>& outputs)>;
+using UserMetric = std::function<Result<double>(const RunOutputs& outputs)>;
 
 struct ChooseOptions {
   Budget budget;
@@ -30,13 +30,6 @@ struct ChooseOptions {
   double timing_seconds = 30;  ///< that these take, more where the least number of rounds wants it
 };
 
-/// What outputs came to, for a later look whether a device still gives them.
-struct OutputDigest {
-  std::vector<int64_t> classes;  ///< the top class of each sample, where the output is scores
-  double mean_square = 0;        ///< of all values
-};
-OutputDigest digest_of(OutputKind kind, const Samples& samples, const std::vector<Tensor>& outputs);
-
 struct Choosing {
   Study study;  ///< `points` has the reference first; the chosen one is marked
   Assignment chosen;
@@ -47,7 +40,7 @@ struct Choosing {
 
 /// The cheapest assignment that was seen to keep the budget; where none was (pins can force that), the one with the
 /// least error, and study.budget_met is false. Errors: those of sensitivity; data without labels for a budget in top1;
-/// an output that is no scores for budgets of scores; what the metric says.
+/// no output of scores for budgets of scores; what the metric says.
 Result<Choosing> choose(const Graph& graph, const Samples& calibration, const Samples& verification,
                         const PrepareModel& prepare, const ChooseOptions& options);
 

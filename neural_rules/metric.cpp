@@ -90,11 +90,6 @@ double sqnr_of(double signal_power, double mean_squared_error) {
 
 double error_at_sqnr(double signal_power, double decibel) { return signal_power / std::pow(10.0, decibel / 10); }
 
-double OutputMetrics::psnr(double peak) const {
-  const double range = peak > 0 ? peak : high - low;
-  return sqnr_of(range * range, mean_squared_error);
-}
-
 Result<Nothing> OutputComparison::add(const Tensor& reference, const Tensor& changed, int64_t samples_a_run,
                                       int64_t samples, std::span<const int64_t> labels) {
   const auto problem = [](const std::string& what) { return Diagnostic{"output", what, ""}; };
@@ -186,6 +181,7 @@ OutputMetrics OutputComparison::metrics() const {
   out.largest_error = samples_ == 0 ? nan_value : largest_;
   out.low = finite_values_ == 0 ? nan_value : low_;
   out.high = finite_values_ == 0 ? nan_value : high_;
+  out.psnr = sqnr_of((out.high - out.low) * (out.high - out.low), out.mean_squared_error);
   out.not_finite = not_finite_;
   out.reference_not_finite = reference_not_finite_;
   const bool scores = kind_ != OutputKind::values;
@@ -208,29 +204,6 @@ OutputMetrics OutputComparison::metrics() const {
     out.worst_class_samples = of.samples;
   }
   return out;
-}
-
-Result<OutputMetrics> compare_outputs(OutputKind kind, const std::vector<Tensor>& reference,
-                                      const std::vector<Tensor>& changed, int64_t samples_a_run,
-                                      std::span<const int64_t> labels) {
-  const auto runs = static_cast<int64_t>(reference.size());
-  if (changed.size() != reference.size()) {
-    return Diagnostic{"output", fmt::format("of {} runs, the reference model's of {}", changed.size(), runs), ""};
-  }
-  const int64_t samples = labels.empty() ? runs * samples_a_run : static_cast<int64_t>(labels.size());
-  if (samples > runs * samples_a_run || samples <= (runs - 1) * samples_a_run) {
-    return Diagnostic{"labels",
-                      fmt::format("are {}, {} runs of {} samples do not hold as many", samples, runs, samples_a_run),
-                      "give one label a sample"};
-  }
-  OutputComparison comparison(kind);
-  for (int64_t run = 0; run < runs; ++run) {
-    const int64_t first = run * samples_a_run, here = std::min(samples_a_run, samples - first);
-    const auto of_run = labels.empty() ? labels : labels.subspan(static_cast<size_t>(first), static_cast<size_t>(here));
-    const auto i = static_cast<size_t>(run);
-    HOIST_TRY_VOID(comparison.add(reference[i], changed[i], samples_a_run, here, of_run));
-  }
-  return comparison.metrics();
 }
 
 }  // namespace hoist

@@ -30,6 +30,7 @@ struct OutputMetrics {
   double signal_power = 0;        ///< mean square of the reference output (centred for scores)
   double mean_squared_error = 0;  ///< infinite where a value is not finite in one of the two alone
   double sqnr = 0;                ///< dB; infinity where nothing changed, -infinity where the error is not finite
+  double psnr = 0;                ///< dB, with the range of the reference as the peak; infinity where nothing changed
   double largest_error = 0;       ///< absolute
   double low = 0, high = 0;       ///< of the finite reference values, not centred
   int64_t not_finite = 0;         ///< samples of the changed output that hold a NaN or an infinity
@@ -47,10 +48,6 @@ struct OutputMetrics {
   int64_t worst_class = -1;           ///< the label with the largest drop of its own share of right answers
   double worst_class_drop = 0;        ///< in [-1, 1]
   int64_t worst_class_samples = 0;
-
-  /// Peak signal-to-noise ratio in dB, against `peak` or (when it is 0) the range of the reference. Infinity where
-  /// nothing changed.
-  double psnr(double peak = 0) const;
 };
 
 /// SQNR in dB of two mean squares, and back: the mean squared error that a signal of this power has at this SQNR.
@@ -88,11 +85,5 @@ class OutputComparison {
   PairedCounts paired_;
   std::vector<OfClass> classes_;
 };
-
-/// All runs at once: as many samples as there are labels, or samples_a_run times the runs where there are none. Errors
-/// as of OutputComparison::add, and a number of runs that differs or does not fit the labels.
-Result<OutputMetrics> compare_outputs(OutputKind kind, const std::vector<Tensor>& reference,
-                                      const std::vector<Tensor>& changed, int64_t samples_a_run,
-                                      std::span<const int64_t> labels = {});
 
 }  // namespace hoist

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "ir/stopwatch.h"
 #include "neural_rules/candidates.h"
@@ -26,7 +27,7 @@ class SensitivityStudy {
  public:
   SensitivityStudy(const Graph& graph, const Samples& samples, const PrepareModel& prepare,
                    const SensitivityOptions& options)
-      : graph_(graph), samples_(samples), prepare_(prepare), options_(options) {}
+      : graph_(graph), samples_(samples), prepare_(prepare), options_(options), kinds_(output_kinds(graph)) {}
 
   Result<Sensitivity> run() {
     out_.sites = find_sites(graph_);
@@ -59,8 +60,8 @@ class SensitivityStudy {
     out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
     HOIST_TRY(out_.statistics,
               site_statistics(graph_, out_.sites, samples_, prepare_, plan,
-                              [&](const std::vector<Tensor>& outputs) { out_.reference.push_back(outputs[0]); }));
-    HOIST_TRY(OutputMetrics same, compare_runs(options_.kind, samples_, out_.reference, out_.reference));
+                              [&](const std::vector<Tensor>& outputs) { out_.reference.push_back(outputs); }));
+    HOIST_TRY(OutputMetrics same, compare_runs(kinds_, samples_, out_.reference, out_.reference));
     out_.output_power = same.signal_power;
     return Nothing{};
   }
@@ -214,29 +215,47 @@ class SensitivityStudy {
     return noise_seconds_ * (model > 0 ? all / model : 1);
   }
 
+  // A board computes all of its rules in each run, so it holds one rule a site.
+  static std::vector<std::vector<SiteRule>> boards_of(const std::vector<SiteRule>& rules) {
+    std::vector<std::vector<SiteRule>> out;
+    std::map<size_t, size_t> boards;  // by site: how many have one of its rules
+    for (const SiteRule& rule : rules) {
+      const size_t board = boards[rule.site]++;
+      if (board == out.size()) out.emplace_back();
+      out[board].push_back(rule);
+    }
+    return out;
+  }
+
+  // To measure each rule in one run.
+  double seconds_alone(const std::vector<SiteRule>& rules) const {
+    double out = 0;
+    for (const std::vector<SiteRule>& board : boards_of(rules))
+      out += switchboard_seconds(board) * static_cast<double>(board.size());
+    return out;
+  }
+
   // How many runs a rule can be measured with, rounded down.
   size_t runs_that_fit(const std::vector<SiteRule>& rules) const {
-    const double fitting = options_.alone_seconds / (switchboard_seconds(rules) * static_cast<double>(rules.size()));
-    return std::min(runs_for(options_.alone_samples), static_cast<size_t>(fitting));
+    return std::min(runs_for(options_.alone_samples),
+                    static_cast<size_t>(options_.alone_seconds / seconds_alone(rules)));
   }
 
   Result<Nothing> measure_alone() {
     if (out_.rules.empty()) return Nothing{};
-    const size_t least = runs_for(least_alone_samples);
+    const size_t least = runs_for(least_alone_samples), runs = runs_that_fit(out_.rules);
     size_t measured = 0;
-    if (const size_t runs = runs_that_fit(out_.rules); runs >= least) {
+    if (runs >= least) {
       HOIST_TRY(measured, measure_alone(out_.rules, runs));
     } else {
       HOIST_TRY(measured, measure_representatives());
     }
-    if (measured < out_.rules.size()) {
-      out_.notes.push_back(
-          fmt::format("{} of {} rules were measured alone, since all would take about {:.0f} minutes; "
-                      "the others are predicted",
-                      measured, out_.rules.size(),
-                      std::ceil(switchboard_seconds(out_.rules) * static_cast<double>(least) *
-                                static_cast<double>(out_.rules.size()) / 60)));
-    }
+    if (measured == out_.rules.size()) return Nothing{};
+    const double minutes = seconds_alone(out_.rules) * static_cast<double>(least) / 60;
+    const std::string why =
+        runs >= least ? "the time was over" : fmt::format("all would take about {:.0f} minutes", std::ceil(minutes));
+    out_.notes.push_back(fmt::format("{} of {} rules were measured alone: {}; the others are predicted", measured,
+                                     out_.rules.size(), why));
     return Nothing{};
   }
 
@@ -253,37 +272,42 @@ class SensitivityStudy {
     const size_t runs = rules.empty() ? 0 : runs_that_fit(rules);
     if (runs == 0) return size_t{0};
     HOIST_TRY(const size_t measured, measure_alone(rules, runs));
-    for (size_t i = 0; i < measured; ++i) {
-      const double gain = candidate(rules[i]).error_alone / candidate(rules[i]).local_error;
-      for (Candidate& other : out_.studied[rules[i].site].candidates) other.predicted_error = gain * other.local_error;
+    for (const SiteRule& rule : rules) {
+      const double gain = candidate(rule).error_alone / candidate(rule).local_error;
+      if (std::isnan(gain)) continue;
+      for (Candidate& other : out_.studied[rule.site].candidates) other.predicted_error = gain * other.local_error;
     }
     return measured;
   }
 
   // How many of them the time was enough for.
   Result<size_t> measure_alone(const std::vector<SiteRule>& rules, size_t runs) {
-    if (options_.out_of_time()) return size_t{0};
-    options_.progress("preparing the switchboard");
-    const Switchboard board = make_switchboard(graph_, out_.sites, rules);
-    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
-    HOIST_TRY_VOID(measure_all_off(*runnable, board, runs));
-    for (size_t i = 0; i < rules.size(); ++i) {
-      if (options_.out_of_time()) return i;
-      options_.progress(fmt::format("rule {} of {} alone", i + 1, rules.size()));
-      const Assignment alone = {{out_.sites[rules[i].site].key(), rules[i].rule}};
-      const std::vector<Tensor> fed = board.inputs(out_.sites, alone);
-      HOIST_TRY(double error, error_with(*runnable, runs, [&](size_t) { return std::vector<Tensor>(fed); }));
-      Candidate& found = candidate(rules[i]);
-      found.error_alone = error;
-      if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
+    size_t measured = 0;
+    for (const std::vector<SiteRule>& on_board : boards_of(rules)) {
+      if (options_.out_of_time()) return measured;
+      options_.progress(fmt::format("preparing a switchboard of {} rules", on_board.size()));
+      const Switchboard board = make_switchboard(graph_, out_.sites, on_board);
+      HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
+      HOIST_TRY_VOID(measure_all_off(*runnable, board, runs));
+      for (const SiteRule& rule : on_board) {
+        if (options_.out_of_time()) return measured;
+        options_.progress(fmt::format("rule {} of {} alone", measured + 1, rules.size()));
+        const Assignment alone = {{out_.sites[rule.site].key(), rule.rule}};
+        const std::vector<Tensor> fed = board.inputs(out_.sites, alone);
+        HOIST_TRY(double error, error_with(*runnable, runs, [&](size_t) { return std::vector<Tensor>(fed); }));
+        Candidate& found = candidate(rule);
+        found.error_alone = error;
+        if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
+        ++measured;
+      }
     }
-    return rules.size();
+    return measured;
   }
 
   Result<double> error_with(RunnableModel& runnable, size_t runs,
                             const std::function<std::vector<Tensor>(size_t)>& more) {
-    HOIST_TRY(std::vector<Tensor> changed, run_all(runnable, samples_, runs, more));
-    HOIST_TRY(OutputMetrics metrics, compare_runs(options_.kind, samples_, all_off_, changed));
+    HOIST_TRY(const RunOutputs changed, run_all(runnable, samples_, runs, more));
+    HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, all_off_, changed));
     return metrics.mean_squared_error;
   }
 
@@ -291,53 +315,13 @@ class SensitivityStudy {
   const Samples& samples_;
   const PrepareModel& prepare_;
   const SensitivityOptions& options_;
+  const OutputKinds kinds_;
   Sensitivity out_;
-  std::vector<Tensor> all_off_;
+  RunOutputs all_off_;
   double noise_seconds_ = 0;  ///< of a run of the board of noise
 };
 
 }  // namespace
-
-OutputKind output_kind(const Graph& graph) {
-  const auto info = graph.inferred.find(graph.outputs[0].name);
-  if (info == graph.inferred.end() || info->second.shape.size() != 2 || info->second.shape[1] < 2)
-    return OutputKind::values;
-  std::string value = graph.outputs[0].name;
-  for (auto layer = graph.layers.rbegin(); layer != graph.layers.rend(); ++layer) {
-    if (layer->outputs[0] != value) continue;
-    if (layer->operation == "Softmax") return OutputKind::probabilities;
-    if (kind_of(*layer) == LayerKind::view) value = layer->inputs[0];
-  }
-  return OutputKind::logits;
-}
-
-Result<std::vector<Tensor>> run_all(RunnableModel& model, const Samples& samples, size_t runs,
-                                    const std::function<std::vector<Tensor>(size_t run)>& more) {
-  std::vector<Tensor> out;
-  for (size_t run = 0; run < runs; ++run) {
-    std::vector<Tensor> inputs = samples.runs[run];
-    if (more) {
-      for (Tensor& tensor : more(run)) inputs.push_back(std::move(tensor));
-    }
-    HOIST_TRY(std::vector<Tensor> outputs, model.run(inputs));
-    out.push_back(std::move(outputs[0]));
-  }
-  return out;
-}
-
-Result<OutputMetrics> compare_runs(OutputKind kind, const Samples& samples, const std::vector<Tensor>& reference,
-                                   const std::vector<Tensor>& changed) {
-  OutputComparison comparison(kind);
-  for (size_t run = 0; run < changed.size(); ++run) {
-    const int64_t first = static_cast<int64_t>(run) * samples.samples_a_run;
-    const int64_t count = std::min(samples.samples_a_run, samples.count - first);
-    std::span<const int64_t> labels;
-    if (!samples.labels.empty() && kind != OutputKind::values)
-      labels = std::span(samples.labels).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-    HOIST_TRY_VOID(comparison.add(reference[run], changed[run], samples.samples_a_run, count, labels));
-  }
-  return comparison.metrics();
-}
 
 Result<Sensitivity> find_sensitivity(const Graph& graph, const Samples& samples, const PrepareModel& prepare,
                                      const SensitivityOptions& options) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "neural_rules/calibration.h"
-#include "neural_rules/metric.h"
+#include "neural_rules/outputs.h"
 #include "neural_rules/preferences.h"
 #include "neural_rules/runner.h"
 #include "neural_rules/study.h"
@@ -18,7 +18,6 @@
 namespace hoist {
 
 struct SensitivityOptions {
-  OutputKind kind = OutputKind::values;
   int64_t local_samples = 64;  ///< that local errors are measured on, at most
   bool measure_all = true;     ///< false: statistics predict local errors where they can, which saves half the time
   int64_t gain_samples = 32;   ///< that noise is put in with, at most
@@ -33,33 +32,22 @@ struct SensitivityOptions {
   std::function<bool()> out_of_time = [] { return false; };  ///< what is not measured by then is predicted
 };
 
-/// Of the first output of the model.
+/// Errors are of all outputs of the model (compare_runs).
 struct Sensitivity {
   std::vector<Site> sites;
   std::vector<StudySite> studied;  ///< a site each; candidates are those that are allowed
   std::vector<bool> may_stay;      ///< a site each: whether it may stay as it is
   std::vector<SiteRule> rules;     ///< a candidate each, in the order of sites and their candidates
   Statistics statistics;           ///< with rounded weights, without the second moments that they are from
-  std::vector<Tensor> reference;   ///< the output of each run
+  RunOutputs reference;            ///< of the model as it is
   double output_power = 0;
   int64_t samples = 0;  ///< of calibration
   std::vector<std::string> notes;
 };
 
-/// What the numbers of the first output are: one row of at least two scores a sample, or anything else.
-OutputKind output_kind(const Graph& graph);
-
 /// Values and layers under the model's rules; `graph` has the type of every value in `inferred`. Errors: what
 /// rewriting, preparing and running give, data with numbers that are not finite.
 Result<Sensitivity> find_sensitivity(const Graph& graph, const Samples& samples, const PrepareModel& prepare,
                                      const SensitivityOptions& options);
-
-/// The first output of each of the first `runs` runs; `more` is fed after each run's own inputs.
-Result<std::vector<Tensor>> run_all(RunnableModel& model, const Samples& samples, size_t runs,
-                                    const std::function<std::vector<Tensor>(size_t run)>& more = {});
-
-/// The mean squared error of the output against the reference, centred for scores.
-Result<OutputMetrics> compare_runs(OutputKind kind, const Samples& samples, const std::vector<Tensor>& reference,
-                                   const std::vector<Tensor>& changed);
 
 }  // namespace hoist

@@ -20,6 +20,7 @@ struct StudyPoint {
   bool verified = false, chosen = false, on_front = false;
   Interval time{};  ///< seconds of a run, measured
   double error = 0, sqnr = 0;
+  double psnr = std::nan("");  ///< dB, of outputs that are no scores
   Interval agreement{}, top1{};
   int64_t samples = 0, both_right = 0, lost = 0, gained = 0, both_wrong = 0;  ///< paired with the reference
   int64_t flips = 0;

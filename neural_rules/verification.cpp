@@ -6,51 +6,31 @@
 
 namespace hoist {
 
-OutputDigest digest_of(OutputKind kind, const Samples& samples, const std::vector<Tensor>& outputs) {
-  OutputDigest out;
-  double sum = 0;
-  int64_t values = 0, sample = 0;
-  for (const Tensor& output : outputs) {
-    for (int64_t i = 0; i < output.size(); ++i) {
-      const double value = is_integer(output.scalar()) ? static_cast<double>(output.integer_at(i)) : output.float_at(i);
-      sum += value * value;
-    }
-    values += output.size();
-    if (kind == OutputKind::values) continue;
-    const int64_t classes = output.size() / samples.samples_a_run;
-    for (int64_t i = 0; i < samples.samples_a_run && sample < samples.count; ++i, ++sample)
-      out.classes.push_back(top_class(output, i * classes, classes));
+// Runs all verification data; the user's metric goes into the point.
+Result<RunOutputs> Verifier::run(RunnableModel& runnable, StudyPoint& point) const {
+  HOIST_TRY(RunOutputs outputs, run_all(runnable, samples_, samples_.runs.size()));
+  point.user_metric = std::nan("");
+  if (options_.metric) {
+    HOIST_TRY(point.user_metric, options_.metric(outputs));
   }
-  out.mean_square = values == 0 ? 0 : sum / static_cast<double>(values);
-  return out;
-}
-
-// The outputs of each run where a metric wants them, else the first one only.
-Result<double> Verifier::run(RunnableModel& runnable, std::vector<Tensor>& first_outputs) const {
-  std::vector<std::vector<Tensor>> all;
-  for (const std::vector<Tensor>& inputs : samples_.runs) {
-    HOIST_TRY(std::vector<Tensor> outputs, runnable.run(inputs));
-    first_outputs.push_back(outputs[0]);
-    if (options_.metric) all.push_back(std::move(outputs));
-  }
-  if (!options_.metric) return std::nan("");
-  return options_.metric(all);
+  return outputs;
 }
 
 Result<Nothing> Verifier::add_reference(std::shared_ptr<RunnableModel> runnable) {
   StudyPoint point;
   point.name = "reference";
-  HOIST_TRY(point.user_metric, run(*runnable, reference_));
-  HOIST_TRY(OutputMetrics metrics, compare_runs(options_.sensitivity.kind, samples_, reference_, reference_));
+  HOIST_TRY(reference_, run(*runnable, point));
+  HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, reference_, reference_));
   point.samples = metrics.samples;
   point.verified = true;
   point.sqnr = metrics.sqnr;
+  if (metrics.kind == OutputKind::values) point.psnr = metrics.psnr;
   point.agreement = metrics.agreement;
   point.top1 = metrics.top1;
   point.both_right = metrics.paired.both_right;
   point.both_wrong = metrics.paired.both_wrong;
   points.push_back(std::move(point));
-  digests.push_back(digest_of(options_.sensitivity.kind, samples_, reference_));
+  digests.push_back(digest_of(kinds_, samples_, reference_));
   models_.push_back(std::move(runnable));
   return Nothing{};
 }
@@ -61,13 +41,13 @@ Result<size_t> Verifier::add(StudyPoint point, std::shared_ptr<RunnableModel> ru
     HOIST_TRY(std::unique_ptr<RunnableModel> prepared, prepare_(model));
     runnable = std::move(prepared);
   }
-  std::vector<Tensor> changed;
-  HOIST_TRY(point.user_metric, run(*runnable, changed));
-  HOIST_TRY(OutputMetrics metrics, compare_runs(options_.sensitivity.kind, samples_, reference_, changed));
+  HOIST_TRY(const RunOutputs changed, run(*runnable, point));
+  HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, reference_, changed));
   point.verified = true;
   point.samples = metrics.samples;
   point.error = metrics.mean_squared_error;
   point.sqnr = metrics.sqnr;
+  if (metrics.kind == OutputKind::values) point.psnr = metrics.psnr;
   point.agreement = metrics.agreement;
   point.top1 = metrics.top1;
   point.both_right = metrics.paired.both_right;
@@ -78,7 +58,7 @@ Result<size_t> Verifier::add(StudyPoint point, std::shared_ptr<RunnableModel> ru
   point.worst_class = metrics.worst_class;
   point.worst_class_drop = metrics.worst_class_drop;
   points.push_back(std::move(point));
-  digests.push_back(digest_of(options_.sensitivity.kind, samples_, changed));
+  digests.push_back(digest_of(kinds_, samples_, changed));
   models_.push_back(std::move(runnable));
   return points.size() - 1;
 }

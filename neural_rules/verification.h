@@ -15,7 +15,12 @@ class Verifier {
  public:
   Verifier(const Graph& graph, const Samples& samples, const PrepareModel& prepare, const Statistics& statistics,
            const ChooseOptions& options)
-      : graph_(graph), samples_(samples), prepare_(prepare), statistics_(statistics), options_(options) {}
+      : graph_(graph),
+        samples_(samples),
+        prepare_(prepare),
+        statistics_(statistics),
+        options_(options),
+        kinds_(output_kinds(graph)) {}
 
   /// Has to come first.
   Result<Nothing> add_reference(std::shared_ptr<RunnableModel> runnable);
@@ -30,14 +35,15 @@ class Verifier {
   std::vector<OutputDigest> digests;  ///< a point each
 
  private:
-  Result<double> run(RunnableModel& runnable, std::vector<Tensor>& first_outputs) const;
+  Result<RunOutputs> run(RunnableModel& runnable, StudyPoint& point) const;
 
   const Graph& graph_;
   const Samples& samples_;
   const PrepareModel& prepare_;
   const Statistics& statistics_;
   const ChooseOptions& options_;
-  std::vector<Tensor> reference_;
+  const OutputKinds kinds_;
+  RunOutputs reference_;
   std::vector<std::shared_ptr<RunnableModel>> models_;
 };
 

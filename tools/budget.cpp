@@ -31,9 +31,8 @@ RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, c
                        Objective objective, const std::string& preferences) {
   RecordOrigin out;
   out.model_hash = hash_text(model.graph.hash);
-  // Forms of convolutions and tables change times as a device does.
-  out.profile_hash =
-      hash_of(print(model.profile) + options.convolution + " " + options.tables + " " + options.constants);
+  // Options change times as a device does.
+  out.profile_hash = hash_of(print(model.profile) + options_text(compile_options(options)));
   out.device = model.device;
   out.budget = budget.text();
   out.objective = name_of(objective);
@@ -64,12 +63,12 @@ Attempt<StudyData> read_data(const Graph& graph, const BudgetOptions& options) {
     if (out.verification.hash == out.calibration.hash)
       complain("warning", "the verification data are the calibration data: what is measured is too good");
   }
-  if (output_kind(graph) != OutputKind::values) {
-    const int64_t classes = graph.inferred.at(graph.outputs[0].name).shape.back();
-    HOIST_STEP_VOID(ExitCode::bad_input,
-                    check_labels(out.calibration, classes, graph.outputs[0].name, options.calibration));
+  if (const OutputKinds kinds = output_kinds(graph); kinds.main_kind() != OutputKind::values) {
+    const int64_t classes = class_count(graph);
+    const std::string& scores = graph.outputs[kinds.main].name;
+    HOIST_STEP_VOID(ExitCode::bad_input, check_labels(out.calibration, classes, scores, options.calibration));
     const std::string& data = options.verification.empty() ? options.calibration : options.verification;
-    HOIST_STEP_VOID(ExitCode::bad_input, check_labels(out.verification, classes, graph.outputs[0].name, data));
+    HOIST_STEP_VOID(ExitCode::bad_input, check_labels(out.verification, classes, scores, data));
   }
   return out;
 }
@@ -134,7 +133,7 @@ Attempt<> refuse_budget_options(const BudgetOptions& options) {
 }
 
 UserMetric command_metric(const std::string& command, const Graph& graph) {
-  return [command, outputs_info = graph.outputs](const std::vector<std::vector<Tensor>>& runs) -> Result<double> {
+  return [command, outputs_info = graph.outputs](const RunOutputs& runs) -> Result<double> {
     HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
     for (size_t run = 0; run < runs.size(); ++run) {
       const fs::path place = folder.path() / std::to_string(run);
@@ -178,7 +177,6 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   Progress progress;
   choosing.budget = budget;
   choosing.objective = objective;
-  choosing.sensitivity.kind = output_kind(model.graph);
   choosing.sensitivity.measure_all = false;
   choosing.sensitivity.progress = [&](const std::string& text) { progress.show(text); };
   if (options.seconds > 0) {

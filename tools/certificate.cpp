@@ -31,6 +31,7 @@ Json point_json(const StudyPoint& point) {
           {"both_wrong", point.both_wrong},
           {"flips", point.flips},
           {"sqnr_db", number(point.sqnr)},
+          {"psnr_db", number(point.psnr)},
           {"metric", number(point.user_metric)},
           {"top1", interval(point.top1)},
           {"agreement", interval(point.agreement)},
@@ -68,21 +69,28 @@ Counts count(const std::vector<int64_t>& classes, const std::vector<int64_t>& re
   return out;
 }
 
-Result<Nothing> compare_with(const Json& certificate, const Samples& samples, const std::vector<Tensor>& outputs,
+Result<Nothing> compare_with(const Json& certificate, const Samples& samples, const RunOutputs& outputs,
                              Finding& finding) {
   const Json& expected = certificate.at("outputs");
-  const auto kind = expected.at("classes").get<std::string>().empty() ? OutputKind::values : OutputKind::logits;
-  const OutputDigest digest = digest_of(kind, samples, outputs);
-  const auto power = expected.at("mean_square").get<double>();
+  const auto powers = expected.at("mean_squares").get<std::vector<double>>();
+  OutputKinds kinds{std::vector<OutputKind>(powers.size(), OutputKind::values), expected.at("main").get<size_t>()};
+  if (powers.size() != outputs[0].size() || kinds.main >= powers.size())
+    return Diagnostic{"manifest.json", "certifies other outputs than the model has", ""};
+  const bool scores = !expected.at("classes").get<std::string>().empty();
+  if (scores) kinds.of[kinds.main] = OutputKind::logits;
+  const OutputDigest digest = digest_of(kinds, samples, outputs);
   finding.compared = static_cast<uint64_t>(samples.count);
-  finding.largest_error = std::abs(digest.mean_square - power);
-  finding.passed = std::abs(digest.mean_square - power) <= power_tolerance * std::abs(power);
-  if (!finding.passed) {
-    finding.message =
-        fmt::format("the outputs have a mean square of {:.6g}, certified {:.6g}", digest.mean_square, power);
-    return Nothing{};
+  finding.passed = true;
+  for (size_t i = 0; i < powers.size() && finding.passed; ++i) {
+    const double error = std::abs(digest.mean_squares[i] - powers[i]);
+    finding.largest_error = std::max(finding.largest_error, error);
+    finding.passed = error <= power_tolerance * std::abs(powers[i]);
+    if (!finding.passed) {
+      finding.message =
+          fmt::format("output {} has a mean square of {:.6g}, certified {:.6g}", i, digest.mean_squares[i], powers[i]);
+    }
   }
-  if (kind == OutputKind::values) return Nothing{};
+  if (!finding.passed || !scores) return Nothing{};
   const std::vector<int64_t> reference = parse_classes(expected.at("reference_classes").get<std::string>());
   const std::vector<int64_t> certified = parse_classes(expected.at("classes").get<std::string>());
   const Counts now = count(digest.classes, reference, samples.labels);
@@ -112,7 +120,8 @@ std::string certificate_text(const Choosing& found) {
   for (const StudyPoint& point : study.points) {
     if (point.verified) out["points"].push_back(point_json(point));
   }
-  out["outputs"] = {{"mean_square", found.chosen_outputs.mean_square},
+  out["outputs"] = {{"mean_squares", found.chosen_outputs.mean_squares},
+                    {"main", found.chosen_outputs.main},
                     {"classes", classes_text(found.chosen_outputs.classes)},
                     {"reference_classes", classes_text(found.reference_outputs.classes)}};
   // Names come from models and need not be UTF-8.
@@ -141,10 +150,10 @@ Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const st
         return std::optional<Finding>();
       samples = std::move(split->kept_apart);
     }
-    std::vector<Tensor> outputs;
+    RunOutputs outputs;
     for (const std::vector<Tensor>& inputs : samples.runs) {
       HOIST_STEP(std::vector<Tensor> all, ExitCode::device, bundle.run(inputs));
-      outputs.push_back(std::move(all[0]));
+      outputs.push_back(std::move(all));
     }
     HOIST_STEP_VOID(ExitCode::bad_input, compare_with(certificate, samples, outputs, finding));
   } catch (const nlohmann::json::exception& error) {

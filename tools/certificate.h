@@ -17,8 +17,8 @@ std::string certificate_text(const Choosing& found);
 /// Errors: `text` is no certificate; `where` names its file.
 Result<bool> certificate_says_met(const std::string& text, const std::string& where);
 
-/// Runs the model on the data and compares with the certificate: classes and right answers where the output is scores,
-/// the power of the output in any case. Nothing where the data are others than those that the certificate names.
+/// Runs the model on the data and compares with the certificate: the power of each output, classes and right answers
+/// where one is scores. Nothing where the data are others than those that the certificate names.
 Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& certificate,
                                                   const std::string& data);
 

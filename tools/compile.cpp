@@ -81,6 +81,8 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   return out;
 }
 
+}  // namespace
+
 std::string options_text(const CompileOptions& options) {
   const char* forms[] = {"auto", "stencil", "im2col"};
   const char* uses[] = {"auto", "on", "off"};
@@ -89,8 +91,6 @@ std::string options_text(const CompileOptions& options) {
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      options.lower.strict ? " strict" : "");
 }
-
-}  // namespace
 
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile) {
   EmitOptions options;

@@ -18,6 +18,9 @@ struct CompileOptions {
   int64_t check_positions = 12;
 };
 
+/// All of the options that change kernels, for a plan and for records.
+std::string options_text(const CompileOptions& options);
+
 /// Errors name the kernel.
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile);
 

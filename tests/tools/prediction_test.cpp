@@ -26,7 +26,6 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
   auto samples = read_samples(data, model->graph.inputs, {.numbers = true});
   HOIST_CHECK(samples.ok(), samples.errors()[0].text());
   SensitivityOptions options;
-  options.kind = output_kind(model->graph);
   options.measure_all = false;
   auto found = find_sensitivity(model->graph, *samples, model->prepare, options);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
@@ -42,8 +41,9 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
     return *outputs;
   };
   // With all off it is the model, but for the rounding of kernels that were formed differently.
-  const std::vector<Tensor> off = under({});
-  auto difference = compare_runs(options.kind, *samples, found->reference, off);
+  const OutputKinds kinds = output_kinds(model->graph);
+  const RunOutputs off = under({});
+  auto difference = compare_runs(kinds, *samples, found->reference, off);
   HOIST_CHECK(difference.ok(), difference.errors()[0].text());
   Findings out;
   out.all_off = difference->sqnr;
@@ -51,7 +51,7 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
   std::mt19937_64 random(5);
   for (int i = 0; i < assignments; ++i) {
     const Assignment assignment = random_assignment(*found, random);
-    auto metrics = compare_runs(options.kind, *samples, off, under(assignment));
+    auto metrics = compare_runs(kinds, *samples, off, under(assignment));
     HOIST_CHECK(metrics.ok(), metrics.errors()[0].text());
     pairs.emplace_back(predicted_error(*found, assignment), metrics->mean_squared_error);
   }

@@ -97,6 +97,21 @@ TEST(Report, SummaryNamesPointsSitesAndTheBudget) {
   EXPECT_THAT(text, HasSubstr("budget top1=0.5% not met; best point is front 6"));
 }
 
+TEST(Report, SummaryHasTheColumnsThatHaveNumbers) {
+  SyntheticStudy made = synthetic_study();
+  const std::string of_scores = summary_text(made.study);
+  EXPECT_THAT(of_scores, HasSubstr("agreement (95 % interval)"));
+  EXPECT_THAT(of_scores, Not(HasSubstr("PSNR")));
+  for (StudyPoint& point : made.study.points) {
+    point.top1 = point.agreement = {};
+    point.psnr = 41.25;
+  }
+  const std::string of_pictures = summary_text(made.study);
+  EXPECT_THAT(of_pictures, Not(HasSubstr("agreement")));
+  EXPECT_THAT(of_pictures, Not(HasSubstr("worst class")));
+  EXPECT_THAT(of_pictures, HasSubstr("41.2 dB"));
+}
+
 TEST(Report, SummaryLeavesTheTerminalAlone) {
   const std::string text = summary_text(hostile_study().study);
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));

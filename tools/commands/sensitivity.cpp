@@ -27,7 +27,6 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
              read_samples(command.calibration, model.graph.inputs, {.numbers = true}));
   Progress progress;
   SensitivityOptions options;
-  options.kind = output_kind(model.graph);
   options.progress = [&](const std::string& text) { progress.show(text); };
   HOIST_STEP(Sensitivity found, ExitCode::device, find_sensitivity(model.graph, samples, model.prepare, options));
   for (const std::string& note : found.notes) complain("note", note);

@@ -75,6 +75,7 @@ Json point(const StudyPoint& of) {
           {"time", interval(of.time)},
           {"error", number(of.error)},
           {"sqnr", number(of.sqnr)},
+          {"psnr", number(of.psnr)},
           {"agreement", interval(of.agreement)},
           {"top1", interval(of.top1)},
           {"samples", of.samples},

@@ -68,8 +68,19 @@ Row point_row(const StudyPoint& point, double output_power) {
           scored ? std::to_string(point.flips) : "-",
           labelled ? worst_class(point) : "-",
           decibel_of(point, output_power),
+          shown(point.psnr, " dB", 1),
           kibibytes(point.size),
           point.verified ? "measured" : "predicted"};
+}
+
+// Scores have no PSNR, pictures no classes.
+std::vector<Row> without_empty_columns(std::vector<Row> rows) {
+  for (size_t column = rows[0].size(); column-- > 1;) {
+    const auto has_none = [&](const Row& row) { return row[column] == "-"; };
+    if (rows.size() == 1 || !std::all_of(rows.begin() + 1, rows.end(), has_none)) continue;
+    for (Row& row : rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+  }
+  return rows;
 }
 
 struct ChangedSite {
@@ -127,9 +138,10 @@ std::string summary_text(const Study& study) {
   if (!study.summary.empty()) out += printable(study.summary) + "\n";
   out += budget_line(study) + "\n";
   std::vector<Row> rows = {{"  point", "time", "top1 (95 % interval)", "both right/lost/gained/both wrong",
-                            "agreement (95 % interval)", "flips", "worst class", "SQNR", "weights", "how known"}};
+                            "agreement (95 % interval)", "flips", "worst class", "SQNR", "PSNR", "weights",
+                            "how known"}};
   for (const StudyPoint& point : study.points) rows.push_back(point_row(point, study.output_power));
-  out += table(rows) + "\n" + site_table(study);
+  out += table(without_empty_columns(rows)) + "\n" + site_table(study);
   for (const std::string& note : study.notes) out += "note: " + printable(note) + "\n";
   return out;
 }

@@ -48,14 +48,15 @@ function drawPointCard() {
       usesMetric ? pair("Your metric", digits(point.user_metric, 4)) : [],
       pair("Output SQNR", decibel(pointSqnr(point)),
            point.verified && !point.isReference ? html("small", {}, `predicted ${decibel(sqnrOf(point.predicted_error))}`) : null),
+      isNumber(point.psnr) ? pair("Output PSNR", decibel(point.psnr)) : [],
       pair("Weights", bytes(point.size))),
     hasLabels(point) && !point.isReference ? [html("h4", {}, "The same inputs, in pairs"), pairedBar(point)] : [],
     html("h4", {}, "Rules"), html("ul", { class: "rules" }, rulesOf(point)));
 }
 const usesMetric = points.some((point) => point.verified && isNumber(point.user_metric) && point.user_metric !== 0);
 
-function pointRow(point) {
-  const cells = [
+function pointCells(point) {
+  return [
     [time(timeOf(point)), point.verified ? timeInterval(point.time) : "predicted"],
     [speedUp(point)],
     hasLabels(point) ? [percent(point.top1.value), percentInterval(point.top1)] : [missing],
@@ -64,9 +65,13 @@ function pointRow(point) {
     hasAgreement(point) ? [count(point.flips)] : [missing],
     [point.isReference ? missing : worstClass(point)],
     [decibel(pointSqnr(point))],
+    [isNumber(point.psnr) ? decibel(point.psnr) : missing],
     [bytes(point.size)],
+    [usesMetric ? digits(point.user_metric, 4) : missing],
   ];
-  if (usesMetric) cells.push([digits(point.user_metric, 4)]);
+}
+
+function pointRow(point, cells) {
   return html("tr", { "aria-selected": String(point === selectedPoint), class: point.verified ? null : "predicted" },
     html("th", { scope: "row" }, html("button", { type: "button", class: "name", "data-select-point": point.order,
                                                   on: { click: () => selectPoint(point) } }, point.name),
@@ -75,11 +80,13 @@ function pointRow(point) {
 }
 
 function drawPointTable() {
-  const heads = ["Time", "Speed-up", "Top-1", "Lost / gained", "Agreement", "Flips", "Worst class", "Output SQNR", "Weights"];
-  if (usesMetric) heads.push("Your metric");
+  const heads = ["Time", "Speed-up", "Top-1", "Lost / gained", "Agreement", "Flips", "Worst class", "Output SQNR", "Output PSNR", "Weights", "Your metric"];
+  const rows = [...points].sort((a, b) => timeOf(b) - timeOf(a)).map((point) => ({ point, cells: pointCells(point) }));
+  // Scores have no PSNR, pictures no classes.
+  const used = (_, column) => rows.some(({ cells }) => cells[column][0] !== missing);
   show("points", html("table", {},
-    html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "Point"), heads.map((head) => html("th", { scope: "col" }, head)))),
-    html("tbody", {}, [...points].sort((a, b) => timeOf(b) - timeOf(a)).map(pointRow))));
+    html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "Point"), heads.filter(used).map((head) => html("th", { scope: "col" }, head)))),
+    html("tbody", {}, rows.map(({ point, cells }) => pointRow(point, cells.filter(used))))));
 }
 
 function selectPoint(point) {
