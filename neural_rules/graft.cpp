@@ -91,8 +91,13 @@ Graph Graft::finish() {
 
 std::vector<Layer> replaced_by(const Graph& graph, const Site& site, const SiteRule& rule) {
   std::vector<Layer> out = rule.change.replaced;
-  if (site.kind != SiteKind::function || !out.empty()) return out;
-  if (const Layer* layer = find_layer(graph, site.layer)) out.push_back(*layer);
+  if (site.kind == SiteKind::value) return out;
+  const auto named = [&](const std::string& name) {
+    const auto place = std::find_if(out.begin(), out.end(), [&](const Layer& layer) { return layer.name == name; });
+    return place != out.end() ? place : out.insert(out.end(), *find_layer(graph, name));
+  };
+  for (const ChangedInput& input : rule.change.inputs) named(input.layer)->inputs[input.slot] = input.after;
+  if (out.empty()) named(site.layer);
   return out;
 }
 

@@ -42,8 +42,9 @@ class Graft {
   std::map<std::string, size_t> places_;
 };
 
-/// The layers that a rule computes in another way as a whole: those with another operator, and the layer of a function
-/// rule as it is.
+/// The layers that a rule computes in another way as a whole, reading what the rule gives them: products and functions,
+/// and those with another operator. Products are among them where only their weights change, since constants are packed
+/// for a kernel and what a switch selects is not.
 std::vector<Layer> replaced_by(const Graph& graph, const Site& site, const SiteRule& rule);
 
 }  // namespace hoist

@@ -280,15 +280,17 @@ class SensitivityStudy {
     return measured;
   }
 
-  // How many of them the time was enough for.
-  Result<size_t> measure_alone(const std::vector<SiteRule>& rules, size_t runs) {
+  // How many of them the time was enough for, with so many runs or fewer where a board is slower than was expected.
+  Result<size_t> measure_alone(const std::vector<SiteRule>& rules, size_t most_runs) {
     size_t measured = 0;
     for (const std::vector<SiteRule>& on_board : boards_of(rules)) {
       if (options_.out_of_time()) return measured;
       options_.progress(fmt::format("preparing a switchboard of {} rules", on_board.size()));
       const Switchboard board = make_switchboard(graph_, out_.sites, on_board);
       HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(board.model));
-      HOIST_TRY_VOID(measure_all_off(*runnable, board, runs));
+      HOIST_TRY(const double seconds, measure_all_off(*runnable, board, most_runs));
+      const double fitting = options_.alone_seconds / (seconds * static_cast<double>(rules.size()));
+      const size_t runs = std::clamp(static_cast<size_t>(fitting), size_t{1}, most_runs);
       for (const SiteRule& rule : on_board) {
         if (options_.out_of_time()) return measured;
         options_.progress(fmt::format("rule {} of {} alone", measured + 1, rules.size()));

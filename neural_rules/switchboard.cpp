@@ -71,6 +71,7 @@ class SwitchboardMaker {
   Switchboard of_rules() {
     for (size_t site = 0; site < sites_.size(); ++site) add_versions(site);
     for (const SiteRule& rule : rules_) {
+      if (sites_[rule.site].kind != SiteKind::value) continue;
       for (const ChangedInput& input : rule.change.inputs) {
         const std::string value = graft_.value(prefix(rule), rule.whole, input.after, resolver());
         slots_[{input.layer, input.slot}].push_back({condition(rule.site, rule.rule), value});
@@ -182,13 +183,15 @@ class SwitchboardMaker {
     return noise_name(shape);
   }
 
+  // What the rule leaves to other sites, a format that it needs among them, is read as they switch it.
   void finish_clone(Layer clone, const SiteRule& rule) {
     const Layer original = graft_.original(clone.name.substr(prefix(rule).size()));
     for (size_t slot = 0; slot < clone.inputs.size(); ++slot) {
-      const bool kept = slot < original.inputs.size() && clone.inputs[slot] == original.inputs[slot] &&
-                        rule.whole.same.count(clone.inputs[slot]) != 0;
-      clone.inputs[slot] =
-          kept ? effective(original, slot) : graft_.value(prefix(rule), rule.whole, clone.inputs[slot], resolver());
+      std::string& input = clone.inputs[slot];
+      const bool needed = rule.change.same.count(input) != 0 && rule.whole.same.count(input) == 0;
+      const bool kept = rule.change.same.count(input) != 0 && slot < original.inputs.size() &&
+                        (needed || input == original.inputs[slot]);
+      input = kept ? effective(original, slot) : graft_.value(prefix(rule), rule.whole, input, resolver());
     }
     graft_.add(std::move(clone));
   }
@@ -249,14 +252,7 @@ std::vector<Pair> pairs_of(Graft& graft, const Graph& graph, const Site& site, c
     }
     return out;
   }
-  std::vector<Layer> layers = replaced_by(graph, site, rule);
-  for (const ChangedInput& input : rule.change.inputs) {
-    const auto is_it = [&](const Layer& layer) { return layer.name == input.layer; };
-    auto place = std::find_if(layers.begin(), layers.end(), is_it);
-    if (place == layers.end()) place = layers.insert(layers.end(), graft.original(input.layer));
-    place->inputs[input.slot] = input.after;
-  }
-  for (Layer& layer : layers) {
+  for (Layer& layer : replaced_by(graph, site, rule)) {
     const Layer original = graft.original(layer.name);
     if (auto function = rule.functions.find(layer.name); function != rule.functions.end())
       functions[prefix + layer.name] = function->second;

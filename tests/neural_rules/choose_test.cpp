@@ -41,7 +41,7 @@ Switchboard board_of(const Studied& model) {
 RunOutputs outputs_under(const Studied& model, const Switchboard& board, RunnableModel& runnable,
                          const Assignment& assignment) {
   const std::vector<Tensor> fed = board.inputs(model.sensitivity.sites, assignment);
-  auto outputs = run_all(runnable, model.samples, model.samples.runs.size(), [&](size_t) { return fed; });
+  auto outputs = run_all(runnable, model.samples, model.samples.runs.size(), [&](size_t) { return std::vector<Tensor>(fed); });
   HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
   return *outputs;
 }

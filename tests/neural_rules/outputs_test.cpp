@@ -23,7 +23,7 @@ Tensor floats(const std::vector<double>& values) {
 }
 
 TEST(Outputs, ScoresAreOneRowOfClassesASample) {
-  const auto kind = [](std::vector<int64_t> shape) { return output_kinds(with_output_shapes({shape})).of[0]; };
+  const auto kind = [](const std::vector<int64_t>& shape) { return output_kinds(with_output_shapes({shape})).of[0]; };
   EXPECT_EQ(kind({1, 10}), OutputKind::logits);
   EXPECT_EQ(kind({8, 2}), OutputKind::logits);
   EXPECT_EQ(kind({1, 1000, 1, 1}), OutputKind::logits);

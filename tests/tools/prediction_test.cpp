@@ -36,7 +36,7 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
   const size_t runs = std::min(samples->runs.size(), static_cast<size_t>(options.alone_samples));
   const auto under = [&](const Assignment& assignment) {
     const std::vector<Tensor> fed = board.inputs(found->sites, assignment);
-    auto outputs = run_all(**runnable, *samples, runs, [&](size_t) { return fed; });
+    auto outputs = run_all(**runnable, *samples, runs, [&](size_t) { return std::vector<Tensor>(fed); });
     HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
     return *outputs;
   };
