@@ -38,8 +38,8 @@ class Chooser {
     timed.out_of_time = [this] { return options_.spent() >= 0.5; };
     HOIST_TRY(sensitivity_, find_sensitivity(graph_, calibration_, prepare_, timed));
     timed.out_of_time = [this] { return options_.spent() >= 0.75; };
-    HOIST_TRY(std::vector<UniformModel> uniform, uniform_models(graph_, sensitivity_, prepare_, timed));
-    costs_ = cost_model(graph_, sensitivity_, uniform, options_.objective);
+    HOIST_TRY(std::vector<UniformModel> uniform, uniform_models(sensitivity_, prepare_, timed));
+    costs_ = cost_model(sensitivity_, uniform, options_.objective);
     StudyPoint& reference = verifier_->points[0];
     predict(reference);
     // Pins can forbid the model as it is, and everything is compared with it all the same.
@@ -82,7 +82,7 @@ class Chooser {
     RewrittenModel reference;
     reference.graph = graph_;
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(reference));
-    verifier_.emplace(graph_, verification_, prepare_, sensitivity_.statistics, options_);
+    verifier_.emplace(sensitivity_, kinds_, verification_, prepare_, options_);
     return verifier_->add_reference(std::move(runnable));
   }
 
@@ -257,6 +257,7 @@ class Chooser {
     out.conversions = conversions();
     out.reference_outputs = verifier_->digests[0];
     out.chosen_outputs = verifier_->digests[chosen];
+    out.factors = std::move(sensitivity_.factors);
     out.statistics = std::move(sensitivity_.statistics);
     keep_rounded(out.chosen, out.statistics);
     return out;

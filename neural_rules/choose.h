@@ -33,7 +33,8 @@ struct ChooseOptions {
 struct Choosing {
   Study study;  ///< `points` has the reference first; the chosen one is marked
   Assignment chosen;
-  Statistics statistics;  ///< to rewrite the model by as it was chosen
+  ChannelFactors factors;  ///< to scale the model's channels by first
+  Statistics statistics;   ///< to rewrite it by then, as it was chosen
   std::vector<RecordedConversion> conversions;
   OutputDigest reference_outputs, chosen_outputs;  ///< on the verification data
 };

@@ -82,13 +82,13 @@ class Owners {
   std::map<std::string, size_t> added_;
 };
 
-Result<UniformModel> timed(const Graph& graph, const Sensitivity& sensitivity, const PrepareModel& prepare,
-                           const Owners& owners, const Kind& kind) {
+Result<UniformModel> timed(const Sensitivity& sensitivity, const PrepareModel& prepare, const Owners& owners,
+                           const Kind& kind) {
   UniformModel out;
   out.name = kind.name;
   out.cost_class = kind.cost_class;
   if (!kind.name.empty()) out.assignment = everywhere(sensitivity, kind.cost_class);
-  HOIST_TRY(RewrittenModel model, rewrite(graph, out.assignment, sensitivity.statistics));
+  HOIST_TRY(RewrittenModel model, rewrite(sensitivity.graph, out.assignment, sensitivity.statistics));
   HOIST_TRY(out.runnable, prepare(model));
   HOIST_TRY(std::vector<StepTime> steps, out.runnable->step_times());
   out.site_seconds.assign(sensitivity.sites.size() + 1, 0);
@@ -99,8 +99,8 @@ Result<UniformModel> timed(const Graph& graph, const Sensitivity& sensitivity, c
 // Puts the solver's problem together.
 class Coster {
  public:
-  Coster(const Graph& graph, Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective)
-      : graph_(graph), sensitivity_(sensitivity), uniform_(uniform), objective_(objective) {
+  Coster(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective)
+      : sensitivity_(sensitivity), uniform_(uniform), objective_(objective) {
     out_.rules.resize(sensitivity.sites.size());
     classes_[""] = "";
     for (size_t i = 0; i < sensitivity.rules.size(); ++i) {
@@ -111,7 +111,7 @@ class Coster {
 
   CostModel make() {
     for (size_t site = 0; site < sensitivity_.sites.size(); ++site) add_node(site);
-    const std::vector<std::vector<size_t>> readers = reader_sites(graph_, sensitivity_.sites);
+    const std::vector<std::vector<size_t>> readers = reader_sites(sensitivity_.graph, sensitivity_.sites);
     for (size_t site = 0; site < readers.size(); ++site) {
       for (size_t other : readers[site]) {
         if (sensitivity_.sites[site].kind == SiteKind::value)
@@ -173,8 +173,8 @@ class Coster {
   double share_read(size_t reader) const {
     const Site& site = sensitivity_.sites[reader];
     const auto bytes = [&](const std::string& value) {
-      const auto info = graph_.inferred.find(value);
-      return info == graph_.inferred.end() ? 1.0 : static_cast<double>(element_count(info->second.shape));
+      const auto info = sensitivity_.graph.inferred.find(value);
+      return info == sensitivity_.graph.inferred.end() ? 1.0 : static_cast<double>(element_count(info->second.shape));
     };
     return bytes(site.input) / std::max(1.0, bytes(site.input) + bytes(site.value));
   }
@@ -211,7 +211,6 @@ class Coster {
     return seconds(format, kernel) - seconds("", kernel);
   }
 
-  const Graph& graph_;
   Sensitivity& sensitivity_;
   const std::vector<UniformModel>& uniform_;
   Objective objective_;
@@ -221,17 +220,17 @@ class Coster {
 
 }  // namespace
 
-Result<std::vector<UniformModel>> uniform_models(const Graph& graph, const Sensitivity& sensitivity,
-                                                 const PrepareModel& prepare, const SensitivityOptions& options) {
+Result<std::vector<UniformModel>> uniform_models(const Sensitivity& sensitivity, const PrepareModel& prepare,
+                                                 const SensitivityOptions& options) {
   const Owners owners(sensitivity);
   std::vector<UniformModel> out;
   options.progress("timing the model as it is");
-  HOIST_TRY(UniformModel reference, timed(graph, sensitivity, prepare, owners, Kind{}));
+  HOIST_TRY(UniformModel reference, timed(sensitivity, prepare, owners, Kind{}));
   out.push_back(std::move(reference));
   for (const Kind& kind : kinds_of(sensitivity)) {
     if (options.out_of_time() && !is_required(sensitivity, kind)) continue;
     options.progress("timing " + kind.name + " everywhere");
-    HOIST_TRY(UniformModel model, timed(graph, sensitivity, prepare, owners, kind));
+    HOIST_TRY(UniformModel model, timed(sensitivity, prepare, owners, kind));
     out.push_back(std::move(model));
   }
   return out;
@@ -239,9 +238,8 @@ Result<std::vector<UniformModel>> uniform_models(const Graph& graph, const Sensi
 
 size_t CostModel::problem_options(size_t site) const { return rules[site].size() + 1; }
 
-CostModel cost_model(const Graph& graph, Sensitivity& sensitivity, const std::vector<UniformModel>& uniform,
-                     Objective objective) {
-  return Coster(graph, sensitivity, uniform, objective).make();
+CostModel cost_model(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective) {
+  return Coster(sensitivity, uniform, objective).make();
 }
 
 Assignment assignment_of(const Sensitivity& sensitivity, const CostModel& model, const std::vector<size_t>& options) {

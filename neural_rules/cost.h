@@ -27,11 +27,11 @@ struct UniformModel {
 
 /// The model as it is first. When the time is out only rules that a site has to have are timed; the others are not
 /// chosen.
-Result<std::vector<UniformModel>> uniform_models(const Graph& graph, const Sensitivity& sensitivity,
-                                                 const PrepareModel& prepare, const SensitivityOptions& options);
+Result<std::vector<UniformModel>> uniform_models(const Sensitivity& sensitivity, const PrepareModel& prepare,
+                                                 const SensitivityOptions& options);
 
 /// A node a site; option 0 leaves it as it is, the others are the site's rules in the order of sensitivity.rules.
-/// Errors of options are those measured alone, or predicted,. Costs are seconds, or bytes.
+/// Errors of options are those measured alone, or predicted. Costs are seconds, or bytes.
 struct CostModel {
   ChoiceProblem problem;
   std::vector<std::vector<size_t>> rules;  ///< by site: indices into sensitivity.rules
@@ -39,8 +39,7 @@ struct CostModel {
 
   size_t problem_options(size_t site) const;  ///< of the node: its rules and leaving it as it is
 };
-CostModel cost_model(const Graph& graph, Sensitivity& sensitivity, const std::vector<UniformModel>& uniform,
-                     Objective objective);
+CostModel cost_model(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective);
 
 Assignment assignment_of(const Sensitivity& sensitivity, const CostModel& model, const std::vector<size_t>& options);
 std::vector<size_t> options_of(const Sensitivity& sensitivity, const CostModel& model, const Assignment& assignment);

@@ -16,12 +16,14 @@ constexpr int most_rounds = 20;
 // Ranges that differ by less than this share count as equal.
 constexpr double tolerance = 1e-3;
 constexpr int alphas = 20;
+// What smoothing may leave of the cost before it is worth another calibration.
+constexpr double automatic_share = 0.5;
 
 class Scaler {
  public:
   explicit Scaler(Graph& graph) : graph_(graph), flow_(flow_of(graph)) {}
 
-  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
   const Flow& flow() const { return flow_; }
 
   /// The value's only reader, or nothing where it has more or is an output.
@@ -128,7 +130,6 @@ void scale_inputs(Scaler& scaler, const Product& product, const std::vector<doub
 
 // A pair of products and the channels between them.
 struct Pair {
-  const Layer *first_layer, *second_layer;
   Product first, second;
 };
 
@@ -143,14 +144,13 @@ std::vector<Pair> pairs_of(const Scaler& scaler, const Graph& graph) {
     // A bias that is no vector of channels, or a product of matrices behind a picture, cannot follow.
     if (!bias_follows(scaler, *before, *first) || first->channels() != input_channels(*second)) continue;
     if ((before->operation == "Conv") != (layer.operation == "Conv")) continue;
-    pairs.push_back({before, &layer, *first, *second});
+    pairs.push_back({*first, *second});
   }
   return pairs;
 }
 
-// Whether anything moved by more than the tolerance.
-bool equalise_pair(Scaler& scaler, const Pair& pair) {
-  const Graph& graph = scaler.graph();
+// Nothing where all channels are as they should be but for the tolerance.
+std::vector<double> equalising_factors(const Graph& graph, const Pair& pair) {
   const auto made =
       largest_weights(graph.constants.at(pair.first.weights), pair.first.channels(), pair.first, output_channel);
   const auto read =
@@ -162,10 +162,7 @@ bool equalise_pair(Scaler& scaler, const Pair& pair) {
     factor[c] = std::sqrt(read[c] / made[c]);
     moved = moved || std::abs(factor[c] - 1) > tolerance;
   }
-  if (!moved) return false;
-  scale_outputs(scaler, pair.first, factor);
-  scale_inputs(scaler, pair.second, inverse(factor));
-  return true;
+  return moved ? factor : std::vector<double>{};
 }
 
 // ---- Smoothing -----------------------------------------------------------------------------------------------------
@@ -201,7 +198,7 @@ std::optional<Source> source_of(const Scaler& scaler, const Graph& graph, const 
   return source.vectors.empty() ? std::nullopt : std::optional(source);
 }
 
-// All readers as products over the same dimension of the value, that of its statistics; or nothing.
+// All readers as products over the same dimension of the value; or nothing.
 std::vector<Product> product_readers(const Scaler& scaler, const Graph& graph, const std::string& value,
                                      bool pictures) {
   std::vector<Product> products;
@@ -257,72 +254,133 @@ double rounding_cost(const Graph& graph, const std::vector<Product>& products, c
   return cost;
 }
 
-bool smooth_value(Scaler& scaler, const std::string& value, const ValueStatistics& input) {
-  Graph& graph = scaler.graph();
+// The places at which the channels of a value can be scaled: where it is made, and where it is read.
+struct Scalable {
+  Source source;
+  std::vector<Product> readers;
+  int64_t channels = 0;
+};
+
+std::optional<Scalable> scalable_value(const Scaler& scaler, const Graph& graph, const std::string& value) {
+  const auto readers = scaler.flow().readers.find(value);
+  if (readers == scaler.flow().readers.end()) return std::nullopt;
+  const bool pictures = graph.layers[readers->second[0]].operation == "Conv";
+  Scalable out;
+  out.readers = product_readers(scaler, graph, value, pictures);
+  if (out.readers.empty()) return std::nullopt;
+  out.channels = input_channels(out.readers[0]);
+  for (const Product& product : out.readers) {
+    if (input_channels(product) != out.channels) return std::nullopt;
+  }
+  auto source = source_of(scaler, graph, value, out.channels, pictures);
+  if (!source) return std::nullopt;
+  out.source = std::move(*source);
+  return out;
+}
+
+void scale(Scaler& scaler, const Scalable& at, const std::vector<double>& factor) {
+  if (at.source.product) scale_outputs(scaler, *at.source.product, factor);
+  for (const std::string& vector : at.source.vectors) scaler.multiply(vector, factor, [](int64_t i) { return i; });
+  for (const Product& product : at.readers) scale_inputs(scaler, product, inverse(factor));
+}
+
+// The factors that cost least, or nothing where less than 1 - share of the cost is saved.
+std::optional<std::vector<double>> best_smoothing(const Scaler& scaler, const std::string& value,
+                                                  const ValueStatistics& input, double share) {
+  const Graph& graph = scaler.graph();
+  const auto at = scalable_value(scaler, graph, value);
   const bool pictures = input.channel_axis == 1;
-  const std::vector<Product> products = product_readers(scaler, graph, value, pictures);
-  const auto channels = static_cast<int64_t>(input.channels.size());
-  if (products.empty() || channels == 0) return false;
+  if (!at || static_cast<int64_t>(input.channels.size()) != at->channels) return std::nullopt;
+  if (pictures != (graph.layers[scaler.flow().readers.at(value)[0]].operation == "Conv")) return std::nullopt;
   std::vector<double> largest(input.channels.size());
-  for (const Product& product : products) {
-    if (input_channels(product) != channels) return false;
-    const auto own = largest_weights(graph.constants.at(product.weights), channels, product, input_channel);
+  for (const Product& product : at->readers) {
+    const auto own = largest_weights(graph.constants.at(product.weights), at->channels, product, input_channel);
     for (size_t c = 0; c < own.size(); ++c) largest[c] = std::max(largest[c], own[c]);
   }
-  const auto source = source_of(scaler, graph, value, channels, pictures);
-  if (!source) return false;
   const std::vector<double> as_is(largest.size(), 1);
-  std::vector<double> best = as_is;
-  double least = rounding_cost(graph, products, input, as_is), chosen = 0;
+  std::optional<std::vector<double>> best;
+  const double before = rounding_cost(graph, at->readers, input, as_is);
+  double least = before;
   for (int i = 1; i <= alphas; ++i) {
-    const double alpha = static_cast<double>(i) / alphas;
-    const std::vector<double> factor = smoothing_factors(input, largest, alpha);
-    const double cost = rounding_cost(graph, products, input, factor);
-    if (cost >= least) continue;
+    std::vector<double> factor = smoothing_factors(input, largest, static_cast<double>(i) / alphas);
+    const double cost = rounding_cost(graph, at->readers, input, factor);
+    if (cost >= least || cost > share * before) continue;
     least = cost;
-    best = factor;
-    chosen = alpha;
+    best = std::move(factor);
   }
-  if (best == as_is) return false;
-  if (source->product) scale_outputs(scaler, *source->product, best);
-  for (const std::string& vector : source->vectors) scaler.multiply(vector, best, [](int64_t i) { return i; });
-  for (const Product& product : products) scale_inputs(scaler, product, inverse(best));
-  graph.steps.push_back({"smoothing", source->layer->name, RuleClass::rounding,
-                         fmt::format("channels of {} divided, alpha = {}", value, chosen), ""});
-  return true;
+  return best;
 }
 
 }  // namespace
 
-std::vector<std::string> equalise(Graph& graph) {
-  Scaler scaler(graph);
-  const std::vector<Pair> pairs = pairs_of(scaler, graph);
-  std::set<std::string> changed;
+Result<ChannelScaling> parse_channel_scaling(std::string_view name) {
+  if (name == "auto") return ChannelScaling::automatic;
+  if (name == "off") return ChannelScaling::off;
+  if (name == "equalise") return ChannelScaling::equalise;
+  if (name == "smooth") return ChannelScaling::smooth;
+  return Diagnostic{"--scale-channels", "is " + std::string(name), "it is auto, off, equalise or smooth"};
+}
+
+ChannelFactors equalisation(const Graph& graph) {
+  Graph scratch = graph;
+  Scaler scaler(scratch);
+  const std::vector<Pair> pairs = pairs_of(scaler, scratch);
+  ChannelFactors out;
   for (int round = 0; round < most_rounds; ++round) {
     bool moved = false;
     for (const Pair& pair : pairs) {
-      if (!equalise_pair(scaler, pair)) continue;
+      const std::vector<double> factor = equalising_factors(scratch, pair);
+      if (factor.empty()) continue;
       moved = true;
-      changed.insert({pair.first_layer->name, pair.second_layer->name});
+      scale_outputs(scaler, pair.first, factor);
+      scale_inputs(scaler, pair.second, inverse(factor));
+      std::vector<double>& all = out[pair.second.input];
+      all.resize(factor.size(), 1);
+      for (size_t c = 0; c < factor.size(); ++c) all[c] *= factor[c];
     }
     if (!moved) break;
   }
-  std::vector<std::string> layers;
-  for (const Layer& layer : graph.layers) {
-    if (changed.count(layer.name) == 0) continue;
-    layers.push_back(layer.name);
-    graph.steps.push_back({"equalisation", layer.name, RuleClass::rounding, "channels scaled between layers", ""});
-  }
-  return layers;
+  return out;
 }
 
-std::vector<std::string> smooth(Graph& graph, const Statistics& statistics) {
-  Scaler scaler(graph);
-  std::vector<std::string> smoothed;
+ChannelFactors smoothing(const Graph& graph, const Statistics& statistics, double share) {
+  Graph scratch = graph;
+  Scaler scaler(scratch);
+  ChannelFactors out;
   for (const auto& [value, input] : statistics) {
-    if (smooth_value(scaler, value, input)) smoothed.push_back(value);
+    auto factor = best_smoothing(scaler, value, input, share);
+    if (!factor) continue;
+    scale(scaler, *scalable_value(scaler, scratch, value), *factor);
+    out[value] = std::move(*factor);
   }
-  return smoothed;
+  return out;
+}
+
+ChannelFactors channel_factors(const Graph& graph, const Statistics& statistics, ChannelScaling how) {
+  if (how == ChannelScaling::off) return {};
+  if (how == ChannelScaling::equalise) return equalisation(graph);
+  return smoothing(graph, statistics, how == ChannelScaling::automatic ? automatic_share : 1);
+}
+
+Result<Nothing> scale_channels(Graph& graph, const ChannelFactors& factors) {
+  Scaler scaler(graph);
+  for (const auto& [value, factor] : factors) {
+    const auto problem = [&, name = value](const std::string& what) { return Diagnostic{"value " + name, what, ""}; };
+    const auto at = scalable_value(scaler, graph, value);
+    if (!at) return problem("has no channels that can be scaled");
+    if (static_cast<int64_t>(factor.size()) != at->channels)
+      return problem(fmt::format("has {} channels, not {}", at->channels, factor.size()));
+    if (!std::all_of(factor.begin(), factor.end(), [](double f) { return f > 0 && std::isfinite(f); }))
+      return problem("has a factor that is no positive number");
+    scale(scaler, *at, factor);
+    const auto [least, most] = std::minmax_element(factor.begin(), factor.end());
+    graph.steps.push_back({"channel-scaling", at->source.layer->name, RuleClass::rounding,
+                           fmt::format("channels of {} are multiplied by {:.3g} to {:.3g} and divided where they are "
+                                       "read: 8 bits hold them better",
+                                       value, *least, *most),
+                           ""});
+  }
+  return Nothing{};
 }
 
 }  // namespace hoist

@@ -4,24 +4,40 @@
 // a model is quantised. Statistics of values that were scaled hold no longer: calibrate again.
 #pragma once
 
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "ir/result.h"
 #include "neural_rules/calibration.h"
 
 namespace hoist {
 
+/// automatic: smoothing of values where it promises at most half of the error of 8-bit products.
+enum class ChannelScaling : uint8_t { automatic, off, equalise, smooth };
+Result<ChannelScaling> parse_channel_scaling(std::string_view name);
+
+/// By value, what each of its channels is multiplied by where it is made; its readers' weights are divided by it.
+using ChannelFactors = std::map<std::string, std::vector<double>>;
+
 /// Cross-layer equalisation (Nagel et al. 2019, arXiv 1906.04721): wherever one product leads to another with nothing
 /// between that reads the value too, and only Relu, LeakyRelu or views of pictures in between, the ranges of weights of
 /// each channel become the same on both sides; through chains of depthwise layers until nothing changes any more.
-/// Needs no data. Returns the layers whose weights changed, in the order of the graph.
-std::vector<std::string> equalise(Graph& graph);
+/// Needs no data, and so does not see a channel whose weights are small and whose values are not.
+ChannelFactors equalisation(const Graph& graph);
 
 /// Smoothing (Xiao et al. 2022, arXiv 2211.10438): where all readers of a value are products with constant weights, and
 /// a normalisation or product with nothing but Relu between makes it, channels with large numbers are divided by
 /// max|x|^alpha / max|w|^(1 - alpha). Alpha is the one of 0, 0.05, ..., 1 for which rounding activation and weights to
-/// 8 bits costs least; 0 changes nothing. Returns the values that were smoothed. Values without statistics of their
-/// channels stay as they are.
-std::vector<std::string> smooth(Graph& graph, const Statistics& statistics);
+/// 8 bits costs least; 0 changes nothing. Values stay as they are where that leaves more than `share` of the cost, or
+/// where there are no statistics of their channels.
+ChannelFactors smoothing(const Graph& graph, const Statistics& statistics, double share = 1);
+
+ChannelFactors channel_factors(const Graph& graph, const Statistics& statistics, ChannelScaling how);
+
+/// Errors: a value whose channels cannot be scaled, factors of another count or that are no positive numbers (a record
+/// may hold anything).
+Result<Nothing> scale_channels(Graph& graph, const ChannelFactors& factors);
 
 }  // namespace hoist

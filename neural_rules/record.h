@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "ir/result.h"
-#include "neural_rules/calibration.h"
+#include "neural_rules/equalisation.h"
 #include "neural_rules/site.h"
 #include "neural_rules/study.h"
 
 namespace hoist {
 
 /// A record of another format is refused.
-inline constexpr int64_t record_format = 2;
+inline constexpr int64_t record_format = 3;
 
 /// What a record is of: it serves only where all of these are the same. Hashes and names as text; "" where there is
 /// none (no verification data, say).
@@ -46,6 +46,7 @@ struct Record {
   RecordOrigin origin;
   std::string hoist_version;  ///< that wrote it; another one may read it
   double output_power = 0;    ///< mean square of the reference output, for SQNR
+  ChannelFactors factors;     ///< that the model's channels are scaled by before it is rewritten
   Statistics statistics;      ///< of weights that are rounded with data the chosen numbers, no second moments
   std::vector<RecordedSite> sites;
   std::vector<RecordedConversion> conversions;

@@ -33,7 +33,7 @@ class SensitivityStudy {
     out_.sites = find_sites(graph_);
     out_.samples = samples_.count;
     HOIST_TRY(const CandidateRules candidates, candidate_rules(graph_, out_.sites, options_.preferences));
-    HOIST_TRY_VOID(calibrate(candidates));
+    HOIST_TRY_VOID(gather_statistics(candidates));
     HOIST_TRY_VOID(find_rules(candidates));
     HOIST_TRY_VOID(measure_gains());
     HOIST_TRY_VOID(measure_local_errors());
@@ -41,6 +41,7 @@ class SensitivityStudy {
       for (Candidate& found : site.candidates) found.predicted_error = site.gain * found.local_error;
     }
     HOIST_TRY_VOID(measure_alone());
+    out_.graph = std::move(graph_);
     return std::move(out_);
   }
 
@@ -53,14 +54,20 @@ class SensitivityStudy {
     return std::min(samples_.count, static_cast<int64_t>(runs) * samples_.samples_a_run);
   }
 
-  Result<Nothing> calibrate(const CandidateRules& candidates) {
+  Result<Nothing> gather_statistics(const CandidateRules& candidates) {
     options_.progress("calibrating");
     const RoundingPlan plan =
         plan_rounding(graph_, out_.sites, candidates, samples_.runs.size(), options_.rounding_seconds);
     out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
-    HOIST_TRY(out_.statistics,
-              site_statistics(graph_, out_.sites, samples_, prepare_, plan,
-                              [&](const std::vector<Tensor>& outputs) { out_.reference.push_back(outputs); }));
+    HOIST_TRY(CalibratedGraph calibrated,
+              calibrate(graph_, out_.sites, samples_, prepare_, plan, options_.scaling,
+                        [&](const std::vector<Tensor>& outputs) { out_.reference.push_back(outputs); }));
+    graph_ = std::move(calibrated.graph);
+    out_.factors = std::move(calibrated.factors);
+    out_.statistics = std::move(calibrated.statistics);
+    if (!out_.factors.empty())
+      out_.notes.push_back(
+          fmt::format("channels of {} values are scaled so that 8 bits hold them better", out_.factors.size()));
     HOIST_TRY(OutputMetrics same, compare_runs(kinds_, samples_, out_.reference, out_.reference));
     out_.output_power = same.signal_power;
     return Nothing{};
@@ -313,7 +320,7 @@ class SensitivityStudy {
     return metrics.mean_squared_error;
   }
 
-  const Graph& graph_;
+  Graph graph_;
   const Samples& samples_;
   const PrepareModel& prepare_;
   const SensitivityOptions& options_;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "neural_rules/calibration.h"
+#include "neural_rules/equalisation.h"
 #include "neural_rules/outputs.h"
 #include "neural_rules/preferences.h"
 #include "neural_rules/runner.h"
@@ -28,12 +28,15 @@ struct SensitivityOptions {
   double rounding_seconds = 60;  ///< of rounding weights with data (rounding_plan.h); layers that do not fit have none
   uint64_t seed = 1;
   Preferences preferences;
+  ChannelScaling scaling = ChannelScaling::automatic;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<bool()> out_of_time = [] { return false; };  ///< what is not measured by then is predicted
 };
 
 /// Errors are of all outputs of the model (compare_runs).
 struct Sensitivity {
+  Graph graph;             ///< what all else here is of: the model with channels scaled (equalisation.h)
+  ChannelFactors factors;  ///< by which
   std::vector<Site> sites;
   std::vector<StudySite> studied;  ///< a site each; candidates are those that are allowed
   std::vector<bool> may_stay;      ///< a site each: whether it may stay as it is

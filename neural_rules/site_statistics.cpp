@@ -75,9 +75,9 @@ class Uniform {
   Assignment out_;
 };
 
-Result<Statistics> calibrate(const Graph& graph, const std::vector<Site>& sites, const Samples& samples,
-                             const PrepareModel& prepare, const RoundingPlan& plan,
-                             const std::function<void(const std::vector<Tensor>&)>& seen) {
+Result<Statistics> statistics_of(const Graph& graph, const std::vector<Site>& sites, const Samples& samples,
+                                 const PrepareModel& prepare, const RoundingPlan& plan,
+                                 const std::function<void(const std::vector<Tensor>&)>& seen) {
   std::vector<std::string> values;
   for (const Site& site : sites) {
     values.push_back(site.value);
@@ -105,12 +105,20 @@ Result<Statistics> calibrate(const Graph& graph, const std::vector<Site>& sites,
 
 }  // namespace
 
-Result<Statistics> site_statistics(const Graph& graph, const std::vector<Site>& sites, const Samples& samples,
-                                   const PrepareModel& prepare, const RoundingPlan& plan,
-                                   const std::function<void(const std::vector<Tensor>&)>& seen) {
-  HOIST_TRY(Statistics statistics, calibrate(graph, sites, samples, prepare, plan, seen));
-  HOIST_TRY_VOID(round_weights(graph, plan, statistics));
-  return statistics;
+Result<CalibratedGraph> calibrate(const Graph& graph, const std::vector<Site>& sites, const Samples& samples,
+                                  const PrepareModel& prepare, const RoundingPlan& plan, ChannelScaling scaling,
+                                  const std::function<void(const std::vector<Tensor>&)>& seen) {
+  CalibratedGraph out;
+  out.graph = graph;
+  HOIST_TRY(out.statistics, statistics_of(graph, sites, samples, prepare, plan, seen));
+  out.factors = channel_factors(graph, out.statistics, scaling);
+  if (!out.factors.empty()) {
+    HOIST_TRY_VOID(scale_channels(out.graph, out.factors));
+    HOIST_TRY(out.statistics,
+              statistics_of(out.graph, sites, samples, prepare, plan, [](const std::vector<Tensor>&) {}));
+  }
+  HOIST_TRY_VOID(round_weights(out.graph, plan, out.statistics));
+  return out;
 }
 
 Result<Assignment> uniform_assignment(const Graph& graph, const std::vector<Site>& sites,

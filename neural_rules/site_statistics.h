@@ -5,19 +5,26 @@
 #include <functional>
 #include <vector>
 
-#include "neural_rules/calibration.h"
+#include "neural_rules/equalisation.h"
 #include "neural_rules/rounding_plan.h"
 #include "neural_rules/runner.h"
 #include "neural_rules/site.h"
 
 namespace hoist {
 
-/// Two passes over all samples. Has second moments and rounded weights of what is planned. `seen` gets the model's own
-/// outputs of each run of the first pass. Errors: what preparing and running give, and data that nothing can be learnt
-/// from (Calibrator).
-Result<Statistics> site_statistics(
+/// A model that is ready for rules.
+struct CalibratedGraph {
+  Graph graph;             ///< with channels scaled
+  ChannelFactors factors;  ///< by which; none where the graph is as it was
+  Statistics statistics;   ///< of that graph
+};
+
+/// Two passes over all samples, and two more where channels are scaled. Has second moments and rounded weights of what
+/// is planned. `seen` gets the outputs of each run of the model as it was. Errors: what preparing and running give, and
+/// data that nothing can be learnt from (Calibrator).
+Result<CalibratedGraph> calibrate(
     const Graph& graph, const std::vector<Site>& sites, const Samples& samples, const PrepareModel& prepare,
-    const RoundingPlan& plan,
+    const RoundingPlan& plan, ChannelScaling scaling,
     const std::function<void(const std::vector<Tensor>&)>& seen = [](const std::vector<Tensor>&) {});
 
 /// The named rules at every site where they apply; an earlier name goes first where two want one site. A rule for

@@ -37,7 +37,7 @@ Result<Nothing> Verifier::add_reference(std::shared_ptr<RunnableModel> runnable)
 
 Result<size_t> Verifier::add(StudyPoint point, std::shared_ptr<RunnableModel> runnable) {
   if (runnable == nullptr) {
-    HOIST_TRY(RewrittenModel model, rewrite(graph_, point.assignment, statistics_));
+    HOIST_TRY(RewrittenModel model, rewrite(studied_.graph, point.assignment, studied_.statistics));
     HOIST_TRY(std::unique_ptr<RunnableModel> prepared, prepare_(model));
     runnable = std::move(prepared);
   }

@@ -13,16 +13,12 @@ namespace hoist {
 
 class Verifier {
  public:
-  Verifier(const Graph& graph, const Samples& samples, const PrepareModel& prepare, const Statistics& statistics,
+  /// `studied` may still be empty until points other than the reference are added.
+  Verifier(const Sensitivity& studied, OutputKinds kinds, const Samples& samples, const PrepareModel& prepare,
            const ChooseOptions& options)
-      : graph_(graph),
-        samples_(samples),
-        prepare_(prepare),
-        statistics_(statistics),
-        options_(options),
-        kinds_(output_kinds(graph)) {}
+      : studied_(studied), kinds_(std::move(kinds)), samples_(samples), prepare_(prepare), options_(options) {}
 
-  /// Has to come first.
+  /// Has to come first: the model as it was before anything was done to it.
   Result<Nothing> add_reference(std::shared_ptr<RunnableModel> runnable);
   /// Runs the model (prepares it where `runnable` is null) and fills in what the point measures; its position.
   Result<size_t> add(StudyPoint point, std::shared_ptr<RunnableModel> runnable = nullptr);
@@ -37,12 +33,11 @@ class Verifier {
  private:
   Result<RunOutputs> run(RunnableModel& runnable, StudyPoint& point) const;
 
-  const Graph& graph_;
+  const Sensitivity& studied_;
+  const OutputKinds kinds_;
   const Samples& samples_;
   const PrepareModel& prepare_;
-  const Statistics& statistics_;
   const ChooseOptions& options_;
-  const OutputKinds kinds_;
   RunOutputs reference_;
   std::vector<std::shared_ptr<RunnableModel>> models_;
 };

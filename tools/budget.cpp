@@ -28,11 +28,11 @@ Attempt<std::string> preferences_text(const BudgetOptions& options) {
 }
 
 RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, const Budget& budget,
-                       Objective objective, const std::string& preferences) {
+                       Objective objective, const std::string& preferences, const std::string& scaling) {
   RecordOrigin out;
   out.model_hash = hash_text(model.graph.hash);
   // Options change times as a device does.
-  out.profile_hash = hash_of(print(model.profile) + options_text(compile_options(options)));
+  out.profile_hash = hash_of(print(model.profile) + options_text(compile_options(options)) + " " + scaling);
   out.device = model.device;
   out.budget = budget.text();
   out.objective = name_of(objective);
@@ -80,6 +80,7 @@ Record record_of(const Choosing& found, RecordOrigin origin) {
   out.origin.verification_hash = found.study.verification_hash;
   out.hoist_version = HOIST_VERSION;
   out.output_power = found.study.output_power;
+  out.factors = found.factors;
   out.statistics = found.statistics;
   for (const StudySite& site : found.study.sites)
     out.sites.push_back({site.site.key(), site.gain, site.time, site.bytes, site.candidates});
@@ -97,6 +98,7 @@ Attempt<ChosenModel> from_record(StudiedModel model, CompileOptions compile, Rec
     wanted.verification_hash = data.verification.hash;
   }
   HOIST_STEP_VOID(ExitCode::bad_input, check_origin(record, wanted, options.record));
+  HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(model.graph, record.factors));
   HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.graph, record.chosen, record.statistics));
   HOIST_STEP(bool kept, ExitCode::bad_input, certificate_says_met(record.certificate, options.record));
   return ChosenModel{std::move(model), compile, std::move(rewritten), std::move(record), std::nullopt, kept};
@@ -113,6 +115,7 @@ void add_budget_options(CLI::App& command, BudgetOptions& options) {
   command.add_option("--objective", options.objective, "what to save")
       ->check(CLI::IsMember({"time", "size"}))
       ->capture_default_str();
+  add_scaling_option(command, options.scaling);
   command.add_option("--preferences", options.preferences, "pin, forbid or prefer rules by layer, one a line")
       ->type_name("FILE");
   command.add_option("--time", options.seconds, "stop measuring after so many seconds and use what is known")
@@ -128,6 +131,7 @@ Attempt<> refuse_budget_options(const BudgetOptions& options) {
   if (!options.record.empty()) given = "--record";
   if (options.seconds > 0) given = "--time";
   if (options.objective != "time") given = "--objective";
+  if (options.scaling != "auto") given = "--scale-channels";
   if (given == nullptr) return ExitCode::done;
   return usage_failure(given, "is of no use without a budget", "say how much may be given up: --budget top1=0.5%");
 }
@@ -164,12 +168,13 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   HOIST_STEP(Objective objective, ExitCode::usage, parse_objective(options.objective));
   HOIST_ATTEMPT(std::string preferences, preferences_text(options));
   ChooseOptions choosing;
+  HOIST_STEP(choosing.sensitivity.scaling, ExitCode::usage, parse_channel_scaling(options.scaling));
   HOIST_STEP(choosing.sensitivity.preferences, ExitCode::bad_input,
              parse_preferences(preferences, options.preferences));
   ModelOptions studied = model_options;
   if (objective == Objective::size && studied.constants == "auto") studied.constants = "stored";
   HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied));
-  RecordOrigin origin = origin_of(model, studied, budget, objective, preferences);
+  RecordOrigin origin = origin_of(model, studied, budget, objective, preferences, options.scaling);
   std::error_code ignored;
   if (!options.record.empty() && fs::exists(options.record, ignored))
     return from_record(std::move(model), compile_options(studied), std::move(origin), options);
@@ -194,6 +199,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   study.device = model.device;
   study.profile = print(model.profile);
   study.version = HOIST_VERSION;
+  HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(model.graph, found.factors));
   HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.graph, found.chosen, found.statistics));
   Record record = record_of(found, std::move(origin));
   record.certificate = certificate_text(found);

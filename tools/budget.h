@@ -16,6 +16,7 @@ namespace hoist {
 /// As the command line has them; "" is what was not given.
 struct BudgetOptions {
   std::string budget, objective = "time", calibration, verification, preferences, record;
+  std::string scaling = "auto";
   double seconds = 0;  ///< to stop measuring after; 0 is no limit
 };
 void add_budget_options(CLI::App& command, BudgetOptions& options);

@@ -1,5 +1,6 @@
 #include "tools/prepare.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "backends/bundle/bundle.h"
@@ -76,6 +77,15 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
   prepare.run.device = options.device;
   prepare.lower = compile_options(options).lower;
   return StudiedModel{std::move(graph), prepare.profile, device.name, prepare_on_device(prepare)};
+}
+
+void add_scaling_option(CLI::App& command, std::string& scaling) {
+  command
+      .add_option("--scale-channels", scaling,
+                  "move scale between layers before anything is rounded: smooth (by data, wherever it helps 8-bit "
+                  "products), auto (where it halves their error), equalise (ranges of weights alone) or off")
+      ->check(CLI::IsMember({"auto", "off", "equalise", "smooth"}))
+      ->capture_default_str();
 }
 
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {

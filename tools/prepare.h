@@ -35,6 +35,9 @@ inline constexpr char calibration_help[] =
     "an .npz with one array per input of the model, [samples][the input's axes after the first], or a folder of "
     "test_data_set_K";
 
+/// --scale-channels: a name that parse_channel_scaling knows.
+void add_scaling_option(CLI::App& command, std::string& scaling);
+
 /// Batch-norm folded, and the type of every value written into the graph: what sites and rules need to see.
 Result<Graph> prepared_graph(Graph graph);
 

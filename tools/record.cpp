@@ -33,6 +33,12 @@ Json number_json(double number) {
   return number;
 }
 
+Json factors_json(const std::vector<double>& factors) {
+  Json out = Json::array();
+  for (const double factor : factors) out.push_back(number_json(factor));
+  return out;
+}
+
 // Weights are written as the language writes constants.
 Json rounded_json(const ValueStatistics& of) {
   Json out = Json::array();
@@ -298,6 +304,14 @@ Record record_of(const Json& json) {
   for (const Json& conversion : fields.list("conversions"))
     out.conversions.push_back(conversion_of(conversion, out.conversions.size()));
   for (const Json& site : fields.list("sites")) out.sites.push_back(site_of(site, out.sites.size()));
+  for (const Json& scaled : fields.list("scaled")) {
+    Fields of(scaled, fmt::format("scaled value {}", out.factors.size()));
+    std::string value = of.text("value");
+    std::vector<double> factors;
+    for (const Json& factor : of.list("factors")) factors.push_back(of.number_of(factor, "factors"));
+    of.end();
+    if (!out.factors.emplace(value, std::move(factors)).second) throw Fault{"value " + value + " is scaled twice"};
+  }
   for (const Json& statistics : fields.list("statistics")) {
     auto [name, of] = statistics_of(statistics, out.statistics.size());
     if (!out.statistics.emplace(name, std::move(of)).second) throw Fault{"value " + name + " has statistics twice"};
@@ -309,11 +323,13 @@ Record record_of(const Json& json) {
 }  // namespace
 
 std::string record_text(const Record& record) {
-  std::vector<Json> chosen, conversions, sites, statistics;
+  std::vector<Json> chosen, conversions, scaled, sites, statistics;
   for (const auto& [site, rule] : record.chosen)
     chosen.push_back({{"site", text_json(site)}, {"rule", text_json(rule)}});
   for (const RecordedConversion& of : record.conversions) conversions.push_back(conversion_json(of));
   for (const RecordedSite& site : record.sites) sites.push_back(site_json(site));
+  for (const auto& [value, factors] : record.factors)
+    scaled.push_back({{"value", text_json(value)}, {"factors", factors_json(factors)}});
   for (const auto& [name, of] : record.statistics) statistics.push_back(statistics_json(name, of));
   const std::pair<const char*, std::string> parts[] = {
       {"kind", Json(kind).dump()},
@@ -324,6 +340,7 @@ std::string record_text(const Record& record) {
       {"output_power", number_json(record.output_power).dump()},
       {"chosen", lines_text(chosen)},
       {"conversions", lines_text(conversions)},
+      {"scaled", lines_text(scaled)},
       {"sites", lines_text(sites)},
       {"statistics", lines_text(statistics)},
   };

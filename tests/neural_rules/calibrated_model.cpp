@@ -119,6 +119,21 @@ Graph residual_model(uint64_t seed) {
   return b.finish({"dense"});
 }
 
+Graph outlier_model() {
+  ModelBuilder b(23);
+  b.input("x", {4, 5, 32});
+  b.constant("scale", {32}, 0.2, 1);
+  b.constant("shift", {32}, 0.1);
+  b.layer("Mul", "normal", {"x", "x"});
+  b.layer("LayerNormalization", "norm", {"normal", "scale", "shift"});
+  b.layer("MatMul", "query", {"norm", b.constant("wq", {32, 16}, 0.2)});
+  b.layer("MatMul", "key", {"norm", b.constant("wk", {32, 16}, 0.2)});
+  b.layer("Add", "both", {"query", "key"});
+  Graph graph = b.finish({"both"});
+  for (int64_t c : {3, 20}) graph.constants.at("scale").set_float(c, 40);
+  return graph;
+}
+
 Graph matrix_model(uint64_t seed) {
   ModelBuilder b(seed);
   b.input("x", {32, 96});

@@ -55,5 +55,7 @@ double difference(const CalibratedModel& model, const Graph& a, const std::strin
 Graph residual_model(uint64_t seed);
 /// Gemm, Tanh, MatMul.
 Graph matrix_model(uint64_t seed);
+/// A normalisation, two of whose channels are 40 times as large as the others, and two products that read it.
+Graph outlier_model();
 
 }  // namespace hoist

@@ -41,7 +41,8 @@ Switchboard board_of(const Studied& model) {
 RunOutputs outputs_under(const Studied& model, const Switchboard& board, RunnableModel& runnable,
                          const Assignment& assignment) {
   const std::vector<Tensor> fed = board.inputs(model.sensitivity.sites, assignment);
-  auto outputs = run_all(runnable, model.samples, model.samples.runs.size(), [&](size_t) { return std::vector<Tensor>(fed); });
+  auto outputs =
+      run_all(runnable, model.samples, model.samples.runs.size(), [&](size_t) { return std::vector<Tensor>(fed); });
   HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
   return *outputs;
 }
@@ -158,9 +159,9 @@ TEST(Sensitivity, NoiseOfTheProbeHasTheErrorThatTheGainSays) {
 TEST(CostModel, TheFrontIsNoWorseThanRandomAndUniformAssignments) {
   Studied model = studied(residual_model(8), false);
   SensitivityOptions options;
-  auto uniform = uniform_models(model.graph, model.sensitivity, evaluated_models(), options);
+  auto uniform = uniform_models(model.sensitivity, evaluated_models(), options);
   ASSERT_TRUE(uniform.ok()) << uniform.errors()[0].text();
-  const CostModel costs = cost_model(model.graph, model.sensitivity, *uniform, Objective::time);
+  const CostModel costs = cost_model(model.sensitivity, *uniform, Objective::time);
   std::mt19937_64 random(12);
   const int compared = compare_front(model.sensitivity, costs, *uniform, 30, random);
   EXPECT_GT(compared, 30);
@@ -254,6 +255,34 @@ TEST(Choose, RoundingWithDataLosesLessThanRoundingToNearest) {
     return std::nan("");
   };
   EXPECT_LT(uniform_error("w4-g32-adaptive"), 0.9 * uniform_error("w4-g32"));
+}
+
+TEST(Choose, ScaledChannelsGoWithTheChoice) {
+  const Graph graph = typed(outlier_model());
+  const Samples verification = normal_samples(graph, samples_of_test, 100);
+  ChooseOptions options = options_for("sqnr=25dB");
+  options.objective = Objective::size;
+  auto found = choose(graph, normal_samples(graph, samples_of_test, 1), verification, evaluated_models(), options);
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  ASSERT_TRUE(found->factors.contains("norm"));
+  Graph scaled = graph;
+  ASSERT_TRUE(scale_channels(scaled, found->factors).ok());
+  auto rewritten = rewrite(scaled, found->chosen, found->statistics);
+  ASSERT_TRUE(rewritten.ok()) << rewritten.errors()[0].text();
+  const auto outputs = [&](const RewrittenModel& model) {
+    auto runnable = evaluated_models()(model);
+    HOIST_CHECK(runnable.ok(), runnable.errors()[0].text());
+    return *run_all(**runnable, verification, verification.runs.size());
+  };
+  RewrittenModel as_it_was;
+  as_it_was.graph = graph;
+  const auto metrics = compare_runs(output_kinds(graph), verification, outputs(as_it_was), outputs(*rewritten));
+  ASSERT_TRUE(metrics.ok());
+  for (const StudyPoint& point : found->study.points) {
+    if (point.chosen) {
+      EXPECT_EQ(point.sqnr, metrics->sqnr);
+    }
+  }
 }
 
 TEST(Choose, BudgetsThatTheModelCannotAnswerAreRefused) {

@@ -14,7 +14,9 @@ namespace hoist {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Key;
 
 // Convolution, Relu, depthwise, LeakyRelu, convolution; channel c of the first one is about 4^c / 8 as large.
 Graph mobile_model() {
@@ -49,8 +51,10 @@ std::vector<double> largest_by_channel(const Tensor& weights, int64_t channels, 
 TEST(Equalisation, KeepsTheModelAndMakesRangesEqual) {
   const CalibratedModel model = calibrated(mobile_model(), 3, 5);
   Graph graph = model.graph;
-  EXPECT_THAT(equalise(graph), ElementsAre("wide", "depthwise", "narrow"));
-  EXPECT_EQ(graph.steps.size(), 3U);
+  const ChannelFactors factors = equalisation(graph);
+  EXPECT_THAT(factors, ElementsAre(Key("leaky"), Key("relu")));
+  ASSERT_TRUE(scale_channels(graph, factors).ok());
+  EXPECT_EQ(graph.steps.size(), 2U);
   EXPECT_EQ(graph.steps[0].rule_class, RuleClass::rounding);
   EXPECT_LT(measured_error(model, graph, "narrow"), 1e-12 * model.statistics.at("narrow").mean_square);
   const auto wide = largest_by_channel(graph.constants.at("w1"), 6, 3);
@@ -60,7 +64,7 @@ TEST(Equalisation, KeepsTheModelAndMakesRangesEqual) {
     EXPECT_NEAR(wide[c] / middle[c], 1, 0.01);
     EXPECT_NEAR(middle[c] / narrow[c], 1, 0.01);
   }
-  EXPECT_THAT(equalise(graph), IsEmpty());
+  EXPECT_THAT(equalisation(graph), IsEmpty());
 }
 
 TEST(Equalisation, HelpsAStoredValue) {
@@ -70,7 +74,7 @@ TEST(Equalisation, HelpsAStoredValue) {
     return measured_error(m, stored->graph, "narrow");
   };
   Graph graph = model.graph;
-  equalise(graph);
+  ASSERT_TRUE(scale_channels(graph, equalisation(graph)).ok());
   EXPECT_LT(error(calibrated(graph, 3, 5)), 0.5 * error(model));
 }
 
@@ -85,31 +89,18 @@ TEST(Equalisation, LeavesAloneWhatOthersReadOrWhatIsNotHomogeneous) {
   b.layer("Add", "sum", {"three", "shared"});
   b.layer("Conv", "four", {"sum", "w3"});
   Graph graph = b.finish({"four"});
-  const auto before = graph.constants;
-  EXPECT_THAT(equalise(graph), IsEmpty());
-  EXPECT_EQ(graph.constants, before);
-}
-
-// A normalisation, two of whose channels are 40 times as large as the others, and two products that read it.
-Graph outlier_model() {
-  ModelBuilder b(23);
-  b.input("x", {4, 5, 32});
-  b.constant("scale", {32}, 0.2, 1);
-  b.constant("shift", {32}, 0.1);
-  b.layer("Mul", "normal", {"x", "x"});
-  b.layer("LayerNormalization", "norm", {"normal", "scale", "shift"});
-  b.layer("MatMul", "query", {"norm", b.constant("wq", {32, 16}, 0.2)});
-  b.layer("MatMul", "key", {"norm", b.constant("wk", {32, 16}, 0.2)});
-  b.layer("Add", "both", {"query", "key"});
-  Graph graph = b.finish({"both"});
-  for (int64_t c : {3, 20}) graph.constants.at("scale").set_float(c, 40);
-  return graph;
+  EXPECT_THAT(equalisation(graph), IsEmpty());
 }
 
 TEST(Smoothing, KeepsTheModelAndHelpsQuantisation) {
   const CalibratedModel model = calibrated(outlier_model(), 6, 5);
   Graph graph = model.graph;
-  EXPECT_THAT(smooth(graph, model.statistics), ElementsAre("norm"));
+  const ChannelFactors factors = smoothing(graph, model.statistics);
+  EXPECT_THAT(factors, ElementsAre(Key("norm")));
+  EXPECT_EQ(channel_factors(graph, model.statistics, ChannelScaling::automatic), factors)
+      << "it more than halves the cost";
+  EXPECT_THAT(smoothing(graph, model.statistics, 0.01), IsEmpty()) << "nothing saves 99 % of the cost";
+  ASSERT_TRUE(scale_channels(graph, factors).ok());
   EXPECT_LT(measured_error(model, graph, "both"), 1e-11 * model.statistics.at("both").mean_square);
   const Assignment integers = {{"value norm", "u8"}, {"product query", "w8a8"}, {"product key", "w8a8"}};
   auto error = [&](const CalibratedModel& m) {
@@ -120,9 +111,21 @@ TEST(Smoothing, KeepsTheModelAndHelpsQuantisation) {
 
 TEST(Smoothing, NeedsStatisticsOfChannels) {
   const CalibratedModel model = calibrated(outlier_model(), 1, 5);
-  Graph graph = model.graph;
-  EXPECT_THAT(smooth(graph, {}), IsEmpty());
-  EXPECT_EQ(graph.constants, model.graph.constants);
+  EXPECT_THAT(smoothing(model.graph, {}), IsEmpty());
+}
+
+TEST(ChannelScaling, FactorsThatDoNotFitAreRefused) {
+  const auto refusal = [](const ChannelFactors& factors) {
+    Graph graph = mobile_model();
+    const auto scaled = scale_channels(graph, factors);
+    return scaled.ok() ? "" : scaled.errors()[0].text();
+  };
+  EXPECT_THAT(refusal({{"nowhere", {1}}}), HasSubstr("value nowhere: has no channels that can be scaled"));
+  EXPECT_THAT(refusal({{"x", {1, 1, 1}}}), HasSubstr("has no channels"));
+  EXPECT_THAT(refusal({{"relu", {1, 2}}}), HasSubstr("has 6 channels, not 2"));
+  EXPECT_THAT(refusal({{"relu", {1, 2, 3, 4, 5, 0}}}), HasSubstr("no positive number"));
+  EXPECT_THAT(refusal({{"relu", {1, 2, 3, 4, 5, -1}}}), HasSubstr("no positive number"));
+  EXPECT_EQ(refusal({{"relu", {1, 2, 3, 4, 5, 6}}}), "");
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ Statistics statistics_for(const Graph& graph, const Samples& samples) {
   const std::vector<Site> sites = find_sites(graph);
   const RoundingPlan plan = plan_rounding(graph, sites, rules_under(graph, sites, ""), samples.runs.size(), seconds);
   HOIST_CHECK(!plan.layers.empty(), "no layer is rounded");
-  auto found = site_statistics(graph, sites, samples, evaluated_models(), plan);
+  auto found = calibrate(graph, sites, samples, evaluated_models(), plan, ChannelScaling::off);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
-  return *found;
+  return found->statistics;
 }
 
 // Every rule that rounds with data, and what it needs, at all sites where it applies.

@@ -29,7 +29,7 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
   options.measure_all = false;
   auto found = find_sensitivity(model->graph, *samples, model->prepare, options);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
-  const Switchboard board = make_switchboard(model->graph, found->sites, found->rules);
+  const Switchboard board = make_switchboard(found->graph, found->sites, found->rules);
   auto runnable = model->prepare(board.model);
   HOIST_CHECK(runnable.ok(), runnable.errors()[0].text());
   // As many as each rule alone was measured with.
@@ -57,9 +57,9 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
   }
   out.quality = prediction_quality(pairs);
   if (rivals == 0) return out;
-  auto uniform = uniform_models(model->graph, *found, model->prepare, options);
+  auto uniform = uniform_models(*found, model->prepare, options);
   HOIST_CHECK(uniform.ok(), uniform.errors()[0].text());
-  const CostModel costs = cost_model(model->graph, *found, *uniform, Objective::time);
+  const CostModel costs = cost_model(*found, *uniform, Objective::time);
   out.compared = compare_front(*found, costs, *uniform, rivals, random);
   return out;
 }

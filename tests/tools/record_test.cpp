@@ -51,6 +51,7 @@ Record random_record(uint64_t seed) {
   out.origin = {random.name(), random.name(), "", random.name(), random.name(),
                 random.name(), random.name(), "", random.word()};
   out.output_power = random.number();
+  for (size_t i = random.below(3); i > 0; --i) out.factors[random.name()] = {random.number(), random.number()};
   for (size_t i = random.below(4); i > 0; --i) {
     ValueStatistics of;
     of.count = static_cast<int64_t>(random.word() >> 1);
@@ -121,6 +122,11 @@ void expect_same(const Record& a, const Record& b) {
                   same(p.local_error, q.local_error) && same(p.time, q.time) && same(p.bytes, q.bytes) &&
                   same(p.clipped_share, q.clipped_share));
     }
+  }
+  ASSERT_EQ(a.factors.size(), b.factors.size());
+  for (const auto& [value, factors] : a.factors) {
+    ASSERT_TRUE(b.factors.contains(value));
+    EXPECT_TRUE(std::equal(factors.begin(), factors.end(), b.factors.at(value).begin(), same)) << value;
   }
   ASSERT_EQ(a.statistics.size(), b.statistics.size());
   for (const auto& [name, x] : a.statistics) {
@@ -221,9 +227,9 @@ TEST(RecordText, ChangedTextIsRefused) {
   const std::string text = record_text(small());
   ASSERT_EQ(error(text), "");
   EXPECT_THAT(error(replaced(text, "hoist record", "other")), HasSubstr("no record of hoist"));
-  EXPECT_THAT(error(replaced(text, "\"format\": 2", "\"format\": 1")),
-              HasSubstr("format 1, this hoist reads format 2"));
-  EXPECT_THAT(error(replaced(text, "\"format\": 2", "\"format\": -1")), HasSubstr("format of the record"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 3", "\"format\": 1")),
+              HasSubstr("format 1, this hoist reads format 3"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 3", "\"format\": -1")), HasSubstr("format of the record"));
   EXPECT_THAT(error(replaced(text, "\"format\"", "\"fromat\"")), HasSubstr("has no format"));
   EXPECT_THAT(error(replaced(text, "\"high\":1.5", "\"high\":\"much\"")),
               HasSubstr("high of statistics 0 is not a number"));

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ExportCommand {
-  std::string model, output, calibration;
+  std::string model, output, calibration, scaling = "auto";
   std::vector<std::string> rules;
   ModelOptions options;
   bool force = false;
@@ -53,13 +53,13 @@ CandidateRules named_rules(const std::vector<Site>& sites, const Assignment& ass
 }
 
 // Data are read and a device is used only where a rule wants to know the range of values.
-Attempt<Statistics> statistics_for(const ExportCommand& command, const Graph& graph, const std::vector<Site>& sites,
-                                   const Assignment& assignment) {
-  const bool calibrated = std::any_of(command.rules.begin(), command.rules.end(), [](const std::string& name) {
+Attempt<CalibratedGraph> calibrated(const ExportCommand& command, const Graph& graph, const std::vector<Site>& sites,
+                                    const Assignment& assignment) {
+  const bool needs_data = std::any_of(command.rules.begin(), command.rules.end(), [](const std::string& name) {
     const NeuralRule* rule = find_neural_rule(name);
     return rule != nullptr && rule->calibrated;
   });
-  if (!calibrated) return Statistics{};
+  if (!needs_data) return CalibratedGraph{graph, {}, {}};
   if (command.calibration.empty())
     return usage_failure("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
   HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
@@ -67,15 +67,16 @@ Attempt<Statistics> statistics_for(const ExportCommand& command, const Graph& gr
   const RoundingPlan plan = plan_rounding(graph, sites, named_rules(sites, assignment), samples.runs.size(), 0);
   Progress progress;
   progress.show("calibrating");
-  HOIST_STEP(Statistics statistics, ExitCode::bad_input, site_statistics(graph, sites, samples, model.prepare, plan));
-  return statistics;
+  HOIST_STEP(ChannelScaling scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
+  HOIST_STEP(CalibratedGraph out, ExitCode::bad_input, calibrate(graph, sites, samples, model.prepare, plan, scaling));
+  return out;
 }
 
 Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Graph& graph) {
   const std::vector<Site> sites = find_sites(graph);
   HOIST_STEP(Assignment assignment, ExitCode::bad_input, uniform_assignment(graph, sites, command.rules));
-  HOIST_ATTEMPT(Statistics statistics, statistics_for(command, graph, sites, assignment));
-  HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(graph, assignment, statistics));
+  HOIST_ATTEMPT(CalibratedGraph ready, calibrated(command, graph, sites, assignment));
+  HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(ready.graph, assignment, ready.statistics));
   return model;
 }
 
@@ -134,6 +135,7 @@ void add_export(CLI::App& program, Action& action) {
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   command.add_option("-o,--output", options->output, "the file (- for standard output)")->required()->type_name("FILE");
   command.add_flag("--force", options->force, "replace the file if there is one");
+  add_scaling_option(command, options->scaling);
   command.add_option("--rule", options->rules, "use this neural rule wherever it applies; may be given more than once")
       ->type_name("RULE")
       ->expected(1)

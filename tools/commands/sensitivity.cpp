@@ -15,7 +15,7 @@ namespace hoist {
 namespace {
 
 struct SensitivityCommand {
-  std::string model, calibration, json;
+  std::string model, calibration, json, scaling = "auto";
   ModelOptions options;
 };
 
@@ -27,6 +27,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
              read_samples(command.calibration, model.graph.inputs, {.numbers = true}));
   Progress progress;
   SensitivityOptions options;
+  HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
   options.progress = [&](const std::string& text) { progress.show(text); };
   HOIST_STEP(Sensitivity found, ExitCode::device, find_sensitivity(model.graph, samples, model.prepare, options));
   for (const std::string& note : found.notes) complain("note", note);
@@ -70,6 +71,7 @@ void add_sensitivity(CLI::App& program, Action& action) {
       sensitivity);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   command.add_option("--calibrate", options->calibration, calibration_help)->required()->type_name("DATA");
+  add_scaling_option(command, options->scaling);
   add_model_options(command, options->options);
   add_json_option(command, options->json, "the sites with their rules");
 }
