@@ -117,11 +117,12 @@ class Chooser {
     return error_at(std::clamp(reference_sqnr + 20 * std::log10(reference_flips / share), coarsest, finest));
   }
 
-  // Bisects the predicted error between what was seen to keep the budget and what was seen to break it.
+  // Bisects the predicted error between what was seen to keep the budget and what was seen to break it. One proposal is
+  // verified however late it is, or all that was measured would be for nothing.
   Result<Nothing> search() {
     double kept = 0, broken = std::numeric_limits<double>::infinity();
     double error = first_error();
-    for (int i = 0; i < options_.verifications && !out_of_time(); ++i) {
+    for (int i = 0; i < options_.verifications && (i == 0 || !out_of_time()); ++i) {
       options_.sensitivity.progress(fmt::format("verifying proposal {}", i + 1));
       auto choice = solve(costs_.problem, error, solver_options());
       if (!choice) {  // pins may ask for more error than this

@@ -18,6 +18,8 @@ constexpr double tolerance = 1e-3;
 constexpr int alphas = 20;
 // What smoothing may leave of the cost before it is worth another calibration.
 constexpr double automatic_share = 0.5;
+// Channels that are nearly silent on calibration data may not be on other data.
+constexpr double largest_factor = 32;
 
 class Scaler {
  public:
@@ -223,7 +225,7 @@ std::vector<double> smoothing_factors(const ValueStatistics& input, const std::v
   double logarithm = 0;
   for (double f : factor) logarithm += std::log(f);
   const double common = std::exp(-logarithm / static_cast<double>(factor.size()));
-  for (double& f : factor) f *= common;
+  for (double& f : factor) f = std::clamp(f * common, 1 / largest_factor, largest_factor);
   return factor;
 }
 

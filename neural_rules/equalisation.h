@@ -29,9 +29,10 @@ ChannelFactors equalisation(const Graph& graph);
 
 /// Smoothing (Xiao et al. 2022, arXiv 2211.10438): where all readers of a value are products with constant weights, and
 /// a normalisation or product with nothing but Relu between makes it, channels with large numbers are divided by
-/// max|x|^alpha / max|w|^(1 - alpha). Alpha is the one of 0, 0.05, ..., 1 for which rounding activation and weights to
-/// 8 bits costs least; 0 changes nothing. Values stay as they are where that leaves more than `share` of the cost, or
-/// where there are no statistics of their channels.
+/// max|x|^alpha / max|w|^(1 - alpha), at most 32 times the geometric mean of all channels and at least 1/32 of it.
+/// Alpha is the one of 0, 0.05, ..., 1 for which rounding activation and weights to 8 bits costs least; 0 changes
+/// nothing. Values stay as they are where that leaves more than `share` of the cost, or where there are no statistics
+/// of their channels.
 ChannelFactors smoothing(const Graph& graph, const Statistics& statistics, double share = 1);
 
 ChannelFactors channel_factors(const Graph& graph, const Statistics& statistics, ChannelScaling how);
