@@ -25,7 +25,6 @@ class Scaler {
  public:
   explicit Scaler(Graph& graph) : graph_(graph), flow_(flow_of(graph)) {}
 
-  const Graph& graph() const { return graph_; }
   const Flow& flow() const { return flow_; }
 
   /// The value's only reader, or nothing where it has more or is an output.
@@ -130,45 +129,6 @@ void scale_inputs(Scaler& scaler, const Product& product, const std::vector<doub
   scaler.multiply(product.weights, factor, [&](int64_t i) { return input_channel(product, i); });
 }
 
-// A pair of products and the channels between them.
-struct Pair {
-  Product first, second;
-};
-
-std::vector<Pair> pairs_of(const Scaler& scaler, const Graph& graph) {
-  std::vector<Pair> pairs;
-  for (const Layer& layer : graph.layers) {
-    auto second = scalable(scaler, graph, layer);
-    if (!second || scaler.only_reader(second->input) == nullptr) continue;
-    const Layer* before = scaler.maker_of(second->input);
-    auto first = before == nullptr ? std::nullopt : scalable(scaler, graph, *before);
-    if (!first || scaler.only_reader(first->output) == nullptr) continue;
-    // A bias that is no vector of channels, or a product of matrices behind a picture, cannot follow.
-    if (!bias_follows(scaler, *before, *first) || first->channels() != input_channels(*second)) continue;
-    if ((before->operation == "Conv") != (layer.operation == "Conv")) continue;
-    pairs.push_back({*first, *second});
-  }
-  return pairs;
-}
-
-// Nothing where all channels are as they should be but for the tolerance.
-std::vector<double> equalising_factors(const Graph& graph, const Pair& pair) {
-  const auto made =
-      largest_weights(graph.constants.at(pair.first.weights), pair.first.channels(), pair.first, output_channel);
-  const auto read =
-      largest_weights(graph.constants.at(pair.second.weights), input_channels(pair.second), pair.second, input_channel);
-  std::vector<double> factor(made.size(), 1);
-  bool moved = false;
-  for (size_t c = 0; c < made.size(); ++c) {
-    if (made[c] <= 0 || read[c] <= 0) continue;
-    factor[c] = std::sqrt(read[c] / made[c]);
-    moved = moved || std::abs(factor[c] - 1) > tolerance;
-  }
-  return moved ? factor : std::vector<double>{};
-}
-
-// ---- Smoothing -----------------------------------------------------------------------------------------------------
-
 // The constants by which channels of a value can be scaled where it is made: [channels] each, or the weights and bias
 // of a product.
 struct Source {
@@ -261,20 +221,21 @@ struct Scalable {
   Source source;
   std::vector<Product> readers;
   int64_t channels = 0;
+  bool pictures = false;  ///< channels are the second dimension, not the last
 };
 
 std::optional<Scalable> scalable_value(const Scaler& scaler, const Graph& graph, const std::string& value) {
   const auto readers = scaler.flow().readers.find(value);
   if (readers == scaler.flow().readers.end()) return std::nullopt;
-  const bool pictures = graph.layers[readers->second[0]].operation == "Conv";
   Scalable out;
-  out.readers = product_readers(scaler, graph, value, pictures);
+  out.pictures = graph.layers[readers->second[0]].operation == "Conv";
+  out.readers = product_readers(scaler, graph, value, out.pictures);
   if (out.readers.empty()) return std::nullopt;
   out.channels = input_channels(out.readers[0]);
   for (const Product& product : out.readers) {
     if (input_channels(product) != out.channels) return std::nullopt;
   }
-  auto source = source_of(scaler, graph, value, out.channels, pictures);
+  auto source = source_of(scaler, graph, value, out.channels, out.pictures);
   if (!source) return std::nullopt;
   out.source = std::move(*source);
   return out;
@@ -286,26 +247,49 @@ void scale(Scaler& scaler, const Scalable& at, const std::vector<double>& factor
   for (const Product& product : at.readers) scale_inputs(scaler, product, inverse(factor));
 }
 
+// Values between two products alone, in the order of the graph.
+std::vector<Scalable> between_products(const Scaler& scaler, const Graph& graph) {
+  std::vector<Scalable> out;
+  for (const Layer& layer : graph.layers) {
+    const auto reader = scalable(scaler, graph, layer);
+    auto at = reader ? scalable_value(scaler, graph, reader->input) : std::nullopt;
+    if (at && at->source.product && at->readers.size() == 1) out.push_back(std::move(*at));
+  }
+  return out;
+}
+
+// Nothing where all channels are as they should be but for the tolerance.
+std::vector<double> equalising_factors(const Graph& graph, const Scalable& at) {
+  const Product &first = *at.source.product, &second = at.readers[0];
+  const auto made = largest_weights(graph.constants.at(first.weights), at.channels, first, output_channel);
+  const auto read = largest_weights(graph.constants.at(second.weights), at.channels, second, input_channel);
+  std::vector<double> factor(made.size(), 1);
+  bool moved = false;
+  for (size_t c = 0; c < made.size(); ++c) {
+    if (made[c] <= 0 || read[c] <= 0) continue;
+    factor[c] = std::sqrt(read[c] / made[c]);
+    moved = moved || std::abs(factor[c] - 1) > tolerance;
+  }
+  return moved ? factor : std::vector<double>{};
+}
+
 // The factors that cost least, or nothing where less than 1 - share of the cost is saved.
-std::optional<std::vector<double>> best_smoothing(const Scaler& scaler, const std::string& value,
-                                                  const ValueStatistics& input, double share) {
-  const Graph& graph = scaler.graph();
-  const auto at = scalable_value(scaler, graph, value);
-  const bool pictures = input.channel_axis == 1;
-  if (!at || static_cast<int64_t>(input.channels.size()) != at->channels) return std::nullopt;
-  if (pictures != (graph.layers[scaler.flow().readers.at(value)[0]].operation == "Conv")) return std::nullopt;
+std::optional<std::vector<double>> best_smoothing(const Graph& graph, const Scalable& at, const ValueStatistics& input,
+                                                  double share) {
+  if (static_cast<int64_t>(input.channels.size()) != at.channels || at.pictures != (input.channel_axis == 1))
+    return std::nullopt;
   std::vector<double> largest(input.channels.size());
-  for (const Product& product : at->readers) {
-    const auto own = largest_weights(graph.constants.at(product.weights), at->channels, product, input_channel);
+  for (const Product& product : at.readers) {
+    const auto own = largest_weights(graph.constants.at(product.weights), at.channels, product, input_channel);
     for (size_t c = 0; c < own.size(); ++c) largest[c] = std::max(largest[c], own[c]);
   }
   const std::vector<double> as_is(largest.size(), 1);
   std::optional<std::vector<double>> best;
-  const double before = rounding_cost(graph, at->readers, input, as_is);
+  const double before = rounding_cost(graph, at.readers, input, as_is);
   double least = before;
   for (int i = 1; i <= alphas; ++i) {
     std::vector<double> factor = smoothing_factors(input, largest, static_cast<double>(i) / alphas);
-    const double cost = rounding_cost(graph, at->readers, input, factor);
+    const double cost = rounding_cost(graph, at.readers, input, factor);
     if (cost >= least || cost > share * before) continue;
     least = cost;
     best = std::move(factor);
@@ -326,17 +310,16 @@ Result<ChannelScaling> parse_channel_scaling(std::string_view name) {
 ChannelFactors equalisation(const Graph& graph) {
   Graph scratch = graph;
   Scaler scaler(scratch);
-  const std::vector<Pair> pairs = pairs_of(scaler, scratch);
+  const std::vector<Scalable> values = between_products(scaler, scratch);
   ChannelFactors out;
   for (int round = 0; round < most_rounds; ++round) {
     bool moved = false;
-    for (const Pair& pair : pairs) {
-      const std::vector<double> factor = equalising_factors(scratch, pair);
+    for (const Scalable& at : values) {
+      const std::vector<double> factor = equalising_factors(scratch, at);
       if (factor.empty()) continue;
       moved = true;
-      scale_outputs(scaler, pair.first, factor);
-      scale_inputs(scaler, pair.second, inverse(factor));
-      std::vector<double>& all = out[pair.second.input];
+      scale(scaler, at, factor);
+      std::vector<double>& all = out[at.readers[0].input];
       all.resize(factor.size(), 1);
       for (size_t c = 0; c < factor.size(); ++c) all[c] *= factor[c];
     }
@@ -350,9 +333,10 @@ ChannelFactors smoothing(const Graph& graph, const Statistics& statistics, doubl
   Scaler scaler(scratch);
   ChannelFactors out;
   for (const auto& [value, input] : statistics) {
-    auto factor = best_smoothing(scaler, value, input, share);
+    const auto at = scalable_value(scaler, scratch, value);
+    auto factor = at ? best_smoothing(scratch, *at, input, share) : std::nullopt;
     if (!factor) continue;
-    scale(scaler, *scalable_value(scaler, scratch, value), *factor);
+    scale(scaler, *at, *factor);
     out[value] = std::move(*factor);
   }
   return out;

@@ -15,10 +15,6 @@ constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 // A change that nothing tells apart: equal numbers, or NaN in both.
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-double value_at(const Tensor& tensor, int64_t i) {
-  return is_integer(tensor.scalar()) ? static_cast<double>(tensor.integer_at(i)) : tensor.float_at(i);
-}
-
 int64_t top_of(std::span<const double> scores) {
   size_t best = 0;
   for (size_t c = 0; c < scores.size(); ++c) {
@@ -75,6 +71,10 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 }
 
 }  // namespace
+
+double value_at(const Tensor& tensor, int64_t i) {
+  return is_integer(tensor.scalar()) ? static_cast<double>(tensor.integer_at(i)) : tensor.float_at(i);
+}
 
 int64_t top_class(const Tensor& scores, int64_t first, int64_t classes) {
   std::vector<double> values(static_cast<size_t>(classes));

@@ -19,6 +19,9 @@ namespace hoist {
 /// to all scores changes no answer; probabilities are what a softmax gave (this concerns the divergence alone).
 enum class OutputKind : uint8_t { values, logits, probabilities };
 
+/// An element as a number, whatever its type.
+double value_at(const Tensor& tensor, int64_t i);
+
 /// The class with the highest score among `classes` elements from flat position `first`; the first of equals; -1 where
 /// any of them is NaN, which is no label and so never right.
 int64_t top_class(const Tensor& scores, int64_t first, int64_t classes);

@@ -23,10 +23,6 @@ OutputKind kind_of_output(const Graph& graph, const std::string& output) {
   return OutputKind::logits;
 }
 
-double element(const Tensor& tensor, int64_t i) {
-  return is_integer(tensor.scalar()) ? static_cast<double>(tensor.integer_at(i)) : tensor.float_at(i);
-}
-
 Result<OutputMetrics> compare_output(OutputKind kind, size_t output, bool labelled, const Samples& samples,
                                      const RunOutputs& reference, const RunOutputs& changed) {
   OutputComparison comparison(kind);
@@ -90,7 +86,7 @@ OutputDigest digest_of(const OutputKinds& kinds, const Samples& samples, const R
     int64_t values = 0;
     for (const std::vector<Tensor>& run : outputs) {
       const Tensor& tensor = run[output];
-      for (int64_t i = 0; i < tensor.size(); ++i) sum += element(tensor, i) * element(tensor, i);
+      for (int64_t i = 0; i < tensor.size(); ++i) sum += value_at(tensor, i) * value_at(tensor, i);
       values += tensor.size();
     }
     out.mean_squares.push_back(values == 0 ? 0 : sum / static_cast<double>(values));
