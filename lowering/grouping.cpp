@@ -42,12 +42,13 @@ void merge_into(Program& program, const std::string& producer_value, Definition&
 // A dequantised array is computed again from fewer bytes, in place of being read, by every reader that reads each
 // element once.
 bool widens(Expr e) {
-  std::vector<Expr> reads = parameters_of(e);
-  auto is_large = [](Expr p) { return p->type->is_array() && leaf_of(p->type)->is_scalar(); };
-  const auto large = static_cast<size_t>(std::count_if(reads.begin(), reads.end(), is_large));
-  if (large != 1 || folds(e) || has_concat(e) || !leaf_of(e->type)->is_scalar()) return false;
-  auto source = std::find_if(reads.begin(), reads.end(), is_large);
-  return 2 * row(leaf_of((*source)->type)->scalar).bits <= row(leaf_of(e->type)->scalar).bits;
+  if (folds(e) || has_concat(e) || !leaf_of(e->type)->is_scalar()) return false;
+  const auto bits_of = [](Type type) { return element_count(shape_of(type)) * row(leaf_of(type)->scalar).bits; };
+  int64_t read = 0;
+  for (Expr p : parameters_of(e)) {
+    if (p->type->is_array() && leaf_of(p->type)->is_scalar()) read += bits_of(p->type);
+  }
+  return read > 0 && 2 * read <= bits_of(e->type);
 }
 
 void inline_widening(Program& program) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <span>
 
+#include "neural_rules/flow.h"
+#include "neural_rules/formats.h"
 #include "neural_rules/patches.h"
 #include "neural_rules/rounding.h"
 
@@ -59,6 +61,7 @@ struct Collected {
   int64_t count = 0;  // of the first pass
   int64_t zeros = 0;
   std::vector<uint64_t> histogram = std::vector<uint64_t>(histogram_bins);
+  WideSum block_errors = 0;  // squares
 
   Extremes all_extremes() const {
     Extremes all;
@@ -122,6 +125,31 @@ class Numbers {
   std::span<const float> floats_;
 };
 
+// Squared errors of numbers in blocks of channels, each under a power of two of its own.
+WideSum block_errors(const Numbers& numbers, int64_t size, const ChannelLayout& layout, const Units& units) {
+  WideSum sum = 0;
+  std::vector<double> steps(static_cast<size_t>(layout.inner));
+  for (int64_t outer = 0; outer < size; outer += layout.channels * layout.inner) {
+    for (int64_t first = 0; first < layout.channels; first += block_channels) {
+      const int64_t begin = outer + first * layout.inner;
+      const int64_t end = outer + std::min(first + block_channels, layout.channels) * layout.inner;
+      std::fill(steps.begin(), steps.end(), 0);
+      for (int64_t i = begin; i < end; i += layout.inner) {
+        for (size_t k = 0; k < steps.size(); ++k)
+          steps[k] = std::max(steps[k], std::abs(numbers[i + static_cast<int64_t>(k)]));
+      }
+      for (double& step : steps) step = block_step(step);
+      for (int64_t i = begin; i < end; i += layout.inner) {
+        for (size_t k = 0; k < steps.size(); ++k) {
+          const double x = numbers[i + static_cast<int64_t>(k)], error = rounded_in_block(steps[k], x) - x;
+          sum += std::llrint(error * error * units.square);
+        }
+      }
+    }
+  }
+  return sum;
+}
+
 bool is_counted(const Tensor& tensor) { return is_float(tensor.scalar()) && tensor.size() > 0; }
 
 }  // namespace
@@ -129,7 +157,7 @@ bool is_counted(const Tensor& tensor) { return is_float(tensor.scalar()) && tens
 struct Calibrator::State {
   std::map<std::string, Collected> values;
   std::set<std::string> inputs;                                        // of the model
-  std::set<std::string> last_channel;                                  // values that matrix products read
+  std::set<std::string> last_channel;                                  // matrix_inputs
   std::map<std::string, std::map<std::string, PatchMoments>> patches;  // by value, by layer
 
   int64_t axis(const std::string& value) const { return last_channel.count(value) != 0 ? -1 : 1; }
@@ -137,9 +165,7 @@ struct Calibrator::State {
 
 Calibrator::Calibrator(const Graph& graph) : state_(std::make_unique<State>()) {
   for (const ValueInfo& input : graph.inputs) state_->inputs.insert(input.name);
-  for (const Layer& layer : graph.layers) {
-    if (layer.operation == "MatMul" || layer.operation == "Gemm") state_->last_channel.insert(layer.inputs[0]);
-  }
+  state_->last_channel = matrix_inputs(graph);
 }
 Calibrator::~Calibrator() = default;
 Calibrator::Calibrator(Calibrator&&) noexcept = default;
@@ -220,6 +246,7 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
                                   tensor.float_at(outside), low, high),
                       "both passes need the same data"};
   }
+  if (layout.has_channels) collected.block_errors += block_errors(numbers, tensor.size(), layout, units);
   for (auto& [layer, patches] : state_->patches[value]) HOIST_TRY_VOID(patches.add(tensor, exponent));
   return Nothing{};
 }
@@ -250,6 +277,7 @@ Result<Statistics> Calibrator::finish() const {
     s.mean_square = moments.mean_square(units);
     s.histogram = collected.histogram;
     s.channel_axis = state_->axis(name);
+    s.block_noise = static_cast<double>(collected.block_errors) / static_cast<double>(collected.count) / units.square;
     for (size_t c = 0; collected.has_channels && c < collected.moments.size(); ++c) {
       const auto& [least, most] = collected.extremes[c];
       s.channels.push_back({least, most, collected.moments[c].mean(units), collected.moments[c].mean_square(units)});

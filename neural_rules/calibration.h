@@ -37,6 +37,7 @@ struct ValueStatistics {
     double low = 0, high = 0, mean = 0, mean_square = 0;
   };
   std::vector<Channel> channels;
+  double block_noise = 0;    ///< mean squared, of numbers rounded in blocks of channels (formats.h); 0 without channels
   int64_t channel_axis = 1;  ///< -1 is the last dimension: for values that matrix products read
   /// By the layer of a product that reads the value; only of layers for which they were asked.
   std::map<std::string, std::shared_ptr<const SecondMoments>> second_moments;

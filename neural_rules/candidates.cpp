@@ -120,10 +120,11 @@ Weight weight_of(const Graph& graph, const Site& site, const std::string& rule) 
   if (site.kind == SiteKind::value) {
     const ValueFormat& format = *find_value_format(rule);
     const ValueInfo& value = graph.inferred.at(site.value);
+    const auto bytes = static_cast<double>(byte_size(format.scalar, value.shape));
+    if (format.block != 0) return {"blocks", bytes + bytes / static_cast<double>(format.block) * 4};
     // Formats of products that want an input of their own kind stay apart.
     const std::string type(row(format.scalar).name);
-    return {is_float(format.scalar) ? std::to_string(row(format.scalar).bits) : type,
-            static_cast<double>(byte_size(format.scalar, value.shape))};
+    return {is_float(format.scalar) ? std::to_string(row(format.scalar).bits) : type, bytes};
   }
   const ProductScheme& scheme = *find_scheme(rule);
   const WeightFormat& format = *find_weight_format(scheme.weights);

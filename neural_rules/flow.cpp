@@ -300,6 +300,14 @@ Flow flow_of(const Graph& graph) {
   return flow;
 }
 
+std::set<std::string> matrix_inputs(const Graph& graph) {
+  std::set<std::string> out;
+  for (const Layer& layer : graph.layers) {
+    if (is_operator(layer, "MatMul") || is_operator(layer, "Gemm")) out.insert(layer.inputs[0]);
+  }
+  return out;
+}
+
 std::vector<ValueFamily> value_families(const Graph& graph, const Flow& flow) { return Families(graph, flow).take(); }
 
 }  // namespace hoist

@@ -32,6 +32,9 @@ struct Flow {
 };
 Flow flow_of(const Graph& graph);
 
+/// Values whose channels are the last dimension, since products of matrices read them; those of others are the second.
+std::set<std::string> matrix_inputs(const Graph& graph);
+
 /// Arrays of one storage format: the sources are rounded to it, everything else in the family holds some of their
 /// numbers. `name` stands for all of them: it is the only source, or the concatenation of all sources, so that its
 /// statistics are those of the family. No member is an output of the model.

@@ -18,6 +18,7 @@ constexpr auto formats = std::to_array<ValueFormat>({
     {"i8", Scalar::i8, RangeChoice::extremes, true},
     {"i8-mse", Scalar::i8, RangeChoice::squared_error, true},
     {"i16", Scalar::i16, RangeChoice::extremes, true},
+    {"bfp8", Scalar::i8, RangeChoice::extremes, true, block_channels},
 });
 
 // Where in each bin the error is taken: places that follow the golden ratio meet no regular grid in step.
@@ -122,6 +123,17 @@ double predicted_noise(const Grid& grid, const ValueStatistics& statistics) {
     sum += numbers * error / places_a_bin;
   }
   return sum / static_cast<double>(statistics.count);
+}
+
+double predicted_noise(const ValueFormat& format, const ValueStatistics& statistics) {
+  return format.block != 0 ? statistics.block_noise : predicted_noise(grid_of(format, statistics), statistics);
+}
+
+double block_step(double largest) { return std::ldexp(1.0, std::ilogb(std::max(largest, least_block_magnitude)) - 6); }
+
+double rounded_in_block(double step, double x) {
+  const Range numbers = integers_of(Scalar::i8);
+  return std::clamp(std::nearbyint(x / step), numbers.low, numbers.high) * step;
 }
 
 }  // namespace hoist

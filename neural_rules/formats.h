@@ -1,5 +1,6 @@
 // Formats in which a value between layers is stored, arithmetic apart: which numbers they hold for a given range, and
-// what rounding to them costs. Per tensor, since ONNX wants static scales; formats of weights are in weights.h.
+// what rounding to them costs. One scale a tensor, which calibration finds, or one a block of channels, which each run
+// finds; formats of weights are in weights.h.
 #pragma once
 
 #include <span>
@@ -15,6 +16,7 @@ struct ValueFormat {
   Scalar scalar = Scalar::u8;
   RangeChoice choice = RangeChoice::extremes;
   bool symmetric = false;  ///< integers without a zero point
+  int64_t block = 0;       ///< of channels that share a power of two, found in each run; 0: one scale for the tensor
 };
 std::span<const ValueFormat> value_formats();
 const ValueFormat* find_value_format(std::string_view name);  ///< null when there is none
@@ -28,7 +30,7 @@ struct Grid {
   int64_t zero_point = 0;
 };
 
-/// The grid for what calibration saw. A value that is zero everywhere gets scale 1.
+/// The grid of a format without blocks, for what calibration saw. A value that is zero everywhere gets scale 1.
 Grid grid_of(const ValueFormat& format, const ValueStatistics& statistics);
 /// What x becomes.
 double rounded(const Grid& grid, double x);
@@ -36,6 +38,17 @@ double rounded(const Grid& grid, double x);
 Range range_of(const Grid& grid);
 /// The mean squared difference between the numbers and what they become, from the histogram.
 double predicted_noise(const Grid& grid, const ValueStatistics& statistics);
+/// The same for a format on its own grid; of formats with blocks it is what calibration measured.
+double predicted_noise(const ValueFormat& format, const ValueStatistics& statistics);
+
+/// Of the numbers that share a power of two: Rouhani et al. 2023, arXiv 2310.10537.
+inline constexpr int64_t block_channels = 32;
+/// The least magnitude for which a block's step is made smaller.
+inline constexpr double least_block_magnitude = 0x1p-100;
+/// A 64th of the power of two at or below the block's largest magnitude.
+double block_step(double largest);
+/// What x becomes in a block with this step: a whole number of steps, from -128 to 127.
+double rounded_in_block(double step, double x);
 
 /// The largest finite number of a float format.
 double largest_of(Scalar scalar);

@@ -197,7 +197,7 @@ Result<double> predicted_noise(const Graph& graph, const Site& site, const Neura
   if (auto reason = why_not(rule, site, graph)) return Diagnostic{site.key(), *reason, ""};
   if (site.kind == SiteKind::value) {
     HOIST_TRY(const ValueStatistics* seen, statistics_of(statistics, site.value));
-    return predicted_noise(grid_of(*find_value_format(rule.name), *seen), *seen);
+    return predicted_noise(*find_value_format(rule.name), *seen);
   }
   const ProductScheme* scheme = find_scheme(rule.name);
   if (scheme == nullptr) return Diagnostic{site.key(), "a rule for functions has a bound, no noise", ""};

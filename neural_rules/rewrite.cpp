@@ -97,7 +97,8 @@ class ModelRewriter {
       const bool needed = choice.rule->calibrated;
       const ValueStatistics* seen = needed ? statistics_of(family.name) : nullptr;
       if (needed && seen == nullptr) continue;
-      StoredFamily stored{&family, &format, needed ? grid_of(format, *seen) : Grid{format.scalar, false, 1, 0}};
+      StoredFamily stored{&family, &format, Grid{format.scalar, format.block != 0, 1, 0}};
+      if (needed) stored.grid = grid_of(format, *seen);
       if (needed) describe(stored.grid, *seen, choice);
       stored_.push_back(stored);
     }

@@ -8,10 +8,23 @@ namespace {
 // Reads of a mover that are numbers to move; the others are shapes and positions.
 size_t moved_inputs(const Layer& layer) { return layer.operation == "Concat" ? layer.inputs.size() : 1; }
 
+// Which numbers of a value share a scale: `size` neighbours along the axis of the channels, fewer at its end.
+struct Blocks {
+  std::vector<int64_t> shape;
+  int64_t axis = 0, size = 0;
+};
+
+Blocks blocks_of(const Graph& graph, const std::set<std::string>& matrix_inputs, const std::string& value) {
+  Blocks blocks{graph.inferred.at(value).shape, 1, block_channels};
+  if (matrix_inputs.count(value) != 0) blocks.axis = static_cast<int64_t>(blocks.shape.size()) - 1;
+  blocks.size = std::min(blocks.size, blocks.shape[static_cast<size_t>(blocks.axis)]);
+  return blocks;
+}
+
 }  // namespace
 
 ValueWriter::ValueWriter(const Graph& original, Graph& out, std::vector<StoredFamily> families)
-    : original_(original), out_(out), families_(std::move(families)) {
+    : original_(original), out_(out), families_(std::move(families)), matrix_inputs_(matrix_inputs(original)) {
   for (size_t i = 0; i < families_.size(); ++i) {
     for (const std::string& member : families_[i].family->members) family_[member] = i;
   }
@@ -40,15 +53,73 @@ std::string ValueWriter::add_constant(const std::string& name, Tensor value) {
   return unique;
 }
 
-void ValueWriter::add_parameters(Layer& layer, const StoredFamily& stored) {
+std::string ValueWriter::number(const std::string& name, float value) {
+  return add_constant(name, Tensor::of<float>(Scalar::f32, {}, {value}));
+}
+
+std::string ValueWriter::compute(const std::string& name, const char* operation, std::vector<std::string> inputs,
+                                 std::map<std::string, Attribute> attributes) {
+  std::string output = fresh(name);
+  add({output, operation, "", std::move(attributes), std::move(inputs), {output}});
+  return output;
+}
+
+void ValueWriter::add_parameters(Layer& layer, const StoredFamily& stored, const std::string& value) {
+  if (stored.format->block != 0) {
+    add_block_parameters(layer, value);
+    return;
+  }
   std::vector<std::string>& names = parameters_[stored.family];
   if (names.empty()) {
     const Grid& grid = stored.grid;
     names = {
-        add_constant(stored.family->name + "/scale", Tensor::of<double>(Scalar::f32, {}, {grid.scale})),
+        number(stored.family->name + "/scale", grid.scale),
         add_constant(stored.family->name + "/zero_point", Tensor::of<int64_t>(grid.scalar, {}, {grid.zero_point}))};
   }
   layer.inputs.insert(layer.inputs.end(), names.begin(), names.end());
+}
+
+void ValueWriter::add_block_parameters(Layer& layer, const std::string& value) {
+  std::string& scales = scales_[value];
+  if (scales.empty()) scales = block_scales(value);
+  const Blocks blocks = blocks_of(original_, matrix_inputs_, value);
+  layer.inputs.push_back(scales);
+  layer.attributes["axis"] = blocks.axis;
+  layer.attributes["block_size"] = blocks.size;
+  if (layer.operation == "QuantizeLinear") layer.attributes["output_dtype"] = onnx_type(Scalar::i8);
+}
+
+// A 64th of the power of two at or below the largest magnitude of each block. With q = (2^23 + 1) m, the difference of
+// q and (1 - 2^-24) q, each rounded to f32, is that power of two of m (Rump's unit in the first place, here for all m
+// that are normal): every engine has these operations, while the bits of a float are of opset 26.
+std::string ValueWriter::block_scales(const std::string& value) {
+  const Blocks blocks = blocks_of(original_, matrix_inputs_, value);
+  std::string magnitudes = compute(value + "/magnitudes", "Abs", {value});
+  std::vector<int64_t> shape = blocks.shape;
+  const auto axis = static_cast<size_t>(blocks.axis);
+  const int64_t count = (shape[axis] + blocks.size - 1) / blocks.size;
+  if (const int64_t missing = count * blocks.size - shape[axis]; missing != 0) {
+    std::vector<int64_t> pads(2 * shape.size());
+    pads[shape.size() + axis] = missing;
+    const auto length = static_cast<int64_t>(pads.size());
+    const std::string border = add_constant(value + "/border", Tensor::of(Scalar::i64, {length}, pads));
+    magnitudes = compute(value + "/padded", "Pad", {magnitudes, border});
+  }
+  shape[axis] = count;
+  shape.insert(shape.begin() + blocks.axis + 1, blocks.size);
+  const auto rank = static_cast<int64_t>(shape.size());
+  const std::string split = add_constant(value + "/blocks_shape", Tensor::of(Scalar::i64, {rank}, shape));
+  const std::string in_blocks = compute(value + "/blocks", "Reshape", {magnitudes, split});
+  const std::string along =
+      add_constant(value + "/block_axis", Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{blocks.axis + 1}));
+  const std::string largest = compute(value + "/largest", "ReduceMax", {in_blocks, along}, {{"keepdims", int64_t{0}}});
+  const std::string least = number(value + "/least", static_cast<float>(least_block_magnitude));
+  const std::string bounded = compute(value + "/bounded", "Max", {largest, least});
+  // Smaller by 2^-26, so that the factor overflows nothing.
+  const std::string above = compute(value + "/above", "Mul", {bounded, number(value + "/spread", 0x1.000002p-3F)});
+  const std::string below = compute(value + "/below", "Mul", {above, number(value + "/shrink", 0x1.fffffep-1F)});
+  const std::string power = compute(value + "/power_of_two", "Sub", {above, below});
+  return compute(value + "/scales", "Mul", {power, number(value + "/step", 0x1p20F)});
 }
 
 void ValueWriter::store(const std::string& value) {
@@ -56,7 +127,7 @@ void ValueWriter::store(const std::string& value) {
   Layer layer{fresh(value + "/quantise"), stored.grid.scaled ? "QuantizeLinear" : "Cast", "", {}, {value}, {}};
   layer.outputs = {fresh(value + "/" + std::string(row(stored.grid.scalar).name))};
   if (stored.grid.scaled)
-    add_parameters(layer, stored);
+    add_parameters(layer, stored, value);
   else
     layer.attributes["to"] = onnx_type(stored.grid.scalar);
   stored_[value] = layer.outputs[0];
@@ -78,7 +149,7 @@ std::string ValueWriter::read(const std::string& value) {
                                     [&](const ValueInfo& input) { return input.name == value; });
   layer.outputs = {name_is_free && !is_input ? value : fresh(value + "/dequantised")};
   if (stored.grid.scaled)
-    add_parameters(layer, stored);
+    add_parameters(layer, stored, value);
   else
     layer.attributes["to"] = onnx_type(Scalar::f32);
   read_[value] = layer.outputs[0];
@@ -108,27 +179,23 @@ void ValueWriter::write(Layer layer) {
 
 // What DynamicQuantizeLinear is defined to be, written out: its parts are layers that every reader of the graph knows.
 std::string ValueWriter::quantise_dynamically(const std::string& name, const std::string& input) {
-  auto number = [&](const char* what, float value) {
-    return add_constant(name + what, Tensor::of<float>(Scalar::f32, {}, {value}));
-  };
-  auto layer = [&](const char* operation, const char* what, std::vector<std::string> inputs,
-                   std::map<std::string, Attribute> attributes = {}) {
-    std::string output = fresh(name + "/" + what);
-    add({output, operation, "", std::move(attributes), std::move(inputs), {output}});
-    return output;
+  const auto constant = [&](const char* what, float value) { return number(name + what, value); };
+  const auto layer = [&](const std::string& what, const char* operation, std::vector<std::string> inputs,
+                         std::map<std::string, Attribute> attributes = {}) {
+    return compute(name + "/" + what, operation, std::move(inputs), std::move(attributes));
   };
   const std::map<std::string, Attribute> one_number = {{"keepdims", int64_t{0}}};
-  const std::string zero = number("/zero", 0), most = number("/most", 255);
-  const std::string low = layer("Min", "low", {layer("ReduceMin", "least", {input}, one_number), zero});
-  const std::string high = layer("Max", "high", {layer("ReduceMax", "largest", {input}, one_number), zero});
-  const std::string step = layer("Div", "step", {layer("Sub", "range", {high, low}), most});
+  const std::string zero = constant("/zero", 0), most = constant("/most", 255);
+  const std::string low = layer("low", "Min", {layer("least", "ReduceMin", {input}, one_number), zero});
+  const std::string high = layer("high", "Max", {layer("largest", "ReduceMax", {input}, one_number), zero});
+  const std::string step = layer("step", "Div", {layer("range", "Sub", {high, low}), most});
   // Zeros only have no range; any scale will do for them.
-  const std::string scale = layer("Max", "scale", {step, number("/tiny", 1e-30F)});
-  const std::string shift = layer("Sub", "shift", {zero, layer("Div", "steps_below", {low, scale})});
-  const std::string whole = layer("Round", "whole_shift", {layer("Clip", "clipped_shift", {shift, zero, most})});
-  const std::string zero_point = layer("Cast", "zero_point", {whole}, {{"to", onnx_type(Scalar::u8)}});
-  const std::string small = layer("QuantizeLinear", "quantise", {input, scale, zero_point});
-  return layer("DequantizeLinear", "dequantised", {small, scale, zero_point});
+  const std::string scale = layer("scale", "Max", {step, constant("/tiny", 1e-30F)});
+  const std::string shift = layer("shift", "Sub", {zero, layer("steps_below", "Div", {low, scale})});
+  const std::string whole = layer("whole_shift", "Round", {layer("clipped_shift", "Clip", {shift, zero, most})});
+  const std::string zero_point = layer("zero_point", "Cast", {whole}, {{"to", onnx_type(Scalar::u8)}});
+  const std::string small = layer("quantise", "QuantizeLinear", {input, scale, zero_point});
+  return layer("dequantised", "DequantizeLinear", {small, scale, zero_point});
 }
 
 void ValueWriter::store_inputs() {
@@ -137,7 +204,9 @@ void ValueWriter::store_inputs() {
   }
 }
 
-bool ValueWriter::can_move(const Layer& layer, Scalar scalar) const {
+bool ValueWriter::can_move(const Layer& layer, const ValueFormat& format) const {
+  if (format.block != 0) return false;  // the scales would have to move too
+  const Scalar scalar = format.scalar;
   static const std::set<std::string> any_type = {"Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Identity"};
   for (size_t i = 0; i < moved_inputs(layer); ++i) {
     if (stored_.count(layer.inputs[i]) == 0) return false;
@@ -157,7 +226,7 @@ bool ValueWriter::move(const Layer& layer) {
   const auto& sources = stored->family->sources;
   if (std::find(sources.begin(), sources.end(), layer.outputs[0]) != sources.end()) return false;
   Layer moved = layer;
-  if (!can_move(layer, stored->grid.scalar)) {
+  if (!can_move(layer, *stored->format)) {
     for (std::string& input : moved.inputs) input = read(input);
     for (const std::string& output : moved.outputs) read_[output] = output;
     add(std::move(moved));

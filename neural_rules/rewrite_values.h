@@ -49,8 +49,14 @@ class ValueWriter {
 
  private:
   void store(const std::string& value);
-  bool can_move(const Layer& layer, Scalar scalar) const;
-  void add_parameters(Layer& layer, const StoredFamily& stored);
+  bool can_move(const Layer& layer, const ValueFormat& format) const;
+  void add_parameters(Layer& layer, const StoredFamily& stored, const std::string& value);
+  void add_block_parameters(Layer& layer, const std::string& value);
+  std::string block_scales(const std::string& value);
+  std::string number(const std::string& name, float value);  ///< a constant
+  /// Writes a layer with one output, both called `name` or nearly so; the output.
+  std::string compute(const std::string& name, const char* operation, std::vector<std::string> inputs,
+                      std::map<std::string, Attribute> attributes = {});
 
   const Graph& original_;
   Graph& out_;
@@ -59,6 +65,8 @@ class ValueWriter {
   std::map<std::string, std::string> stored_;                          // value -> its name in the small format
   std::map<std::string, std::string> read_;                            // value -> its name as f32 on the grid
   std::map<const ValueFamily*, std::vector<std::string>> parameters_;  // scale and zero point
+  std::map<std::string, std::string> scales_;                          // value in blocks -> their scales
+  std::set<std::string> matrix_inputs_;
   std::set<std::string> names_;
 };
 

@@ -41,6 +41,7 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
     {"bf16", storage, value, noise, "stored in bf16, arithmetic in f32", any_array, "", false, ""},
     {"e4m3", storage, value, noise, "stored in float8 e4m3 with one scale", any_array, "Micikevicius et al. 2022, arXiv 2209.05433", true, ""},
     {"e5m2", storage, value, noise, "stored in float8 e5m2 with one scale", any_array, "Micikevicius et al. 2022, arXiv 2209.05433", true, ""},
+    {"bfp8", storage, value, noise, "stored in blocks of 32 channels: 8 bits and a common power of two, found in each run", "a value of type f32 with channels", "Rouhani et al. 2023, arXiv 2310.10537", false, ""},
     {"u8", quantisation, value, noise, "unsigned 8 bits with a zero point, range from the extremes", any_array, "Jacob et al. 2018, arXiv 1712.05877", true, ""},
     {"u8-percentile", quantisation, value, noise, "unsigned 8 bits with a zero point, all but 0.01 % at each end of the range", any_array, "Wu et al. 2020, arXiv 2004.09602", true, ""},
     {"u8-mse", quantisation, value, noise, "unsigned 8 bits with a zero point, range of least squared error", any_array, "Nagel et al. 2021, arXiv 2106.08295", true, ""},
@@ -107,7 +108,7 @@ const std::vector<NeuralRule>& all_rows() {
 // The first version of ai.onnx that can say the rule.
 int64_t first_opset(const NeuralRule& rule) {
   if (const ValueFormat* format = find_value_format(rule.name)) {
-    if (format->scalar == Scalar::i16) return 21;
+    if (format->scalar == Scalar::i16 || format->block != 0) return 21;
     return is_float(format->scalar) ? 19 : 13;
   }
   const ProductScheme* scheme = find_scheme(rule.name);
@@ -148,6 +149,16 @@ std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& s
   if (127 * largest_term * static_cast<double>(found->terms()) >= 0x1p31 &&
       largest_term * largest_sum(*found, pack_weights(*found, numbers, format)) >= 0x1p31)
     return fmt::format("sums of {} products may leave i32", found->terms());
+  return std::nullopt;
+}
+
+std::optional<std::string> why_not_value(const NeuralRule& rule, const Site& site, const Graph& graph) {
+  if (find_value_format(rule.name)->block == 0) return std::nullopt;
+  const auto seen = graph.inferred.find(site.value);
+  if (seen == graph.inferred.end()) return "the value's shape is not known";
+  const std::vector<int64_t>& shape = seen->second.shape;
+  if (shape.size() < 2) return "the value has no channels";
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 1; })) return "the value's shape is not known";
   return std::nullopt;
 }
 
@@ -212,7 +223,7 @@ std::optional<std::string> why_not(const NeuralRule& rule, const Site& site, con
     return fmt::format("the model is of version {} of ai.onnx, which cannot say it; version {} can", graph.opset,
                        first_opset(rule));
   if (site.kind == SiteKind::function) return why_not_function(rule, site, graph);
-  return site.kind == SiteKind::product ? why_not_product(rule, site, graph) : std::nullopt;
+  return site.kind == SiteKind::product ? why_not_product(rule, site, graph) : why_not_value(rule, site, graph);
 }
 
 }  // namespace hoist

@@ -123,7 +123,8 @@ class SensitivityStudy {
   // Integer products clip nothing of their own: what they read is a value with a format.
   static void describe_clip(Candidate& described, const StudySite& studied) {
     const ValueFormat* format = find_value_format(described.rule);
-    if (studied.site.kind != SiteKind::value || format == nullptr || studied.statistics.count == 0) return;
+    if (studied.site.kind != SiteKind::value || format == nullptr || format->block != 0) return;
+    if (studied.statistics.count == 0) return;
     const Range range = range_of(grid_of(*format, studied.statistics));
     described.clip_low = range.low;
     described.clip_high = range.high;

@@ -123,8 +123,8 @@ TEST(Sensitivity, LocalErrorsAreMeasuredWhereTheFormatIsRead) {
       SCOPED_TRACE(name + " " + candidate.rule);
       EXPECT_GT(candidate.local_error, 0);
       if (std::isnan(candidate.error_alone)) continue;
-      // Maxima lie close together, and floats of few bits round all of them the same way.
-      const double factor = candidate.rule == "e4m3" ? 8 : 2;
+      // Maxima lie close together, and numbers with an exponent of few bits round all of them the same way.
+      const double factor = candidate.rule == "e4m3" ? 8 : candidate.rule == "bfp8" ? 3 : 2;
       EXPECT_GT(candidate.predicted_error, candidate.error_alone / factor);
       EXPECT_LT(candidate.predicted_error, candidate.error_alone * factor);
     }
@@ -136,7 +136,8 @@ TEST(Sensitivity, FormatsOfValuesSayWhatTheyHold) {
   for (const StudySite& site : model.sensitivity.studied) {
     for (const Candidate& candidate : site.candidates) {
       SCOPED_TRACE(site.site.key() + " " + candidate.rule);
-      if (site.site.kind != SiteKind::value) {
+      // Blocks have a range of their own in each run.
+      if (site.site.kind != SiteKind::value || candidate.rule == "bfp8") {
         EXPECT_TRUE(std::isnan(candidate.clip_low) && std::isnan(candidate.clip_high));
         continue;
       }

@@ -7,6 +7,7 @@
 #include "neural_rules/prepare.h"
 #include "neural_rules/rewrite.h"
 #include "tests/neural_rules/calibrated_model.h"
+#include "tests/neural_rules/evaluated_model.h"
 
 namespace hoist {
 namespace {
@@ -43,7 +44,7 @@ class Noise : public testing::TestWithParam<const NeuralRule*> {};
 TEST_P(Noise, IsWhatWasPredicted) {
   const NeuralRule& rule = *GetParam();
   int measured_sites = 0;
-  for (const Graph& graph : {residual_model(5), matrix_model(6)}) {
+  for (const Graph& graph : {typed(residual_model(5)), typed(matrix_model(6))}) {
     // Second moments of sums of 96 terms ask for more than that many vectors.
     const int samples = rule.name.ends_with("-adaptive") ? 32 : measured_samples;
     const CalibratedModel model = calibrated(graph, samples, 21);

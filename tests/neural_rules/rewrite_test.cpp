@@ -10,6 +10,7 @@
 #include "lowering/lower.h"
 #include "neural_rules/formats.h"
 #include "tests/neural_rules/calibrated_model.h"
+#include "tests/neural_rules/evaluated_model.h"
 
 namespace hoist {
 namespace {
@@ -91,6 +92,66 @@ TEST(Rewrite, MovedNumbersAreThoseOfTheFormat) {
   }
 }
 
+// A model whose input can be stored.
+Graph one_reader(const std::vector<int64_t>& shape, bool matrix) {
+  ModelBuilder b(3);
+  b.input("x", shape);
+  if (matrix)
+    b.layer("MatMul", "y", {"x", b.constant("w", {shape.back(), 2}, 1)});
+  else
+    b.layer("GlobalAveragePool", "y", {"x"});
+  return typed(b.finish({"y"}));
+}
+
+// By the definition: of the 32 neighbours along the axis, the exponent of the largest.
+double in_block(const Tensor& x, size_t axis, int64_t i) {
+  int64_t inner = 1;
+  for (size_t d = axis + 1; d < x.shape().size(); ++d) inner *= x.shape()[d];
+  const int64_t extent = x.shape()[axis], at = i / inner % extent, first = at / 32 * 32;
+  double largest = 0;
+  for (int64_t k = first; k < std::min(first + 32, extent); ++k)
+    largest = std::max(largest, std::abs(x.float_at(i + (k - at) * inner)));
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  const double step = largest == 0 ? 1 : std::ldexp(1.0, exponent - 7);
+  return std::min(std::nearbyint(x.float_at(i) / step), 127.0) * step;
+}
+
+TEST(Rewrite, BlocksHaveAPowerOfTwoOfTheirOwn) {
+  struct Case {
+    std::vector<int64_t> shape;
+    bool matrix;
+    size_t axis;
+  };
+  for (const Case& c : {Case{{2, 64, 3, 3}, false, 1}, Case{{2, 40, 3, 3}, false, 1}, Case{{1, 5, 4, 4}, false, 1},
+                        Case{{3, 7, 72}, true, 2}}) {
+    const Graph graph = one_reader(c.shape, c.matrix);
+    const RewrittenModel changed = rewritten({graph, {}, {}}, {{"value x", "bfp8"}});
+    for (const double deviation : {1.0, 1e-20, 1e30}) {
+      SCOPED_TRACE(testing::Message() << testing::PrintToString(c.shape) << " " << deviation);
+      Tensor x = normal_tensor(c.shape, deviation, 0, 5);
+      // Numbers at and just below powers of two, and a block of zeros.
+      for (int64_t i = 0; i < x.size(); i += 17)
+        x.set_float(i,
+                    std::ldexp(1.0, std::ilogb(deviation) + static_cast<int>(i % 5)) * (i % 2 == 0 ? 1 : 1 - 0x1p-24));
+      for (int64_t i = 0; i < x.size(); ++i) {
+        if (c.matrix ? i < c.shape.back() : i % (c.shape[2] * c.shape[3]) == 0) x.set_float(i, 0);
+      }
+      const Bindings values = all_values(changed.graph, {{"x", x}});
+      const Tensor& stored = values.at("x/dequantised");
+      for (int64_t i = 0; i < x.size(); ++i) ASSERT_EQ(stored.float_at(i), in_block(x, c.axis, i)) << i;
+    }
+  }
+}
+
+TEST(Rewrite, BlocksNeedChannels) {
+  ModelBuilder b(3);
+  b.input("x", {70});
+  b.layer("Softmax", "y", {"x"});
+  const Graph graph = typed(b.finish({"y"}));
+  EXPECT_THAT(why_not(*find_neural_rule("bfp8"), find_sites(graph)[0], graph).value_or(""), HasSubstr("no channels"));
+}
+
 TEST(Rewrite, ProofsAreStated) {
   const CalibratedModel model = calibrated(residual_model(1), 2, 7);
   const RewrittenModel changed =
@@ -144,7 +205,7 @@ TEST(Rewrite, OnePairForAllReaders) {
 }
 
 TEST(Rewrite, EveryRuleGivesAModelThatLowers) {
-  for (const Graph& graph : {residual_model(1), matrix_model(1)}) {
+  for (const Graph& graph : {typed(residual_model(1)), typed(matrix_model(1))}) {
     const CalibratedModel model = calibrated(graph, 2, 7);
     for (const Site& site : find_sites(graph)) {
       for (const NeuralRule& rule : neural_rules()) {
