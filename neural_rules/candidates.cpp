@@ -1,5 +1,7 @@
 #include "neural_rules/candidates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -49,15 +51,30 @@ std::string made_family(const Graph& graph, const Flow& flow, const std::map<std
   return "";
 }
 
+Result<Nothing> check_arithmetic(const Preferences& preferences, bool half) {
+  Diagnostics problems;
+  for (const Preference& statement : preferences.statements) {
+    const NeuralRule* rule = find_neural_rule(statement.rule);
+    if (half || rule == nullptr || !rule->half || statement.wish == Wish::forbid) continue;
+    problems.push_back({fmt::format("{}:{}", preferences.where, statement.line),
+                        fmt::format("rule {} needs arithmetic in f16, which the device has not", statement.rule),
+                        "hoist devices says what devices have; hoist export --rule needs none"});
+  }
+  if (!problems.empty()) return problems;
+  return Nothing{};
+}
+
 }  // namespace
 
 Result<CandidateRules> candidate_rules(const Graph& graph, const std::vector<Site>& sites,
-                                       const Preferences& preferences) {
+                                       const Preferences& preferences, bool half) {
+  HOIST_TRY_VOID(check_arithmetic(preferences, half));
   std::vector<SiteCandidates> possible;
   for (const Site& site : sites) {
     SiteCandidates candidates{&site, {}};
     for (const NeuralRule& rule : neural_rules()) {
-      if (rule.kind == site.kind && !why_not(rule, site, graph)) candidates.rules.emplace_back(rule.name);
+      if (rule.kind == site.kind && (half || !rule.half) && !why_not(rule, site, graph))
+        candidates.rules.emplace_back(rule.name);
     }
     possible.push_back(std::move(candidates));
   }
@@ -132,7 +149,7 @@ Weight weight_of(const Graph& graph, const Site& site, const std::string& rule) 
   const Product product = *product_of(graph, *find_layer(graph, site.layer));
   const auto scales = static_cast<double>(layout_of(product, format).count) * 4;
   const double bytes = static_cast<double>(weights.size()) * static_cast<double>(row(format.scalar).bits) / 8;
-  return {"product " + std::string(find_neural_rule(rule)->input_format) + " " +
+  return {(scheme.half ? "half product " : "product ") + std::string(find_neural_rule(rule)->input_format) + " " +
               std::to_string(static_cast<int>(scheme.activation)) + " " + std::to_string(row(format.scalar).bits),
           bytes + (is_float(format.scalar) && row(format.scalar).bits == 16 ? 0 : scales)};
 }

@@ -21,9 +21,10 @@ struct CandidateRules {
   std::vector<bool> may_stay;                     ///< by site: leaving it as it is
 };
 
-/// Errors: preferences that do not fit (apply_preferences).
+/// `half`: whether the device computes in f16. Errors: preferences that do not fit (apply_preferences), or that ask for
+/// what the device has not.
 Result<CandidateRules> candidate_rules(const Graph& graph, const std::vector<Site>& sites,
-                                       const Preferences& preferences);
+                                       const Preferences& preferences, bool half);
 
 /// The value site that holds what the product reads, or sites.size() where none does.
 size_t input_site(const Graph& graph, const std::vector<Site>& sites, const Site& product);

@@ -73,7 +73,8 @@ class Chooser {
     }
     HOIST_CHECK(measure != BudgetMeasure::metric || options_.metric, "a budget by metric without one");
     // Preferences that contradict themselves are known before the work.
-    HOIST_TRY_VOID(candidate_rules(graph_, find_sites(graph_), options_.sensitivity.preferences));
+    const SensitivityOptions& asked = options_.sensitivity;
+    HOIST_TRY_VOID(candidate_rules(graph_, find_sites(graph_), asked.preferences, asked.half));
     return Nothing{};
   }
 

@@ -12,6 +12,7 @@
 #include "ir/near_miss.h"
 #include "ir/text.h"
 #include "neural_rules/k_tanh.h"
+#include "neural_rules/sums.h"
 
 namespace hoist {
 namespace {
@@ -157,11 +158,25 @@ const std::vector<RowOfRule>& all_rows() {
   return rows;
 }
 
-const RowOfRule& row_named(const std::string& name) {
-  const auto& rows = all_rows();
-  const auto place = std::find_if(rows.begin(), rows.end(), [&](const RowOfRule& r) { return r.row.name == name; });
-  HOIST_CHECK(place != rows.end(), "a derivation names a row that there is not: " + name);
-  return *place;
+// The rows that a neural rule is made of.
+struct Rows {
+  const RuleTable* table = nullptr;
+  std::vector<std::string> names;
+};
+
+Result<Rows> rows_of(const std::string& rule) {
+  if (rule == half_rule) return Rows{&sum_rule_table(), {std::string(half_rule)}};
+  std::vector<std::string> known = {std::string(half_rule)};
+  for (const NeuralRule& r : rules) known.emplace_back(r.name);
+  if (std::find(known.begin(), known.end(), rule) == known.end()) {
+    const std::string near = near_miss(rule, known);
+    return Diagnostic{rule, "there is no such rule for functions", near.empty() ? "" : "did you mean " + near + "?"};
+  }
+  Rows rows{&function_rule_table(), {}};
+  for (const RowOfRule& r : all_rows()) {
+    if (r.rule == rule) rows.names.push_back(r.row.name);
+  }
+  return rows;
 }
 
 }  // namespace
@@ -205,21 +220,11 @@ std::string promise_of(const Certificate& certificate) {
 }
 
 Result<Approximated> approximate(Expr term, const std::string& rule) {
-  std::vector<std::string> names, rows;
-  for (const NeuralRule& r : rules) names.emplace_back(r.name);
-  if (std::find(names.begin(), names.end(), rule) == names.end()) {
-    const std::string near = near_miss(rule, names);
-    return Diagnostic{rule, "there is no such rule for functions", near.empty() ? "" : "did you mean " + near + "?"};
-  }
-  for (const RowOfRule& r : all_rows()) {
-    if (r.rule == rule) rows.push_back(r.row.name);
-  }
-  Rewriter rewriter(function_rule_table(), term);
-  if (rewriter.apply_everywhere(rows) == 0) {
-    return Diagnostic{rule, "the layer calls no function that the rule stands in for",
-                      std::string(std::find_if(rules.begin(), rules.end(), [&](const NeuralRule& r) {
-                                    return r.name == rule;
-                                  })->precondition)};
+  HOIST_TRY(const Rows rows, rows_of(rule));
+  Rewriter rewriter(*rows.table, term);
+  if (rewriter.apply_everywhere(rows.names) == 0) {
+    return Diagnostic{rule, "the layer has nothing that the rule stands in for",
+                      std::string(find_neural_rule(rule)->precondition)};
   }
   return Approximated{rewriter.term(), rewriter.derivation()};
 }
@@ -231,12 +236,14 @@ Result<UnderFunctions> under_functions(Expr term, const std::vector<std::string>
     const auto rule = functions.find(layer);
     if (rule == functions.end()) continue;
     HOIST_TRY(Approximated approximated, approximate(out.term, rule->second));
+    HOIST_TRY(const Rows rows, rows_of(rule->second));
     out.term = approximated.term;
     for (const Application& call : approximated.derivation.steps) {
-      const RowOfRule& replaced = row_named(call.rule);
+      const auto certificate = certificate_of(call.rule);
+      const RuleRow& replaced = row(*rows.table->find(call.rule));
       out.steps.push_back({rule->second, layer, RuleClass::neural,
-                           fmt::format("{} at {} of its term: {}", replaced.row.left, text(call.place),
-                                       promise_of(replaced.certificate)),
+                           fmt::format("{} at {} of its term: {}", replaced.left, text(call.place),
+                                       certificate ? promise_of(*certificate) : replaced.meaning),
                            ""});
     }
   }

@@ -2,7 +2,8 @@
 // is promised of it. A neural rule is one or several rows of the rule engine (tanh and the sigmoid share a formula, so
 // that one choice does for a layer that calls both), applied wherever they match in a layer's expression. Rows exist
 // for f32, and for bf16 where a table works on its bits; other types stay as they are. GELU, SiLU, softmax and the like
-// follow from what they call; softmax keeps its subtraction of the maximum.
+// follow from what they call; softmax keeps its subtraction of the maximum. The rule of sums.h is applied by the
+// same functions.
 #pragma once
 
 #include <map>
@@ -35,8 +36,8 @@ struct Approximated {
   Expr term = nullptr;
   Derivation derivation;
 };
-/// A neural rule of this family wherever it applies in the term. Faults: no such rule (with the near miss), or the term
-/// calls nothing that the rule stands in for.
+/// A neural rule of this family, or that of sums.h, wherever it applies in the term. Faults: no such rule (with the
+/// near miss), or the term has nothing that the rule stands in for.
 Result<Approximated> approximate(Expr term, const std::string& rule);
 
 struct UnderFunctions {

@@ -8,6 +8,7 @@
 #include "neural_rules/flow.h"
 #include "neural_rules/formats.h"
 #include "neural_rules/rounding.h"
+#include "neural_rules/sums.h"
 
 namespace hoist {
 namespace {
@@ -112,6 +113,33 @@ double weight_noise(const Graph& graph, const Layer& layer, const PreparedProduc
   return factor_of(layer) * factor_of(layer) * sum / static_cast<double>(channels);
 }
 
+// Factors, products and partial sums are each rounded to f16; the first product is no sum yet. Sums over places of the
+// input are those of its channels.
+double half_noise(const Graph& graph, const Product& product, const ValueStatistics& input) {
+  const std::span<const float> weights = graph.constants.at(product.weights).floats();
+  const InputMoments moments(product, input);
+  const auto channels = static_cast<size_t>(product.channels());
+  std::vector<double> means(channels), variances(channels);
+  double squares = 0;
+  int64_t roundings = 0, sums = 0;
+  for_each_weight(product, [&](size_t i, size_t channel, size_t term) {
+    const double weight = weights[i];
+    const InputMoments::Term& read = moments.of_channel(static_cast<int64_t>(channel))[term];
+    if (term == 0) {
+      means[channel] = variances[channel] = 0;
+      ++sums;
+    }
+    means[channel] += weight * read.mean;
+    variances[channel] += weight * weight * read.variance;
+    const double product_square = weight * weight * (read.variance + read.mean * read.mean);
+    squares += 2 * product_square;
+    if (term != 0) squares += variances[channel] + means[channel] * means[channel];
+    roundings += 2;
+  });
+  return (half_rounding_noise * squares + half_subnormal_noise * static_cast<double>(roundings)) /
+         static_cast<double>(sums);
+}
+
 // Rounding the input to 8 bits over the range that calibration saw, carried through the weights.
 double dynamic_noise(const Layer& layer, const PreparedProduct& prepared, const ValueStatistics& input) {
   const Grid grid = grid_of(*find_value_format("u8"), input);
@@ -210,6 +238,7 @@ Result<double> predicted_noise(const Graph& graph, const Site& site, const Neura
         layer_error(prepared.product, graph.constants.at(site.weights), prepared.packed, *moments->second);
     if (!prepared.bias) noise = factor_of(layer) * factor_of(layer) * all;
   }
+  if (scheme->half) noise += factor_of(layer) * factor_of(layer) * half_noise(graph, prepared.product, *input);
   if (scheme->activation == ActivationUse::dynamic) noise += dynamic_noise(layer, prepared, *input);
   return noise;
 }

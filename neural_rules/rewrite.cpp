@@ -9,6 +9,7 @@
 #include "neural_rules/functions.h"
 #include "neural_rules/prepare.h"
 #include "neural_rules/rewrite_values.h"
+#include "neural_rules/sums.h"
 
 namespace hoist {
 namespace {
@@ -167,9 +168,23 @@ class ModelRewriter {
       out.inputs[0] = writer.quantise_dynamically(layer.name, out.inputs[0]);
     out.inputs[1] = write_weights(layer.name, product, packed, writer);
     choice.use.parameters = fmt::format("{} scales, {} bytes", packed.scales.size(), byte_size(packed));
+    if (scheme.half) check_sums(product, packed, choice);
     if (scheme.activation == ActivationUse::as_is) return;
     const double magnitude = largest_activation(*choice.rule);
     choice.use.proof = fmt::format("sums stay below 2^31: {:.3g}", magnitude * largest_sum(product, packed));
+  }
+
+  // Sums of magnitudes bound every partial sum. Twice the largest input of calibration has to fit.
+  void check_sums(const Product& product, const PackedWeights& packed, Choice& choice) {
+    const ValueStatistics* seen = statistics_of(product.input);
+    if (seen == nullptr) return;
+    const double largest = std::max(-seen->low, seen->high) * largest_sum(product, packed);
+    if (largest >= largest_of(Scalar::f16) / 2) {
+      problems_.push_back({choice.use.site,
+                           fmt::format("{} does not apply: sums reach {:.4g}, f16 ends at 65504", half_rule, largest),
+                           ""});
+    }
+    choice.use.proof = fmt::format("sums stay below {:.4g} on {} numbers, f16 ends at 65504", largest, seen->count);
   }
 
   // Numbers and scales as constants, the layers that make f32 of them, and the name of that.
@@ -220,10 +235,9 @@ class ModelRewriter {
       if (place == chosen_.end()) continue;
       const RuleUse& use = place->second.use;
       model_.uses.push_back(use);
-      if (site.kind == SiteKind::function) {  // under_functions() says which calls of the layer it concerns
-        model_.functions[site.layer] = use.rule;
-        continue;
-      }
+      // under_functions() says which terms of the layer it concerns.
+      if (site.kind == SiteKind::function || use.rule == half_rule) model_.functions[site.layer] = use.rule;
+      if (site.kind == SiteKind::function) continue;
       const std::string between = use.parameters.empty() || use.proof.empty() ? "" : "; ";
       const std::string note = use.parameters + between + use.proof;
       model_.graph.steps.push_back({use.rule, site.layer, RuleClass::neural, note, ""});

@@ -26,7 +26,7 @@ struct RuleUse {
 
 struct RewrittenModel {
   Graph graph;                                   ///< graph.steps has a neural step for each use but those of functions
-  std::map<std::string, std::string> functions;  ///< layer -> function rule
+  std::map<std::string, std::string> functions;  ///< layer -> rule that functions.h applies to its expression
   std::vector<RuleUse> uses;
   bool only_values = false;  ///< nobody asks how long it takes: what is ready to run soonest will do
 };

@@ -13,6 +13,7 @@
 #include "neural_rules/functions.h"
 #include "neural_rules/prepare.h"
 #include "neural_rules/rounding.h"
+#include "neural_rules/sums.h"
 
 namespace hoist {
 namespace {
@@ -31,6 +32,8 @@ constexpr std::string_view corrected =
     "as the rule it improves; a bias of one constant number an output channel, or none";
 constexpr std::string_view adaptive =
     "as the rule it improves; sums of at most 2048 terms; second moments of the input";
+constexpr std::string_view short_sums =
+    "constant weights; sums of at most 64 terms that stay below 32752 on calibration data; arithmetic in f16";
 constexpr std::string_view integer_source = "Jacob et al. 2018, arXiv 1712.05877";
 constexpr std::string_view corrected_source = "Nagel et al. 2019, arXiv 1906.04721";
 constexpr std::string_view adaptive_source = "purpose: Nagel et al. 2020, arXiv 2004.10568";
@@ -63,6 +66,7 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
     {"w4-g32-corrected", weights, product, noise, "w4-g32 with the mean error taken up by the bias", corrected, corrected_source, true, ""},
     {"w4-g32-adaptive", weights, product, noise, "w4-g32, rounded for the least error on calibration data", adaptive, adaptive_source, true, ""},
     {"w4-g128-adaptive", weights, product, noise, "w4-g128, rounded for the least error on calibration data", adaptive, adaptive_source, true, ""},
+    {half_rule, RuleFamily::arithmetic, product, noise, "factors, products and their sum in f16", short_sums, "", true, "", true},
     {"w8a8", quantisation, product, noise, "integer product of 8-bit weights, one scale an output channel, and an input stored in u8", fits_i32, integer_source, false, "u8"},
     {"w8a8-corrected", quantisation, product, noise, "w8a8 with the mean error taken up by the bias", corrected, corrected_source, true, "u8"},
     {"w8a8-adaptive", quantisation, product, noise, "w8a8 with weights rounded for the least error on calibration data", adaptive, adaptive_source, true, "u8"},
@@ -88,6 +92,7 @@ constexpr auto schemes = std::to_array<ProductScheme>({
     {"w4-g32-corrected", "w4-g32", ActivationUse::as_is, true},
     {"w4-g32-adaptive", "w4-g32", ActivationUse::as_is, false, true},
     {"w4-g128-adaptive", "w4-g128", ActivationUse::as_is, false, true},
+    {half_rule, "f16", ActivationUse::as_is, false, false, true},
     {"w8a8", "w8", ActivationUse::quantised},
     {"w8a8-corrected", "w8", ActivationUse::quantised, true},
     {"w8a8-adaptive", "w8", ActivationUse::quantised, false, true},
@@ -126,6 +131,13 @@ float largest_magnitude(std::span<const float> numbers) {
   return std::bit_cast<float>(largest);
 }
 
+std::optional<std::string> why_not_half(const Product& product, const Layer& layer) {
+  if (layer.operation == "ConvTranspose") return "a transposed convolution has no sums of one length";
+  if (product.terms() > half_terms)
+    return fmt::format("its sums have {} terms, at most {} can be formed in f16", product.terms(), half_terms);
+  return std::nullopt;
+}
+
 std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& site, const Graph& graph) {
   const ProductScheme* scheme = find_scheme(rule.name);
   const Layer* layer = find_layer(graph, site.layer);
@@ -143,6 +155,7 @@ std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& s
   if (scheme->adaptive) {
     if (auto reason = why_not_adaptive(graph, *layer)) return reason;
   }
+  if (scheme->half) return why_not_half(*found, *layer);
   if (scheme->activation == ActivationUse::as_is) return std::nullopt;
   // No weight is larger than 127, so that most layers need no look at them.
   const double largest_term = largest_activation(rule);
@@ -188,6 +201,8 @@ std::string_view name_of(RuleFamily family) {
       return "storage";
     case RuleFamily::weights:
       return "weights";
+    case RuleFamily::arithmetic:
+      return "arithmetic";
     case RuleFamily::quantisation:
       return "quantisation";
     case RuleFamily::function:

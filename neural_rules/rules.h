@@ -10,7 +10,7 @@
 
 namespace hoist {
 
-enum class RuleFamily : uint8_t { storage, weights, quantisation, function };
+enum class RuleFamily : uint8_t { storage, weights, arithmetic, quantisation, function };
 /// bound: a certified largest error. noise: a mean squared error predicted from statistics. measured: by running it.
 enum class ErrorModel : uint8_t { bound, noise, measured };
 std::string_view name_of(RuleFamily family);
@@ -27,6 +27,7 @@ struct NeuralRule {
   bool calibrated = false;        ///< needs statistics of the values concerned
   std::string_view input_format;  ///< product rules that read a quantised activation: the prefix of value rules that
                                   ///< give it ("u8"); "" where any will do
+  bool half = false;              ///< worth it only where the device computes in f16 (Profile::half)
 };
 
 std::span<const NeuralRule> neural_rules();

@@ -17,6 +17,7 @@ struct ProductScheme {
   ActivationUse activation = ActivationUse::as_is;
   bool corrected = false;  ///< the bias takes up the mean error
   bool adaptive = false;   ///< weights are rounded for the least error on calibration data
+  bool half = false;       ///< products and sums are formed in f16 (sums.h)
 };
 const ProductScheme* find_scheme(std::string_view rule);  ///< null when there is none
 

@@ -32,7 +32,8 @@ class SensitivityStudy {
   Result<Sensitivity> run() {
     out_.sites = find_sites(graph_);
     out_.samples = samples_.count;
-    HOIST_TRY(const CandidateRules candidates, candidate_rules(graph_, out_.sites, options_.preferences));
+    HOIST_TRY(const CandidateRules candidates,
+              candidate_rules(graph_, out_.sites, options_.preferences, options_.half));
     HOIST_TRY_VOID(gather_statistics(candidates));
     HOIST_TRY_VOID(find_rules(candidates));
     HOIST_TRY_VOID(measure_gains());

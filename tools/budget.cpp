@@ -180,6 +180,7 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
     return from_record(std::move(model), compile_options(studied), std::move(origin), options);
   HOIST_ATTEMPT(StudyData data, read_data(model.graph, options));
   Progress progress;
+  choosing.sensitivity.half = model.profile.half;
   choosing.budget = budget;
   choosing.objective = objective;
   choosing.sensitivity.measure_all = false;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "lowering/program.h"
+#include "neural_rules/functions.h"
 
 namespace hoist {
 
@@ -37,13 +38,15 @@ Graph ModelBuilder::finish(const std::vector<std::string>& outputs) {
   return graph_;
 }
 
-Bindings all_values(const Graph& graph, const Bindings& inputs) {
+Bindings all_values(const Graph& graph, const Bindings& inputs, const std::map<std::string, std::string>& functions) {
   auto program = lower_graph(graph, true);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   Bindings values = inputs;
   for (const auto& [name, tensor] : program->constants) values[name] = tensor;
   for (const Definition& definition : program->definitions) {
-    auto value = evaluate(definition.expression, values);
+    auto under = under_functions(definition.expression, definition.layers, functions);
+    HOIST_CHECK(under.ok(), under.errors()[0].text());
+    auto value = evaluate(under->term, values);
     HOIST_CHECK(value.ok(), value.errors()[0].text());
     values[definition.value] = *value;
   }
@@ -85,12 +88,12 @@ double measured_error(const CalibratedModel& model, const Graph& rewritten, cons
 }
 
 double difference(const CalibratedModel& model, const Graph& a, const std::string& value_a, const Graph& b,
-                  const std::string& value_b) {
+                  const std::string& value_b, const std::map<std::string, std::string>& functions_b) {
   double sum = 0;
   int64_t count = 0;
   for (size_t i = 0; i < std::min<size_t>(model.samples.size(), measured_samples); ++i) {
     const Bindings& inputs = model.samples[i];
-    const Tensor x = all_values(a, inputs).at(value_a), y = all_values(b, inputs).at(value_b);
+    const Tensor x = all_values(a, inputs).at(value_a), y = all_values(b, inputs, functions_b).at(value_b);
     HOIST_CHECK(x.shape() == y.shape(), "the shape of " + value_a + " has changed");
     for (int64_t k = 0; k < x.size(); ++k) sum += std::pow(x.float_at(k) - y.float_at(k), 2);
     count += x.size();

@@ -38,8 +38,9 @@ struct CalibratedModel {
 
 /// Normal numbers of the shape, the same for the same seed.
 Tensor normal_tensor(std::vector<int64_t> shape, double deviation, double mean, uint64_t seed);
-/// All values of the model, every layer alone, inputs included.
-Bindings all_values(const Graph& graph, const Bindings& inputs);
+/// All values of the model, every layer alone, inputs included; `functions` as in RewrittenModel.
+Bindings all_values(const Graph& graph, const Bindings& inputs,
+                    const std::map<std::string, std::string>& functions = {});
 /// Statistics of all values over seeded normal samples.
 CalibratedModel calibrated(Graph graph, int samples, uint64_t seed);
 /// Of the calibration samples, so many serve for measuring.
@@ -49,7 +50,7 @@ inline constexpr size_t measured_samples = 8;
 double measured_error(const CalibratedModel& model, const Graph& rewritten, const std::string& value);
 /// The same of two values in two models.
 double difference(const CalibratedModel& model, const Graph& a, const std::string& value_a, const Graph& b,
-                  const std::string& value_b);
+                  const std::string& value_b, const std::map<std::string, std::string>& functions_b = {});
 
 /// Convolutions with a residual sum, pooling, a product of matrices behind; names in the .cpp.
 Graph residual_model(uint64_t seed);

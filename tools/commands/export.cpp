@@ -6,6 +6,7 @@
 #include "lowering/raise.h"
 #include "neural_rules/functions.h"
 #include "neural_rules/site_statistics.h"
+#include "neural_rules/sums.h"
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/prepare.h"
@@ -80,11 +81,12 @@ Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Graph& g
   return model;
 }
 
-// Layers under function rules as the operators that compute the approximation.
+// Layers under function rules as the operators that compute the approximation, products in f16 between casts.
 Result<Graph> graph_of_operators(const RewrittenModel& model) {
   Graph out = model.graph;
-  std::vector<std::string> layers;
-  for (const auto& [layer, rule] : model.functions) layers.push_back(layer);
+  std::vector<std::string> layers, products;
+  for (const auto& [layer, rule] : model.functions) (rule == half_rule ? products : layers).push_back(layer);
+  write_half_products(out, products);
   HOIST_TRY_VOID(replace_by_expressions(out, layers, [&](const std::string& layer, Expr e) -> Result<Expr> {
     HOIST_TRY(const Approximated approximated, approximate(e, model.functions.at(layer)));
     return approximated.term;

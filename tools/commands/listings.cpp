@@ -7,6 +7,7 @@
 #include "lowering/rules.h"
 #include "neural_rules/functions.h"
 #include "neural_rules/rules.h"
+#include "neural_rules/sums.h"
 #include "tools/command.h"
 #include "tools/json_answer.h"
 #include "tools/terminal.h"
@@ -117,7 +118,7 @@ Json json_of(const NeuralRule& r) {
           {"source", r.source}};
 }
 
-// Rules over terms, and those that change values: a row of the engine stands behind each of the functions'.
+// Rules over terms, and those that change values: a row of the engine stands behind those for functions and sums.
 Attempt<> rules(const RulesCommand& command) {
   std::vector<const RuleRow*> chosen;
   std::vector<const NeuralRule*> neural;
@@ -129,8 +130,10 @@ Attempt<> rules(const RulesCommand& command) {
   for (const RuleRow& r : lowering_rule_rows()) {
     if (wanted(r.name)) chosen.push_back(&r);
   }
-  for (const RuleRow& r : function_rule_rows()) {
-    if (wanted(r.name)) chosen.push_back(&r);
+  for (const std::span<const RuleRow> rows : {function_rule_rows(), sum_rule_rows()}) {
+    for (const RuleRow& r : rows) {
+      if (wanted(r.name)) chosen.push_back(&r);
+    }
   }
   for (const NeuralRule& r : neural_rules()) {
     if (wanted(r.name)) neural.push_back(&r);

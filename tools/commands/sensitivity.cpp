@@ -28,6 +28,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   Progress progress;
   SensitivityOptions options;
   HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
+  options.half = model.profile.half;
   options.progress = [&](const std::string& text) { progress.show(text); };
   HOIST_STEP(Sensitivity found, ExitCode::device, find_sensitivity(model.graph, samples, model.prepare, options));
   for (const std::string& note : found.notes) complain("note", note);

@@ -1,0 +1,44 @@
+// Products in f16 on a device: kernels have the interpreter's bits, whether the device computes in f16 or not.
+#include <gtest/gtest.h>
+
+#include "backends/bundle/bundle.h"
+#include "neural_rules/sums.h"
+#include "program.h"
+#include "tools/files.h"
+#include "tools/prepare.h"
+
+namespace hoist {
+namespace {
+
+TEST(HalfSums, HaveTheInterpretersBitsOnADevice) {
+  auto model = open_for_study(std::filesystem::path(HOIST_SOURCE_DIR) / "models" / "digits_residual.onnx", {});
+  ASSERT_TRUE(model.ok());
+  const NeuralRule& rule = *find_neural_rule(half_rule);
+  Assignment assignment;
+  Statistics statistics;
+  for (const Site& site : find_sites(model->graph)) {
+    if (site.kind != SiteKind::product || why_not(rule, site, model->graph)) continue;
+    assignment[site.key()] = rule.name;
+    statistics[site.input].low = -16;
+    statistics[site.input].high = 16;
+  }
+  ASSERT_FALSE(assignment.empty());
+  auto rewritten = rewrite(model->graph, assignment, statistics);
+  ASSERT_TRUE(rewritten.ok()) << rewritten.errors()[0].text();
+  auto lowered = lower_rewritten(*rewritten, {}, model->profile);
+  ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+  auto plan = make_plan(rewritten->graph, std::move(*lowered), {}, model->profile);
+  ASSERT_TRUE(plan.ok()) << plan.errors()[0].text();
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const std::string bundle = (folder->path() / "bundle").string();
+  ASSERT_TRUE(write_bundle(*plan, bundle).ok());
+  const Ran verified = run_hoist({"verify", bundle});
+  EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
+  const Ran explained =
+      run_hoist({"explain", bundle, assignment.begin()->first.substr(std::string("product ").size())});
+  EXPECT_NE(explained.out.find("f16-arithmetic at layer"), std::string::npos) << explained.out;
+}
+
+}  // namespace
+}  // namespace hoist
