@@ -18,7 +18,7 @@ struct Profile {
   int64_t local_memory = 32768;   ///< bytes a work-group can have
   int64_t compute_units = 2;
   int64_t maximum_group = 1024;   ///< work-items of a group
-  bool half = false;              ///< cl_khr_fp16 arithmetic
+  bool half = false;              ///< cl_khr_fp16: arithmetic in f16 that rounds to nearest and keeps denormals
   bool doubles = true;            ///< cl_khr_fp64
   bool dot_instructions = false;  ///< 8-bit dot products (vpdpbusd, dp4a)
 };

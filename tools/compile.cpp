@@ -95,6 +95,7 @@ std::string options_text(const CompileOptions& options) {
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile) {
   EmitOptions options;
   options.gpu = profile.gpu;
+  options.half = profile.half;
   options.kernel_name = kernel.name;
   auto emitted = emit(kernel.expression, options);
   if (emitted) return emitted;

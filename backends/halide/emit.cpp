@@ -118,7 +118,8 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   out.local_bytes = launch.local_bytes;
   HOIST_TRY(auto text,
             emission::clean(printed, launch.name, options.kernel_name, names, out.local, out.local_bytes > 0));
-  out.source = text.source;
+  if (text.source.find(emission::half_call) != std::string::npos) out.source = emission::half_opening;
+  out.source += text.source;
   for (const std::string& argument : text.arguments) {
     auto place = originals.find(argument);
     HOIST_CHECK(place != originals.end(), "an argument that nobody asked for: " + argument);

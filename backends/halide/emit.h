@@ -18,6 +18,9 @@ struct EmitOptions {
   /// Work-items have a group around them: `global` maps become groups of several work-items. Without it (CPUs) each
   /// element of a `global` map is a group of its own.
   bool gpu = false;
+  /// Arithmetic in f16 is native: the device has cl_khr_fp16 with round to nearest even and denormals. Same bits as
+  /// without.
+  bool half = false;
   std::string kernel_name = "kernel_0";  ///< a C identifier
 };
 

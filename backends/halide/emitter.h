@@ -63,19 +63,38 @@ Value indexed(size_t rank, std::function<Value(const std::vector<H::Expr>&)> ele
 Value select_value(const H::Expr& condition, const Value& a, const Value& b);
 
 // ---- Scalars (scalars.cpp) -----------------------------------------------------------------------------------------
-// Values of reduced floats (f16, bf16, float8) are f32 that the type can hold; bool is Halide's one-bit type.
 
-H::Type value_type(Scalar scalar);    ///< inside a kernel
 H::Type storage_type(Scalar scalar);  ///< in arrays of the plan
-H::Type private_type(Scalar scalar);  ///< in private and local arrays
-H::Expr from_storage(Scalar scalar, const H::Expr& stored);
-H::Expr to_storage(Scalar scalar, const H::Expr& value);
 H::Expr from_private(Scalar scalar, const H::Expr& kept);
 H::Expr to_private(Scalar scalar, const H::Expr& value);
-H::Expr literal_value(Scalar scalar, uint64_t bits);
-H::Expr call_value(Function function, Scalar scalar, const std::vector<H::Expr>& arguments);
-H::Expr cast_value(Scalar from, Scalar to, const H::Expr& value);
-H::Expr reinterpret_value(Scalar from, Scalar to, const H::Expr& value);
+
+/// What values are inside a kernel. Those of reduced floats (f16, bf16, float8) are f32 that the type can hold, rounded
+/// after each operation; bool is Halide's one-bit type. With `half` those of f16 are their bits: native operations take
+/// and give bits, everything else goes by way of f32.
+struct Scalars {
+  bool half = false;
+
+  H::Type value_type(Scalar scalar) const;
+  H::Type private_type(Scalar scalar) const;  ///< in private and local arrays
+  H::Expr from_storage(Scalar scalar, const H::Expr& stored) const;
+  H::Expr to_storage(Scalar scalar, const H::Expr& value) const;
+  H::Expr literal_value(Scalar scalar, uint64_t bits) const;
+  H::Expr call_value(Function function, Scalar scalar, const std::vector<H::Expr>& arguments) const;
+  H::Expr cast_value(Scalar from, Scalar to, const H::Expr& value) const;
+  H::Expr reinterpret_value(Scalar from, Scalar to, const H::Expr& value) const;
+
+ private:
+  bool is_bits(Scalar scalar) const { return half && scalar == Scalar::f16; }
+};
+/// Names of native operations on halves begin with it. A kernel that calls some has `half_opening` before it: of one
+/// program's kernels the first one switches the arithmetic on, and programs without halves need no device that has it.
+inline constexpr const char* half_call = "hoist_half_";
+inline constexpr const char* half_opening = R"(#ifndef HOIST_HAS_HALF
+#define HOIST_HAS_HALF
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+HOIST_HALF_ARITHMETIC
+#endif
+)";
 /// The names of the calls that the pass rewrites into the store of a result; see passes.cpp.
 inline constexpr const char* store_marker = "hoist_store";
 /// Four neighbouring bytes as a word.
@@ -222,6 +241,7 @@ class Emitter {
 
   Expr root_;
   EmitOptions options_;
+  const Scalars scalars_;
   std::vector<Loop> loops_;  ///< enclosing loops, outermost first
   std::vector<Stored> stored_;
   std::map<std::string, size_t> panel_depth_;  ///< by a fold's Func: its reductions outside of the work-items

@@ -312,15 +312,29 @@ bool loads(const Stmt& s) {
   return finder.found;
 }
 
-// Halide decides in front of the kernel whether a fold is used at all, where a selection says so; the host cannot read
-// what the condition reads, so it is read where it is needed.
-class LoadInside : public IRMutator {
+// Halide decides in front of the kernel whether a fold is used at all, where a selection says so, and computes there
+// what is the same for all work-items; the host can neither read what kernels read nor call what they call, so both are
+// done where they are needed.
+class KeepInside : public IRMutator {
   using IRMutator::visit;
 
-  static bool loads_value(const HExpr& e) { return loads(Evaluate::make(e)); }
+  static bool belongs_inside(const HExpr& e) {
+    struct Finder : IRGraphVisitor {
+      using IRGraphVisitor::visit;
+      bool found = false;
+      void visit(const Load*) override { found = true; }
+      void visit(const Call* op) override {
+        const bool is_of_halide = op->name.rfind("halide_", 0) == 0 || op->name.rfind("_halide_", 0) == 0;
+        found = found || (op->is_extern() && !is_of_halide);
+        IRGraphVisitor::visit(op);
+      }
+    } finder;
+    e.accept(&finder);
+    return finder.found;
+  }
 
   Stmt visit(const LetStmt* op) override {
-    return loads_value(op->value) ? mutate(substitute(op->name, op->value, op->body)) : IRMutator::visit(op);
+    return belongs_inside(op->value) ? mutate(substitute(op->name, op->value, op->body)) : IRMutator::visit(op);
   }
   Stmt visit(const For* op) override {
     const bool kernel = op->for_type == ForType::GPUBlock || op->for_type == ForType::GPUThread;
@@ -402,7 +416,7 @@ class GuardReads : public IRMutator {
 
 std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name) {
   std::vector<std::unique_ptr<IRMutator>> passes;
-  passes.push_back(std::make_unique<LoadInside>());
+  passes.push_back(std::make_unique<KeepInside>());
   passes.push_back(std::make_unique<AlwaysFold>());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());

@@ -168,12 +168,34 @@ HOIST_DOT() HOIST_DOT(2) HOIST_DOT(4) HOIST_DOT(8) HOIST_DOT(16)
 #endif
 
 // Halves and bfloat16 are kept as their bits; arithmetic is in float, rounded to the type after each operation.
+#define HOIST_QUIET(T, INFINITE, QUIET, N) \
+  HOIST ushort##N hoist_quiet_##T(ushort##N a) { \
+    return (a & (ushort##N)(0x7fff)) > (ushort##N)(INFINITE) ? (ushort##N)(QUIET) : a; }
+#define HOIST_QUIET_16(N) HOIST_QUIET(f16, 0x7c00, 0x7e00, N) HOIST_QUIET(bf16, 0x7f80, 0x7fc0, N)
+HOIST_QUIET_16() HOIST_QUIET_16(2) HOIST_QUIET_16(3) HOIST_QUIET_16(4) HOIST_QUIET_16(8) HOIST_QUIET_16(16)
 #define HOIST_HALF(N) \
   HOIST float##N hoist_from_f16(ushort##N a) { return vload_half##N(0, (const __private half *)&a); } \
   HOIST ushort##N hoist_to_f16(float##N a) { ushort##N r; vstore_half##N##_rte(a, 0, (__private half *)&r); \
     return convert_ushort##N(a != a ? (uint##N)(0x7e00) : convert_uint##N(r)); } \
   HOIST float##N hoist_round_f16(float##N a) { return hoist_from_f16(hoist_to_f16(a)); }
 HOIST_HALF() HOIST_HALF(2) HOIST_HALF(3) HOIST_HALF(4) HOIST_HALF(8) HOIST_HALF(16)
+// Native arithmetic on the bits of halves, for kernels that ask for it by name. Nothing but the three operators is
+// expected of a device: some have them without the functions and reinterpretations of halves.
+#define HOIST_HALF_OPERATION(NAME, OPERATOR, N) \
+  HOIST ushort##N NAME(ushort##N a, ushort##N b) { \
+    union { ushort##N bits; hoist_half##N value; } x, y, z; \
+    x.bits = a; \
+    y.bits = b; \
+    z.value = x.value OPERATOR y.value; \
+    return z.bits; }
+#define HOIST_HALF_OPERATIONS(N) \
+  HOIST_HALF_OPERATION(hoist_half_add, +, N) HOIST_HALF_OPERATION(hoist_half_subtract, -, N) \
+  HOIST_HALF_OPERATION(hoist_half_multiply, *, N)
+#define HOIST_HALF_VECTOR(N) \
+  typedef half hoist_half##N __attribute__((ext_vector_type(N))); HOIST_HALF_OPERATIONS(N)
+#define HOIST_HALF_ARITHMETIC \
+  typedef half hoist_half; HOIST_HALF_OPERATIONS() HOIST_HALF_VECTOR(2) HOIST_HALF_VECTOR(3) HOIST_HALF_VECTOR(4) \
+  HOIST_HALF_VECTOR(8) HOIST_HALF_VECTOR(16)
 #define HOIST_BRAIN(N) \
   HOIST float##N hoist_from_bf16(ushort##N a) { return as_float##N(convert_uint##N(a) << (uint##N)(16)); } \
   HOIST ushort##N hoist_to_bf16(float##N a) { \

@@ -138,7 +138,7 @@ Value Emitter::read_parameter(Expr e) {
     argument_names_[name] = e->name;
   }
   H::ImageParam input = place->second;
-  if (shape.empty() && !packed) return scalar(from_storage(kind, input(0)));
+  if (shape.empty() && !packed) return scalar(scalars_.from_storage(kind, input(0)));
   if (packed) {
     return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
       H::Expr flat = 0;
@@ -151,7 +151,7 @@ Value Emitter::read_parameter(Expr e) {
   return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
     std::vector<H::Expr> innermost_first;
     for (size_t i = index.size(); i-- > 0;) innermost_first.push_back(safe_index(index[i], shape[i]));
-    return scalar(from_storage(kind, input(innermost_first)));
+    return scalar(scalars_.from_storage(kind, input(innermost_first)));
   });
 }
 
@@ -167,7 +167,7 @@ Value Emitter::read_constant(Expr e) {
   Scalar kind = t.scalar();
   if (t.size() == 0) unsupported("an empty constant");
   if (t.size() == 1) {
-    Value v = scalar(literal_value(kind, literal_bits(t, 0)));
+    Value v = scalar(scalars_.literal_value(kind, literal_bits(t, 0)));
     return indexed(t.shape().size(), [v](const std::vector<H::Expr>&) { return v; });
   }
   if (t.size() > 64) {
@@ -175,7 +175,7 @@ Value Emitter::read_constant(Expr e) {
                 "make it a parameter of the kernel");
   }
   std::vector<H::Expr> elements;
-  for (int64_t i = 0; i < t.size(); ++i) elements.push_back(literal_value(kind, literal_bits(t, i)));
+  for (int64_t i = 0; i < t.size(); ++i) elements.push_back(scalars_.literal_value(kind, literal_bits(t, i)));
   std::vector<int64_t> shape = t.shape();
   return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
     H::Expr flat = 0;
@@ -220,9 +220,10 @@ bool is_table(Expr e) {
 }
 
 // A choice for each bit of the position, in the position's own type: as many comparisons as bits.
-H::Expr look_up(const Tensor& table, const H::Expr& position) {
+H::Expr look_up(const Scalars& scalars, const Tensor& table, const H::Expr& position) {
   std::vector<H::Expr> entries;
-  for (int64_t i = 0; i < table.size(); ++i) entries.push_back(literal_value(table.scalar(), literal_bits(table, i)));
+  for (int64_t i = 0; i < table.size(); ++i)
+    entries.push_back(scalars.literal_value(table.scalar(), literal_bits(table, i)));
   for (int64_t bit = 1; entries.size() > 1; bit *= 2) {
     H::Expr mask = H::Internal::make_const(position.type(), bit);
     H::Expr is_set = (position & mask) != H::Internal::make_zero(position.type());
@@ -308,7 +309,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
   if (e->pattern == Pattern::concat) return read_concat(e, env);
   if (e->pattern == Pattern::index) {
     Value position = read(e->children[0], env);
-    if (is_table(e->children[1])) return scalar(look_up(e->children[1]->constant, position.scalar));
+    if (is_table(e->children[1])) return scalar(look_up(scalars_, e->children[1]->constant, position.scalar));
     Value a = read(e->children[1], env);
     return a.at(H::unsafe_promise_clamped(H::cast<int32_t>(position.scalar), 0, number(extent(e->children[1]) - 1)));
   }
@@ -377,12 +378,12 @@ Value Emitter::read_now(Expr e, const Environment& env) {
     case Pattern::bound:
       return lookup(env, e->integers[0]);
     case Pattern::literal:
-      return scalar(literal_value(e->type->scalar, e->bits));
+      return scalar(scalars_.literal_value(e->type->scalar, e->bits));
     case Pattern::constant:
       return read_constant(e);
     case Pattern::iota: {
       Scalar kind = e->type->element->scalar;
-      return array([=](const H::Expr& i) { return scalar(cast_value(Scalar::i32, kind, i)); });
+      return array([=, this](const H::Expr& i) { return scalar(scalars_.cast_value(Scalar::i32, kind, i)); });
     }
     case Pattern::meta:
       unsupported("a metavariable");
@@ -394,16 +395,18 @@ Value Emitter::read_now(Expr e, const Environment& env) {
       for (Expr c : e->children) arguments.push_back(read(c, env).scalar);
       Scalar kind = e->children[0]->type->scalar;
       if (is_float(kind)) worst_ulp_ = std::max(worst_ulp_, row(e->function).ulp);
-      return scalar(call_value(e->function, kind, arguments));
+      return scalar(scalars_.call_value(e->function, kind, arguments));
     }
     case Pattern::select: {
       H::Expr condition = read(e->children[0], env).scalar;
       return select_value(condition, read(e->children[1], env), read(e->children[2], env));
     }
     case Pattern::cast:
-      return scalar(cast_value(e->children[0]->type->scalar, e->type->scalar, read(e->children[0], env).scalar));
+      return scalar(
+          scalars_.cast_value(e->children[0]->type->scalar, e->type->scalar, read(e->children[0], env).scalar));
     case Pattern::reinterpret:
-      return scalar(reinterpret_value(e->children[0]->type->scalar, e->type->scalar, read(e->children[0], env).scalar));
+      return scalar(
+          scalars_.reinterpret_value(e->children[0]->type->scalar, e->type->scalar, read(e->children[0], env).scalar));
     case Pattern::let:
       return apply(e->children[1], env, {read(e->children[0], env)});
     case Pattern::tuple: {

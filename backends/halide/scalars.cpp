@@ -47,10 +47,19 @@ H::Expr rounded(Scalar s, const H::Expr& e) {
   return extern_call(H::Float(32), fmt::format("hoist_round_{}", row(s).name), {e});
 }
 
+constexpr Scalars plain;
+
+// The bits of a half as f32; a literal stays one.
+H::Expr widened(const H::Expr& e) {
+  if (auto bits = H::Internal::as_const_uint(e)) return plain.literal_value(Scalar::f16, *bits);
+  return plain.from_storage(Scalar::f16, e);
+}
+
 }  // namespace
 
-H::Type value_type(Scalar s) {
+H::Type Scalars::value_type(Scalar s) const {
   if (s == Scalar::boolean) return H::Bool();
+  if (is_bits(s)) return storage_type(s);
   if (is_reduced_float(s)) return H::Float(32);
   if (is_float(s)) return H::Float(row(s).bits);
   int bits = std::max(row(s).bits, 8);
@@ -61,32 +70,38 @@ H::Type storage_type(Scalar s) {
   if (s == Scalar::boolean) return H::UInt(8);
   if (is_reduced_float(s)) return H::UInt(row(s).bits);
   if (row(s).bits < 8) return H::UInt(8);
-  return value_type(s);
+  return plain.value_type(s);
 }
 
-H::Type private_type(Scalar s) { return s == Scalar::boolean ? H::UInt(8) : value_type(s); }
+H::Type Scalars::private_type(Scalar s) const { return s == Scalar::boolean ? H::UInt(8) : value_type(s); }
 
-H::Expr from_storage(Scalar s, const H::Expr& e) {
+H::Expr Scalars::from_storage(Scalar s, const H::Expr& e) const {
   if (s == Scalar::boolean) return e != H::cast<uint8_t>(0);
+  if (is_bits(s)) return e;
   if (is_reduced_float(s)) return extern_call(H::Float(32), fmt::format("hoist_from_{}", row(s).name), {e});
   return e;
 }
 
-H::Expr to_storage(Scalar s, const H::Expr& e) {
-  if (const auto* made = e.as<H::Internal::Call>(); made != nullptr && s == Scalar::bf16) {
-    // What was just rounded is rounded once; what was just widened has nothing to round, only NaN becomes the one quiet
-    // NaN, as rounding makes it.
-    if (made->name == "hoist_round_bf16" && made->args[0].type().bits() == 32)
-      return extern_call(storage_type(s), "hoist_to_bf16", made->args);
-    if (made->name == "hoist_from_bf16") {
-      const H::Expr& bits = made->args[0];
-      H::Expr is_nan = (bits & H::cast<uint16_t>(0x7fff)) > H::cast<uint16_t>(0x7f80);
-      return H::select(is_nan, H::cast<uint16_t>(0x7fc0), bits);
-    }
+H::Expr Scalars::to_storage(Scalar s, const H::Expr& e) const {
+  // NaN is stored as the type's one quiet NaN.
+  auto to = [&](const H::Expr& x) {
+    return extern_call(storage_type(s), fmt::format("hoist_to_{}", row(s).name), {x});
+  };
+  auto quiet = [&](const H::Expr& x) {
+    return extern_call(storage_type(s), fmt::format("hoist_quiet_{}", row(s).name), {x});
+  };
+  const auto* made = e.as<H::Internal::Call>();
+  auto made_by = [&](const char* prefix) {
+    return made != nullptr && made->name == fmt::format("hoist_{}_{}", prefix, row(s).name);
+  };
+  if (is_bits(s)) return made_by("to") ? e : quiet(e);
+  if (s == Scalar::bf16 || s == Scalar::f16) {
+    // What was just rounded is rounded once; what was just widened has nothing to round.
+    if (made_by("round") && made->args[0].type().bits() == 32) return to(made->args[0]);
+    if (made_by("from")) return quiet(made->args[0]);
   }
   if (s == Scalar::boolean) return H::select(e, H::cast<uint8_t>(1), H::cast<uint8_t>(0));
-  if (is_reduced_float(s)) return extern_call(storage_type(s), fmt::format("hoist_to_{}", row(s).name), {e});
-  return e;
+  return is_reduced_float(s) ? to(e) : e;
 }
 
 H::Expr from_private(Scalar s, const H::Expr& e) { return s == Scalar::boolean ? e != H::cast<uint8_t>(0) : e; }
@@ -95,9 +110,9 @@ H::Expr to_private(Scalar s, const H::Expr& e) {
   return s == Scalar::boolean ? H::select(e, H::cast<uint8_t>(1), H::cast<uint8_t>(0)) : e;
 }
 
-H::Expr literal_value(Scalar s, uint64_t bits) {
+H::Expr Scalars::literal_value(Scalar s, uint64_t bits) const {
   if (s == Scalar::boolean) return H::Internal::make_bool((bits & 1) != 0);
-  if (is_float(s)) return H::Internal::FloatImm::make(value_type(s), float_from_bits(s, bits));
+  if (is_float(s) && !is_bits(s)) return H::Internal::FloatImm::make(value_type(s), float_from_bits(s, bits));
   H::Type t = value_type(s);
   if (t.is_uint()) {
     int width = row(s).bits;
@@ -107,8 +122,16 @@ H::Expr literal_value(Scalar s, uint64_t bits) {
   return H::Internal::IntImm::make(t, static_cast<int64_t>(bits << unused) >> unused);
 }
 
-H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
+H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x) const {
   namespace I = H::Internal;
+  if (is_bits(s)) {
+    if (f == Function::add || f == Function::subtract || f == Function::multiply)
+      return extern_call(value_type(s), half_call + std::string(row(f).name), x);
+    std::vector<H::Expr> wide;
+    for (const H::Expr& e : x) wide.push_back(widened(e));
+    H::Expr e = plain.call_value(f, s, wide);
+    return e.type().is_float() ? plain.to_storage(s, e) : e;
+  }
   H::Type t = value_type(s);
   bool on_float = is_float(s), on_bool = s == Scalar::boolean;
   auto same = [&](const std::string& name) { return extern_call(t, name, x); };
@@ -215,8 +238,10 @@ H::Expr call_value(Function f, Scalar s, const std::vector<H::Expr>& x) {
   std::abort();
 }
 
-H::Expr cast_value(Scalar from, Scalar to, const H::Expr& e) {
+H::Expr Scalars::cast_value(Scalar from, Scalar to, const H::Expr& e) const {
   if (from == to) return e;
+  if (is_bits(from)) return plain.cast_value(from, to, widened(e));
+  if (is_bits(to)) return plain.to_storage(to, plain.cast_value(from, to, e));
   H::Type t = value_type(to);
   if (to == Scalar::boolean && is_float(from))
     return extern_call(H::Int(32), "hoist_not_equal", {e, H::Internal::make_zero(e.type())}) != 0;
@@ -234,7 +259,7 @@ H::Expr cast_value(Scalar from, Scalar to, const H::Expr& e) {
   return narrowed(to, H::cast(t, e));  // keeps the low bits
 }
 
-H::Expr reinterpret_value(Scalar from, Scalar to, const H::Expr& e) {
+H::Expr Scalars::reinterpret_value(Scalar from, Scalar to, const H::Expr& e) const {
   if (from == to) return e;
   H::Expr bits = to_storage(from, e);
   if (from == Scalar::f32 || from == Scalar::f64) {

@@ -28,7 +28,7 @@ std::string describe(const Loop& l) {
 
 }  // namespace
 
-Emitter::Emitter(Expr root, EmitOptions options) : root_(root), options_(std::move(options)) {}
+Emitter::Emitter(Expr root, EmitOptions options) : root_(root), options_(std::move(options)), scalars_{options_.half} {}
 
 H::Func Emitter::build() {
   Expr e = root_;
@@ -69,7 +69,7 @@ H::Func Emitter::build() {
     Loop launch = open(1, Mode::group, 0, nest);
     order.insert(order.begin(), launch);
   }
-  H::Expr value = to_storage(layout.scalars[0], nest.values[0]);
+  H::Expr value = scalars_.to_storage(layout.scalars[0], nest.values[0]);
   H::Expr stored = H::Internal::Call::make(value.type(), store_marker,
                                            {H::Internal::simplify(flat), H::Internal::simplify(condition), value},
                                            H::Internal::Call::PureExtern);

@@ -520,7 +520,7 @@ Value Emitter::scan(Expr e, const Environment& env) {
   H::RDom domain({{0, number(n)}}, fmt::format("steps{}", fresh_++));
   Holder h = hold("scan", layout, Spread::registers);
   std::vector<H::Expr> nothing;
-  for (Scalar s : layout.scalars) nothing.push_back(H::undef(private_type(s)));
+  for (Scalar s : layout.scalars) nothing.push_back(H::undef(scalars_.private_type(s)));
   h.define(nothing);
 
   Nest nest;

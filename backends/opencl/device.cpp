@@ -25,6 +25,15 @@ std::string text_info(cl_device_id device, cl_device_info what) {
   return text;
 }
 
+/// Arithmetic in f16 whose bits are the interpreter's. The query is the extension's own, and headers of OpenCL 1.2 do
+/// not name it.
+bool computes_halves(cl_device_id device) {
+  constexpr cl_device_info half_fp_config = 0x1033;
+  constexpr cl_device_fp_config exact = CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST;
+  const auto floats = static_cast<cl_device_fp_config>(integer_info<cl_device_fp_config>(device, half_fp_config));
+  return (floats & exact) == exact;
+}
+
 Device describe(const hoist_target& target, int index) {
   const cl_device_id id = target.device;
   Device out;
@@ -48,7 +57,7 @@ Device describe(const hoist_target& target, int index) {
   const auto has = [&](const char* name) {
     return std::find(out.extensions.begin(), out.extensions.end(), name) != out.extensions.end();
   };
-  out.half = has("cl_khr_fp16");
+  out.half = has("cl_khr_fp16") && computes_halves(id);
   out.doubles = has("cl_khr_fp64");
   return out;
 }

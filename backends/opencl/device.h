@@ -19,7 +19,8 @@ struct Device {
   int64_t global_memory = 0, local_memory = 0, largest_allocation = 0;  ///< bytes
   int64_t maximum_group = 0;                                            ///< work-items
   int64_t vector_width = 1;                                             ///< native float lanes
-  bool half = false, doubles = false;                                   ///< arithmetic in f16, f64
+  bool half = false;              ///< arithmetic in f16 that rounds to nearest and keeps denormals, infinities and NaN
+  bool doubles = false;           ///< arithmetic in f64
   bool computes_exactly = false;  ///< f32 rounds to nearest and keeps denormals and infinities
   bool divides_exactly = false;   ///< f32 division and square root correctly rounded, with the build option
   bool vpdpbusd = false;          ///< kernels may use 8-bit dot products: the runtime defines HOIST_VPDPBUSD

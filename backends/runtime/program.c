@@ -176,7 +176,33 @@ static void prune_entries(const char* path) {
   closedir(folder);
 }
 
-static hoist_status build(const hoist_target* target, cl_program program, const char* options, hoist_error* error) {
+static int has_extension(const hoist_target* target, const char* name) {
+  size_t bytes = 0;
+  char* all = NULL;
+  int found = 0;
+  if (clGetDeviceInfo(target->device, CL_DEVICE_EXTENSIONS, 0, NULL, &bytes) == CL_SUCCESS && bytes &&
+      (all = calloc(bytes + 1, 1)) &&
+      clGetDeviceInfo(target->device, CL_DEVICE_EXTENSIONS, bytes, all, NULL) == CL_SUCCESS) {
+    found = strstr(all, name) != NULL;
+  }
+  free(all);
+  return found;
+}
+
+/* What to say of the source where the device does not compile it. */
+static const char* missing_feature(const hoist_target* target, const char* source, size_t bytes) {
+  static const char half[] = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable";
+  const size_t length = sizeof half - 1;
+  for (size_t i = 0; i + length <= bytes; ++i) {
+    if (source[i] != '#' || memcmp(source + i, half, length) != 0) continue;
+    if (has_extension(target, "cl_khr_fp16")) break;
+    return " (it computes in f16 and the device lacks cl_khr_fp16: compile with half = no in the profile)";
+  }
+  return "";
+}
+
+static hoist_status build(const hoist_target* target, cl_program program, const char* options, const char* hint,
+                          hoist_error* error) {
   const cl_int code = clBuildProgram(program, 1, &target->device, options, NULL, NULL);
   if (code == CL_SUCCESS) return HOIST_OK;
   char log[600] = "";
@@ -191,8 +217,8 @@ static hoist_status build(const hoist_target* target, cl_program program, const 
   struct rlimit limit;
   const int limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   return hoist_fail(
-      error, HOIST_DEVICE_ERROR, "kernels.cl does not compile on %s: %s%s%s", target->name, hoist_cl_name(code), log,
-      limited ? " (there is a file-size limit, see ulimit -f: drivers write compiled kernels to files)" : "");
+      error, HOIST_DEVICE_ERROR, "kernels.cl does not compile on %s%s: %s%s%s", target->name, hint, hoist_cl_name(code),
+      log, limited ? " (there is a file-size limit, see ulimit -f: drivers write compiled kernels to files)" : "");
 }
 
 static unsigned char* program_binary(cl_program program, size_t* bytes) {
@@ -219,7 +245,7 @@ static cl_program cached_program(const hoist_target* target, cl_context context,
     cl_int binary_status = CL_SUCCESS, code = CL_SUCCESS;
     hoist_error refused;
     program = clCreateProgramWithBinary(context, 1, &target->device, &binary_bytes, &binary, &binary_status, &code);
-    if (code || binary_status || build(target, program, options, &refused)) {
+    if (code || binary_status || build(target, program, options, "", &refused)) {
       if (program) clReleaseProgram(program);
       program = NULL;
       *reason = "the driver refuses the entry";
@@ -264,7 +290,7 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
   snprintf(entry->outcome, sizeof entry->outcome, "miss: %s", reason);
   *program = clCreateProgramWithSource(context, 1, &source, &bytes, &code);
   if (code) return hoist_cl_check(error, code, "clCreateProgramWithSource");
-  const hoist_status status = build(target, *program, all_options, error);
+  const hoist_status status = build(target, *program, all_options, missing_feature(target, source, bytes), error);
   if (status) {
     clReleaseProgram(*program);
     *program = NULL;

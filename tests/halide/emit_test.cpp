@@ -65,6 +65,17 @@ TEST(Emit, Elementwise) {
   EXPECT_EQ(check(e), "");
 }
 
+TEST(Emit, FunctionsOfLiterals) {  // the same for all work-items, which is no reason to call them on the host
+  for (Scalar kind : {Scalar::f32, Scalar::f16}) {
+    Expr x = parameter("x", array({4, 16}, kind)), two = call(Function::sqrt, {literal(kind, 4)});
+    auto sum = [&](Expr row) { return fold([](Expr a, Expr b) { return operator_add(a, b); }, two, row); };
+    EXPECT_EQ(check(map(sum, x, Mode::group)), "");
+    EXPECT_EQ(check(map([&](Expr row) { return map([&](Expr v) { return operator_add(v, two); }, row, Mode::vec); }, x,
+                        Mode::group)),
+              "");
+  }
+}
+
 TEST(Emit, RegisterTiledMatrixProduct) { EXPECT_EQ(check(gemm(16, 128, 24, 8, 64)), ""); }
 
 // x : [h+2][w+2][c], weights [o/to][3][3][c][to], bias [o/to][to] -> [h][w][o], `tile` pixels at a time; w need not be

@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
+#include <sstream>
 
 namespace hoist::testing {
 namespace {
@@ -48,25 +52,102 @@ struct Memory {
   }
 };
 
+Result<cl_program> built(Device* d, cl_program program, const std::string& options, const std::string& name) {
+  if (clBuildProgram(program, 1, &d->id, options.c_str(), nullptr, nullptr) == CL_SUCCESS) return program;
+  std::string log(100000, '\0');
+  size_t length = 0;
+  clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), &length);
+  log.resize(std::min<size_t>(length, 2000));
+  clReleaseProgram(program);
+  return Diagnostic{name, "does not build: " + log, ""};
+}
+
+Result<cl_program> from_source(Device* d, const std::string& source, const std::string& name) {
+  const char* text = source.c_str();
+  return built(d, clCreateProgramWithSource(d->context, 1, &text, nullptr, nullptr), build_options(), name);
+}
+
+Result<cl_program> from_spir(Device* d, const std::string& source, const std::string& name) {
+  std::string folder = (std::filesystem::temp_directory_path() / "hoist-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return Diagnostic{name, "no temporary folder", ""};
+  std::ofstream(folder + "/kernels.cl") << source;
+  const std::string command = fmt::format(
+      "clang -x cl {} -target spir64 -Xclang -finclude-default-header -emit-llvm -c -o '{}/kernels.bc' "
+      "'{}/kernels.cl' 2>'{}/said'",
+      build_options(), folder, folder, folder);
+  const bool compiled = std::system(command.c_str()) == 0;
+  std::ostringstream binary, said;
+  binary << std::ifstream(folder + "/kernels.bc", std::ios::binary).rdbuf();
+  said << std::ifstream(folder + "/said").rdbuf();
+  std::filesystem::remove_all(folder);
+  if (!compiled || !said.str().empty()) return Diagnostic{name, "clang says: " + said.str(), ""};
+  const std::string bytes = binary.str();
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  const size_t size = bytes.size();
+  cl_int error = 0;
+  cl_program program = clCreateProgramWithBinary(d->context, 1, &d->id, &size, &data, nullptr, &error);
+  if (error != CL_SUCCESS) return Diagnostic{name, fmt::format("clCreateProgramWithBinary gives {}", error), ""};
+  return built(d, program, "-x spir -spir-std=1.2", name);
+}
+
+using Compiler = Result<cl_program> (*)(Device*, const std::string&, const std::string&);
+
+std::string source_of(const std::vector<EmittedKernel>& kernels) {
+  std::string source = preamble();
+  for (const EmittedKernel& kernel : kernels) source += kernel.source;
+  return source;
+}
+
+// What compiles halves for the device, found by trying; null where nothing does.
+Compiler half_compiler(std::string* reason) {
+  static std::string why;
+  static const Compiler found = []() -> Compiler {
+    auto d = device();
+    if (!d) {
+      why = d.errors()[0].text();
+      return nullptr;
+    }
+    char device_name[256] = "";
+    clGetDeviceInfo((*d)->id, CL_DEVICE_NAME, sizeof device_name, device_name, nullptr);
+    if (std::string(device_name).find("Oclgrind") != std::string::npos) {
+      why = "Oclgrind compiles halves, but ends where it meets one";
+      return nullptr;
+    }
+    const char* trial =
+        "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
+        "__kernel void trial(__global float* x) { half h = (half)x[0]; x[0] = (float)(h + h); }\n";
+    for (Compiler compiler : {from_source, from_spir}) {
+      auto program = compiler(*d, trial, "");
+      if (program) {
+        clReleaseProgram(*program);
+        return compiler;
+      }
+      why += (why.empty() ? "" : "; ") + program.errors()[0].text();
+    }
+    return nullptr;
+  }();
+  if (reason != nullptr && found == nullptr) *reason = why;
+  return found;
+}
+
 }  // namespace
+
+std::string no_half() {
+  std::string reason;
+  half_compiler(&reason);
+  return reason;
+}
 
 Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
                                     const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
                                     unsigned char before, double* seconds) {
   HOIST_TRY(Device * d, device());
-  std::string source = preamble();
-  for (const EmittedKernel& kernel : kernels) source += kernel.source;
-  const char* text = source.c_str();
+  const std::string source = source_of(kernels);
+  const bool has_halves = source.find("cl_khr_fp16 : enable") != std::string::npos;
+  const Compiler compiler = has_halves ? half_compiler(nullptr) : from_source;
+  HOIST_CHECK(compiler != nullptr, "ask no_half() first");
+  HOIST_TRY(cl_program program, compiler(d, source, names[0]));
   cl_int error = 0;
-  cl_program program = clCreateProgramWithSource(d->context, 1, &text, nullptr, &error);
-  if (clBuildProgram(program, 1, &d->id, build_options().c_str(), nullptr, nullptr) != CL_SUCCESS) {
-    std::string log(100000, '\0');
-    size_t length = 0;
-    clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), &length);
-    log.resize(std::min<size_t>(length, 2000));
-    clReleaseProgram(program);
-    return Diagnostic{names[0], "does not build: " + log, ""};
-  }
   std::vector<Tensor> results;
   for (size_t which = 0; which < kernels.size(); ++which) {
     const EmittedKernel& kernel = kernels[which];

@@ -1,4 +1,4 @@
-// Runs one emitted kernel on the first OpenCL device, for tests of the Halide layer alone.
+// Runs emitted kernels on the first OpenCL device, for tests of the Halide layer alone.
 #pragma once
 
 #include <string>
@@ -18,6 +18,10 @@ Result<Tensor> run(const EmittedKernel& kernel, const std::string& name, const B
 Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
                                     const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
                                     unsigned char before = 0, double* seconds = nullptr);
+
+/// Why no kernel that was emitted with native halves can run here; empty when they can. PoCL 3.1 refuses halves in
+/// OpenCL C but computes with them, so on it they go by way of clang and SPIR.
+std::string no_half();
 
 /// Random values of the type in [low, high]; for integers inclusive.
 Tensor random_tensor(Type type, uint64_t seed, double low = -2, double high = 2);

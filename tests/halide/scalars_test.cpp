@@ -53,11 +53,12 @@ bool same(const Tensor& a, const Tensor& b, int64_t i, int ulp) {
 }
 
 void compare(const std::vector<Expr>& rows, const std::vector<std::string>& names, const std::vector<int>& ulps,
-             const Bindings& inputs, int64_t n) {
+             const Bindings& inputs, int64_t n, bool half = false) {
   std::vector<EmittedKernel> kernels;
   std::vector<std::string> kernel_names;
   for (size_t k = 0; k < rows.size(); ++k) {
     EmitOptions options;
+    options.half = half;
     options.kernel_name = "kernel_" + std::to_string(k);
     auto kernel = emit(rows[k], options);
     ASSERT_TRUE(kernel.ok()) << names[k] << ": " << kernel.errors()[0].text();
@@ -82,12 +83,30 @@ void compare(const std::vector<Expr>& rows, const std::vector<std::string>& name
   }
 }
 
-class OnType : public ::testing::TestWithParam<Scalar> {};
-INSTANTIATE_TEST_SUITE_P(Scalars, OnType, ::testing::ValuesIn(arithmetic),
-                         [](const auto& info) { return std::string(row(info.param).name); });
+struct Kind {
+  Scalar scalar;
+  bool half;
+};
+
+std::vector<Kind> kinds() {
+  std::vector<Kind> out;
+  for (Scalar s : arithmetic) out.push_back({s, false});
+  out.push_back({Scalar::f16, true});
+  return out;
+}
+
+class OnType : public ::testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    if (GetParam().half && !testing::no_half().empty()) GTEST_SKIP() << testing::no_half();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Scalars, OnType, ::testing::ValuesIn(kinds()), [](const auto& info) {
+  return std::string(row(info.param.scalar).name) + (info.param.half ? "_native" : "");
+});
 
 TEST_P(OnType, Functions) {
-  Scalar s = GetParam();
+  const auto [s, half] = GetParam();
   constexpr int64_t n = 64;
   Type t = array_type(n, scalar_type(s));
   Bindings inputs = {{"a", sample(s, n, 1)}, {"b", sample(s, n, 2)}, {"c", sample(s, n, 3)}};
@@ -111,27 +130,31 @@ TEST_P(OnType, Functions) {
     (is_test ? test_names : row_names).push_back(std::string(f.name));
     (is_test ? zeros : ulps).push_back(is_test ? 0 : ulp);
   }
-  compare(rows, row_names, ulps, inputs, n);
-  if (!HasFatalFailure()) compare(tests, test_names, zeros, inputs, n);
+  compare(rows, row_names, ulps, inputs, n, half);
+  if (!HasFatalFailure()) compare(tests, test_names, zeros, inputs, n, half);
+}
+
+void check_cast(Scalar from, Scalar to, bool half) {
+  constexpr int64_t n = 64;
+  Expr a = parameter("a", array_type(n, scalar_type(from)));
+  Expr e = join(
+      map([&](Expr v) { return map([&](Expr x) { return cast(to, x); }, v, Mode::vec); }, split(8, a), Mode::group));
+  const std::string name = "cast from " + std::string(row(from).name) + " to " + std::string(row(to).name);
+  compare({e}, {name}, {0}, {{"a", sample(from, n, 1)}}, n, half);
 }
 
 TEST_P(OnType, Casts) {
-  Scalar s = GetParam();
-  constexpr int64_t n = 64;
-  Bindings inputs = {{"a", sample(s, n, 1)}};
-  Expr a = parameter("a", array_type(n, scalar_type(s)));
-  for (int to = 0; to < scalar_count; ++to) {
-    Scalar target = static_cast<Scalar>(to);
-    if (row(target).bits < 8) continue;
-    Expr e = join(map([&](Expr v) { return map([&](Expr x) { return cast(target, x); }, v, Mode::vec); }, split(8, a),
-                      Mode::group));
-    compare({e}, {"cast to " + std::string(row(target).name)}, {0}, inputs, n);
+  const auto [s, half] = GetParam();
+  for (int other = 0; other < scalar_count; ++other) {
+    const auto target = static_cast<Scalar>(other);
+    if (row(target).bits >= 8) check_cast(s, target, half);
+    if (half) check_cast(target, s, half);
     if (HasFatalFailure()) return;
   }
 }
 
 TEST_P(OnType, Reinterpretations) {
-  Scalar s = GetParam();
+  const auto [s, half] = GetParam();
   constexpr int64_t n = 64;
   Bindings inputs = {{"a", sample(s, n, 1)}};
   Expr a = parameter("a", array_type(n, scalar_type(s)));
@@ -140,7 +163,7 @@ TEST_P(OnType, Reinterpretations) {
     if (target == Scalar::boolean || row(target).bits != row(s).bits) continue;
     Expr e = join(map([&](Expr v) { return map([&](Expr x) { return reinterpret(target, x); }, v, Mode::vec); },
                       split(8, a), Mode::group));
-    compare({e}, {"reinterpret " + std::string(row(target).name)}, {0}, inputs, n);
+    compare({e}, {"reinterpret " + std::string(row(target).name)}, {0}, inputs, n, half);
     if (HasFatalFailure()) return;
   }
 }

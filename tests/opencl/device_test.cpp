@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/opencl/kernel_runner.h"
@@ -80,6 +81,21 @@ TEST(KernelRunnerTest, RunsOneKernel) {
   KernelRun cleared;
   cleared.clear_result = true;
   EXPECT_EQ((*run_kernel(scaling_kernel(), preamble, "", {x, three}, cleared))[0].float_at(5), 0);
+}
+
+TEST(KernelRunnerTest, ADeviceWithoutHalvesIsNamed) {
+  auto device = find_device("");
+  ASSERT_TRUE(device.ok());
+  if (std::count(device->extensions.begin(), device->extensions.end(), "cl_khr_fp16") != 0)
+    GTEST_SKIP() << device->name << " has them";
+  EXPECT_FALSE(device->half);
+  const Tensor x(Scalar::f32, {8}), three = Tensor::of<int>(Scalar::i32, {1}, {3});
+  PlanKernel kernel = scaling_kernel();
+  kernel.source =
+      "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n" + kernel.source + "half h(void) { return half_; }\n";
+  auto out = run_kernel(kernel, preamble, "-cl-std=CL1.2", {x, three});
+  ASSERT_FALSE(out.ok());
+  EXPECT_THAT(out.errors().front().text(), HasSubstr("it computes in f16 and the device lacks cl_khr_fp16"));
 }
 
 TEST(KernelRunnerTest, WrongKernelsAreNamed) {
