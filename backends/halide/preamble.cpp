@@ -180,7 +180,7 @@ HOIST_QUIET_16() HOIST_QUIET_16(2) HOIST_QUIET_16(3) HOIST_QUIET_16(4) HOIST_QUI
   HOIST float##N hoist_round_f16(float##N a) { return hoist_from_f16(hoist_to_f16(a)); }
 HOIST_HALF() HOIST_HALF(2) HOIST_HALF(3) HOIST_HALF(4) HOIST_HALF(8) HOIST_HALF(16)
 // Native arithmetic on the bits of halves, for kernels that ask for it by name. Nothing but the three operators is
-// expected of a device: some have them without the functions and reinterpretations of halves.
+// expected of a device: some have them without the extension's functions and reinterpretations, fma among them.
 #define HOIST_HALF_OPERATION(NAME, OPERATOR, N) \
   HOIST ushort##N NAME(ushort##N a, ushort##N b) { \
     union { ushort##N bits; hoist_half##N value; } x, y, z; \
@@ -188,9 +188,23 @@ HOIST_HALF() HOIST_HALF(2) HOIST_HALF(3) HOIST_HALF(4) HOIST_HALF(8) HOIST_HALF(
     y.bits = b; \
     z.value = x.value OPERATOR y.value; \
     return z.bits; }
+#ifdef cl_khr_fp16
+#define HOIST_HALF_FMA(N) \
+  HOIST ushort##N hoist_half_fma(ushort##N a, ushort##N b, ushort##N c) { \
+    union { ushort##N bits; hoist_half##N value; } x, y, z, sum; \
+    x.bits = a; \
+    y.bits = b; \
+    z.bits = c; \
+    sum.value = fma(x.value, y.value, z.value); \
+    return sum.bits; }
+#else
+#define HOIST_HALF_FMA(N) \
+  HOIST ushort##N hoist_half_fma(ushort##N a, ushort##N b, ushort##N c) { \
+    return hoist_to_f16(hoist_fma_to_odd(hoist_from_f16(a), hoist_from_f16(b), hoist_from_f16(c))); }
+#endif
 #define HOIST_HALF_OPERATIONS(N) \
   HOIST_HALF_OPERATION(hoist_half_add, +, N) HOIST_HALF_OPERATION(hoist_half_subtract, -, N) \
-  HOIST_HALF_OPERATION(hoist_half_multiply, *, N)
+  HOIST_HALF_OPERATION(hoist_half_multiply, *, N) HOIST_HALF_FMA(N)
 #define HOIST_HALF_VECTOR(N) \
   typedef half hoist_half##N __attribute__((ext_vector_type(N))); HOIST_HALF_OPERATIONS(N)
 #define HOIST_HALF_ARITHMETIC \

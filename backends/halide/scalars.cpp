@@ -125,7 +125,7 @@ H::Expr Scalars::literal_value(Scalar s, uint64_t bits) const {
 H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x) const {
   namespace I = H::Internal;
   if (is_bits(s)) {
-    if (f == Function::add || f == Function::subtract || f == Function::multiply)
+    if (f == Function::add || f == Function::subtract || f == Function::multiply || f == Function::fma)
       return extern_call(value_type(s), half_call + std::string(row(f).name), x);
     std::vector<H::Expr> wide;
     for (const H::Expr& e : x) wide.push_back(widened(e));

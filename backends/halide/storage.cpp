@@ -439,6 +439,22 @@ Value Emitter::fold(Expr e, const Environment& env) {
   }
 }
 
+namespace {
+
+// Halide runs an update once where no value mentions a step of the fold: one of them is made to.
+std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::RVar>& steps) {
+  for (const H::Expr& value : values) {
+    for (const H::RVar& step : steps) {
+      if (H::Internal::expr_uses_var(value, step.name())) return values;
+    }
+  }
+  values[0] =
+      H::Internal::Call::make(values[0].type(), "hoist_first", {values[0], steps[0]}, H::Internal::Call::PureExtern);
+  return values;
+}
+
+}  // namespace
+
 Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
   std::vector<int64_t> extents;
   fold_extents(e, extents);
@@ -491,7 +507,7 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
   auto splits = splits_of(nest, h);
   Substitution loops;
   for (size_t i = 0; i < h.own.size(); ++i) invert(splits[i], h.own[i], loops);
-  h.define(h.kept(nest.values, loops));
+  h.define(repeated(h.kept(nest.values, loops), reductions));
 
   H::Stage update = h.func.update();
   for (size_t i = 0; i < h.own.size(); ++i) {

@@ -76,6 +76,29 @@ TEST(Emit, FunctionsOfLiterals) {  // the same for all work-items, which is no r
   }
 }
 
+TEST(Emit, FoldsWhoseStepsAreAllTheSame) {
+  for (const Mode mode : {Mode::seq, Mode::unroll}) {
+    for (Scalar kind : {Scalar::f32, Scalar::i32}) {
+      auto times = [&](Expr v) {
+        return fold([](Expr a, Expr b) { return operator_add(a, b); }, literal(kind, 0), repeat(3, v), mode);
+      };
+      EXPECT_EQ(check(map(times, parameter("x", array({16}, kind)), Mode::group)), "");
+      EXPECT_EQ(check(map([&](Expr row) { return map(times, row, Mode::vec); }, parameter("x", array({4, 16}, kind)),
+                          Mode::group)),
+                "");
+    }
+  }
+  // Two accumulators, neither of which looks at the element.
+  Expr x = parameter("x", array({4, 5}));
+  auto doubled = [](Expr s, Expr) {
+    return tuple({operator_add(get(0, s), get(1, s)), operator_add(get(1, s), literal(Scalar::f32, 1))});
+  };
+  auto counted = [&](Expr row) {
+    return get(0, fold(doubled, tuple({literal(Scalar::f32, 0), literal(Scalar::f32, 1)}), row));
+  };
+  EXPECT_EQ(check(map(counted, x, Mode::group)), "");
+}
+
 TEST(Emit, RegisterTiledMatrixProduct) { EXPECT_EQ(check(gemm(16, 128, 24, 8, 64)), ""); }
 
 // x : [h+2][w+2][c], weights [o/to][3][3][c][to], bias [o/to][to] -> [h][w][o], `tile` pixels at a time; w need not be

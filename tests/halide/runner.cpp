@@ -67,10 +67,21 @@ Result<cl_program> from_source(Device* d, const std::string& source, const std::
   return built(d, clCreateProgramWithSource(d->context, 1, &text, nullptr, nullptr), build_options(), name);
 }
 
+// PoCL's library has no fma of halves. In f64 the product is exact, and the sum has no bit that a half could miss.
+constexpr const char* fma_of_halves = R"(
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#pragma OPENCL FP_CONTRACT OFF
+half __attribute__((overloadable)) fma(half a, half b, half c) { return (half)((double)a * (double)b + (double)c); }
+#define FMA(N) half##N __attribute__((overloadable)) fma(half##N a, half##N b, half##N c) { \
+  double##N x = __builtin_convertvector(a, double##N), y = __builtin_convertvector(b, double##N); \
+  return __builtin_convertvector(x * y + __builtin_convertvector(c, double##N), half##N); }
+FMA(2) FMA(3) FMA(4) FMA(8) FMA(16)
+)";
+
 Result<cl_program> from_spir(Device* d, const std::string& source, const std::string& name) {
   std::string folder = (std::filesystem::temp_directory_path() / "hoist-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return Diagnostic{name, "no temporary folder", ""};
-  std::ofstream(folder + "/kernels.cl") << source;
+  std::ofstream(folder + "/kernels.cl") << fma_of_halves << source;
   const std::string command = fmt::format(
       "clang -x cl {} -target spir64 -Xclang -finclude-default-header -emit-llvm -c -o '{}/kernels.bc' "
       "'{}/kernels.cl' 2>'{}/said'",
