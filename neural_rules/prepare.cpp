@@ -113,8 +113,7 @@ double weight_noise(const Graph& graph, const Layer& layer, const PreparedProduc
   return factor_of(layer) * factor_of(layer) * sum / static_cast<double>(channels);
 }
 
-// Factors, products and partial sums are each rounded to f16; the first product is no sum yet. Sums over places of the
-// input are those of its channels.
+// Inputs, products and partial sums are each rounded to f16; the first product is no sum yet.
 double half_noise(const Graph& graph, const Product& product, const ValueStatistics& input) {
   const std::span<const float> weights = graph.constants.at(product.weights).floats();
   const InputMoments moments(product, input);

@@ -28,7 +28,7 @@ void write_half_products(Graph& graph, const std::vector<std::string>& layers);
 /// The relative error of one rounding to f16, mean squared, for magnitudes whose logarithms are spread evenly: a step
 /// is 2^-10 of the power of two below, its error a twelfth of its square, and E[1/m^2] over [1, 2) is 3 / (8 ln 2).
 inline constexpr double half_rounding_noise = 0x1p-20 / 12 * 0.5410;
-/// The same where f16 is denser spaced than its smallest normal numbers allow: absolute.
+/// What a rounding costs near zero, where steps stay 2^-24.
 inline constexpr double half_subnormal_noise = 0x1p-48 / 12;
 
 }  // namespace hoist

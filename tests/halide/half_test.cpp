@@ -137,10 +137,17 @@ TEST_F(Half, EveryValueGivesTheInterpretersBits) {
           return call(f, {x, y});
         },
         16);
-  // Fused it would be rounded once.
+  // Rounded twice, and once.
   for (int64_t width : {2, 4, 8, 16})
     add(
         "multiply_add", [](Expr x, Expr y) { return plus(times(x, y), y); }, width);
+  for (int64_t width : {4, 16})
+    add(
+        "fma",
+        [](Expr x, Expr y) {
+          return call(Function::fma, {x, y, y});
+        },
+        width);
   add(
       "copy", [](Expr x, Expr) { return x; }, 16);
   auto found = testing::run_all(kernels, names, inputs, Scalar::f16, {n});
