@@ -28,6 +28,7 @@ Studied studied(Graph graph, bool measure_all = true) {
   out.samples = normal_samples(out.graph, samples_of_test, 7);
   SensitivityOptions options;
   options.measure_all = measure_all;
+  options.half = true;  // the evaluator computes in every type
   auto found = find_sensitivity(out.graph, out.samples, evaluated_models(), options);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
   out.sensitivity = std::move(*found);

@@ -2,9 +2,10 @@
 // says it. What it costs is checked in noise_test.cpp.
 #include "neural_rules/sums.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "lowering/program.h"
 #include "neural_rules/candidates.h"
@@ -87,10 +88,9 @@ TEST(Sums, AreCandidatesOfDevicesThatComputeInF16Alone) {
   const Graph graph = product_of_terms(16);
   const std::vector<Site> sites = find_sites(graph);
   const auto offered = [&](bool half) {
-    for (const CandidateRule& candidate : candidate_rules(graph, sites, {}, half)->rules.back()) {
-      if (candidate.rule == rule) return true;
-    }
-    return false;
+    const CandidateRules found = *candidate_rules(graph, sites, {}, half);
+    const auto is_it = [](const CandidateRule& candidate) { return candidate.rule == rule; };
+    return std::any_of(found.rules.back().begin(), found.rules.back().end(), is_it);
   };
   EXPECT_TRUE(offered(true));
   EXPECT_FALSE(offered(false));
