@@ -127,6 +127,8 @@ std::vector<std::vector<size_t>> reader_sites(const Graph& graph, const std::vec
 
 namespace {
 
+constexpr const char* blocks_class = "blocks";
+
 struct Weight {
   std::string cost_class;
   double bytes = 0;
@@ -138,7 +140,7 @@ Weight weight_of(const Graph& graph, const Site& site, const std::string& rule) 
     const ValueFormat& format = *find_value_format(rule);
     const ValueInfo& value = graph.inferred.at(site.value);
     const auto bytes = static_cast<double>(byte_size(format.scalar, value.shape));
-    if (format.block != 0) return {"blocks", bytes + bytes / static_cast<double>(format.block) * 4};
+    if (format.block != 0) return {blocks_class, bytes + bytes / static_cast<double>(format.block) * 4};
     // Formats of products that want an input of their own kind stay apart.
     const std::string type(row(format.scalar).name);
     return {is_float(format.scalar) ? std::to_string(row(format.scalar).bits) : type, bytes};
@@ -163,6 +165,17 @@ void keep_least_noise(std::vector<WeighedRule>& rules) {
                (rules[k].predicted_noise == rules[i].predicted_noise && k < i);
     }
     rules[i].kept = !beaten;
+  }
+}
+
+// Blocks take kernels of their own, so they are worth a look only where no smaller format is as close.
+void drop_blocks(std::vector<WeighedRule>& rules) {
+  for (WeighedRule& blocks : rules) {
+    if (blocks.cost_class != blocks_class) continue;
+    const auto beats = [&](const WeighedRule& other) {
+      return other.bytes < blocks.bytes && other.predicted_noise <= blocks.predicted_noise;
+    };
+    if (std::any_of(rules.begin(), rules.end(), beats)) blocks.kept = false;
   }
 }
 
@@ -205,6 +218,7 @@ std::vector<std::vector<WeighedRule>> weigh_rules(const Graph& graph, const std:
       out[i].push_back(std::move(weighed));
     }
     keep_least_noise(out[i]);
+    drop_blocks(out[i]);
   }
   match_needs(sites, out);
   return out;

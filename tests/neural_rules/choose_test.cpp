@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "neural_rules/candidates.h"
 #include "neural_rules/cost.h"
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
@@ -130,6 +131,34 @@ TEST(Sensitivity, LocalErrorsAreMeasuredWhereTheFormatIsRead) {
       EXPECT_LT(candidate.predicted_error, candidate.error_alone * factor);
     }
   }
+}
+
+TEST(Candidates, BlocksAreKeptWhereNoSmallerFormatIsAsClose) {
+  ModelBuilder b(3);
+  b.input("x", {1, 64, 6, 6});
+  b.layer("Conv", "conv1", {"x", b.constant("w1", {64, 64, 1, 1}, 0.1)});
+  b.layer("Relu", "relu1", {"conv1"});
+  b.layer("Conv", "conv2", {"relu1", b.constant("w2", {64, 64, 1, 1}, 0.1)});
+  b.layer("Conv", "conv3", {"conv2", b.constant("w3", {8, 64, 1, 1}, 0.1)});
+  Graph graph = b.finish({"conv3"});
+  // Half of conv2's channels are in another range than the others, and that half is a block.
+  Tensor& weights = graph.constants.at("w2");
+  for (int64_t i = 0; i < weights.size() / 2; ++i) weights.set_float(i, 1000 * weights.float_at(i));
+  const CalibratedModel model = calibrated(typed(graph), 4, 7);
+  const std::vector<Site> sites = find_sites(model.graph);
+  const auto rules = weigh_rules(model.graph, sites, *candidate_rules(model.graph, sites, {}, false), model.statistics);
+  const auto kept = [&](const std::string& value) {
+    for (size_t i = 0; i < sites.size(); ++i) {
+      if (sites[i].key() != "value " + value) continue;
+      for (const WeighedRule& rule : rules[i]) {
+        if (rule.candidate.rule == "bfp8") return rule.kept;
+      }
+    }
+    ADD_FAILURE() << "no blocks at " << value;
+    return false;
+  };
+  EXPECT_FALSE(kept("relu1"));
+  EXPECT_TRUE(kept("conv2"));
 }
 
 TEST(Sensitivity, FormatsOfValuesSayWhatTheyHold) {
