@@ -43,8 +43,8 @@ struct WeighedRule {
 };
 
 /// By site, in the order of the candidates. Rules cost the same that store in the same number of bits and compute
-/// alike; the one with the least predicted noise stands for them. Blocks of values are kept only where no smaller format
-/// is as close. Rules whose statistics are missing are left out.
+/// alike; the one with the least predicted noise stands for them. Blocks of values are kept only where no smaller
+/// format is as close. Rules whose statistics are missing are left out.
 std::vector<std::vector<WeighedRule>> weigh_rules(const Graph& graph, const std::vector<Site>& sites,
                                                   const CandidateRules& candidates, const Statistics& statistics);
 
