@@ -181,7 +181,9 @@ std::string verdict(const Budget& budget, const BudgetEvidence& evidence) {
     case BudgetMeasure::agreement:
       return "other class at " + of(evidence.flips);
     case BudgetMeasure::sqnr:
-      return fmt::format("{:.2f} dB, at least {} asked", evidence.sqnr, budget.limit);
+      return fmt::format("{}, at least {} dB asked",
+                         std::isinf(evidence.sqnr) ? "no error" : fmt::format("{:.2f} dB", evidence.sqnr),
+                         budget.limit);
     case BudgetMeasure::metric:
       return fmt::format("metric {} against {} of the model as it is: {:.3g} % worse, allowed {} %", evidence.metric,
                          evidence.reference_metric, metric_harm(budget, evidence), budget.limit);

@@ -140,7 +140,8 @@ TEST(Budget, VerdictNamesTheCounts) {
   EXPECT_EQ(verdict(budget("top1=0.5%"), lost(1000, 4, 7)), "gained 3 of 1000 samples (lost 4, gained 7)");
   EXPECT_EQ(verdict(budget("agreement=99%"), {.samples = 100, .flips = 2}),
             "other class at 2 of 100 samples, allowed 1");
-  EXPECT_EQ(verdict(budget("sqnr=30dB"), {.samples = 1, .sqnr = 31.256}), "31.26 dB, at least 30 asked");
+  EXPECT_EQ(verdict(budget("sqnr=30dB"), {.samples = 1, .sqnr = 31.256}), "31.26 dB, at least 30 dB asked");
+  EXPECT_EQ(verdict(budget("sqnr=30dB"), {.samples = 1, .sqnr = INFINITY}), "no error, at least 30 dB asked");
   EXPECT_THAT(verdict(budget("metric=c"), {.samples = 1, .reference_metric = 4, .metric = 3}), HasSubstr("25 % worse"));
   EXPECT_THAT(verdict(budget("top1=1%"), {.samples = 1}), HasSubstr("no labels"));
   EXPECT_THAT(verdict(budget("top1=1%"), {}), HasSubstr("no samples"));
