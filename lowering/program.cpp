@@ -93,12 +93,13 @@ bool worth_folding(Type type) {
   return n <= fold_limit;
 }
 
-// Whether constants of small types would become a larger one: weights of 4 bits, in f32.
+// Whether constants of small types would become a larger one: weights of 4 bits, in f32. Shapes have to be known.
 bool unfolds(Expr e, const std::map<std::string, Tensor>& constants) {
   size_t read = 0;
   for (Expr p : parameters_of(e)) read += constants.at(p->name).bytes().size();
   const Type leaf = leaf_of(e->type);
-  return leaf->is_scalar() && static_cast<size_t>(byte_size(leaf->scalar, shape_of(e->type))) > read;
+  return leaf->is_scalar() && is_float(leaf->scalar) &&
+         static_cast<size_t>(byte_size(leaf->scalar, shape_of(e->type))) > read;
 }
 
 // Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.

@@ -79,6 +79,26 @@ void for_random_graphs(const Body& body) {
   }
 }
 
+// Weights stay small, shapes have to be known all the same.
+TEST(Passes, StoredConstantsLeaveShapesKnown) {
+  Graph graph;
+  graph.opset = 21;
+  graph.inputs = {{"x", Scalar::f32, {2, 3, 4}}};
+  graph.outputs = {{"y", Scalar::f32, {}, false}};
+  graph.constants["rest"] = Tensor::of<int64_t>(Scalar::i64, {1}, {-1});
+  graph.constants["numbers"] = Tensor::of<int64_t>(Scalar::i8, {12}, std::vector<int64_t>(12, 3));
+  graph.constants["scale"] = Tensor::of<double>(Scalar::f32, {}, {0.5});
+  graph.layers = {{"shape", "Shape", "", {{"end", int64_t{1}}}, {"x"}, {"batch"}},
+                  {"joined", "Concat", "", {{"axis", int64_t{0}}}, {"batch", "rest"}, {"wanted"}},
+                  {"rows", "Reshape", "", {}, {"x", "wanted"}, {"rows"}},
+                  {"wide", "DequantizeLinear", "", {}, {"numbers", "scale"}, {"weights"}},
+                  {"y", "Mul", "", {}, {"rows", "weights"}, {"y"}}};
+  auto program = lower_graph(graph, false, {}, ConstantUse::stored);
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  EXPECT_EQ(program->constants.count("weights"), 0U);
+  EXPECT_EQ(program->constants.count("numbers"), 1U);
+}
+
 TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
   for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t) {
     Program program = lowered(random.graph, true);
