@@ -201,8 +201,9 @@ static const char* missing_feature(const hoist_target* target, const char* sourc
   return "";
 }
 
-static hoist_status build(const hoist_target* target, cl_program program, const char* options, const char* hint,
-                          hoist_error* error) {
+/* `source` is what the program was made of, where it was made of source. */
+static hoist_status build(const hoist_target* target, cl_program program, const char* options, const char* source,
+                          size_t source_bytes, hoist_error* error) {
   const cl_int code = clBuildProgram(program, 1, &target->device, options, NULL, NULL);
   if (code == CL_SUCCESS) return HOIST_OK;
   char log[600] = "";
@@ -217,8 +218,9 @@ static hoist_status build(const hoist_target* target, cl_program program, const 
   struct rlimit limit;
   const int limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   return hoist_fail(
-      error, HOIST_DEVICE_ERROR, "kernels.cl does not compile on %s%s: %s%s%s", target->name, hint, hoist_cl_name(code),
-      log, limited ? " (there is a file-size limit, see ulimit -f: drivers write compiled kernels to files)" : "");
+      error, HOIST_DEVICE_ERROR, "kernels.cl does not compile on %s%s: %s%s%s", target->name,
+      missing_feature(target, source, source_bytes), hoist_cl_name(code), log,
+      limited ? " (there is a file-size limit, see ulimit -f: drivers write compiled kernels to files)" : "");
 }
 
 static unsigned char* program_binary(cl_program program, size_t* bytes) {
@@ -245,7 +247,7 @@ static cl_program cached_program(const hoist_target* target, cl_context context,
     cl_int binary_status = CL_SUCCESS, code = CL_SUCCESS;
     hoist_error refused;
     program = clCreateProgramWithBinary(context, 1, &target->device, &binary_bytes, &binary, &binary_status, &code);
-    if (code || binary_status || build(target, program, options, "", &refused)) {
+    if (code || binary_status || build(target, program, options, NULL, 0, &refused)) {
       if (program) clReleaseProgram(program);
       program = NULL;
       *reason = "the driver refuses the entry";
@@ -290,7 +292,7 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
   snprintf(entry->outcome, sizeof entry->outcome, "miss: %s", reason);
   *program = clCreateProgramWithSource(context, 1, &source, &bytes, &code);
   if (code) return hoist_cl_check(error, code, "clCreateProgramWithSource");
-  const hoist_status status = build(target, *program, all_options, missing_feature(target, source, bytes), error);
+  const hoist_status status = build(target, *program, all_options, source, bytes, error);
   if (status) {
     clReleaseProgram(*program);
     *program = NULL;
