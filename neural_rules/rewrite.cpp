@@ -99,8 +99,10 @@ class ModelRewriter {
       const ValueStatistics* seen = needed ? statistics_of(family.name) : nullptr;
       if (needed && seen == nullptr) continue;
       StoredFamily stored{&family, &format, Grid{format.scalar, format.block != 0, 1, 0}};
-      if (needed) stored.grid = grid_of(format, *seen);
-      if (needed) describe(stored.grid, *seen, choice);
+      if (needed) {
+        stored.grid = grid_of(format, *seen);
+        describe(stored.grid, *seen, choice);
+      }
       stored_.push_back(stored);
     }
   }

@@ -24,27 +24,19 @@ Blocks blocks_of(const Graph& graph, const std::set<std::string>& matrix_inputs,
 }  // namespace
 
 ValueWriter::ValueWriter(const Graph& original, Graph& out, std::vector<StoredFamily> families)
-    : original_(original), out_(out), families_(std::move(families)), matrix_inputs_(matrix_inputs(original)) {
+    : original_(original),
+      out_(out),
+      families_(std::move(families)),
+      matrix_inputs_(matrix_inputs(original)),
+      names_(original) {
   for (size_t i = 0; i < families_.size(); ++i) {
     for (const std::string& member : families_[i].family->members) family_[member] = i;
-  }
-  for (const ValueInfo& input : original.inputs) names_.insert(input.name);
-  for (const auto& [name, tensor] : original.constants) names_.insert(name);
-  for (const Layer& layer : original.layers) {
-    names_.insert(layer.name);
-    names_.insert(layer.outputs.begin(), layer.outputs.end());
   }
 }
 
 const StoredFamily* ValueWriter::family_of(const std::string& value) const {
   auto place = family_.find(value);
   return place == family_.end() ? nullptr : &families_[place->second];
-}
-
-std::string ValueWriter::fresh(const std::string& name) {
-  std::string unique = name;
-  for (int i = 2; !names_.insert(unique).second; ++i) unique = name + "_" + std::to_string(i);
-  return unique;
 }
 
 std::string ValueWriter::add_constant(const std::string& name, Tensor value) {

@@ -11,6 +11,7 @@
 #include "ir/onnx_type.h"
 #include "neural_rules/flow.h"
 #include "neural_rules/formats.h"
+#include "neural_rules/fresh_names.h"
 
 namespace hoist {
 
@@ -44,7 +45,7 @@ class ValueWriter {
 
   const StoredFamily* family_of(const std::string& value) const;  ///< null when the value is stored as f32
   void add(Layer layer) { out_.layers.push_back(std::move(layer)); }
-  std::string fresh(const std::string& name);  ///< a value or layer name that the graph does not have
+  std::string fresh(const std::string& name) { return names_.fresh(name); }
   std::string add_constant(const std::string& name, Tensor value);
 
  private:
@@ -67,7 +68,7 @@ class ValueWriter {
   std::map<const ValueFamily*, std::vector<std::string>> parameters_;  // scale and zero point
   std::map<std::string, std::string> scales_;                          // value in blocks -> their scales
   std::set<std::string> matrix_inputs_;
-  std::set<std::string> names_;
+  FreshNames names_;
 };
 
 }  // namespace hoist

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "ir/onnx_type.h"
+#include "neural_rules/fresh_names.h"
 
 namespace hoist {
 
@@ -28,20 +28,10 @@ const RuleTable& sum_rule_table() {
 }
 
 void write_half_products(Graph& graph, const std::vector<std::string>& layers) {
-  std::set<std::string> names;
-  for (const auto& [name, tensor] : graph.constants) names.insert(name);
-  for (const ValueInfo& input : graph.inputs) names.insert(input.name);
-  for (const Layer& layer : graph.layers) {
-    names.insert(layer.name);
-    names.insert(layer.outputs.begin(), layer.outputs.end());
-  }
-  const auto fresh = [&](std::string name) {
-    while (!names.insert(name).second) name += "_";
-    return name;
-  };
+  FreshNames names(graph);
   std::vector<Layer> out;
   const auto cast = [&](Scalar to, const std::string& from, const std::string& result) {
-    out.push_back({fresh(result + "/cast"), "Cast", "", {{"to", onnx_type(to)}}, {from}, {result}});
+    out.push_back({names.fresh(result + "/cast"), "Cast", "", {{"to", onnx_type(to)}}, {from}, {result}});
   };
   for (Layer& layer : graph.layers) {
     if (std::find(layers.begin(), layers.end(), layer.name) == layers.end()) {
@@ -50,12 +40,12 @@ void write_half_products(Graph& graph, const std::vector<std::string>& layers) {
     }
     for (std::string& input : layer.inputs) {
       if (input.empty()) continue;
-      const std::string half = fresh(layer.name + "/" + input + "/f16");
+      const std::string half = names.fresh(layer.name + "/" + input + "/f16");
       cast(Scalar::f16, input, half);
       input = half;
     }
     const std::string result = layer.outputs[0];
-    layer.outputs[0] = fresh(result + "/f16");
+    layer.outputs[0] = names.fresh(result + "/f16");
     out.push_back(layer);
     cast(Scalar::f32, layer.outputs[0], result);
   }

@@ -6,6 +6,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "program.h"
+#include "rewritten_plan.h"
 #include "tools/files.h"
 #include "tools/prepare.h"
 
@@ -24,13 +25,9 @@ class FunctionSteps : public testing::Test {
     ASSERT_TRUE(model.ok());
     const Assignment assignment = {{"function block1/attention/softmax", "exp-polynomial-3"},
                                    {"function block2/gelu", "erf-rational-5"}};
-    auto rewritten = rewrite(model->graph, assignment, {});
-    ASSERT_TRUE(rewritten.ok()) << rewritten.errors()[0].text();
-    auto lowered = lower_rewritten(*rewritten, {}, model->profile);
-    ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
     CompileOptions options;
     options.check_positions = 0;
-    auto plan = make_plan(rewritten->graph, std::move(*lowered), options, model->profile);
+    auto plan = rewritten_plan(*model, assignment, {}, options);
     ASSERT_TRUE(plan.ok()) << plan.errors()[0].text();
     plan_ = std::move(*plan);
   }

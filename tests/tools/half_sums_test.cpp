@@ -4,6 +4,7 @@
 #include "backends/bundle/bundle.h"
 #include "neural_rules/sums.h"
 #include "program.h"
+#include "rewritten_plan.h"
 #include "tools/files.h"
 #include "tools/prepare.h"
 
@@ -23,11 +24,7 @@ TEST(HalfSums, HaveTheInterpretersBitsOnADevice) {
     statistics[site.input].high = 16;
   }
   ASSERT_FALSE(assignment.empty());
-  auto rewritten = rewrite(model->graph, assignment, statistics);
-  ASSERT_TRUE(rewritten.ok()) << rewritten.errors()[0].text();
-  auto lowered = lower_rewritten(*rewritten, {}, model->profile);
-  ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
-  auto plan = make_plan(rewritten->graph, std::move(*lowered), {}, model->profile);
+  auto plan = rewritten_plan(*model, assignment, statistics, {});
   ASSERT_TRUE(plan.ok()) << plan.errors()[0].text();
   auto folder = TemporaryFolder::make();
   ASSERT_TRUE(folder.ok());
