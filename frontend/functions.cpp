@@ -206,13 +206,6 @@ class ModelFunctions {
   Diagnostics problems_;
 };
 
-bool has_subgraph(const onnx::NodeProto& node) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.has_g() || attribute.graphs_size() > 0) return true;
-  }
-  return false;
-}
-
 // The body of a standard operator with its attributes bound, or nothing.
 std::optional<onnx::FunctionProto> standard_body(const onnx::NodeProto& node, int opset, const ValueTypes& types) {
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, "");

@@ -21,12 +21,6 @@ struct Replacement {
 };
 constexpr Replacement replacements[] = {{"Upsample", "Resize"}, {"Scatter", "ScatterElements"}};
 
-bool has_subgraph(const onnx::NodeProto& node) {
-  return std::any_of(node.attribute().begin(), node.attribute().end(), [](const onnx::AttributeProto& attribute) {
-    return attribute.has_g() || attribute.graphs_size() > 0;
-  });
-}
-
 bool constant_has_values(const onnx::NodeProto& node) {
   return std::any_of(node.attribute().begin(), node.attribute().end(), [](const onnx::AttributeProto& attribute) {
     const std::string& name = attribute.name();

@@ -57,6 +57,12 @@ std::string layer_place(const onnx::NodeProto& node) {
          ")";
 }
 
+bool has_subgraph(const onnx::NodeProto& node) {
+  return std::any_of(node.attribute().begin(), node.attribute().end(), [](const onnx::AttributeProto& attribute) {
+    return attribute.has_g() || attribute.graphs_size() > 0;
+  });
+}
+
 void name_layers(onnx::GraphProto& graph) {
   std::unordered_set<std::string> taken;
   for (const onnx::NodeProto& node : graph.node()) taken.insert(node.name());

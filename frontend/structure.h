@@ -13,6 +13,9 @@ namespace hoist {
 /// "layer 'conv1' (Conv)", for messages.
 std::string layer_place(const onnx::NodeProto& node);
 
+/// Whether an attribute of the layer is a graph, as in Loop and If.
+bool has_subgraph(const onnx::NodeProto& node);
+
 /// Gives nodes without a name one made of the operator and its place ("Conv_3"), and repeated names a suffix.
 void name_layers(onnx::GraphProto& graph);
 

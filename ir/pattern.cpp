@@ -1,14 +1,12 @@
 #include "ir/pattern.h"
 
 #include <array>
-#include <limits>
 
 #include "ir/result.h"
+#include "ir/special_values.h"
 
 namespace hoist {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 using P = Pattern;
 // clang-format off

@@ -5,19 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <vector>
 
 #include "ir/near_miss.h"
 #include "ir/parse_term.h"
+#include "ir/special_values.h"
 #include "neural_rules/minimax.h"
 #include "neural_rules/term_error.h"
 
 namespace hoist {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double ln2 = std::numbers::ln2;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "ir/evaluate.h"
 #include "ir/near_miss.h"
+#include "ir/special_values.h"
 #include "ir/text.h"
 #include "neural_rules/k_tanh.h"
 #include "neural_rules/sums.h"
@@ -17,7 +17,6 @@
 namespace hoist {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::string_view ours = "best approximation (Remez), bounded for f32 by interval arithmetic over the term";
 constexpr std::string_view any_f32 = "the layer calls tanh or a sigmoid on f32";
 

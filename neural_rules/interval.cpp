@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "ir/result.h"
+#include "ir/special_values.h"
 
 namespace hoist {
 namespace {
 
-constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 constexpr double z95 = 1.959963984540054;  // of the standard normal distribution, 97.5 %
 
 // The logarithm of the binomial probability of k successes out of n; 0 < share < 1.

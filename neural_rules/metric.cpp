@@ -6,11 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/special_values.h"
+
 namespace hoist {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
 // A change that nothing tells apart: equal numbers, or NaN in both.
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }

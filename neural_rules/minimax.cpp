@@ -20,13 +20,13 @@ constexpr int grid_step = 8;
 
 // The function on the grid. Points crowd at both ends, where extremes of the error do; t is scaled to about 1, so that
 // its powers stay comparable.
-struct Samples {
+struct GridSamples {
   std::vector<Real> x, t, value, weight;
   Real scale = 1;
 };
 
-Samples sample(const std::function<double(double)>& function, double low, double high, const MinimaxShape& shape) {
-  Samples s;
+GridSamples sample(const std::function<double(double)>& function, double low, double high, const MinimaxShape& shape) {
+  GridSamples s;
   s.scale = shape.odd ? Real(high) * high : std::max(std::fabs(Real(low)), std::fabs(Real(high)));
   for (int i = 0; i <= grid_points; ++i) {
     Real place = (1 - std::cos(std::numbers::pi_v<Real> * i / grid_points)) / 2;
@@ -48,7 +48,7 @@ Real polynomial(const Vector& c, Eigen::Index first, Eigen::Index count, Real t)
 
 class Exchange {
  public:
-  Exchange(const Samples& samples, const MinimaxShape& shape)
+  Exchange(const GridSamples& samples, const MinimaxShape& shape)
       : s_(samples), shape_(shape), above_(shape.numerator + 1), below_(shape.denominator) {}
 
   std::optional<Minimax> run() {
@@ -173,7 +173,7 @@ class Exchange {
     return out;
   }
 
-  const Samples& s_;
+  const GridSamples& s_;
   const MinimaxShape& shape_;
   const Eigen::Index above_, below_;  // numbers of unknown coefficients
   std::vector<size_t> reference_;
@@ -185,7 +185,7 @@ class Exchange {
 
 std::optional<Minimax> minimax(const std::function<double(double)>& function, double low, double high,
                                const MinimaxShape& shape) {
-  const Samples samples = sample(function, shape.odd ? 0 : low, high, shape);
+  const GridSamples samples = sample(function, shape.odd ? 0 : low, high, shape);
   return Exchange(samples, shape).run();
 }
 

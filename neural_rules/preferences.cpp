@@ -92,9 +92,10 @@ Result<Preference> statement_of(const std::vector<Word>& words, int line, const 
   return out;
 }
 
-class Application {
+class PreferenceApplication {
  public:
-  Application(const Preferences& preferences, std::span<const SiteCandidates> sites, std::span<const NeuralRule> rules)
+  PreferenceApplication(const Preferences& preferences, std::span<const SiteCandidates> sites,
+                        std::span<const NeuralRule> rules)
       : preferences_(preferences), sites_(sites) {
     for (const NeuralRule& rule : rules) kinds_.emplace(rule.name, rule.kind);
     for (const SiteCandidates& of : sites) layers_[of.site->layer].push_back(&of);
@@ -229,7 +230,7 @@ Result<Preferences> parse_preferences(const std::string& text, const std::string
 Result<std::vector<AllowedRules>> apply_preferences(const Preferences& preferences,
                                                     std::span<const SiteCandidates> sites,
                                                     std::span<const NeuralRule> rules) {
-  return Application(preferences, sites, rules).run();
+  return PreferenceApplication(preferences, sites, rules).run();
 }
 
 }  // namespace hoist

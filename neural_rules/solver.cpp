@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
+#include "ir/special_values.h"
 #include "neural_rules/solver_descent.h"
 #include "neural_rules/solver_frontier.h"
 #include "neural_rules/solver_problem.h"
@@ -14,7 +14,6 @@
 namespace hoist {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr size_t fewest_entries = 64;                   // shorter lists say less than prices do
 constexpr size_t most_priced_states = size_t{1} << 17;  // of a plan, with one entry each
 

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/special_values.h"
+
 namespace hoist {
 namespace {
 
 constexpr int most_rounds = 1000;  // of moves over all nodes; each lowers the goal, so few are needed
 constexpr int most_hull_points = 64;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class Descent {
  public:

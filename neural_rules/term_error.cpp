@@ -3,48 +3,48 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <vector>
+
+#include "ir/special_values.h"
 
 namespace hoist {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double unit = 0x1p-24;      // of one rounding to f32, relative
 constexpr double tiny = 0x1p-126;     // of one rounding near zero, also where a device flushes
 constexpr double slack = 0x1p-50;     // more than the rounding of an interval's ends in double
 constexpr double host_error = 4e-16;  // of a known function's value
 constexpr int most_parts = 1 << 20;
 
-struct Interval {
+struct Enclosure {
   double low = 0, high = 0;
 };
 
-Interval outward(double low, double high) { return {low - std::fabs(low) * slack, high + std::fabs(high) * slack}; }
-constexpr Interval everything = {-infinity, infinity};
-double magnitude(Interval a) { return std::max(std::fabs(a.low), std::fabs(a.high)); }
-Interval operator+(Interval a, Interval b) { return outward(a.low + b.low, a.high + b.high); }
-Interval operator-(Interval a, Interval b) { return outward(a.low - b.high, a.high - b.low); }
-Interval operator-(Interval a) { return {-a.high, -a.low}; }
-Interval operator*(Interval a, Interval b) {
+Enclosure outward(double low, double high) { return {low - std::fabs(low) * slack, high + std::fabs(high) * slack}; }
+constexpr Enclosure everything = {-infinity, infinity};
+double magnitude(Enclosure a) { return std::max(std::fabs(a.low), std::fabs(a.high)); }
+Enclosure operator+(Enclosure a, Enclosure b) { return outward(a.low + b.low, a.high + b.high); }
+Enclosure operator-(Enclosure a, Enclosure b) { return outward(a.low - b.high, a.high - b.low); }
+Enclosure operator-(Enclosure a) { return {-a.high, -a.low}; }
+Enclosure operator*(Enclosure a, Enclosure b) {
   auto [low, high] = std::minmax({a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high});
   return outward(low, high);
 }
-Interval operator/(Interval a, Interval b) {
+Enclosure operator/(Enclosure a, Enclosure b) {
   if (b.low <= 0 && b.high >= 0) return everything;
   return a * outward(1 / b.high, 1 / b.low);
 }
-bool is_power_of_two(Interval a) {
+bool is_power_of_two(Enclosure a) {
   int exponent = 0;
   return a.low == a.high && std::fabs(std::frexp(a.low, &exponent)) == 0.5;
 }
-Interval twice(Interval a) { return {2 * a.low, 2 * a.high}; }
+Enclosure twice(Enclosure a) { return {2 * a.low, 2 * a.high}; }
 
 // What is known of a term on a part of the range: what it is in real arithmetic, with two derivatives, and how far its
 // f32 value may lie from that.
 struct Known {
-  Interval value, slope, curvature;
+  Enclosure value, slope, curvature;
   double rounding = 0;
   std::optional<bool> truth;  // of a comparison
 };
@@ -87,7 +87,7 @@ std::optional<bool> is_less(const Known& a, const Known& b) {
 
 class Walker {
  public:
-  explicit Walker(Interval x) : x_(x) {}
+  explicit Walker(Enclosure x) : x_(x) {}
 
   Known of(Expr e) {
     switch (e->pattern) {
@@ -157,7 +157,7 @@ class Walker {
     }
   }
 
-  Interval x_;
+  Enclosure x_;
   std::vector<Known> bound_;
 };
 
@@ -180,7 +180,7 @@ class Division {
   void divide(double low, double high) {
     const double middle = low + (high - low) / 2, half = (high - low) / 2 * (1 + slack);
     const Known part = Walker({low, high}).of(q_.term), point = Walker({middle, middle}).of(q_.term);
-    auto distance = [](Interval a, double v) { return std::max(std::fabs(a.low - v), std::fabs(a.high - v)); };
+    auto distance = [](Enclosure a, double v) { return std::max(std::fabs(a.low - v), std::fabs(a.high - v)); };
     const double value = f_.value(middle);
     const double here = distance(point.value, value) + host_error * std::fabs(value);
     const double change = half * (distance(point.slope, f_.slope(middle)) + host_error) +

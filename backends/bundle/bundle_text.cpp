@@ -7,7 +7,7 @@
 namespace hoist {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Names come from the model, so they must not end a comment, continue a line or mean anything to a preprocessor.
 std::string harmless(std::string_view name) {
@@ -52,8 +52,8 @@ std::string_view place_name(Place place) {
   return "";
 }
 
-Json array_json(const PlanArray& array) {
-  Json out = {{"name", array.name}, {"type", row(array.scalar).name}, {"shape", array.shape}};
+OrderedJson array_json(const PlanArray& array) {
+  OrderedJson out = {{"name", array.name}, {"type", row(array.scalar).name}, {"shape", array.shape}};
   out["bytes"] = byte_size(array.scalar, array.shape);
   out["place"] = place_name(array.place);
   if (array.place == Place::arena || array.place == Place::weights) out["offset"] = array.offset;
@@ -61,20 +61,20 @@ Json array_json(const PlanArray& array) {
   return out;
 }
 
-Json tolerance_json(const Tolerance& tolerance) {
+OrderedJson tolerance_json(const Tolerance& tolerance) {
   return {{"exact", tolerance.exact},
           {"divides", tolerance.divides},
           {"relative", tolerance.relative},
           {"absolute", tolerance.absolute}};
 }
 
-Json section_json(const std::pair<size_t, size_t>& section) {
+OrderedJson section_json(const std::pair<size_t, size_t>& section) {
   return {{"offset", section.first}, {"bytes", section.second}};
 }
 
-Json kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t>& source,
-                 const std::pair<size_t, size_t>& expression) {
-  Json parameters = Json::array();
+OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t>& source,
+                        const std::pair<size_t, size_t>& expression) {
+  OrderedJson parameters = OrderedJson::array();
   for (const KernelParameter& parameter : kernel.parameters) {
     parameters.push_back({{"name", parameter.name},
                           {"type", row(parameter.scalar).name},
@@ -126,7 +126,7 @@ SectionedText expressions_text(const Plan& plan) {
 }
 
 std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions) {
-  Json out;
+  OrderedJson out;
   out["format"] = HOIST_FORMAT_VERSION;
   out["model"] = {{"name", plan.model_name}, {"hash", hexadecimal(plan.model_hash)}};
   out["options"] = plan.options;
@@ -135,30 +135,30 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
   out["preamble_bytes"] = plan.preamble.size();
   out["arena_bytes"] = plan.arena_bytes;
   for (const auto& [key, indices] : {std::pair{"inputs", &plan.inputs}, std::pair{"outputs", &plan.outputs}}) {
-    out[key] = Json::array();
+    out[key] = OrderedJson::array();
     for (int index : *indices) out[key].push_back(plan.arrays[static_cast<size_t>(index)].name);
   }
-  out["arrays"] = Json::array();
+  out["arrays"] = OrderedJson::array();
   for (const PlanArray& array : plan.arrays) out["arrays"].push_back(array_json(array));
-  out["kernels"] = Json::array();
+  out["kernels"] = OrderedJson::array();
   for (size_t i = 0; i < plan.kernels.size(); ++i) {
     out["kernels"].push_back(kernel_json(plan.kernels[i], kernels.sections[i], expressions.sections[i]));
   }
-  out["steps"] = Json::array();
+  out["steps"] = OrderedJson::array();
   for (const PlanStep& step : plan.steps) {
-    Json arguments = Json::array();
+    OrderedJson arguments = OrderedJson::array();
     for (int argument : step.arguments) arguments.push_back(plan.arrays[static_cast<size_t>(argument)].name);
     out["steps"].push_back({{"kernel", plan.kernels[static_cast<size_t>(step.kernel)].name},
                             {"layers", step.layers},
                             {"arguments", arguments}});
   }
-  out["layers"] = Json::array();
+  out["layers"] = OrderedJson::array();
   for (const PlanLayer& layer : plan.layers) {
-    Json entry = {{"name", layer.name}, {"operator", layer.operation}};
+    OrderedJson entry = {{"name", layer.name}, {"operator", layer.operation}};
     if (!layer.absence.empty()) entry["absence"] = layer.absence;
     out["layers"].push_back(entry);
   }
-  out["rules"] = Json::array();
+  out["rules"] = OrderedJson::array();
   for (const PlanRuleUse& use : plan.rules) {
     out["rules"].push_back({{"step", use.step},
                             {"rule", use.rule},
@@ -166,10 +166,10 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
                             {"parameters", use.parameters},
                             {"class", use.rule_class}});
   }
-  if (!plan.certificate.empty()) out["certificate"] = Json::parse(plan.certificate);
+  if (!plan.certificate.empty()) out["certificate"] = OrderedJson::parse(plan.certificate);
   out["model_check"] = {{"outputs", plan.model_check.size()}, {"tolerance", tolerance_json(plan.model_tolerance)}};
   // Names come from the model and need not be UTF-8.
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string makefile_text() {

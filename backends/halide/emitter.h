@@ -25,6 +25,9 @@ struct Unsupported {
 };
 [[noreturn]] void unsupported(const std::string& what, const std::string& hint = {});
 
+/// Sizes and indices are 32 bits wide in Halide.
+inline H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
+
 // ---- Symbolic values -----------------------------------------------------------------------------------------------
 
 struct Value;

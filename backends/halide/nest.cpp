@@ -7,8 +7,6 @@
 namespace hoist::emission {
 namespace {
 
-H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
-
 bool is_turnable(Expr e) {
   switch (e->pattern) {
     case Pattern::join:

@@ -14,8 +14,6 @@
 namespace hoist::emission {
 namespace {
 
-H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
-
 // The variables of a value, and the first element of a parameter that it reads.
 class Look : public H::Internal::IRGraphVisitor {
  public:

@@ -28,8 +28,6 @@ namespace {
 
 Value array(std::function<Value(H::Expr)> at) { return Value{{}, Elements(std::move(at)), {}}; }
 Value scalar(H::Expr e) { return Value{std::move(e), nullptr, {}}; }
-H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
-
 int64_t extent(Expr e) { return e->type->size.value(); }
 
 Value indexed_from(size_t rank, const std::function<Value(const std::vector<H::Expr>&)>& element,

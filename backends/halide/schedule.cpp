@@ -9,8 +9,6 @@
 namespace hoist::emission {
 namespace {
 
-H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
-
 // Group loops outermost, the highest dimension first; then the others in the term's order; a vector innermost.
 std::vector<Loop> loop_order(const std::vector<Loop>& loops) {
   std::vector<Loop> order = loops;

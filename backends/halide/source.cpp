@@ -26,7 +26,7 @@ std::string trimmed(const std::string& s) {
 }
 
 // Halide's name without its counters: "_fold_2_s1_steps5__x" gives "fold_steps_x".
-std::string plain(const std::string& name) {
+std::string plain_name(const std::string& name) {
   std::string out;
   std::istringstream in(name);
   for (std::string part; std::getline(in, part, '_');) {
@@ -78,7 +78,7 @@ class Renamer {
   std::string renamed(const std::string& word) {
     if (auto place = fixed_.find(word); place != fixed_.end()) return place->second;
     if (word[0] != '_' || word.rfind("__", 0) == 0) return word;
-    std::string base = all_digits(word.substr(1)) ? "t" : plain(word);
+    std::string base = all_digits(word.substr(1)) ? "t" : plain_name(word);
     int count = used_[base]++;
     std::string name = base == "t"  ? fmt::format("t{}", count)
                        : count == 0 ? base

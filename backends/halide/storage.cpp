@@ -13,8 +13,6 @@
 namespace hoist::emission {
 namespace {
 
-H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
-
 using Substitution = std::map<std::string, H::Expr>;
 
 // Simplifies the indices of loads only: simplifying values would not be exact on floats.

@@ -75,7 +75,7 @@ constexpr char alpha[] = "alpha", beta[] = "beta", gamma_name[] = "gamma", bias[
 constexpr Parameter no_parameter{};
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto activation_rows = std::to_array<OperatorRow>({
   {"", "Relu", 6, 1, 1, Takes::numbers, activation<no_parameter, no_parameter, relu>, "max(x, 0)"},
   {"", "LeakyRelu", 6, 1, 1, Takes::floats, activation<Parameter{alpha, 0.01}, no_parameter, leaky>, "select(x < 0, alpha * x, x)"},
   {"", "PRelu", 7, 2, 2, Takes::numbers, lower_prelu, "select(x < 0, slope * x, x)"},
@@ -99,6 +99,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> activation_operators() { return rows; }
+std::span<const OperatorRow> activation_operators() { return activation_rows; }
 
 }  // namespace hoist::operators

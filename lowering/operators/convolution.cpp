@@ -179,7 +179,7 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto convolution_rows = std::to_array<OperatorRow>({
   {"", "Conv", 1, 2, 3, Takes::floats, lower_convolution, "filters against windows of the image, 1 to 3 spatial dimensions, groups"},
   {"", "ConvTranspose", 1, 2, 3, Takes::floats, lower_transposed_convolution, "a convolution over the image spread by zeros, kernel turned around"},
 });
@@ -193,6 +193,6 @@ Result<Expr> convolution(const OperatorContext& c, Expr x, Expr filters, Expr bi
   return convolve(o.x, o.filters, o.bias, o.groups, g, arithmetic);
 }
 
-std::span<const OperatorRow> convolution_operators() { return rows; }
+std::span<const OperatorRow> convolution_operators() { return convolution_rows; }
 
 }  // namespace hoist::operators

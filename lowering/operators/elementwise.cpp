@@ -159,7 +159,7 @@ Lowered lower_dropout(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto elementwise_rows = std::to_array<OperatorRow>({
   {"", "Abs", 6, 1, 1, Takes::numbers, call_one<F::absolute>, "abs(x)"},
   {"", "Neg", 6, 1, 1, Takes::numbers, call_one<F::negate>, "-x"},
   {"", "Sign", 9, 1, 1, Takes::numbers, call_one<F::sign>, "sign(x)"},
@@ -221,6 +221,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> elementwise_operators() { return rows; }
+std::span<const OperatorRow> elementwise_operators() { return elementwise_rows; }
 
 }  // namespace hoist::operators

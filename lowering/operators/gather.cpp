@@ -307,7 +307,7 @@ Lowered lower_reverse_sequence(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto gather_rows = std::to_array<OperatorRow>({
   {"", "Gather", 1, 2, 2, Takes::anything, lower_gather, "the elements at positions along an axis"},
   {"", "GatherElements", 11, 2, 2, Takes::anything, lower_gather_elements, "for each place, the element at its position along an axis"},
   {"", "GatherND", 11, 2, 2, Takes::anything, lower_gather_nd, "the elements at tuples of positions"},
@@ -322,6 +322,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> gather_operators() { return rows; }
+std::span<const OperatorRow> gather_operators() { return gather_rows; }
 
 }  // namespace hoist::operators

@@ -256,7 +256,7 @@ Lowered lower_einsum(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto matrix_rows = std::to_array<OperatorRow>({
   {"", "MatMul", 1, 2, 2, Takes::numbers, lower_matmul, "rows of A against columns of B, batch dimensions broadcast"},
   {"", "Gemm", 7, 2, 3, Takes::numbers, lower_gemm, "alpha * A * B + beta * C, with transposes"},
   {"", "Einsum", 12, 1, -1, Takes::numbers, lower_einsum, "a sum of products over named dimensions"},
@@ -282,6 +282,6 @@ Result<Expr> matrix_product(Expr a, Expr b, std::optional<Scalar> wide) {
                          [&](Expr row, Expr column) { return wide ? wide_dot(*wide, row, column) : dot(row, column); });
 }
 
-std::span<const OperatorRow> matrix_operators() { return rows; }
+std::span<const OperatorRow> matrix_operators() { return matrix_rows; }
 
 }  // namespace hoist::operators

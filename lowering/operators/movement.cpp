@@ -290,7 +290,7 @@ Lowered lower_triangle(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto movement_rows = std::to_array<OperatorRow>({
   {"", "Transpose", 1, 1, 1, Takes::anything, lower_transpose, "dimensions in another order"},
   {"", "Concat", 4, 1, -1, Takes::anything, lower_concat, "one after the other along an axis"},
   {"", "Split", 2, 1, 2, Takes::anything, lower_split, "parts along an axis"},
@@ -306,6 +306,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> movement_operators() { return rows; }
+std::span<const OperatorRow> movement_operators() { return movement_rows; }
 
 }  // namespace hoist::operators

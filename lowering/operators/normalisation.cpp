@@ -12,8 +12,6 @@
 namespace hoist::operators {
 namespace {
 
-Expr mean_of(Expr row) { return (Number(sum(row)) / static_cast<double>(extents(row)[0])).e; }
-
 Expr variance_of(Expr row, Expr mean) {
   return mean_of(map(
       [&](Expr x) {
@@ -285,7 +283,7 @@ Lowered lower_lp_normalisation(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto normalisation_rows = std::to_array<OperatorRow>({
   {"", "BatchNormalization", 7, 5, 5, Takes::floats, lower_batch_normalisation,
    "(x - mean) / sqrt(variance + epsilon) * scale + bias, channel by channel", 0.25, 2},
   {"", "InstanceNormalization", 6, 3, 3, Takes::floats, lower_instance_normalisation, "each channel of each image to mean 0, variance 1; scale and bias"},
@@ -300,6 +298,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> normalisation_operators() { return rows; }
+std::span<const OperatorRow> normalisation_operators() { return normalisation_rows; }
 
 }  // namespace hoist::operators

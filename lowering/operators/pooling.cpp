@@ -171,7 +171,7 @@ Lowered lower_global_lp(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto pooling_rows = std::to_array<OperatorRow>({
   {"", "MaxPool", 1, 1, 1, Takes::numbers, lower_max_pool, "largest element of each window, and where it is"},
   {"", "AveragePool", 1, 1, 1, Takes::floats, lower_average_pool, "mean of each window, with or without its padding"},
   {"", "LpPool", 2, 1, 1, Takes::floats, lower_lp_pool, "p-norm of each window"},
@@ -183,6 +183,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> pooling_operators() { return rows; }
+std::span<const OperatorRow> pooling_operators() { return pooling_rows; }
 
 }  // namespace hoist::operators

@@ -327,7 +327,7 @@ Lowered lower_quantised_convolution(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto quantisation_rows = std::to_array<OperatorRow>({
   {"", "QuantizeLinear", 10, 2, 3, Takes::numbers, lower_quantise, "round(x / scale) + zero point, half to even, saturated"},
   {"", "DequantizeLinear", 10, 2, 3, Takes::numbers, lower_dequantise, "(x - zero point) * scale"},
   {"", "MatMulInteger", 10, 2, 4, Takes::integers, lower_integer_product, "MatMul of 8-bit numbers less their zero points, exact sums in i32"},
@@ -339,6 +339,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> quantisation_operators() { return rows; }
+std::span<const OperatorRow> quantisation_operators() { return quantisation_rows; }
 
 }  // namespace hoist::operators

@@ -16,7 +16,6 @@ Expr mapped(Expr row, Number (*f)(Number)) {
 }
 
 Expr sum_of(Expr row) { return sum(row); }
-Expr mean_of(Expr row) { return (Number(sum(row)) / static_cast<double>(extents(row)[0])).e; }
 Expr product_of(Expr row) { return reduce(Function::multiply, literal(element_of(row), 1), row); }
 Expr sum_of_magnitudes(Expr row) {
   return sum(mapped(row, [](Number x) { return abs(x); }));
@@ -163,7 +162,7 @@ Lowered lower_hardmax(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto reduction_rows = std::to_array<OperatorRow>({
   {"", "ReduceSum", 1, 1, 2, Takes::numbers, reduction<sum_of>, "sum"},
   {"", "ReduceMean", 1, 1, 2, Takes::numbers, reduction<mean_of>, "sum / how many"},
   {"", "ReduceMax", 1, 1, 2, Takes::anything, reduction<maximum_of>, "largest; of bools: any"},
@@ -186,6 +185,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> reduction_operators() { return rows; }
+std::span<const OperatorRow> reduction_operators() { return reduction_rows; }
 
 }  // namespace hoist::operators

@@ -274,7 +274,7 @@ Lowered lower_resize(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto resize_rows = std::to_array<OperatorRow>({
   {"", "Resize", 10, 1, 4, Takes::numbers, lower_resize, "nearest elements, or sums weighted linearly or cubically"},
   {"", "Upsample", 7, 1, 2, Takes::numbers, lower_upsample, "nearest elements, or sums weighted linearly"},
 });
@@ -282,6 +282,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> resize_operators() { return rows; }
+std::span<const OperatorRow> resize_operators() { return resize_rows; }
 
 }  // namespace hoist::operators

@@ -208,7 +208,7 @@ Lowered lower_eye(const OperatorContext& c) {
 }
 
 // clang-format off
-constexpr auto rows = std::to_array<OperatorRow>({
+constexpr auto shape_rows = std::to_array<OperatorRow>({
   {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape"},
   {"", "Flatten", 1, 1, 1, Takes::anything, lower_flatten, "the same elements as a matrix"},
   {"", "Squeeze", 1, 1, 2, Takes::anything, lower_squeeze, "without dimensions of extent 1"},
@@ -225,6 +225,6 @@ constexpr auto rows = std::to_array<OperatorRow>({
 
 }  // namespace
 
-std::span<const OperatorRow> shape_operators() { return rows; }
+std::span<const OperatorRow> shape_operators() { return shape_rows; }
 
 }  // namespace hoist::operators

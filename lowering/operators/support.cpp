@@ -458,6 +458,8 @@ Expr sum(Expr row) {
   return cast(scalar, reduce(Function::add, zero(wide), map([&](Expr x) { return cast(wide, x); }, row)));
 }
 
+Expr mean_of(Expr row) { return (Number(sum(row)) / static_cast<double>(extents(row)[0])).e; }
+
 Expr wide_dot(Scalar wide, Expr row, Expr column) {
   Expr products =
       map([&](Expr p) { return operator_multiply(cast(wide, get(0, p)), cast(wide, get(1, p))); }, zip({row, column}));

@@ -5,14 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <random>
 
+#include "ir/special_values.h"
+
 namespace hoist {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 TEST(Interval, WilsonOfSharesInside) {
   // 7600 of 10,000 is known to about 0.8 points.

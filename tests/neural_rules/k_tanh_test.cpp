@@ -11,7 +11,7 @@
 namespace hoist {
 namespace {
 
-double exact_tanh(double x) { return std::tanh(x); }
+double tanh_in_double(double x) { return std::tanh(x); }
 
 Tensor every_number(Scalar format) {
   Tensor x(format, {1 << 16});
@@ -71,7 +71,7 @@ MantissaTable published() {
 }
 
 TEST(KTanh, IsNoWorseThanThePublishedTable) {
-  const Tensor ours = computed(search_mantissa_table(exact_tanh, Scalar::bf16)), theirs = computed(published());
+  const Tensor ours = computed(search_mantissa_table(tanh_in_double, Scalar::bf16)), theirs = computed(published());
   const Quality found = quality_of(ours, Scalar::bf16), paper = quality_of(theirs, Scalar::bf16);
   RecordProperty("found", "largest " + std::to_string(found.largest) + ", rms " +
                               std::to_string(found.root_mean_square) + ", falls " + std::to_string(found.falls));
@@ -86,7 +86,7 @@ TEST(KTanh, IsNoWorseThanThePublishedTable) {
 
 TEST(KTanh, KeepsSpecialValues) {
   for (Scalar format : {Scalar::bf16, Scalar::f16}) {
-    const Tensor y = computed(search_mantissa_table(exact_tanh, format));
+    const Tensor y = computed(search_mantissa_table(tanh_in_double, format));
     for (int64_t bits = 0; bits < 1 << 16; ++bits) {
       const double x = float_from_bits(format, static_cast<uint64_t>(bits)), result = y.float_at(bits);
       if (std::isnan(x)) {
@@ -107,7 +107,7 @@ TEST(KTanh, KeepsSpecialValues) {
 
 // No other entry does better: some, tried one by one on the inputs that use them.
 TEST(KTanh, EntriesAreTheBestOfTheirInterval) {
-  const MantissaTable table = search_mantissa_table(exact_tanh, Scalar::bf16);
+  const MantissaTable table = search_mantissa_table(tanh_in_double, Scalar::bf16);
   auto squares = [&](const MantissaTable::Entry& e, int first, double& largest) {
     double sum = 0;
     largest = 0;

@@ -5,17 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <random>
 
+#include "ir/special_values.h"
 #include "neural_rules/outputs.h"
 
 namespace hoist {
 namespace {
 
 using testing::HasSubstr;
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
 Tensor floats(std::vector<int64_t> shape, const std::vector<double>& values) {
   return Tensor::of(Scalar::f32, std::move(shape), values);

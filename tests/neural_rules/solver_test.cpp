@@ -5,16 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <random>
+
+#include "ir/special_values.h"
 
 namespace hoist {
 namespace {
 
 using testing::HasSubstr;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 using Edges = std::vector<std::pair<size_t, size_t>>;
 
 struct Draw {

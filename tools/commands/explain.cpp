@@ -16,7 +16,7 @@ struct ExplainCommand {
   ModelOptions options;
 };
 
-struct Counts {
+struct RuleCounts {
   size_t exact = 0, rounding = 0, neural = 0;
   void add(std::string_view rule_class) {
     ++(rule_class == "exact" ? exact : rule_class == "rounding" ? rounding : neural);
@@ -36,7 +36,7 @@ struct Proof {
 void say_proof(const Proof& proof) {
   say_line("kernel {} computes {}", proof.kernel, joined_names(proof.layers));
   if (!proof.start.empty()) say_line("start:\n{}", proof.start);
-  Counts counts;
+  RuleCounts counts;
   size_t number = 0, term = 0;
   for (const PlanRuleUse& use : proof.uses) {
     counts.add(use.rule_class);

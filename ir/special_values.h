@@ -1,0 +1,11 @@
+// The two doubles that have a name and no literal, for every folder that computes with bounds.
+#pragma once
+
+#include <limits>
+
+namespace hoist {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace hoist
