@@ -81,6 +81,9 @@ onnx::AttributeProto attribute_proto(const std::string& name, const Attribute& v
       to.set_type(onnx::AttributeProto::STRINGS);
       for (const std::string& x : list) to.add_strings(x);
     }
+    void operator()(const Body&) const {
+      HOIST_CHECK(false, "an operator whose attribute is a program reaches the writer of models");
+    }
     void operator()(const Tensor& x) const {
       to.set_type(onnx::AttributeProto::TENSOR);
       *to.mutable_t() = tensor_to_proto(x, "");

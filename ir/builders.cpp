@@ -229,4 +229,17 @@ Expr meta(const std::string& name, std::vector<Expr> arguments, Type type) {
   return build(std::move(spec));
 }
 
+Result<Expr> operator_call(OperatorCall call, const std::vector<Expr>& operands) {
+  Spec spec;
+  spec.pattern = Pattern::operator_call;
+  call.operands.clear();
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i] == nullptr) continue;
+    call.operands.push_back(static_cast<int64_t>(i));
+    spec.children.push_back(operands[i]);
+  }
+  spec.operation = std::make_shared<const OperatorCall>(std::move(call));
+  return make(std::move(spec));
+}
+
 }  // namespace hoist

@@ -43,6 +43,14 @@ void Elaborator::declare(const std::string& name, const MetaDeclaration& meta) {
   scope_.entries.push_back(std::move(e));
 }
 
+void Elaborator::declare_value(const std::string& name, Expr x) {
+  Entry e;
+  e.kind = Entry::closed_value;
+  e.name = name;
+  e.value = x;
+  scope_.entries.push_back(std::move(e));
+}
+
 Elaborator::Weight Elaborator::weight(Type type) {
   if (auto place = weights_.find(type); place != weights_.end()) return place->second;
   Weight w{1, 1};
@@ -227,6 +235,27 @@ Result<Expr> Elaborator::value(Syn s, Type hint) {
         HOIST_TRY(Expr part, value(c, hint));
         spec.children.push_back(part);
       }
+      return finish(std::move(spec), s);
+    }
+    case Syntax::operation: {
+      for (Syn c : s->children) {
+        HOIST_TRY(Expr operand, value(c, nullptr));
+        spec.children.push_back(operand);
+      }
+      spec.pattern = Pattern::operator_call;
+      OperatorCall call = s->call;
+      if (version) call.version = *version;
+      for (const auto& [key, name] : s->attribute_names) {
+        auto place = attributes.find(name);
+        if (place == attributes.end()) return fault_at(s->token, "the attribute name " + name + " stands for nothing");
+        call.attributes[key] = place->second;
+      }
+      if (!s->rest.empty()) {
+        auto place = rests.find(s->rest);
+        if (place == rests.end()) return fault_at(s->token, "*" + s->rest + " stands for nothing");
+        for (const auto& [key, value] : place->second) call.attributes.emplace(key, value);
+      }
+      spec.operation = std::make_shared<const OperatorCall>(std::move(call));
       return finish(std::move(spec), s);
     }
     case Syntax::component: {

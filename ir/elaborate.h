@@ -22,7 +22,18 @@ class Elaborator {
   bool numbers_as_metas = false;
 
   void declare(const std::string& name, const MetaDeclaration& meta);
+  /// A name that stands for a closed term, and a size that has a value.
+  void declare_value(const std::string& name, Expr e);
+  void declare_size(const std::string& name, const Nat& value) { scope_.sizes.emplace(name, value); }
   Result<Expr> run(Syn s) { return value(s, nullptr); }
+  /// The same where bare numbers have this type.
+  Result<Expr> typed(Syn s, Type numbers) { return value(s, numbers); }
+
+  /// What names stand for in the attributes of operator calls.
+  std::map<std::string, Attribute> attributes;
+  std::map<std::string, Attributes> rests;
+  /// The version of operator calls, where it is not that of the text.
+  std::optional<int64_t> version;
 
  private:
   struct Scope;

@@ -217,6 +217,7 @@ int Compiler::compute(Expr e, int env, const Path& path) {
     }
     case Pattern::bound:
     case Pattern::function:
+    case Pattern::operator_call:  // unfolded before
     case Pattern::meta:
       break;
   }

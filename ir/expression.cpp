@@ -30,6 +30,7 @@ struct Hash {
                    static_cast<uint64_t>(n->border) << 32);
     h = mix(h, n->bits);
     h = mix(h, std::hash<std::string>()(n->name));
+    if (n->pattern == Pattern::operator_call) h = mix(h, n->operation->hash());
     if (n->pattern == Pattern::constant) h = mix(h, XXH3_64bits(n->constant.data(), n->constant.bytes().size()));
     return h;
   }
@@ -40,7 +41,9 @@ struct Same {
     return a->pattern == b->pattern && a->type == b->type && a->children == b->children && a->sizes == b->sizes &&
            a->integers == b->integers && a->parameters == b->parameters && a->function == b->function &&
            a->mode == b->mode && a->dimension == b->dimension && a->memory == b->memory && a->border == b->border &&
-           a->name == b->name && a->bits == b->bits && (a->pattern != Pattern::constant || a->constant == b->constant);
+           a->name == b->name && a->bits == b->bits &&
+           (a->pattern != Pattern::constant || a->constant == b->constant) &&
+           (a->pattern != Pattern::operator_call || *a->operation == *b->operation);
   }
 };
 
@@ -61,10 +64,12 @@ Expr intern(Node node) {
   node.open = node.pattern == Pattern::bound ? static_cast<int>(node.integers[0]) + 1 : 0;
   node.has_meta = node.pattern == Pattern::meta;
   node.has_placeholder = is_placeholder(&node);
+  node.has_operator_call = node.pattern == Pattern::operator_call;
   for (Expr c : node.children) {
     node.open = std::max(node.open, c->open);
     node.has_meta |= c->has_meta;
     node.has_placeholder |= c->has_placeholder;
+    node.has_operator_call |= c->has_operator_call;
   }
   if (node.pattern == Pattern::function) {
     node.open = std::max(0, node.open - static_cast<int>(node.parameters.size()));

@@ -11,6 +11,7 @@
 //   iterate function(1) x    zip arrays...            split, join, transpose, slide, slice, tile, untile, repeat x
 //   pad array [value]        concat arrays...         index position array
 //   scatter positions updates base                    materialise x      function body     meta arguments...
+//   operator_call operands...
 // Sizes:  iota n | iterate k | split k | slide size step dilation | pad left right | slice start count
 //         tile k | untile n | repeat n
 #pragma once
@@ -18,10 +19,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ir/nat.h"
+#include "ir/operator_call.h"
 #include "ir/pattern.h"
 #include "ir/result.h"
 #include "ir/tensor.h"
@@ -48,6 +51,7 @@ struct Spec {
   std::string name;   ///< of a parameter or metavariable
   uint64_t bits = 0;  ///< of a literal, in its type's format
   Tensor constant;
+  std::shared_ptr<const OperatorCall> operation;  ///< of an operator call
   Type type = nullptr;
 };
 
@@ -56,6 +60,7 @@ struct Node : Spec {
   int open = 0;         ///< smallest m such that all bound positions are below m: 0 is a closed term
   bool has_meta = false;
   bool has_placeholder = false;  ///< holds a parameter made by function(); see there
+  bool has_operator_call = false;
 };
 
 /// Infers the type, checks everything that the pattern asks for, normalises and interns. Errors say what was expected,
@@ -114,6 +119,8 @@ Expr index(Expr position, Expr array);
 Expr scatter(Expr positions, Expr updates, Expr base);
 Expr materialise(Memory memory, Expr x);
 Expr meta(const std::string& name, std::vector<Expr> arguments, Type type);
+/// Null operands are left out. Errors: no such operator, and whatever its definition refuses.
+Result<Expr> operator_call(OperatorCall call, const std::vector<Expr>& operands);
 
 inline Expr operator_add(Expr a, Expr b) { return call(Function::add, {a, b}); }
 inline Expr operator_multiply(Expr a, Expr b) { return call(Function::multiply, {a, b}); }

@@ -8,23 +8,19 @@
 #include <map>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "ir/rule_class.h"
+#include "ir/operator_call.h"
+#include "ir/program.h"
 #include "ir/tensor.h"
 
 namespace hoist {
-
-/// An attribute of a layer, as ONNX has them (GRAPH and SPARSE_TENSOR ones are refused by the frontend).
-using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                               std::vector<std::string>, Tensor>;
 
 struct Layer {
   std::string name;       ///< unique in the graph; ONNX's node name, or made from the operator and its place
   std::string operation;  ///< ONNX op_type: "Conv"
   std::string domain;     ///< "" is ai.onnx
-  std::map<std::string, Attribute> attributes;
+  Attributes attributes;
   std::vector<std::string> inputs;   ///< value names; "" where an optional input is left out
   std::vector<std::string> outputs;  ///< value names; "" where an optional output is not wanted
 };
@@ -36,14 +32,7 @@ struct ValueInfo {
   bool rank_known = true;  ///< false for an output whose shape the model leaves out altogether; `shape` is empty then
 };
 
-/// One rule application that concerns whole layers, before there is a term to point into (batch-norm folding, say).
-struct GraphStep {
-  std::string rule;
-  std::string layer;
-  RuleClass rule_class = RuleClass::exact;
-  std::string note;
-  std::string absorbed = {};  ///< a layer that is gone now: `layer` computes it too
-};
+using GraphStep = ProgramStep;
 
 struct Graph {
   std::string name;

@@ -14,6 +14,7 @@
 #include "ir/evaluate.h"
 #include "ir/interpret_check.h"
 #include "ir/interpret_layout.h"
+#include "ir/operators/operators.h"
 #include "ir/scalar_math.h"
 
 namespace hoist {
@@ -191,6 +192,7 @@ class Interpreter {
         Cell column{path->value - std::min(tile * k, n - k), path->rest}, row{tile, &column};
         return at(child(0), env, &row);
       }
+      case Pattern::operator_call:  // unfolded before
       case Pattern::function:
       case Pattern::meta:
         break;
@@ -544,6 +546,7 @@ Result<Tensor> values(Expr e, const Bindings& bindings, const std::vector<int64_
 }  // namespace
 
 Result<Tensor> interpret_at(Expr e, const Bindings& bindings, const std::vector<int64_t>& positions) {
+  e = without_operator_calls(e);
   HOIST_TRY_VOID(check_computable(e, bindings));
   const int64_t size = scalar_count_of(e->type).value();
   for (int64_t position : positions) {
@@ -555,6 +558,7 @@ Result<Tensor> interpret_at(Expr e, const Bindings& bindings, const std::vector<
 }
 
 Result<Tensor> interpret(Expr e, const Bindings& bindings) {
+  e = without_operator_calls(e);
   HOIST_TRY_VOID(check_computable(e, bindings));
   std::vector<int64_t> positions(static_cast<size_t>(scalar_count_of(e->type).value()));
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i);

@@ -27,6 +27,8 @@ std::string described(const Token& token) {
       return "%" + token.text;
     case Token::payload:
       return token.suffix + "#...";
+    case Token::string:
+      return "\"" + (token.text.size() > 60 ? token.text.substr(0, 60) + "..." : token.text) + "\"";
     default:
       return token.text.size() > 60 ? token.text.substr(0, 60) + "..." : token.text;
   }
@@ -65,6 +67,7 @@ std::optional<Pattern> pattern_named(std::string_view name) {
       case Pattern::meta:
       case Pattern::function:
       case Pattern::call:
+      case Pattern::operator_call:
       case Pattern::tuple:
       case Pattern::get:
       case Pattern::let:
@@ -259,10 +262,19 @@ Result<Syn> SyntaxParser::prefix() {
   return sealed(s);
 }
 
+// What stands behind the word tells it from a name, and "constant" from an array of numbers.
+bool SyntaxParser::begins_statement() const {
+  const std::string& word = peek().text;
+  if (word == "from") return peek(1).kind == Token::string;
+  return (word == "input" || word == "constant" || word == "define" || word == "output") &&
+         peek(1).kind == Token::parameter;
+}
+
 bool SyntaxParser::starts_atom() const {
   const Token& token = peek();
   switch (token.kind) {
     case Token::name:
+      if (programs_ > 0 && begins_statement()) return false;
       return !is_keyword(token.text) || token.text == "true" || token.text == "false";
     case Token::number:
     case Token::parameter:
@@ -276,6 +288,7 @@ bool SyntaxParser::starts_atom() const {
 }
 
 Result<Syn> SyntaxParser::application() {
+  if (at_operator_call()) return atom();
   const Token& head = peek();
   bool component = at(".", 1) && peek(1).adjacent && peek(2).kind == Token::number && peek(2).adjacent;
   if (head.kind != Token::name || is_keyword(head.text) || head.text == "constant" || component) {
@@ -367,6 +380,7 @@ Result<Syn> SyntaxParser::plain_atom() {
         return &s;
       }
       if (is_keyword(token.text)) return expected("a term");
+      if (at_operator_call()) return operator_call();
       Syntax& s = store_.add(Syntax::application, next());
       s.text = token.text;
       if (s.text == "transpose") s.integers = {1, 0};

@@ -80,6 +80,10 @@ class Tokeniser {
     if (is_digit(peek())) return number(token, before);
     if (peek() == '#') return payload(token);
     if (peek() == '%' && (is_letter(peek(1)) || peek(1) == '"')) return parameter(token);
+    if (peek() == '"') {
+      token.kind = Token::string;
+      return quoted(token);
+    }
     for (std::string_view s : symbols) {
       if (text_.compare(at_, s.size(), s) == 0) {
         token.kind = Token::symbol;
@@ -141,8 +145,13 @@ class Tokeniser {
       token.text = word();
       return Nothing{};
     }
+    return quoted(token);
+  }
+
+  // What stands between quotes, with escapes.
+  Result<Nothing> quoted(Token& token) {
     for (++at_; peek() != '"'; ++at_) {
-      if (at_ >= text_.size() || peek() == '\n') return fault_at(token, "the parameter's name has no closing quote");
+      if (at_ >= text_.size() || peek() == '\n') return fault_at(token, "what stands in quotes has no closing quote");
       if (peek() != '\\') {
         token.text += peek();
         continue;
@@ -155,7 +164,7 @@ class Tokeniser {
       } else if (peek() == '\\' || peek() == '"') {
         token.text += peek();
       } else {
-        return fault_at(token, "unknown escape in the parameter's name",
+        return fault_at(token, "unknown escape between quotes",
                         "write \\\\, \\\" or \\x followed by two hexadecimal digits");
       }
     }

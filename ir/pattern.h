@@ -31,6 +31,7 @@ enum class Pattern : uint8_t {
   tuple,
   get,
   identity,
+  operator_call,
   // data parallel
   map,
   reduce,

@@ -65,15 +65,7 @@ std::string quoted_parameter(const std::string& name) {
   bool plain = !name.empty() && letter(name[0]);
   for (char c : name) plain &= letter(c) || (c >= '0' && c <= '9');
   if (plain) return "%" + name;
-  std::string out = "%\"";
-  for (char c : name) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 32 || c == 127)
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-    else
-      out += c;
-  }
-  return out + "\"";
+  return "%" + quoted(name);
 }
 
 std::string constant_text(const Tensor& tensor) {
@@ -83,7 +75,11 @@ std::string constant_text(const Tensor& tensor) {
   bool padding = row(tensor.scalar()).bits == 4 && tensor.size() % 2 == 1 && !tensor.bytes().empty() &&
                  (static_cast<unsigned>(tensor.bytes().back()) >> 4) != 0;  // written out, it would be lost
   if (tensor.size() > written_out || padding) return out + "#\"" + base64(tensor.bytes()) + "\"";
-  out += "{";
+  return out + elements_text(tensor);
+}
+
+std::string elements_text(const Tensor& tensor) {
+  std::string out = "{";
   for (int64_t i = 0; i < tensor.size(); ++i) {
     uint64_t bits = element_bits(tensor, i);
     auto number = number_text(tensor.scalar(), sign_extended(tensor.scalar(), bits));
@@ -93,6 +89,7 @@ std::string constant_text(const Tensor& tensor) {
 }
 
 Document Printer::parameter_name(Expr e, int least) {
+  if (!options_.declare_parameters) return text(quoted_parameter(e->name));
   Type& declared = declared_[e->name];
   if (declared == e->type) return text(quoted_parameter(e->name));
   declared = e->type;

@@ -9,9 +9,9 @@
 namespace hoist {
 namespace {
 
-class Match {
+class DefinitionMatch {
  public:
-  explicit Match(const Sharing& sharing) : sharing_(sharing) {}
+  explicit DefinitionMatch(const Sharing& sharing) : sharing_(sharing) {}
   struct Found {
     Expr e = nullptr;
     int skipped = 0;  // variables of the definition around it
@@ -101,7 +101,7 @@ std::optional<Printer::Stage> Printer::named_stage(const Place& p) {
     if (candidate.term->pattern != p.e->pattern || is_synonym(candidate.term)) continue;
     const NamedDefinition& d = *candidate.definition;
     if (taken_.count(std::string(d.row->name)) != 0) continue;
-    Match match(sharing_);
+    DefinitionMatch match(sharing_);
     if (!match.run(candidate.term, p.e, 0)) continue;
     Stage s;
     s.node = p.e;

@@ -191,6 +191,8 @@ Document Printer::unshared(Expr e, int least, bool bare) {
     case Pattern::iota:
       return parenthesised_if(least > applied_level, text(fmt::format("iota {} {}", size_argument(e->sizes[0]),
                                                                       hoist::text(e->type->element))));
+    case Pattern::operator_call:
+      return operator_call(e);
     case Pattern::get: {
       Expr base = e;
       while (base->pattern == Pattern::get) base = base->children[0];
@@ -405,7 +407,8 @@ Document Printer::stage_head(const Stage& s) {
 Document Printer::chain(Expr e, std::vector<Stage> stages, int least) {
   const Place base = stages.back().main;
   // One pattern alone stands in front of its argument, unless it brings a function with a body of its own.
-  bool declares = base.e->pattern == Pattern::parameter && declared_[base.e->name] != base.e->type;
+  bool declares =
+      options_.declare_parameters && base.e->pattern == Pattern::parameter && declared_[base.e->name] != base.e->type;
   bool in_front = stages.size() == 1 && !stages[0].section && !options_.show_types && !declares;
   for (const Place& a : stages[0].arguments) {
     in_front &= a.e->pattern != Pattern::function || is_shared(a) || applied_directly(a.e).has_value();

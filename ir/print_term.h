@@ -60,6 +60,7 @@ class Printer {
   Document variable(Expr e);
   Document literal(Expr e, int least, bool bare);
   Document constant(Expr e);
+  Document operator_call(Expr e);
   Document meta_application(Expr e, int least);
   Document call(Expr e, int least);
   Document let(Expr e, int least);
@@ -97,5 +98,9 @@ std::optional<std::string> number_text(Scalar scalar, uint64_t bits);
 std::string size_argument(const Nat& n);
 std::string quoted_parameter(const std::string& name);
 std::string constant_text(const Tensor& tensor);
+/// "{1, 2, 3}", whatever its size.
+std::string elements_text(const Tensor& tensor);
+std::string quoted(const std::string& content);
+std::string text(const Attribute& attribute);
 
 }  // namespace hoist

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "ir/operators/operators.h"
+
 namespace hoist {
 namespace {
 
@@ -425,6 +427,22 @@ class Generator {
         spec.children = {of_type(array_type(count, scalar_type(Scalar::i32))),
                          of_type(array_type(count, base->type->element)), base};
         return attempt(spec);
+      }
+      case Pattern::operator_call: {
+        if (!options_.operator_calls) return nullptr;
+        const std::span<const OperatorRow> rows = operator_table();
+        for (int tries = 0; tries < 10; ++tries) {
+          const OperatorRow& row = rows[static_cast<size_t>(pick(static_cast<int64_t>(rows.size())))];
+          OperatorCall call{std::string(row.domain), std::string(row.name), newest_version, 1, {}, {}};
+          spec.children.clear();
+          for (int64_t i = 0; i < std::max(row.least_inputs, 1); ++i) {
+            call.operands.push_back(i);
+            spec.children.push_back(i > 0 && chance(50) ? spec.children[0] : value());
+          }
+          spec.operation = std::make_shared<const OperatorCall>(std::move(call));
+          if (Expr e = attempt(spec)) return e;
+        }
+        return nullptr;
       }
       case Pattern::materialise:
         if (!options_.modes) return nullptr;

@@ -15,6 +15,7 @@ struct RandomTermOptions {
   int64_t largest_array = 256;  ///< elements of any value
   bool modes = true;            ///< modes of maps and folds, materialise
   bool symbolic = false;        ///< some sizes are names; such terms print and parse but cannot be evaluated
+  bool operator_calls = false;  ///< calls of operators of the table, where sizes are constant
   bool scalars_only = true;     ///< the result is a scalar or an array of scalars, as the interpreter wants it
   std::vector<Scalar> scalars = {Scalar::f32, Scalar::f32, Scalar::i32, Scalar::i64,
                                  Scalar::u8,  Scalar::i8,  Scalar::f16, Scalar::boolean};

@@ -55,8 +55,10 @@ double unit_of(Scalar s) {
   }
 }
 
-// What differs between two results, or nothing.
-std::optional<std::string> difference(const Tensor& left, const Tensor& right, RuleClass rule_class) {
+}  // namespace
+
+std::optional<std::string> rule_difference(const Tensor& left, const Tensor& right, RuleClass rule_class,
+                                           int64_t integer_steps) {
   Scalar s = left.scalar();
   double scale = 1;
   for (int64_t i = 0; is_float(s) && i < left.size(); ++i) {
@@ -67,7 +69,7 @@ std::optional<std::string> difference(const Tensor& left, const Tensor& right, R
   for (int64_t i = 0; i < left.size(); ++i) {
     bool same = true;
     if (!is_float(s)) {
-      same = left.integer_at(i) == right.integer_at(i);
+      same = std::abs(left.integer_at(i) - right.integer_at(i)) <= integer_steps;
     } else {
       double a = left.float_at(i), b = right.float_at(i);
       same = (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
@@ -78,6 +80,8 @@ std::optional<std::string> difference(const Tensor& left, const Tensor& right, R
   }
   return std::nullopt;
 }
+
+namespace {
 
 class Checker {
  public:
@@ -295,7 +299,7 @@ class Checker {
       if (!right.ok())
         wrong = "the right side is undefined: " + right.errors()[0].text();
       else
-        wrong = difference(*left, *right, rule_.row.rule_class);
+        wrong = rule_difference(*left, *right, rule_.row.rule_class);
       if (wrong) {
         faults.push_back(fmt::format("{}\n    {}\n    {}", *wrong, print(root), print(*replaced)));
         return true;

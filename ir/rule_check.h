@@ -21,6 +21,10 @@ struct RuleCheck {
 /// `examples` are used as left sides instead of random ones; a row with a C++ right side needs them.
 RuleCheck check_rule(const Rule& rule, int instances, uint64_t seed, const std::vector<Expr>& examples = {});
 
+/// What differs between two results, or nothing. Integers may lie `integer_steps` apart.
+std::optional<std::string> rule_difference(const Tensor& left, const Tensor& right, RuleClass rule_class,
+                                           int64_t integer_steps = 0);
+
 /// How far the sides of a rounding rule may lie apart: this many times the rounding unit of the type, times the largest
 /// magnitude among both results and 1.
 inline constexpr double rounding_bound = 256;

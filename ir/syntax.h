@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/expression.h"
+#include "ir/program_text.h"
 
 namespace hoist {
 
@@ -18,7 +19,7 @@ inline constexpr int depth_limit = 2000;                 ///< of a term, from it
 inline constexpr int64_t size_limit = int64_t{1} << 40;  ///< of a number in a size
 
 struct Token {
-  enum Kind : uint8_t { name, number, parameter, symbol, payload, end } kind = end;
+  enum Kind : uint8_t { name, number, parameter, symbol, payload, string, end } kind = end;
   std::string text;    ///< of a parameter without the %; of a number without its suffix
   std::string suffix;  ///< of a number: its type, or "" where it is bare; of a payload: the scalar before the #
   int line = 1, column = 1;
@@ -53,6 +54,7 @@ struct Syntax {
     pipe,         ///< children[0] |> children[1]
     let,          ///< text = children[0] in children[1]
     where,        ///< children[0] where names[i] = children[i + 1]
+    operation,    ///< children: the operands that are there; call
   } kind = application;
   std::string text, suffix;
   std::vector<Syn> children;
@@ -67,7 +69,10 @@ struct Syntax {
   Border border = Border::value;
   Type type = nullptr;
   Tensor tensor;
-  Token token;  ///< where it starts
+  OperatorCall call;
+  std::map<std::string, std::string> attribute_names;  ///< of a rule's call: attribute -> the name that stands for it
+  std::string rest;                                    ///< the name that stands for all other attributes
+  Token token;                                         ///< where it starts
   int depth = 1;
 };
 
@@ -92,6 +97,10 @@ class SyntaxParser {
       : tokens_(std::move(tokens)), store_(store), parameters_(std::move(parameters)) {}
 
   Result<Syn> term();
+  Result<Program> program(const Sidecar& sidecar);
+  Result<Attribute> attribute();
+  /// In rules, names stand for attributes: `key = name`, `*rest`.
+  void allow_attribute_names() { attribute_names_ = true; }
   Result<Type> type();
   Result<Nat> size();
   Result<Nothing> end();  ///< that nothing is left
@@ -126,11 +135,16 @@ class SyntaxParser {
   Result<Syn> plain_atom();
   Result<Syn> parenthesised();
   Result<Syn> constant(const Token& token);
+  bool at_operator_call() const;
+  Result<Syn> operator_call();
+  Result<Nothing> program_constant(Program& program, const Sidecar& sidecar);
+  Result<Nothing> program_definition(Program& program);
   Result<Tensor> listed(Scalar scalar, const std::vector<int64_t>& shape);
   Result<Nothing> attributes(Syntax& s);
   Result<Nothing> definition_attributes(Syntax& s);
   Result<Nothing> mode(Syntax& s);
   bool starts_atom() const;
+  bool begins_statement() const;
   Result<Nat> size_sum();
   Result<Nat> size_product();
   Result<Nat> size_factor();
@@ -144,6 +158,9 @@ class SyntaxParser {
   std::map<std::string, Type> parameters_;
   size_t position_ = 0;
   int nesting_ = 0;
+  bool attribute_names_ = false;
+  int programs_ = 0;                  ///< around this place: the words that begin their statements end a term
+  int64_t version_ = newest_version;  ///< of calls that do not say theirs
 };
 
 /// Words that no variable may have: patterns and let, in, where, true, false.

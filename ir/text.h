@@ -10,9 +10,11 @@
 namespace hoist {
 
 struct PrintOptions {
-  int width = 100;               ///< break into one pattern a line past this column
-  bool show_types = false;       ///< a comment with the type after each pattern
-  bool fold_definitions = true;  ///< print named compositions (map2d, pad2d, flatten, ...) by name
+  int width = 100;                   ///< break into one pattern a line past this column
+  bool show_types = false;           ///< a comment with the type after each pattern
+  bool fold_definitions = true;      ///< print named compositions (map2d, pad2d, flatten, ...) by name
+  bool declare_parameters = true;    ///< with their type where they first appear
+  int64_t version = newest_version;  ///< which operator calls have unless they say otherwise
 };
 std::string print(Expr e, const PrintOptions& options = {});
 

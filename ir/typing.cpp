@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/expression.h"
+#include "ir/operators/operators.h"
 
 namespace hoist {
 
@@ -62,6 +63,8 @@ Result<Nothing> check_children(const Spec& s) {
         return {1, 4096, {}};
       case Pattern::pad:
         return s.border == Border::value ? Shape{2, 2, {}} : Shape{1, 1, {}};
+      case Pattern::operator_call:
+        return {0, 4096, {}};
       case Pattern::call:
         return {static_cast<size_t>(row(s.function).arity), static_cast<size_t>(row(s.function).arity), {}};
       case Pattern::meta:
@@ -152,6 +155,13 @@ Result<Type> type_of_reduction(const Spec& s) {
                  "use fold");
   }
   return s.pattern == Pattern::scan ? array_type(array->size, state) : state;
+}
+
+Result<Type> type_of_operator_call(const Spec& s) {
+  HOIST_CHECK(s.operation != nullptr && s.operation->operands.size() == s.children.size(),
+              "an operator call says where its operands stand");
+  HOIST_TRY(Expr definition, unfold(s));
+  return definition->type;
 }
 
 // A size that has to be at least `least`; symbolic sizes pass unless their range says no.
@@ -335,6 +345,8 @@ Result<Type> infer_type(const Spec& s) {
     case Pattern::identity:
     case Pattern::materialise:
       return type_at(0);
+    case Pattern::operator_call:
+      return type_of_operator_call(s);
     case Pattern::map: {
       Type a = type_at(1);
       if (!a->is_array()) return expected(s, "an array", a);

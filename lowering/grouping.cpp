@@ -51,33 +51,6 @@ bool widens(Expr e) {
   return read > 0 && 2 * read <= bits_of(e->type);
 }
 
-void inline_widening(Program& program) {
-  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
-  for (size_t i = 0; i < program.definitions.size(); ++i) {
-    const Definition wide = program.definitions[i];
-    if (outputs.count(wide.value) != 0 || !widens(wide.expression)) continue;
-    for (Definition& reader : program.definitions) {
-      if (!reader.parts.empty() || !mentions(reader.expression, wide.value)) continue;
-      if (!rereads(reader.expression, wide.value)) merge_into(program, wide.value, reader);
-    }
-  }
-  remove_unused(program);
-}
-
-// Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.
-void inline_views(Program& program) {
-  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
-  for (size_t i = 0; i < program.definitions.size(); ++i) {
-    const Definition view = program.definitions[i];
-    if (outputs.count(view.value) != 0 || !moves_only(view.expression) || has_concat(view.expression)) continue;
-    for (Definition& reader : program.definitions) {
-      // A concatenation keeps its parts by name: each is computed in its place.
-      if (reader.parts.empty() && mentions(reader.expression, view.value)) merge_into(program, view.value, reader);
-    }
-  }
-  remove_unused(program);
-}
-
 bool may_merge(const Program& program, const std::map<std::string, int>& uses, const Definition& producer,
                const Definition& reader) {
   if (uses.at(producer.value) != 1) return false;
@@ -89,25 +62,6 @@ bool may_merge(const Program& program, const std::map<std::string, int>& uses, c
   if (shares_folds(producer.expression) && sizes_of(producer.expression->type) != sizes_of(reader.expression->type))
     return false;
   return true;
-}
-
-void merge_producers(Program& program) {
-  for (size_t i = 0; i < program.definitions.size(); ++i) {
-    for (bool changed = true; changed;) {
-      changed = false;
-      std::map<std::string, int> uses = use_counts(program);
-      // Later producers first: the deepest branch carries the most work to hide the others' reads behind.
-      for (size_t j = i; j-- > 0;) {
-        if (!mentions(program.definitions[i].expression, program.definitions[j].value)) continue;
-        if (!may_merge(program, uses, program.definitions[j], program.definitions[i])) continue;
-        merge_into(program, program.definitions[j].value, program.definitions[i]);
-        program.definitions.erase(program.definitions.begin() + static_cast<std::ptrdiff_t>(j));
-        --i;
-        changed = true;
-        break;
-      }
-    }
-  }
 }
 
 }  // namespace
@@ -207,10 +161,49 @@ bool rereads(Expr e, const std::string& name) {
   return walk(e, false) || functions(e);
 }
 
-void group(Program& program) {
-  inline_views(program);
-  inline_widening(program);
-  merge_producers(program);
+void inline_views(Program& program) {
+  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const Definition view = program.definitions[i];
+    if (outputs.count(view.value) != 0 || !moves_only(view.expression) || has_concat(view.expression)) continue;
+    for (Definition& reader : program.definitions) {
+      // A concatenation keeps its parts by name: each is computed in its place.
+      if (reader.parts.empty() && mentions(reader.expression, view.value)) merge_into(program, view.value, reader);
+    }
+  }
+  remove_unused(program);
+}
+
+void inline_widening(Program& program) {
+  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const Definition wide = program.definitions[i];
+    if (outputs.count(wide.value) != 0 || !widens(wide.expression)) continue;
+    for (Definition& reader : program.definitions) {
+      if (!reader.parts.empty() || !mentions(reader.expression, wide.value)) continue;
+      if (!rereads(reader.expression, wide.value)) merge_into(program, wide.value, reader);
+    }
+  }
+  remove_unused(program);
+}
+
+void merge_producers(Program& program) {
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      std::map<std::string, int> uses = use_counts(program);
+      // Later producers first: the deepest branch carries the most work to hide the others' reads behind.
+      for (size_t j = i; j-- > 0;) {
+        if (!mentions(program.definitions[i].expression, program.definitions[j].value)) continue;
+        if (!may_merge(program, uses, program.definitions[j], program.definitions[i])) continue;
+        merge_into(program, program.definitions[j].value, program.definitions[i]);
+        program.definitions.erase(program.definitions.begin() + static_cast<std::ptrdiff_t>(j));
+        --i;
+        changed = true;
+        break;
+      }
+    }
+  }
 }
 
 }  // namespace hoist

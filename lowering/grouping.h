@@ -17,7 +17,11 @@ bool moves_only(Expr e);
 /// Can evaluating every element of `e` once read an element of parameter `name` more than once?
 bool rereads(Expr e, const std::string& name);
 
-/// Merges views into their readers, and producers into single readers that read each element once.
-void group(Program& program);
+/// Views become part of all that read them: a reshape is never a kernel of its own unless it is an output.
+void inline_views(Program& program);
+/// What is dequantised is computed again, from fewer bytes, by all that read each element once.
+void inline_widening(Program& program);
+/// Producers become part of the single definition that reads each of their elements once.
+void merge_producers(Program& program);
 
 }  // namespace hoist

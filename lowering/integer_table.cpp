@@ -4,285 +4,242 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "ir/evaluate.h"
-#include "lowering/program.h"
+#include "ir/onnx_type.h"
+#include "ir/operators/operators.h"
+#include "ir/properties.h"
 
 namespace hoist {
 namespace {
 
 constexpr int64_t table_size = 256;
-constexpr int64_t onnx_i32 = 6;  // TensorProto.DataType
+constexpr int64_t worth_a_table = 4;  // instructions of a definition; fewer take no longer than a look-up
 
-// Each element of the result depends on that element of the first input alone, whatever the shapes of the others, which
-// are constants of one element.
-bool is_unary(const Layer& layer) {
-  static const std::set<std::string> operations = {
-      "Abs",       "Acos", "Acosh",    "Asin",       "Asinh", "Atan",  "Atanh", "Ceil",        "Celu",           "Clip",
-      "Cos",       "Cosh", "Elu",      "Erf",        "Exp",   "Floor", "Gelu",  "HardSigmoid", "HardSwish",      "Log",
-      "LeakyRelu", "Mish", "Neg",      "Reciprocal", "Relu",  "Round", "Selu",  "Shrink",      "Sigmoid",        "Sign",
-      "Sin",       "Sinh", "Softplus", "Softsign",   "Sqrt",  "Swish", "Tan",   "Tanh",        "ThresholdedRelu"};
-  return layer.domain.empty() && operations.count(layer.operation) != 0;
+bool is_bytes(Type type) {
+  const Type leaf = leaf_of(type);
+  return type->is_array() && leaf->is_scalar() && (leaf->scalar == Scalar::i8 || leaf->scalar == Scalar::u8);
 }
 
-// Elements of several inputs of the same shape; a constant of higher rank would change the result's.
-bool is_broadcasting(const Layer& layer) {
-  static const std::set<std::string> operations = {"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"};
-  return layer.domain.empty() && operations.count(layer.operation) != 0;
-}
-
-// What a table stands for: places in the graph, in its order.
+// What a table stands for: places in the program, in its order.
 struct Part {
-  std::string source;  ///< the 8-bit value
-  Scalar scalar = Scalar::u8;
-  std::set<size_t> dequantisers, functions;
-  size_t quantiser = 0;
+  Expr source = nullptr;       ///< the 8-bit value
+  std::set<size_t> widening;   ///< definitions that read the source itself
+  std::set<size_t> functions;  ///< those behind them
+  size_t last = 0;             ///< the definition of the 8-bit result
+  Expr body = nullptr;         ///< the result's element over the source's
 };
 
 class Finder {
  public:
-  Finder(const Graph& graph, const TableOptions& options) : graph_(graph), options_(options) {
-    for (const ValueInfo& output : graph.outputs) ++uses_[output.name];
-    for (size_t i = 0; i < graph.layers.size(); ++i) {
-      for (const std::string& input : graph.layers[i].inputs) ++uses_[input];
-      for (const std::string& output : graph.layers[i].outputs) producer_[output] = i;
-    }
+  Finder(const Program& program, const TableOptions& options)
+      : program_(program), options_(options), uses_(use_counts(program)) {
+    for (size_t i = 0; i < program.definitions.size(); ++i) place_[program.definitions[i].value] = i;
   }
 
-  /// What computes the input of a quantising layer, if a table can stand for it.
-  std::optional<Part> before(size_t quantiser) const {
-    const Layer& layer = graph_.layers[quantiser];
-    if (!is_operator(layer, "QuantizeLinear") || !is_per_tensor(layer) || !gives_bytes(layer)) return std::nullopt;
+  /// What computes an 8-bit value from another, if a table can stand for it.
+  std::optional<Part> before(size_t last) {
+    const Definition& definition = program_.definitions[last];
+    if (!is_bytes(definition.expression->type) || !is_call(definition)) return std::nullopt;
     Part part;
-    part.quantiser = quantiser;
-    if (!add(layer.inputs[0], part) || part.functions.empty() || part.dequantisers.empty()) return std::nullopt;
+    part.last = last;
+    sizes_ = sizes_of(definition.expression->type);
+    for (Expr p : parameters_of(definition.expression)) {
+      if (!add(p, part)) return std::nullopt;
+    }
+    if (part.source == nullptr || part.functions.empty() || part.widening.empty()) return std::nullopt;
+    if (!has_body(part) || !is_closed(part)) return std::nullopt;
     if (options_.use == TableUse::automatic && is_cheap(part)) return std::nullopt;
-    return is_closed(part) ? std::optional(part) : std::nullopt;
+    return part;
   }
 
  private:
-  // Takes in what computes the value, back to the 8-bit value that it comes from.
-  bool add(const std::string& value, Part& part) const {
-    auto place = producer_.find(value);
-    if (place == producer_.end()) return false;
-    const Layer& layer = graph_.layers[place->second];
-    if (layer.outputs.size() != 1 || options_.except.count(layer.name) != 0) return false;
-    if (is_operator(layer, "DequantizeLinear")) return add_dequantiser(place->second, part);
-    const bool broadcasts = is_broadcasting(layer);
-    if (!broadcasts && !is_unary(layer)) return false;
+  static bool is_call(const Definition& definition) { return definition.expression->pattern == Pattern::operator_call; }
+
+  bool is_constant(Expr p) const { return program_.constants.count(p->name) != 0; }
+
+  // Takes in what computes a value, back to the 8-bit value that it comes from.
+  bool add(Expr p, Part& part) const {
+    if (is_constant(p)) return true;
+    auto place = place_.find(p->name);
+    if (place == place_.end() || sizes_of(p->type) != sizes_) return false;
+    const Definition& definition = program_.definitions[place->second];
+    if (!is_call(definition) || !leaf_of(p->type)->is_scalar()) return false;
+    for (const std::string& layer : definition.layers) {
+      if (options_.except.count(layer) != 0) return false;
+    }
+    std::vector<Expr> reads = parameters_of(definition.expression);
+    std::erase_if(reads, [&](Expr read) { return is_constant(read); });
+    if (reads.size() == 1 && is_bytes(reads[0]->type)) {
+      if (part.source != nullptr && part.source != reads[0]) return false;
+      part.source = reads[0];
+      part.widening.insert(place->second);
+      return true;
+    }
+    if (is_bytes(p->type)) return false;                            // a table of its own ends there
     if (!part.functions.insert(place->second).second) return true;  // by another way already
-    for (size_t i = 0; i < layer.inputs.size(); ++i) {
-      if (layer.inputs[i].empty()) continue;
-      if (const Tensor* constant = constant_of(graph_, layer.inputs[i])) {
-        if (constant->size() != 1 || (broadcasts && !constant->shape().empty())) return false;
-      } else if ((!broadcasts && i != 0) || !add(layer.inputs[i], part)) {
-        return false;
-      }
-    }
-    return true;
+    return std::all_of(reads.begin(), reads.end(), [&](Expr read) { return add(read, part); });
   }
 
-  bool add_dequantiser(size_t place, Part& part) const {
-    const Layer& layer = graph_.layers[place];
-    const std::string& source = layer.inputs[0];
-    if (!is_per_tensor(layer) || constant_of(graph_, source) != nullptr) return false;
-    const std::optional<Scalar> scalar = input_of(layer);
-    if (!scalar || (!part.dequantisers.empty() && source != part.source)) return false;
-    part.source = source;
-    part.scalar = *scalar;
-    part.dequantisers.insert(place);
-    return true;
-  }
-
-  // One scale and one zero point for the whole tensor, both known.
-  bool is_per_tensor(const Layer& layer) const {
-    const auto one = [&](size_t i) {
-      const Tensor* constant = constant_input(graph_, layer, i);
-      return constant != nullptr && constant->size() == 1;
+  // The whole part as one term, read off for its element.
+  bool has_body(Part& part) const {
+    std::set<size_t> places = part.functions;
+    places.insert(part.widening.begin(), part.widening.end());
+    std::map<std::string, Expr> terms;
+    auto inlined = [&](const Definition& definition) {
+      auto unfolded = unfold(*definition.expression, program_.constants);
+      return unfolded.ok() ? substitute_parameters(*unfolded, terms) : nullptr;
     };
-    return one(1) && (!has_input(layer, 2) || one(2)) && integer_attribute(layer, "block_size", 0) == 0;
-  }
-
-  // The integers that a dequantising layer reads; nothing where they have not eight bits, or nobody says what they are.
-  std::optional<Scalar> input_of(const Layer& layer) const {
-    std::optional<Scalar> found;
-    if (const Tensor* zero = constant_input(graph_, layer, 2)) found = zero->scalar();
-    if (auto place = graph_.inferred.find(layer.inputs[0]); !found && place != graph_.inferred.end()) {
-      found = place->second.scalar;
+    for (size_t i : places) {
+      Expr term = inlined(program_.definitions[i]);
+      if (term == nullptr || !elementwise_in(term, part.source->name)) return false;
+      terms[program_.definitions[i].value] = term;
     }
-    for (const ValueInfo& input : graph_.inputs) {
-      if (!found && input.name == layer.inputs[0]) found = input.scalar;
-    }
-    return found == Scalar::i8 || found == Scalar::u8 ? found : std::nullopt;
+    Expr whole = inlined(program_.definitions[part.last]);
+    if (whole == nullptr) return false;
+    const auto elementwise = elementwise_in(whole, part.source->name);
+    if (elementwise) part.body = elementwise->body;
+    return elementwise.has_value();
   }
 
-  // What a quantising layer gives: its zero point's type, or one that an attribute names, else u8.
-  bool gives_bytes(const Layer& layer) const {
-    if (const Tensor* zero = constant_input(graph_, layer, 2))
-      return zero->scalar() == Scalar::i8 || zero->scalar() == Scalar::u8;
-    return integer_attribute(layer, "output_dtype", 0) == 0;
-  }
-
-  // Layers of an instruction or two: with the arithmetic for the scales they take no longer than a look-up.
+  // Each function alone takes hardly an instruction.
   bool is_cheap(const Part& part) const {
-    static const std::set<std::string> operations = {"Abs", "Add", "Ceil", "Floor", "LeakyRelu", "Max",  "Min",
-                                                     "Mul", "Neg", "Relu", "Round", "Sign",      "Sqrt", "Sub"};
-    return std::all_of(part.functions.begin(), part.functions.end(),
-                       [&](size_t i) { return operations.count(graph_.layers[i].operation) != 0; });
+    return std::all_of(part.functions.begin(), part.functions.end(), [&](size_t i) {
+      const Definition& definition = program_.definitions[i];
+      auto term = unfold(*definition.expression, program_.constants);
+      if (!term.ok()) return true;
+      int64_t most = 0;
+      for (Expr p : parameters_of(*term)) {
+        if (is_constant(p)) continue;
+        if (const auto elementwise = elementwise_in(*term, p->name))
+          most = std::max(most, instruction_estimate(elementwise->body));
+      }
+      return most < worth_a_table;
+    });
   }
 
-  // All readers of what the part computes on the way belong to it.
+  // All readers of what the functions compute on the way belong to the part.
   bool is_closed(const Part& part) const {
     std::map<std::string, int> inside;
-    for (const std::string& input : graph_.layers[part.quantiser].inputs) ++inside[input];
-    for (size_t i : part.functions) {
-      for (const std::string& input : graph_.layers[i].inputs) ++inside[input];
+    std::set<size_t> readers = part.functions;
+    readers.insert(part.last);
+    for (size_t i : readers) {
+      for (Expr p : parameters_of(program_.definitions[i].expression)) ++inside[p->name];
     }
     return std::all_of(part.functions.begin(), part.functions.end(), [&](size_t i) {
-      const std::string& value = graph_.layers[i].outputs[0];
+      const std::string& value = program_.definitions[i].value;
       return inside[value] == uses_.at(value);
     });
   }
 
-  const Graph& graph_;
+  const Program& program_;
   const TableOptions& options_;
   std::map<std::string, int> uses_;
-  std::map<std::string, size_t> producer_;
+  std::map<std::string, size_t> place_;
+  std::vector<Nat> sizes_;  // of the result at hand
 };
 
-// All inputs in the order of their bits, which is that in which a Gather counts: -1 is the last.
-Tensor every_input(Scalar scalar) {
-  Tensor all(scalar, {table_size});
-  for (int64_t i = 0; i < table_size; ++i) all.set_integer(i, i);
-  return all;
-}
-
-// The part by itself, over all inputs that there are.
-Graph alone(const Graph& graph, const Part& part) {
-  Graph out;
-  out.opset = graph.opset;
-  out.inputs = {{part.source, part.scalar, {table_size}}};
-  std::set<size_t> places = part.functions;
-  places.insert(part.dequantisers.begin(), part.dequantisers.end());
-  places.insert(part.quantiser);
-  for (size_t i : places) {
-    out.layers.push_back(graph.layers[i]);
-    for (const std::string& input : graph.layers[i].inputs) {
-      // Lists of one element would be scales by channel.
-      if (const Tensor* constant = constant_of(graph, input)) out.constants[input] = constant->reshaped({});
-    }
+// The results for all inputs in the order of their bits, which is that in which positions count: -1 is the last.
+Result<Tensor> table_of(const Program& program, const Part& part) {
+  const Scalar scalar = leaf_of(part.source->type)->scalar;
+  Tensor every_input(scalar, {table_size});
+  for (int64_t i = 0; i < table_size; ++i) every_input.set_integer(i, i);
+  Bindings values = {{element_name, every_input}};
+  for (Expr p : parameters_of(part.body)) {
+    if (p->name != element_name) values[p->name] = program.constants.at(p->name);
   }
-  out.outputs = {{out.layers.back().outputs[0], Scalar::u8, {table_size}}};
-  return out;
+  Expr inputs = parameter(element_name, array_type(table_size, scalar_type(scalar)));
+  Expr results = map([&](Expr x) { return substitute_parameters(part.body, {{element_name, x}}); }, inputs);
+  return evaluate(results, values);
 }
 
-Result<Tensor> table_of(const Graph& graph, const Part& part) {
-  HOIST_TRY(const Program program, lower_graph(alone(graph, part), true));
-  Bindings values = {{part.source, every_input(part.scalar)}};
-  for (const auto& [name, tensor] : program.constants) values[name] = tensor;
-  for (const Definition& definition : program.definitions) {
-    HOIST_TRY(values[definition.value], evaluate(definition.expression, values));
-  }
-  return values.at(program.outputs[0]);
-}
-
-std::string fresh(const Graph& graph, std::string name) {
-  const auto taken = [&] {
-    return graph.constants.count(name) != 0 ||
-           std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](const ValueInfo& v) { return v.name == name; }) ||
-           std::any_of(graph.layers.begin(), graph.layers.end(), [&](const Layer& l) {
-             return std::find(l.outputs.begin(), l.outputs.end(), name) != l.outputs.end();
-           });
-  };
-  while (taken()) name += "_";
+std::string fresh(const std::map<std::string, Type>& taken, std::string name) {
+  while (taken.count(name) != 0) name += "_";
   return name;
 }
 
-class Tables {
- public:
-  Tables(Graph& graph, const TableOptions& options) : graph_(graph) {
-    const Finder finder(graph, options);
-    for (size_t i = 0; i < graph.layers.size(); ++i) {
-      std::optional<Part> part = finder.before(i);
-      if (!part) continue;
-      Result<Tensor> table = table_of(graph, *part);
-      if (table.ok() && table->size() == table_size) parts_.emplace(i, std::pair(std::move(*part), std::move(*table)));
-    }
-  }
-
-  int run() {
-    std::set<size_t> gone = unread_dequantisers();
-    for (const auto& [quantiser, entry] : parts_) {
-      record(entry.first, gone);
-      gone.insert(entry.first.functions.begin(), entry.first.functions.end());
-    }
-    std::vector<Layer> layers;
-    for (size_t i = 0; i < graph_.layers.size(); ++i) {
-      if (auto entry = parts_.find(i); entry != parts_.end())
-        look_up(entry->second.first, std::move(entry->second.second), layers);
-      else if (gone.count(i) == 0)
-        layers.push_back(graph_.layers[i]);
-    }
-    graph_.layers = std::move(layers);
-    return static_cast<int>(parts_.size());
-  }
-
- private:
-  const Layer& last_function(const Part& part) const { return graph_.layers[*part.functions.rbegin()]; }
-
-  // Those that only tables have read.
-  std::set<size_t> unread_dequantisers() const {
-    std::set<size_t> out, inside;
-    for (const auto& [quantiser, entry] : parts_) {
-      out.insert(entry.first.dequantisers.begin(), entry.first.dequantisers.end());
-      inside.insert(entry.first.functions.begin(), entry.first.functions.end());
-    }
-    std::set<std::string> read;
-    for (const ValueInfo& output : graph_.outputs) read.insert(output.name);
-    for (size_t i = 0; i < graph_.layers.size(); ++i) {
-      if (inside.count(i) == 0) read.insert(graph_.layers[i].inputs.begin(), graph_.layers[i].inputs.end());
-    }
-    std::erase_if(out, [&](size_t i) { return read.count(graph_.layers[i].outputs[0]) != 0; });
-    return out;
-  }
-
-  void record(const Part& part, const std::set<size_t>& gone) {
-    const std::string& name = last_function(part).name;
-    const size_t layers = part.dequantisers.size() + part.functions.size() + 1;
-    graph_.steps.push_back({"integer-table", name, RuleClass::exact,
-                            fmt::format("{} layers between 8-bit values are one look-up", layers)});
-    std::set<size_t> absorbed = part.functions;
-    absorbed.erase(std::prev(absorbed.end()));
-    for (size_t i : part.dequantisers) {
-      if (gone.count(i) != 0) absorbed.insert(i);
-    }
-    for (size_t i : absorbed) {
-      const std::string& layer = graph_.layers[i].name;
-      graph_.steps.push_back(
-          {"integer-table", name, RuleClass::exact, fmt::format("{} is part of the table", layer), layer});
-    }
-  }
-
-  // The names stay those of the model's layers: the last function gives positions, the quantising layer looks them up.
-  void look_up(const Part& part, Tensor table, std::vector<Layer>& layers) {
-    const Layer &function = last_function(part), &quantise = graph_.layers[part.quantiser];
-    const std::string positions = fresh(graph_, function.name + ".positions"),
-                      constant = fresh(graph_, function.name + ".table");
-    graph_.constants[constant] = std::move(table);
-    layers.push_back({function.name, "Cast", "", {{"to", onnx_i32}}, {part.source}, {positions}});
-    layers.push_back({quantise.name, "Gather", "", {{"axis", int64_t{0}}}, {constant, positions}, quantise.outputs});
-  }
-
-  Graph& graph_;
-  std::map<size_t, std::pair<Part, Tensor>> parts_;  ///< by the quantising layer
+// A table that stands in the program, and what it has taken in.
+struct Table {
+  std::string name, positions;
+  size_t count = 0;                 ///< of definitions that the look-up stands for
+  std::vector<std::string> layers;  ///< of the last function, then of the others
+  std::vector<Definition> widening;
 };
+
+// The last function gives positions, the definition of the result looks them up, and both keep their layers.
+Result<Table> look_up(Program& program, const Part& part) {
+  HOIST_TRY(Tensor values, table_of(program, part));
+  const Definition& function = program.definitions[*part.functions.rbegin()];
+  const std::map<std::string, Type> taken = value_types(program);
+  Table table;
+  table.name = function.layers.empty() ? function.value : function.layers.front();
+  table.positions = fresh(taken, table.name + ".positions");
+  table.count = part.widening.size() + part.functions.size() + 1;
+  table.layers = function.layers;
+  for (size_t i : part.functions) {
+    if (i == *part.functions.rbegin()) continue;
+    const Definition& other = program.definitions[i];
+    table.layers.insert(table.layers.end(), other.layers.begin(), other.layers.end());
+  }
+  for (size_t i : part.widening) table.widening.push_back(program.definitions[i]);
+  HOIST_TRY(Expr positions,
+            operator_call({"", "Cast", program.version, 1, {}, {{"to", onnx_type(Scalar::i32)}}}, {part.source}));
+  const std::string constant = fresh(taken, table.name + ".table");
+  HOIST_TRY(program.definitions[part.last].expression,
+            operator_call({"", "Gather", program.version, 1, {}, {{"axis", int64_t{0}}}},
+                          {parameter(constant, type_of(values)), parameter(table.positions, positions->type)}));
+  program.constants[constant] = std::move(values);
+  program.definitions.insert(program.definitions.begin() + static_cast<std::ptrdiff_t>(part.last),
+                             {table.positions, {}, positions});
+  return table;
+}
+
+// Known once all tables stand: what widens the 8-bit value belongs to a table where nobody else reads it.
+void record(Program& program, std::vector<Table> tables) {
+  const std::map<std::string, Type> left = value_types(program);
+  for (Table& table : tables) {
+    for (const Definition& definition : table.widening) {
+      if (left.count(definition.value) == 0)
+        table.layers.insert(table.layers.end(), definition.layers.begin(), definition.layers.end());
+    }
+    ProgramStep step{"integer-table",
+                     table.name,
+                     RuleClass::exact,
+                     fmt::format("{} layers between 8-bit values are one look-up", table.count),
+                     {}};
+    for (const std::string& layer : table.layers) {
+      if (layer != table.name) step.absorbed.push_back(layer);
+    }
+    program.steps.push_back(std::move(step));
+    for (Definition& definition : program.definitions) {
+      if (definition.value == table.positions) definition.layers = table.layers;
+    }
+  }
+}
 
 }  // namespace
 
-int use_integer_tables(Graph& graph, const TableOptions& options) {
-  return options.use == TableUse::off ? 0 : Tables(graph, options).run();
+int use_integer_tables(Program& program, const TableOptions& options) {
+  if (options.use == TableUse::off) return 0;
+  std::vector<Table> tables;
+  auto finder = std::make_unique<Finder>(program, options);
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const auto part = finder->before(i);
+    if (!part) continue;
+    auto table = look_up(program, *part);
+    if (!table.ok()) continue;
+    tables.push_back(std::move(*table));
+    ++i;  // the positions stand before the result now
+    finder = std::make_unique<Finder>(program, options);
+  }
+  if (tables.empty()) return 0;
+  const int count = static_cast<int>(tables.size());
+  remove_unused(program);
+  record(program, std::move(tables));
+  return count;
 }
 
 }  // namespace hoist

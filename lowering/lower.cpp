@@ -8,8 +8,8 @@
 
 #include "ir/evaluate.h"
 #include "lowering/grouping.h"
-#include "lowering/im2col.h"
 #include "lowering/memory.h"
+#include "lowering/passes.h"
 #include "lowering/strategy.h"
 
 namespace hoist {
@@ -98,8 +98,10 @@ class Lowering {
     model_.original = std::move(program);
     model_.program = model_.original;
     model_.notes = model_.program.notes;
-    group(model_.program);
-    if (options_.convolution == ConvolutionForm::im2col) materialise_windows(model_.program);
+    PassOptions passes;
+    passes.strict = options_.strict;
+    passes.windows = options_.convolution == ConvolutionForm::im2col;
+    HOIST_TRY_VOID(run_passes(model_.program, Pass::terms, passes));
     model_.graph_steps = model_.program.steps;
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
     for (const Definition& definition : model_.program.definitions) lower_definition(definition);

@@ -3,44 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/evaluate.h"
+#include "ir/import_graph.h"
+#include "ir/operators/operators.h"
 #include "lowering/grouping.h"
-#include "lowering/operators.h"
+#include "lowering/passes.h"
 #include "lowering/terms.h"
 
 namespace hoist {
 namespace {
 
-Type type_of(const Tensor& tensor) {
-  Type t = scalar_type(tensor.scalar());
-  for (size_t i = tensor.shape().size(); i-- > 0;) t = array_type(tensor.shape()[i], t);
-  return t;
-}
-
-Type type_of(const ValueInfo& info) {
-  Type t = scalar_type(info.scalar);
-  for (size_t i = info.shape.size(); i-- > 0;) t = array_type(info.shape[i], t);
-  return t;
-}
-
-// Where onnx's own inference and our types disagree, one of the two is wrong; the user has to know.
-void cross_check(const Graph& graph, const std::string& value, Type type, const std::string& layer,
-                 std::vector<std::string>& notes) {
-  auto place = graph.inferred.find(value);
-  if (place == graph.inferred.end() || !leaf_of(type)->is_scalar()) return;
-  std::vector<int64_t> shape = shape_of(type);
-  const auto& inferred = place->second.shape;
-  bool agrees = shape.size() == inferred.size() && place->second.scalar == leaf_of(type)->scalar;
-  for (size_t i = 0; agrees && i < shape.size(); ++i) agrees = inferred[i] < 0 || inferred[i] == shape[i];
-  if (!agrees) {
-    notes.push_back(fmt::format("{}: onnx's shape inference says {} for {}, hoist computes {}", layer,
-                                text(type_of(place->second)), value, text(type)));
-  }
-}
-
 // What storage wants to know of a layer beyond its expression.
-void describe(const Layer& layer, const std::map<std::string, Type>& types, Definition& definition) {
+void describe(const Spec& call, Definition& definition) {
   static const std::set<std::string> pictures = {"Conv",
                                                  "ConvInteger",
                                                  "QLinearConv",
@@ -58,32 +34,40 @@ void describe(const Layer& layer, const std::map<std::string, Type>& types, Defi
                                                  "Upsample",
                                                  "DepthToSpace",
                                                  "SpaceToDepth"};
-  definition.channels_first = pictures.count(layer.operation) != 0;
-  if (layer.operation == "Concat" && definition.expression->type->is_array()) {
-    definition.parts = layer.inputs;
-    definition.parts_dimension = integer_attribute(layer, "axis", 0);
+  const std::string& name = call.operation->name;
+  auto integer = [&](const char* key, int64_t otherwise) {
+    auto place = call.operation->attributes.find(key);
+    const auto* value = place == call.operation->attributes.end() ? nullptr : std::get_if<int64_t>(&place->second);
+    return value == nullptr ? otherwise : *value;
+  };
+  definition.channels_first = pictures.count(name) != 0;
+  if (name == "Concat" && definition.expression->type->is_array()) {
+    for (Expr operand : call.children) definition.parts.push_back(operand->name);
+    definition.parts_dimension = integer("axis", 0);
     if (definition.parts_dimension < 0) {
       definition.parts_dimension += static_cast<int64_t>(sizes_of(definition.expression->type).size());
     }
   }
-  const size_t factor = layer.operation == "QLinearConv" || layer.operation == "QLinearMatMul" ? 3 : 1;
-  if (layer.inputs.size() <= factor || types.count(layer.inputs[factor]) == 0) return;
-  const std::string& weights = layer.inputs[factor];
-  const std::vector<int64_t> extents = shape_of(types.at(weights));
+  const int64_t factor = name == "QLinearConv" || name == "QLinearMatMul" ? 3 : 1;
+  const std::vector<int64_t>& places = call.operation->operands;
+  auto place = std::find(places.begin(), places.end(), factor);
+  if (place == places.end()) return;
+  Expr weights = call.children[static_cast<size_t>(place - places.begin())];
+  if (weights->pattern != Pattern::parameter || !leaf_of(weights->type)->is_scalar()) return;
+  const std::vector<int64_t> extents = shape_of(weights->type);
   const auto rank = static_cast<int64_t>(extents.size());
-  if (layer.operation == "Conv" || layer.operation == "ConvInteger" || layer.operation == "QLinearConv") {
-    definition.weights.push_back({weights, extents, 0, integer_attribute(layer, "group", 1), true});
+  if (name == "Conv" || name == "ConvInteger" || name == "QLinearConv") {
+    definition.weights.push_back({weights->name, extents, 0, integer("group", 1), true});
   }
-  const bool product =
-      layer.operation == "MatMul" || layer.operation == "MatMulInteger" || layer.operation == "QLinearMatMul";
-  if (product && rank >= 2) definition.weights.push_back({weights, extents, rank - 1, 1, true});
-  if (layer.operation == "Gemm") {
-    definition.weights.push_back({weights, extents, integer_attribute(layer, "transB", 0) != 0 ? 0 : 1, 1, true});
+  const bool product = name == "MatMul" || name == "MatMulInteger" || name == "QLinearMatMul";
+  if (product && rank >= 2) definition.weights.push_back({weights->name, extents, rank - 1, 1, true});
+  if (name == "Gemm") {
+    definition.weights.push_back({weights->name, extents, integer("transB", 0) != 0 ? 0 : 1, 1, true});
   }
 }
 
-// Layers with this many output elements are folded at compile time when their inputs are known; larger ones would
-// only move work and bytes into the bundle.
+// Definitions with more elements than this are not computed at compile time; they would only move work and bytes into
+// the bundle.
 constexpr int64_t fold_limit = int64_t{1} << 27;
 
 bool worth_folding(Type type) {
@@ -93,8 +77,9 @@ bool worth_folding(Type type) {
   return n <= fold_limit;
 }
 
-// Whether constants of small types would become a larger one: weights of 4 bits, in f32. Shapes have to be known.
-bool unfolds(Expr e, const std::map<std::string, Tensor>& constants) {
+// Whether constants of small types would become a larger array of floats: weights of 4 bits, say. Shapes have to be
+// known.
+bool widens(Expr e, const std::map<std::string, Tensor>& constants) {
   size_t read = 0;
   for (Expr p : parameters_of(e)) read += constants.at(p->name).bytes().size();
   const Type leaf = leaf_of(e->type);
@@ -103,8 +88,7 @@ bool unfolds(Expr e, const std::map<std::string, Tensor>& constants) {
 }
 
 // Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
-Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& program,
-                                std::map<std::string, Type>& types) {
+Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& program) {
   Diagnostics problems;
   int count = 0;
   auto known = [&](Expr n) {
@@ -124,7 +108,6 @@ Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& progr
     }
     const std::string name = fmt::format("{}.known{}", value, count++);
     program.constants[name] = *evaluated;
-    types[name] = n->type;
     return parameter(name, n->type);
   });
   if (!problems.empty()) return problems;
@@ -133,141 +116,80 @@ Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& progr
 
 }  // namespace
 
-std::map<std::string, Type> value_types(const Program& program) {
-  std::map<std::string, Type> types;
-  for (const auto& [name, type] : program.inputs) types[name] = type;
-  for (const auto& [name, tensor] : program.constants) types[name] = type_of(tensor);
-  for (const Definition& d : program.definitions) types[d.value] = d.expression->type;
-  return types;
-}
-
-std::map<std::string, int> use_counts(const Program& program) {
-  std::map<std::string, int> uses;
-  for (const Definition& d : program.definitions) {
-    for (Expr p : parameters_of(d.expression)) ++uses[p->name];
-  }
-  for (const std::string& output : program.outputs) ++uses[output];
-  return uses;
-}
-
-Result<Program> lower_graph(const Graph& original, bool strict, const TableOptions& tables, ConstantUse constants) {
-  Graph graph = original;
-  Program program;
-  program.name = graph.name;
-  program.notes = graph.notes;
-  if (!strict) {
-    fold_batch_norm(graph);
-    store_unsigned(graph);
-  }
-  // Before the rounding steps for quantised layers, so that a table holds what the model says.
-  use_integer_tables(graph, tables);
-  if (!strict) use_integer_products(graph);
-  program.steps = graph.steps;
-  program.constants = graph.constants;
-  std::map<std::string, Type> types;
-  for (const ValueInfo& input : graph.inputs) {
-    Type t = type_of(input);
-    program.inputs.emplace_back(input.name, t);
-    types[input.name] = t;
-  }
-  for (const auto& [name, tensor] : graph.constants) types[name] = type_of(tensor);
-
+Result<Nothing> unfold_operators(Program& program) {
   Diagnostics problems;
-  std::set<std::string> failed;  // values whose layer failed: their readers say nothing of their own
-  for (const Layer& layer : graph.layers) {
-    OperatorContext context{layer, graph.opset, {}, {}};
-    bool reachable = true;
-    for (const std::string& name : layer.inputs) {
-      if (failed.count(name) != 0) reachable = false;
-      auto type = types.find(name);
-      bool known = !name.empty() && type != types.end();
-      if (!name.empty() && !known && failed.count(name) == 0) {
-        problems.push_back({layer.name, "reads " + name + ", which nothing defines", ""});
-        reachable = false;
-      }
-      context.inputs.push_back(known ? parameter(name, type->second) : nullptr);
-      auto constant = program.constants.find(name);
-      context.constants.push_back(constant == program.constants.end() ? nullptr : &constant->second);
-    }
-    std::vector<std::string> computed = {layer.name};
-    for (const GraphStep& step : program.steps) {
-      if (step.layer == layer.name && !step.absorbed.empty()) computed.push_back(step.absorbed);
-    }
-    auto fail = [&] {
-      for (const std::string& output : layer.outputs) failed.insert(output);
-    };
-    if (!reachable) {
-      fail();
-      continue;
-    }
-    auto lowered = lower_layer(context);
-    if (!lowered) {
-      problems.insert(problems.end(), lowered.errors().begin(), lowered.errors().end());
-      fail();
-      continue;
-    }
-    for (size_t i = 0; i < layer.outputs.size() && i < lowered->size(); ++i) {
-      const std::string& value = layer.outputs[i];
-      Expr e = (*lowered)[i];
-      if (value.empty() || e == nullptr) continue;
-      types[value] = e->type;
-      cross_check(graph, value, e->type, layer.name, program.notes);
-      std::vector<Expr> reads = parameters_of(e);
-      bool known =
-          std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
-      const bool stays = known && constants == ConstantUse::stored && unfolds(e, program.constants);
-      if (known && !stays && worth_folding(e->type)) {
-        Bindings bindings;
-        for (Expr p : reads) bindings[p->name] = program.constants.at(p->name);
-        auto folded = evaluate(e, bindings);
-        if (!folded) {
-          for (Diagnostic d : folded.errors()) {
-            d.where = layer.name + (d.where.empty() ? "" : ", " + d.where);
-            problems.push_back(d);
-          }
-          fail();
-          continue;
-        }
-        program.constants[value] = *folded;
-        program.evaluated.insert(program.evaluated.end(), computed.begin(), computed.end());
+  std::map<std::string, Expr> tuples;
+  for (Definition& definition : program.definitions) {
+    Expr e = substitute_parameters(definition.expression, tuples);
+    if (e->pattern == Pattern::operator_call) {
+      const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
+      auto unfolded = unfold(*e, program.constants);
+      if (unfolded.ok() && !(*unfolded)->type->is_tuple())
+        unfolded = fold_constant_sums(*unfolded, definition.value, program);
+      if (!unfolded) {
+        for (const Diagnostic& d : unfolded.errors()) problems.push_back({layer, d.what, d.hint});
         continue;
       }
-      auto simpler = fold_constant_sums(e, value, program, types);
-      if (!simpler) {
-        for (const Diagnostic& d : simpler.errors()) problems.push_back({layer.name, d.what, d.hint});
-        fail();
-        continue;
-      }
-      e = *simpler;
-      Definition definition;
-      definition.value = value;
-      definition.layers = computed;
-      definition.expression = e;
-      describe(layer, types, definition);
-      program.definitions.push_back(std::move(definition));
+      definition.expression = *unfolded;
+      describe(*e, definition);
+    } else {
+      definition.expression = without_operator_calls(e);
     }
-  }
-  for (const ValueInfo& output : graph.outputs) {
-    if (types.count(output.name) == 0 && failed.count(output.name) == 0) {
-      problems.push_back({output.name, "a model output that nothing defines", ""});
-    }
-    program.outputs.push_back(output.name);
+    if (definition.expression->type->is_tuple()) tuples[definition.value] = definition.expression;
   }
   if (!problems.empty()) return problems;
   remove_unused(program);
+  return Nothing{};
+}
+
+Result<Nothing> fold_constants(Program& program, ConstantUse use) {
+  Diagnostics problems;
+  std::set<std::string> failed;
+  std::map<std::string, Expr> tuples;
+  std::vector<Definition> kept;
+  for (Definition& definition : program.definitions) {
+    // The definition counts: the shape of a value is known where the value is not.
+    Expr e = without_operator_calls(substitute_parameters(definition.expression, tuples));
+    const std::vector<Expr> reads = parameters_of(e);
+    const bool known =
+        std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
+    if (known && e->type->is_tuple()) tuples[definition.value] = e;
+    const bool stays = use == ConstantUse::stored && known && widens(e, program.constants);
+    if (!known || stays || !worth_folding(e->type)) {
+      kept.push_back(std::move(definition));
+      continue;
+    }
+    Bindings bindings;
+    for (Expr p : reads) bindings[p->name] = program.constants.at(p->name);
+    auto value = evaluate(e, bindings);
+    if (!value) {
+      const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
+      for (const Diagnostic& d : value.errors())
+        problems.push_back({layer + (d.where.empty() ? "" : ", " + d.where), d.what, d.hint});
+      continue;
+    }
+    program.constants[definition.value] = *value;
+    program.evaluated.insert(program.evaluated.end(), definition.layers.begin(), definition.layers.end());
+  }
+  program.definitions = std::move(kept);
+  if (!problems.empty()) return problems;
+  return Nothing{};
+}
+
+Result<Program> lower_graph(const Graph& graph, bool strict, const TableOptions& tables, ConstantUse constants) {
+  HOIST_TRY(Program program, program_of(graph));
+  PassOptions options;
+  options.strict = strict;
+  options.tables = tables;
+  options.constants = constants;
+  HOIST_TRY_VOID(run_passes(program, Pass::calls, options));
   return program;
 }
 
-void remove_unused(Program& program) {
-  std::set<std::string> needed(program.outputs.begin(), program.outputs.end());
-  for (size_t i = program.definitions.size(); i-- > 0;) {
-    if (needed.count(program.definitions[i].value) == 0) continue;
-    for (Expr p : parameters_of(program.definitions[i].expression)) needed.insert(p->name);
-  }
-  auto unused = [&](const Definition& d) { return needed.count(d.value) == 0; };
-  program.definitions.erase(std::remove_if(program.definitions.begin(), program.definitions.end(), unused),
-                            program.definitions.end());
-  std::erase_if(program.constants, [&](const auto& entry) { return needed.count(entry.first) == 0; });
+Result<Graph> fold_batch_norm(const Graph& graph) {
+  HOIST_TRY(Program program, program_of(graph));
+  HOIST_TRY_VOID(find_pass("fold-batch-norm")->run(program, {}));
+  return graph_of(program, graph);
 }
 
 }  // namespace hoist

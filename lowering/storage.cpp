@@ -10,8 +10,6 @@
 namespace hoist {
 namespace {
 
-int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
-
 Expr zero_of(Type type) {
   HOIST_CHECK(type->is_scalar(), "only arrays of scalars are stored");
   return literal_integer(type->scalar, 0);

@@ -16,4 +16,7 @@ bool mentions(Expr e, const std::string& name);
 /// inside.
 Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace);
 
+/// The least multiple of k that is at least n.
+inline int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
+
 }  // namespace hoist

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "lowering/terms.h"
+
 namespace hoist {
 namespace {
 
-int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
 int64_t pieces(int64_t n, int64_t k) { return round_up(n, k) / k; }
 
 }  // namespace

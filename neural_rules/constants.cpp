@@ -74,7 +74,7 @@ void fold_constant_shapes(Graph& graph) {
     graph.constants[value] = graph.constants.at(layer.inputs[0]).reshaped(*shape);
     gone.insert(layer.name);
     const std::string& reader = graph.layers[readers->second[0]].name;
-    graph.steps.push_back({"constant-shape", reader, RuleClass::exact, value + " is a constant", layer.name});
+    graph.steps.push_back({"constant-shape", reader, RuleClass::exact, value + " is a constant", {layer.name}});
   }
   std::erase_if(graph.layers, [&](const Layer& layer) { return gone.count(layer.name) != 0; });
 }

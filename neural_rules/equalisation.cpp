@@ -364,7 +364,7 @@ Result<Nothing> scale_channels(Graph& graph, const ChannelFactors& factors) {
                            fmt::format("channels of {} are multiplied by {:.3g} to {:.3g} and divided where they are "
                                        "read: 8 bits hold them better",
                                        value, *least, *most),
-                           ""});
+                           {}});
   }
   return Nothing{};
 }

@@ -243,7 +243,7 @@ Result<UnderFunctions> under_functions(Expr term, const std::vector<std::string>
       out.steps.push_back({rule->second, layer, RuleClass::neural,
                            fmt::format("{} at {} of its term: {}", replaced.left, text(call.place),
                                        certificate ? promise_of(*certificate) : replaced.meaning),
-                           ""});
+                           {}});
     }
   }
   return out;

@@ -242,7 +242,7 @@ class ModelRewriter {
       if (site.kind == SiteKind::function) continue;
       const std::string between = use.parameters.empty() || use.proof.empty() ? "" : "; ";
       const std::string note = use.parameters + between + use.proof;
-      model_.graph.steps.push_back({use.rule, site.layer, RuleClass::neural, note, ""});
+      model_.graph.steps.push_back({use.rule, site.layer, RuleClass::neural, note, {}});
     }
   }
 

@@ -30,6 +30,7 @@ void add_evaluate(CLI::App& program, Action& action);
 void add_test(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);
 void add_inspect(CLI::App& program, Action& action);
+void add_rewrite(CLI::App& program, Action& action);
 void add_explain(CLI::App& program, Action& action);
 void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);

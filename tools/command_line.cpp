@@ -62,8 +62,9 @@ Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
   program.set_version_flag("--version", "hoist " HOIST_VERSION);
   program.set_help_flag("-h,--help", "what there is, and an example");
   Action action;
-  for (auto add : {add_check, add_compile, add_run, add_evaluate, add_test, add_verify, add_inspect, add_explain,
-                   add_export, add_bench, add_report, add_sensitivity, add_devices, add_rules, add_operators}) {
+  for (auto add :
+       {add_check, add_compile, add_run, add_evaluate, add_test, add_verify, add_inspect, add_explain, add_rewrite,
+        add_export, add_bench, add_report, add_sensitivity, add_devices, add_rules, add_operators}) {
     add(program, action);
   }
   const std::vector<std::string> words(arguments + 1, arguments + argument_count);

@@ -112,7 +112,10 @@ std::vector<PlanRuleUse> rules_of(const LoweredModel& lowered) {
     const auto step = static_cast<int>(i);
     for (const GraphStep& s : lowered.graph_steps) {
       if (std::find(group.layers.begin(), group.layers.end(), s.layer) == group.layers.end()) continue;
-      out.push_back({step, s.rule, "layer " + s.layer, s.note, std::string(name_of(s.rule_class))});
+      std::string note = s.note;
+      if (!s.absorbed.empty())
+        note += fmt::format(" ({} {} part of it)", fmt::join(s.absorbed, ", "), s.absorbed.size() == 1 ? "is" : "are");
+      out.push_back({step, s.rule, "layer " + s.layer, note, std::string(name_of(s.rule_class))});
     }
     for (const Application& a : group.derivation.steps) {
       std::string arguments;

@@ -5,7 +5,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
-#include "lowering/operators.h"
+#include "ir/operators/operators.h"
 #include "tools/files.h"
 #include "tools/terminal.h"
 

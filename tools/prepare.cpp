@@ -56,7 +56,7 @@ class DeviceModel : public RunnableModel {
 }  // namespace
 
 Result<Graph> prepared_graph(Graph graph) {
-  fold_batch_norm(graph);
+  HOIST_TRY(graph, fold_batch_norm(graph));
   fold_constant_shapes(graph);
   HOIST_TRY(Program program, lower_graph(graph, false));
   for (const auto& [name, type] : value_types(program)) {

@@ -4,7 +4,7 @@
 
 #include "archive.h"
 #include "ir/evaluate.h"
-#include "lowering/operators.h"
+#include "ir/operators/operators.h"
 #include "runner.h"
 
 namespace hoist::conformance {
@@ -92,7 +92,8 @@ class Mutations {
 // Empty when the layer is refused, or lowered and evaluated; else what is wrong with it.
 std::string fault_of(const Layer& layer, int64_t opset, const std::vector<Tensor>& inputs,
                      const std::vector<bool>& known) {
-  OperatorContext context{layer, opset, {}, {}};
+  const OperatorCall call = call_of(layer, opset);
+  OperatorContext context{call, {}, {}};
   Bindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     bool there = !layer.inputs[i].empty();
@@ -102,9 +103,8 @@ std::string fault_of(const Layer& layer, int64_t opset, const std::vector<Tensor
     context.constants.push_back(there && known[i] ? &inputs[i] : nullptr);
     bindings[name] = inputs[i];
   }
-  auto results = lower_layer(context);
-  if (!results.ok())
-    return results.errors()[0].where == layer.name ? "" : "no layer is named: " + results.errors()[0].text();
+  auto results = define(context);
+  if (!results.ok()) return results.errors()[0].what.empty() ? "refused without a word" : "";
   for (Expr e : *results) {
     if (e == nullptr || element_count(shape_of(e->type)) > 300) continue;
     auto value = interpret(e, bindings);

@@ -11,7 +11,7 @@
 #include "frontend/frontend.h"
 #include "frontend/tensor_file.h"
 #include "ir/evaluate.h"
-#include "lowering/operators.h"
+#include "ir/operators/operators.h"
 
 namespace hoist::conformance {
 namespace {
@@ -71,7 +71,8 @@ struct State {
 };
 
 Result<std::vector<Expr>> lower(const Graph& graph, const Layer& layer, const State& state, bool inputs_known) {
-  OperatorContext context{layer, graph.opset, {}, {}};
+  const OperatorCall call = call_of(layer, graph.opset);
+  OperatorContext context{call, {}, {}};
   for (const std::string& name : layer.inputs) {
     auto place = state.values.find(name);
     if (!name.empty() && place == state.values.end())
@@ -82,14 +83,18 @@ Result<std::vector<Expr>> lower(const Graph& graph, const Layer& layer, const St
     context.inputs.push_back(t == nullptr ? nullptr : parameter(name, array_type(sizes, scalar_type(t->scalar()))));
     context.constants.push_back(t != nullptr && (inputs_known || state.known.count(name) > 0) ? t : nullptr);
   }
-  return lower_layer(context);
+  return define(context);
 }
 
 Result<Nothing> run_layer(const Graph& graph, const Layer& layer, State& state) {
   auto lowered = lower(graph, layer, state, false);
   // Many cases give a shape or axes as an input of the model; a compiled model has them as constants.
   if (!lowered.ok()) lowered = lower(graph, layer, state, true);
-  if (!lowered.ok()) return lowered.errors();
+  if (!lowered.ok()) {
+    Diagnostics problems = lowered.errors();
+    for (Diagnostic& d : problems) d.where = layer.name;
+    return problems;
+  }
   for (size_t i = 0; i < layer.outputs.size(); ++i) {
     if (layer.outputs[i].empty()) continue;
     Bindings bindings;

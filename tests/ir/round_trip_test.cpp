@@ -24,6 +24,7 @@ TEST(RoundTrip, random_terms) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);
     RandomTermOptions options;
+    options.operator_calls = seed % 2 == 0;
     options.patterns = 5 + static_cast<int>(seed % 50);
     options.symbolic = seed % 3 == 0;
     options.scalars_only = seed % 2 == 0;

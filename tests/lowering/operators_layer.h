@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/evaluate.h"
-#include "lowering/operators.h"
+#include "ir/operators/operators.h"
 
 namespace hoist {
 
@@ -37,7 +37,8 @@ struct LayerCase {
   }
 
   Result<std::vector<Expr>> lower() const {
-    OperatorContext context{layer, opset, {}, {}};
+    const OperatorCall call = call_of(layer, opset);
+    OperatorContext context{call, {}, {}};
     for (size_t i = 0; i < inputs.size(); ++i) {
       bool there = !layer.inputs[i].empty();
       std::vector<Nat> sizes(inputs[i].shape().begin(), inputs[i].shape().end());
@@ -45,7 +46,7 @@ struct LayerCase {
                                      : nullptr);
       context.constants.push_back(there && i < known.size() && known[i] ? &inputs[i] : nullptr);
     }
-    return lower_layer(context);
+    return define(context);
   }
 
   /// The output's value; aborts with the message when the layer cannot be lowered.

@@ -1,6 +1,8 @@
 // Every pass keeps the meaning: random models and random terms before and after each of them, by the evaluator. Passes
 // that apply exact rules keep every bit; where sums are reordered or products fused, whole numbers stay what they are
 // and others stay within the bound that random_graphs.h derives. HOIST_RANDOM_GRAPHS sets how many models are tried.
+#include "lowering/passes.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,6 +32,12 @@ Profile profile_for(uint64_t seed) {
   profile.vector_width = widths[seed % 4];
   profile.vector_registers = seed % 3 == 0 ? 16 : 32;
   return profile;
+}
+
+// All passes over terms but that for windows.
+void group(Program& program) {
+  const auto done = run_passes(program, Pass::terms, {});
+  HOIST_CHECK(done.ok(), done.errors()[0].text());
 }
 
 std::string show(const Program& program) {

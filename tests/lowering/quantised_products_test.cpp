@@ -6,8 +6,9 @@
 #include <random>
 
 #include "ir/evaluate.h"
+#include "ir/import_graph.h"
 #include "lowering/lower.h"
-#include "lowering/program.h"
+#include "lowering/passes.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -79,8 +80,20 @@ struct Case {
   }
 };
 
-bool has_step(const Graph& graph, const std::string& rule) {
-  return std::any_of(graph.steps.begin(), graph.steps.end(), [&](const GraphStep& s) { return s.rule == rule; });
+// The passes over operator calls up to the one of that name.
+Program program_after(const Graph& graph, std::string_view last) {
+  auto program = program_of(graph);
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  auto done =
+      run_passes(*program, Pass::calls, {}, [&](const Pass& pass, const Program&) { return pass.name != last; });
+  HOIST_CHECK(done.ok(), done.errors()[0].text());
+  return *program;
+}
+
+// A step of a rule whose name begins like this.
+bool has_step(const Program& program, const std::string& rule) {
+  return std::any_of(program.steps.begin(), program.steps.end(),
+                     [&](const ProgramStep& s) { return s.rule.starts_with(rule); });
 }
 
 // All outputs, through the interpreter's fast twin.
@@ -151,17 +164,13 @@ TEST(QuantisedProducts, SignedActivationsBecomeUnsigned) {
   Case c;
   c.activation = Scalar::i8;
   c.zero_point = -128;
-  Graph graph = c.graph();
-  store_unsigned(graph);
-  use_integer_products(graph);
-  EXPECT_TRUE(has_step(graph, "signed-to-unsigned"));
+  EXPECT_TRUE(has_step(program_after(c.graph(), "whole-words"), "signed-to-unsigned"));
   // Not where somebody else sees the numbers.
-  graph = c.graph();
+  Graph graph = c.graph();
   graph.outputs.push_back({"xq", Scalar::i8, {}});
-  store_unsigned(graph);
-  use_integer_products(graph);
-  EXPECT_FALSE(has_step(graph, "signed-to-unsigned"));
-  EXPECT_TRUE(has_step(graph, "dequantise-product"));
+  const Program program = program_after(graph, "whole-words");
+  EXPECT_FALSE(has_step(program, "signed-to-unsigned"));
+  EXPECT_TRUE(has_step(program, "dequantise-"));
 }
 
 TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
@@ -169,20 +178,24 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
   auto rewritten = [&](const std::function<void(Graph&)>& change) {
     Graph graph = c.graph();
     change(graph);
-    store_unsigned(graph);
-    use_integer_products(graph);
-    return has_step(graph, "dequantise-product");
+    return has_step(program_after(graph, "whole-words"), "dequantise-");
   };
   EXPECT_TRUE(rewritten([](Graph&) {}));
   EXPECT_FALSE(rewritten([](Graph& g) {  // weights with a zero point
     g.constants["w_zero"] = numbers(Scalar::i8, {16}, 1, 1, 1);
     g.layers[2].inputs.push_back("w_zero");
   }));
-  EXPECT_FALSE(rewritten([](Graph& g) { g.layers[2].attributes["axis"] = int64_t{1}; }));  // by input channel
+  EXPECT_FALSE(rewritten([](Graph& g) {  // by input channel
+    g.constants["w_scale"] = floats({8}, 2, 0.001, 0.02);
+    g.layers[2].attributes["axis"] = int64_t{1};
+  }));
   EXPECT_FALSE(rewritten([](Graph& g) {
     g.constants.erase("w"), g.inputs.push_back({"w", Scalar::i8, {16, 8, 3, 3}});
   }));
-  EXPECT_FALSE(rewritten([](Graph& g) { g.constants["x_scale"] = floats({8}, 1, 0.1, 0.2); }));
+  EXPECT_FALSE(rewritten([](Graph& g) {
+    g.constants["x_scale"] = floats({8}, 1, 0.1, 0.2);
+    g.constants["x_zero"] = numbers(Scalar::u8, {8}, 3, 3, 1);
+  }));
   // 2^31 / (2 * 255) / 127 weights of the largest size are too many.
   c.input = {1, 40000};
   c.weights = {2, 40000};

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lowering/operators.h"
+#include "ir/operators/operators.h"
 
 namespace hoist {
 namespace {
@@ -447,7 +447,8 @@ Bindings values_of(const RandomGraph& random) {
   Bindings values = random.inputs;
   for (const auto& [name, tensor] : graph.constants) values[name] = tensor;
   for (const Layer& layer : graph.layers) {
-    OperatorContext context{layer, graph.opset, {}, {}};
+    const OperatorCall call = call_of(layer, graph.opset);
+    OperatorContext context{call, {}, {}};
     for (const std::string& name : layer.inputs) {
       const Tensor& t = values.at(name);
       std::vector<Nat> sizes(t.shape().begin(), t.shape().end());
@@ -455,7 +456,7 @@ Bindings values_of(const RandomGraph& random) {
       auto constant = graph.constants.find(name);
       context.constants.push_back(constant == graph.constants.end() ? nullptr : &constant->second);
     }
-    auto lowered = lower_layer(context);
+    auto lowered = define(context);
     HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
     auto value = evaluate(lowered->at(0), values);
     HOIST_CHECK(value.ok(), layer.name + ": " + value.errors()[0].text());

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "frontend/frontend.h"
-#include "lowering/operators.h"
+#include "ir/operators/operators.h"
 #include "lowering/program.h"
 #include "neural_rules/constants.h"
 #include "neural_rules/rewrite.h"
@@ -25,7 +25,8 @@ Graph read(const std::string& name) {
   };
   auto graph = read_model(std::filesystem::path(std::getenv("HOIST_SHARED")) / "models" / name, options);
   HOIST_CHECK(graph.ok(), graph.errors()[0].text());
-  fold_batch_norm(*graph);
+  graph = fold_batch_norm(*graph);
+  HOIST_CHECK(graph.ok(), graph.errors()[0].text());
   fold_constant_shapes(*graph);
   return std::move(*graph);
 }

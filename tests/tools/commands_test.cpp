@@ -244,7 +244,7 @@ TEST_F(Commands, EveryLayerIsAccountedFor) {
     Ran ran = run_hoist({"explain", subject, "normalize1"});
     ASSERT_EQ(ran.code, 0) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("kernel conv1 computes conv1, normalize1, relu1"));
-    EXPECT_THAT(ran.out, HasSubstr("   1. batch-norm-folding at layer conv1  [rounding]  normalize1 is folded into"));
+    EXPECT_THAT(ran.out, HasSubstr("   1. batch-norm-folding at layer conv1  [rounding]  the normalisation scales each channel"));
     ran = run_hoist({"inspect", subject, "normalize1", "--stage", "opencl"});
     EXPECT_THAT(ran.out, HasSubstr("-- opencl: kernel conv1"));
   }

@@ -6,6 +6,7 @@
 #include "tools/command.h"
 #include "tools/model.h"
 #include "tools/report/report.h"
+#include "tools/show_passes.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -16,6 +17,7 @@ struct CompileCommand {
   bool force = false, best_effort = false;
   ModelOptions options;
   BudgetOptions budget;
+  ShownPasses shown;
 };
 
 // Known before the work: nobody wants to wait for this message.
@@ -74,7 +76,10 @@ Attempt<> compile(const CompileCommand& command) {
   if (command.budget.budget.empty()) {
     if (command.best_effort) return usage_failure("--best-effort", "is of no use without a budget");
     HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
-    HOIST_ATTEMPT(CompiledModel compiled, compile_model(command.model, command.options));
+    HOIST_ATTEMPT(Graph graph, read_graph(command.model, command.options));
+    HOIST_ATTEMPT(const bool goes_on, show_passes(graph, command.options, command.shown));
+    if (!goes_on) return ExitCode::done;
+    HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(graph), command.options));
     HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, compiled, nullptr));
     report_size(command, compiled, stopwatch.seconds());
     return ExitCode::done;
@@ -109,6 +114,7 @@ void add_compile(CLI::App& program, Action& action) {
   command.add_option("-o,--output", options->output, "the bundle's folder")->required()->type_name("DIR");
   command.add_flag("--force", options->force, "replace the folder if it is a bundle");
   add_model_options(command, options->options);
+  add_shown_passes(command, options->shown);
   command
       .add_option("--budget", options->budget.budget,
                   "how much accuracy may be given up: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD")

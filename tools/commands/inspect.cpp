@@ -1,12 +1,17 @@
 // hoist inspect: a layer at every stage between ONNX and OpenCL.
+#include <set>
 #include <sstream>
 
+#include "ir/import_graph.h"
+#include "ir/program_text.h"
 #include "ir/text.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/layers.h"
 #include "tools/model.h"
+#include "tools/program_file.h"
+#include "tools/show_passes.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -16,44 +21,53 @@ struct InspectCommand {
   std::string subject, layer;
   std::vector<std::string> stages;
   bool types = false;
+  std::string output;
   ModelOptions options;
+  ShownPasses shown;
 };
 
 const std::vector<std::string> all_stages = {"graph", "high", "low", "halide", "opencl"};
 
-template <class T>
-std::string list_text(const std::vector<T>& values) {
-  return fmt::format("[{}]", fmt::join(values, ", "));
-}
-
-std::string attribute_text(const Attribute& attribute) {
-  return std::visit(
-      [](const auto& value) -> std::string {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, Tensor>)
-          return type_text(value.scalar(), value.shape()) + " tensor";
-        else if constexpr (std::is_same_v<T, std::string>)
-          return "\"" + value + "\"";
-        else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
-          return fmt::format("{}", value);
-        else
-          return list_text(value);
-      },
-      attribute);
-}
-
 void heading(const std::string& stage, const std::string& text) { say_line("-- {}: {}", stage, text); }
 
-void show_graph(const Graph& graph, const std::string& name) {
-  const Layer* layer = find_layer(graph, name);
-  if (layer == nullptr) return heading("graph", name + " is not in the graph; lowering adds it");
-  heading("graph", (layer->domain.empty() ? "" : layer->domain + ".") + layer->operation);
-  say_line("{} = {}({})", joined_names(layer->outputs), layer->operation, joined_names(layer->inputs));
-  for (const auto& [key, attribute] : layer->attributes) say_line("  {} = {}", key, attribute_text(attribute));
-  for (const std::string& input : layer->inputs) {
-    if (const Tensor* constant = constant_of(graph, input))
-      say_line("  {} : {}, a constant", input, type_text(constant->scalar(), constant->shape()));
+// The part of a model's program that a layer is: its definitions, with what they read.
+Program part_of(const Program& program, const std::string& layer) {
+  Program part;
+  part.name = program.name;
+  part.version = program.version;
+  const std::map<std::string, Type> types = value_types(program);
+  std::set<std::string> known;
+  for (const Definition& definition : program.definitions) {
+    if (!holds(definition.layers, layer)) continue;
+    for (Expr p : parameters_of(definition.expression)) {
+      if (!known.insert(p->name).second) continue;
+      if (auto constant = program.constants.find(p->name); constant != program.constants.end())
+        part.constants.insert(*constant);
+      else
+        part.inputs.emplace_back(p->name, types.at(p->name));
+    }
+    known.insert(definition.value);
+    part.definitions.push_back(definition);
+    part.outputs.push_back(definition.value);
   }
+  return part;
+}
+
+Attempt<> show_graph(const Graph& graph, const std::string& layer, const std::string& output) {
+  HOIST_STEP(Program program, ExitCode::bad_input, program_of(graph));
+  if (!output.empty()) return write_program(program, output);
+  if (layer.empty()) {
+    say(print_program(program));
+    return ExitCode::done;
+  }
+  const Program part = part_of(program, layer);
+  if (part.definitions.empty()) {
+    heading("graph", layer + " is evaluated while the program is built");
+    return ExitCode::done;
+  }
+  heading("graph", layer + " as the model has it");
+  say(print_program(part));
+  return ExitCode::done;
 }
 
 template <class Launch>
@@ -91,6 +105,16 @@ Attempt<> show_group(const InspectCommand& command, const OpenedModel& model, co
 }
 
 Attempt<> inspect_model(const InspectCommand& command) {
+  const bool whole_graph = command.layer.empty() && command.stages == std::vector<std::string>{"graph"};
+  if (!command.output.empty() && !whole_graph)
+    return usage_failure("--output", "is for the program of a whole model",
+                         "inspect MODEL --stage graph --output FILE");
+  if (whole_graph || !command.shown.print_after.empty() || !command.shown.stop_after.empty()) {
+    HOIST_ATTEMPT(const Graph graph, read_graph(command.subject, command.options));
+    if (whole_graph) return show_graph(graph, "", command.output);
+    HOIST_ATTEMPT(const bool goes_on, show_passes(graph, command.options, command.shown));
+    if (!goes_on) return ExitCode::done;
+  }
   HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
   const LoweredModel& lowered = model.lowered;
   if (command.layer.empty()) {
@@ -100,7 +124,9 @@ Attempt<> inspect_model(const InspectCommand& command) {
   HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, lowered.layers, lowered.steps));
   PrintOptions printing;
   printing.show_types = command.types;
-  if (wanted(command, "graph")) show_graph(model.graph, command.layer);
+  if (wanted(command, "graph")) {
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode shown, show_graph(model.graph, command.layer, ""));
+  }
   if (wanted(command, "high")) {
     for (const Definition& definition : lowered.original.definitions) {
       if (!holds(definition.layers, command.layer)) continue;
@@ -178,7 +204,12 @@ void add_inspect(CLI::App& program, Action& action) {
       ->check(CLI::IsMember(all_stages))
       ->type_name("STAGE,...");
   command.add_flag("--types", options->types, "with the type after each pattern");
+  command
+      .add_option("-o,--output", options->output,
+                  "with --stage graph and no layer: write the program there, its large constants beside it")
+      ->type_name("FILE.lift");
   add_model_options(command, options->options);
+  add_shown_passes(command, options->shown);
 }
 
 }  // namespace hoist

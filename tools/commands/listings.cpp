@@ -3,8 +3,9 @@
 
 #include "backends/opencl/device.h"
 #include "ir/near_miss.h"
-#include "lowering/operators.h"
+#include "ir/operators/operators.h"
 #include "lowering/rules.h"
+#include "lowering/rules/operators.h"
 #include "neural_rules/functions.h"
 #include "neural_rules/rules.h"
 #include "neural_rules/sums.h"
@@ -85,6 +86,14 @@ void say_rule(const RuleRow& r) {
   if (!r.meaning.empty()) say_line("    {}", r.meaning);
 }
 
+void say_rule(const ProgramRuleRow& r) {
+  say_line("{}  {}", r.name, name_of(r.rule_class));
+  say_line("    {}", r.left);
+  say_line("  = {}", r.right);
+  if (!r.where.empty()) say_line("    where {}", r.where);
+  say_line("    {}", r.meaning);
+}
+
 // What a rule that changes values asks for and promises.
 void say_rule(const NeuralRule& r) {
   say_line("{}  neural", r.name);
@@ -106,6 +115,17 @@ Json json_of(const RuleRow& r) {
       {"where", r.where}, {"class", name_of(r.rule_class)}, {"meaning", r.meaning}};
 }
 
+Json json_of(const ProgramRuleRow& r) {
+  return {{"name", r.name},
+          {"parameters", ""},
+          {"given", r.given},
+          {"left", r.left},
+          {"right", r.right},
+          {"where", r.where},
+          {"class", name_of(r.rule_class)},
+          {"meaning", r.meaning}};
+}
+
 Json json_of(const NeuralRule& r) {
   return {{"name", r.name},
           {"class", name_of(RuleClass::neural)},
@@ -118,8 +138,10 @@ Json json_of(const NeuralRule& r) {
           {"source", r.source}};
 }
 
-// Rules over terms, and those that change values: a row of the engine stands behind those for functions and sums.
+// Rules between operator calls, rules over terms, and those that change values: a row of the engine stands behind those
+// for functions and sums.
 Attempt<> rules(const RulesCommand& command) {
+  std::vector<const ProgramRuleRow*> between;
   std::vector<const RuleRow*> chosen;
   std::vector<const NeuralRule*> neural;
   std::vector<std::string> names;
@@ -127,6 +149,9 @@ Attempt<> rules(const RulesCommand& command) {
     names.emplace_back(name);
     return command.name.empty() || name == command.name;
   };
+  for (const ProgramRuleRow& r : operator_rule_rows()) {
+    if (wanted(r.name)) between.push_back(&r);
+  }
   for (const RuleRow& r : lowering_rule_rows()) {
     if (wanted(r.name)) chosen.push_back(&r);
   }
@@ -138,18 +163,20 @@ Attempt<> rules(const RulesCommand& command) {
   for (const NeuralRule& r : neural_rules()) {
     if (wanted(r.name)) neural.push_back(&r);
   }
-  if (chosen.empty() && neural.empty()) {
+  if (between.empty() && chosen.empty() && neural.empty()) {
     const std::string near = near_miss(command.name, names);
     return input_failure("rule " + command.name, "there is no such rule",
                          near.empty() ? "hoist rules lists them" : "did you mean " + near + "?");
   }
   if (!command.json.empty()) {
     Json out = Json::array();
+    for (const ProgramRuleRow* r : between) out.push_back(json_of(*r));
     for (const RuleRow* r : chosen) out.push_back(json_of(*r));
     for (const NeuralRule* r : neural) out.push_back(json_of(*r));
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
     return ExitCode::done;
   }
+  for (const ProgramRuleRow* r : between) say_rule(*r);
   for (const RuleRow* r : chosen) say_rule(*r);
   for (const NeuralRule* r : neural) say_rule(*r);
   return ExitCode::done;

@@ -1,0 +1,23 @@
+// The families of operators, one function each; operators.cpp joins them into one table.
+#pragma once
+
+#include <span>
+
+#include "ir/operators/operators.h"
+
+namespace hoist::operators {
+
+std::span<const OperatorRow> elementwise_operators();
+std::span<const OperatorRow> activation_operators();
+std::span<const OperatorRow> matrix_operators();
+std::span<const OperatorRow> convolution_operators();
+std::span<const OperatorRow> pooling_operators();
+std::span<const OperatorRow> reduction_operators();
+std::span<const OperatorRow> normalisation_operators();
+std::span<const OperatorRow> shape_operators();
+std::span<const OperatorRow> movement_operators();
+std::span<const OperatorRow> gather_operators();
+std::span<const OperatorRow> resize_operators();
+std::span<const OperatorRow> quantisation_operators();
+
+}  // namespace hoist::operators

@@ -1,0 +1,327 @@
+// Operators whose positions are data: gathers, scatters, one-hot. Positions from data are clamped or dropped, so that
+// no kernel reads or writes beyond an array; positions known at compile time are checked and become part of the view.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ir/operators/families.h"
+#include "ir/operators/support.h"
+
+namespace hoist::operators {
+namespace {
+
+Result<Nothing> check_positions(const OperatorContext& c, size_t i) {
+  Scalar s = element_of(c.inputs[i]);
+  if (s == Scalar::i32 || s == Scalar::i64) return Nothing{};
+  return fault(fmt::format("indices have to be i32 or i64, found {}", row(s).name));
+}
+
+Lowered lower_gather(const OperatorContext& c) {
+  Expr data = c.inputs[0], indices = c.inputs[1];
+  HOIST_TRY_VOID(check_positions(c, 1));
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", 0));
+  HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(data)));
+  int64_t n = extents(data)[static_cast<size_t>(axis)];
+  int rank = static_cast<int>(rank_of(indices));
+  if (n == 0 && product(extents(indices)) > 0)
+    return fault(fmt::format("axis {} has no elements to gather from", axis));
+  Shape shape = extents(data), picked = extents(indices);
+  shape.erase(shape.begin() + axis);
+  shape.insert(shape.begin() + axis, picked.begin(), picked.end());
+  HOIST_TRY_VOID(check_extents(shape));
+  bool known = c.constants[1] != nullptr;
+  Shape places;
+  if (known) {
+    places = c.constants[1]->as_integers();
+    for (int64_t& p : places) {
+      if (p < -n || p >= n) return fault(fmt::format("index {} lies outside -{}..{} of axis {}", p, n, n - 1, axis));
+      if (p < 0) p += n;
+    }
+    if (rank > 0) indices = constant(Tensor::of(Scalar::i64, picked, places));
+  }
+  return one(map_at(
+      static_cast<int>(axis),
+      [&](Expr block) {
+        if (known && rank == 0) return at_position(places[0], block);
+        return map_at(
+            rank, [&](Expr i) { return index(known ? i : clamped_position(i, n), block); }, indices);
+      },
+      data));
+}
+
+// Cuts the leading dimensions of x to those of `like`, up to `depth`.
+Expr cut_to(Expr x, Expr like, int64_t depth) {
+  for (int64_t i = 0; i < depth; ++i) {
+    int64_t n = extents(like)[static_cast<size_t>(i)];
+    x = map_at(
+        static_cast<int>(i), [&](Expr row) { return slice(0, n, row); }, x);
+  }
+  return x;
+}
+
+// For *Elements: indices have the rank of the data and reach no further, along all dimensions but the axis.
+Result<Nothing> check_elements(Expr data, Expr indices, int64_t axis) {
+  Shape d = extents(data), i = extents(indices);
+  bool fits = d.size() == i.size();
+  for (size_t k = 0; fits && k < d.size(); ++k) fits = static_cast<int64_t>(k) == axis || i[k] <= d[k];
+  if (!fits) return fault(fmt::format("indices {} reach beyond the data {}", text(i), text(d)));
+  return Nothing{};
+}
+
+Lowered lower_gather_elements(const OperatorContext& c) {
+  Expr data = c.inputs[0], indices = c.inputs[1];
+  HOIST_TRY_VOID(check_positions(c, 1));
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", 0));
+  int64_t rank = rank_of(data);
+  HOIST_TRY(int64_t axis, normalise_axis(named, rank));
+  HOIST_TRY_VOID(check_elements(data, indices, axis));
+  int64_t n = extents(data)[static_cast<size_t>(axis)];
+  if (n == 0 && product(extents(indices)) > 0)
+    return fault(fmt::format("axis {} has no elements to gather from", axis));
+  Shape permutation = with_last({axis}, rank);
+  indices = permute(permutation, indices);
+  data = cut_to(permute(permutation, data), indices, rank - 1);
+  Expr result = map_zip_at(rank - 1, {data, indices}, [&](const std::vector<Expr>& p) {
+    return map([&](Expr i) { return index(clamped_position(i, n), p[0]); }, p[1]);
+  });
+  return one(permute(inverse(permutation), result));
+}
+
+Expr at_positions(Expr data, Expr tuple_of_positions, int64_t count) {
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t n = data->type->size.value();
+    data = index(clamped_position(at_position(k, tuple_of_positions), n), data);
+  }
+  return data;
+}
+
+Lowered lower_gather_nd(const OperatorContext& c) {
+  Expr data = c.inputs[0], indices = c.inputs[1];
+  HOIST_TRY_VOID(check_positions(c, 1));
+  HOIST_TRY(int64_t batch, integer_attribute(c, "batch_dims", 0));
+  Shape d = extents(data), i = extents(indices);
+  if (i.empty() || d.empty()) return fault("data and indices have to be arrays");
+  if (batch < 0 || batch >= static_cast<int64_t>(std::min(d.size(), i.size())))
+    return fault(fmt::format("batch_dims is {}", batch));
+  for (int64_t k = 0; k < batch; ++k) {
+    if (d[static_cast<size_t>(k)] != i[static_cast<size_t>(k)])
+      return fault(fmt::format("batch dimension {} is {} in the data and {} in the indices", k,
+                               d[static_cast<size_t>(k)], i[static_cast<size_t>(k)]));
+  }
+  int64_t count = i.back();
+  if (count < 1 || batch + count > static_cast<int64_t>(d.size())) {
+    return fault(fmt::format("indices of {} positions do not fit into {}", count, text(d)));
+  }
+  for (int64_t k = batch; k < batch + count; ++k) {
+    if (d[static_cast<size_t>(k)] == 0 && product(i) > 0)
+      return fault(fmt::format("dimension {} has no elements to gather from", k));
+  }
+  int depth = static_cast<int>(static_cast<int64_t>(i.size()) - batch) - 1;
+  return one(map_zip_at(batch, {data, indices}, [&](const std::vector<Expr>& p) {
+    return map_at(
+        depth, [&](Expr positions) { return at_positions(p[0], positions, count); }, p[1]);
+  }));
+}
+
+// ---- Scatters
+// --------------------------------------------------------------------------------------------------------------
+
+// How an update meets what is there: it replaces it, or the two are combined.
+Result<std::optional<Function>> combination(const OperatorContext& c) {
+  HOIST_TRY(std::string name, choice_attribute(c, "reduction", "none", {"none", "add", "mul", "max", "min"}));
+  std::optional<Function> out;
+  if (name == "add") out = Function::add;
+  if (name == "mul") out = Function::multiply;
+  if (name == "max") out = Function::maximum;
+  if (name == "min") out = Function::minimum;
+  if (out && element_of(c.inputs[0]) == Scalar::boolean) return fault("reductions of bools are not supported");
+  return out;
+}
+
+// row : [n]T, positions : [m]I from 0, updates : [m]T, where T may be an array of `inner` dimensions.
+Expr scattered(Expr row, Expr positions, Expr updates, const std::optional<Function>& combine, int64_t inner) {
+  if (!combine) return scatter(positions, updates, row);
+  Scalar at = element_of(positions);
+  return fold(
+      [&](Expr state, Expr next) {
+        return map_zip({state, iota(row->type->size, at)}, [&](const std::vector<Expr>& p) {
+          Expr hit = call(Function::equal, {p[1], get(0, next)});
+          return map_zip_at(inner, {p[0], get(1, next)}, [&](const std::vector<Expr>& q) {
+            return select(hit, call(*combine, {q[0], q[1]}), q[0]);
+          });
+        });
+      },
+      row, zip({positions, updates}));
+}
+
+// Negative positions count from the end; what is still outside is dropped by scatter.
+Expr from_start(Expr i, int64_t n) { return choose(Number(i) < 0.0, Number(i) + static_cast<double>(n), i).e; }
+
+Lowered lower_scatter_elements(const OperatorContext& c) {
+  Expr data = c.inputs[0], indices = c.inputs[1], updates = c.inputs[2];
+  HOIST_TRY_VOID(check_positions(c, 1));
+  if (element_of(updates) != element_of(data)) return fault("data and updates have different element types");
+  HOIST_TRY(auto combine, combination(c));
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", 0));
+  int64_t rank = rank_of(data);
+  HOIST_TRY(int64_t axis, normalise_axis(named, rank));
+  HOIST_TRY_VOID(check_elements(data, indices, axis));
+  if (extents(indices) != extents(updates)) {
+    return fault(fmt::format("indices {} and updates {} differ", text(extents(indices)), text(extents(updates))));
+  }
+  int64_t n = extents(data)[static_cast<size_t>(axis)];
+  Shape permutation = with_last({axis}, rank);
+  data = permute(permutation, data), updates = permute(permutation, updates);
+  indices = map_at(
+      static_cast<int>(rank), [&](Expr i) { return from_start(i, n); }, permute(permutation, indices));
+  // Rows that the indices do not reach get positions outside, which have no effect.
+  for (int64_t k = 0; k < rank - 1; ++k) {
+    int64_t more = extents(data)[static_cast<size_t>(k)] - extents(indices)[static_cast<size_t>(k)];
+    if (more == 0) continue;
+    indices = map_at(
+        static_cast<int>(k), [&](Expr r) { return pad_with(0, more, literal_integer(element_of(indices), -1), r); },
+        indices);
+    updates = map_at(
+        static_cast<int>(k), [&](Expr r) { return pad_with(0, more, zero(element_of(updates)), r); }, updates);
+  }
+  Expr result = map_zip_at(rank - 1, {data, indices, updates},
+                           [&](const std::vector<Expr>& p) { return scattered(p[0], p[1], p[2], combine, 0); });
+  return one(permute(inverse(permutation), result));
+}
+
+Lowered lower_scatter_nd(const OperatorContext& c) {
+  Expr data = c.inputs[0], indices = c.inputs[1], updates = c.inputs[2];
+  HOIST_TRY_VOID(check_positions(c, 1));
+  if (element_of(updates) != element_of(data)) return fault("data and updates have different element types");
+  HOIST_TRY(auto combine, combination(c));
+  Shape d = extents(data), i = extents(indices), u = extents(updates);
+  int64_t count = i.empty() ? 0 : i.back();
+  if (count < 1 || count > static_cast<int64_t>(d.size()))
+    return fault(fmt::format("indices {} do not fit into {}", text(i), text(d)));
+  Shape lead(i.begin(), i.end() - 1), inner(d.begin() + count, d.end()), outer(d.begin(), d.begin() + count);
+  Shape wanted = lead;
+  wanted.insert(wanted.end(), inner.begin(), inner.end());
+  if (u != wanted) return fault(fmt::format("updates are {}, expected {}", text(u), text(wanted)));
+  if (product(d) == 0) return one(data);
+  Shape flat_data = inner, flat_updates = inner;
+  flat_data.insert(flat_data.begin(), product(outer));
+  flat_updates.insert(flat_updates.begin(), product(lead));
+  Scalar at = element_of(indices);
+  // A row of positions becomes one position in the flattened outer dimensions, or -1 where any lies outside.
+  Expr positions = map(
+      [&](Expr p) {
+        Number place = literal_integer(at, 0);
+        Number inside = literal_integer(Scalar::boolean, 1);
+        for (int64_t k = 0; k < count; ++k) {
+          auto n = static_cast<double>(outer[static_cast<size_t>(k)]);
+          Number own = from_start(at_position(k, p), outer[static_cast<size_t>(k)]);
+          inside = inside & (own >= 0.0) & (own < n);
+          place = place * n + own;
+        }
+        return choose(inside, place, -1.0).e;
+      },
+      reshape(indices, {product(lead), count}));
+  Expr result = scattered(reshape(data, flat_data), positions, reshape(updates, flat_updates), combine,
+                          static_cast<int64_t>(inner.size()));
+  return one(reshape(result, d));
+}
+
+// ---- Others
+// ---------------------------------------------------------------------------------------------------------------
+
+Lowered lower_one_hot(const OperatorContext& c) {
+  Expr indices = c.inputs[0], values = c.inputs[2];
+  HOIST_TRY(const Tensor depth_value, constant_input(c, 1, "depth"));
+  if (depth_value.size() != 1) return fault("depth has to be one number");
+  int64_t depth =
+      is_float(depth_value.scalar()) ? static_cast<int64_t>(depth_value.float_at(0)) : depth_value.integer_at(0);
+  if (depth < 1) return fault(fmt::format("depth is {}, expected at least 1", depth));
+  if (extents(values) != Shape{2}) return fault(fmt::format("values is {}, expected [2]", text(extents(values))));
+  int64_t rank = rank_of(indices);
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", -1));
+  HOIST_TRY(int64_t axis, normalise_axis(named, rank + 1));
+  Shape shape = extents(indices);
+  shape.push_back(depth);
+  HOIST_TRY_VOID(check_extents(shape));
+  Expr off = at_position(0, values), on = at_position(1, values);
+  Expr hot = map_at(
+      static_cast<int>(rank),
+      [&](Expr i) {
+        Number place = from_start(convert(Scalar::i64, i), depth);
+        return map([&](Expr k) { return select((place == k).e, on, off); }, iota(depth, Scalar::i64));
+      },
+      indices);
+  Shape permutation;  // the new dimension moves from the end to the axis
+  for (int64_t k = 0; k < rank; ++k) permutation.push_back(k);
+  permutation.insert(permutation.begin() + axis, rank);
+  return one(permute(permutation, hot));
+}
+
+Lowered lower_compress(const OperatorContext& c) {
+  Expr x = c.inputs[0];
+  HOIST_TRY(const Tensor condition, constant_input(c, 1, "condition"));
+  if (condition.scalar() != Scalar::boolean || condition.shape().size() != 1)
+    return fault("condition has to be a list of bools");
+  int64_t axis = 0;
+  if (has_attribute(c, "axis")) {
+    HOIST_TRY(int64_t named, integer_attribute(c, "axis", 0));
+    HOIST_TRY(axis, normalise_axis(named, rank_of(x)));
+  } else {
+    x = flatten(x);
+  }
+  int64_t n = extents(x)[static_cast<size_t>(axis)];
+  if (condition.size() > n)
+    return fault(fmt::format("condition has {} values, axis {} has {}", condition.size(), axis, n));
+  Shape places;
+  for (int64_t i = 0; i < condition.size(); ++i) {
+    if (condition.integer_at(i) != 0) places.push_back(i);
+  }
+  Expr chosen = constant(Tensor::of(Scalar::i64, {static_cast<int64_t>(places.size())}, places));
+  return one(map_at(
+      static_cast<int>(axis), [&](Expr block) { return map([&](Expr i) { return index(i, block); }, chosen); }, x));
+}
+
+Lowered lower_reverse_sequence(const OperatorContext& c) {
+  Expr x = c.inputs[0], lengths = c.inputs[1];
+  HOIST_TRY(int64_t batch, integer_attribute(c, "batch_axis", 1));
+  HOIST_TRY(int64_t time, integer_attribute(c, "time_axis", 0));
+  Shape shape = extents(x);
+  if (shape.size() < 2 || batch + time != 1 || batch < 0 || batch > 1)
+    return fault("batch_axis and time_axis have to be 0 and 1");
+  if (extents(lengths) != Shape{shape[static_cast<size_t>(batch)]} || element_of(lengths) != Scalar::i64) {
+    return fault(fmt::format("sequence_lens has to be [{}]i64, found {}", shape[static_cast<size_t>(batch)],
+                             text(extents(lengths))));
+  }
+  int64_t n = shape[static_cast<size_t>(time)];
+  Expr rows = batch == 0 ? x : transpose(x);
+  Expr turned = map_zip({rows, lengths}, [&](const std::vector<Expr>& p) {
+    return map(
+        [&](Expr t) {
+          Number place = choose(Number(t) < p[1], Number(p[1]) - 1.0 - t, t);
+          return index(clamped_position(place.e, n), p[0]);
+        },
+        iota(n, Scalar::i64));
+  });
+  return one(batch == 0 ? turned : transpose(turned));
+}
+
+// clang-format off
+constexpr auto gather_rows = std::to_array<OperatorRow>({
+  {"", "Gather", 1, 2, 2, Takes::anything, lower_gather, "the elements at positions along an axis"},
+  {"", "GatherElements", 11, 2, 2, Takes::anything, lower_gather_elements, "for each place, the element at its position along an axis"},
+  {"", "GatherND", 11, 2, 2, Takes::anything, lower_gather_nd, "the elements at tuples of positions"},
+  {"", "Scatter", 9, 3, 3, Takes::anything, lower_scatter_elements, "updates put at positions along an axis"},
+  {"", "ScatterElements", 11, 3, 3, Takes::anything, lower_scatter_elements, "updates put at, or combined into, positions along an axis"},
+  {"", "ScatterND", 11, 3, 3, Takes::anything, lower_scatter_nd, "updates put at, or combined into, tuples of positions"},
+  {"", "OneHot", 9, 3, 3, Takes::numbers, lower_one_hot, "on where the position is the index, off elsewhere", -2, 2, "1 depth"},
+  {"", "Compress", 9, 2, 2, Takes::anything, lower_compress, "the elements that a known condition keeps", -2, 2, "1 condition"},
+  {"", "ReverseSequence", 10, 2, 2, Takes::anything, lower_reverse_sequence, "the first elements of each sequence turned around"},
+});
+// clang-format on
+
+}  // namespace
+
+std::span<const OperatorRow> gather_operators() { return gather_rows; }
+
+}  // namespace hoist::operators

@@ -1,0 +1,189 @@
+#include "ir/operators/operators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+#include <unordered_map>
+
+#include "ir/operators/families.h"
+#include "ir/operators/support.h"
+
+namespace hoist {
+namespace {
+
+std::vector<OperatorRow> joined() {
+  std::vector<OperatorRow> rows;
+  for (auto family : {operators::elementwise_operators, operators::activation_operators, operators::matrix_operators,
+                      operators::convolution_operators, operators::pooling_operators, operators::reduction_operators,
+                      operators::normalisation_operators, operators::shape_operators, operators::movement_operators,
+                      operators::gather_operators, operators::resize_operators, operators::quantisation_operators}) {
+    for (const OperatorRow& r : family()) rows.push_back(r);
+  }
+  std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
+    return std::tie(a.domain, a.name) < std::tie(b.domain, b.name);
+  });
+  return rows;
+}
+
+std::string_view plain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
+
+bool takes(Takes what, Scalar s) {
+  switch (what) {
+    case Takes::anything:
+      return true;
+    case Takes::numbers:
+      return s != Scalar::boolean;
+    case Takes::floats:
+      return is_float(s);
+    case Takes::integers:
+      return is_integer(s);
+    case Takes::booleans:
+      return s == Scalar::boolean;
+  }
+  return false;
+}
+
+// What every operator may rely on: its inputs are arrays of scalars with constant extents, as many as the row says.
+Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
+  HOIST_CHECK(c.constants.size() == c.inputs.size(), "one constant for each input of the call");
+  // An input that has become an attribute is there.
+  auto given = [&](int i) {
+    if (static_cast<size_t>(i) < c.inputs.size() && c.inputs[static_cast<size_t>(i)] != nullptr) return true;
+    const std::vector<ShapeInput> inputs = shape_inputs(row);
+    return std::any_of(inputs.begin(), inputs.end(), [&](const ShapeInput& input) {
+      return input.place == static_cast<size_t>(i) && operators::has_attribute(c, std::string(input.name));
+    });
+  };
+  auto count = static_cast<int>(c.inputs.size());
+  while (count < row.least_inputs && given(count)) ++count;
+  if (count < row.least_inputs || (row.most_inputs >= 0 && count > row.most_inputs)) {
+    return operators::fault(fmt::format("{} takes {} to {} inputs, found {}", row.name, row.least_inputs,
+                                        row.most_inputs < 0 ? "any number of" : std::to_string(row.most_inputs),
+                                        count));
+  }
+  for (int i = 0; i < count; ++i) {
+    Expr x = operators::input(c, static_cast<size_t>(i));
+    if (x == nullptr) {
+      if (i < row.least_inputs && !given(i))
+        return operators::fault(fmt::format("input {} of {} is left out, but needed", i, row.name));
+      continue;
+    }
+    for (const Nat& n : sizes_of(x->type)) {
+      if (!n.is_constant()) {
+        return operators::fault(fmt::format("input {} has a dimension of unknown extent {}", i, n.text()),
+                                "give it with --dim");
+      }
+    }
+    if (!leaf_of(x->type)->is_scalar())
+      return operators::fault(fmt::format("input {} is {}, not a tensor", i, text(x->type)));
+  }
+  if (operators::input(c, 0) != nullptr && !takes(row.takes, operators::element_of(c.inputs[0]))) {
+    return operators::fault(fmt::format("{} takes {}, found {}", row.name, name_of(row.takes),
+                                        hoist::row(operators::element_of(c.inputs[0])).name));
+  }
+  return Nothing{};
+}
+
+Result<Expr> unfold_with(const Spec& call, const std::vector<Expr>& operands, const KnownValues& known) {
+  const OperatorCall& operation = *call.operation;
+  OperatorContext context{operation, {}, {}};
+  if (!operation.operands.empty()) context.inputs.resize(static_cast<size_t>(operation.operands.back()) + 1, nullptr);
+  context.constants.resize(context.inputs.size(), nullptr);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const auto place = static_cast<size_t>(operation.operands[i]);
+    Expr x = operands[i];
+    context.inputs[place] = x;
+    if (x->pattern == Pattern::constant) context.constants[place] = &x->constant;
+    if (x->pattern != Pattern::parameter) continue;
+    if (auto value = known.find(x->name); value != known.end()) context.constants[place] = &value->second;
+  }
+  HOIST_TRY(std::vector<Expr> results, define(context));
+  if (results.size() == 1) return results[0];
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i] == nullptr)
+      return operators::fault(fmt::format("{} gives no result {} here", full_name(operation), i));
+  }
+  return tuple(std::move(results));
+}
+
+}  // namespace
+
+std::string_view name_of(Takes takes) {
+  constexpr std::string_view names[] = {"anything", "numbers", "floats", "integers", "booleans"};
+  return names[static_cast<size_t>(takes)];
+}
+
+std::span<const OperatorRow> operator_table() {
+  static const std::vector<OperatorRow> rows = joined();
+  return rows;
+}
+
+const OperatorRow* find_operator(std::string_view domain, std::string_view name, int64_t opset) {
+  domain = plain(domain);
+  std::span<const OperatorRow> rows = operator_table();
+  auto place = std::lower_bound(rows.begin(), rows.end(), std::tie(domain, name),
+                                [](const OperatorRow& r, const auto& key) { return std::tie(r.domain, r.name) < key; });
+  if (place == rows.end() || place->domain != domain || place->name != name || opset < place->since) return nullptr;
+  return &*place;
+}
+
+std::vector<ShapeInput> shape_inputs(const OperatorRow& row) {
+  std::vector<ShapeInput> inputs;
+  for (std::string_view rest = row.shape_inputs; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    inputs.push_back({static_cast<size_t>(one[0] - '0'), one.substr(2)});
+    rest.remove_prefix(std::min(one.size() + 2, rest.size()));
+  }
+  return inputs;
+}
+
+Result<std::vector<Expr>> define(const OperatorContext& c) {
+  const OperatorRow* row = find_operator(c.call.domain, c.call.name, c.call.version);
+  if (row == nullptr) {
+    return operators::fault(
+        fmt::format("operator {} of version {} is not supported", full_name(c.call), c.call.version),
+        "hoist operators lists what is");
+  }
+  HOIST_TRY_VOID(check_inputs(c, *row));
+  HOIST_TRY(auto results, row->lower(c));
+  const auto wanted = static_cast<size_t>(c.call.results);
+  if (results.size() < wanted) {
+    return operators::fault(
+        fmt::format("{} gives {} outputs here, the layer names {}", row->name, results.size(), wanted));
+  }
+  results.resize(wanted);
+  return results;
+}
+
+Result<Expr> unfold(const Spec& call, const KnownValues& known) { return unfold_with(call, call.children, known); }
+
+Expr without_operator_calls(Expr e) {
+  if (!e->has_operator_call) return e;
+  std::unordered_map<Expr, Expr> memo;
+  std::function<Expr(Expr)> walk = [&](Expr n) -> Expr {
+    if (!n->has_operator_call) return n;
+    auto place = memo.find(n);
+    if (place != memo.end()) return place->second;
+    std::vector<Expr> children;
+    for (Expr c : n->children) children.push_back(walk(c));
+    auto made =
+        n->pattern == Pattern::operator_call ? unfold_with(*n, children, {}) : with_children(n, std::move(children));
+    HOIST_CHECK(made.ok(), made.errors()[0].text());
+    return memo[n] = *made;
+  };
+  return walk(e);
+}
+
+OperatorCall call_of(const Layer& layer, int64_t opset) {
+  OperatorCall call;
+  call.domain = plain(layer.domain);
+  call.name = layer.operation;
+  call.version = opset;
+  call.results = std::max<int64_t>(static_cast<int64_t>(layer.outputs.size()), 1);
+  call.attributes = layer.attributes;
+  return call;
+}
+
+}  // namespace hoist

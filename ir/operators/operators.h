@@ -1,0 +1,74 @@
+// The operators of the language, one row each: what a call means as an expression. A definition says what is computed,
+// not how: maps without a mode, reductions and views, over arrays of scalars in ONNX's logical layout (a tensor of rank
+// 0 is a scalar). The type of a call is that of its definition, which is also the shape inference. Unfolding a call,
+// which puts the definition in its place, is an exact rule. Extents are constants at this point.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/expression.h"
+#include "ir/graph.h"
+
+namespace hoist {
+
+/// A call and what is known of its operands.
+struct OperatorContext {
+  const OperatorCall& call;
+  std::vector<Expr> inputs;              ///< the operands by their places; null where an optional one is left out
+  std::vector<const Tensor*> constants;  ///< the operand's value where it is known at compile time, else null
+};
+
+/// Which element types the first input of an operator may have.
+enum class Takes : uint8_t { anything, numbers, floats, integers, booleans };
+std::string_view name_of(Takes takes);
+
+struct OperatorRow {
+  std::string_view domain;        ///< "" is ai.onnx
+  std::string_view name;          ///< ONNX op_type
+  int since;                      ///< the first version of the domain whose meaning the row has
+  int least_inputs, most_inputs;  ///< most_inputs -1: any number
+  Takes takes;
+  /// One expression for each result of the call, in terms of the inputs.
+  Result<std::vector<Expr>> (*lower)(const OperatorContext&);
+  std::string_view meaning;  ///< the formula, or a note for people
+  /// Where float test inputs may be drawn from, such that the operator is defined and well conditioned there.
+  double low = -2, high = 2;
+  /// Its inputs that decide shapes, by place and name: "1 starts, 2 ends".
+  std::string_view shape_inputs = {};
+};
+
+/// An input that decides the shape of a result, and so is an attribute of a call: the target of a Reshape, the axes of
+/// a reduction. A frontend evaluates it while it builds a program.
+struct ShapeInput {
+  size_t place;
+  std::string_view name;  ///< in the standard, and of the attribute
+};
+std::vector<ShapeInput> shape_inputs(const OperatorRow& row);
+
+/// All rows, sorted by domain and name.
+std::span<const OperatorRow> operator_table();
+/// The row of an operator, or null: no such row, or one for later versions only. The domain "ai.onnx" is "".
+const OperatorRow* find_operator(std::string_view domain, std::string_view name, int64_t opset);
+
+/// The results of a call as expressions over its inputs. Errors: no row, wrong number or types of inputs, bad
+/// attributes, shapes that do not fit, an input that has to be constant but is not.
+Result<std::vector<Expr>> define(const OperatorContext& context);
+
+/// Values of parameters that are known at compile time.
+using KnownValues = std::map<std::string, Tensor>;
+
+/// The definition of a call in its place, a tuple where the call has several results. The rule "unfold", exact. What is
+/// known of the operands picks between forms that give the same values; it never changes the type.
+Result<Expr> unfold(const Spec& call, const KnownValues& known = {});
+/// A term with every call in it unfolded.
+Expr without_operator_calls(Expr e);
+
+/// The call of a layer, less its operands.
+OperatorCall call_of(const Layer& layer, int64_t opset);
+
+}  // namespace hoist

@@ -1,0 +1,52 @@
+#include "ir/program.h"
+
+#include <algorithm>
+#include <set>
+
+namespace hoist {
+
+bool same_program(const Program& a, const Program& b) {
+  auto same_definition = [](const Definition& x, const Definition& y) {
+    return x.value == y.value && x.layers == y.layers && x.expression == y.expression;
+  };
+  return a.name == b.name && a.inputs == b.inputs && a.outputs == b.outputs && a.constants == b.constants &&
+         std::equal(a.definitions.begin(), a.definitions.end(), b.definitions.begin(), b.definitions.end(),
+                    same_definition);
+}
+
+Type type_of(const Tensor& tensor) {
+  Type t = scalar_type(tensor.scalar());
+  for (size_t i = tensor.shape().size(); i-- > 0;) t = array_type(tensor.shape()[i], t);
+  return t;
+}
+
+std::map<std::string, Type> value_types(const Program& program) {
+  std::map<std::string, Type> types;
+  for (const auto& [name, type] : program.inputs) types[name] = type;
+  for (const auto& [name, tensor] : program.constants) types[name] = type_of(tensor);
+  for (const Definition& d : program.definitions) types[d.value] = d.expression->type;
+  return types;
+}
+
+std::map<std::string, int> use_counts(const Program& program) {
+  std::map<std::string, int> uses;
+  for (const Definition& d : program.definitions) {
+    for (Expr p : parameters_of(d.expression)) ++uses[p->name];
+  }
+  for (const std::string& output : program.outputs) ++uses[output];
+  return uses;
+}
+
+void remove_unused(Program& program) {
+  std::set<std::string> needed(program.outputs.begin(), program.outputs.end());
+  for (size_t i = program.definitions.size(); i-- > 0;) {
+    if (needed.count(program.definitions[i].value) == 0) continue;
+    for (Expr p : parameters_of(program.definitions[i].expression)) needed.insert(p->name);
+  }
+  auto unused = [&](const Definition& d) { return needed.count(d.value) == 0; };
+  program.definitions.erase(std::remove_if(program.definitions.begin(), program.definitions.end(), unused),
+                            program.definitions.end());
+  std::erase_if(program.constants, [&](const auto& entry) { return needed.count(entry.first) == 0; });
+}
+
+}  // namespace hoist

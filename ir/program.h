@@ -1,0 +1,73 @@
+// A model as a program: inputs, constants, and definitions in topological order whose parameters are named after the
+// values that they read. What a frontend makes holds one operator call a definition; passes put other terms in their
+// place, merge definitions and choose how values are stored, and the meaning of every value that an output needs stays.
+// A call of several results defines a tuple, and each result that somebody reads is a definition of its own that takes
+// a component of it. Invariants: value names are unique; a definition reads inputs, constants and earlier definitions.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/expression.h"
+#include "ir/rule_class.h"
+
+namespace hoist {
+
+/// One rule application that concerns whole definitions.
+struct ProgramStep {
+  std::string rule;
+  std::string layer;
+  RuleClass rule_class = RuleClass::exact;
+  std::string note;                        ///< one plain sentence
+  std::vector<std::string> absorbed = {};  ///< layers that are gone now: `layer` computes them too
+};
+
+/// A matrix of weights in a definition and the dimension that runs over output channels (columns): packing makes that
+/// one the innermost.
+struct Weights {
+  std::string value;             ///< grouping may put what computes it in its place
+  std::vector<int64_t> extents;  ///< of that value
+  int64_t output_dimension = 0;
+  int64_t groups = 1;    ///< of output channels, each of which reads input channels of its own
+  bool in_place = true;  ///< the result still has the product's dimensions, nothing was reshaped since
+};
+
+struct Definition {
+  std::string value;                ///< the value that it defines; unique
+  std::vector<std::string> layers;  ///< what it computes, in model order; the first one names its kernel
+  Expr expression = nullptr;        ///< closed; parameters are named by values
+  // What storage wants to know beside the term; neither printed nor compared.
+  std::vector<Weights> weights = {};  ///< the right-hand operands of its products, constant or not
+  bool channels_first = false;        ///< a picture: dimension 1 holds channels, those after it are spatial
+  /// A concatenation only: the values that it joins, and along which dimension. Its parts may be written in place.
+  std::vector<std::string> parts = {};
+  int64_t parts_dimension = 0;
+  /// The order in which dimensions are stored, where it is not the usual one for the shape.
+  std::vector<int64_t> order = {};
+};
+
+struct Program {
+  std::string name;
+  int64_t version = newest_version;  ///< of ai.onnx, which calls have unless they say otherwise; matters for text only
+  std::vector<std::pair<std::string, Type>> inputs;
+  std::vector<std::string> outputs;
+  std::map<std::string, Tensor> constants;  ///< those that definitions read or that are outputs
+  std::vector<Definition> definitions;
+  std::vector<ProgramStep> steps;
+  std::vector<std::string> evaluated;  ///< layers whose outputs are constants, known at compile time
+  std::vector<std::string> notes;
+};
+
+/// The same inputs, outputs, constants and definitions: names, types, layers and terms.
+bool same_program(const Program& a, const Program& b);
+Type type_of(const Tensor& tensor);
+/// The type of every input, constant and definition by value name.
+std::map<std::string, Type> value_types(const Program& program);
+/// How many definitions and outputs read each value (a definition counts once however often it does).
+std::map<std::string, int> use_counts(const Program& program);
+/// Removes definitions and constants that no output needs.
+void remove_unused(Program& program);
+
+}  // namespace hoist

@@ -1,0 +1,41 @@
+// The passes over a program, one list in order, used by everything that compiles: `hoist compile` and `inspect`,
+// studies of neural rules, tests. Passes of the first part change operator calls, "unfold" puts definitions in their
+// place, and those behind it change terms. What follows the list (storage, strategies, memory) works on one definition
+// at a time and stands in lower.cpp. Every pass runs on any program of its part, also on one that was read from text.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "ir/program.h"
+#include "lowering/integer_table.h"
+#include "lowering/program.h"
+
+namespace hoist {
+
+struct PassOptions {
+  bool strict = false;  ///< leaves out passes that are not exact, and those that only serve them
+  TableOptions tables;
+  ConstantUse constants = ConstantUse::computed;
+  bool windows = false;  ///< the im2col form of convolutions
+};
+
+struct Pass {
+  std::string_view name;
+  std::string_view meaning;  ///< one line
+  enum Part : uint8_t { calls, terms } part = calls;
+  bool only_with_rounding = false;  ///< not under strict
+  Result<Nothing> (*run)(Program& program, const PassOptions& options);
+};
+std::span<const Pass> passes();
+const Pass* find_pass(std::string_view name);  ///< null when there is none
+
+/// Called after each pass; says whether to go on.
+using PassObserver = std::function<bool(const Pass& pass, const Program& program)>;
+/// The passes of one part, in order. Errors: of all layers that a pass cannot take, in one go. `stopped` is set where
+/// the observer has said so.
+Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions& options,
+                           const PassObserver& observer = {}, bool* stopped = nullptr);
+
+}  // namespace hoist

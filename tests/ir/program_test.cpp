@@ -1,0 +1,238 @@
+// Operator calls as terms, and programs as text.
+#include "ir/program.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "ir/evaluate.h"
+#include "ir/operators/operators.h"
+#include "ir/program_text.h"
+#include "ir/text.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+Expr f32_parameter(const std::string& name, const std::vector<Nat>& sizes) {
+  return parameter(name, array_type(sizes, scalar_type(Scalar::f32)));
+}
+
+Expr called(const std::string& name, const std::vector<Expr>& operands, Attributes attributes = {},
+            int64_t results = 1) {
+  auto made = operator_call({"", name, newest_version, results, {}, std::move(attributes)}, operands);
+  HOIST_CHECK(made.ok(), made.errors()[0].text());
+  return *made;
+}
+
+std::string error_of(const std::string& text) {
+  auto parsed = parse(text);
+  return parsed.ok() ? "" : parsed.errors()[0].text();
+}
+
+TEST(OperatorCall, PrintsParsesAndTypesLikeAnyTerm) {
+  Expr x = f32_parameter("x", {1, 2, 6, 6}), w = f32_parameter("w", {4, 2, 3, 3});
+  Expr convolution = called("Conv", {x, w}, {{"strides", std::vector<int64_t>{1, 2}}});
+  EXPECT_EQ(text(convolution->type), "[1][4][4][2]f32");
+  const std::string printed = print(convolution);
+  EXPECT_EQ(printed, "Conv(%x : [1][2][6][6]f32, %w : [4][2][3][3]f32; strides = [1, 2])");
+  auto parsed = parse(printed);
+  ASSERT_TRUE(parsed.ok()) << parsed.errors()[0].text();
+  EXPECT_EQ(*parsed, convolution);
+  // Equal calls are one node, calls that differ in an attribute are two.
+  EXPECT_EQ(called("Conv", {x, w}, {{"strides", std::vector<int64_t>{1, 2}}}), convolution);
+  EXPECT_NE(called("Conv", {x, w}, {{"strides", std::vector<int64_t>{2, 2}}}), convolution);
+}
+
+TEST(OperatorCall, StandsInsideOtherTerms) {
+  auto parsed = parse("%x : [3][4]f32 |> map (\\row. Softmax(row; axis = 0)) |> transpose");
+  ASSERT_TRUE(parsed.ok()) << parsed.errors()[0].text();
+  EXPECT_EQ(text((*parsed)->type), "[4][3]f32");
+  auto again = parse(print(*parsed));
+  ASSERT_TRUE(again.ok()) << print(*parsed) << "\n" << again.errors()[0].text();
+  EXPECT_EQ(*again, *parsed);
+}
+
+TEST(OperatorCall, HasTheValueOfItsDefinition) {
+  Expr x = f32_parameter("x", {2, 3});
+  Expr call = called("Relu", {called("Neg", {x})});
+  EXPECT_TRUE(call->has_operator_call);
+  Expr unfolded = without_operator_calls(call);
+  EXPECT_FALSE(unfolded->has_operator_call);
+  EXPECT_EQ(unfolded->type, call->type);
+  const Bindings values = {{"x", Tensor::of(Scalar::f32, {2, 3}, std::vector<double>{1, -2, 3, -4, 0, 6})}};
+  auto interpreted = interpret(call, values), evaluated = evaluate(call, values);
+  ASSERT_TRUE(interpreted.ok() && evaluated.ok());
+  EXPECT_EQ(*interpreted, *evaluated);
+  EXPECT_EQ(interpreted->float_at(1), 2);
+  EXPECT_EQ(interpreted->float_at(0), 0);
+}
+
+TEST(OperatorCall, SeveralResultsAreATuple) {
+  Expr parts = called("Split", {f32_parameter("x", {5, 2})}, {{"split", std::vector<int64_t>{2, 3}}}, 2);
+  EXPECT_EQ(text(parts->type), "([2][2]f32, [3][2]f32)");
+  Expr second = get(1, parts);
+  EXPECT_EQ(print(second), "Split(%x : [5][2]f32; split = [2, 3], results = 2).1");
+  EXPECT_EQ(*parse(print(second)), second);
+}
+
+TEST(OperatorCall, LeftOutOperandsKeepTheirPlaces) {
+  Expr x = f32_parameter("x", {4}), high = parameter("high", scalar_type(Scalar::f32));
+  Expr clipped = called("Clip", {x, nullptr, high});
+  EXPECT_EQ(print(clipped), "Clip(%x : [4]f32, _, %high : f32)");
+  EXPECT_EQ(*parse(print(clipped)), clipped);
+  EXPECT_NE(called("Clip", {x, high}), clipped);
+}
+
+TEST(OperatorCall, InputsThatDecideShapesAreAttributes) {
+  Expr x = f32_parameter("x", {2, 6});
+  EXPECT_EQ(text(called("Reshape", {x}, {{"shape", std::vector<int64_t>{3, -1}}})->type), "[3][4]f32");
+  EXPECT_EQ(text(called("Slice", {x},
+                        {{"starts", std::vector<int64_t>{1}},
+                         {"ends", std::vector<int64_t>{5}},
+                         {"axes", std::vector<int64_t>{-1}}})
+                     ->type),
+            "[2][4]f32");
+  auto left_out = operator_call({"", "Reshape", newest_version, 1, {}, {}}, {x});
+  ASSERT_FALSE(left_out.ok());
+  for (const OperatorRow& row : operator_table()) {
+    for (const ShapeInput& input : shape_inputs(row)) {
+      EXPECT_LT(input.place, 9u) << row.name;
+      EXPECT_TRUE(row.most_inputs < 0 || static_cast<int>(input.place) < row.most_inputs) << row.name;
+      EXPECT_FALSE(input.name.empty()) << row.name;
+    }
+  }
+}
+
+TEST(OperatorCall, AttributesOfEveryKindComeBack) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  Program body;
+  body.name = "body";
+  body.inputs = {{"state", scalar_type(Scalar::f32)}};
+  body.definitions = {{"next", {"step"}, called("Neg", {parameter("state", scalar_type(Scalar::f32))})}};
+  body.outputs = {"next"};
+  const Attributes attributes = {
+      {"integer", int64_t{-3}},
+      {"least", std::numeric_limits<int64_t>::min()},
+      {"float", 1.0},
+      {"narrow", static_cast<double>(0.1f)},
+      {"wide", 0.1},
+      {"large", 1e300},
+      {"infinite", -infinity},
+      {"text", std::string("a \"quoted\" \\ text\n")},
+      {"integers", std::vector<int64_t>{1, -2}},
+      {"floats", std::vector<double>{0.5, 2}},
+      {"strings", std::vector<std::string>{"a", ""}},
+      {"no_integers", std::vector<int64_t>{}},
+      {"no_floats", std::vector<double>{}},
+      {"no_strings", std::vector<std::string>{}},
+      {"tensor", Tensor::of(Scalar::i8, {2, 2}, std::vector<int>{1, 2, 3, -4})},
+      {"scalar", Tensor::of(Scalar::f16, {}, std::vector<double>{0.5})},
+      {"large tensor", Tensor(Scalar::f32, {40})},
+      {"version", int64_t{7}},
+      {"body", Body{std::make_shared<const Program>(body)}},
+  };
+  Expr call = called("Relu", {f32_parameter("x", {3})}, attributes);
+  auto parsed = parse(print(call));
+  ASSERT_TRUE(parsed.ok()) << print(call) << "\n" << parsed.errors()[0].text();
+  EXPECT_EQ(*parsed, call) << print(call);
+}
+
+TEST(OperatorCall, VersionsAreShownWhereTheyDiffer) {
+  Expr x = f32_parameter("x", {2, 3, 4});
+  auto old = operator_call({"", "Softmax", 11, 1, {}, {}}, {x});
+  ASSERT_TRUE(old.ok());
+  EXPECT_EQ(print(*old), "Softmax(%x : [2][3][4]f32; version = 11)");
+  EXPECT_EQ(*parse(print(*old)), *old);
+  PrintOptions options;
+  options.version = 11;
+  EXPECT_EQ(print(*old, options), "Softmax(%x : [2][3][4]f32)");
+}
+
+TEST(OperatorCall, FaultsNameThePlaceAndTheTwoNumbers) {
+  EXPECT_THAT(error_of("MatMul(%a : [2][3]f32, %b : [4][2]f32)"),
+              HasSubstr("inner dimensions differ: 3 of [2][3] and 4"));
+  EXPECT_THAT(error_of("MatMul(%a : [2][3]f32)"), HasSubstr("MatMul takes 2 to 2 inputs, found 1"));
+  EXPECT_THAT(error_of("Nothing(%a : f32)"), HasSubstr("unknown name Nothing"));
+  EXPECT_THAT(error_of("Relu(%a : f32; alpha)"), HasSubstr("expected =, found )"));
+  EXPECT_THAT(error_of("Relu(%a : f32; alpha = 1, alpha = 2)"), HasSubstr("the attribute alpha stands here twice"));
+  EXPECT_THAT(error_of("Relu(%a : f32; alpha = [1, 2.0])"), HasSubstr("a list of integers holds something else"));
+  EXPECT_THAT(error_of("Relu(%a : f32; alpha = \"open"), HasSubstr("no closing quote"));
+  EXPECT_THAT(error_of("Relu(%a : f32; version = 0)"), HasSubstr("version has to be a number from 1"));
+  EXPECT_THAT(error_of("Relu(" + std::string(100000, '(')), HasSubstr("nested deeper"));
+}
+
+// ---- Programs
+// --------------------------------------------------------------------------------------------------------
+
+constexpr char small_program[] =
+    "program %\"a/net\" version 21\n"
+    "input %x : [2][3]f32\n"
+    "constant %b : [3]f32 = {1, 2.5, -3}\n"
+    "define %y : [2][3]f32 = Add(%x, %b) from \"add 1\"\n"
+    "define %parts : ([1][3]f32, [1][3]f32) = Split(%y; axis = 0, results = 2) from \"split\"\n"
+    "define %second : [1][3]f32 = %parts.1 from \"split\"\n"
+    "define %z : [3]f32 = join %second\n"
+    "output %z\n"
+    "output %b\n";
+
+TEST(ProgramText, ReadsWhatItPrints) {
+  auto program = parse_program(small_program);
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  EXPECT_EQ(print_program(*program), small_program);
+  EXPECT_EQ(program->definitions.size(), 4u);
+  EXPECT_EQ(program->definitions[0].layers, std::vector<std::string>{"add 1"});
+  EXPECT_EQ(program->definitions[0].expression->operation->version, 21);
+  EXPECT_EQ(value_types(*program).at("b"), program->inputs[0].second->element);
+}
+
+TEST(ProgramText, LargeConstantsStandInASidecar) {
+  Program program;
+  program.constants["w"] = Tensor::of(Scalar::f32, {20}, std::vector<double>(20, 0.5));
+  program.outputs = {"w"};
+  const std::string text = print_program(program);
+  EXPECT_THAT(text, HasSubstr("constant %w : [20]f32 = #"));
+  auto sidecar = [&](const std::string& name, const std::string&) -> std::optional<Tensor> {
+    return program.constants.at(name);
+  };
+  auto read = parse_program(text, sidecar);
+  ASSERT_TRUE(read.ok()) << read.errors()[0].text();
+  EXPECT_TRUE(same_program(*read, program));
+  EXPECT_THAT(parse_program(text).errors()[0].text(), HasSubstr("the values of %w are not in the file of constants"));
+  auto wrong = [&](const std::string&, const std::string&) -> std::optional<Tensor> {
+    return Tensor(Scalar::f32, {20});
+  };
+  EXPECT_THAT(parse_program(text, wrong).errors()[0].text(), HasSubstr("type or hash differs"));
+}
+
+TEST(ProgramText, FaultsNameThePlace) {
+  auto error = [](const std::string& text) {
+    auto program = parse_program(text);
+    return program.ok() ? "" : program.errors()[0].text();
+  };
+  EXPECT_THAT(error("input %x : f32"), HasSubstr("1:1: expected program"));
+  EXPECT_THAT(error("program\ninput %x : f32\ninput %x : f32"), HasSubstr("3:7: %x is defined twice"));
+  EXPECT_THAT(error("program\ndefine %y : f32 = exp(%x)"), HasSubstr("the type of %x is not known"));
+  EXPECT_THAT(error("program\ninput %x : f32\ndefine %y : [2]f32 = exp(%x)"),
+              HasSubstr("%y is declared as [2]f32, its term has type f32"));
+  EXPECT_THAT(error("program\noutput %x"), HasSubstr("an output that nothing defines"));
+  EXPECT_THAT(error("program\nconstant %x : [2]f32 = {1}"), HasSubstr("1 values for a constant of 2 elements"));
+  EXPECT_THAT(error("program\nnonsense"), HasSubstr("expected input, constant, define or output"));
+}
+
+TEST(Program, SameProgramsHaveTheSameParts) {
+  Program a = *parse_program(small_program), b = a;
+  EXPECT_TRUE(same_program(a, b));
+  b.definitions[1].layers = {"other"};
+  EXPECT_FALSE(same_program(a, b));
+  b = a;
+  b.constants["b"].set_float(0, 7);
+  EXPECT_FALSE(same_program(a, b));
+  b = a;
+  b.outputs.pop_back();
+  EXPECT_FALSE(same_program(a, b));
+}
+
+}  // namespace
+}  // namespace hoist

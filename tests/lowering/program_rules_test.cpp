@@ -1,0 +1,147 @@
+// Rules between operator calls: each row against the evaluator, what their conditions keep out, and faults of rows.
+#include <gmock/gmock.h>
+
+#include "ir/program_rule.h"
+#include "ir/program_text.h"
+#include "lowering/passes.h"
+#include "lowering/rules/operators.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+Program parsed(const std::string& text) {
+  auto program = parse_program(text);
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  return *program;
+}
+
+const ProgramRule& rule(std::string_view name) { return *operator_rules(std::span(&name, 1))[0]; }
+
+TEST(ProgramRules, EveryRowKeepsWhatItsClassPromises) {
+  for (const ProgramRule* each : operator_rules()) {
+    const ProgramRuleCheck check = check_program_rule(*each, 30, 7);
+    for (const std::string& fault : check.faults) ADD_FAILURE() << fault;
+    EXPECT_GE(check.compared, 30) << row(*each).name;
+    EXPECT_FALSE(row(*each).meaning.empty()) << row(*each).name;
+  }
+}
+
+TEST(ProgramRules, WrongRowsAreFound) {
+  const std::vector<ProgramRuleRow> wrong = {
+      {"drops-the-sign", "", "Abs(Neg(x))", "Neg(x)", "alone", RuleClass::exact, "", {"Abs(Neg(%x : [n]f32))"}},
+      {"divides-once",
+       "",
+       "Div(Div(a, b), c)",
+       "Div(a, Mul(b, c))",
+       "",
+       RuleClass::exact,
+       "",
+       {"Div(Div(%a : [n]f32, %b : [n]f32), %known_c : [n]f32)"}},
+      {"never-applies", "", "Exp(Log(x))", "Abs(x)", "known x", RuleClass::exact, "", {"Exp(Log(%x : [n]f32))"}},
+  };
+  auto rules = load_program_rules(wrong, {});
+  ASSERT_TRUE(rules.ok()) << rules.errors()[0].text();
+  for (const ProgramRule* each : *rules)
+    EXPECT_FALSE(check_program_rule(*each, 50, 3).faults.empty()) << row(*each).name;
+  ASSERT_FALSE(check_program_rule(rule("batch-norm-folding"), 1, 1).compared == 0);
+}
+
+TEST(ProgramRules, FaultsOfRowsAreFoundWhenTheyAreLoaded) {
+  const std::vector<ProgramRuleRow> wrong = {
+      {"no-call", "", "x", "x", "", RuleClass::exact, "", {}},
+      {"no-condition", "", "Abs(x)", "x", "certainly", RuleClass::exact, "", {}},
+      {"no-term", "", "Abs(x", "x +", "", RuleClass::exact, "", {}},
+      {"no-type", "x: [n", "Abs(x)", "x", "", RuleClass::exact, "", {}},
+  };
+  auto rules = load_program_rules(wrong, {});
+  ASSERT_FALSE(rules.ok());
+  std::string all;
+  for (const Diagnostic& d : rules.errors()) all += d.text() + "\n";
+  EXPECT_THAT(all, HasSubstr("no-call: the left side is no operator call"));
+  EXPECT_THAT(all, HasSubstr("unknown condition certainly"));
+  EXPECT_THAT(all, HasSubstr("no-term, left side"));
+  EXPECT_THAT(all, HasSubstr("no-term, right side"));
+  EXPECT_THAT(all, HasSubstr("no-type, given"));
+}
+
+constexpr char convolution_and_norm[] =
+    "program version 21\n"
+    "input %x : [1][1][3][3]f32\n"
+    "constant %w : [2][1][1][1]f32 = {1, 2}\n"
+    "constant %s : [2]f32 = {1, 3}\n"
+    "constant %o : [2]f32 = {0, 1}\n"
+    "constant %m : [2]f32 = {0.5, 0}\n"
+    "constant %v : [2]f32 = {1, 4}\n"
+    "define %c : [1][2][3][3]f32 = Conv(%x, %w; pads = [0, 0, 0, 0]) from \"conv\"\n"
+    "define %y : [1][2][3][3]f32 = BatchNormalization(%c, %s, %o, %m, %v; epsilon = 0.0) from \"norm\"\n";
+
+TEST(ProgramRules, BatchNormsAreFoldedWhereNobodyElseReadsTheConvolution) {
+  Program program = parsed(std::string(convolution_and_norm) + "output %y\n");
+  auto applied = apply_program_rule(rule("batch-norm-folding"), program, "y");
+  ASSERT_TRUE(applied.ok()) << applied.errors()[0].text();
+  EXPECT_TRUE(*applied);
+  remove_unused(program);
+  // (x * w - m) * s / sqrt(v) + o
+  EXPECT_EQ(print_program(program),
+            "program version 21\n"
+            "input %x : [1][1][3][3]f32\n"
+            "constant %\"y.bias\" : [2]f32 = {-0.5, 1}\n"
+            "constant %\"y.weights\" : [2][1][1][1]f32 = {1, 3}\n"
+            "define %y : [1][2][3][3]f32 = Conv(%x, %\"y.weights\", %\"y.bias\"; pads = [0, 0, 0, 0]) from \"conv\", "
+            "\"norm\"\n"
+            "output %y\n");
+  ASSERT_EQ(program.steps.size(), 1u);
+  EXPECT_EQ(program.steps[0].layer, "conv");
+  EXPECT_EQ(program.steps[0].absorbed, std::vector<std::string>{"norm"});
+
+  Program shared = parsed(std::string(convolution_and_norm) + "output %y\noutput %c\n");
+  EXPECT_FALSE(*apply_program_rule(rule("batch-norm-folding"), shared, "y"));
+}
+
+TEST(ProgramRules, AnOperandThatIsComputedIsNotKnown) {
+  Program program = parsed(
+      "program version 21\n"
+      "input %x : [1][1][3][3]f32\n"
+      "input %w : [2][1][1][1]f32\n"
+      "constant %s : [2]f32 = {1, 3}\n"
+      "define %c : [1][2][3][3]f32 = Conv(%x, %w)\n"
+      "define %y : [1][2][3][3]f32 = BatchNormalization(%c, %s, %s, %s, %s)\n"
+      "output %y\n");
+  EXPECT_FALSE(*apply_program_rule(rule("batch-norm-folding"), program, "y"));
+}
+
+TEST(Passes, RunOnTextAndStopWhereTheyAreTold) {
+  Program program = parsed(std::string(convolution_and_norm) + "output %y\n");
+  std::vector<std::string_view> ran;
+  bool stopped = false;
+  auto done = run_passes(
+      program, Pass::calls, {},
+      [&](const Pass& pass, const Program&) {
+        ran.push_back(pass.name);
+        return pass.name != "integer-tables";
+      },
+      &stopped);
+  ASSERT_TRUE(done.ok());
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(ran, (std::vector<std::string_view>{"fold-batch-norm", "store-unsigned", "integer-tables"}));
+  EXPECT_EQ(program.definitions.size(), 1u);
+  PassOptions strict;
+  strict.strict = true;
+  Program exact = parsed(std::string(convolution_and_norm) + "output %y\n");
+  ASSERT_TRUE(run_passes(exact, Pass::calls, strict).ok());
+  EXPECT_EQ(exact.definitions.size(), 2u);
+  for (const Definition& d : exact.definitions) EXPECT_FALSE(d.expression->has_operator_call);
+}
+
+TEST(Passes, HaveNamesAndMeanings) {
+  for (const Pass& pass : passes()) {
+    EXPECT_EQ(find_pass(pass.name), &pass);
+    EXPECT_FALSE(pass.meaning.empty());
+  }
+  EXPECT_EQ(find_pass("nothing"), nullptr);
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,149 @@
+// hoist rewrite: passes and rules on a program, or rules on a single term, that stand in a file as text.
+#include "ir/program_rule.h"
+#include "ir/program_text.h"
+#include "ir/text.h"
+#include "lowering/passes.h"
+#include "lowering/rules.h"
+#include "lowering/rules/operators.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/program_file.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+struct RewriteCommand {
+  std::string file, output;
+  std::vector<std::string> passes;
+  std::string rule, place;
+  bool strict = false;
+};
+
+Attempt<> show(const RewriteCommand& command, const Program& program) {
+  if (!command.output.empty()) return write_program(program, command.output);
+  say(print_program(program));
+  return ExitCode::done;
+}
+
+Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
+  PassOptions options;
+  options.strict = command.strict;
+  options.tables.use = TableUse::automatic;
+  for (const std::string& name : command.passes) {
+    const Pass* pass = find_pass(name);
+    if (pass == nullptr)
+      return usage_failure("--pass " + name, "there is no such pass", "hoist rewrite --list names them");
+    HOIST_STEP_VOID(ExitCode::bad_input, pass->run(program, options));
+  }
+  return ExitCode::done;
+}
+
+// A rule within the term of a definition: at VALUE or at VALUE:0.1.2.
+Attempt<> apply_in_term(const std::string& step, Expr& term) {
+  HOIST_STEP(const std::vector<Application> steps, ExitCode::usage, parse_steps(step));
+  for (Application application : steps) {
+    const Rule* rule = lowering_rules().find(application.rule);
+    if (rule == nullptr)
+      return usage_failure("--rule " + application.rule, "there is no such rule", "hoist rules lists them");
+    application.rule_class = row(*rule).rule_class;
+    HOIST_STEP(const std::vector<Expr> terms, ExitCode::no, replay(lowering_rules(), {term, {application}}));
+    term = terms.back();
+  }
+  return ExitCode::done;
+}
+
+Attempt<> rewrite_program(const RewriteCommand& command) {
+  HOIST_ATTEMPT(Program program, read_program(command.file));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode ran, run_named_passes(command, program));
+  if (command.rule.empty()) return show(command, program);
+  const size_t colon = command.place.rfind(':');
+  const std::string value = command.place.substr(0, colon);
+  auto definition = std::find_if(program.definitions.begin(), program.definitions.end(),
+                                 [&](const Definition& d) { return d.value == value; });
+  if (definition == program.definitions.end())
+    return usage_failure("--at " + command.place, "the program defines no value " + value,
+                         "write the value, and :0.1.2 behind it for a place in its term");
+  for (const ProgramRule* rule : operator_rules()) {
+    if (row(*rule).name != command.rule) continue;
+    HOIST_STEP(const bool applied, ExitCode::no, apply_program_rule(*rule, program, value));
+    if (!applied) return Failure{ExitCode::no, {{command.rule, "does not apply at " + value, ""}}};
+    return show(command, program);
+  }
+  const std::string path = colon == std::string::npos ? "root" : command.place.substr(colon + 1);
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode applied, apply_in_term(command.rule + " at " + path, definition->expression));
+  return show(command, program);
+}
+
+Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
+  if (!command.passes.empty())
+    return usage_failure("--pass", "is for programs, and this file holds a term",
+                         "a program begins with the word program");
+  auto term = parse(text);
+  if (!term.ok()) {
+    Diagnostics problems = term.errors();
+    for (Diagnostic& d : problems) d.where = command.file + ":" + d.where;
+    return Failure{ExitCode::bad_input, problems};
+  }
+  Expr e = *term;
+  if (!command.rule.empty()) {
+    const std::string place = command.place.empty() ? "root" : command.place;
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode applied, apply_in_term(command.rule + " at " + place, e));
+  }
+  const std::string printed = print(e) + "\n";
+  if (command.output.empty()) {
+    say(printed);
+    return ExitCode::done;
+  }
+  HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, printed));
+  return ExitCode::done;
+}
+
+Attempt<> rewrite(const RewriteCommand& command) {
+  if (!command.place.empty() && command.rule.empty())
+    return usage_failure("--at", "says where a rule applies", "add --rule");
+  HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(command.file, size_t{256} << 20));
+  // Comments may stand before the first word.
+  size_t start = 0;
+  while ((start = text.find_first_not_of(" \t\r\n", start)) != std::string::npos && text.compare(start, 2, "--") == 0)
+    start = std::min(text.find('\n', start), text.size());
+  const bool is_program = start != std::string::npos && text.compare(start, 7, "program") == 0;
+  return is_program ? rewrite_program(command) : rewrite_term(command, text);
+}
+
+std::string pass_list() {
+  std::vector<std::vector<std::string>> rows;
+  for (const Pass& pass : passes()) rows.push_back({"  " + std::string(pass.name), std::string(pass.meaning)});
+  return "Passes, in the order in which hoist compile runs them:\n" + table(rows);
+}
+
+}  // namespace
+
+void add_rewrite(CLI::App& program, Action& action) {
+  auto options = std::make_shared<RewriteCommand>();
+  CLI::App& command =
+      add_command(program, action, "rewrite", "run passes or a rule on a program, or a rule on a term, from text",
+                  "  hoist inspect models/digits_residual.onnx --stage graph --output digits.lift\n"
+                  "  hoist rewrite digits.lift --pass fold-batch-norm --pass fold-constants --pass unfold\n"
+                  "  hoist rewrite term.lift --rule \"split-join(k = 4)\" --at root\n" +
+                      pass_list(),
+                  options, rewrite);
+  command.add_option("file", options->file, "a program, or a single term")->required()->type_name("FILE.lift");
+  command.add_option("--pass", options->passes, "run this pass; may be given several times")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--rule", options->rule, "apply this rule, with its parameters: split-join(k = 4)")
+      ->type_name("RULE");
+  command
+      .add_option(
+          "--at", options->place,
+          "where: the value of a definition, with :0.1.2 behind it for a place in its term; of a term alone the "
+          "place")
+      ->type_name("PLACE");
+  command.add_flag("--strict", options->strict, "passes keep to exact rules");
+  command.add_option("-o,--output", options->output, "write the result there instead of printing it")
+      ->type_name("FILE");
+}
+
+}  // namespace hoist

@@ -1,0 +1,72 @@
+#include "tools/show_passes.h"
+
+#include <CLI/CLI.hpp>
+
+#include "ir/import_graph.h"
+#include "ir/near_miss.h"
+#include "ir/program_text.h"
+#include "lowering/passes.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+namespace {
+
+// The program as the model has it, before any pass.
+constexpr std::string_view import = "import";
+
+Attempt<> check_names(const ShownPasses& shown) {
+  std::vector<std::string> names = {std::string(import), "all"};
+  for (const Pass& pass : passes()) names.emplace_back(pass.name);
+  std::vector<std::string> asked = shown.print_after;
+  if (!shown.stop_after.empty()) asked.push_back(shown.stop_after);
+  for (const std::string& name : asked) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string near = near_miss(name, names);
+    return usage_failure(name, "there is no pass of this name",
+                         near.empty() ? "hoist rewrite --help lists them" : "did you mean " + near + "?");
+  }
+  if (shown.stop_after == "all") return usage_failure("--stop-after all", "names no pass");
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_shown_passes(CLI::App& command, ShownPasses& shown) {
+  command
+      .add_option("--print-after", shown.print_after,
+                  "print the program as text after these passes (hoist rewrite --help lists them), import or all")
+      ->delimiter(',')
+      ->type_name("PASS,...");
+  command.add_option("--stop-after", shown.stop_after, "print the program after this pass, and end there")
+      ->type_name("PASS");
+}
+
+Attempt<bool> show_passes(const Graph& graph, const ModelOptions& options, const ShownPasses& shown) {
+  if (shown.print_after.empty() && shown.stop_after.empty()) return true;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode known, check_names(shown));
+  auto asked = [&](std::string_view name) {
+    return std::find(shown.print_after.begin(), shown.print_after.end(), name) != shown.print_after.end() ||
+           std::find(shown.print_after.begin(), shown.print_after.end(), "all") != shown.print_after.end();
+  };
+  bool stopped = false;
+  auto print = [&](std::string_view name, const Program& program) {
+    stopped = name == shown.stop_after;
+    if (asked(name) || stopped) say(fmt::format("-- after {}\n{}", name, print_program(program)));
+    return !stopped;
+  };
+  HOIST_STEP(Program program, ExitCode::bad_input, program_of(graph));
+  const LowerOptions lower = compile_options(options).lower;
+  PassOptions passes;
+  passes.strict = lower.strict;
+  passes.tables.use = lower.tables;
+  passes.constants = lower.constants;
+  passes.windows = lower.convolution == ConvolutionForm::im2col;
+  print(import, program);
+  const PassObserver observer = [&](const Pass& pass, const Program& now) { return print(pass.name, now); };
+  for (const Pass::Part part : {Pass::calls, Pass::terms}) {
+    if (!stopped) HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes, observer));
+  }
+  return !stopped;
+}
+
+}  // namespace hoist

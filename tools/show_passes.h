@@ -1,0 +1,21 @@
+// --print-after and --stop-after: the program between passes, as text. For compile and inspect.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "tools/model.h"
+
+namespace hoist {
+
+struct ShownPasses {
+  std::vector<std::string> print_after;  ///< names of passes, "import", or "all"
+  std::string stop_after;
+};
+
+void add_shown_passes(CLI::App& command, ShownPasses& shown);
+/// Runs the passes and prints what is asked for. Says whether the command goes on: not after --stop-after.
+Attempt<bool> show_passes(const Graph& graph, const ModelOptions& options, const ShownPasses& shown);
+
+}  // namespace hoist
