@@ -300,30 +300,35 @@ class WholeWords {
     std::vector<Layer> layers;
     for (Layer& layer : graph_.layers) {
       if (is_operator(layer, "ConvInteger")) pad(layer, 1, 1, layers);
-      if (is_operator(layer, "MatMulInteger")) pad(layer, -1, 0, layers);
+      if (is_operator(layer, "MatMulInteger")) pad(layer, -1, -2, layers);
       layers.push_back(layer);
     }
     graph_.layers = std::move(layers);
   }
 
  private:
-  // The factor's dimension that products are summed along, and that of the weights.
-  void pad(Layer& layer, int64_t axis, size_t weights_axis, std::vector<Layer>& layers) {
+  // The factor's dimension that products are summed along, and that of the weights; negative ones count from the last,
+  // as the two may have batch dimensions of their own.
+  void pad(Layer& layer, int64_t axis, int64_t from_weights, std::vector<Layer>& layers) {
     const Tensor* weights = constant_input(graph_, layer, 1);
     const Tensor* zero = constant_input(graph_, layer, 2);
     if (weights == nullptr || weights->scalar() != Scalar::i8 || zero == nullptr || zero->scalar() != Scalar::u8)
       return;
-    if (zero->size() != 1 || weights->shape().size() <= weights_axis || has_input(layer, 3)) return;
+    if (zero->size() != 1 || has_input(layer, 3)) return;
+    const auto rank = static_cast<int64_t>(weights->shape().size());
+    // A vector of weights has no columns.
+    const int64_t along = from_weights >= 0 ? from_weights : std::max<int64_t>(rank + from_weights, 0);
+    if (along >= rank) return;
+    const auto weights_axis = static_cast<size_t>(along);
     if (integer_attribute(layer, "group", 1) != 1) return;
     const int64_t channels = weights->shape()[weights_axis], missing = (4 - channels % 4) % 4;
     if (missing == 0) return;
-    const auto rank = static_cast<int64_t>(weights->shape().size());
     const std::string padded = layer.name + ".words", pads = layer.name + ".pads", value = layer.name + ".zero";
     Tensor amounts(Scalar::i64, {2});
     amounts.set_integer(1, missing);
     graph_.constants[pads] = amounts;
     graph_.constants[value] = zero->reshaped({});
-    graph_.constants[padded + ".axes"] = Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{axis < 0 ? rank - 1 : axis});
+    graph_.constants[padded + ".axes"] = Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{axis});
     layers.push_back({padded, "Pad", "", {}, {layer.inputs[0], pads, value, padded + ".axes"}, {padded}});
     graph_.constants[padded + ".weights"] = with_zeros(*weights, weights_axis, missing);
     layer.inputs[0] = padded;
