@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/evaluate.h"
 #include "lowering/grouping.h"
@@ -82,16 +83,45 @@ void describe(const Layer& layer, const std::map<std::string, Type>& types, Defi
   }
 }
 
-// Layers with this many output elements are folded at compile time when their inputs are known; larger ones would
-// only move work and bytes into the bundle.
-constexpr int64_t fold_limit = int64_t{1} << 27;
+// Spends a FoldingBudget. Small results, shapes above all, may be what a layer cannot be lowered without: half of the
+// budget is theirs alone.
+class Folding {
+ public:
+  explicit Folding(const FoldingBudget& budget) : budget_(budget) {}
 
-bool worth_folding(Type type) {
-  if (!leaf_of(type)->is_scalar()) return false;
-  int64_t n = 1;
-  for (int64_t extent : shape_of(type)) n *= std::max<int64_t>(extent, 1);
-  return n <= fold_limit;
-}
+  /// The value, where the budget reaches; nothing where the term stays for the device.
+  Result<std::optional<Tensor>> value(Expr e, const std::map<std::string, Tensor>& constants) {
+    if (!leaf_of(e->type)->is_scalar()) return std::optional<Tensor>();
+    const Scalar scalar = leaf_of(e->type)->scalar;
+    int64_t elements = 1;
+    for (int64_t extent : shape_of(e->type)) {
+      if (__builtin_mul_overflow(elements, extent, &elements) || elements > budget_.bytes)
+        return std::optional<Tensor>();
+    }
+    int64_t work = 0;
+    if (__builtin_add_overflow(count_operations(e), elements, &work)) return std::optional<Tensor>();
+    const int64_t bytes = byte_size(scalar, shape_of(e->type)), share = work > few_operations ? 2 : 1;
+    if (work > budget_.operations / share - operations_ || bytes > budget_.bytes / share - bytes_) {
+      ++left_;
+      return std::optional<Tensor>();
+    }
+    Bindings bindings;
+    for (Expr p : parameters_of(e)) bindings[p->name] = constants.at(p->name);
+    HOIST_TRY(std::optional<Tensor> value, evaluate_within(e, bindings, budget_.bytes));
+    operations_ += work;
+    if (value) bytes_ += bytes;
+    if (!value) ++left_;
+    return value;
+  }
+
+  /// How many terms stay that would have been folded.
+  int64_t left() const { return left_; }
+
+ private:
+  static constexpr int64_t few_operations = 1 << 16;
+  const FoldingBudget budget_;
+  int64_t operations_ = 0, bytes_ = 0, left_ = 0;
+};
 
 // Whether constants of small types would become a larger one: weights of 4 bits, in f32. Shapes have to be known.
 bool unfolds(Expr e, const std::map<std::string, Tensor>& constants) {
@@ -103,8 +133,8 @@ bool unfolds(Expr e, const std::map<std::string, Tensor>& constants) {
 }
 
 // Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
-Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& program,
-                                std::map<std::string, Type>& types) {
+Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& program, std::map<std::string, Type>& types,
+                                Folding& folding) {
   Diagnostics problems;
   int count = 0;
   auto known = [&](Expr n) {
@@ -114,16 +144,15 @@ Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& progr
   };
   Expr folded = replace_closed(e, [&](Expr n) -> Expr {
     const bool array = n->pattern != Pattern::function && n->type->is_array() && leaf_of(n->type)->is_scalar();
-    if (!array || moves_only(n) || !folds(n) || !known(n) || !worth_folding(n->type)) return nullptr;
-    Bindings bindings;
-    for (Expr p : parameters_of(n)) bindings[p->name] = program.constants.at(p->name);
-    auto evaluated = evaluate(n, bindings);
+    if (!array || moves_only(n) || !folds(n) || !known(n)) return nullptr;
+    auto evaluated = folding.value(n, program.constants);
     if (!evaluated) {
       problems.insert(problems.end(), evaluated.errors().begin(), evaluated.errors().end());
       return nullptr;
     }
+    if (!*evaluated) return nullptr;
     const std::string name = fmt::format("{}.known{}", value, count++);
-    program.constants[name] = *evaluated;
+    program.constants[name] = **evaluated;
     types[name] = n->type;
     return parameter(name, n->type);
   });
@@ -150,7 +179,9 @@ std::map<std::string, int> use_counts(const Program& program) {
   return uses;
 }
 
-Result<Program> lower_graph(const Graph& original, bool strict, const TableOptions& tables, ConstantUse constants) {
+Result<Program> lower_graph(const Graph& original, bool strict, const TableOptions& tables, ConstantUse constants,
+                            const FoldingBudget& budget) {
+  Folding folding(budget);
   Graph graph = original;
   Program program;
   program.name = graph.name;
@@ -172,6 +203,10 @@ Result<Program> lower_graph(const Graph& original, bool strict, const TableOptio
   }
   for (const auto& [name, tensor] : graph.constants) types[name] = type_of(tensor);
 
+  std::multimap<std::string, std::string> absorbed;  // layers that steps have put into another, by that one
+  for (const GraphStep& step : program.steps) {
+    if (!step.absorbed.empty()) absorbed.emplace(step.layer, step.absorbed);
+  }
   Diagnostics problems;
   std::set<std::string> failed;  // values whose layer failed: their readers say nothing of their own
   for (const Layer& layer : graph.layers) {
@@ -190,9 +225,7 @@ Result<Program> lower_graph(const Graph& original, bool strict, const TableOptio
       context.constants.push_back(constant == program.constants.end() ? nullptr : &constant->second);
     }
     std::vector<std::string> computed = {layer.name};
-    for (const GraphStep& step : program.steps) {
-      if (step.layer == layer.name && !step.absorbed.empty()) computed.push_back(step.absorbed);
-    }
+    for (auto [step, end] = absorbed.equal_range(layer.name); step != end; ++step) computed.push_back(step->second);
     auto fail = [&] {
       for (const std::string& output : layer.outputs) failed.insert(output);
     };
@@ -216,10 +249,8 @@ Result<Program> lower_graph(const Graph& original, bool strict, const TableOptio
       bool known =
           std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
       const bool stays = known && constants == ConstantUse::stored && unfolds(e, program.constants);
-      if (known && !stays && worth_folding(e->type)) {
-        Bindings bindings;
-        for (Expr p : reads) bindings[p->name] = program.constants.at(p->name);
-        auto folded = evaluate(e, bindings);
+      if (known && !stays) {
+        auto folded = folding.value(e, program.constants);
         if (!folded) {
           for (Diagnostic d : folded.errors()) {
             d.where = layer.name + (d.where.empty() ? "" : ", " + d.where);
@@ -228,11 +259,13 @@ Result<Program> lower_graph(const Graph& original, bool strict, const TableOptio
           fail();
           continue;
         }
-        program.constants[value] = *folded;
-        program.evaluated.insert(program.evaluated.end(), computed.begin(), computed.end());
-        continue;
+        if (*folded) {
+          program.constants[value] = **folded;
+          program.evaluated.insert(program.evaluated.end(), computed.begin(), computed.end());
+          continue;
+        }
       }
-      auto simpler = fold_constant_sums(e, value, program, types);
+      auto simpler = fold_constant_sums(e, value, program, types, folding);
       if (!simpler) {
         for (const Diagnostic& d : simpler.errors()) problems.push_back({layer.name, d.what, d.hint});
         fail();
@@ -254,6 +287,12 @@ Result<Program> lower_graph(const Graph& original, bool strict, const TableOptio
     program.outputs.push_back(output.name);
   }
   if (!problems.empty()) return problems;
+  if (folding.left() > 0) {
+    program.notes.push_back(
+        fmt::format("{} constants are left to the device: computing them here exceeds {} operations or {} MiB "
+                    "(--fold-operations, --fold-memory)",
+                    folding.left(), budget.operations, budget.bytes >> 20));
+  }
   remove_unused(program);
   return program;
 }

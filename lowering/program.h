@@ -58,10 +58,20 @@ std::map<std::string, int> use_counts(const Program& program);
 /// fast, or part of the kernels, so that the bundle has the constants as the model stores them.
 enum class ConstantUse : uint8_t { computed, stored };
 
-/// Every layer as an expression. Layers whose inputs are all known at compile time are evaluated. Reports all layers
-/// that cannot be lowered, in one go. `strict` keeps to exact rules: batch-norm stays a layer of its own.
+/// What layers may cost that are computed at compile time since all their inputs are known, over the whole model. What
+/// exceeds it stays for the device, as if its inputs were not known.
+struct FoldingBudget {
+  int64_t operations = 2'000'000'000;  ///< calls, casts and selections, and elements that only move
+  int64_t bytes = int64_t{4} << 30;    ///< of results together, and of the values in between of any one
+
+  bool operator==(const FoldingBudget&) const = default;
+};
+
+/// Every layer as an expression. Layers whose inputs are all known at compile time are evaluated, within the budget.
+/// Reports all layers that cannot be lowered, in one go. `strict` keeps to exact rules: batch-norm stays a layer of its
+/// own.
 Result<Program> lower_graph(const Graph& graph, bool strict, const TableOptions& tables = {},
-                            ConstantUse constants = ConstantUse::computed);
+                            ConstantUse constants = ConstantUse::computed, const FoldingBudget& folding = {});
 
 /// Removes definitions and constants that no output needs.
 void remove_unused(Program& program);
