@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ Result<Tensor> interpret_at(Expr e, const Bindings& bindings, const std::vector<
 Result<Tensor> interpret(Expr e, const Bindings& bindings);
 /// The same values as interpret, bit for bit, with compiled index functions.
 Result<Tensor> evaluate(Expr e, const Bindings& bindings);
+/// The same, or nothing where that takes more bytes in between, or where the term has no form for it and is not small.
+Result<std::optional<Tensor>> evaluate_within(Expr e, const Bindings& bindings, int64_t bytes);
 
 /// `count` positions below `size`, the first and the last always among them, the same for the same seed; sorted.
 std::vector<int64_t> sample_positions(int64_t size, int64_t count, uint64_t seed);

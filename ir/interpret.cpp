@@ -36,6 +36,19 @@ struct Memo {
   bool complete = false;
 };
 
+// The scalars of a map's element: a body may ask for them often, and what it asks may be a map again, and so on.
+struct ElementMemo {
+  static constexpr int64_t capacity = 4;
+  uint64_t words[capacity] = {};
+  bool known[capacity] = {};
+
+  static bool holds(Type type) {
+    if (type->is_scalar()) return true;
+    return type->is_tuple() && type->parts.size() <= static_cast<size_t>(capacity) &&
+           std::all_of(type->parts.begin(), type->parts.end(), [](Type part) { return part->is_scalar(); });
+  }
+};
+
 struct Frame {
   const Frame* outer = nullptr;  // the next variable outwards
   const Frame* env = nullptr;    // where `value` is to be read
@@ -44,6 +57,7 @@ struct Frame {
   const uint64_t* forced = nullptr;  // an accumulator's scalars, instead of a value
   uint64_t version = 0;              // tells accumulators apart
   std::shared_ptr<Memo> memo;
+  ElementMemo* element = nullptr;
 };
 
 class Interpreter {
@@ -129,6 +143,8 @@ class Interpreter {
         return materialised(e, env, path);
       case Pattern::map: {
         Frame element{env, env, child(1), path->value, nullptr, 0, nullptr};
+        ElementMemo memo;
+        if (ElementMemo::holds(child(1)->type->element)) element.element = &memo;
         return at(child(0)->children[0], &element, path->rest);
       }
       case Pattern::reduce:
@@ -208,7 +224,13 @@ class Interpreter {
     if (frame.forced != nullptr) return frame.forced[offset_of(layouts_.of(type), path)];
     if (frame.position >= 0) {
       Cell inner{frame.position, path};
-      return at(frame.value, frame.env, &inner);
+      if (frame.element == nullptr) return at(frame.value, frame.env, &inner);
+      const int64_t i = path == nullptr ? 0 : path->value;
+      if (!frame.element->known[i]) {
+        frame.element->words[i] = at(frame.value, frame.env, &inner);
+        frame.element->known[i] = true;
+      }
+      return frame.element->words[i];
     }
     if (frame.memo != nullptr) return remembered(*frame.memo, frame.value, frame.env, path);
     return at(frame.value, frame.env, path);
@@ -416,6 +438,8 @@ class Interpreter {
     Expr body = e->children[0]->children[0];
     if (e->pattern == Pattern::iterate) return force(body, &state, after, cells);
     Frame element{&state, env, e->children[2], step, nullptr, 0, nullptr};
+    ElementMemo memo;
+    if (ElementMemo::holds(e->children[2]->type->element)) element.element = &memo;
     return force(body, &element, after, cells);
   }
 

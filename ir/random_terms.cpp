@@ -440,7 +440,10 @@ class Generator {
             spec.children.push_back(i > 0 && chance(50) ? spec.children[0] : value());
           }
           spec.operation = std::make_shared<const OperatorCall>(std::move(call));
-          if (Expr e = attempt(spec)) return e;
+          Expr e = attempt(spec);
+          if (e == nullptr) continue;
+          const std::vector<Nat> sizes = sizes_of(e->type);  // no other value here is empty
+          if (std::none_of(sizes.begin(), sizes.end(), [](const Nat& n) { return n == Nat(0); })) return e;
         }
         return nullptr;
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,34 +11,125 @@
 namespace hoist {
 namespace {
 
+bool is_fold(Expr e) {
+  switch (e->pattern) {
+    case Pattern::reduce:
+    case Pattern::fold:
+    case Pattern::scan:
+    case Pattern::iterate:
+    case Pattern::scatter:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // A concatenation read in an inner loop is a chain of selections; it is better written part by part.
 bool has_concat(Expr e) {
   return any_node(e, [](Expr n) { return n->pattern == Pattern::concat; });
 }
 
-Definition* find(Program& program, const std::string& value) {
-  for (Definition& d : program.definitions) {
-    if (d.value == value) return &d;
+// How large a term is that stands for one kernel: its tree, in which what is shared counts as often as it occurs, since
+// code generators and drivers see it so. The largest of the models that were tried has some hundreds of nodes; beyond
+// the limit the time that a kernel costs grows faster than what it saves.
+constexpr size_t most_nodes = 4000;
+
+constexpr size_t enough = size_t{1} << 40;
+
+// What passes ask of a term again and again while it grows: terms share what they are made of, so each part is looked
+// at once.
+struct Facts {
+  size_t nodes = 1;  // of the tree, `enough` at most
+  bool concatenates = false, folds = false, shares_folds = false;
+};
+
+class TermFacts {
+ public:
+  const Facts& of(Expr e) {
+    if (auto place = known_.find(e); place != known_.end()) return place->second;
+    Facts out;
+    out.concatenates = e->pattern == Pattern::concat;
+    out.folds = is_fold(e);
+    for (Expr c : e->children) {
+      const Facts& inner = of(c);
+      out.nodes = std::min(enough, out.nodes + inner.nodes);
+      out.concatenates |= inner.concatenates;
+      out.folds |= inner.folds;
+      out.shares_folds |= inner.shares_folds;
+    }
+    if (e->pattern == Pattern::let) out.shares_folds |= of(e->children[0]).folds;
+    return known_[e] = out;
   }
-  return nullptr;
+
+ private:
+  std::unordered_map<Expr, Facts> known_;
+};
+
+// How often the tree of a term reads a parameter, `enough` at most.
+size_t count_reads(Expr root, const std::string& name) {
+  std::unordered_map<Expr, size_t> known;
+  std::function<size_t(Expr)> count = [&](Expr e) {
+    if (auto place = known.find(e); place != known.end()) return place->second;
+    size_t reads = e->pattern == Pattern::parameter && e->name == name ? 1 : 0;
+    for (Expr c : e->children) reads = std::min(enough, reads + count(c));
+    return known[e] = reads;
+  };
+  return count(root);
 }
 
-void merge_into(Program& program, const std::string& producer_value, Definition& reader) {
-  Definition* producer = find(program, producer_value);
-  reader.expression = substitute_parameters(reader.expression, {{producer_value, producer->expression}});
-  std::vector<std::string> layers = producer->layers;
+// Does the reader stay within the limit with the producer's term wherever it reads that?
+bool stays_small(const Definition& producer, const Definition& reader, TermFacts& facts) {
+  const size_t inner = facts.of(producer.expression).nodes, outer = facts.of(reader.expression).nodes;
+  if (inner > most_nodes || outer > most_nodes) return false;
+  return outer + count_reads(reader.expression, producer.value) * inner <= most_nodes;
+}
+
+void merge(const Definition& producer, Definition& reader) {
+  reader.expression = substitute_parameters(reader.expression, {{producer.value, producer.expression}});
+  std::vector<std::string> layers = producer.layers;
   for (const std::string& layer : reader.layers) {
     if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
   }
   reader.layers = layers;
   // A reshape after a convolution no longer has channels where the convolution had them.
-  const bool same_dimensions = sizes_of(producer->expression->type) == sizes_of(reader.expression->type);
-  for (Weights weights : producer->weights) {
+  const bool same_dimensions = sizes_of(producer.expression->type) == sizes_of(reader.expression->type);
+  for (Weights weights : producer.weights) {
     weights.in_place &= same_dimensions;
     reader.weights.push_back(weights);
   }
-  reader.channels_first |= producer->channels_first && same_dimensions;
+  reader.channels_first |= producer.channels_first && same_dimensions;
 }
+
+// Who reads what in a program whose definitions merge.
+class Readers {
+ public:
+  explicit Readers(const Program& program) : reads_(program.definitions.size()) {
+    for (size_t i = 0; i < program.definitions.size(); ++i) {
+      for (Expr p : parameters_of(program.definitions[i].expression)) add(i, p->name);
+    }
+  }
+  /// The definitions that read the value, in order.
+  const std::set<size_t>& of(const std::string& value) { return readers_[value]; }
+  /// The values that the definition reads.
+  const std::set<std::string>& reads(size_t definition) const { return reads_[definition]; }
+  /// The producer, which computes `value`, is part of the reader now.
+  void merged(size_t producer, const std::string& value, size_t reader) {
+    reads_[reader].erase(value);
+    readers_[value].erase(reader);
+    for (const std::string& name : reads_[producer]) add(reader, name);
+  }
+  void remove(size_t definition) {
+    for (const std::string& name : reads_[definition]) readers_[name].erase(definition);
+  }
+
+ private:
+  void add(size_t i, const std::string& name) {
+    reads_[i].insert(name);
+    readers_[name].insert(i);
+  }
+  std::vector<std::set<std::string>> reads_;
+  std::map<std::string, std::set<size_t>> readers_;
+};
 
 // A dequantised array is computed again from fewer bytes, in place of being read, by every reader that reads each
 // element once.
@@ -51,35 +143,89 @@ bool widens(Expr e) {
   return read > 0 && 2 * read <= bits_of(e->type);
 }
 
-bool may_merge(const Program& program, const std::map<std::string, int>& uses, const Definition& producer,
-               const Definition& reader) {
-  if (uses.at(producer.value) != 1) return false;
-  if (std::find(program.outputs.begin(), program.outputs.end(), producer.value) != program.outputs.end()) return false;
-  if (rereads(reader.expression, producer.value)) return false;
-  if (has_concat(reader.expression) || has_concat(producer.expression)) return false;
-  if (folds(producer.expression) && folds(reader.expression)) return false;
+// What `may_go` accepts goes into its readers, as far as those accept it; what nobody reads any more is removed.
+void inline_into_readers(Program& program, TermFacts& facts, const std::function<bool(const Definition&)>& may_go,
+                         const std::function<bool(const Definition& producer, const Definition& reader)>& accepts) {
+  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
+  Readers readers(program);
+  for (size_t p = 0; p < program.definitions.size(); ++p) {
+    const Definition& producer = program.definitions[p];
+    if (outputs.count(producer.value) != 0 || !may_go(producer)) continue;
+    const std::set<size_t> all = readers.of(producer.value);
+    for (size_t i : all) {
+      Definition& reader = program.definitions[i];
+      // A concatenation keeps its parts by name: each is computed in its place.
+      if (!reader.parts.empty() || !stays_small(producer, reader, facts) || !accepts(producer, reader)) continue;
+      merge(producer, reader);
+      readers.merged(p, producer.value, i);
+    }
+  }
+  remove_unused(program);
+}
+
+void inline_widening(Program& program, TermFacts& facts) {
+  inline_into_readers(
+      program, facts, [](const Definition& d) { return widens(d.expression); },
+      [](const Definition& producer, const Definition& reader) { return !rereads(reader.expression, producer.value); });
+}
+
+// Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.
+void inline_views(Program& program, TermFacts& facts) {
+  inline_into_readers(
+      program, facts,
+      [&](const Definition& d) { return moves_only(d.expression) && !facts.of(d.expression).concatenates; },
+      [](const Definition&, const Definition&) { return true; });
+}
+
+bool may_merge(const Definition& producer, const Definition& reader, TermFacts& facts) {
+  const Facts inner = facts.of(producer.expression), outer = facts.of(reader.expression);
+  if (inner.concatenates || outer.concatenates || (inner.folds && outer.folds)) return false;
   // Rows that share a fold stay rows: a reshape in the same kernel would compute it for every element again.
-  if (shares_folds(producer.expression) && sizes_of(producer.expression->type) != sizes_of(reader.expression->type))
-    return false;
-  return true;
+  if (inner.shares_folds && sizes_of(producer.expression->type) != sizes_of(reader.expression->type)) return false;
+  return stays_small(producer, reader, facts) && !rereads(reader.expression, producer.value);
+}
+
+void merge_producers(Program& program, TermFacts& facts) {
+  const std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < program.definitions.size(); ++i) places[program.definitions[i].value] = i;
+  Readers readers(program);
+  std::vector<char> merged(program.definitions.size(), 0);
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    Definition& reader = program.definitions[i];
+    for (bool changed = true; changed;) {
+      changed = false;
+      // Later producers first: the deepest branch carries the most work to hide the others' reads behind.
+      std::set<size_t, std::greater<>> producers;
+      for (const std::string& name : readers.reads(i)) {
+        if (auto place = places.find(name); place != places.end()) producers.insert(place->second);
+      }
+      for (size_t j : producers) {
+        const Definition& producer = program.definitions[j];
+        if (readers.of(producer.value).size() != 1 || outputs.count(producer.value) != 0) continue;
+        if (!may_merge(producer, reader, facts)) continue;
+        merge(producer, reader);
+        readers.merged(j, producer.value, i);
+        readers.remove(j);
+        places.erase(producer.value);
+        merged[j] = 1;
+        changed = true;
+        break;
+      }
+    }
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    if (merged[i] != 0) continue;
+    if (kept != i) program.definitions[kept] = std::move(program.definitions[i]);
+    ++kept;
+  }
+  program.definitions.resize(kept);
 }
 
 }  // namespace
 
-bool folds(Expr e) {
-  return any_node(e, [](Expr n) {
-    switch (n->pattern) {
-      case Pattern::reduce:
-      case Pattern::fold:
-      case Pattern::scan:
-      case Pattern::iterate:
-      case Pattern::scatter:
-        return true;
-      default:
-        return false;
-    }
-  });
-}
+bool folds(Expr e) { return any_node(e, is_fold); }
 
 bool shares_folds(Expr e) {
   return any_node(e, [](Expr n) { return n->pattern == Pattern::let && folds(n->children[0]); });
@@ -107,9 +253,19 @@ bool moves_only(Expr e) {
 }
 
 bool rereads(Expr e, const std::string& name) {
+  using Visited = std::set<std::pair<Expr, int64_t>>;  // terms share what they hold: each is looked at once a way
+  std::unordered_map<Expr, bool> reads;
+  std::function<bool(Expr)> mentioned = [&](Expr n) {
+    if (auto place = reads.find(n); place != reads.end()) return place->second;
+    bool found = n->pattern == Pattern::parameter && n->name == name;
+    for (Expr c : n->children) found = mentioned(c) || found;
+    return reads[n] = found;
+  };
   // Once inside a function body that does not get it through its parameter, an array is read again for every element.
+  Visited walked;
   std::function<bool(Expr, bool)> walk = [&](Expr n, bool repeated) -> bool {
     if (n->pattern == Pattern::parameter) return n->name == name && repeated;
+    if (!mentioned(n) || !walked.emplace(n, repeated ? 1 : 0).second) return false;
     bool again = repeated;
     switch (n->pattern) {
       case Pattern::slide:
@@ -136,9 +292,11 @@ bool rereads(Expr e, const std::string& name) {
   };
   // A bound element that is used as a whole array under another loop is reread as well: x |> map (\row. B |> map (\c.
   // row...)).
-  std::function<bool(Expr, int64_t, bool)> escapes = [&](Expr n, int64_t position, bool repeated) -> bool {
+  std::function<bool(Expr, int64_t, bool, Visited&)> escapes = [&](Expr n, int64_t position, bool repeated,
+                                                                   Visited& visited) -> bool {
     if (n->open <= position) return false;
     if (n->pattern == Pattern::bound) return n->integers[0] == position && repeated;
+    if (!visited.emplace(n, 2 * position + (repeated ? 1 : 0)).second) return false;
     const bool again = repeated || n->pattern == Pattern::slide || n->pattern == Pattern::repeat;
     for (Expr c : n->children) {
       // A position is read once, the array that it looks into for every position.
@@ -146,15 +304,17 @@ bool rereads(Expr e, const std::string& name) {
       int64_t inner = c->pattern == Pattern::function ? static_cast<int64_t>(c->parameters.size()) : 0;
       const bool loop = c->pattern == Pattern::function && n->pattern != Pattern::let;
       Expr body = c->pattern == Pattern::function ? c->children[0] : c;
-      if (escapes(body, position + inner, again || looked_into || loop)) return true;
+      if (escapes(body, position + inner, again || looked_into || loop, visited)) return true;
     }
     return false;
   };
+  std::set<Expr> seen;
   std::function<bool(Expr)> functions = [&](Expr n) -> bool {
-    if (!mentions(n, name)) return false;
+    if (!mentioned(n) || !seen.insert(n).second) return false;
     if ((n->pattern == Pattern::map || n->pattern == Pattern::fold || n->pattern == Pattern::reduce) &&
-        mentions(n->children.back(), name) && escapes(n->children[0]->children[0], 0, false)) {
-      return true;
+        mentioned(n->children.back())) {
+      Visited visited;
+      if (escapes(n->children[0]->children[0], 0, false, visited)) return true;
     }
     return std::any_of(n->children.begin(), n->children.end(), functions);
   };
@@ -162,48 +322,18 @@ bool rereads(Expr e, const std::string& name) {
 }
 
 void inline_views(Program& program) {
-  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
-  for (size_t i = 0; i < program.definitions.size(); ++i) {
-    const Definition view = program.definitions[i];
-    if (outputs.count(view.value) != 0 || !moves_only(view.expression) || has_concat(view.expression)) continue;
-    for (Definition& reader : program.definitions) {
-      // A concatenation keeps its parts by name: each is computed in its place.
-      if (reader.parts.empty() && mentions(reader.expression, view.value)) merge_into(program, view.value, reader);
-    }
-  }
-  remove_unused(program);
+  TermFacts facts;
+  inline_views(program, facts);
 }
 
 void inline_widening(Program& program) {
-  std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
-  for (size_t i = 0; i < program.definitions.size(); ++i) {
-    const Definition wide = program.definitions[i];
-    if (outputs.count(wide.value) != 0 || !widens(wide.expression)) continue;
-    for (Definition& reader : program.definitions) {
-      if (!reader.parts.empty() || !mentions(reader.expression, wide.value)) continue;
-      if (!rereads(reader.expression, wide.value)) merge_into(program, wide.value, reader);
-    }
-  }
-  remove_unused(program);
+  TermFacts facts;
+  inline_widening(program, facts);
 }
 
 void merge_producers(Program& program) {
-  for (size_t i = 0; i < program.definitions.size(); ++i) {
-    for (bool changed = true; changed;) {
-      changed = false;
-      std::map<std::string, int> uses = use_counts(program);
-      // Later producers first: the deepest branch carries the most work to hide the others' reads behind.
-      for (size_t j = i; j-- > 0;) {
-        if (!mentions(program.definitions[i].expression, program.definitions[j].value)) continue;
-        if (!may_merge(program, uses, program.definitions[j], program.definitions[i])) continue;
-        merge_into(program, program.definitions[j].value, program.definitions[i]);
-        program.definitions.erase(program.definitions.begin() + static_cast<std::ptrdiff_t>(j));
-        --i;
-        changed = true;
-        break;
-      }
-    }
-  }
+  TermFacts facts;
+  merge_producers(program, facts);
 }
 
 }  // namespace hoist

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "lowering/memory.h"
 #include "lowering/passes.h"
 #include "lowering/strategy.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
@@ -41,14 +43,17 @@ bool is_reserved(const std::string& name) {
   return words.count(name) != 0;
 }
 
-std::string identifier(const std::vector<std::string>& layers, std::set<std::string>& used) {
+/// `next` counts on where many layers have one name, as far as an identifier shows it.
+std::string identifier(const std::vector<std::string>& layers, std::set<std::string>& used,
+                       std::map<std::string, int>& next) {
   std::string name;
   for (char c : layers.front()) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "layer_" + name;
   if (is_reserved(name)) name = "layer_" + name;
   if (name.size() > 60) name.resize(60);
   std::string unique = name;
-  for (int i = 2; !used.insert(unique).second; ++i) unique = name + "_" + std::to_string(i);
+  for (int& i = next.try_emplace(name, 2).first->second; !used.insert(unique).second; ++i)
+    unique = name + "_" + std::to_string(i);
   return unique;
 }
 
@@ -69,25 +74,38 @@ Region region_of(const Storage& s) {
   return {array, s.before, s.stored_shape()};
 }
 
-int64_t count_operations(Expr e, int64_t repeated, std::unordered_map<Expr, int64_t>& memo) {
-  // Calls weigh one each, times the sizes of the maps and folds around them.
-  auto place = memo.find(e);
-  if (place == memo.end()) {
-    int64_t sum = e->pattern == Pattern::call || e->pattern == Pattern::cast || e->pattern == Pattern::select ? 1 : 0;
-    if (e->pattern == Pattern::call && e->function == Function::fma) sum = 2;
-    for (Expr c : e->children) {
-      int64_t times = 1;
-      if (c->pattern == Pattern::function && e->pattern != Pattern::let) {
-        times = e->pattern == Pattern::iterate ? e->sizes[0].value() : e->children.back()->type->size.value();
+// Constants that are not a few numbers: positions and weights of a resized picture, counts of a pooled one. Kernels
+// read them from memory as they read weights; written into the code they would be a selection for each element.
+constexpr int64_t most_written_out = 64;
+
+// Each becomes a constant of the program with a name. What its numbers are is kept, for seeded checks: a kernel may use
+// them as positions.
+std::map<std::string, std::pair<double, double>> name_tables(Program& program) {
+  std::map<std::string, std::pair<double, double>> ranges;
+  std::unordered_map<Expr, Expr> named;
+  std::map<std::string, Type> types = value_types(program);
+  for (Definition& definition : program.definitions) {
+    definition.expression = replace_closed(definition.expression, [&](Expr e) -> Expr {
+      if (e->pattern != Pattern::constant || e->constant.size() <= most_written_out) return nullptr;
+      if (auto known = named.find(e); known != named.end()) return known->second;
+      std::string name;
+      for (size_t i = named.size(); name.empty() || types.count(name) != 0; ++i)
+        name = definition.value + ".table" + std::to_string(i);
+      const Tensor& table = e->constant;
+      double low = std::numeric_limits<double>::max(), high = -low;
+      for (int64_t i = 0; i < table.size(); ++i) {
+        const double v = is_integer(table.scalar()) ? static_cast<double>(table.integer_at(i)) : table.float_at(i);
+        if (!std::isfinite(v)) continue;
+        low = std::min(low, v);
+        high = std::max(high, v);
       }
-      int64_t inner = count_operations(c, 1, memo), product = 0;
-      if (__builtin_mul_overflow(inner, times, &product) || __builtin_add_overflow(sum, product, &sum)) {
-        sum = std::numeric_limits<int64_t>::max();
-      }
-    }
-    place = memo.emplace(e, sum).first;
+      types[name] = e->type;
+      program.constants[name] = table;
+      if (low <= high) ranges[name] = {low, high};
+      return named[e] = parameter(name, e->type);
+    });
   }
-  return place->second * repeated;
+  return ranges;
 }
 
 class Lowering {
@@ -98,6 +116,7 @@ class Lowering {
     model_.original = std::move(program);
     model_.program = model_.original;
     model_.notes = model_.program.notes;
+    tables_ = name_tables(model_.program);
     PassOptions passes;
     passes.strict = options_.strict;
     passes.windows = options_.convolution == ConvolutionForm::im2col;
@@ -164,11 +183,13 @@ class Lowering {
       const LoweredKernel& known = model_.kernels[static_cast<size_t>(place->second)];
       if (known.reads == kernel.reads && known.region == kernel.region) return place->second;
     }
-    kernel.name = identifier(group.layers, names_);
+    kernel.name = identifier(group.layers, names_, next_number_);
     kernel.layers = group.layers;
-    kernel.domains.assign(kernel.parameters.size(), {-1.0, 1.0});
-    std::unordered_map<Expr, int64_t> memo;
-    kernel.operations = count_operations(kernel.expression, 1, memo);
+    for (const std::string& array : arrays) {
+      auto table = tables_.find(array);
+      kernel.domains.push_back(table == tables_.end() ? std::pair(-1.0, 1.0) : table->second);
+    }
+    kernel.operations = count_operations(kernel.expression);
     int index = static_cast<int>(model_.kernels.size());
     kernel_index_[kernel.expression] = index;
     model_.kernels.push_back(std::move(kernel));
@@ -231,19 +252,20 @@ class Lowering {
   }
 
   void place() {
+    std::vector<int> first(model_.arrays.size(), -1), last(model_.arrays.size(), 0);
+    for (size_t i = 0; i < model_.steps.size(); ++i) {
+      for (int argument : model_.steps[i].arguments) {
+        const auto a = static_cast<size_t>(argument);
+        if (first[a] < 0) first[a] = static_cast<int>(i);
+        last[a] = static_cast<int>(i);
+      }
+    }
     std::vector<Lifetime> lifetimes;
     std::vector<int> which;
     for (size_t a = 0; a < model_.arrays.size(); ++a) {
       const PlanArray& array = model_.arrays[a];
       if (array.place != Place::arena) continue;
-      Lifetime life{byte_size(array.scalar, array.shape), -1, 0, 0};
-      for (size_t i = 0; i < model_.steps.size(); ++i) {
-        const auto& arguments = model_.steps[i].arguments;
-        if (std::find(arguments.begin(), arguments.end(), static_cast<int>(a)) == arguments.end()) continue;
-        if (life.first < 0) life.first = static_cast<int>(i);
-        life.last = static_cast<int>(i);
-      }
-      lifetimes.push_back(life);
+      lifetimes.push_back({byte_size(array.scalar, array.shape), first[a], last[a], 0});
       which.push_back(static_cast<int>(a));
     }
     model_.arena_bytes = place_arrays(lifetimes, arena_alignment, !options_.separate_arrays);
@@ -253,7 +275,9 @@ class Lowering {
   const LowerOptions& options_;
   const Profile& profile_;
   LoweredModel model_;
+  std::map<std::string, std::pair<double, double>> tables_;  // the numbers of each lie between these
   std::set<std::string> names_;
+  std::map<std::string, int> next_number_;  // for names that several kernels would have
   std::unordered_map<Expr, int> kernel_index_;
   std::map<std::string, int> array_index_;
   std::vector<std::vector<std::string>> step_reads_;  // array names, by step
@@ -282,7 +306,8 @@ Result<LoweredModel> lower_program(Program program, const LowerOptions& options,
 }
 
 Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile) {
-  HOIST_TRY(Program program, lower_graph(graph, options.strict, {options.tables, {}}, options.constants));
+  HOIST_TRY(Program program,
+            lower_graph(graph, options.strict, {options.tables, {}}, options.constants, options.folding));
   HOIST_TRY(LoweredModel model, lower_program(std::move(program), options, profile));
   model.layers = list_layers(graph, model);
   return model;

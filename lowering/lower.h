@@ -24,6 +24,7 @@ struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
   TableUse tables = TableUse::automatic;
   ConstantUse constants = ConstantUse::computed;
+  FoldingBudget folding;
   bool strict = false;           ///< exact rules only
   bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
 };

@@ -34,10 +34,12 @@ Result<Nothing> tables(Program& program, const PassOptions& options) {
 }
 
 Result<Nothing> fold(Program& program, const PassOptions& options) {
-  return fold_constants(program, options.constants);
+  return fold_constants(program, options.constants, options.folding);
 }
 
-Result<Nothing> unfold_calls(Program& program, const PassOptions&) { return unfold_operators(program); }
+Result<Nothing> unfold_calls(Program& program, const PassOptions& options) {
+  return unfold_operators(program, options.folding);
+}
 
 Result<Nothing> views(Program& program, const PassOptions&) {
   inline_views(program);

@@ -18,6 +18,7 @@ struct PassOptions {
   bool strict = false;  ///< leaves out passes that are not exact, and those that only serve them
   TableOptions tables;
   ConstantUse constants = ConstantUse::computed;
+  FoldingBudget folding;
   bool windows = false;  ///< the im2col form of convolutions
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "ir/evaluate.h"
@@ -66,16 +67,45 @@ void describe(const Spec& call, Definition& definition) {
   }
 }
 
-// Definitions with more elements than this are not computed at compile time; they would only move work and bytes into
-// the bundle.
-constexpr int64_t fold_limit = int64_t{1} << 27;
+// Spends a FoldingBudget. Small results, shapes above all, may be what a layer cannot be lowered without: half of the
+// budget is theirs alone.
+class Folding {
+ public:
+  explicit Folding(const FoldingBudget& budget) : budget_(budget) {}
 
-bool worth_folding(Type type) {
-  if (!leaf_of(type)->is_scalar()) return false;
-  int64_t n = 1;
-  for (int64_t extent : shape_of(type)) n *= std::max<int64_t>(extent, 1);
-  return n <= fold_limit;
-}
+  /// The value, where the budget reaches; nothing where the term stays for the device.
+  Result<std::optional<Tensor>> value(Expr e, const std::map<std::string, Tensor>& constants) {
+    if (!leaf_of(e->type)->is_scalar()) return std::optional<Tensor>();
+    const Scalar scalar = leaf_of(e->type)->scalar;
+    int64_t elements = 1;
+    for (int64_t extent : shape_of(e->type)) {
+      if (__builtin_mul_overflow(elements, extent, &elements) || elements > budget_.bytes)
+        return std::optional<Tensor>();
+    }
+    int64_t work = 0;
+    if (__builtin_add_overflow(count_operations(e), elements, &work)) return std::optional<Tensor>();
+    const int64_t bytes = byte_size(scalar, shape_of(e->type)), share = work > few_operations ? 2 : 1;
+    if (work > budget_.operations / share - operations_ || bytes > budget_.bytes / share - bytes_) {
+      ++left_;
+      return std::optional<Tensor>();
+    }
+    Bindings bindings;
+    for (Expr p : parameters_of(e)) bindings[p->name] = constants.at(p->name);
+    HOIST_TRY(std::optional<Tensor> value, evaluate_within(e, bindings, budget_.bytes));
+    operations_ += work;
+    if (value) bytes_ += bytes;
+    if (!value) ++left_;
+    return value;
+  }
+
+  /// How many terms stay that would have been folded.
+  int64_t left() const { return left_; }
+
+ private:
+  static constexpr int64_t few_operations = 1 << 16;
+  const FoldingBudget budget_;
+  int64_t operations_ = 0, bytes_ = 0, left_ = 0;
+};
 
 // Whether constants of small types would become a larger array of floats: weights of 4 bits, say. Shapes have to be
 // known.
@@ -88,7 +118,7 @@ bool widens(Expr e, const std::map<std::string, Tensor>& constants) {
 }
 
 // Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
-Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& program) {
+Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& program, Folding& folding) {
   Diagnostics problems;
   int count = 0;
   auto known = [&](Expr n) {
@@ -98,25 +128,34 @@ Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& progr
   };
   Expr folded = replace_closed(e, [&](Expr n) -> Expr {
     const bool array = n->pattern != Pattern::function && n->type->is_array() && leaf_of(n->type)->is_scalar();
-    if (!array || moves_only(n) || !folds(n) || !known(n) || !worth_folding(n->type)) return nullptr;
-    Bindings bindings;
-    for (Expr p : parameters_of(n)) bindings[p->name] = program.constants.at(p->name);
-    auto evaluated = evaluate(n, bindings);
+    if (!array || moves_only(n) || !folds(n) || !known(n)) return nullptr;
+    auto evaluated = folding.value(n, program.constants);
     if (!evaluated) {
       problems.insert(problems.end(), evaluated.errors().begin(), evaluated.errors().end());
       return nullptr;
     }
+    if (!*evaluated) return nullptr;
     const std::string name = fmt::format("{}.known{}", value, count++);
-    program.constants[name] = *evaluated;
+    program.constants[name] = **evaluated;
     return parameter(name, n->type);
   });
   if (!problems.empty()) return problems;
   return folded;
 }
 
+// What the budget has not reached is worth knowing: it costs time on the device.
+void note_left(Program& program, const Folding& folding, const FoldingBudget& budget) {
+  if (folding.left() == 0) return;
+  program.notes.push_back(
+      fmt::format("{} constants are left to the device: computing them here exceeds {} operations or {} MiB "
+                  "(--fold-operations, --fold-memory)",
+                  folding.left(), budget.operations, budget.bytes >> 20));
+}
+
 }  // namespace
 
-Result<Nothing> unfold_operators(Program& program) {
+Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget) {
+  Folding folding(budget);
   Diagnostics problems;
   std::map<std::string, Expr> tuples;
   for (Definition& definition : program.definitions) {
@@ -125,7 +164,7 @@ Result<Nothing> unfold_operators(Program& program) {
       const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
       auto unfolded = unfold(*e, program.constants);
       if (unfolded.ok() && !(*unfolded)->type->is_tuple())
-        unfolded = fold_constant_sums(*unfolded, definition.value, program);
+        unfolded = fold_constant_sums(*unfolded, definition.value, program, folding);
       if (!unfolded) {
         for (const Diagnostic& d : unfolded.errors()) problems.push_back({layer, d.what, d.hint});
         continue;
@@ -138,13 +177,14 @@ Result<Nothing> unfold_operators(Program& program) {
     if (definition.expression->type->is_tuple()) tuples[definition.value] = definition.expression;
   }
   if (!problems.empty()) return problems;
+  note_left(program, folding, budget);
   remove_unused(program);
   return Nothing{};
 }
 
-Result<Nothing> fold_constants(Program& program, ConstantUse use) {
+Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget) {
+  Folding folding(budget);
   Diagnostics problems;
-  std::set<std::string> failed;
   std::map<std::string, Expr> tuples;
   std::vector<Definition> kept;
   for (Definition& definition : program.definitions) {
@@ -155,33 +195,38 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use) {
         std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
     if (known && e->type->is_tuple()) tuples[definition.value] = e;
     const bool stays = use == ConstantUse::stored && known && widens(e, program.constants);
-    if (!known || stays || !worth_folding(e->type)) {
+    if (!known || stays) {
       kept.push_back(std::move(definition));
       continue;
     }
-    Bindings bindings;
-    for (Expr p : reads) bindings[p->name] = program.constants.at(p->name);
-    auto value = evaluate(e, bindings);
+    auto value = folding.value(e, program.constants);
     if (!value) {
       const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
       for (const Diagnostic& d : value.errors())
         problems.push_back({layer + (d.where.empty() ? "" : ", " + d.where), d.what, d.hint});
       continue;
     }
-    program.constants[definition.value] = *value;
+    if (!*value) {
+      kept.push_back(std::move(definition));
+      continue;
+    }
+    program.constants[definition.value] = **value;
     program.evaluated.insert(program.evaluated.end(), definition.layers.begin(), definition.layers.end());
   }
   program.definitions = std::move(kept);
   if (!problems.empty()) return problems;
+  note_left(program, folding, budget);
   return Nothing{};
 }
 
-Result<Program> lower_graph(const Graph& graph, bool strict, const TableOptions& tables, ConstantUse constants) {
+Result<Program> lower_graph(const Graph& graph, bool strict, const TableOptions& tables, ConstantUse constants,
+                            const FoldingBudget& folding) {
   HOIST_TRY(Program program, program_of(graph));
   PassOptions options;
   options.strict = strict;
   options.tables = tables;
   options.constants = constants;
+  options.folding = folding;
   HOIST_TRY_VOID(run_passes(program, Pass::calls, options));
   return program;
 }

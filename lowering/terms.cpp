@@ -1,6 +1,7 @@
 #include "lowering/terms.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -24,7 +25,29 @@ Expr rebuild(Expr e, const std::function<Expr(Expr)>& replace, std::unordered_ma
   return result;
 }
 
+int64_t operations(Expr e, std::unordered_map<Expr, int64_t>& known) {
+  if (auto place = known.find(e); place != known.end()) return place->second;
+  int64_t sum = e->pattern == Pattern::call || e->pattern == Pattern::cast || e->pattern == Pattern::select ? 1 : 0;
+  if (e->pattern == Pattern::call && e->function == Function::fma) sum = 2;
+  for (Expr c : e->children) {
+    int64_t times = 1;
+    if (c->pattern == Pattern::function && e->pattern != Pattern::let) {
+      times = e->pattern == Pattern::iterate ? e->sizes[0].value() : e->children.back()->type->size.value();
+    }
+    int64_t product = 0;
+    if (__builtin_mul_overflow(operations(c, known), times, &product) || __builtin_add_overflow(sum, product, &sum)) {
+      sum = std::numeric_limits<int64_t>::max();
+    }
+  }
+  return known[e] = sum;
+}
+
 }  // namespace
+
+int64_t count_operations(Expr e) {
+  std::unordered_map<Expr, int64_t> known;
+  return operations(e, known);
+}
 
 bool any_node(Expr e, const std::function<bool(Expr)>& test) {
   std::unordered_set<Expr> seen;

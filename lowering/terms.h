@@ -1,6 +1,7 @@
 // Small walks over terms that several passes of this folder need. Not for rewriting: that is what rules are for.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace hoist {
 bool any_node(Expr e, const std::function<bool(Expr)>& test);
 /// Does the term read the parameter of that name?
 bool mentions(Expr e, const std::string& name);
+/// Calls, casts and selections that the value takes, each as often as the maps and folds around it say; at most the
+/// largest number there is.
+int64_t count_operations(Expr e);
 /// Rebuilds a term: `replace` gives a closed replacement of the same type for a closed subterm, or null to go on
 /// inside.
 Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace);

@@ -360,7 +360,9 @@ Result<Nothing> scale_channels(Graph& graph, const ChannelFactors& factors) {
       return problem("has a factor that is no positive number");
     scale(scaler, *at, factor);
     const auto [least, most] = std::minmax_element(factor.begin(), factor.end());
-    graph.steps.push_back({"channel-scaling", at->source.layer->name, RuleClass::rounding,
+    graph.steps.push_back({"channel-scaling",
+                           at->source.layer->name,
+                           RuleClass::rounding,
                            fmt::format("channels of {} are multiplied by {:.3g} to {:.3g} and divided where they are "
                                        "read: 8 bits hold them better",
                                        value, *least, *most),

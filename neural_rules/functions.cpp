@@ -240,7 +240,9 @@ Result<UnderFunctions> under_functions(Expr term, const std::vector<std::string>
     for (const Application& call : approximated.derivation.steps) {
       const auto certificate = certificate_of(call.rule);
       const RuleRow& replaced = row(*rows.table->find(call.rule));
-      out.steps.push_back({rule->second, layer, RuleClass::neural,
+      out.steps.push_back({rule->second,
+                           layer,
+                           RuleClass::neural,
                            fmt::format("{} at {} of its term: {}", replaced.left, text(call.place),
                                        certificate ? promise_of(*certificate) : replaced.meaning),
                            {}});

@@ -17,6 +17,7 @@ enum class ExitCode : int {
   usage = 2,      ///< wrong use of the command line
   bad_input = 3,  ///< a file that is missing, damaged or does not fit, or one that cannot be written
   device = 4,     ///< no OpenCL device, or it fails
+  differs = 5,    ///< what was compiled computes other values than the model
 };
 
 struct Failure {

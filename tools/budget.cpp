@@ -118,7 +118,11 @@ void add_budget_options(CLI::App& command, BudgetOptions& options) {
   add_scaling_option(command, options.scaling);
   command.add_option("--preferences", options.preferences, "pin, forbid or prefer rules by layer, one a line")
       ->type_name("FILE");
-  command.add_option("--time", options.seconds, "stop measuring after so many seconds and use what is known")
+  command
+      .add_option(
+          "--time", options.seconds,
+          "stop measuring after so many seconds and use what is known; no run of metric=CMD takes longer (without "
+          "--time: 600)")
       ->check(CLI::Range(1.0, 1e6))
       ->type_name("SECONDS");
 }
@@ -136,8 +140,8 @@ Attempt<> refuse_budget_options(const BudgetOptions& options) {
   return usage_failure(given, "is of no use without a budget", "say how much may be given up: --budget top1=0.5%");
 }
 
-UserMetric command_metric(const std::string& command, const Graph& graph) {
-  return [command, outputs_info = graph.outputs](const RunOutputs& runs) -> Result<double> {
+UserMetric command_metric(const std::string& command, const Graph& graph, double seconds) {
+  return [command, seconds, outputs_info = graph.outputs](const RunOutputs& runs) -> Result<double> {
     HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
     for (size_t run = 0; run < runs.size(); ++run) {
       const fs::path place = folder.path() / std::to_string(run);
@@ -150,7 +154,7 @@ UserMetric command_metric(const std::string& command, const Graph& graph) {
         HOIST_TRY_VOID(write_npy(place / (file_name(outputs_info[i].name) + ".npy"), runs[run][i]));
       }
     }
-    return number_of_command(command, folder.path());
+    return number_of_command(command, folder.path(), seconds);
   };
 }
 
@@ -191,7 +195,11 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
     choosing.sensitivity.alone_seconds = std::min(choosing.sensitivity.alone_seconds, options.seconds / 4);
     choosing.sensitivity.rounding_seconds = std::min(choosing.sensitivity.rounding_seconds, options.seconds / 8);
   }
-  if (budget.measure == BudgetMeasure::metric) choosing.metric = command_metric(budget.command, model.graph);
+  if (budget.measure == BudgetMeasure::metric) {
+    constexpr double usual_metric_seconds = 600;
+    choosing.metric =
+        command_metric(budget.command, model.graph, options.seconds > 0 ? options.seconds : usual_metric_seconds);
+  }
   HOIST_STEP(Choosing found, ExitCode::bad_input,
              choose(model.graph, data.calibration, data.verification, model.prepare, choosing));
   Study& study = found.study;

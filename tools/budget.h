@@ -24,9 +24,9 @@ void add_budget_options(CLI::App& command, BudgetOptions& options);
 Attempt<> refuse_budget_options(const BudgetOptions& options);
 
 /// A command as a metric: it gets a folder with a folder for each run of the verification data, 0, 1, ..., in which
-/// each output of the model is NAME.npy, and prints one number. Errors: it fails, prints anything else, or an output
-/// has a type that .npy lacks.
-UserMetric command_metric(const std::string& command, const Graph& graph);
+/// each output of the model is NAME.npy, and prints one number. Errors: it fails, prints anything else, an output
+/// has a type that .npy lacks, or a run takes longer than `seconds`.
+UserMetric command_metric(const std::string& command, const Graph& graph, double seconds);
 
 struct ChosenModel {
   StudiedModel model;

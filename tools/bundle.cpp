@@ -1,9 +1,12 @@
 #include "tools/bundle.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "ir/near_miss.h"
 #include "ir/seeded.h"
+#include "tools/terminal.h"
 
 namespace hoist {
 
@@ -28,8 +31,9 @@ Attempt<size_t> array_called(const char* kind, const std::vector<ArrayInfo>& arr
 void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options) {
   command.add_option("bundle", folder, "what hoist compile wrote")->required()->type_name("DIR");
   command
-      .add_option("--device", options.device,
-                  "run on this device: an index, a name or a part of one (default: the first)")
+      .add_option(
+          "--device", options.device,
+          "run on this device: an index, a name or a part of one (default: the one that the bundle is made for)")
       ->type_name("DEVICE");
   command.add_option("--threads", options.threads, "use at most so many threads of a CPU device")
       ->type_name("N")
@@ -49,9 +53,50 @@ Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder) {
   return info;
 }
 
+std::optional<Device> device_for(const Profile& profile, const std::string& wanted) {
+  const auto fits = [&](const Device& device) { return print(profile_of(device)) == print(profile); };
+  if (!wanted.empty()) {
+    auto device = find_device(wanted);
+    return device && fits(*device) ? std::optional(*device) : std::nullopt;
+  }
+  auto devices = list_devices();
+  if (!devices) return std::nullopt;
+  for (const Device& device : *devices) {
+    if (fits(device)) return device;
+  }
+  return std::nullopt;
+}
+
+RunOptions on_fitting_device(RunOptions options, const BundleInfo& info) {
+  auto profile = parse_profile(info.plan.profile, "manifest.json");
+  auto devices = list_devices();
+  if (!profile || !devices || devices->empty()) return options;  // opening it says what is wrong
+  const auto is_of_kind = [&](const Device& device) { return profile_of(device).gpu == profile->gpu; };
+  const auto warn = [&](const Device& device) {
+    if (is_of_kind(device)) return;
+    complain("warning", fmt::format("the bundle is made for {}, a {}, and runs on {}, which is none: it may take a "
+                                    "thousand times as long (--device chooses, hoist devices lists them)",
+                                    profile->name, profile->gpu ? "GPU" : "CPU", device.name));
+  };
+  if (!options.device.empty()) {
+    if (auto device = find_device(options.device)) warn(*device);
+    return options;
+  }
+  std::optional<Device> chosen = device_for(*profile, "");
+  for (const Device& device : *devices) {
+    if (!chosen && is_of_kind(device)) chosen = device;
+  }
+  if (!chosen) {
+    chosen = devices->front();
+    warn(*chosen);
+  }
+  options.device = std::to_string(chosen->index);
+  return options;
+}
+
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] BundleInfo info, bundle_info(folder));
-  HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(folder));
+  HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, on_fitting_device(options, info)));
   return runner;
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
+#include "backends/opencl/device.h"
 #include "ir/graph.h"
 #include "ir/plan.h"
 #include "tools/attempt.h"
@@ -22,6 +24,14 @@ void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& opti
 
 /// What the files of a bundle say; what is no bundle at all is named as what it is.
 Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder);
+
+/// The device that a bundle of this profile is for: the wanted one where there is a name, else the first of that
+/// profile; nothing where none fits.
+std::optional<Device> device_for(const Profile& profile, const std::string& wanted);
+
+/// Without --device the device of the bundle's profile, or one of its kind; with a warning where none is of its kind, a
+/// CPU or not: kernels are right there and far slower.
+RunOptions on_fitting_device(RunOptions options, const BundleInfo& info);
 
 /// Checks the files first, so that a damaged bundle is bad input and only what follows is device trouble.
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options);

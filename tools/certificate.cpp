@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/bundle.h"
+#include "tools/child_program.h"
+#include "tools/files.h"
 #include "tools/samples.h"
 
 namespace hoist {
@@ -162,16 +164,14 @@ Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const st
   return std::optional<Finding>(std::move(finding));
 }
 
-Result<double> number_of_command(const std::string& command, const std::filesystem::path& folder) {
-  std::FILE* pipe = ::popen((command + " '" + folder.string() + "'").c_str(), "r");
-  if (pipe == nullptr) return Diagnostic{"metric " + command, "cannot be started", ""};
-  std::string text;
-  char buffer[4096];
-  constexpr size_t limit = size_t{1} << 16;
-  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) {
-    if (text.size() < limit) text.append(buffer, got);
-  }
-  const int status = ::pclose(pipe);
+Result<double> number_of_command(const std::string& command, const std::filesystem::path& folder, double seconds) {
+  HOIST_TRY(const TemporaryFolder place, TemporaryFolder::make());
+  const std::filesystem::path out = place.path() / "number";
+  // The folder is the shell's first argument, so that no name of a folder can be taken for anything else.
+  auto ran = run_program({"/bin/sh", "-c", command + " \"$1\"", "metric", folder.string()}, out, {}, seconds);
+  if (!ran) return Diagnostic{"metric " + command, ran.errors().front().what, "--time gives each run more"};
+  const int status = *ran;
+  HOIST_TRY(const std::string text, read_beginning(out, size_t{1} << 16));
   if (status != 0) {
     const std::string how = WIFEXITED(status) ? fmt::format("ends with exit code {}", WEXITSTATUS(status))
                                               : fmt::format("is ended by signal {}", WTERMSIG(status));

@@ -22,8 +22,8 @@ Result<bool> certificate_says_met(const std::string& text, const std::string& wh
 Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& certificate,
                                                   const std::string& data);
 
-/// What the command prints when it is given the folder: one number and white space. Errors: it fails, or prints
-/// anything else.
-Result<double> number_of_command(const std::string& command, const std::filesystem::path& folder);
+/// What the shell's command prints when it is given the folder as one more word: one number and white space. Errors: it
+/// fails, prints anything else, or takes longer than `seconds`.
+Result<double> number_of_command(const std::string& command, const std::filesystem::path& folder, double seconds);
 
 }  // namespace hoist

@@ -1,12 +1,17 @@
 #include "tools/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "ir/near_miss.h"
+#include "tools/child_program.h"
 #include "tools/command.h"
+#include "tools/files.h"
 #include "tools/terminal.h"
 #include "tools/unexpected_end.h"
 
@@ -15,7 +20,7 @@ namespace {
 
 constexpr char about[] =
     "hoist compiles ONNX models to OpenCL bundles, and shows every stage between.\n"
-    "Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 bad input, 4 device trouble.";
+    "Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 bad input, 4 device trouble, 5 a self-check differs.";
 
 std::string hint_for(const std::string& word, const std::vector<std::string>& candidates,
                      const std::string& otherwise) {
@@ -89,6 +94,32 @@ Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
   return action();
 }
 
+// A signal ends the program as it would have, once what must not stay is gone: folders for the time of a command, and
+// programs that it has started. A thread waits for it, since a handler could do none of that.
+void end_on_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction now {};
+    if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&signals, number);
+  }
+  // All threads that are started from here on have them blocked too.
+  if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) return;
+  std::thread([signals] {
+    int number = 0;
+    if (::sigwait(&signals, &number) != 0) return;
+    end_programs();
+    remove_on_signal();
+    end_is_expected();
+    std::signal(number, SIG_DFL);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+    ::kill(::getpid(), number);
+  }).detach();
+}
+
 }  // namespace
 
 ExitCode run_command_line(int argument_count, const char* const* arguments) {
@@ -96,6 +127,7 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   report_unexpected_end();
+  end_on_signals();
   ExitCode code = ExitCode::done;
   auto outcome = parse_and_run(argument_count, arguments);
   if (outcome.ok()) {

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "ir/evaluate.h"
+#include "ir/interpret_cost.h"
 #include "ir/region.h"
 #include "ir/seeded.h"
 #include "ir/text.h"
@@ -27,6 +30,20 @@ KernelParameter describe(Expr parameter, std::pair<double, double> domain) {
   return out;
 }
 
+// The kernel's term without the parameters that it does not depend on: a choice between equal values, a slice that
+// leaves nothing of a part. What the code does not read is no argument, so the term that stands for it reads zeros
+// there.
+Expr without_unread(const LoweredKernel& kernel, const std::vector<std::string>& arguments) {
+  std::map<std::string, Expr> zeros;
+  for (Expr p : kernel.parameters) {
+    if (std::find(arguments.begin(), arguments.end(), p->name) != arguments.end()) continue;
+    const std::vector<Nat> sizes = sizes_of(p->type);
+    Expr zero = literal(element_of(p), 0);
+    zeros[p->name] = sizes.empty() ? zero : repeat(sizes, zero);
+  }
+  return zeros.empty() ? kernel.expression : substitute_parameters(kernel.expression, zeros);
+}
+
 Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
                                   uint64_t seed, std::vector<int>& order) {
   HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile));
@@ -37,7 +54,8 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   out.global = emitted.global;
   out.local = emitted.local;
   out.local_bytes = emitted.local_bytes;
-  out.expression = print(kernel.expression);
+  const Expr term = without_unread(kernel, emitted.arguments);
+  out.expression = print(term);
   out.operations = kernel.operations;
   out.tolerance.exact = emitted.exact;
   if (!emitted.exact) {
@@ -69,14 +87,14 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   }
   out.check_seed = seed;
   if (options.check_positions == 0) return out;
-  out.check_positions = sample_positions(kernel.region, options.check_positions, seed);
+  out.check_positions = sample_positions(kernel.region, affordable_elements(term, options.check_positions), seed);
   Bindings bindings;
   for (size_t i = 0; i < out.parameters.size(); ++i) {
     if (out.parameters[i].written) continue;
     const KernelParameter& p = out.parameters[i];
     bindings[p.name] = seeded_tensor(p.scalar, p.shape, seed, static_cast<uint32_t>(i), p.low, p.high);
   }
-  HOIST_TRY(Tensor expected, interpret_at(kernel.expression, bindings, out.check_positions));
+  HOIST_TRY(Tensor expected, interpret_at(term, bindings, out.check_positions));
   out.check_values = expected.bytes();
   return out;
 }
@@ -86,9 +104,13 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
 std::string options_text(const CompileOptions& options) {
   const char* forms[] = {"auto", "stencil", "im2col"};
   const char* uses[] = {"auto", "on", "off"};
-  return fmt::format("conv={} tables={}{}{}", forms[static_cast<int>(options.lower.convolution)],
+  const FoldingBudget& folding = options.lower.folding;
+  return fmt::format("conv={} tables={}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
                      uses[static_cast<int>(options.lower.tables)],
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
+                     folding == FoldingBudget{}
+                         ? ""
+                         : fmt::format(" fold-operations={} fold-memory={}", folding.operations, folding.bytes >> 20),
                      options.lower.strict ? " strict" : "");
 }
 
@@ -106,16 +128,22 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
 }
 
 std::vector<PlanRuleUse> rules_of(const LoweredModel& lowered) {
+  std::multimap<std::string, const ProgramStep*> steps;  // by layer
+  for (const ProgramStep& s : lowered.graph_steps) steps.emplace(s.layer, &s);
   std::vector<PlanRuleUse> out;
   for (size_t i = 0; i < lowered.groups.size(); ++i) {
     const LoweredGroup& group = lowered.groups[i];
     const auto step = static_cast<int>(i);
-    for (const GraphStep& s : lowered.graph_steps) {
-      if (std::find(group.layers.begin(), group.layers.end(), s.layer) == group.layers.end()) continue;
-      std::string note = s.note;
-      if (!s.absorbed.empty())
-        note += fmt::format(" ({} {} part of it)", fmt::join(s.absorbed, ", "), s.absorbed.size() == 1 ? "is" : "are");
-      out.push_back({step, s.rule, "layer " + s.layer, note, std::string(name_of(s.rule_class))});
+    std::set<const ProgramStep*> done;  // in the order in which they were done, which is theirs in memory
+    for (const std::string& layer : group.layers) {
+      for (auto [s, end] = steps.equal_range(layer); s != end; ++s) done.insert(s->second);
+    }
+    for (const ProgramStep* s : done) {
+      std::string note = s->note;
+      if (!s->absorbed.empty())
+        note +=
+            fmt::format(" ({} {} part of it)", fmt::join(s->absorbed, ", "), s->absorbed.size() == 1 ? "is" : "are");
+      out.push_back({step, s->rule, "layer " + s->layer, note, std::string(name_of(s->rule_class))});
     }
     for (const Application& a : group.derivation.steps) {
       std::string arguments;

@@ -2,13 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <mutex>
+#include <set>
 
 namespace hoist {
 namespace {
@@ -35,38 +40,45 @@ Result<Nothing> write_all(int descriptor, const fs::path& path, std::string_view
   return Nothing{};
 }
 
-}  // namespace
-
-Result<std::string> read_file(const fs::path& path, size_t limit) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+// At most `count` bytes.
+Result<std::string> read_up_to(const fs::path& path, size_t count) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return system_error(path, "cannot be opened", errno);
   struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || S_ISDIR(status.st_mode)) {
+  const bool known = ::fstat(descriptor, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
     ::close(descriptor);
-    return Diagnostic{path.string(), "is a folder, not a file", ""};
+    return Diagnostic{path.string(),
+                      known && S_ISDIR(status.st_mode) ? "is a folder, not a file" : "is not a regular file", ""};
   }
   std::string content;
   size_t filled = 0;
-  for (;;) {
-    content.resize(filled + (size_t{1} << 20));
-    const ssize_t count = ::read(descriptor, content.data() + filled, content.size() - filled);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
+  while (filled < count) {
+    content.resize(filled + std::min(count - filled, size_t{1} << 20));
+    const ssize_t got = ::read(descriptor, content.data() + filled, content.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
       const int error = errno;
       ::close(descriptor);
       return system_error(path, "cannot be read", error);
     }
-    if (count == 0) break;
-    filled += static_cast<size_t>(count);
-    if (filled > limit) {
-      ::close(descriptor);
-      return Diagnostic{path.string(), fmt::format("has more than {} bytes", limit), ""};
-    }
+    if (got == 0) break;
+    filled += static_cast<size_t>(got);
   }
   ::close(descriptor);
   content.resize(filled);
   return content;
 }
+
+}  // namespace
+
+Result<std::string> read_file(const fs::path& path, size_t limit) {
+  HOIST_TRY(std::string content, read_up_to(path, limit + 1));
+  if (content.size() > limit) return Diagnostic{path.string(), fmt::format("has more than {} bytes", limit), ""};
+  return content;
+}
+
+Result<std::string> read_beginning(const fs::path& path, size_t count) { return read_up_to(path, count); }
 
 Result<Nothing> write_file(const fs::path& path, std::string_view content) {
   if (path == "-") {
@@ -125,21 +137,89 @@ Result<Nothing> FileSet::commit() {
   return Nothing{};
 }
 
+namespace {
+
+constexpr std::string_view temporary_prefix = "hoist-";
+
+struct Registry {
+  std::mutex mutex;
+  std::multiset<fs::path> folders;
+};
+Registry& registry() {
+  static auto* all = new Registry;  // a signal may come while the program ends
+  return *all;
+}
+
+// A lock that goes with the process, however it ends; -1 where somebody holds it.
+int lock_folder(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0 || ::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
+// Folders of processes that are gone. One that was just made may not be locked yet.
+void remove_left_folders(const fs::path& base) {
+  constexpr time_t settled = 60;
+  std::error_code failed;
+  for (fs::directory_iterator entry(base, failed), end; !failed && entry != end; entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(temporary_prefix) || name.size() != temporary_prefix.size() + 6) continue;
+    struct stat status {};
+    if (::lstat(entry->path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
+    if (status.st_uid != ::getuid() || ::time(nullptr) - status.st_mtime < settled) continue;
+    const int lock = lock_folder(entry->path());
+    if (lock < 0) continue;
+    std::error_code ignored;
+    fs::remove_all(entry->path(), ignored);
+    ::close(lock);
+  }
+}
+
+}  // namespace
+
+RemovedOnSignal::RemovedOnSignal(fs::path path) : path_(std::move(path)) {
+  const std::lock_guard lock(registry().mutex);
+  registry().folders.insert(path_);
+}
+
+RemovedOnSignal::~RemovedOnSignal() {
+  const std::lock_guard lock(registry().mutex);
+  registry().folders.erase(registry().folders.find(path_));
+}
+
+void remove_on_signal() {
+  const std::lock_guard lock(registry().mutex);
+  for (const fs::path& path : registry().folders) {
+    // The rest of the program still runs and may be writing there.
+    for (int i = 0; i < 3; ++i) {
+      std::error_code ignored;
+      fs::remove_all(path, ignored);
+    }
+  }
+}
+
 Result<TemporaryFolder> TemporaryFolder::make() {
   std::error_code failed;
-  const fs::path base = fs::temp_directory_path(failed);
-  std::string name = (failed ? fs::path("/tmp") : base) / "hoist-XXXXXX";
+  const fs::path found = fs::temp_directory_path(failed), base = failed ? fs::path("/tmp") : found;
+  static std::once_flag once;
+  std::call_once(once, [&] { remove_left_folders(base); });
+  std::string name = base / (std::string(temporary_prefix) + "XXXXXX");
   if (::mkdtemp(name.data()) == nullptr) return system_error(name, "cannot be made", errno);
   TemporaryFolder out;
   out.path_ = name;
+  out.lock_ = lock_folder(out.path_);
+  out.guard_ = std::make_unique<RemovedOnSignal>(out.path_);
   return out;
 }
 
-TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)), guard_(std::move(other.guard_)) {}
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   if (!path_.empty()) fs::remove_all(path_, ignored);
+  if (lock_ >= 0) ::close(lock_);
 }
 
 }  // namespace hoist

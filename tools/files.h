@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,8 +14,11 @@
 
 namespace hoist {
 
-/// The whole file. Errors: it cannot be read, it is not a file, or it has more bytes than `limit`.
+/// The whole file. Errors: it cannot be read, it is not a regular file (a pipe would be waited for), or it has more
+/// bytes than `limit`.
 Result<std::string> read_file(const std::filesystem::path& path, size_t limit = size_t{1} << 32);
+/// Its first `count` bytes, or all where it has fewer.
+Result<std::string> read_beginning(const std::filesystem::path& path, size_t count);
 
 /// Replaces the file in one step. What is not a regular file (/dev/null, a pipe) is written in place; "-" is standard
 /// output.
@@ -41,7 +45,23 @@ class FileSet {
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> files_;  ///< temporary and final name
 };
 
-/// A folder in the place for temporary files that goes with the object.
+/// A folder that does not outlive the process: it is removed when a signal ends that (end_on_signals in
+/// command_line.cpp). Who made it removes it otherwise.
+class RemovedOnSignal {
+ public:
+  explicit RemovedOnSignal(std::filesystem::path path);
+  ~RemovedOnSignal();
+  RemovedOnSignal(const RemovedOnSignal&) = delete;
+  RemovedOnSignal& operator=(const RemovedOnSignal&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+/// Removes all such folders that there are.
+void remove_on_signal();
+
+/// A folder in the place for temporary files that goes with the object, or with a signal. What a crash leaves is
+/// removed by the next process that makes one: who has a folder holds a lock on it.
 class TemporaryFolder {
  public:
   static Result<TemporaryFolder> make();
@@ -53,6 +73,8 @@ class TemporaryFolder {
  private:
   TemporaryFolder() = default;
   std::filesystem::path path_;
+  int lock_ = -1;
+  std::unique_ptr<RemovedOnSignal> guard_;
 };
 
 }  // namespace hoist

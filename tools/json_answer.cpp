@@ -12,7 +12,8 @@ CLI::Option* add_json_option(CLI::App& command, std::string& path, const std::st
 }
 
 Result<Nothing> write_json(const std::string& path, const nlohmann::ordered_json& answer) {
-  return write_file(path, answer.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  const bool only_ascii = path == "-";  // it may be a terminal, which must not act on names
+  return write_file(path, answer.dump(2, ' ', only_ascii, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace hoist

@@ -34,6 +34,18 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
                   "kernels, which keeps the bundle small (auto: stored under --objective size)")
       ->check(CLI::IsMember({"auto", "computed", "stored"}))
       ->capture_default_str();
+  command
+      .add_option("--fold-operations", options.folding.operations,
+                  "compute constants here with at most so many operations over the model; the device computes the rest")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option_function<int64_t>(
+          "--fold-memory", [&options](int64_t mebibytes) { options.folding.bytes = mebibytes << 20; },
+          "and with at most so many MiB of results (default: 4096)")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("MIB");
   command.add_flag("--strict", options.strict, "only rules that keep every bit");
   auto* profile = command.add_option("--profile", options.profile, "compile for the device that this file describes")
                       ->type_name("FILE");
@@ -72,6 +84,7 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
   if (options.convolution != "auto") given = "--conv";
   if (options.tables != "auto") given = "--tables";
   if (options.constants != "auto") given = "--constants";
+  if (options.folding != FoldingBudget{}) given = "--fold-operations or --fold-memory";
   if (options.strict) given = "--strict";
   if (given == nullptr) return ExitCode::done;
   return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
@@ -96,6 +109,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.tables == "on") out.lower.tables = TableUse::on;
   if (options.tables == "off") out.lower.tables = TableUse::off;
   if (options.constants == "stored") out.lower.constants = ConstantUse::stored;
+  out.lower.folding = options.folding;
   out.lower.strict = options.strict;
   return out;
 }
@@ -134,9 +148,12 @@ Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options) {
   Progress progress;
   progress.show("compiling " + graph.name);
   HOIST_ATTEMPT(OpenedModel model, lower(std::move(graph), options));
+  Program original = std::move(model.lowered.original);
+  std::vector<LoweredGroup> groups = model.lowered.groups;
   HOIST_STEP(Plan plan, ExitCode::bad_input,
              make_plan(model.graph, std::move(model.lowered), compile_options(options), model.profile));
-  return CompiledModel{std::move(model.graph), std::move(model.profile), std::move(plan)};
+  return CompiledModel{std::move(model.graph), std::move(model.profile), std::move(plan), std::move(original),
+                       std::move(groups)};
 }
 
 }  // namespace hoist

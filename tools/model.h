@@ -24,6 +24,7 @@ struct ModelOptions {
   std::string convolution = "auto";     ///< auto | stencil | im2col
   std::string tables = "auto";          ///< auto | on | off
   std::string constants = "auto";       ///< auto | computed | stored
+  FoldingBudget folding;
   bool strict = false;
 };
 
@@ -63,6 +64,8 @@ struct CompiledModel {
   Graph graph;
   Profile profile;
   Plan plan;
+  Program original;                  ///< one definition a layer, as lowering began
+  std::vector<LoweredGroup> groups;  ///< one a step: how its kernel followed
 };
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options);

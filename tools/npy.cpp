@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "frontend/bounded_size.h"
 #include "frontend/tensor_file.h"
 #include "tools/files.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
 // An .npy header is a short dictionary; numpy itself refuses longer ones unless told otherwise.
-constexpr size_t longest_header = 10000;
+constexpr size_t longest_header = longest_npy_start - 12;
 constexpr size_t most_dimensions = 32;
 
 struct NumpyType {
@@ -36,18 +37,12 @@ constexpr std::array<NumpyType, 12> numpy_types = {{{"b1", Scalar::boolean},
                                                     {"f4", Scalar::f32},
                                                     {"f8", Scalar::f64}}};
 
-struct Header {
-  Scalar scalar = Scalar::f32;
-  bool fortran_order = false;
-  std::vector<int64_t> shape;
-};
-
 // The Python dictionary that is an .npy header, nothing more of Python.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
 
-  Result<Header> read() {
+  Result<NpyHeader> read() {
     std::optional<std::string> type;
     std::optional<bool> order;
     std::optional<std::vector<int64_t>> shape;
@@ -74,7 +69,7 @@ class HeaderReader {
     }
     if (peek() != '\0') return fault("text after the dictionary");
     if (!type || !order || !shape) return fault("descr, fortran_order or shape is missing");
-    Header out;
+    NpyHeader out;
     HOIST_TRY(out.scalar, scalar(*type));
     out.fortran_order = *order;
     out.shape = *shape;
@@ -155,7 +150,7 @@ class HeaderReader {
 };
 
 // Elements from column-major to row-major order.
-Tensor from_fortran_order(Scalar scalar, const std::vector<int64_t>& shape, std::string_view bytes) {
+Tensor from_fortran_order(Scalar scalar, const std::vector<int64_t>& shape, const std::vector<std::byte>& bytes) {
   Tensor out(scalar, shape);
   const auto width = static_cast<size_t>(row(scalar).bits / 8);
   std::vector<int64_t> strides(shape.size());
@@ -186,7 +181,7 @@ bool numpy_has(Scalar scalar) {
   return std::any_of(numpy_types.begin(), numpy_types.end(), [&](const NumpyType& t) { return t.scalar == scalar; });
 }
 
-Result<Tensor> parse_npy(std::string_view bytes, const std::string& where) {
+Result<NpyHeader> parse_npy_header(std::string_view bytes, const std::string& where) {
   if (bytes.substr(0, magic.size()) != magic) return Diagnostic{where, "is not an .npy file", ""};
   if (bytes.size() < 10) return Diagnostic{where, "ends inside the .npy header", "the file is cut off; save it again"};
   const auto at = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[i])); };
@@ -197,32 +192,37 @@ Result<Tensor> parse_npy(std::string_view bytes, const std::string& where) {
   const size_t start = version == 1 ? 10 : 12;
   size_t length = at(8) | at(9) << 8;
   if (version > 1 && bytes.size() >= start) length |= at(10) << 16 | at(11) << 24;
-  if (bytes.size() < start || length > bytes.size() - start) {
-    return Diagnostic{where, "ends inside the .npy header", "the file is cut off; save it again"};
-  }
   if (length > longest_header) {
     return Diagnostic{where, fmt::format("has an .npy header of {} bytes, more than {}", length, longest_header), ""};
   }
-  HOIST_TRY(Header header, HeaderReader(bytes.substr(start, length), where).read());
-  const std::string_view data = bytes.substr(start + length);
-  uint64_t expected = static_cast<uint64_t>(row(header.scalar).bits / 8);
-  // Zero extents first: numpy allows any others beside them.
-  if (std::find(header.shape.begin(), header.shape.end(), 0) != header.shape.end()) expected = 0;
-  for (int64_t extent : header.shape) {
-    if (__builtin_mul_overflow(expected, static_cast<uint64_t>(extent), &expected)) expected = UINT64_MAX;
-    if (expected == UINT64_MAX) break;
+  if (bytes.size() < start || length > bytes.size() - start) {
+    return Diagnostic{where, "ends inside the .npy header", "the file is cut off; save it again"};
   }
-  if (expected != data.size()) {
-    return Diagnostic{where, fmt::format("its shape asks for {} bytes, the file has {}", expected, data.size()),
-                      "the file is cut off or damaged; save it again"};
+  HOIST_TRY(NpyHeader header, HeaderReader(bytes.substr(start, length), where).read());
+  const std::optional<int64_t> data = bounded_byte_size(header.scalar, header.shape, most_array_bytes);
+  if (!data) {
+    return Diagnostic{
+        where, fmt::format("its shape {} asks for more than {} bytes", shape_text(header.shape), most_array_bytes),
+        "save a part of the array"};
   }
-  Tensor out;
-  if (header.fortran_order && header.shape.size() > 1) {
-    out = from_fortran_order(header.scalar, header.shape, data);
-  } else {
-    const auto* first = reinterpret_cast<const std::byte*>(data.data());
-    out = Tensor(header.scalar, header.shape, std::vector<std::byte>(first, first + data.size()));
-  }
+  header.start = start + length;
+  header.bytes = static_cast<size_t>(*data);
+  return header;
+}
+
+namespace {
+
+Diagnostic wrong_size(const NpyHeader& header, size_t found, const std::string& where) {
+  return {where, fmt::format("its shape asks for {} bytes, the file has {}", header.bytes, found),
+          "the file is cut off or damaged; save it again"};
+}
+
+}  // namespace
+
+Result<Tensor> tensor_from_npy(const NpyHeader& header, std::vector<std::byte> data, const std::string& where) {
+  if (data.size() != header.bytes) return wrong_size(header, data.size(), where);
+  Tensor out = header.fortran_order && header.shape.size() > 1 ? from_fortran_order(header.scalar, header.shape, data)
+                                                               : Tensor(header.scalar, header.shape, std::move(data));
   if (header.scalar == Scalar::boolean) {
     // numpy writes 0 and 1 only; whatever else a damaged file holds counts as true.
     std::byte* values = out.data();
@@ -231,8 +231,21 @@ Result<Tensor> parse_npy(std::string_view bytes, const std::string& where) {
   return out;
 }
 
+Result<Tensor> parse_npy(std::string_view bytes, const std::string& where) {
+  HOIST_TRY(const NpyHeader header, parse_npy_header(bytes, where));
+  const std::string_view data = bytes.substr(header.start);
+  if (data.size() != header.bytes) return wrong_size(header, data.size(), where);
+  const auto* first = reinterpret_cast<const std::byte*>(data.data());
+  return tensor_from_npy(header, std::vector<std::byte>(first, first + data.size()), where);
+}
+
 Result<Tensor> read_npy(const std::filesystem::path& path) {
-  HOIST_TRY(std::string bytes, read_file(path, size_t{1} << 34));
+  HOIST_TRY(const std::string beginning, read_beginning(path, longest_npy_start));
+  HOIST_TRY(const NpyHeader header, parse_npy_header(beginning, path.string()));
+  std::error_code failed;
+  const uintmax_t size = std::filesystem::file_size(path, failed);
+  if (!failed && size != header.start + header.bytes) return wrong_size(header, size - header.start, path.string());
+  HOIST_TRY(std::string bytes, read_file(path, header.start + header.bytes));
   return parse_npy(bytes, path.string());
 }
 

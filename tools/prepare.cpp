@@ -92,7 +92,7 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
   // A table would hold the function itself, not what the rule makes of it.
   TableOptions tables{options.tables, {}};
   for (const auto& [layer, rule] : model.functions) tables.except.insert(layer);
-  HOIST_TRY(Program program, lower_graph(model.graph, options.strict, tables, options.constants));
+  HOIST_TRY(Program program, lower_graph(model.graph, options.strict, tables, options.constants, options.folding));
   for (Definition& definition : program.definitions) {
     HOIST_TRY(UnderFunctions under, under_functions(definition.expression, definition.layers, model.functions));
     definition.expression = under.term;

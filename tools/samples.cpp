@@ -16,21 +16,21 @@ namespace hoist {
 namespace {
 
 namespace fs = std::filesystem;
-using Arrays = std::map<std::string, Tensor>;
+using Headers = std::map<std::string, NpyHeader>;
 
 constexpr char labels_name[] = "labels";
 
 /// How an input's data are laid out: the samples follow each other, `samples_a_run` of them fill the input.
 struct Feed {
-  const Tensor* data = nullptr;
+  Tensor data;
   int64_t samples = 0;
   int64_t samples_a_run = 1;
 };
 
-Diagnostic no_array(const Arrays& arrays, const std::string& name, const std::string& where) {
+Diagnostic no_array(const Headers& arrays, const std::string& name, const std::string& where) {
   std::vector<std::string> names;
   std::string listed;
-  for (const auto& [known, tensor] : arrays) {
+  for (const auto& [known, header] : arrays) {
     names.push_back(known);
     listed += (listed.empty() ? "" : ", ") + known;
   }
@@ -39,22 +39,23 @@ Diagnostic no_array(const Arrays& arrays, const std::string& name, const std::st
           near.empty() ? "it has " + listed + "; name the arrays as the model's inputs" : "did you mean " + near + "?"};
 }
 
-Result<Feed> feed_for(const ValueInfo& input, const Arrays& arrays, const std::string& where) {
+/// How it would be laid out; nothing is read yet.
+Result<Feed> feed_for(const ValueInfo& input, const Headers& arrays, const std::string& where) {
   const auto place = arrays.find(input.name);
   if (place == arrays.end()) return no_array(arrays, input.name, where);
-  const Tensor& data = place->second;
-  const std::vector<int64_t>& shape = data.shape();
+  const NpyHeader& data = place->second;
+  const std::vector<int64_t>& shape = data.shape;
   if (shape.empty()) return Diagnostic{where + ", " + input.name, "is a single number", "its first axis is samples"};
   const std::vector<int64_t> sample(shape.begin() + 1, shape.end());
   const bool batched = !input.shape.empty() && input.shape[0] > 0 &&
                        std::vector<int64_t>(input.shape.begin() + 1, input.shape.end()) == sample;
-  if (data.scalar() != input.scalar || (!batched && sample != input.shape)) {
+  if (data.scalar != input.scalar || (!batched && sample != input.shape)) {
     return Diagnostic{
         where + ", " + input.name,
-        "is " + type_text(data.scalar(), shape) + ", the model takes " + type_text(input.scalar, input.shape),
+        "is " + type_text(data.scalar, shape) + ", the model takes " + type_text(input.scalar, input.shape),
         "convert the data; a leading axis runs over samples"};
   }
-  return Feed{&data, shape[0], batched ? input.shape[0] : 1};
+  return Feed{{}, shape[0], batched ? input.shape[0] : 1};
 }
 
 Tensor slice_of(const Feed& feed, const ValueInfo& input, int64_t first) {
@@ -64,27 +65,28 @@ Tensor slice_of(const Feed& feed, const ValueInfo& input, int64_t first) {
   for (int64_t i = 0; i < feed.samples_a_run; ++i) {
     const int64_t from = std::min(first + i, feed.samples - 1);
     if (bytes != 0)
-      std::memcpy(to + static_cast<size_t>(i) * bytes, feed.data->data() + static_cast<size_t>(from) * bytes, bytes);
+      std::memcpy(to + static_cast<size_t>(i) * bytes, feed.data.data() + static_cast<size_t>(from) * bytes, bytes);
   }
   return out;
 }
 
-Result<std::vector<int64_t>> read_labels(const Arrays& arrays, int64_t samples, const SampleNeeds& needs,
+Result<std::vector<int64_t>> read_labels(const NpzFile& file, int64_t samples, const SampleNeeds& needs,
                                          const std::string& where) {
-  const auto place = arrays.find(labels_name);
-  if (place == arrays.end()) {
+  const auto place = file.arrays().find(labels_name);
+  if (place == file.arrays().end()) {
     if (!needs.labels) return std::vector<int64_t>{};
     return Diagnostic{where, "has no array labels", "save the right classes as labels, one integer a sample"};
   }
-  const Tensor& labels = place->second;
+  const NpyHeader& header = place->second;
   const std::string name = where + ", " + labels_name;
-  if (!is_integer(labels.scalar()) || labels.shape().size() != 1) {
-    return Diagnostic{name, "is " + type_text(labels.scalar(), labels.shape()) + ", expected one integer a sample", ""};
+  if (!is_integer(header.scalar) || header.shape.size() != 1) {
+    return Diagnostic{name, "is " + type_text(header.scalar, header.shape) + ", expected one integer a sample", ""};
   }
-  if (labels.size() != samples) {
-    return Diagnostic{name, fmt::format("has {} labels for {} samples", labels.size(), samples),
+  if (header.shape[0] != samples) {
+    return Diagnostic{name, fmt::format("has {} labels for {} samples", header.shape[0], samples),
                       "give one label a sample"};
   }
+  HOIST_TRY(const Tensor labels, file.read(labels_name));
   std::vector<int64_t> out = labels.as_integers();
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i] < 0) return Diagnostic{name, fmt::format("sample {} has label {}", i, out[i]), "classes count from 0"};
@@ -92,11 +94,11 @@ Result<std::vector<int64_t>> read_labels(const Arrays& arrays, int64_t samples, 
   return out;
 }
 
-Result<Samples> from_arrays(const Arrays& arrays, std::span<const ValueInfo> inputs, const SampleNeeds& needs,
+Result<Samples> from_arrays(const NpzFile& file, std::span<const ValueInfo> inputs, const SampleNeeds& needs,
                             const std::string& where) {
   std::vector<Feed> feeds;
   for (const ValueInfo& input : inputs) {
-    HOIST_TRY(Feed feed, feed_for(input, arrays, where));
+    HOIST_TRY(Feed feed, feed_for(input, file.arrays(), where));
     feeds.push_back(feed);
     if (feed.samples != feeds[0].samples) {
       return Diagnostic{where + ", " + input.name,
@@ -111,7 +113,10 @@ Result<Samples> from_arrays(const Arrays& arrays, std::span<const ValueInfo> inp
   out.count = feeds[0].samples;
   out.samples_a_run = feeds[0].samples_a_run;
   if (out.count == 0) return Diagnostic{where, "has no samples", ""};
-  HOIST_TRY(out.labels, read_labels(arrays, out.count, needs, where));
+  HOIST_TRY(out.labels, read_labels(file, out.count, needs, where));
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    HOIST_TRY(feeds[i].data, file.read(inputs[i].name));
+  }
   for (int64_t first = 0; first < out.count; first += out.samples_a_run) {
     std::vector<Tensor> run;
     for (size_t i = 0; i < feeds.size(); ++i) run.push_back(slice_of(feeds[i], inputs[i], first));
@@ -201,8 +206,8 @@ Result<Samples> read_samples(const fs::path& data, std::span<const ValueInfo> in
   if (fs::is_directory(data, ignored)) {
     HOIST_TRY(out, from_folders(data, inputs, needs));
   } else {
-    HOIST_TRY(Arrays arrays, read_npz(data));
-    HOIST_TRY(out, from_arrays(arrays, inputs, needs, data.string()));
+    HOIST_TRY(const NpzFile file, NpzFile::open(data));
+    HOIST_TRY(out, from_arrays(file, inputs, needs, data.string()));
   }
   if (needs.numbers) HOIST_TRY_VOID(check_numbers(out, inputs, data.string()));
   out.hash = hash_of(out);

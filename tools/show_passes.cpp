@@ -60,6 +60,7 @@ Attempt<bool> show_passes(const Graph& graph, const ModelOptions& options, const
   passes.strict = lower.strict;
   passes.tables.use = lower.tables;
   passes.constants = lower.constants;
+  passes.folding = lower.folding;
   passes.windows = lower.convolution == ConvolutionForm::im2col;
   print(import, program);
   const PassObserver observer = [&](const Pass& pass, const Program& now) { return print(pass.name, now); };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 
@@ -20,21 +21,58 @@ void clear_progress() {
   progress_shown = false;
 }
 
+struct Character {
+  size_t bytes = 1;
+  bool shows = false;  // and does nothing else
+};
+
+// Of text that is not empty, in UTF-8 where it is.
+Character first_character(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {1, lead >= 0x20 && lead != 0x7f};
+  const size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
+                        : lead >= 0xe0 && lead < 0xf0 ? 3
+                        : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                      : 0;
+  if (length == 0 || text.size() < length) return {};
+  uint32_t code = lead & (0xffu >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
+  if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
+  const bool control = code < 0xa0 || code == 0x2028 || code == 0x2029;
+  const bool turns = code == 0x061c || (code >= 0x200e && code <= 0x200f) || (code >= 0x202a && code <= 0x202e) ||
+                     (code >= 0x2066 && code <= 0x2069);
+  return {length, !control && !turns};
+}
+
 }  // namespace
 
-void say(std::string_view text) {
+void say(std::string_view lines) {
   clear_progress();
+  std::string text;
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    text += printable(lines.substr(0, end));
+    if (end < lines.size()) text += '\n';
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && output_error == 0) output_error = errno;
 }
 
 std::string printable(std::string_view text) {
   std::string out;
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f)
-      out += c;
-    else
-      out += fmt::format("\\x{:02x}", byte);
+  while (!text.empty()) {
+    const Character next = first_character(text);
+    if (next.shows) {
+      out += text.substr(0, next.bytes);
+    } else {
+      for (char c : text.substr(0, next.bytes)) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    text.remove_prefix(next.bytes);
   }
   return out;
 }
@@ -57,7 +95,11 @@ Result<Nothing> finish_output() {
   return Nothing{};
 }
 
-std::string table(const std::vector<std::vector<std::string>>& rows) {
+std::string table(const std::vector<std::vector<std::string>>& cells) {
+  std::vector<std::vector<std::string>> rows = cells;
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = printable(cell);
+  }
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -80,7 +122,7 @@ Progress::~Progress() { clear_progress(); }
 void Progress::show(const std::string& text) {
   static const bool terminal = ::isatty(STDERR_FILENO) == 1;
   if (!terminal) return;
-  fmt::print(stderr, "\r\x1b[K{}", text);
+  fmt::print(stderr, "\r\x1b[K{}", printable(text));
   std::fflush(stderr);
   progress_shown = true;
 }

@@ -1,26 +1,45 @@
 // What people see: results on standard output, messages and progress on standard error. Progress shows on a terminal
-// only, so that a pipe gets nothing but results.
+// only, so that a pipe gets nothing but results. Names in models and bundles may hold anything, and a terminal must not
+// act on them: whatever goes out through here is escaped here, and nowhere else.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "tools/attempt.h"
 
 namespace hoist {
 
-/// Writes to standard output; a failure is kept for finish_output.
-void say(std::string_view text);
-template <class... Arguments>
-void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  say(fmt::format(format, std::forward<Arguments>(arguments)...) + "\n");
+/// What a terminal shows as it is: control characters (of ASCII and Unicode), marks that turn the direction of writing
+/// and bytes that are no UTF-8 are written as \x1b, byte by byte.
+std::string printable(std::string_view text);
+
+/// Writes text of several lines to standard output, each of them printable; a failure is kept for finish_output.
+void say(std::string_view lines);
+
+/// What say_line makes of an argument: texts become printable, all else stays.
+template <class Argument>
+decltype(auto) shown(const Argument& argument) {
+  if constexpr (std::is_convertible_v<const Argument&, std::string_view>)
+    return printable(argument);
+  else
+    return argument;
 }
 
-/// Names in models may hold anything; a terminal must not act on them: control characters are written as \x1b.
-std::string printable(std::string_view text);
+/// One line, whatever the arguments hold.
+template <class... Arguments>
+void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  const std::tuple<std::decay_t<decltype(shown(arguments))>...> texts(shown(arguments)...);
+  say(std::apply(
+          [&](const auto&... text) { return fmt::vformat(fmt::string_view(format), fmt::make_format_args(text...)); },
+          texts) +
+      "\n");
+}
 
 /// "hoist: error: where: what (hint)", one line a problem; `kind` is "error", "warning" or "note".
 void complain(std::string_view kind, const Diagnostics& problems);
@@ -29,7 +48,7 @@ void complain(std::string_view kind, const std::string& text);
 /// Flushes standard output: an error when not everything that was said could be written.
 Result<Nothing> finish_output();
 
-/// Rows with columns of equal width, the last one as long as it is.
+/// Rows with columns of equal width, the last one as long as it is; every cell printable.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
 /// One line on a terminal that is replaced as work goes on and gone at the end. Messages clear it first.

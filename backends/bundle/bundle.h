@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "ir/plan.h"
@@ -14,6 +15,8 @@ namespace hoist {
 
 struct BundleOptions {
   bool force = false;  ///< replace an existing folder, if it is a bundle
+  /// Gets the finished bundle, under a name of its own, before it takes the place of `folder`; an error stops that.
+  std::function<Result<Nothing>(const std::filesystem::path&)> check = {};
 };
 
 /// Writes into a sibling folder and renames it to `folder` when everything is on disk. On failure (a folder that

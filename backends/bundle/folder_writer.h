@@ -25,6 +25,9 @@ class FolderWriter {
   /// The same, from pieces; each is called with a sink that takes bytes.
   Result<HashedFile> write_pieces(const std::string& path, std::span<const std::string_view> pieces);
 
+  /// Where the files are until then.
+  const std::filesystem::path& path() const { return temporary_; }
+
   /// Gives the folder its name. With `replace` an existing one is exchanged and removed.
   Result<Nothing> commit(bool replace);
 

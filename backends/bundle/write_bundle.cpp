@@ -110,6 +110,7 @@ Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& fold
   HOIST_TRY_VOID(writer.write("example.c", example_text(plan)));
   HOIST_TRY_VOID(writer.write("Makefile", makefile_text()));
   HOIST_TRY_VOID(writer.write("plan.bin", encode_plan(plan, files)));
+  if (options.check) HOIST_TRY_VOID(options.check(writer.path()));
   return writer.commit(replace);
 }
 

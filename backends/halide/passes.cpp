@@ -313,24 +313,23 @@ bool loads(const Stmt& s) {
 }
 
 // Halide decides in front of the kernel whether a fold is used at all, where a selection says so, and computes there
-// what is the same for all work-items; the host can neither read what kernels read nor call what they call, so both are
-// done where they are needed.
+// what is the same for all work-items. The host can neither read what kernels read nor call what they call, and has no
+// numbers to give them: kernels take arrays alone. So all but the arrays themselves is done where it is needed.
 class KeepInside : public IRMutator {
   using IRMutator::visit;
 
   static bool belongs_inside(const HExpr& e) {
+    if (e.type().is_handle()) return false;
     struct Finder : IRGraphVisitor {
       using IRGraphVisitor::visit;
       bool found = false;
-      void visit(const Load*) override { found = true; }
       void visit(const Call* op) override {
-        const bool is_of_halide = op->name.rfind("halide_", 0) == 0 || op->name.rfind("_halide_", 0) == 0;
-        found = found || (op->is_extern() && !is_of_halide);
+        found = found || op->name.rfind("halide_", 0) == 0 || op->name.rfind("_halide_", 0) == 0;
         IRGraphVisitor::visit(op);
       }
-    } finder;
-    e.accept(&finder);
-    return finder.found;
+    } of_host;
+    e.accept(&of_host);
+    return !of_host.found;
   }
 
   Stmt visit(const LetStmt* op) override {
@@ -355,8 +354,8 @@ bool produces(const Stmt& s) {
   return finder.found;
 }
 
-// A fold that a selection may not need is computed all the same. Where it is left out, the selection is between a value
-// and memory that nobody wrote, and PoCL 3.1 (LLVM 14) takes the memory then.
+// A fold that a selection of data may not need is computed all the same. Where it is left out, the selection is between
+// a value and memory that nobody wrote, and PoCL 3.1 (LLVM 14) takes the memory then.
 class AlwaysFold : public WithLets {
   using WithLets::visit;
 
@@ -364,6 +363,75 @@ class AlwaysFold : public WithLets {
     const bool skips = !op->else_case.defined() && produces(op->then_case);
     if (skips && loads(Evaluate::make(expanded(op->condition)))) return mutate(op->then_case);
     return WithLets::visit(op);
+  }
+};
+
+// The same of a selection by indices, at a border say: there the fold may be left out, since its own indices are inside
+// the array only where it is needed; its array is filled with zeros instead. For arrays of one work-item alone.
+class FillSkipped : public IRMutator {
+  using IRMutator::visit;
+  struct Array {
+    Halide::Type type;
+    int64_t size = 1;
+  };
+  std::map<std::string, Array> arrays_;
+
+  Stmt zeros(const std::string& name) const {
+    const Array& array = arrays_.at(name);
+    const std::string i = unique_name("skipped");
+    Stmt store = Store::make(name, make_zero(array.type), Variable::make(Halide::Int(32), i), Halide::Parameter(),
+                             const_true(), ModulusRemainder());
+    return For::make(i, 0, static_cast<int32_t>(array.size), ForType::Serial, Halide::Partition::Never,
+                     Halide::DeviceAPI::None, store);
+  }
+
+  // Before anything is stored: a condition around the fold's start, and not one inside its loops.
+  Stmt filled_at_start(const Stmt& s, const std::string& name) const {
+    if (const LetStmt* let = s.as<LetStmt>())
+      return LetStmt::make(let->name, let->value, filled_at_start(let->body, name));
+    if (const Block* block = s.as<Block>()) return Block::make(filled_at_start(block->first, name), block->rest);
+    const IfThenElse* choice = s.as<IfThenElse>();
+    if (choice == nullptr || choice->else_case.defined()) return s;
+    return IfThenElse::make(choice->condition, choice->then_case, zeros(name));
+  }
+
+  Stmt visit(const Allocate* op) override {
+    Array array{op->type, 1};
+    bool known = op->memory_type == Halide::MemoryType::Stack;
+    for (const HExpr& extent : op->extents) {
+      auto n = as_const_int(extent);
+      known = known && n && *n > 0;
+      if (known) array.size *= *n;
+    }
+    if (!known) return IRMutator::visit(op);
+    arrays_[op->name] = array;
+    Stmt s = IRMutator::visit(op);
+    arrays_.erase(op->name);
+    return s;
+  }
+  Stmt visit(const ProducerConsumer* op) override {
+    Stmt s = IRMutator::visit(op);
+    const ProducerConsumer* made = s.as<ProducerConsumer>();
+    if (!op->is_producer || made == nullptr || arrays_.count(op->name) == 0) return s;
+    return ProducerConsumer::make(op->name, true, filled_at_start(made->body, op->name));
+  }
+  Stmt visit(const IfThenElse* op) override {
+    if (op->else_case.defined()) return IRMutator::visit(op);
+    struct Finder : IRGraphVisitor {
+      using IRGraphVisitor::visit;
+      std::set<std::string> names;
+      void visit(const ProducerConsumer* op) override {
+        if (op->is_producer) names.insert(op->name);
+        IRGraphVisitor::visit(op);
+      }
+    } finder;
+    op->then_case.accept(&finder);
+    std::vector<Stmt> fills;
+    for (const std::string& name : finder.names) {
+      if (arrays_.count(name) != 0) fills.push_back(zeros(name));
+    }
+    Stmt then_case = mutate(op->then_case);
+    return IfThenElse::make(op->condition, then_case, fills.empty() ? Stmt() : Block::make(fills));
   }
 };
 
@@ -418,6 +486,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<KeepInside>());
   passes.push_back(std::make_unique<AlwaysFold>());
+  passes.push_back(std::make_unique<FillSkipped>());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
   passes.push_back(std::make_unique<LoadWords>());

@@ -523,7 +523,8 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
   return bounded(h.value(false), layout.shape);
 }
 
-// All accumulators of a fold: an array over the steps, each written from the one before it.
+// All accumulators of a fold: an array over the steps, each written from the one before it. It starts full of the
+// initial value, so that the first step reads that where it reads itself, and nothing reads memory that nobody wrote.
 Value Emitter::scan(Expr e, const Environment& env) {
   int64_t n = e->type->size.value();
   Layout state = layout_of(e->children[1]->type);
@@ -533,9 +534,8 @@ Value Emitter::scan(Expr e, const Environment& env) {
   if (n == 0) unsupported("a scan over nothing");
   H::RDom domain({{0, number(n)}}, fmt::format("steps{}", fresh_++));
   Holder h = hold("scan", layout, Spread::registers);
-  std::vector<H::Expr> nothing;
-  for (Scalar s : layout.scalars) nothing.push_back(H::undef(scalars_.private_type(s)));
-  h.define(nothing);
+  const Value initial = read(e->children[1], env);
+  h.define(h.kept(h.element(indexed(1, [initial](const std::vector<H::Expr>&) { return initial; })), {}));
 
   Nest nest;
   nest.func = h.func;
@@ -551,8 +551,7 @@ Value Emitter::scan(Expr e, const Environment& env) {
     Inside inside(*this);
     inside.push(first);
     H::Expr step = first.reduction;
-    Value before = h.value(true).at(H::max(step - 1, 0));
-    Value accumulator = select_value(step == 0, read(e->children[1], env), before);
+    Value accumulator = h.value(true).at(H::max(step - 1, 0));
     Value element = read(e->children[2], env).at(step);
     walk(e->children[0]->children[0], target(h.own.size() - 1), extend(extend(env, accumulator), element), nest);
   }
@@ -564,8 +563,14 @@ Value Emitter::scan(Expr e, const Environment& env) {
   for (size_t i = 0; i < inner.own.size(); ++i) invert(splits[i], inner.own[i], loops);
   h.define(h.kept(nest.values, loops), {{h.own_offset + h.own.size() - 1, first.reduction}});
   H::Stage update = h.func.update();
-  for (size_t i = 0; i < inner.own.size(); ++i) split_dimension(update, inner.own[i], splits[i], false);
+  for (size_t i = 0; i < inner.own.size(); ++i) {
+    split_dimension(h.func, inner.own[i], splits[i], false);
+    split_dimension(update, inner.own[i], splits[i], false);
+  }
+  order_loops(h.func, h.spread, nest.loops, false);
   order_loops(update, h.spread, nest.loops, true);
+  apply_modes(h.func, nest.loops, false);
+  apply_modes(h.func, h.spread, false);
   apply_modes(update, nest.loops, true);
   apply_modes(update, h.spread, true);
   update.never_partition_all();

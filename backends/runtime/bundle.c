@@ -27,12 +27,33 @@ HOIST_INTERNAL hoist_status hoist_fill(hoist_bundle* b, cl_mem buffer, size_t by
                         "clEnqueueFillBuffer");
 }
 
+HOIST_INTERNAL uint64_t hoist_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+HOIST_INTERNAL hoist_status hoist_fits(hoist_bundle* b, const char* what, uint64_t bytes) {
+  if (bytes <= b->target.global_memory) return HOIST_OK;
+  return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "%s: needs %llu bytes, %s has %llu", what, (unsigned long long)bytes,
+                    b->target.name, (unsigned long long)b->target.global_memory);
+}
+
+/* Of every array alone and of all together. */
+static hoist_status check_memory(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  const int separate = b->checking || plan->arena_bytes > b->target.largest_allocation;
+  uint64_t all = separate ? 0 : plan->arena_bytes;
+  for (size_t i = 0; i < plan->array_count; ++i) {
+    const hoist_plan_array* array = &plan->arrays[i];
+    if (array->bytes > b->target.largest_allocation) {
+      return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "%s: needs %llu bytes, %s allocates at most %llu in one piece",
+                        array->name, (unsigned long long)array->bytes, b->target.name,
+                        (unsigned long long)b->target.largest_allocation);
+    }
+    if (separate || array->place != HOIST_PLACE_ARENA) all = hoist_add(all, array->bytes);
+  }
+  return hoist_fits(b, "the bundle", all);
+}
+
 static hoist_status make_buffer(hoist_bundle* b, const char* name, size_t bytes, cl_mem_flags flags, void* host,
                                 cl_mem* buffer) {
-  if (bytes > b->target.largest_allocation) {
-    return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "%s: needs %zu bytes, %s allocates at most %llu in one piece",
-                      name, bytes, b->target.name, (unsigned long long)b->target.largest_allocation);
-  }
   cl_int code;
   *buffer = clCreateBuffer(b->context, flags, bytes ? bytes : 1, host, &code);
   if (code) {
@@ -102,7 +123,7 @@ HOIST_INTERNAL hoist_status hoist_make_kernel(hoist_bundle* b, const hoist_plan_
   *kernel = clCreateKernel(b->program, plan->name, &code);
   if (code) return hoist_cl_check(&b->error, code, plan->name);
   cl_uint arguments = 0;
-  size_t largest = 0;
+  size_t largest = 0, compiled[3] = {0, 0, 0};
   cl_ulong local = 0;
   const size_t expected = plan->parameter_count + (plan->local_bytes ? 1 : 0);
   code = clGetKernelInfo(*kernel, CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, NULL);
@@ -111,12 +132,24 @@ HOIST_INTERNAL hoist_status hoist_make_kernel(hoist_bundle* b, const hoist_plan_
         clGetKernelWorkGroupInfo(*kernel, b->target.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof largest, &largest, NULL);
   }
   if (!code) {
+    code = clGetKernelWorkGroupInfo(*kernel, b->target.device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof compiled,
+                                    compiled, NULL);
+  }
+  if (!code) {
     code = clGetKernelWorkGroupInfo(*kernel, b->target.device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
   }
   if (code) return hoist_cl_check(&b->error, code, plan->name);
   if (arguments != expected) {
     return hoist_fail(&b->error, HOIST_BAD_BUNDLE, "kernel %s: takes %u arguments in kernels.cl, %zu in plan.bin",
                       plan->name, arguments, expected);
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (!compiled[0] || compiled[i] == plan->local[i]) continue; /* zeros: its source leaves the size open */
+    return hoist_fail(&b->error, HOIST_BAD_BUNDLE,
+                      "kernel %s: groups of %zu x %zu x %zu work-items in kernels.cl, "
+                      "%llu x %llu x %llu in plan.bin",
+                      plan->name, compiled[0], compiled[1], compiled[2], (unsigned long long)plan->local[0],
+                      (unsigned long long)plan->local[1], (unsigned long long)plan->local[2]);
   }
   const uint64_t group = plan->local[0] * plan->local[1] * plan->local[2];
   if (group > largest) {
@@ -182,6 +215,7 @@ static const char* default_cache(char* path, size_t capacity) {
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
   b->checking = (unsigned char)options->separate_buffers;
   hoist_status status = hoist_target_open(options->device, options->threads, &b->target, NULL, &b->error);
+  if (!status) status = check_memory(b);
   if (status) return status;
   unsigned char* source = NULL;
   size_t source_bytes = 0, weights_bytes = 0;

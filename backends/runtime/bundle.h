@@ -43,6 +43,12 @@ struct hoist_bundle {
 
 HOIST_INTERNAL hoist_status hoist_in_range(hoist_bundle* bundle, const char* what, size_t index, size_t count);
 
+/* Whether so many bytes can be had from the device, before any of them is asked for: what the host asks for may be
+ * granted and end the program when it is written. */
+HOIST_INTERNAL hoist_status hoist_fits(hoist_bundle* bundle, const char* what, uint64_t bytes);
+/* The sum, or the largest number there is where it does not fit. */
+HOIST_INTERNAL uint64_t hoist_add(uint64_t a, uint64_t b);
+
 /* transfers.c. The memory of an array that is in place, else NULL. */
 HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* bundle, size_t array);
 HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* bundle);

@@ -13,7 +13,7 @@
 #include "plan_file.h"
 
 HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count, size_t size) {
-  if (count > (SIZE_MAX - 2 * sizeof(hoist_pool)) / size) return NULL;
+  if (count > (SIZE_MAX - 16) / size) return NULL;
   /* The payload starts 16 bytes in, where any type is aligned. */
   hoist_pool* block = calloc(1, 16 + (size_t)count * size);
   if (!block) return NULL;

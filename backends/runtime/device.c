@@ -141,6 +141,10 @@ static hoist_status describe(cl_device_id device, hoist_target* target, hoist_er
                            NULL);
   }
   if (!code) {
+    code =
+        clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof target->global_memory, &target->global_memory, NULL);
+  }
+  if (!code) {
     code = clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof target->local_memory, &target->local_memory, NULL);
   }
   if (!code) {

@@ -22,7 +22,7 @@ typedef struct hoist_target {
   int computes_exactly; /* rounds to nearest, keeps denormals and infinities */
   int divides_exactly;
   cl_uint compute_units;
-  cl_ulong local_memory, largest_allocation;
+  cl_ulong global_memory, local_memory, largest_allocation;
   size_t alignment; /* of sub-buffers, bytes */
   char name[256], platform_name[128], driver[128];
 } hoist_target;

@@ -1,10 +1,13 @@
 /* The runtime of a hoist bundle: loads the folder, runs it on an OpenCL device, checks it.
  *
  * C99 and POSIX; depends on OpenCL 1.2 and nothing else. Every function that can fail returns a status, and the handle
- * keeps a message that names the offender. A bundle is not trusted: sizes, offsets and hashes are checked before use,
- * and a damaged one gives a message, never a crash. Different handles may be used from different threads at the same
- * time; one handle must not. The first call into OpenCL sets POCL_AFFINITY=1 when the process may use all cores and the
- * variable is unset, because PoCL is up to twice as fast with pinned workers; set it yourself to decide otherwise. */
+ * keeps a message that names the offender. What a bundle's files say is not trusted: hashes, sizes, offsets and launch
+ * sizes are checked before use, and a damaged one gives a message, never a crash. What its kernels do is: they are
+ * compiled and run, on a CPU as native code of your process, and the hashes (XXH64) find damage but are no signature.
+ * Open bundles from those alone whose programs you would run; SECURITY.md of hoist says how to sign one. Different
+ * handles may be used from different threads at the same time; one handle must not. The first call into OpenCL sets
+ * POCL_AFFINITY=1 when the process may use all cores and the variable is unset, because PoCL is up to twice as fast
+ * with pinned workers; set it yourself to decide otherwise. */
 #ifndef HOIST_RUNTIME_H
 #define HOIST_RUNTIME_H
 

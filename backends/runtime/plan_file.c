@@ -14,6 +14,7 @@
 typedef struct cursor {
   const unsigned char* data;
   uint64_t size, at;
+  uint64_t comparisons; /* made so far, of arguments, regions and positions with each other */
   const char* file;
   hoist_pool** pool;
   hoist_error* error;
@@ -26,6 +27,16 @@ static void bad(cursor* c, const char* what) {
   if (failed(c)) return;
   hoist_fail(c->error, HOIST_BAD_BUNDLE, "%s: %s at byte %llu (compile the model again)", c->file, what,
              (unsigned long long)c->at);
+}
+
+/* What is compared with everything else of its kind grows with the square of the file; no model comes near this. */
+static void compare(cursor* c, uint64_t count) {
+  const uint64_t most = (uint64_t)1 << 30;
+  if (count > most - c->comparisons) {
+    bad(c, "too many arguments, regions or positions to compare");
+    return;
+  }
+  c->comparisons += count;
 }
 
 static uint64_t take(cursor* c, int bytes) {
@@ -96,17 +107,20 @@ static int take_scalar(cursor* c) {
   return (int)scalar;
 }
 
-/* The number of elements and bytes of what has been read; both fit in 62 bits. */
+/* The number of elements and bytes of what has been read. Both, and the extents other than 0 multiplied, stay within
+ * HOIST_MOST_BYTES, so that sums of a few of them fit 64 bits, and one of them a size_t. */
 static int64_t* take_shape(cursor* c, int scalar, size_t* rank, uint64_t* elements, uint64_t* bytes) {
   int64_t* shape = take_array(c, rank, 8, sizeof *shape);
-  const uint64_t limit = (uint64_t)1 << 58;
+  const uint64_t bits = (uint64_t)hoist_scalar_row(scalar)->bits, limit = HOIST_MOST_BYTES / ((bits + 7) / 8);
   *elements = 1;
+  *bytes = 0;
   int empty = 0;
   for (size_t i = 0; i < *rank; ++i) {
     const uint64_t extent = take(c, 8);
     shape[i] = (int64_t)extent;
-    if (extent >= limit || (extent && *elements > limit / extent)) {
+    if (extent && (extent > limit || *elements > limit / extent)) {
       bad(c, "an array is too large");
+      *elements = 0;
       return shape;
     }
     if (!extent)
@@ -115,7 +129,7 @@ static int64_t* take_shape(cursor* c, int scalar, size_t* rank, uint64_t* elemen
       *elements *= extent;
   }
   if (empty) *elements = 0;
-  *bytes = (*elements * (uint64_t)hoist_scalar_row(scalar)->bits + 7) / 8;
+  *bytes = (*elements * bits + 7) / 8;
   return shape;
 }
 
@@ -218,7 +232,7 @@ static void take_kernel_record(cursor* c, hoist_plan_kernel* kernel) {
   for (int i = 0; i < 3; ++i) kernel->global[i] = take(c, 8);
   for (int i = 0; i < 3; ++i) kernel->local[i] = take(c, 8);
   kernel->local_bytes = take(c, 8);
-  uint64_t work_items = 1;
+  uint64_t work_items = 1, groups = 1, most_elements = 0;
   for (int i = 0; i < 3 && !failed(c); ++i) {
     if (!kernel->local[i] || !kernel->global[i] || kernel->global[i] % kernel->local[i]) {
       bad(c, "launch sizes are zero or not a multiple of the group's");
@@ -226,9 +240,12 @@ static void take_kernel_record(cursor* c, hoist_plan_kernel* kernel) {
       bad(c, "launch sizes are too large");
     } else {
       work_items *= kernel->global[i];
+      groups *= kernel->global[i] / kernel->local[i];
     }
   }
   kernel->parameters = take_array(c, &kernel->parameter_count, 31, sizeof *kernel->parameters);
+  /* More pointers than drivers take; so few that the elements of all of them can be added up. */
+  if (kernel->parameter_count > 4096) bad(c, "a kernel has more than 4096 parameters");
   int written = 0;
   for (size_t i = 0; i < kernel->parameter_count && !failed(c); ++i) {
     hoist_plan_parameter* parameter = &kernel->parameters[i];
@@ -239,8 +256,11 @@ static void take_kernel_record(cursor* c, hoist_plan_kernel* kernel) {
     take_domain(c, parameter->scalar, &parameter->low, &parameter->high);
     take_regions(c, parameter);
     written |= parameter->written;
+    if (parameter->written && parameter->elements > most_elements) most_elements = parameter->elements;
   }
   if (!written) bad(c, "a kernel writes nothing");
+  /* Every group has something to write; more of them than elements would write outside. */
+  if (groups > (most_elements ? most_elements : 1)) bad(c, "a kernel has more groups than elements to write");
   kernel->tolerance = take_tolerance(c);
   kernel->operations = (int64_t)take(c, 8);
 }
@@ -258,9 +278,11 @@ static int boxes_overlap(size_t rank, const int64_t* a, const int64_t* b) {
 }
 
 /* Of two parameters that one array is bound to. Parts of a concatenation share an array, each in its own region. */
-static int regions_overlap(const hoist_plan_parameter* a, const hoist_plan_parameter* b) {
+static int regions_overlap(cursor* c, const hoist_plan_parameter* a, const hoist_plan_parameter* b) {
   if (!a->elements || !b->elements) return 0;
   if (!a->region_count || !b->region_count || a->rank != b->rank) return 1;
+  compare(c, (uint64_t)a->region_count * b->region_count);
+  if (failed(c)) return 0;
   if (memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0) return 1;
   for (size_t i = 0; i < a->region_count; ++i) {
     for (size_t k = 0; k < b->region_count; ++k) {
@@ -281,6 +303,7 @@ static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step)
     return;
   }
   hoist_plan_kernel* kernel = &plan->kernels[step->kernel];
+  kernel->is_launched = 1;
   if (step->argument_count != kernel->parameter_count) {
     bad(c, "a step has another number of arguments than its kernel has parameters");
     return;
@@ -304,10 +327,12 @@ static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step)
       return;
     }
     if (array->place == HOIST_PLACE_CLEARED) kernel->writes_cleared = 1;
+    compare(c, step->argument_count);
+    if (failed(c)) return;
     for (size_t k = 0; k < step->argument_count; ++k) {
       const hoist_plan_array* other = &plan->arrays[step->arguments[k]];
       if (k == i) continue;
-      if (other == array && regions_overlap(parameter, &kernel->parameters[k])) {
+      if (other == array && regions_overlap(c, parameter, &kernel->parameters[k])) {
         bad(c, "a step writes elements that it also reads or writes elsewhere");
         return;
       }
@@ -338,6 +363,10 @@ static void take_plan(cursor* c, hoist_plan* plan) {
   for (size_t i = 0; i < plan->kernel_count && !failed(c); ++i) take_kernel_record(c, &plan->kernels[i]);
   plan->steps = take_array(c, &plan->step_count, 12, sizeof *plan->steps);
   for (size_t i = 0; i < plan->step_count && !failed(c); ++i) take_step_record(c, plan, &plan->steps[i]);
+  /* The arrays of a step bound what its kernel takes; nothing would bound a kernel of no step. */
+  for (size_t i = 0; i < plan->kernel_count && !failed(c); ++i) {
+    if (!plan->kernels[i].is_launched) bad(c, "a kernel belongs to no step");
+  }
   plan->inputs = take_array(c, &plan->input_count, 20, sizeof *plan->inputs);
   for (size_t i = 0; i < plan->input_count && !failed(c); ++i) {
     plan->inputs[i].array = (uint32_t)take(c, 4);
@@ -413,7 +442,7 @@ HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan
   } else {
     memcpy(image, data, bytes);
     strcpy(plan->folder, folder);
-    cursor c = {image, bytes, 0, "plan.bin", &plan->pool, error};
+    cursor c = {image, bytes, 0, 0, "plan.bin", &plan->pool, error};
     if (check_frame(&c, HOIST_PLAN_MAGIC) == HOIST_OK) take_plan(&c, plan);
   }
   free(data);
@@ -440,10 +469,12 @@ static void take_samples(cursor* c, hoist_samples* samples, size_t parts, const 
     return;
   }
   samples->positions = hoist_pool_alloc(c->pool, samples->count, sizeof *samples->positions);
-  if (!samples->positions) {
-    hoist_no_memory(c->error, samples->count * 8);
+  samples->starts = hoist_pool_alloc(c->pool, samples->count, sizeof *samples->starts);
+  if (!samples->positions || !samples->starts) {
+    hoist_no_memory(c->error, samples->count * 16);
     return;
   }
+  compare(c, samples->count * parts); /* at most a ninth of the file times what a kernel writes */
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < samples->count; ++i) {
     const uint64_t position = samples->positions[i] = take(c, 8);
@@ -454,6 +485,7 @@ static void take_samples(cursor* c, hoist_samples* samples, size_t parts, const 
       bad(c, "a position lies outside its array");
       return;
     }
+    samples->starts[i] = bytes;
     bytes += value_bytes(scalars[part]);
   }
   if (failed(c)) return;
@@ -494,7 +526,7 @@ HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_chec
     hoist_no_memory(error, bytes);
   } else {
     memcpy(image, data, bytes);
-    cursor c = {image, bytes, 0, "check.bin", &checks->pool, error};
+    cursor c = {image, bytes, 0, 0, "check.bin", &checks->pool, error};
     if (check_frame(&c, HOIST_CHECK_MAGIC) == HOIST_OK) {
       if (take(&c, 4) != plan->kernel_count) bad(&c, "is made for another number of kernels");
       for (size_t i = 0; i < plan->kernel_count && !failed(&c); ++i) {

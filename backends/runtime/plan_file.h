@@ -21,6 +21,9 @@ extern "C" {
 #define HOIST_CHECK_MAGIC "HOISTCHK"
 #define HOIST_FORMAT_VERSION 3u
 
+/* What one array can have: no device has more, and the smallest size_t holds it with room for what is added to it. */
+#define HOIST_MOST_BYTES (SIZE_MAX / 4 < ((uint64_t)1 << 48) ? (uint64_t)(SIZE_MAX / 4) : (uint64_t)1 << 48)
+
 typedef struct hoist_error {
   hoist_status status;
   char message[1024];
@@ -86,11 +89,11 @@ typedef struct hoist_tolerance {
   double relative, absolute;
 } hoist_tolerance;
 
-/* Expected values: positions run over the written parameters one after the other; a value takes (bits + 7) / 8 bytes.
- */
+/* Expected values: positions run over the written parameters one after the other; a value takes (bits + 7) / 8 bytes,
+ * from `starts` on. */
 typedef struct hoist_samples {
   uint64_t seed, count;
-  uint64_t* positions;
+  uint64_t *positions, *starts;
   const unsigned char* values;
 } hoist_samples;
 
@@ -103,6 +106,7 @@ typedef struct hoist_plan_kernel {
   hoist_plan_parameter* parameters;
   hoist_tolerance tolerance;
   int64_t operations;
+  int is_launched;    /* some step names it */
   int writes_cleared; /* some step binds what it writes to a cleared array */
 } hoist_plan_kernel;
 

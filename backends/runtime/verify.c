@@ -110,22 +110,13 @@ static hoist_status compare_written(hoist_bundle* b, const hoist_plan_kernel* ke
       free(data);
       return hoist_cl_check(&b->error, code, kernel->name);
     }
-    const unsigned char* value = samples->values;
     for (uint64_t k = 0; k < samples->count; ++k) {
-      /* Positions of other parameters are passed over; their values have their own widths. */
-      uint64_t start = 0;
-      size_t owner = 0;
-      for (;; ++owner) {
-        if (!kernel->parameters[owner].written) continue;
-        if (samples->positions[k] - start < kernel->parameters[owner].elements) break;
-        start += kernel->parameters[owner].elements;
-      }
+      const uint64_t position = samples->positions[k];
+      if (position < before || position - before >= parameter->elements) continue; /* of another parameter */
       int width;
-      const uint64_t expected = expected_bits(kernel->parameters[owner].scalar, value, &width);
-      value += width;
-      if (owner != i) continue;
-      compare_value(c, parameter->scalar, samples->positions[k],
-                    hoist_load_bits(parameter->scalar, data, samples->positions[k] - before), expected);
+      const uint64_t expected = expected_bits(parameter->scalar, samples->values + samples->starts[k], &width);
+      compare_value(c, parameter->scalar, position, hoist_load_bits(parameter->scalar, data, position - before),
+                    expected);
     }
     before += parameter->elements;
     free(data);
@@ -139,7 +130,10 @@ static hoist_status verify_kernel(hoist_bundle* b, const hoist_plan_kernel* kern
   if (!buffers)
     return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its parameters", kernel->name);
   cl_kernel function = NULL;
-  hoist_status status = hoist_make_kernel(b, kernel, &function);
+  uint64_t all = 0;
+  for (size_t i = 0; i < kernel->parameter_count; ++i) all = hoist_add(all, kernel->parameters[i].bytes);
+  hoist_status status = hoist_fits(b, kernel->name, all);
+  if (!status) status = hoist_make_kernel(b, kernel, &function);
   if (!status) status = fill_parameters(b, kernel, samples->seed, buffers);
   if (!status) status = hoist_bind(b, function, kernel, buffers);
   if (!status) status = hoist_launch(b, b->queue, function, kernel, NULL);

@@ -45,16 +45,20 @@ Number softsign(Number x, double, double) { return x / (1.0 + abs(x)); }
 Number swish(Number x, double alpha, double) { return x * sigmoid(alpha * x); }
 Number mish(Number x, double, double) { return x * tanh(softplus(x)); }
 Number shrink(Number x, double bias, double lambda) {
-  return choose(x < -lambda, x + bias, choose(x > lambda, x - bias, 0.0 * x));
+  return choose(x < -lambda, x + bias, choose(x > lambda, x - bias, 0.0));
 }
+
+// x times what is 0 in any precision for x below -9. A device's erf or tanh may miss -1 by its last bit there, which
+// times a large x is a large number; -infinity times 0 stays NaN.
+Number vanishing(Number x, Number product) { return choose(x < -9.0, 0.0 * x, product); }
 
 Lowered lower_gelu(const OperatorContext& c) {
   HOIST_TRY(auto approximate, choice_attribute(c, "approximate", "none", {"none", "tanh"}));
   return one(elementwise({c.inputs[0]}, [&](const std::vector<Expr>& v) {
     Number x = v[0];
-    if (approximate == "none") return (0.5 * x * (1.0 + erf(x * std::numbers::sqrt2 * 0.5))).e;
+    if (approximate == "none") return vanishing(x, 0.5 * x * (1.0 + erf(x * std::numbers::sqrt2 * 0.5))).e;
     double scale = std::sqrt(2 / std::numbers::pi);
-    return (0.5 * x * (1.0 + tanh(scale * (x + 0.044715 * (x * x * x))))).e;
+    return vanishing(x, 0.5 * x * (1.0 + tanh(scale * (x + 0.044715 * (x * x * x))))).e;
   }));
 }
 

@@ -65,10 +65,15 @@ bool has_other_scale(ProgramMatch& match) {
 }
 
 // Input channels of integer sums that are no multiple of four: adds the amounts by which zeros complete them.
-bool has_open_words(ProgramMatch& match, int64_t axis, size_t weights_axis) {
+// Negative axes count from the last, as both operands of a product may have batch dimensions of their own.
+bool has_open_words(ProgramMatch& match, int64_t axis, int64_t from_weights) {
   const Tensor *w = match.known("w"), *z = match.known("z");
   if (w == nullptr || w->scalar() != Scalar::i8 || !is_one_number(z) || z->scalar() != Scalar::u8) return false;
-  if (w->shape().size() <= weights_axis) return false;
+  const auto rank = static_cast<int64_t>(w->shape().size());
+  // A vector of weights has no columns.
+  const int64_t place = from_weights >= 0 ? from_weights : std::max<int64_t>(rank + from_weights, 0);
+  if (place >= rank) return false;
+  const auto weights_axis = static_cast<size_t>(place);
   if (auto rest = match.rests.find("A"); rest != match.rests.end()) {
     auto group = rest->second.find("group");
     if (group != rest->second.end() && group->second != Attribute(int64_t{1})) return false;
@@ -121,7 +126,7 @@ const ProgramConditions& conditions() {
        }},
       {"another scale than 1", has_other_scale},
       {"open words of channels", [](ProgramMatch& m) { return has_open_words(m, 1, 1); }},
-      {"open words of columns", [](ProgramMatch& m) { return has_open_words(m, -1, 0); }},
+      {"open words of columns", [](ProgramMatch& m) { return has_open_words(m, -1, -2); }},
       {"only dequantised", is_only_dequantised},
   };
   return all;

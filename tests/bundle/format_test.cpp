@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <functional>
+
 #include "backends/bundle/bundle.h"
 #include "backends/bundle/plan_format.h"
 #include "backends/opencl/bundle_runner.h"
@@ -264,6 +266,97 @@ TEST_F(FormatTest, ArraysOfAStepDoNotShareMemory) {
   write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
   EXPECT_THAT(complaint(), HasSubstr("shares memory"));
   EXPECT_DEATH(check_plan(plan), "share memory");
+}
+
+// A plan whose arrays have this shape and type, and none of the values that would have to be there.
+std::string plan_of_shape(Scalar scalar, const std::vector<int64_t>& shape) {
+  Plan plan = chain_plan(1);
+  for (size_t i = 0; i < 2; ++i) {
+    plan.arrays[i].scalar = plan.kernels[0].parameters[i].scalar = scalar;
+    plan.arrays[i].shape = plan.kernels[0].parameters[i].shape = shape;
+  }
+  return encode_plan(plan, {});
+}
+
+TEST_F(FormatTest, NoProductOfExtentsWrapsAround) {
+  const auto refusal = [&](Scalar scalar, const std::vector<int64_t>& shape) {
+    write_text(bundle_ / "plan.bin", plan_of_shape(scalar, shape));
+    return complaint();
+  };
+  const auto power = [](int exponent) { return int64_t{1} << exponent; };
+  const char* const message = "an array is too large";
+  EXPECT_EQ(refusal(Scalar::f32, {64}), "");
+  EXPECT_EQ(refusal(Scalar::f32, {8, 8}), "");
+  // So many bits that their number is 0 modulo 2^64, or small.
+  EXPECT_THAT(refusal(Scalar::f64, {power(58)}), HasSubstr(message));
+  EXPECT_THAT(refusal(Scalar::f64, {power(29), power(29)}), HasSubstr(message));
+  EXPECT_THAT(refusal(Scalar::i16, {power(60)}), HasSubstr(message));
+  EXPECT_THAT(refusal(Scalar::i4, {power(62)}), HasSubstr(message));
+  EXPECT_THAT(refusal(Scalar::f64, {power(45) + 1}), HasSubstr(message));
+  EXPECT_THAT(refusal(Scalar::f32, {-1}), HasSubstr(message));
+  EXPECT_THAT(refusal(Scalar::f32, {64, power(32), power(32)}), HasSubstr(message));
+  // No elements, but extents that strides would be computed from.
+  EXPECT_THAT(refusal(Scalar::f32, {0, power(32), power(32)}), HasSubstr(message));
+  // The largest that is let through is more than any device has.
+  write_text(bundle_ / "plan.bin", plan_of_shape(Scalar::f64, {power(45)}));
+  EXPECT_EQ(complaint(), "");
+}
+
+TEST_F(FormatTest, LaunchSizesFitWhatIsWritten) {
+  const auto refusal = [&](const std::function<void(Plan&)>& change) {
+    Plan plan = chain_plan(1);
+    change(plan);
+    write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
+    return complaint();
+  };
+  const char* const message = "more groups than elements to write";
+  EXPECT_EQ(refusal([](Plan& plan) { plan.kernels[0].global = {64, 1, 1}; }), "");
+  EXPECT_THAT(refusal([](Plan& plan) { plan.kernels[0].global = {65, 1, 1}; }), HasSubstr(message));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.kernels[0].global = {8, 8, 2}; }), HasSubstr(message));
+  EXPECT_EQ(refusal([](Plan& plan) {
+              plan.kernels[0].global = {128, 1, 1};
+              plan.kernels[0].local = {2, 1, 1};
+            }),
+            "");
+  EXPECT_THAT(refusal([](Plan& plan) { plan.kernels.push_back(small_plan().kernels[0]); }),
+              HasSubstr("a kernel belongs to no step"));
+}
+
+// What would otherwise be asked of the host first, which may grant it and end the program at the first touch.
+TEST_F(FormatTest, ABundleThatNoDeviceHoldsIsRefusedBeforeItIsTried) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{int64_t{1} << 45}, {0}, {64}}) {
+    Plan plan = chain_plan(1);
+    plan.arrays[0].shape = plan.kernels[0].parameters[0].shape = shape;
+    plan.arrays[1].shape = plan.kernels[0].parameters[1].shape = shape;
+    plan.kernels[0].global = {1, 1, 1};
+    std::vector<HashedFile> files;
+    for (const char* name : {"weights.bin", "kernels.cl"}) {
+      const std::string content = std::string(name) == "weights.bin" ? "" : plan.kernels[0].source;
+      write_text(bundle_ / name, content);
+      files.push_back({name, content.size(), hoist_hash(content.data(), content.size())});
+    }
+    write_text(bundle_ / "plan.bin", encode_plan(plan, files));
+    RunOptions options;
+    options.use_cache = false;
+    const auto runner = BundleRunner::open(bundle_, options);
+    if (shape[0] <= 64) {
+      EXPECT_TRUE(runner.ok()) << runner.errors().front().text();
+    } else {
+      ASSERT_FALSE(runner.ok());
+      EXPECT_THAT(runner.errors().front().text(), HasSubstr("x: needs 140737488355328 bytes"));
+    }
+  }
+}
+
+TEST_F(FormatTest, GroupsAreThoseOfTheSource) {
+  Plan plan = chain_plan(1);
+  plan.kernels[0].local = {2, 1, 1};
+  ASSERT_TRUE(write_bundle(plan, folder_ / "c.hoist").ok());
+  RunOptions options;
+  options.use_cache = false;
+  const auto runner = BundleRunner::open(folder_ / "c.hoist", options);
+  ASSERT_FALSE(runner.ok());
+  EXPECT_THAT(runner.errors().front().text(), HasSubstr("groups of 1 x 1 x 1 work-items in kernels.cl, 2 x 1 x 1"));
 }
 
 TEST_F(FormatTest, OpeningChecksWhatItReads) {

@@ -350,5 +350,37 @@ TEST(Folds, Scatter) {
   EXPECT_EQ(check(e, {}, 0, 0, 8), "");
 }
 
+// What a border of numbers takes the place of, at some of a kernel's groups, items or steps only. Where it were left
+// out there, the choice would be between a number and memory that nobody wrote, and a driver may take the memory.
+TEST(Folds, CoveredByABorder) {
+  const auto store3 = [](Expr e, Mode inner) {  // [n][rows][columns], a group for each of the outermost
+    return map([&](Expr a) { return map([&](Expr b) { return store1(b, inner); }, a, Mode::unroll); }, e, Mode::group);
+  };
+  const auto columns = [](Expr e) { return transpose({1, 2, 0}, e); };  // [n][r][c] as [r][c][n]
+  const auto outside = [](Expr e) { return transpose({2, 0, 1}, e); };
+  for (int64_t n : {1, 2, 3}) {
+    for (int64_t c : {3, 4, 8}) {
+      const Mode inner = c == 3 ? Mode::unroll : Mode::vec;
+      Expr sums = map_at(
+          2, [](Expr line) { return scan(plus, real(0), line); }, columns(x({n, 3, c})));
+      Expr before = map_at(
+          2, [&](Expr line) { return slice(0, n, pad(1, 0, real(0), line)); }, sums);
+      EXPECT_EQ(check(store3(outside(before), inner)), "") << n << " " << c;
+      Expr after = map_at(
+          2, [&](Expr line) { return slice(1, n, pad(0, 1, real(7), line)); }, sums);
+      EXPECT_EQ(check(store3(outside(after), inner)), "") << n << " " << c;
+      // The same of a fold in every element of the middle.
+      Expr folded = map_at(
+          3, [](Expr v) { return fold(plus, real(1), v); }, x({n, 3, c, 5}));
+      EXPECT_EQ(check(store3(pad(1, 1, repeat({3, c}, real(-3)), folded), inner)), "") << n << " " << c;
+      EXPECT_EQ(check(store3(map([&](Expr a) { return pad(1, 1, repeat(c, real(-3)), a); }, folded), inner)), "");
+      Expr others = map_at(
+          3, [](Expr v) { return fold([](Expr s, Expr w) { return operator_multiply(s, w); }, real(1), v); },
+          x({n, 3, c, 5}));
+      EXPECT_EQ(check(store3(concat({folded, others, folded}), inner)), "") << n << " " << c;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hoist

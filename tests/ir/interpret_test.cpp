@@ -286,5 +286,27 @@ TEST(SamplePositions, HoldTheEndsAndRepeat) {
   EXPECT_TRUE(sample_positions(0, 10, 0).empty());
 }
 
+// Each element of x + x asks twice for what x is made of; in a chain of fifty that is every path through it, unless
+// what was computed for one is kept for the other.
+TEST(Interpret, SharedElementsAreComputedOnce) {
+  Expr x = parameter("x", array_type(2, array_type(3, i64))), y = x, z = x;
+  for (int i = 0; i < 50; ++i) {
+    y = map_at(
+        2, [](Expr a) { return add(a, a); }, y);
+    z = map(
+        [](Expr rows) {
+          return map([](Expr p) { return add(get(0, p), get(1, p)); }, zip({get(0, rows), get(1, rows)}));
+        },
+        zip({z, z}));
+  }
+  const int64_t power = int64_t{1} << 50;
+  const Bindings bindings = {{"x", counting(Scalar::i64, {2, 3}, -2)}};
+  expect(y, {-2 * power, -power, 0, power, 2 * power, 3 * power}, bindings);
+  expect(z, {-2 * power, -power, 0, power, 2 * power, 3 * power}, bindings);
+  Expr doubled =
+      map([](Expr row) { return reduce([](Expr s, Expr v) { return add(s, add(v, v)); }, integer(0), row); }, y);
+  expect(doubled, {-6 * power, 12 * power}, bindings);
+}
+
 }  // namespace
 }  // namespace hoist

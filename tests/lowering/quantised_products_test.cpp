@@ -158,6 +158,40 @@ TEST(QuantisedProducts, AreWithinOneStepOfTheOutputsGrid) {
   matrices.attributes = {};
   matrices.axis = 1;
   expect_within_a_step(matrices);
+  // Sums of other than whole words, under batch dimensions that the weights do not have.
+  for (const Ints& input : {Ints{5, 9}, Ints{2, 4, 9}, Ints{2, 3, 8, 9}}) {
+    matrices.input = input;
+    matrices.weights = {9, 5};
+    expect_within_a_step(matrices);
+  }
+}
+
+// MatMulInteger of x and w, the numbers of x with one zero point.
+Tensor integer_product(const Tensor& x, const Tensor& w, int64_t zero, bool strict) {
+  Graph g;
+  g.opset = 21;
+  g.inputs = {{"x", x.scalar(), x.shape()}};
+  g.outputs = {{"y", Scalar::i32, {}}};
+  g.constants["w"] = w;
+  g.constants["z"] = scalar_of(x.scalar(), static_cast<double>(zero));
+  g.layers = {{"product", "MatMulInteger", "", {}, {"x", "w", "z"}, {"y"}}};
+  auto program = lower_graph(g, strict);
+  EXPECT_TRUE(program.ok()) << program.errors()[0].text();
+  return program.ok() ? output_of(*program, x) : Tensor();
+}
+
+TEST(QuantisedProducts, WholeWordsOfMatricesOfAnyRank) {
+  for (const auto& [a, b] : std::vector<std::pair<Ints, Ints>>{{{9}, {9, 5}},
+                                                               {{4, 9}, {9, 5}},
+                                                               {{2, 3, 8, 9}, {9, 5}},
+                                                               {{2, 3, 4, 7}, {2, 3, 7, 5}},
+                                                               {{4, 7}, {2, 3, 7, 5}},
+                                                               {{3, 1, 4, 6}, {2, 6, 5}},
+                                                               {{2, 4, 7}, {7}},
+                                                               {{7}, {7}}}) {
+    const Tensor x = numbers(Scalar::u8, a, 0, 255, 1), w = numbers(Scalar::i8, b, -128, 127, 2);
+    EXPECT_EQ(integer_product(x, w, 5, false), integer_product(x, w, 5, true)) << a.size() << " " << b.size();
+  }
 }
 
 TEST(QuantisedProducts, SignedActivationsBecomeUnsigned) {

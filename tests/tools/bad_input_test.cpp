@@ -62,6 +62,44 @@ TEST(BadModel, UnknownOperatorsComeAllAtOnce) {
   EXPECT_THAT(ran.err, HasSubstr("Mystery"));
 }
 
+// Names may hold what a terminal acts on, or what makes one line look like two; none of it gets out, on either stream.
+TEST(BadModel, NamesThatATerminalWouldActOn) {
+  const std::vector<std::string> names = {"\x1b[31mred",
+                                          "bell\a",
+                                          "\xc2\x9b"
+                                          "31m",
+                                          "back\x08",
+                                          "a\nhoist: error: b",
+                                          "\xe2\x80\xae"
+                                          "turned",
+                                          "\xff"};
+  for (const std::string& name : names) {
+    const Folder folder;
+    onnx::ModelProto model = convolution_model();
+    const bool is_text = name != "\xff";  // the file format wants UTF-8
+    if (is_text) {
+      add_node(model, name, {"result"}, {"odd"}, name);
+      auto& custom = add_node(model, "Mystery", {"result"}, {"odder"}, "second");
+      custom.set_domain(name);
+      auto* import = model.add_opset_import();
+      import->set_domain(name);
+      import->set_version(1);
+      add_output(model, "odd", {"4"});
+      add_output(model, "odder", {"4"});
+    }
+    const std::string path = folder.write("model.onnx", model.SerializeAsString()).string();
+    for (const std::vector<std::string>& words : {std::vector<std::string>{"check", path},
+                                                  {"check", path, "--json", "-"},
+                                                  {"compile", path, "-o", folder.path() / "o"}}) {
+      const Ran ran = run_hoist(words);
+      const std::string all = ran.out + ran.err;
+      for (const char* raw : {"\x1b", "\a", "\xc2\x9b", "\x08", "\nhoist: error: b", "\xe2\x80\xae"}) {
+        EXPECT_THAT(all, testing::Not(HasSubstr(raw))) << words[0];
+      }
+    }
+  }
+}
+
 TEST(BadModel, WrongAttributeType) {
   onnx::ModelProto model = convolution_model();
   set_float(*model.mutable_graph()->mutable_node(0), "group", 2.5f);

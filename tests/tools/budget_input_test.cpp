@@ -107,6 +107,63 @@ TEST(BadMetric, FailsOrPrintsRubbish) {
     expect_refused({"--budget", command, "--calibrate", good_data}, message);
 }
 
+// The time limit is also that of each run of the metric, and what it has started is gone with it.
+TEST(BadMetric, TakesTooLong) {
+  const Folder folder;
+  const std::string mark = (folder.path() / "alive").string();
+  expect_refused({"--budget", "metric=(sleep 5; echo late > " + mark + ") & sleep 60; echo", "--calibrate", good_data,
+                  "--time", "2"},
+                 "takes longer than 2 s");
+  const Ran waited = run_shell("sleep 6");
+  EXPECT_EQ(waited.code, 0);
+  EXPECT_FALSE(fs::exists(mark));
+}
+
+// The folder is one word whatever its name is.
+TEST(BadMetric, FolderWithQuotesInItsName) {
+  const Folder folder;
+  const fs::path odd = folder.path() / "it's \"here\"; touch broken";
+  ASSERT_TRUE(fs::create_directory(odd));
+  const Folder output;
+  const Ran ran = run_shell("cd " + folder.path().string() + " && TMPDIR=\"" + "it's \\\"here\\\"; touch broken" +
+                            "\" " HOIST_PROGRAM " compile " + model + " -o " + (output.path() / "m.hoist").string() +
+                            " --budget 'metric=test -d' --calibrate " + good_data);
+  EXPECT_THAT(ran.err, HasSubstr("prints nothing"));  // and not that it fails: there is such a folder
+  EXPECT_FALSE(fs::exists(folder.path() / "broken"));
+}
+
+TEST(EndedBySignal, LeavesNoFolders) {
+  const Folder temporary, output;
+  const Ran ran = run_shell(
+      "export TMPDIR=" + temporary.path().string() + "; " HOIST_PROGRAM " compile " + model + " -o " +
+      (output.path() / "m.hoist").string() + " --budget 'metric=sleep 30; echo 1 #' --calibrate " + good_data +
+      " & pid=$!; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.3; "
+      "[ -n \"$(ls $TMPDIR)\" ] && break; done; ls $TMPDIR; kill -TERM $pid; wait $pid; echo code $?");
+  EXPECT_THAT(ran.out, HasSubstr("hoist-")) << "there was a folder to remove\n" << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("code 143"));
+  EXPECT_TRUE(files_below(temporary.path()).empty());
+  EXPECT_TRUE(files_below(output.path()).empty());
+}
+
+TEST(EndedByKill, FoldersGoWithTheNextRun) {
+  const Folder temporary;
+  const std::string left = (temporary.path() / "hoist-Abc123").string();
+  const std::string others = (temporary.path() / "hoist-notes").string(),
+                    young = (temporary.path() / "hoist-Young1").string();
+  for (const std::string& folder : {left, others, young}) ASSERT_TRUE(fs::create_directory(folder));
+  ASSERT_EQ(run_shell("touch " + left + "/x; touch -d '1 hour ago' " + left + " " + others).code, 0);
+  // One that its owner still has.
+  const std::string held = (temporary.path() / "hoist-Held00").string();
+  ASSERT_TRUE(fs::create_directory(held));
+  ASSERT_EQ(run_shell("touch -d '1 hour ago' " + held).code, 0);
+  const Ran ran =
+      run_shell("export TMPDIR=" + temporary.path().string() + "; flock " + held + " " HOIST_PROGRAM " compile " +
+                model + " -o " + held + "/m.hoist --budget metric=true --calibrate " + good_data);
+  EXPECT_EQ(ran.code, 3) << ran.err;
+  EXPECT_FALSE(fs::exists(left));
+  for (const std::string& folder : {others, young, held}) EXPECT_TRUE(fs::exists(folder)) << folder;
+}
+
 TEST(BadPreferences, ContradictionsAndUnknownNames) {
   const Folder folder;
   const auto refused = [&](const std::string& text, const std::string& message) {

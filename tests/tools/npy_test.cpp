@@ -1,11 +1,14 @@
 // numpy's files: what is written reads back, and what strangers write is never believed.
 #include "tools/npy.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zip.h>
 
 #include "tools/files.h"
+#include "tools/samples.h"
 
 namespace hoist {
 namespace {
@@ -87,8 +90,14 @@ TEST(Npy, WhatHoistLacksIsNamed) {
 TEST(Npy, HostileHeadersAreRefused) {
   EXPECT_THAT(fault(file(header("<f4", "(4,)"), "abcd")), HasSubstr("asks for 16 bytes, the file has 4"));
   EXPECT_THAT(fault(file(header("<f4", "(1,)"), "abcdefgh")), HasSubstr("asks for 4 bytes, the file has 8"));
-  EXPECT_THAT(fault(file(header("<f4", "(1099511627776,)"), "abcd")), HasSubstr("the file has 4"));
-  EXPECT_THAT(fault(file(header("<f8", "(4294967296, 4294967296)"), "")), HasSubstr("the file has 0"));
+  EXPECT_THAT(fault(file(header("<f4", "(1099511627776,)"), "abcd")),
+              HasSubstr("asks for more than 17179869184 bytes"));
+  EXPECT_THAT(fault(file(header("<f8", "(4294967296, 4294967296)"), "")), HasSubstr("asks for more than"));
+  // No elements, but extents whose product no 64 bits hold, in any order.
+  for (const char* shape :
+       {"(9223372036854775807, 2, 0)", "(0, 9223372036854775807, 2)", "(2, 0, 9223372036854775807)"})
+    EXPECT_THAT(fault(file(header("<f4", shape), "")), HasSubstr("asks for more than")) << shape;
+  EXPECT_EQ(fault(file(header("<f4", "(1000, 0, 1000)"), "")), "no fault");
   EXPECT_THAT(fault(file(header("<f4", "(99999999999999999999,)"), "")), HasSubstr("63 bits"));
   EXPECT_THAT(fault(file(header("<f4", "(-1,)"), "")), HasSubstr("expected an extent"));
   std::string deep = "(";
@@ -150,6 +159,53 @@ TEST_F(NpzTest, DamageIsNamed) {
     ASSERT_TRUE(write_file(damaged, std::string_view(*bytes).substr(0, cut)).ok());
     EXPECT_THAT(told(damaged), HasSubstr("cut.npz")) << cut;
   }
+}
+
+// A member that claims an array of this shape and holds nothing but its header.
+std::string only_header(const std::string& type, const std::string& shape) { return file(header(type, shape), ""); }
+
+TEST_F(NpzTest, ShapesAreKnownBeforeAnythingIsUnpacked) {
+  const auto path =
+      write({{"image.npy", only_header("<f4", "(1000000, 3, 32, 32)")}, {"labels.npy", only_header("<i8", "(7,)")}});
+  auto opened = NpzFile::open(path);
+  ASSERT_TRUE(opened.ok()) << opened.errors()[0].text();
+  ASSERT_EQ(opened->arrays().size(), 2u);
+  EXPECT_EQ(opened->arrays().at("image").shape, (std::vector<int64_t>{1000000, 3, 32, 32}));
+  EXPECT_EQ(opened->arrays().at("image").bytes, 12288000000u);
+  EXPECT_EQ(opened->arrays().at("labels").scalar, Scalar::i64);
+  auto read = opened->read("image");
+  ASSERT_FALSE(read.ok());
+  EXPECT_THAT(read.errors()[0].text(), HasSubstr("asks for 12288000000 bytes, the file has 0"));
+  // What does not fit the model is told by the header alone: the data are not there, and nobody misses them.
+  const std::vector<ValueInfo> inputs = {{"image", Scalar::f32, {1, 3, 28, 28}}};
+  auto samples = read_samples(path, inputs, {});
+  ASSERT_FALSE(samples.ok());
+  EXPECT_THAT(samples.errors()[0].text(), HasSubstr("is [1000000][3][32][32]f32, the model takes [1][3][28][28]f32"));
+  auto labels = read_samples(path, std::vector<ValueInfo>{{"image", Scalar::f32, {1, 3, 32, 32}}}, {});
+  ASSERT_FALSE(labels.ok());
+  EXPECT_THAT(labels.errors()[0].text(), HasSubstr("has 7 labels for 1000000 samples"));
+}
+
+TEST_F(NpzTest, SizesAreBounded) {
+  const auto told = [](const std::filesystem::path& path) {
+    auto read = read_npz(path);
+    return read ? "no fault" : read.errors()[0].text();
+  };
+  std::vector<std::pair<std::string, std::string>> members;
+  for (int i = 0; i < 5; ++i) members.emplace_back(fmt::format("x{}.npy", i), only_header("<f4", "(1000000000,)"));
+  EXPECT_THAT(told(write(members)), HasSubstr("the arrays have more than 17179869184 bytes in all"));
+  EXPECT_THAT(told(write({{"x.npy", file(header("<f4", "(1,)"), "abcdefgh")}})),
+              HasSubstr("has more than the 4 bytes"));
+  EXPECT_THAT(told(write({{"x.npy", file(header("<f4", "(2,)"), "abcd")}})),
+              HasSubstr("asks for 8 bytes, the file has 4"));
+}
+
+TEST_F(NpzTest, APipeIsNotWaitedFor) {
+  const auto pipe = folder_->path() / "pipe.npz";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(read_npz(pipe).errors()[0].text(), HasSubstr("is not a regular file"));
+  EXPECT_THAT(read_npy(pipe).errors()[0].text(), HasSubstr("is not a regular file"));
+  EXPECT_THAT(read_file(pipe).errors()[0].text(), HasSubstr("is not a regular file"));
 }
 
 TEST(Files, AppearWholeOrNotAtAll) {

@@ -1,20 +1,27 @@
 // hoist compile: a model becomes a bundle.
 
 #include "backends/bundle/bundle.h"
+#include "frontend/write_model.h"
 #include "ir/stopwatch.h"
 #include "tools/budget.h"
+#include "tools/bundle.h"
 #include "tools/command.h"
+#include "tools/files.h"
+#include "tools/layers.h"
 #include "tools/model.h"
 #include "tools/report/report.h"
+#include "tools/self_check.h"
 #include "tools/show_passes.h"
 #include "tools/terminal.h"
 
 namespace hoist {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct CompileCommand {
   std::string model, output;
-  bool force = false, best_effort = false;
+  bool force = false, best_effort = false, no_check = false;
   ModelOptions options;
   BudgetOptions budget;
   ShownPasses shown;
@@ -44,18 +51,90 @@ void describe(const ChosenModel& chosen) {
 Attempt<CompiledModel> compile_chosen(ChosenModel chosen) {
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input,
              lower_rewritten(chosen.rewritten, chosen.compile.lower, chosen.model.profile));
+  Program original = std::move(lowered.original);
+  std::vector<LoweredGroup> groups = lowered.groups;
   HOIST_STEP(Plan plan, ExitCode::bad_input,
              make_plan(chosen.rewritten.graph, std::move(lowered), chosen.compile, chosen.model.profile));
   plan.certificate = chosen.record.certificate;
-  return CompiledModel{std::move(chosen.rewritten.graph), std::move(chosen.model.profile), std::move(plan)};
+  return CompiledModel{std::move(chosen.rewritten.graph), std::move(chosen.model.profile), std::move(plan),
+                       std::move(original), std::move(groups)};
 }
 
-// The record appears last, after a bundle that it stands for.
-Attempt<> write_results(const CompileCommand& command, const CompiledModel& compiled, const Record* record) {
-  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, command.output, {command.force}));
-  if (record == nullptr || command.budget.record.empty()) return ExitCode::done;
-  HOIST_STEP_VOID(ExitCode::bad_input, write_record(command.budget.record, *record));
-  return ExitCode::done;
+// The layers of the kernel that differs as a model beside the bundle that does not come to be; what to say of it.
+std::string write_reduced(const CompileCommand& command, const CompiledModel& compiled,
+                          const std::vector<std::string>& layers) {
+  fs::path path = command.output;
+  if (!path.has_filename()) path = path.parent_path();
+  path += ".mismatch.onnx";
+  auto bytes =
+      write_model(model_of_layers(compiled.graph, compiled.original, layers), {.producer_version = HOIST_VERSION});
+  if (!bytes) return "the layers alone are no model: " + bytes.errors().front().text();
+  if (auto written = write_file(path, *bytes); !written) return written.errors().front().text();
+  return "these layers alone are the model " + path.string();
+}
+
+Failure mismatch_failure(const CompileCommand& command, const CompiledModel& compiled, const SelfCheck& check) {
+  const KernelMismatch& mismatch = *check.mismatch;
+  const PlanStep& step = compiled.plan.steps[mismatch.step];
+  const PlanKernel& kernel = compiled.plan.kernels[static_cast<size_t>(step.kernel)];
+  Failure out;
+  out.code = ExitCode::differs;
+  out.problems.push_back(
+      {fmt::format("kernel {}, which computes {}", kernel.name, joined_names(step.layers)),
+       fmt::format("differs from the interpreter on {} at {} of {} elements, first at {}", check.device,
+                   mismatch.comparison.different, mismatch.comparison.compared, mismatch.comparison.message),
+       "no bundle is written"});
+  out.problems.push_back({kernel.name, mismatch.origin, ""});
+  out.problems.push_back({kernel.name, write_reduced(command, compiled, step.layers),
+                          "send it to the project: this is a fault of hoist or of the driver"});
+  return out;
+}
+
+// The bundle, once its kernels agree with the interpreter where there is a device that can be asked. The record appears
+// last, after a bundle that it stands for.
+Attempt<SelfCheck> write_results(const CompileCommand& command, const CompiledModel& compiled, const Record* record) {
+  SelfCheck check;
+  Attempt<SelfCheck> attempt = check;
+  BundleOptions options{command.force, {}};
+  std::optional<Device> device;
+  if (command.no_check)
+    check.not_checked = "--no-check is given";
+  else if (device = device_for(compiled.profile, command.options.device); !device)
+    check.not_checked = "no device here fits the profile " + compiled.profile.name;
+  if (device) check.not_checked = too_large_to_check(compiled.plan);
+  if (device && check.not_checked.empty()) {
+    options.check = [&](const fs::path& folder) -> Result<Nothing> {
+      const RemovedOnSignal guard(folder);
+      Progress progress;
+      progress.show("comparing kernels with the interpreter");
+      attempt = self_check(folder, compiled.plan, compiled.groups, *device);
+      if (!attempt.ok()) return attempt.failure().problems;
+      check = *attempt;
+      if (check.mismatch) return Diagnostic{"self-check", "differs", ""};
+      return Nothing{};
+    };
+  }
+  auto written = write_bundle(compiled.plan, command.output, options);
+  if (!attempt.ok()) return attempt.failure();
+  if (check.mismatch) return mismatch_failure(command, compiled, check);
+  if (!written) return Failure{ExitCode::bad_input, written.errors()};
+  if (record != nullptr && !command.budget.record.empty())
+    HOIST_STEP_VOID(ExitCode::bad_input, write_record(command.budget.record, *record));
+  return check;
+}
+
+void report_check(const SelfCheck& check) {
+  if (!check.not_checked.empty()) {
+    say_line("not checked: {}", check.not_checked);
+    return;
+  }
+  std::string how = check.kernels_whole == check.kernels
+                        ? "every element"
+                        : fmt::format("{} elements, all of {} kernels", check.compared, check.kernels_whole);
+  if (check.kernels_left > 0) how += fmt::format(", none of {} whose elements take too long", check.kernels_left);
+  say_line(
+      "checked on {}: {} kernels agree with the interpreter ({}); {:.1f} s, and {:.1f} s in the driver (cache: {})",
+      check.device, check.kernels, how, check.seconds, check.driver_seconds, check.driver_cache);
 }
 
 void report_size(const CompileCommand& command, const CompiledModel& compiled, double seconds) {
@@ -80,8 +159,9 @@ Attempt<> compile(const CompileCommand& command) {
     HOIST_ATTEMPT(const bool goes_on, show_passes(graph, command.options, command.shown));
     if (!goes_on) return ExitCode::done;
     HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(graph), command.options));
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, compiled, nullptr));
+    HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, nullptr));
     report_size(command, compiled, stopwatch.seconds());
+    report_check(check);
     return ExitCode::done;
   }
   HOIST_ATTEMPT(ChosenModel chosen, choose_model(command.model, command.options, command.budget));
@@ -94,8 +174,9 @@ Attempt<> compile(const CompileCommand& command) {
   }
   const Record record = chosen.record;
   HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(std::move(chosen)));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, compiled, &record));
+  HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, &record));
   report_size(command, compiled, stopwatch.seconds());
+  report_check(check);
   return is_met ? ExitCode::done : ExitCode::no;
 }
 
@@ -113,6 +194,8 @@ void add_compile(CLI::App& program, Action& action) {
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   command.add_option("-o,--output", options->output, "the bundle's folder")->required()->type_name("DIR");
   command.add_flag("--force", options->force, "replace the folder if it is a bundle");
+  command.add_flag("--no-check", options->no_check,
+                   "do not compare the kernels with the interpreter on the device before the bundle is written");
   add_model_options(command, options->options);
   add_shown_passes(command, options->shown);
   command

@@ -35,7 +35,7 @@ struct Proof {
 
 void say_proof(const Proof& proof) {
   say_line("kernel {} computes {}", proof.kernel, joined_names(proof.layers));
-  if (!proof.start.empty()) say_line("start:\n{}", proof.start);
+  if (!proof.start.empty()) say("start:\n" + proof.start + "\n");
   RuleCounts counts;
   size_t number = 0, term = 0;
   for (const PlanRuleUse& use : proof.uses) {
@@ -49,9 +49,9 @@ void say_proof(const Proof& proof) {
     const std::string meaning = rule == nullptr ? "" : std::string(row(*rule).meaning);
     say_line("{:4}. {}{} at {}  [{}]{}", ++number, use.rule, use.parameters.empty() ? "" : "(" + use.parameters + ")",
              use.place, use.rule_class, meaning.empty() ? "" : "  " + meaning);
-    if (term < proof.terms.size()) say_line("{}", proof.terms[term++]);
+    if (term < proof.terms.size()) say(proof.terms[term++] + "\n");
   }
-  if (proof.terms.empty()) say_line("end:\n{}", proof.end);
+  if (proof.terms.empty()) say("end:\n" + proof.end + "\n");
   say_line("rules applied: {}", counts.text());
 }
 

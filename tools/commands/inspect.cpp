@@ -85,21 +85,21 @@ Attempt<> show_group(const InspectCommand& command, const OpenedModel& model, co
   const LoweredKernel& kernel = model.lowered.kernels[static_cast<size_t>(group.kernel)];
   if (wanted(command, "high") && group.layers.size() > 1) {
     heading("high", command.layer + " is part of kernel " + kernel.name + ": " + joined_names(group.layers));
-    say_line("{}", print(group.high, printing));
+    say(print(group.high, printing) + "\n");
   }
   if (wanted(command, "low")) {
     heading("low", joined_names(group.layers));
-    say_line("{}", print(group.low, printing));
+    say(print(group.low, printing) + "\n");
   }
   if (!wanted(command, "halide") && !wanted(command, "opencl")) return ExitCode::done;
   HOIST_STEP(EmittedKernel emitted, ExitCode::bad_input, emit_kernel(kernel, model.profile));
   if (wanted(command, "halide")) {
     heading("halide", "what is computed where");
-    say_line("{}", emitted.schedule);
+    say(emitted.schedule + "\n");
   }
   if (wanted(command, "opencl")) {
     heading("opencl", launch_text(kernel.name, emitted));
-    say_line("{}", emitted.source);
+    say(emitted.source + "\n");
   }
   return ExitCode::done;
 }
@@ -133,7 +133,7 @@ Attempt<> inspect_model(const InspectCommand& command) {
       const bool alone = definition.layers.size() == 1;
       heading("high", (alone ? command.layer + " alone" : joined_names(definition.layers)) +
                           ", which gives the value " + definition.value);
-      say_line("{}", print(definition.expression, printing));
+      say(print(definition.expression, printing) + "\n");
     }
   }
   if (steps.empty()) say_line("-- {}", absence_of(command.layer, lowered.layers));
@@ -154,11 +154,11 @@ void show_step(const InspectCommand& command, const Plan& plan, const PlanStep& 
   }
   if (wanted(command, "low")) {
     heading("low", joined_names(step.layers));
-    say_line("{}", kernel.expression);
+    say(kernel.expression + "\n");
   }
   if (wanted(command, "opencl")) {
     heading("opencl", launch_text(kernel.name, kernel));
-    say_line("{}", kernel.source);
+    say(kernel.source + "\n");
   }
 }
 

@@ -33,7 +33,7 @@ Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
   for (const std::string& name : command.passes) {
     const Pass* pass = find_pass(name);
     if (pass == nullptr)
-      return usage_failure("--pass " + name, "there is no such pass", "hoist rewrite --list names them");
+      return usage_failure("--pass " + name, "there is no such pass", "hoist rewrite --help lists them");
     HOIST_STEP_VOID(ExitCode::bad_input, pass->run(program, options));
   }
   return ExitCode::done;

@@ -86,7 +86,7 @@ Attempt<> run(const RunCommand& command) {
       // The user knows the file by its final name only.
       return input_failure((std::filesystem::path(command.output) / names[i]).string(), written.errors()[0].what);
     }
-    lines += fmt::format("{}: {} in {}\n", name, type_text(tensor.scalar(), tensor.shape()),
+    lines += fmt::format("{}: {} in {}\n", printable(name), type_text(tensor.scalar(), tensor.shape()),
                          (std::filesystem::path(command.output) / names[i]).string());
   }
   HOIST_STEP_VOID(ExitCode::bad_input, files.commit());

@@ -3,29 +3,27 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "backends/opencl/device.h"
-#include "ir/evaluate.h"
-#include "ir/text.h"
+#include "ir/interpret_cost.h"
 #include "tools/bundle.h"
 #include "tools/certificate.h"
 #include "tools/command.h"
-#include "tools/data.h"
 #include "tools/json_answer.h"
 #include "tools/samples.h"
+#include "tools/self_check.h"
 #include "tools/terminal.h"
 
 namespace hoist {
 namespace {
 
+// An element may be a sum over a billion others; --all and --positions mean what they say.
+constexpr int64_t usual_positions = 24;
+
 struct VerifyCommand {
   std::string bundle, data, json;
-  int64_t positions = 24;
+  int64_t positions = usual_positions;
   bool all = false;
   RunOptions options;
 };
-
-// What device arithmetic may differ by where it does not promise IEEE 754: the runtime's own bounds.
-constexpr double inexact_relative = 1e-5, inexact_absolute = 1e-6;
 
 // Inputs: the first run of the data, or seeded numbers from the inputs' domains.
 Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
@@ -34,69 +32,27 @@ Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& 
   return samples.runs.front();
 }
 
-Tensor gather(const Tensor& from, const std::vector<int64_t>& positions) {
-  Tensor out(from.scalar(), {static_cast<int64_t>(positions.size())});
-  for (size_t i = 0; i < positions.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    if (is_integer(from.scalar()))
-      out.set_integer(at, from.integer_at(positions[i]));
-    else
-      out.set_float(at, from.float_at(positions[i]));
-  }
-  return out;
-}
-
-Tolerance tolerance_on(const Device& device, Tolerance tolerance) {
-  if (!tolerance.exact) return tolerance;
-  if (!device.computes_exactly || (tolerance.divides && !device.divides_exactly)) {
-    tolerance = {false, tolerance.divides, inexact_relative, inexact_absolute};
-  }
-  return tolerance;
-}
-
 // After step `index` has run: its result against the interpreter on what its inputs hold.
 Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index, int64_t count) {
-  const PlanStep& step = plan.steps[index];
-  const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   Finding out;
-  out.subject = "step " + std::to_string(index) + ", kernel " + kernel.name;
-  HOIST_STEP(Expr term, ExitCode::bad_input, parse(kernel.expression));
-  Bindings bindings;
-  Tensor result;
-  Region written;
-  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
-    HOIST_STEP(Tensor array, ExitCode::device, bundle.read_array(static_cast<size_t>(step.arguments[i])));
-    const KernelParameter& parameter = kernel.parameters[i];
-    // An array may be stored under another shape of the same elements than the kernel sees.
-    Tensor seen = array.shape() == parameter.shape ? array : array.reshaped(parameter.shape);
-    if (parameter.written) {
-      result = seen;
-      written = parameter.regions_or_whole().front();
-    } else {
-      bindings[parameter.name] = seen;
-    }
-  }
-  const std::vector<int64_t> positions = sample_positions(written, count, plan.model_hash + index);
-  HOIST_STEP(Tensor expected, ExitCode::bad_input, interpret_at(term, bindings, positions));
-  const Tensor got = gather(result, positions);
-  const Tolerance tolerance = tolerance_on(device, kernel.tolerance);
-  Comparison comparison = compare(got, expected, tolerance.relative, tolerance.absolute);
-  out.compared = positions.size();
-  out.largest_error = comparison.largest_error;
-  out.passed = comparison.agrees();
-  if (!out.passed) {
-    out.message = comparison.first < 0
-                      ? comparison.difference
-                      : fmt::format("position {}: {}, expected {}", positions[static_cast<size_t>(comparison.first)],
-                                    element_text(got, comparison.first), element_text(expected, comparison.first));
-  }
+  out.subject =
+      fmt::format("step {}, kernel {}", index, plan.kernels[static_cast<size_t>(plan.steps[index].kernel)].name);
+  HOIST_ATTEMPT(StepValues values, step_values(bundle, plan, device, index));
+  if (count == usual_positions) count = affordable_elements(values.term, count);
+  HOIST_ATTEMPT(StepComparison found,
+                compare_step(values, sample_positions(values.region, count, plan.model_hash + index)));
+  out.compared = found.compared;
+  out.largest_error = found.largest_error;
+  out.passed = found.message.empty();
+  out.message = found.message;
   return out;
 }
 
 Attempt<> verify(const VerifyCommand& command) {
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
-  HOIST_STEP(Device device, ExitCode::device, find_device(command.options.device));
-  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, command.options));
+  const RunOptions options = on_fitting_device(command.options, info);
+  HOIST_STEP(Device device, ExitCode::device, find_device(options.device));
+  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, options));
   const int64_t positions = command.all ? std::numeric_limits<int64_t>::max() : command.positions;
   std::vector<Finding> findings;
   Progress progress;

@@ -1,18 +1,13 @@
 #include "tools/report/picture.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "tools/child_program.h"
 #include "tools/files.h"
 
 namespace hoist {
@@ -20,7 +15,8 @@ namespace {
 
 constexpr double units_per_inch = 72;  // dot speaks of inches
 constexpr double node_height = 38;
-constexpr size_t widest_name = 22;  // characters; the page cuts longer names to the width of their node
+constexpr double most_seconds = 120;  // for dot, whose work grows with the square of a level
+constexpr size_t widest_name = 22;    // characters; the page cuts longer names to the width of their node
 
 struct Collapsed {
   std::vector<NetworkPicture::Node> nodes;
@@ -68,36 +64,13 @@ std::string dot_text(const Collapsed& graph) {
   return out + "}\n";
 }
 
-// `words` without a shell; standard output and standard error go to files. The exit status as waitpid has it.
-Result<int> run_program(const std::vector<std::string>& words, const std::string& out, const std::string& err) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  pid_t child = 0;
-  const int failure = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) {
-    return Diagnostic{words[0], std::string("cannot be started: ") + std::strerror(failure),
-                      "install graphviz (the Debian package graphviz)"};
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return Diagnostic{words[0], std::string("was lost: ") + std::strerror(errno), ""};
-  }
-  return status;
-}
-
 Result<std::string> run_dot(const std::string& text) {
   HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
   const std::string graph = folder.path() / "graph.dot", out = folder.path() / "layout",
                     err = folder.path() / "messages";
   HOIST_TRY_VOID(write_file(graph, text));
-  HOIST_TRY(const int status, run_program({"dot", "-Tplain", graph}, out, err));
+  HOIST_TRY(const int status, run_program({"dot", "-Tplain", graph}, out, err, most_seconds,
+                                          "install graphviz (the Debian package graphviz)"));
   if (status != 0) {
     HOIST_TRY(std::string messages, read_file(err));
     return Diagnostic{"dot", "failed: " + messages.substr(0, messages.find('\n')), ""};

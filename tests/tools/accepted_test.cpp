@@ -1,0 +1,202 @@
+// Whatever check accepts compiles: models that need tables of positions and weights, parts that no result depends on,
+// all models of the project, random graphs. HOIST_RANDOM_GRAPHS sets how many of those are tried.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "backends/bundle/bundle.h"
+#include "ir/text.h"
+#include "program.h"
+#include "tests/lowering/random_graphs.h"
+#include "tools/files.h"
+#include "tools/self_check.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+using Ints = std::vector<int64_t>;
+using Attributes = std::map<std::string, Attribute>;
+
+Graph graph_of(const Ints& shape, std::vector<Layer> layers, std::map<std::string, Tensor> constants = {}) {
+  Graph out;
+  out.name = "case";
+  out.opset = 21;
+  out.inputs = {{"x", Scalar::f32, shape}};
+  out.outputs = {{"y", Scalar::f32, {}}};
+  out.layers = std::move(layers);
+  out.constants = std::move(constants);
+  return out;
+}
+
+Graph resize(const Ints& from, const Ints& to, const std::string& mode, const Attributes& more = {}) {
+  Attributes attributes = more;
+  attributes["mode"] = mode;
+  return graph_of(from, {{"resize", "Resize", "", attributes, {"x", "", "", "sizes"}, {"y"}}},
+                  {{"sizes", Tensor::of(Scalar::i64, {static_cast<int64_t>(to.size())}, to)}});
+}
+
+// A selection by the same condition twice: of the inner one's values one is never chosen.
+Graph twice_selected(const Ints& shape) {
+  const Tensor k = Tensor::of(Scalar::f32, {1}, std::vector<double>{0.3}),
+               c = Tensor::of(Scalar::f32, {1}, std::vector<double>{-0.5});
+  return graph_of(shape,
+                  {{"above", "Greater", "", {}, {"x", "k"}, {"b"}},
+                   {"inner", "Where", "", {}, {"b", "k", "x"}, {"r"}},
+                   {"outer", "Where", "", {}, {"b", "c", "r"}, {"s"}},
+                   {"sums", "CumSum", "", {{"exclusive", int64_t{1}}}, {"s", "axis"}, {"y"}}},
+                  {{"k", k}, {"c", c}, {"axis", Tensor::of(Scalar::i64, {}, Ints{1})}});
+}
+
+struct Case {
+  std::string name;
+  Graph graph;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  const auto add = [&](const std::string& name, Graph graph) { out.push_back({name, std::move(graph)}); };
+  add("linear 33x7", resize({1, 2, 9, 5}, {1, 2, 33, 7}, "linear"));
+  add("linear 37x41", resize({1, 2, 11, 20}, {1, 2, 37, 41}, "linear"));
+  add("cubic 64x64", resize({1, 1, 9, 9}, {1, 1, 64, 64}, "cubic"));
+  add("cubic down", resize({1, 3, 40, 30}, {1, 3, 11, 20}, "cubic", {{"antialias", int64_t{1}}}));
+  add("nearest by table", resize({1, 2, 30, 7}, {1, 2, 71, 100}, "nearest"));
+  add("cropped", graph_of({1, 1, 20, 20},
+                          {{"resize",
+                            "Resize",
+                            "",
+                            {{"mode", std::string("linear")},
+                             {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
+                             {"extrapolation_value", 7.0}},
+                            {"x", "roi", "", "sizes"},
+                            {"y"}}},
+                          {{"roi", Tensor::of(Scalar::f32, {8}, std::vector<double>{0, 0, -0.2, 0.1, 1, 1, 1.3, 0.9})},
+                           {"sizes", Tensor::of(Scalar::i64, {4}, Ints{1, 1, 90, 70})}}));
+  add("pool with counts", graph_of({1, 8, 7, 8, 4}, {{"pool",
+                                                      "AveragePool",
+                                                      "",
+                                                      {{"ceil_mode", int64_t{1}},
+                                                       {"kernel_shape", Ints{2, 1, 4}},
+                                                       {"pads", Ints{0, 0, 2, 0, 0, 1}},
+                                                       {"strides", Ints{2, 1, 1}}},
+                                                      {"x"},
+                                                      {"y"}}}));
+  add("pool of pictures",
+      graph_of({1, 3, 40, 50}, {{"pool",
+                                 "AveragePool",
+                                 "",
+                                 {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 2}}},
+                                 {"x"},
+                                 {"y"}}}));
+  // Behind another layer, and before one: tables stand in the middle of a kernel that is merged.
+  Graph joined = resize({1, 2, 9, 5}, {1, 2, 33, 70}, "linear");
+  joined.layers[0].inputs[0] = "r";
+  joined.layers[0].outputs[0] = "s";
+  joined.layers.insert(joined.layers.begin(), {"relu", "Relu", "", {}, {"x"}, {"r"}});
+  joined.layers.push_back({"tanh", "Tanh", "", {}, {"s"}, {"y"}});
+  add("resize between layers", joined);
+  for (int64_t n : {1, 8, 17}) add("twice selected " + std::to_string(n), twice_selected({1, n}));
+  return out;
+}
+
+Profile gpu_profile() {
+  Profile out;
+  out.gpu = true;
+  out.vector_width = 4;
+  out.vector_registers = 255;
+  out.local_memory = 49152;
+  return out;
+}
+
+// Everything that a bundle needs but the device, for both mappings.
+std::string compile_fault(const Graph& graph) {
+  for (const Profile& profile : {Profile(), gpu_profile()}) {
+    auto lowered = lower_model(graph, {}, profile);
+    if (!lowered) return lowered.errors()[0].text();
+    auto plan = make_plan(graph, std::move(*lowered), {}, profile);
+    if (!plan) return (profile.gpu ? "for GPUs: " : "") + plan.errors()[0].text();
+    // Who reads the bundle has the plan alone.
+    for (const PlanKernel& kernel : plan->kernels) {
+      auto term = parse(kernel.expression);
+      if (!term) return term.errors()[0].text();
+      for (Expr p : parameters_of(*term)) {
+        const bool known = std::any_of(kernel.parameters.begin(), kernel.parameters.end(),
+                                       [&](const KernelParameter& k) { return k.name == p->name; });
+        if (!known) return kernel.name + ": its term reads " + p->name + ", which is no argument";
+      }
+    }
+  }
+  return "";
+}
+
+TEST(Accepted, TablesAndPartsThatNothingReads) {
+  auto device = find_device("");
+  ASSERT_TRUE(device.ok()) << device.errors()[0].text();
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  for (const Case& c : cases()) {
+    EXPECT_EQ(compile_fault(c.graph), "") << c.name;
+    auto compiled = compile_model(c.graph, ModelOptions{});
+    ASSERT_TRUE(compiled.ok()) << c.name << ": " << compiled.failure().problems[0].text();
+    const fs::path path = folder->path() / "a.hoist";
+    ASSERT_TRUE(write_bundle(compiled->plan, path, {.force = true}).ok());
+    auto check = self_check(path, compiled->plan, compiled->groups, *device);
+    ASSERT_TRUE(check.ok()) << c.name << ": " << check.failure().problems[0].text();
+    EXPECT_FALSE(check->mismatch.has_value()) << c.name << ": " << check->mismatch->comparison.message;
+    auto runner = BundleRunner::open(path);
+    ASSERT_TRUE(runner.ok());
+    auto findings = runner->verify();
+    ASSERT_TRUE(findings.ok());
+    for (const Finding& finding : *findings) EXPECT_TRUE(finding.passed) << c.name << ": " << finding.message;
+  }
+}
+
+TEST(Accepted, RandomGraphs) {
+  const char* wanted = std::getenv("HOIST_RANDOM_GRAPHS");
+  const uint64_t count = wanted == nullptr ? 25 : std::strtoull(wanted, nullptr, 10);
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    std::mt19937_64 random(seed * 7919 + 3);
+    EXPECT_EQ(compile_fault(random_graph(random).graph), "") << "seed " << seed;
+  }
+}
+
+// Both commands, as users call them.
+void expect_both(const fs::path& model, const fs::path& out) {
+  const Ran checked = run_hoist({"check", model.string()});
+  if (checked.code != 0) return;
+  const Ran compiled = run_hoist({"compile", model.string(), "-o", out.string(), "--force", "--no-check"});
+  EXPECT_EQ(compiled.code, 0) << model << "\n" << compiled.err;
+}
+
+TEST(Accepted, ModelsOfTheProject) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(HOIST_SOURCE_DIR) / "models")) {
+    if (entry.path().extension() != ".onnx") continue;
+    expect_both(entry.path(), folder->path() / "a.hoist");
+    ++count;
+  }
+  EXPECT_GT(count, 0);
+}
+
+TEST(Accepted, FilesThatWereOnceRefused) {
+  const char* shared = std::getenv("HOIST_SHARED");
+  if (shared == nullptr) GTEST_SKIP() << "HOIST_SHARED is not set";
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  for (const char* name : {"graph2_min", "where_where_cumsum", "resize_cubic_11x20", "resize_cubic_64",
+                           "resize_linear_33x7", "resize_linear_37x41", "graph28_avgpool_const", "mmi_scalar",
+                           "cumsum_ex1_ax0", "cumsumx_2x3x8_ax0", "graph18_min"}) {
+    const fs::path model = fs::path(shared) / "findings" / (std::string(name) + ".onnx");
+    const fs::path bundle = folder->path() / "a.hoist";
+    const Ran compiled = run_hoist({"compile", model.string(), "-o", bundle.string(), "--force"});
+    ASSERT_EQ(compiled.code, 0) << name << "\n" << compiled.err;
+    EXPECT_THAT(compiled.out, testing::HasSubstr("agree with the interpreter (every element)")) << name;
+    EXPECT_EQ(run_hoist({"verify", bundle.string(), "--all"}).code, 0) << name;
+  }
+}
+
+}  // namespace
+}  // namespace hoist

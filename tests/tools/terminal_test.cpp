@@ -1,0 +1,38 @@
+// What a terminal gets of names that anybody may have written.
+#include "tools/terminal.h"
+
+#include <gtest/gtest.h>
+
+namespace hoist {
+namespace {
+
+TEST(Printable, KeepsTextAndNothingThatActs) {
+  EXPECT_EQ(printable("conv1 \"a/b:0\" \\"), "conv1 \"a/b:0\" \\");
+  EXPECT_EQ(printable("Größe 大きさ 😀"), "Größe 大きさ 😀");
+  EXPECT_EQ(printable("\x1b[2J\a\r\n\t\x7f"), "\\x1b[2J\\x07\\x0d\\x0a\\x09\\x7f");
+  EXPECT_EQ(printable(std::string("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\xc2\\x9b31m");                               // CSI in one character
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // turns what follows
+  EXPECT_EQ(printable("\xe2\x81\xa6"
+                      "x"),
+            "\\xe2\\x81\\xa6x");
+  EXPECT_EQ(printable("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");                    // a line's end
+  EXPECT_EQ(printable("\xff\x9b\xc3"), "\\xff\\x9b\\xc3");                    // no UTF-8
+  EXPECT_EQ(printable("\xc0\x9b\xe0\x82\x9b"), "\\xc0\\x9b\\xe0\\x82\\x9b");  // longer than it has to be
+  EXPECT_EQ(printable("\xed\xa0\x80\xf4\x90\x80\x80"), "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80");
+}
+
+TEST(Printable, LinesAndTables) {
+  testing::internal::CaptureStdout();
+  say("one\ntwo \x1b[1m\n");
+  say_line("{} of {} in {:.1f}", std::string("a\nb"), 3, 0.25);
+  ASSERT_TRUE(finish_output().ok());
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "one\ntwo \\x1b[1m\na\\x0ab of 3 in 0.2\n");
+}
+
+TEST(Printable, CellsOfTables) { EXPECT_EQ(table({{"a\nb", "x"}, {"c", "\x1b"}}), "a\\x0ab  x\nc       \\x1b\n"); }
+
+}  // namespace
+}  // namespace hoist

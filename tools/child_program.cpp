@@ -1,0 +1,79 @@
+#include "tools/child_program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "ir/stopwatch.h"
+
+namespace hoist {
+namespace {
+
+std::atomic<pid_t> running = 0;  // one at a time
+
+}  // namespace
+
+void end_programs() {
+  if (const pid_t child = running; child > 0) kill(-child, SIGKILL);
+}
+
+Result<int> run_program(const std::vector<std::string>& words, const std::filesystem::path& out,
+                        const std::filesystem::path& err, double seconds, const std::string& install) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (err.empty())
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, 2);
+  else
+    posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  // A group of its own, so that its children can be ended with it; signals as a shell would have them.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t reset;
+  sigemptyset(&reset);
+  sigaddset(&reset, SIGPIPE);
+  sigaddset(&reset, SIGXFSZ);
+  posix_spawnattr_setsigdefault(&attributes, &reset);
+  sigset_t unblocked;
+  sigemptyset(&unblocked);
+  posix_spawnattr_setsigmask(&attributes, &unblocked);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  pid_t child = 0;
+  const int failure = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0) return Diagnostic{words[0], std::string("cannot be started: ") + std::strerror(failure), install};
+  running = child;
+  const Stopwatch stopwatch;
+  bool ended = false;
+  for (useconds_t pause = 500;; pause = std::min<useconds_t>(pause * 2, 50'000)) {
+    int status = 0;
+    const pid_t found = waitpid(child, &status, WNOHANG);
+    if (found < 0 && errno != EINTR) return Diagnostic{words[0], std::string("was lost: ") + std::strerror(errno), ""};
+    if (found == child) {
+      running = 0;
+      if (ended) return Diagnostic{words[0], fmt::format("takes longer than {:g} s and was ended", seconds), ""};
+      return status;
+    }
+    if (!ended && stopwatch.seconds() > seconds) {
+      kill(-child, SIGKILL);
+      ended = true;
+    }
+    usleep(pause);
+  }
+}
+
+}  // namespace hoist

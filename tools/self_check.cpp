@@ -1,0 +1,340 @@
+#include "tools/self_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "ir/interpret_cost.h"
+#include "ir/stopwatch.h"
+#include "ir/text.h"
+#include "lowering/rules.h"
+#include "lowering/terms.h"
+#include "tools/bundle.h"
+#include "tools/data.h"
+
+namespace hoist {
+namespace {
+
+// What device arithmetic may differ by where it does not promise IEEE 754: the runtime's own bounds.
+constexpr double inexact_relative = 1e-5, inexact_absolute = 1e-6;
+
+// What the interpreter and the evaluator do in a second, at least.
+constexpr double steps_a_second = 2e6, operations_a_second = 2e7;
+// No element is worth more.
+constexpr int64_t most_steps_an_element = int64_t{1} << 24;
+
+Tolerance tolerance_on(const Device& device, const Tolerance& tolerance) {
+  if (!tolerance.exact || (device.computes_exactly && (!tolerance.divides || device.divides_exactly))) return tolerance;
+  return {false, tolerance.divides, inexact_relative, inexact_absolute};
+}
+
+Tensor gather(const Tensor& from, const std::vector<int64_t>& positions) {
+  Tensor out(from.scalar(), {static_cast<int64_t>(positions.size())});
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    if (is_integer(from.scalar()))
+      out.set_integer(at, from.integer_at(positions[i]));
+    else
+      out.set_float(at, from.float_at(positions[i]));
+  }
+  return out;
+}
+
+uint64_t next_random(uint64_t& state) {
+  state += 0x9E3779B97F4A7C15u;  // splitmix64
+  uint64_t z = state;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+// Every element, fast; nothing where that is too much.
+Attempt<std::optional<StepComparison>> compare_whole(const StepValues& values, double seconds) {
+  const double work = static_cast<double>(count_operations(values.term)) + static_cast<double>(values.result.size());
+  if (work > seconds * operations_a_second) return std::optional<StepComparison>();
+  HOIST_STEP(std::optional<Tensor> expected, ExitCode::bad_input,
+             evaluate_within(values.term, values.reads, int64_t{1} << 30));
+  if (!expected) return std::optional<StepComparison>();
+  const std::vector<int64_t> positions = sample_positions(values.region, values.region.size(), 0);
+  const Comparison found = compare(gather(values.result, positions), gather(*expected, positions),
+                                   values.tolerance.relative, values.tolerance.absolute);
+  StepComparison out;
+  out.compared = positions.size();
+  out.different = static_cast<uint64_t>(found.different);
+  out.largest_error = found.largest_error;
+  if (found.agrees()) return std::optional(out);
+  out.first = positions[static_cast<size_t>(std::max<int64_t>(found.first, 0))];
+  out.message = fmt::format("position {}: {}, expected {}", position_text(out.first, values.result.shape()),
+                            element_text(values.result, out.first), element_text(*expected, out.first));
+  return std::optional(out);
+}
+
+void add(StepComparison& all, const StepComparison& more) {
+  all.compared += more.compared;
+  all.different += more.different;
+  all.largest_error = std::max(all.largest_error, more.largest_error);
+  if (all.first < 0) {
+    all.first = more.first;
+    all.message = more.message;
+  }
+}
+
+// Every element where the time allows, else the ends of every axis and as many others as it does.
+Attempt<StepComparison> compare_in(const StepValues& values, double seconds, uint64_t seed, bool& whole) {
+  const Stopwatch stopwatch;
+  HOIST_ATTEMPT(std::optional<StepComparison> all, compare_whole(values, seconds));
+  whole = all.has_value();
+  if (all) return *all;
+  StepComparison out;
+  const int64_t steps = interpretation_steps(values.term);
+  if (steps > most_steps_an_element) return out;
+  std::vector<int64_t> positions = boundary_positions(values.region, seed);
+  const double affordable = std::max(1.0, seconds * steps_a_second / static_cast<double>(steps));
+  while (static_cast<double>(positions.size()) > affordable && positions.size() > 2) {
+    positions.erase(positions.begin() + 1 + static_cast<int64_t>(next_random(seed) % (positions.size() - 2)));
+  }
+  for (int64_t count = 64;; count *= 2) {
+    HOIST_ATTEMPT(StepComparison some, compare_step(values, positions));
+    add(out, some);
+    if (stopwatch.seconds() * 3 > seconds || out.different > 0) return out;
+    positions = sample_positions(values.region, count, next_random(seed));
+    if (static_cast<int64_t>(positions.size()) < count) {  // that is all of them
+      HOIST_ATTEMPT(out, compare_step(values, positions));
+      whole = true;
+      return out;
+    }
+  }
+}
+
+// The reads of a step by the names of the arrays, which the derivation's terms use.
+Bindings by_array(const StepValues& values, const Plan& plan, const PlanStep& step) {
+  Bindings out;
+  const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    auto read = values.reads.find(kernel.parameters[i].name);
+    if (read != values.reads.end()) out[plan.arrays[static_cast<size_t>(step.arguments[i])].name] = read->second;
+  }
+  return out;
+}
+
+std::string value_text(const Tensor& tensor) { return element_text(tensor, 0); }
+
+}  // namespace
+
+Attempt<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index) {
+  const PlanStep& step = plan.steps[index];
+  const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+  StepValues out;
+  HOIST_STEP(out.term, ExitCode::bad_input, parse(kernel.expression));
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    HOIST_STEP(Tensor array, ExitCode::device, bundle.read_array(static_cast<size_t>(step.arguments[i])));
+    const KernelParameter& parameter = kernel.parameters[i];
+    // An array may be stored under another shape of the same elements than the kernel sees.
+    Tensor seen = array.shape() == parameter.shape ? array : array.reshaped(parameter.shape);
+    if (parameter.written) {
+      out.result = seen;
+      out.region = parameter.regions_or_whole().front();
+    } else {
+      out.reads[parameter.name] = seen;
+    }
+  }
+  out.tolerance = tolerance_on(device, kernel.tolerance);
+  return out;
+}
+
+Attempt<StepComparison> compare_step(const StepValues& values, const std::vector<int64_t>& positions) {
+  HOIST_STEP(Tensor expected, ExitCode::bad_input, interpret_at(values.term, values.reads, positions));
+  const Tensor got = gather(values.result, positions);
+  const Comparison found = compare(got, expected, values.tolerance.relative, values.tolerance.absolute);
+  StepComparison out;
+  out.compared = positions.size();
+  out.different = static_cast<uint64_t>(found.different);
+  out.largest_error = found.largest_error;
+  if (found.agrees()) return out;
+  const int64_t first = std::max<int64_t>(found.first, 0);
+  out.first = positions[static_cast<size_t>(first)];
+  out.message = fmt::format("position {}: {}, expected {}", position_text(out.first, values.result.shape()),
+                            element_text(got, first), element_text(expected, first));
+  return out;
+}
+
+std::vector<int64_t> boundary_positions(const Region& region, uint64_t seed) {
+  const size_t rank = region.shape.size();
+  const int64_t size = region.size();
+  if (size == 0) return {};
+  std::set<int64_t> out;
+  const auto take = [&](const std::vector<int64_t>& index) {
+    int64_t flat = 0;
+    for (size_t i = 0; i < rank; ++i) flat = flat * region.shape[i] + index[i];
+    out.insert(region.position(flat));
+  };
+  for (uint64_t corner = 0; corner < (uint64_t{1} << std::min<size_t>(rank, 6)); ++corner) {
+    std::vector<int64_t> index(rank, 0);
+    for (size_t i = 0; i < rank; ++i) index[i] = (corner >> (i % 6) & 1) != 0 ? region.shape[i] - 1 : 0;
+    take(index);
+  }
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const int64_t n = region.shape[axis];
+    std::set<int64_t> places = {0, 1, 2, n / 2, n - 3, n - 2, n - 1};
+    for (int64_t k = 4; k <= 64; k *= 2) {
+      places.insert({k - 1, k, n / k * k - 1, n / k * k});
+    }
+    for (int64_t place : places) {
+      if (place < 0 || place >= n) continue;
+      std::vector<int64_t> index(rank, 0);
+      for (size_t i = 0; i < rank; ++i)
+        index[i] = static_cast<int64_t>(next_random(seed) % static_cast<uint64_t>(region.shape[i]));
+      index[axis] = place;
+      take(index);
+    }
+  }
+  return {out.begin(), out.end()};
+}
+
+std::string too_large_to_check(const Plan& plan) {
+  constexpr double most_bytes = 4.0 * (1 << 30), most_operations = 2e11;
+  double bytes = static_cast<double>(plan.arena_bytes), operations = 0;
+  for (const PlanArray& array : plan.arrays) {
+    if (array.place != Place::arena) bytes += static_cast<double>(byte_size(array.scalar, array.shape));
+  }
+  for (const PlanStep& step : plan.steps)
+    operations += static_cast<double>(plan.kernels[static_cast<size_t>(step.kernel)].operations);
+  if (bytes > most_bytes) return fmt::format("its arrays have {:.1f} GiB (hoist verify checks it)", bytes / (1 << 30));
+  if (operations > most_operations)
+    return fmt::format("a run takes {:.2g} operations (hoist verify checks it)", operations);
+  return "";
+}
+
+Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
+                              const std::vector<LoweredGroup>& derivations, const Device& device, double seconds) {
+  SelfCheck out;
+  out.device = device.name;
+  RunOptions options;
+  options.device = std::to_string(device.index);
+  const Stopwatch building;
+  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(folder, options));
+  out.driver_seconds = building.seconds();
+  out.driver_cache = bundle.cache_outcome();
+  const std::vector<Tensor> inputs = seeded_inputs(bundle, plan, plan.model_hash);
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
+  const Stopwatch stopwatch;
+  std::set<int> seen;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
+    if (!seen.insert(plan.steps[i].kernel).second) continue;
+    const size_t left = plan.kernels.size() - seen.size() + 1;
+    const double share = std::max(seconds / 1000, (seconds - stopwatch.seconds()) / static_cast<double>(left));
+    HOIST_ATTEMPT(StepValues values, step_values(bundle, plan, device, i));
+    bool whole = false;
+    HOIST_ATTEMPT(StepComparison found, compare_in(values, share, plan.model_hash + i, whole));
+    ++out.kernels;
+    out.kernels_whole += whole ? 1 : 0;
+    out.kernels_left += found.compared == 0 && values.region.size() > 0 ? 1 : 0;
+    out.compared += found.compared;
+    if (found.different == 0 && found.message.empty()) continue;
+    std::string origin;
+    if (i < derivations.size()) {
+      origin =
+          origin_of(lowering_rules(), derivations[i].derivation, by_array(values, plan, plan.steps[i]), found.first);
+    }
+    out.mismatch = KernelMismatch{i, std::move(found), std::move(origin)};
+    break;
+  }
+  out.seconds = stopwatch.seconds();
+  return out;
+}
+
+std::string origin_of(const RuleTable& rules, const Derivation& derivation, const Bindings& reads, int64_t position) {
+  constexpr double rounding = 1e-3;  // what a step that only rounds otherwise does not exceed
+  auto terms = replay(rules, derivation);
+  if (!terms) return "its derivation cannot be replayed: " + terms.errors().front().text();
+  std::optional<Tensor> before;
+  for (size_t k = 0; k < terms->size(); ++k) {
+    Bindings bound;
+    for (Expr p : parameters_of((*terms)[k])) {
+      auto place = reads.find(p->name);
+      // What the kernel does not read has no value here and needs none.
+      bound[p->name] = place != reads.end() ? place->second : Tensor(leaf_of(p->type)->scalar, shape_of(p->type));
+      if (bound[p->name].shape() != shape_of(p->type)) bound[p->name] = bound[p->name].reshaped(shape_of(p->type));
+    }
+    auto value = interpret_at((*terms)[k], bound, {position});
+    if (!value) return "a term of its derivation has no value: " + value.errors().front().text();
+    if (before) {
+      const Application& step = derivation.steps[k - 1];
+      const double bound_of_step = step.rule_class == RuleClass::exact ? 0 : rounding;
+      if (!compare(*value, *before, bound_of_step, bound_of_step).agrees()) {
+        return fmt::format("step {} of its derivation changes {} to {}: {}", k, value_text(*before), value_text(*value),
+                           text(step));
+      }
+    }
+    before = *value;
+  }
+  return fmt::format("every term of its derivation gives {}: the code generator or the driver makes the difference",
+                     before ? value_text(*before) : "nothing");
+}
+
+Graph model_of_layers(const Graph& graph, const Program& program, const std::vector<std::string>& layers) {
+  const std::map<std::string, Type> types = value_types(program);
+  std::map<std::string, const Layer*> makers;
+  for (const Layer& layer : graph.layers) {
+    for (const std::string& output : layer.outputs) makers[output] = &layer;
+  }
+  const std::set<std::string> evaluated(program.evaluated.begin(), program.evaluated.end());
+  std::set<const Layer*> kept;
+  std::vector<const Layer*> waiting;
+  for (const Layer& layer : graph.layers) {
+    if (std::find(layers.begin(), layers.end(), layer.name) != layers.end() && kept.insert(&layer).second)
+      waiting.push_back(&layer);
+  }
+  const std::set<const Layer*> asked = kept;
+  // What was computed from constants is computed again, so that shapes and axes stay what they were.
+  while (!waiting.empty()) {
+    const Layer* layer = waiting.back();
+    waiting.pop_back();
+    for (const std::string& input : layer->inputs) {
+      auto maker = makers.find(input);
+      const bool known = maker != makers.end() && evaluated.count(maker->second->name) != 0;
+      if (known && kept.insert(maker->second).second) waiting.push_back(maker->second);
+    }
+  }
+  Graph out;
+  out.name = graph.name;
+  out.opset = graph.opset;
+  std::set<std::string> made, read, given;
+  for (const Layer& layer : graph.layers) {
+    if (kept.count(&layer) == 0) continue;
+    out.layers.push_back(layer);
+    made.insert(layer.outputs.begin(), layer.outputs.end());
+  }
+  for (const Layer& layer : out.layers) {
+    for (const std::string& input : layer.inputs) {
+      read.insert(input);
+      if (input.empty() || made.count(input) != 0 || !given.insert(input).second) continue;
+      if (auto constant = graph.constants.find(input); constant != graph.constants.end()) {
+        out.constants[input] = constant->second;
+      } else if (auto type = types.find(input); type != types.end() && leaf_of(type->second)->is_scalar()) {
+        out.inputs.push_back({input, leaf_of(type->second)->scalar, shape_of(type->second)});
+      }
+    }
+  }
+  std::set<std::string> wanted;
+  for (const ValueInfo& output : graph.outputs) wanted.insert(output.name);
+  for (const Layer& layer : graph.layers) {
+    if (kept.count(&layer) == 0) wanted.insert(layer.inputs.begin(), layer.inputs.end());
+  }
+  for (const Layer& layer : out.layers) {
+    const bool is_asked =
+        std::any_of(asked.begin(), asked.end(), [&](const Layer* l) { return l->name == layer.name; });
+    for (const std::string& output : layer.outputs) {
+      if (output.empty() || !is_asked || (wanted.count(output) == 0 && read.count(output) != 0)) continue;
+      auto type = types.find(output);
+      if (type == types.end() || !leaf_of(type->second)->is_scalar()) continue;
+      out.outputs.push_back({output, leaf_of(type->second)->scalar, shape_of(type->second)});
+    }
+  }
+  return out;
+}
+
+}  // namespace hoist
