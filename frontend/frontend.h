@@ -1,6 +1,6 @@
-// The way into hoist: an ONNX file becomes a Graph, or all its problems at once. What comes out is safe to trust: sizes
-// are bounded, names resolve, layers are in topological order, every layer is one the caller knows, at one version of
-// the standard. Only this folder includes onnx or protobuf headers. Not for tensors alone: tensor_file.h reads those.
+// The way into hoist: an ONNX file becomes a program of operator calls, or all its problems at once. What comes out is
+// safe to trust: sizes are bounded, names resolve, calls are typed and in topological order, at one version of the
+// standard. Only this folder includes onnx or protobuf headers. Not for tensors alone: tensor_file.h reads those.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/program.h"
 #include "ir/result.h"
 
 namespace hoist {
@@ -27,6 +27,10 @@ Result<DimensionValue> parse_dimension_value(const std::string& text);
 struct ReadOptions {
   std::vector<DimensionValue> dimensions;
 
+  /// Values of the model's first inputs, by position: they become constants, and the model is one for these values. For
+  /// inputs that decide shapes, whose values a program has to know.
+  std::vector<Tensor> known_inputs;
+
   /// Says whether hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by
   /// their function body where the standard or the model gives one, and reported otherwise. Left empty, every operator
   /// of the standard passes and only the model's own functions are replaced.
@@ -42,7 +46,10 @@ struct ReadOptions {
 
 /// Reads, checks and normalises a model. External data are read from the folder that `path` names, never from outside
 /// it. Errors: everything that is wrong with the model, or everything in it that is not supported, in model order.
-Result<Graph> read_model(const std::filesystem::path& path, const ReadOptions& options = {});
+Result<Program> read_model(const std::filesystem::path& path, const ReadOptions& options = {});
+
+/// Whether the model is right in itself, whatever hoist has operators for. Errors: everything that is wrong with it.
+Result<Nothing> check_model(const std::filesystem::path& path, ReadOptions options = {});
 
 /// What `hoist check` lists.
 enum class Support : uint8_t {

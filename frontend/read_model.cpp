@@ -21,6 +21,7 @@
 #include "frontend/tensor_proto.h"
 #include "frontend/wire_scan.h"
 #include "ir/onnx_type.h"
+#include "ir/program_builder.h"
 
 namespace hoist {
 namespace {
@@ -94,20 +95,38 @@ class Reader {
   Reader(std::filesystem::path path, const ReadOptions& options)
       : path_(std::move(path)), options_(options), external_(path_.parent_path(), hash_) {}
 
-  Result<Graph> read() {
+  /// All steps but the last.
+  Result<Nothing> check() {
     HOIST_TRY(model_, parse_model(path_, options_, &hash_));
     if (Diagnostics problems = check_header(model_, path_.string()); !problems.empty()) return problems;
     normalise_domains(model_);
+    give_values();
     if (Diagnostics problems = check_names_and_order(); !problems.empty()) return problems;
     if (Diagnostics problems = check_contents(); !problems.empty()) return problems;
     if (Diagnostics problems = check_shapes(); !problems.empty()) return problems;
     convert();
     if (Diagnostics problems = replace_functions(); !problems.empty()) return problems;
+    return Nothing{};
+  }
+
+  Result<Program> read() {
+    HOIST_TRY_VOID(check());
     return build();
   }
 
  private:
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
+
+  // Known inputs are initialisers like those that the model has itself.
+  void give_values() {
+    std::set<std::string> initialised;
+    for (const onnx::TensorProto& tensor : graph().initializer()) initialised.insert(tensor.name());
+    auto value = options_.known_inputs.begin();
+    for (const onnx::ValueInfoProto& input : graph().input()) {
+      if (value == options_.known_inputs.end()) return;
+      if (initialised.count(input.name()) == 0) *graph().add_initializer() = tensor_to_proto(*value++, input.name());
+    }
+  }
 
   Diagnostics check_names_and_order() {
     name_layers(graph());
@@ -299,54 +318,43 @@ class Reader {
     return note_types(infer_types(model_));
   }
 
-  Result<Graph> build() {
-    Graph out;
-    out.name = graph().name().empty() ? path_.stem().string() : graph().name();
-    out.opset = opset_of(model_);
-    out.inputs = inputs_;
-    Diagnostics problems;
+  Result<Program> build() {
+    ProgramBuilder builder(graph().name().empty() ? path_.stem().string() : graph().name(), opset_of(model_));
+    for (const ValueInfo& input : inputs_) builder.add_input(input);
     std::set<std::string> used;
     for (const onnx::NodeProto& node : graph().node()) {
-      Layer layer{node.name(), node.op_type(), node.domain(), {}, {}, {}};
-      layer.inputs.assign(node.input().begin(), node.input().end());
-      while (!layer.inputs.empty() && layer.inputs.back().empty()) layer.inputs.pop_back();
-      layer.outputs.assign(node.output().begin(), node.output().end());
-      used.insert(layer.inputs.begin(), layer.inputs.end());
+      used.insert(node.input().begin(), node.input().end());
+      builder.reserve({node.output().begin(), node.output().end()});
+    }
+    for (const onnx::ValueInfoProto& value : graph().output()) used.insert(value.name());
+    for (auto& [name, tensor] : constants_) {
+      if (used.count(name)) builder.add_constant(name, std::move(tensor));
+    }
+    for (const auto& [name, value] : inferred_) builder.expect(value);
+    Diagnostics problems;
+    for (const onnx::NodeProto& node : graph().node()) {
+      NamedCall call{node.name(), node.op_type(), node.domain(), {}, {}, {}};
+      call.inputs.assign(node.input().begin(), node.input().end());
+      while (!call.inputs.empty() && call.inputs.back().empty()) call.inputs.pop_back();
+      call.outputs.assign(node.output().begin(), node.output().end());
       for (const onnx::AttributeProto& attribute : node.attribute()) {
         Result<Attribute> value = attribute_value(attribute, layer_place(node));
         if (value.ok())
-          layer.attributes[attribute.name()] = std::move(*value);
+          call.attributes[attribute.name()] = std::move(*value);
         else
           append(problems, value.errors());
       }
-      out.layers.push_back(std::move(layer));
+      builder.add_call(call);
     }
-    for (const onnx::ValueInfoProto& value : graph().output()) {
-      used.insert(value.name());
-      const auto inferred = inferred_.find(value.name());
-      const auto declared = declared_.find(value.name());
-      ValueInfo info;
-      if (inferred != inferred_.end()) {
-        info = inferred->second;
-      } else {
-        info.rank_known = declared != declared_.end();
-        if (info.rank_known) info.shape = declared->second;
-        info.scalar = scalar_of_onnx_type(value.type().tensor_type().elem_type()).value_or(Scalar::f32);
-      }
-      info.name = value.name();
-      for (size_t i = 0; declared != declared_.end() && i < info.shape.size() && i < declared->second.size(); ++i) {
-        if (info.shape[i] < 0) info.shape[i] = declared->second[i];
-      }
-      out.outputs.push_back(std::move(info));
+    for (const onnx::ValueInfoProto& value : graph().output()) builder.add_output(value.name());
+    auto program = builder.finish();
+    if (!problems.empty() || !program) {
+      if (!program) append(problems, program.errors());
+      return problems;
     }
-    if (!problems.empty()) return problems;
-    for (auto& [name, tensor] : constants_) {
-      if (used.count(name)) out.constants[name] = std::move(tensor);
-    }
-    out.inferred = std::move(inferred_);
-    out.notes = std::move(notes_);
-    out.hash = hash_.digest();
-    return out;
+    program->notes.insert(program->notes.begin(), notes_.begin(), notes_.end());
+    program->hash = hash_.digest();
+    return program;
   }
 
   Result<Attribute> attribute_value(const onnx::AttributeProto& attribute, const std::string& where) {
@@ -405,9 +413,13 @@ void count_operators(const onnx::NodeProto& node, int opset, const HasOperator& 
 
 }  // namespace
 
-Result<Graph> read_model(const std::filesystem::path& path, const ReadOptions& options) {
+namespace {
+
+// Runs a step of reading; what the libraries throw ends here.
+template <class F>
+auto guarded(const std::filesystem::path& path, F step) -> decltype(step()) {
   try {
-    return Reader(path, options).read();
+    return step();
   } catch (const std::bad_alloc&) {
     return Diagnostic{path.string(), "does not fit into memory", ""};
   } catch (const std::exception& error) {
@@ -415,8 +427,19 @@ Result<Graph> read_model(const std::filesystem::path& path, const ReadOptions& o
   }
 }
 
+}  // namespace
+
+Result<Program> read_model(const std::filesystem::path& path, const ReadOptions& options) {
+  return guarded(path, [&] { return Reader(path, options).read(); });
+}
+
+Result<Nothing> check_model(const std::filesystem::path& path, ReadOptions options) {
+  options.has_operator = nullptr;
+  return guarded(path, [&] { return Reader(path, options).check(); });
+}
+
 Result<std::vector<OperatorUse>> list_operators(const std::filesystem::path& path, const ReadOptions& options) {
-  try {
+  return guarded(path, [&]() -> Result<std::vector<OperatorUse>> {
     HOIST_TRY(onnx::ModelProto model, parse_model(path, options, nullptr));
     if (Diagnostics problems = check_header(model, path.string()); !problems.empty()) return problems;
     normalise_domains(model);
@@ -434,9 +457,7 @@ Result<std::vector<OperatorUse>> list_operators(const std::filesystem::path& pat
       out.push_back(use);
     }
     return out;
-  } catch (const std::exception& error) {
-    return Diagnostic{path.string(), std::string("cannot be read: ") + error.what(), ""};
-  }
+  });
 }
 
 }  // namespace hoist

@@ -16,6 +16,7 @@
 #include "frontend/model_tensors.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
+#include "ir/import_graph.h"
 #include "ir/onnx_type.h"
 
 namespace hoist {
@@ -106,7 +107,7 @@ onnx::NodeProto node_of(const Layer& layer) {
 
 class Writer {
  public:
-  Writer(const Graph& graph, const WriteOptions& options) : graph_(graph), options_(options) {}
+  Writer(const Program& program, const WriteOptions& options) : graph_(graph_of(program)), options_(options) {}
 
   Result<std::string> write() {
     make_skeleton();
@@ -138,7 +139,6 @@ class Writer {
       onnx::ValueInfoProto& value = *to.add_output();
       value.set_name(output.name);
       set_tensor_type(value, output.scalar, output.shape);
-      if (!output.rank_known) value.mutable_type()->mutable_tensor_type()->clear_shape();
       read.insert(output.name);
     }
     std::set<std::string> domains;
@@ -219,7 +219,7 @@ class Writer {
     model_.set_producer_version(options_.producer_version);
   }
 
-  const Graph& graph_;
+  const Graph graph_;
   const WriteOptions& options_;
   Constants constants_;
   onnx::ModelProto model_;
@@ -227,13 +227,13 @@ class Writer {
 
 }  // namespace
 
-Result<std::string> write_model(const Graph& graph, const WriteOptions& options) {
+Result<std::string> write_model(const Program& program, const WriteOptions& options) {
   try {
-    return Writer(graph, options).write();
+    return Writer(program, options).write();
   } catch (const std::bad_alloc&) {
-    return Diagnostic{graph.name, "does not fit into memory as an ONNX model", ""};
+    return Diagnostic{program.name, "does not fit into memory as an ONNX model", ""};
   } catch (const std::exception& error) {
-    return Diagnostic{graph.name, "cannot be written as an ONNX model: " + tidy(error.what()), ""};
+    return Diagnostic{program.name, "cannot be written as an ONNX model: " + tidy(error.what()), ""};
   }
 }
 

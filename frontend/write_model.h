@@ -1,12 +1,13 @@
-// The way out of hoist for a Graph: the bytes of an ONNX file that other engines load and that read_model reads back as
-// the same graph, constants bit for bit. What is written has passed onnx's checker and its type inference. Names no
-// file: who writes one decides how it appears (tools/files.h). Not for tensors alone: tensor_file.h writes those.
+// The way out of hoist for a program of operator calls: the bytes of an ONNX file that other engines load and that
+// read_model reads back as the same calls, constants bit for bit. What is written has passed onnx's checker and its
+// type inference. Names no file: who writes one decides how it appears (tools/files.h). Not for tensors alone:
+// tensor_file.h writes those.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "ir/graph.h"
+#include "ir/program.h"
 #include "ir/result.h"
 
 namespace hoist {
@@ -18,9 +19,9 @@ struct WriteOptions {
 };
 
 /// The model at the lowest opset (13 or later) from which onnx's version converter comes back to the same layers, so
-/// that as many engines as possible take it; at graph.opset where that is none. Float attributes are rounded to f32,
-/// which is all that ONNX has. Constants that no layer or output reads are left out. Errors: names that do not resolve,
-/// layers that break the rules of their operator or whose types do not fit, a model past `maximum_bytes`.
-Result<std::string> write_model(const Graph& graph, const WriteOptions& options = {});
+/// that as many engines as possible take it; at the program's version where that is none. Float attributes are rounded
+/// to f32, which is all that ONNX has. Constants that no layer or output reads are left out. Errors: names that do not
+/// resolve, layers that break the rules of their operator or whose types do not fit, a model past `maximum_bytes`.
+Result<std::string> write_model(const Program& program, const WriteOptions& options = {});
 
 }  // namespace hoist

@@ -1,7 +1,7 @@
-// The imported model: a program of named layers, still operators, in topological order. The frontend makes it,
-// lowering turns every layer into an expression. Invariants: value names are unique; each value is a model input, an
-// initialiser or the output of one earlier layer; dimension sizes of values may be unknown until lowering infers them,
-// model inputs are fully known.
+// A program of operator calls in a form that is easy to edit: layers that name what they read, without types, in any
+// order while it is being edited. Neural rules rewrite this form; import_graph.h goes from a program to it and back.
+// Invariants at both ends: value names are unique; each value is a model input, a constant or the output of one earlier
+// layer. Not for what only looks at a model: a program has types, and definitions say what operators are.
 #pragma once
 
 #include <cstdint>
@@ -10,42 +10,25 @@
 #include <utility>
 #include <vector>
 
-#include "ir/operator_call.h"
-#include "ir/program.h"
+#include "ir/program_builder.h"
 #include "ir/tensor.h"
 
 namespace hoist {
 
-struct Layer {
-  std::string name;       ///< unique in the graph; ONNX's node name, or made from the operator and its place
-  std::string operation;  ///< ONNX op_type: "Conv"
-  std::string domain;     ///< "" is ai.onnx
-  Attributes attributes;
-  std::vector<std::string> inputs;   ///< value names; "" where an optional input is left out
-  std::vector<std::string> outputs;  ///< value names; "" where an optional output is not wanted
-};
-
-struct ValueInfo {
-  std::string name;
-  Scalar scalar = Scalar::f32;
-  std::vector<int64_t> shape;
-  bool rank_known = true;  ///< false for an output whose shape the model leaves out altogether; `shape` is empty then
-};
-
-using GraphStep = ProgramStep;
+using Layer = NamedCall;
 
 struct Graph {
   std::string name;
-  int64_t opset = 0;                        ///< of ai.onnx after version conversion
-  std::vector<ValueInfo> inputs;            ///< without initialisers; shapes are complete
-  std::vector<ValueInfo> outputs;           ///< shapes may hold -1 where the model leaves them open
-  std::map<std::string, Tensor> constants;  ///< initialisers by value name
-  std::vector<Layer> layers;                ///< topological order
-  /// What onnx's own shape inference says of values, a cross-check only; -1 for unknown extents.
-  std::map<std::string, ValueInfo> inferred;
-  std::vector<GraphStep> steps;    ///< what was done to whole layers since the model was read
-  std::vector<std::string> notes;  ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
-  uint64_t hash = 0;               ///< of the model's bytes, external data included
+  int64_t opset = newest_version;
+  std::vector<ValueInfo> inputs;
+  std::vector<ValueInfo> outputs;
+  std::map<std::string, Tensor> constants;
+  std::vector<Layer> layers;
+  std::map<std::string, ValueInfo> types;  ///< of the values of the program that it was made from
+  std::vector<ProgramStep> steps;          ///< what was done to whole layers since the model was read
+  std::vector<std::string> notes;
+  std::vector<ModelLayer> evaluated;  ///< layers of the model whose outputs are constants
+  uint64_t hash = 0;                  ///< of the model's bytes
 };
 
 const Layer* find_layer(const Graph& graph, const std::string& name);  ///< null when there is none

@@ -1,17 +1,14 @@
-// From a graph of ONNX layers to a program of operator calls, and back. Inputs that decide shapes become attributes:
-// shape arithmetic is evaluated here, and nothing else is. Only for what still holds a Graph: the way into lowering,
-// and studies of neural rules.
+// Between programs of operator calls and the form in which neural rules edit them.
 #pragma once
 
 #include "ir/graph.h"
-#include "ir/program.h"
 
 namespace hoist {
 
-/// Errors: every layer that has no definition, in one go; each names the layer.
+/// Errors: those of ProgramBuilder.
 Result<Program> program_of(const Graph& graph);
 
-/// A program of one call a definition as layers; `graph` gives everything else (inputs, outputs, notes).
-Graph graph_of(const Program& program, Graph graph);
+/// A program of one operator call a definition. Shapes that are attributes of calls become constants.
+Graph graph_of(const Program& program);
 
 }  // namespace hoist

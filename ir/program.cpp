@@ -28,6 +28,27 @@ std::map<std::string, Type> value_types(const Program& program) {
   return types;
 }
 
+Type type_of(const ValueInfo& info) {
+  Type t = scalar_type(info.scalar);
+  for (size_t i = info.shape.size(); i-- > 0;) t = array_type(info.shape[i], t);
+  return t;
+}
+
+ValueInfo value_info(const std::string& name, Type type) { return {name, leaf_of(type)->scalar, shape_of(type)}; }
+
+std::vector<ValueInfo> input_infos(const Program& program) {
+  std::vector<ValueInfo> out;
+  for (const auto& [name, type] : program.inputs) out.push_back(value_info(name, type));
+  return out;
+}
+
+std::vector<ValueInfo> output_infos(const Program& program) {
+  const std::map<std::string, Type> types = value_types(program);
+  std::vector<ValueInfo> out;
+  for (const std::string& name : program.outputs) out.push_back(value_info(name, types.at(name)));
+  return out;
+}
+
 std::map<std::string, int> use_counts(const Program& program) {
   std::map<std::string, int> uses;
   for (const Definition& d : program.definitions) {

@@ -48,6 +48,18 @@ struct Definition {
   std::vector<int64_t> order = {};
 };
 
+/// A layer of the model that a program was made from.
+struct ModelLayer {
+  std::string name;
+  std::string operation;  ///< ONNX op_type
+};
+
+struct ValueInfo {
+  std::string name;
+  Scalar scalar = Scalar::f32;
+  std::vector<int64_t> shape;
+};
+
 struct Program {
   std::string name;
   int64_t version = newest_version;  ///< of ai.onnx, which calls have unless they say otherwise; matters for text only
@@ -57,14 +69,22 @@ struct Program {
   std::vector<Definition> definitions;
   std::vector<ProgramStep> steps;
   std::vector<std::string> evaluated;  ///< layers whose outputs are constants, known at compile time
-  std::vector<std::string> notes;
+  std::vector<std::string> notes;      ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
+  // Of the model that it was made from; neither printed nor compared.
+  std::vector<ModelLayer> layers;  ///< in the model's order
+  uint64_t hash = 0;               ///< of its bytes, external data included
 };
 
 /// The same inputs, outputs, constants and definitions: names, types, layers and terms.
 bool same_program(const Program& a, const Program& b);
 Type type_of(const Tensor& tensor);
+Type type_of(const ValueInfo& info);
 /// The type of every input, constant and definition by value name.
 std::map<std::string, Type> value_types(const Program& program);
+/// A value that is one array.
+ValueInfo value_info(const std::string& name, Type type);
+std::vector<ValueInfo> input_infos(const Program& program);
+std::vector<ValueInfo> output_infos(const Program& program);
 /// How many definitions and outputs read each value (a definition counts once however often it does).
 std::map<std::string, int> use_counts(const Program& program);
 /// Removes definitions and constants that no output needs.

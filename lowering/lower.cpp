@@ -117,15 +117,13 @@ class Lowering {
     model_.program = model_.original;
     model_.notes = model_.program.notes;
     tables_ = name_tables(model_.program);
-    PassOptions passes;
-    passes.strict = options_.strict;
-    passes.windows = options_.convolution == ConvolutionForm::im2col;
-    HOIST_TRY_VOID(run_passes(model_.program, Pass::terms, passes));
+    HOIST_TRY_VOID(run_passes(model_.program, Pass::terms, pass_options(options_)));
     model_.graph_steps = model_.program.steps;
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
     for (const Definition& definition : model_.program.definitions) lower_definition(definition);
     HOIST_TRY_VOID(collect_arrays());
     place();
+    list_layers();
     return std::move(model_);
   }
 
@@ -272,6 +270,21 @@ class Lowering {
     for (size_t i = 0; i < which.size(); ++i) model_.arrays[static_cast<size_t>(which[i])].offset = lifetimes[i].offset;
   }
 
+  // Every layer of the model, and why it has no kernel if it has none.
+  void list_layers() {
+    const Program& program = model_.program;
+    std::set<std::string> computed, evaluated(program.evaluated.begin(), program.evaluated.end());
+    for (const PlanStep& step : model_.steps) computed.insert(step.layers.begin(), step.layers.end());
+    for (const ModelLayer& layer : program.layers) {
+      std::string absence;
+      if (computed.count(layer.name) == 0) {
+        absence =
+            evaluated.count(layer.name) != 0 ? "evaluated at compile time" : "no output of the model needs its values";
+      }
+      model_.layers.push_back({layer.name, layer.operation, absence});
+    }
+  }
+
   const LowerOptions& options_;
   const Profile& profile_;
   LoweredModel model_;
@@ -286,31 +299,23 @@ class Lowering {
 
 }  // namespace
 
-std::vector<PlanLayer> list_layers(const Graph& graph, const LoweredModel& model) {
-  std::set<std::string> computed, evaluated(model.program.evaluated.begin(), model.program.evaluated.end());
-  for (const PlanStep& step : model.steps) computed.insert(step.layers.begin(), step.layers.end());
-  std::vector<PlanLayer> layers;
-  for (const Layer& layer : graph.layers) {
-    std::string absence;
-    if (computed.count(layer.name) == 0) {
-      absence =
-          evaluated.count(layer.name) != 0 ? "evaluated at compile time" : "no output of the model needs its values";
-    }
-    layers.push_back({layer.name, layer.operation, absence});
-  }
-  return layers;
+PassOptions pass_options(const LowerOptions& options) {
+  PassOptions out;
+  out.strict = options.strict;
+  out.tables.use = options.tables;
+  out.constants = options.constants;
+  out.folding = options.folding;
+  out.windows = options.convolution == ConvolutionForm::im2col;
+  return out;
 }
 
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile) {
   return Lowering(options, profile).run(std::move(program));
 }
 
-Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile) {
-  HOIST_TRY(Program program,
-            lower_graph(graph, options.strict, {options.tables, {}}, options.constants, options.folding));
-  HOIST_TRY(LoweredModel model, lower_program(std::move(program), options, profile));
-  model.layers = list_layers(graph, model);
-  return model;
+Result<LoweredModel> lower_model(Program program, const LowerOptions& options, const Profile& profile) {
+  HOIST_TRY_VOID(run_passes(program, Pass::calls, pass_options(options)));
+  return lower_program(std::move(program), options, profile);
 }
 
 }  // namespace hoist

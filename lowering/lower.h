@@ -1,6 +1,6 @@
-// From a graph to kernels as low-level expressions: the straight list of passes, and what comes out of it. The Halide
-// layer turns each LoweredKernel into OpenCL, the bundle writer writes the plan. Everything here is decided at compile
-// time and without a device; the profile is all that is known of one.
+// From a program of operator calls to kernels as low-level expressions: the straight list of passes, and what comes out
+// of it. The Halide layer turns each LoweredKernel into OpenCL, the bundle writer writes the plan. Everything here is
+// decided at compile time and without a device; the profile is all that is known of one.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 #include "ir/profile.h"
 #include "ir/region.h"
 #include "ir/rewrite.h"
+#include "lowering/passes.h"
 #include "lowering/program.h"
 #include "lowering/storage.h"
 
@@ -61,16 +62,16 @@ struct LoweredModel {
   std::vector<PlanStep> steps;    ///< arguments: p0, p1, ..., then the result
   std::vector<int> inputs, outputs;
   int64_t arena_bytes = 0;
-  std::vector<GraphStep> graph_steps;
-  std::vector<PlanLayer> layers;  ///< the graph's, with the reason where no step computes one
+  std::vector<ProgramStep> graph_steps;
+  std::vector<PlanLayer> layers;  ///< the model's, with the reason where no step computes one
   std::vector<std::string> notes;
 };
 
-/// All passes after the first: definitions that need not come from a model.
+/// What the options say of passes.
+PassOptions pass_options(const LowerOptions& options);
+/// All passes after those over operator calls.
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile);
-/// Every layer of the graph, and why it has no kernel if it has none: for LoweredModel::layers.
-std::vector<PlanLayer> list_layers(const Graph& graph, const LoweredModel& model);
-/// lower_graph, then lower_program.
-Result<LoweredModel> lower_model(const Graph& graph, const LowerOptions& options, const Profile& profile);
+/// All passes. Reports all layers that cannot be lowered, in one go.
+Result<LoweredModel> lower_model(Program program, const LowerOptions& options, const Profile& profile);
 
 }  // namespace hoist

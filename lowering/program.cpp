@@ -7,10 +7,8 @@
 #include <set>
 
 #include "ir/evaluate.h"
-#include "ir/import_graph.h"
 #include "ir/operators/operators.h"
 #include "lowering/grouping.h"
-#include "lowering/passes.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -217,24 +215,6 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
   if (!problems.empty()) return problems;
   note_left(program, folding, budget);
   return Nothing{};
-}
-
-Result<Program> lower_graph(const Graph& graph, bool strict, const TableOptions& tables, ConstantUse constants,
-                            const FoldingBudget& folding) {
-  HOIST_TRY(Program program, program_of(graph));
-  PassOptions options;
-  options.strict = strict;
-  options.tables = tables;
-  options.constants = constants;
-  options.folding = folding;
-  HOIST_TRY_VOID(run_passes(program, Pass::calls, options));
-  return program;
-}
-
-Result<Graph> fold_batch_norm(const Graph& graph) {
-  HOIST_TRY(Program program, program_of(graph));
-  HOIST_TRY_VOID(find_pass("fold-batch-norm")->run(program, {}));
-  return graph_of(program, graph);
 }
 
 }  // namespace hoist

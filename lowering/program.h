@@ -1,12 +1,10 @@
-// The first passes of lowering: from a graph of layers to a program of operator calls, and from calls to their
-// definitions. Later passes over the program (grouping.h, storage.h) merge definitions and choose how values are
+// What the passes over operator calls have in C++: constants are evaluated, and definitions put in the place of calls.
+// Later passes over the program (grouping.h, storage.h) merge definitions and choose how values are
 // stored.
 #pragma once
 
-#include "ir/graph.h"
 #include "ir/program.h"
-#include "ir/rewrite.h"
-#include "lowering/integer_table.h"
+#include "ir/result.h"
 
 namespace hoist {
 
@@ -29,14 +27,5 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
 
 /// Puts the definition of every operator call in its place, and evaluates sums over constants in it. Exact.
 Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget);
-
-/// The graph as a program, through the passes over operator calls (passes.h). Reports all layers that cannot be
-/// lowered, in one go. `strict` keeps to exact rules: batch-norm stays a layer of its own.
-Result<Program> lower_graph(const Graph& graph, bool strict, const TableOptions& tables = {},
-                            ConstantUse constants = ConstantUse::computed, const FoldingBudget& folding = {});
-
-/// The graph with each BatchNormalization of constant statistics folded into the Conv before it: the pass of that name,
-/// for studies, which look at layers.
-Result<Graph> fold_batch_norm(const Graph& graph);
 
 }  // namespace hoist

@@ -8,7 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "lowering/program.h"
+#include "ir/import_graph.h"
+#include "lowering/passes.h"
 #include "lowering/raise_operators.h"
 
 namespace hoist {
@@ -332,7 +333,10 @@ Result<Nothing> replace_by_expressions(
     Graph& graph, const std::vector<std::string>& layers,
     const std::function<Result<Expr>(const std::string& layer, Expr expression)>& rewritten) {
   if (layers.empty()) return Nothing{};
-  HOIST_TRY(const Program program, lower_graph(graph, true));
+  HOIST_TRY(Program program, program_of(graph));
+  PassOptions exact;
+  exact.strict = true;
+  HOIST_TRY_VOID(run_passes(program, Pass::calls, exact));
   Diagnostics problems;
   for (const std::string& name : layers) {
     const auto fail = [&](Diagnostics errors) {

@@ -138,7 +138,7 @@ Weight weight_of(const Graph& graph, const Site& site, const std::string& rule) 
   if (site.kind == SiteKind::function) return {rule, 0};
   if (site.kind == SiteKind::value) {
     const ValueFormat& format = *find_value_format(rule);
-    const ValueInfo& value = graph.inferred.at(site.value);
+    const ValueInfo& value = graph.types.at(site.value);
     const auto bytes = static_cast<double>(byte_size(format.scalar, value.shape));
     if (format.block != 0) return {blocks_class, bytes + bytes / static_cast<double>(format.block) * 4};
     // Formats of products that want an input of their own kind stay apart.

@@ -173,8 +173,8 @@ class Coster {
   double share_read(size_t reader) const {
     const Site& site = sensitivity_.sites[reader];
     const auto bytes = [&](const std::string& value) {
-      const auto info = sensitivity_.graph.inferred.find(value);
-      return info == sensitivity_.graph.inferred.end() ? 1.0 : static_cast<double>(element_count(info->second.shape));
+      const auto info = sensitivity_.graph.types.find(value);
+      return info == sensitivity_.graph.types.end() ? 1.0 : static_cast<double>(element_count(info->second.shape));
     };
     return bytes(site.input) / std::max(1.0, bytes(site.input) + bytes(site.value));
   }

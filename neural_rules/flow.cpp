@@ -292,8 +292,8 @@ Flow flow_of(const Graph& graph) {
         flow.known.insert(name);
         continue;
       }
-      auto inferred = graph.inferred.find(name);
-      if (inferred != graph.inferred.end() ? inferred->second.scalar == Scalar::f32 : gives_float(layer, graph, flow))
+      auto types = graph.types.find(name);
+      if (types != graph.types.end() ? types->second.scalar == Scalar::f32 : gives_float(layer, graph, flow))
         flow.floats.insert(name);
     }
   }

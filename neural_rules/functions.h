@@ -42,7 +42,7 @@ Result<Approximated> approximate(Expr term, const std::string& rule);
 
 struct UnderFunctions {
   Expr term = nullptr;
-  std::vector<GraphStep> steps;  ///< one a call: what was replaced, where in the layers' term, and the promise
+  std::vector<ProgramStep> steps;  ///< one a call: what was replaced, where in the layers' term, and the promise
 };
 /// The term of a definition that computes these layers, each under the rule that it has in `functions` (layer -> rule).
 /// The steps are the graph's: passes after this one change the term, and with it the places in it.

@@ -8,8 +8,8 @@ namespace hoist {
 namespace {
 
 OutputKind kind_of_output(const Graph& graph, const std::string& output) {
-  const auto info = graph.inferred.find(output);
-  if (info == graph.inferred.end()) return OutputKind::values;
+  const auto info = graph.types.find(output);
+  if (info == graph.types.end()) return OutputKind::values;
   const std::vector<int64_t>& shape = info->second.shape;
   if (shape.size() < 2 || shape[1] < 2) return OutputKind::values;
   if (std::any_of(shape.begin() + 2, shape.end(), [](int64_t extent) { return extent != 1; }))
@@ -47,7 +47,7 @@ OutputKinds output_kinds(const Graph& graph) {
 }
 
 int64_t class_count(const Graph& graph) {
-  return graph.inferred.at(graph.outputs[output_kinds(graph).main].name).shape[1];
+  return graph.types.at(graph.outputs[output_kinds(graph).main].name).shape[1];
 }
 
 Result<RunOutputs> run_all(RunnableModel& model, const Samples& samples, size_t runs,

@@ -24,7 +24,7 @@ struct OutputKinds {
 };
 
 /// Scores are [samples][classes] of at least two classes, further axes have one element. `graph` has the type of every
-/// value in `inferred`.
+/// value in `types`.
 OutputKinds output_kinds(const Graph& graph);
 
 /// Of the main output.

@@ -15,7 +15,7 @@ struct Blocks {
 };
 
 Blocks blocks_of(const Graph& graph, const std::set<std::string>& matrix_inputs, const std::string& value) {
-  Blocks blocks{graph.inferred.at(value).shape, 1, block_channels};
+  Blocks blocks{graph.types.at(value).shape, 1, block_channels};
   if (matrix_inputs.count(value) != 0) blocks.axis = static_cast<int64_t>(blocks.shape.size()) - 1;
   blocks.size = std::min(blocks.size, blocks.shape[static_cast<size_t>(blocks.axis)]);
   return blocks;

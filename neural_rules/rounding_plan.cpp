@@ -39,7 +39,7 @@ LayerSize size_of(const Graph& graph, const Layer& layer, size_t runs) {
   out.terms = static_cast<double>(product.terms());
   out.channels = static_cast<double>(product.channels());
   out.groups = static_cast<double>(product.groups);
-  const std::vector<int64_t>& shape = graph.inferred.at(layer.outputs[0]).shape;
+  const std::vector<int64_t>& shape = graph.types.at(layer.outputs[0]).shape;
   const int64_t batch = shape.size() < 2 ? 1 : std::max<int64_t>(shape[0], 1);
   out.samples = batch * static_cast<int64_t>(runs);
   out.windows = std::max<int64_t>(element_count(shape) / (batch * product.channels()), 1);

@@ -30,7 +30,7 @@ struct RoundingPlan {
 /// The layers at whose sites a rule that rounds with data is a candidate. The smallest come first until the `seconds`
 /// or the memory are used up; a large one looks at fewer windows of a sample, but never at fewer vectors than its sums
 /// have terms. Layers that have to take such a rule are there whatever they take. `runs` of calibration; types of
-/// values are read from graph.inferred.
+/// values are read from graph.types.
 RoundingPlan plan_rounding(const Graph& graph, const std::vector<Site>& sites, const CandidateRules& candidates,
                            size_t runs, double seconds);
 

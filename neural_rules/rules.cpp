@@ -167,8 +167,8 @@ std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& s
 
 std::optional<std::string> why_not_value(const NeuralRule& rule, const Site& site, const Graph& graph) {
   if (find_value_format(rule.name)->block == 0) return std::nullopt;
-  const auto seen = graph.inferred.find(site.value);
-  if (seen == graph.inferred.end()) return "the value's shape is not known";
+  const auto seen = graph.types.find(site.value);
+  if (seen == graph.types.end()) return "the value's shape is not known";
   const std::vector<int64_t>& shape = seen->second.shape;
   if (shape.size() < 2) return "the value has no channels";
   if (std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 1; })) return "the value's shape is not known";

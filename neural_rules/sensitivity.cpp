@@ -134,7 +134,7 @@ class SensitivityStudy {
   double bytes_of(const Site& site) const {
     if (site.kind == SiteKind::function) return 0;
     if (site.kind == SiteKind::product) return static_cast<double>(graph_.constants.at(site.weights).bytes().size());
-    const ValueInfo& value = graph_.inferred.at(site.value);
+    const ValueInfo& value = graph_.types.at(site.value);
     return static_cast<double>(byte_size(value.scalar, value.shape));
   }
 
@@ -214,7 +214,7 @@ class SensitivityStudy {
     for (size_t site = 0; site < out_.sites.size(); ++site) {
       const Layer* layer = find_layer(graph_, out_.sites[site].layer);
       const auto product = layer == nullptr ? std::nullopt : product_of(graph_, *layer);
-      const ValueInfo& value = graph_.inferred.at(out_.sites[site].value);
+      const ValueInfo& value = graph_.types.at(out_.sites[site].value);
       const bool sums = out_.sites[site].kind == SiteKind::product && product.has_value();
       const double work = static_cast<double>(element_count(value.shape) * (sums ? product->terms() : 1));
       const auto here = [&](const SiteRule& rule) { return rule.site == site; };

@@ -49,7 +49,7 @@ struct Sensitivity {
   std::vector<std::string> notes;
 };
 
-/// Values and layers under the model's rules; `graph` has the type of every value in `inferred`. Errors: what
+/// Values and layers under the model's rules; `graph` has the type of every value in `types`. Errors: what
 /// rewriting, preparing and running give, data with numbers that are not finite.
 Result<Sensitivity> find_sensitivity(const Graph& graph, const Samples& samples, const PrepareModel& prepare,
                                      const SensitivityOptions& options);

@@ -164,7 +164,7 @@ class SwitchboardMaker {
 
   void add_noise(size_t site, const std::string& point, double scale) {
     const std::string name = "noise at " + point + " of " + sites_[site].key();
-    const std::string noise = noise_input(graph_.inferred.at(point).shape);
+    const std::string noise = noise_input(graph_.types.at(point).shape);
     graft_.graph().constants[name + " scale"] = scalar_constant(scale);
     graft_.add({name + " scaled", "Mul", "", {}, {noise, name + " scale"}, {name + " scaled"}});
     graft_.add({name, "Add", "", {}, {point, name + " scaled"}, {name}});
@@ -321,7 +321,7 @@ LocalErrors make_local_errors(const Graph& graph, const std::vector<Site>& sites
       const std::string part = name + " " + std::to_string(count++);
       graft.add({part + " difference", "Sub", "", {}, {after, before}, {part + " difference"}});
       graft.add({part, "ReduceSumSquare", "", {{"keepdims", int64_t{0}}}, {part + " difference"}, {part}});
-      elements += element_count(graph.inferred.at(before).shape);
+      elements += element_count(graph.types.at(before).shape);
       if (!sum.empty()) graft.add({part + " sum", "Add", "", {}, {sum, part}, {part + " sum"}});
       sum = sum.empty() ? part : part + " sum";
     }
@@ -344,7 +344,7 @@ Graph with_outputs(const Graph& graph, const std::vector<std::string>& values) {
   for (const ValueInfo& info : graph.outputs) known.insert(info.name);
   for (const std::string& value : values) {
     if (!known.insert(value).second) continue;
-    ValueInfo seen = graph.inferred.at(value);
+    ValueInfo seen = graph.types.at(value);
     seen.name = value + ".seen";
     out.layers.push_back({seen.name, "Identity", "", {}, {value}, {seen.name}});
     out.outputs.push_back(std::move(seen));

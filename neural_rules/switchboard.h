@@ -55,7 +55,7 @@ struct Switchboard {
   static constexpr size_t npos = static_cast<size_t>(-1);
 };
 
-/// The graph's `inferred` has to hold the type of every value.
+/// The graph's `types` has to hold the type of every value.
 Switchboard make_switchboard(const Graph& graph, const std::vector<Site>& sites, const std::vector<SiteRule>& rules);
 
 /// A switchboard of noise instead of rules: little more work than the model itself. `rules` say where the noise goes

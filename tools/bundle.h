@@ -9,8 +9,8 @@
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
 #include "backends/opencl/device.h"
-#include "ir/graph.h"
 #include "ir/plan.h"
+#include "ir/program.h"
 #include "tools/attempt.h"
 
 namespace CLI {

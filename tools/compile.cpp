@@ -155,8 +155,7 @@ std::vector<PlanRuleUse> rules_of(const LoweredModel& lowered) {
   return out;
 }
 
-Result<Plan> make_plan(const Graph& graph, LoweredModel lowered, const CompileOptions& options,
-                       const Profile& profile) {
+Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, const Profile& profile) {
   size_t count = lowered.kernels.size();
   std::vector<PlanKernel> kernels(count);
   std::vector<std::vector<int>> orders(count);
@@ -165,7 +164,7 @@ Result<Plan> make_plan(const Graph& graph, LoweredModel lowered, const CompileOp
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i; (i = next++) < count;) {
-      auto compiled = compile_kernel(lowered.kernels[i], options, profile, graph.hash + i, orders[i]);
+      auto compiled = compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i]);
       std::lock_guard lock(mutex);
       if (compiled)
         kernels[i] = std::move(*compiled);
@@ -184,8 +183,8 @@ Result<Plan> make_plan(const Graph& graph, LoweredModel lowered, const CompileOp
   }
 
   Plan plan;
-  plan.model_name = graph.name;
-  plan.model_hash = graph.hash;
+  plan.model_name = lowered.program.name;
+  plan.model_hash = lowered.program.hash;
   plan.profile = print(profile);
   plan.options = options_text(options);
   plan.preamble = preamble();

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "backends/halide/emit.h"
-#include "ir/graph.h"
 #include "ir/plan.h"
 #include "lowering/lower.h"
 
@@ -24,10 +23,10 @@ std::string options_text(const CompileOptions& options);
 /// Errors name the kernel.
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile);
 
-/// Which rules led to each step's kernel, those on the graph first.
+/// Which rules led to each step's kernel, those on the whole model first.
 std::vector<PlanRuleUse> rules_of(const LoweredModel& lowered);
 
-/// Emits every kernel; errors of all kernels in one go. `lowered` is what lower_model made of the graph.
-Result<Plan> make_plan(const Graph& graph, LoweredModel lowered, const CompileOptions& options, const Profile& profile);
+/// Emits every kernel; errors of all kernels in one go.
+Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, const Profile& profile);
 
 }  // namespace hoist

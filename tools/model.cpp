@@ -114,46 +114,44 @@ CompileOptions compile_options(const ModelOptions& options) {
   return out;
 }
 
-Attempt<Graph> read_graph(const std::filesystem::path& path, const ModelOptions& options) {
+Attempt<Program> read_program(const std::filesystem::path& path, const ModelOptions& options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
   Progress progress;
   progress.show("reading " + path.string());
   HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
-  HOIST_STEP(Graph graph, ExitCode::bad_input, read_model(path, reading));
-  return graph;
+  HOIST_STEP(Program program, ExitCode::bad_input, read_model(path, reading));
+  return program;
 }
 
 namespace {
 
-Attempt<OpenedModel> lower(Graph graph, const ModelOptions& options) {
+Attempt<OpenedModel> lower(Program program, const ModelOptions& options) {
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
-  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(graph, compile_options(options).lower, profile));
+  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, compile_options(options).lower, profile));
   for (const std::string& note : lowered.notes) complain("note", note);
-  return OpenedModel{std::move(graph), std::move(profile), std::move(lowered)};
+  return OpenedModel{std::move(program), std::move(profile), std::move(lowered)};
 }
 
 }  // namespace
 
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
-  HOIST_ATTEMPT(Graph graph, read_graph(path, options));
-  return lower(std::move(graph), options);
+  HOIST_ATTEMPT(Program program, read_program(path, options));
+  return lower(std::move(program), options);
 }
 
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
-  HOIST_ATTEMPT(Graph graph, read_graph(path, options));
-  return compile_model(std::move(graph), options);
+  HOIST_ATTEMPT(Program program, read_program(path, options));
+  return compile_model(std::move(program), options);
 }
 
-Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options) {
+Attempt<CompiledModel> compile_model(Program program, const ModelOptions& options) {
   Progress progress;
-  progress.show("compiling " + graph.name);
-  HOIST_ATTEMPT(OpenedModel model, lower(std::move(graph), options));
-  Program original = std::move(model.lowered.original);
+  progress.show("compiling " + program.name);
+  HOIST_ATTEMPT(OpenedModel model, lower(std::move(program), options));
   std::vector<LoweredGroup> groups = model.lowered.groups;
   HOIST_STEP(Plan plan, ExitCode::bad_input,
-             make_plan(model.graph, std::move(model.lowered), compile_options(options), model.profile));
-  return CompiledModel{std::move(model.graph), std::move(model.profile), std::move(plan), std::move(original),
-                       std::move(groups)};
+             make_plan(std::move(model.lowered), compile_options(options), model.profile));
+  return CompiledModel{std::move(model.program), std::move(model.profile), std::move(plan), std::move(groups)};
 }
 
 }  // namespace hoist

@@ -49,11 +49,11 @@ Attempt<Profile> choose_profile(const ModelOptions& options);
 CompileOptions compile_options(const ModelOptions& options);
 
 /// The model as the frontend gives it.
-Attempt<Graph> read_graph(const std::filesystem::path& path, const ModelOptions& options);
+Attempt<Program> read_program(const std::filesystem::path& path, const ModelOptions& options);
 
 /// A model as kernels of the language: enough to look at any layer.
 struct OpenedModel {
-  Graph graph;
+  Program program;  ///< as the frontend gives it
   Profile profile;
   LoweredModel lowered;
 };
@@ -61,13 +61,12 @@ struct OpenedModel {
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options);
 
 struct CompiledModel {
-  Graph graph;
+  Program program;  ///< operator calls, before lowering
   Profile profile;
   Plan plan;
-  Program original;                  ///< one definition a layer, as lowering began
   std::vector<LoweredGroup> groups;  ///< one a step: how its kernel followed
 };
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
-Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options);
+Attempt<CompiledModel> compile_model(Program program, const ModelOptions& options);
 
 }  // namespace hoist

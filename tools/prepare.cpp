@@ -5,6 +5,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
+#include "ir/import_graph.h"
 #include "ir/stopwatch.h"
 #include "neural_rules/constants.h"
 #include "neural_rules/functions.h"
@@ -55,13 +56,10 @@ class DeviceModel : public RunnableModel {
 
 }  // namespace
 
-Result<Graph> prepared_graph(Graph graph) {
-  HOIST_TRY(graph, fold_batch_norm(graph));
+Result<Graph> prepared_graph(Program program) {
+  HOIST_TRY_VOID(find_pass("fold-batch-norm")->run(program, {}));
+  Graph graph = graph_of(program);
   fold_constant_shapes(graph);
-  HOIST_TRY(Program program, lower_graph(graph, false));
-  for (const auto& [name, type] : value_types(program)) {
-    if (leaf_of(type)->is_scalar()) graph.inferred[name] = {name, leaf_of(type)->scalar, shape_of(type)};
-  }
   return graph;
 }
 
@@ -70,8 +68,8 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
     return usage_failure("--profile", "describes a device that is not here", "rules are chosen by measuring: --device");
   if (options.strict) return usage_failure("--strict", "keeps every bit", "leave it out: neural rules change values");
   HOIST_STEP(Device device, ExitCode::device, find_device(options.device));
-  HOIST_ATTEMPT(Graph graph, read_graph(path, options));
-  HOIST_STEP(graph, ExitCode::bad_input, prepared_graph(std::move(graph)));
+  HOIST_ATTEMPT(Program program, read_program(path, options));
+  HOIST_STEP(Graph graph, ExitCode::bad_input, prepared_graph(std::move(program)));
   PrepareOptions prepare;
   prepare.profile = profile_of(device);
   prepare.run.device = options.device;
@@ -90,17 +88,16 @@ void add_scaling_option(CLI::App& command, std::string& scaling) {
 
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile) {
   // A table would hold the function itself, not what the rule makes of it.
-  TableOptions tables{options.tables, {}};
-  for (const auto& [layer, rule] : model.functions) tables.except.insert(layer);
-  HOIST_TRY(Program program, lower_graph(model.graph, options.strict, tables, options.constants, options.folding));
+  PassOptions passes = pass_options(options);
+  for (const auto& [layer, rule] : model.functions) passes.tables.except.insert(layer);
+  HOIST_TRY(Program program, program_of(model.graph));
+  HOIST_TRY_VOID(run_passes(program, Pass::calls, passes));
   for (Definition& definition : program.definitions) {
     HOIST_TRY(UnderFunctions under, under_functions(definition.expression, definition.layers, model.functions));
     definition.expression = under.term;
     program.steps.insert(program.steps.end(), under.steps.begin(), under.steps.end());
   }
-  HOIST_TRY(LoweredModel lowered, lower_program(std::move(program), options, profile));
-  lowered.layers = list_layers(model.graph, lowered);
-  return lowered;
+  return lower_program(std::move(program), options, profile);
 }
 
 PrepareModel prepare_on_device(PrepareOptions options) {
@@ -113,7 +110,7 @@ PrepareModel prepare_on_device(PrepareOptions options) {
     CompileOptions compile;
     compile.lower = options.lower;
     compile.check_positions = 0;
-    HOIST_TRY(Plan plan, make_plan(model.graph, std::move(lowered), compile, profile));
+    HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
     HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
     const std::filesystem::path path = folder.path() / "bundle";
     HOIST_TRY_VOID(write_bundle(plan, path));

@@ -39,6 +39,6 @@ inline constexpr char calibration_help[] =
 void add_scaling_option(CLI::App& command, std::string& scaling);
 
 /// Batch-norm folded, and the type of every value written into the graph: what sites and rules need to see.
-Result<Graph> prepared_graph(Graph graph);
+Result<Graph> prepared_graph(Program program);
 
 }  // namespace hoist

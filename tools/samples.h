@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/program.h"
 #include "neural_rules/runner.h"
 
 namespace hoist {

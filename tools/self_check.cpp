@@ -275,64 +275,51 @@ std::string origin_of(const RuleTable& rules, const Derivation& derivation, cons
                      before ? value_text(*before) : "nothing");
 }
 
-Graph model_of_layers(const Graph& graph, const Program& program, const std::vector<std::string>& layers) {
-  const std::map<std::string, Type> types = value_types(program);
-  std::map<std::string, const Layer*> makers;
-  for (const Layer& layer : graph.layers) {
-    for (const std::string& output : layer.outputs) makers[output] = &layer;
+Program model_of_layers(const Program& program, const std::vector<std::string>& layers) {
+  std::set<std::string> known, asked;
+  std::map<std::string, size_t> makers;
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const Definition& d = program.definitions[i];
+    makers[d.value] = i;
+    const bool is_asked = std::any_of(d.layers.begin(), d.layers.end(), [&](const std::string& layer) {
+      return std::find(layers.begin(), layers.end(), layer) != layers.end();
+    });
+    if (is_asked) asked.insert(d.value);
+    const std::vector<Expr> reads = parameters_of(d.expression);
+    const bool of_constants = std::all_of(reads.begin(), reads.end(), [&](Expr p) {
+      return program.constants.count(p->name) != 0 || known.count(p->name) != 0;
+    });
+    if (of_constants) known.insert(d.value);
   }
-  const std::set<std::string> evaluated(program.evaluated.begin(), program.evaluated.end());
-  std::set<const Layer*> kept;
-  std::vector<const Layer*> waiting;
-  for (const Layer& layer : graph.layers) {
-    if (std::find(layers.begin(), layers.end(), layer.name) != layers.end() && kept.insert(&layer).second)
-      waiting.push_back(&layer);
-  }
-  const std::set<const Layer*> asked = kept;
-  // What was computed from constants is computed again, so that shapes and axes stay what they were.
+  // What is computed from constants is computed again.
+  std::set<std::string> kept = asked;
+  std::vector<std::string> waiting(asked.begin(), asked.end());
   while (!waiting.empty()) {
-    const Layer* layer = waiting.back();
+    const Definition& d = program.definitions[makers.at(waiting.back())];
     waiting.pop_back();
-    for (const std::string& input : layer->inputs) {
-      auto maker = makers.find(input);
-      const bool known = maker != makers.end() && evaluated.count(maker->second->name) != 0;
-      if (known && kept.insert(maker->second).second) waiting.push_back(maker->second);
+    for (Expr p : parameters_of(d.expression)) {
+      if (known.count(p->name) != 0 && kept.insert(p->name).second) waiting.push_back(p->name);
     }
   }
-  Graph out;
-  out.name = graph.name;
-  out.opset = graph.opset;
-  std::set<std::string> made, read, given;
-  for (const Layer& layer : graph.layers) {
-    if (kept.count(&layer) == 0) continue;
-    out.layers.push_back(layer);
-    made.insert(layer.outputs.begin(), layer.outputs.end());
-  }
-  for (const Layer& layer : out.layers) {
-    for (const std::string& input : layer.inputs) {
-      read.insert(input);
-      if (input.empty() || made.count(input) != 0 || !given.insert(input).second) continue;
-      if (auto constant = graph.constants.find(input); constant != graph.constants.end()) {
-        out.constants[input] = constant->second;
-      } else if (auto type = types.find(input); type != types.end() && leaf_of(type->second)->is_scalar()) {
-        out.inputs.push_back({input, leaf_of(type->second)->scalar, shape_of(type->second)});
-      }
+  Program out;
+  out.name = program.name;
+  out.version = program.version;
+  std::set<std::string> given, read_inside, read_outside(program.outputs.begin(), program.outputs.end());
+  for (const Definition& d : program.definitions) {
+    for (Expr p : parameters_of(d.expression)) (kept.count(d.value) != 0 ? read_inside : read_outside).insert(p->name);
+    if (kept.count(d.value) == 0) continue;
+    out.definitions.push_back(d);
+    for (Expr p : parameters_of(d.expression)) {
+      if (kept.count(p->name) != 0 || !given.insert(p->name).second) continue;
+      if (auto constant = program.constants.find(p->name); constant != program.constants.end())
+        out.constants.insert(*constant);
+      else
+        out.inputs.emplace_back(p->name, p->type);
     }
   }
-  std::set<std::string> wanted;
-  for (const ValueInfo& output : graph.outputs) wanted.insert(output.name);
-  for (const Layer& layer : graph.layers) {
-    if (kept.count(&layer) == 0) wanted.insert(layer.inputs.begin(), layer.inputs.end());
-  }
-  for (const Layer& layer : out.layers) {
-    const bool is_asked =
-        std::any_of(asked.begin(), asked.end(), [&](const Layer* l) { return l->name == layer.name; });
-    for (const std::string& output : layer.outputs) {
-      if (output.empty() || !is_asked || (wanted.count(output) == 0 && read.count(output) != 0)) continue;
-      auto type = types.find(output);
-      if (type == types.end() || !leaf_of(type->second)->is_scalar()) continue;
-      out.outputs.push_back({output, leaf_of(type->second)->scalar, shape_of(type->second)});
-    }
+  for (const Definition& d : out.definitions) {
+    const bool wanted = read_outside.count(d.value) != 0 || read_inside.count(d.value) == 0;
+    if (asked.count(d.value) != 0 && wanted && !d.expression->type->is_tuple()) out.outputs.push_back(d.value);
   }
   return out;
 }

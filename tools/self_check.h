@@ -71,6 +71,6 @@ std::string origin_of(const RuleTable& rules, const Derivation& derivation, cons
 
 /// The layers alone as a model of its own, with what is known at compile time of what they read; its inputs are the
 /// values that they read of others.
-Graph model_of_layers(const Graph& graph, const Program& program, const std::vector<std::string>& layers);
+Program model_of_layers(const Program& program, const std::vector<std::string>& layers);
 
 }  // namespace hoist

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "ir/import_graph.h"
 #include "ir/near_miss.h"
 #include "ir/program_text.h"
 #include "lowering/passes.h"
@@ -41,7 +40,7 @@ void add_shown_passes(CLI::App& command, ShownPasses& shown) {
       ->type_name("PASS");
 }
 
-Attempt<bool> show_passes(const Graph& graph, const ModelOptions& options, const ShownPasses& shown) {
+Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown) {
   if (shown.print_after.empty() && shown.stop_after.empty()) return true;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode known, check_names(shown));
   auto asked = [&](std::string_view name) {
@@ -54,14 +53,7 @@ Attempt<bool> show_passes(const Graph& graph, const ModelOptions& options, const
     if (asked(name) || stopped) say(fmt::format("-- after {}\n{}", name, print_program(program)));
     return !stopped;
   };
-  HOIST_STEP(Program program, ExitCode::bad_input, program_of(graph));
-  const LowerOptions lower = compile_options(options).lower;
-  PassOptions passes;
-  passes.strict = lower.strict;
-  passes.tables.use = lower.tables;
-  passes.constants = lower.constants;
-  passes.folding = lower.folding;
-  passes.windows = lower.convolution == ConvolutionForm::im2col;
+  const PassOptions passes = pass_options(compile_options(options).lower);
   print(import, program);
   const PassObserver observer = [&](const Pass& pass, const Program& now) { return print(pass.name, now); };
   for (const Pass::Part part : {Pass::calls, Pass::terms}) {

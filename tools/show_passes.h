@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/program.h"
 #include "tools/model.h"
 
 namespace hoist {
@@ -16,6 +16,6 @@ struct ShownPasses {
 
 void add_shown_passes(CLI::App& command, ShownPasses& shown);
 /// Runs the passes and prints what is asked for. Says whether the command goes on: not after --stop-after.
-Attempt<bool> show_passes(const Graph& graph, const ModelOptions& options, const ShownPasses& shown);
+Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown);
 
 }  // namespace hoist

@@ -176,14 +176,4 @@ Expr without_operator_calls(Expr e) {
   return walk(e);
 }
 
-OperatorCall call_of(const Layer& layer, int64_t opset) {
-  OperatorCall call;
-  call.domain = plain(layer.domain);
-  call.name = layer.operation;
-  call.version = opset;
-  call.results = std::max<int64_t>(static_cast<int64_t>(layer.outputs.size()), 1);
-  call.attributes = layer.attributes;
-  return call;
-}
-
 }  // namespace hoist

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ir/expression.h"
-#include "ir/graph.h"
+#include "ir/tensor.h"
 
 namespace hoist {
 
@@ -67,8 +67,5 @@ using KnownValues = std::map<std::string, Tensor>;
 Result<Expr> unfold(const Spec& call, const KnownValues& known = {});
 /// A term with every call in it unfolded.
 Expr without_operator_calls(Expr e);
-
-/// The call of a layer, less its operands.
-OperatorCall call_of(const Layer& layer, int64_t opset);
 
 }  // namespace hoist

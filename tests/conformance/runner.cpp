@@ -12,6 +12,7 @@
 #include "frontend/tensor_file.h"
 #include "ir/evaluate.h"
 #include "ir/operators/operators.h"
+#include "lowering/passes.h"
 
 namespace hoist::conformance {
 namespace {
@@ -64,92 +65,74 @@ Result<Nothing> compare(const std::string& name, const Tensor& actual, const Ten
   return Nothing{};
 }
 
-// Values of a model while its layers are evaluated; `known` are those that do not depend on the model's inputs.
-struct State {
-  std::map<std::string, Tensor> values;
-  std::set<std::string> known;
-};
-
-Result<std::vector<Expr>> lower(const Graph& graph, const Layer& layer, const State& state, bool inputs_known) {
-  const OperatorCall call = call_of(layer, graph.opset);
-  OperatorContext context{call, {}, {}};
-  for (const std::string& name : layer.inputs) {
-    auto place = state.values.find(name);
-    if (!name.empty() && place == state.values.end())
-      return Diagnostic{layer.name, "value " + name + " is missing", ""};
-    const Tensor* t = name.empty() ? nullptr : &place->second;
-    std::vector<Nat> sizes;
-    if (t != nullptr) sizes.assign(t->shape().begin(), t->shape().end());
-    context.inputs.push_back(t == nullptr ? nullptr : parameter(name, array_type(sizes, scalar_type(t->scalar()))));
-    context.constants.push_back(t != nullptr && (inputs_known || state.known.count(name) > 0) ? t : nullptr);
-  }
-  return define(context);
-}
-
-Result<Nothing> run_layer(const Graph& graph, const Layer& layer, State& state) {
-  auto lowered = lower(graph, layer, state, false);
-  // Many cases give a shape or axes as an input of the model; a compiled model has them as constants.
-  if (!lowered.ok()) lowered = lower(graph, layer, state, true);
-  if (!lowered.ok()) {
-    Diagnostics problems = lowered.errors();
-    for (Diagnostic& d : problems) d.where = layer.name;
-    return problems;
-  }
-  for (size_t i = 0; i < layer.outputs.size(); ++i) {
-    if (layer.outputs[i].empty()) continue;
-    Bindings bindings;
-    bool known = true;
-    for (Expr p : parameters_of((*lowered)[i])) {
-      bindings[p->name] = state.values.at(p->name);
-      known = known && state.known.count(p->name) > 0;
-    }
-    HOIST_TRY(Tensor value, evaluate((*lowered)[i], bindings));
-    state.values[layer.outputs[i]] = std::move(value);
-    if (known) state.known.insert(layer.outputs[i]);
-  }
-  return Nothing{};
-}
-
-Result<Graph> read_for(const fs::path& model, const std::vector<Tensor>& inputs) {
+ReadOptions reading_options() {
   ReadOptions options;
   options.has_operator = [](const std::string& domain, const std::string& name) {
     return find_operator(domain, name, INT64_MAX) != nullptr;
   };
-  HOIST_TRY(Graph graph, read_model(model, options));
-  // Symbolic dimensions get the extents that the data have.
-  for (size_t i = 0; i < std::min(graph.inputs.size(), inputs.size()); ++i) {
-    const ValueInfo& info = graph.inputs[i];
+  return options;
+}
+
+// With the extents of the data where the model leaves them open.
+Result<Program> read_for(const fs::path& model, const std::vector<Tensor>& inputs) {
+  ReadOptions options = reading_options();
+  HOIST_TRY(Program program, read_model(model, options));
+  const std::vector<ValueInfo> declared = input_infos(program);
+  for (size_t i = 0; i < std::min(declared.size(), inputs.size()); ++i) {
+    const ValueInfo& info = declared[i];
     if (info.shape.size() != inputs[i].shape().size()) continue;
     for (size_t axis = 0; axis < info.shape.size(); ++axis) {
       if (info.shape[axis] == inputs[i].shape()[axis]) continue;
       options.dimensions.push_back({fmt::format("{}.{}", info.name, axis), inputs[i].shape()[axis]});
     }
   }
-  return options.dimensions.empty() ? Result<Graph>(std::move(graph)) : read_model(model, options);
+  return options.dimensions.empty() ? Result<Program>(std::move(program)) : read_model(model, options);
+}
+
+// Every definition is evaluated, in order.
+Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tensor>& inputs) {
+  PassOptions exact;
+  exact.strict = true;
+  exact.folding = {0, 0};
+  HOIST_TRY_VOID(run_passes(program, Pass::calls, exact));
+  Bindings values;
+  for (const auto& [name, value] : program.constants) values[name] = value;
+  for (size_t i = 0; i < program.inputs.size(); ++i) values[program.inputs[i].first] = inputs[i];
+  for (const Definition& definition : program.definitions) {
+    if (definition.expression->type->is_tuple()) continue;
+    HOIST_TRY(values[definition.value], evaluate(definition.expression, values));
+  }
+  std::vector<Tensor> out;
+  for (const std::string& output : program.outputs) out.push_back(values.at(output));
+  return out;
+}
+
+Result<std::vector<Tensor>> run_model(const fs::path& model, const std::vector<Tensor>& inputs) {
+  auto program = read_for(model, inputs);
+  // Many cases give a shape or axes as an input of the model; a compiled model has them as constants.
+  if (!program) {
+    ReadOptions options = reading_options();
+    options.known_inputs = inputs;
+    auto known = read_model(model, options);
+    if (!known || !known->inputs.empty()) return program.errors();
+    return run_program(std::move(*known), {});
+  }
+  if (program->inputs.size() != inputs.size()) {
+    return Diagnostic{"", fmt::format("the model has {} inputs, the data {}", program->inputs.size(), inputs.size()),
+                      ""};
+  }
+  return run_program(std::move(*program), inputs);
 }
 
 Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, double relative, double absolute) {
   HOIST_TRY(auto inputs, read_tensors(data, "input"));
-  HOIST_TRY(auto outputs, read_tensors(data, "output"));
-  HOIST_TRY(Graph graph, read_for(model, inputs));
-  if (graph.inputs.size() != inputs.size() || graph.outputs.size() != outputs.size() || outputs.empty()) {
-    return Diagnostic{"",
-                      fmt::format("the model has {} inputs and {} outputs, the data {} and {}", graph.inputs.size(),
-                                  graph.outputs.size(), inputs.size(), outputs.size()),
-                      ""};
+  HOIST_TRY(auto wanted, read_tensors(data, "output"));
+  HOIST_TRY(auto outputs, run_model(model, inputs));
+  if (outputs.size() != wanted.size() || outputs.empty()) {
+    return Diagnostic{"", fmt::format("the model has {} outputs, the data {}", outputs.size(), wanted.size()), ""};
   }
-  State state;
-  for (const auto& [name, value] : graph.constants) {
-    state.values[name] = value;
-    state.known.insert(name);
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) state.values[graph.inputs[i].name] = inputs[i];
-  for (const Layer& layer : graph.layers) HOIST_TRY_VOID(run_layer(graph, layer, state));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    auto place = state.values.find(graph.outputs[i].name);
-    if (place == state.values.end()) return Diagnostic{graph.outputs[i].name, "has no value", ""};
-    HOIST_TRY_VOID(compare(place->first, place->second, outputs[i], relative, absolute));
-  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    HOIST_TRY_VOID(compare(fmt::format("output {}", i), outputs[i], wanted[i], relative, absolute));
   return Nothing{};
 }
 
@@ -169,7 +152,14 @@ Result<Nothing> run_case(const fs::path& folder, double relative, double absolut
 Result<Case> read_case(const fs::path& folder) {
   Case out;
   HOIST_TRY(out.inputs, read_tensors(folder / "test_data_set_0", "input"));
-  HOIST_TRY(out.graph, read_for(folder / "model.onnx", out.inputs));
+  auto program = read_for(folder / "model.onnx", out.inputs);
+  if (!program) {
+    ReadOptions options = reading_options();
+    options.known_inputs = out.inputs;
+    program = read_model(folder / "model.onnx", options);
+  }
+  if (!program) return program.errors();
+  out.program = std::move(*program);
   return out;
 }
 

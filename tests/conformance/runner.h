@@ -1,5 +1,5 @@
-// Runs one case of the ONNX project's backend tests at the level of expressions: the model is read, each layer lowered
-// and its expressions evaluated in order, and the results compared with the recorded ones. No kernels are involved.
+// Runs one case of the ONNX project's backend tests at the level of expressions: the model is read, its calls unfolded
+// and evaluated in order, and the results compared with the recorded ones. No kernels are involved.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/program.h"
 #include "ir/result.h"
 
 namespace hoist::conformance {
@@ -16,9 +16,10 @@ namespace hoist::conformance {
 /// and bools exactly, NaN with NaN, f16 and bf16 within one unit of their last place); else why not.
 Result<Nothing> run_case(const std::filesystem::path& folder, double relative, double absolute);
 
-/// The model with its symbolic dimensions as the data have them, and the inputs of the first data set.
+/// The model with its symbolic dimensions as the data have them, and the inputs of the first data set. Where the inputs
+/// decide shapes, they are constants of the program.
 struct Case {
-  Graph graph;
+  Program program;
   std::vector<Tensor> inputs;
 };
 Result<Case> read_case(const std::filesystem::path& folder);

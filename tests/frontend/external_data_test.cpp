@@ -25,7 +25,7 @@ class ExternalDataTest : public testing::Test {
     if (!offset.empty()) add("offset", offset);
     if (!length.empty()) add("length", length);
     files::create_directories(folder_.path() / "model" / "data");
-    return read_model(folder_.write("model/m.onnx", model.SerializeAsString()));
+    return read_graph(folder_.write("model/m.onnx", model.SerializeAsString()));
   }
   std::string told(const std::string& location, const std::string& offset = "", const std::string& length = "") {
     return messages(read_with(location, offset, length));

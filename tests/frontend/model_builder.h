@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "frontend/frontend.h"
+#include "frontend/write_model.h"
+#include "ir/import_graph.h"
 
 namespace hoist {
 
@@ -139,9 +141,20 @@ class Folder {
   std::filesystem::path path_;
 };
 
+/// As a list of layers, which is easy to look at.
+inline Result<Graph> read_graph(const std::filesystem::path& path, const ReadOptions& options = {}) {
+  HOIST_TRY(const Program program, read_model(path, options));
+  return graph_of(program);
+}
+
+inline Result<std::string> write_graph(const Graph& graph, const WriteOptions& options = {}) {
+  HOIST_TRY(const Program program, program_of(graph));
+  return write_model(program, options);
+}
+
 inline Result<Graph> read(const onnx::ModelProto& model, const ReadOptions& options = {}) {
   const Folder folder;
-  return read_model(folder.write("model.onnx", model.SerializeAsString()), options);
+  return read_graph(folder.write("model.onnx", model.SerializeAsString()), options);
 }
 
 /// All messages, one a line; "" where there are none.

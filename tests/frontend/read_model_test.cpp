@@ -48,7 +48,7 @@ TEST(ReadModel, ConvolutionComesThroughWhole) {
   EXPECT_EQ(graph->outputs[0].shape, (std::vector<int64_t>{1, 4, 8, 8}));
   EXPECT_EQ(graph->constants.at("weights").shape(), (std::vector<int64_t>{4, 3, 3, 3}));
   EXPECT_EQ(graph->constants.at("weights").float_at(107), 0.5);
-  EXPECT_EQ(graph->inferred.at("features").shape, (std::vector<int64_t>{1, 4, 8, 8}));
+  EXPECT_EQ(graph->types.at("features").shape, (std::vector<int64_t>{1, 4, 8, 8}));
   EXPECT_THAT(graph->notes,
               ElementsAre("dimension batch has no size in the model: compiled for 1 (--dim batch=8 compiles for 8)"));
 }
@@ -113,7 +113,7 @@ TEST(ReadModel, ConstantsOfEveryKindOfValue) {
   const Result<Graph> graph = read(model);
   ASSERT_TRUE(graph.ok()) << messages(graph);
   EXPECT_EQ(graph->constants.at("value_float"), Tensor::of<float>(Scalar::f32, {}, {1.5f}));
-  EXPECT_EQ(graph->constants.at("value_ints"), Tensor::of<int>(Scalar::i64, {2}, {1, 2}));
+  EXPECT_EQ(graph->constants.at(graph->layers[1].inputs[1]), Tensor::of<int>(Scalar::i64, {2}, {1, 2}));
 }
 
 TEST(ReadModel, OldModelsListInitialisersAsInputs) {
@@ -126,7 +126,7 @@ TEST(ReadModel, OldModelsListInitialisersAsInputs) {
   ASSERT_TRUE(graph.ok()) << messages(graph);
   EXPECT_EQ(graph->inputs.size(), 1u);
   EXPECT_EQ(graph->constants.size(), 2u);
-  EXPECT_EQ(graph->inferred.at("features").shape, (std::vector<int64_t>{1, 4, 8, 8}));
+  EXPECT_EQ(graph->types.at("features").shape, (std::vector<int64_t>{1, 4, 8, 8}));
 
   model.mutable_graph()->mutable_input(2)->mutable_type()->mutable_tensor_type()->set_elem_type(
       onnx::TensorProto::INT32);
@@ -176,7 +176,7 @@ TEST(ReadModel, OldSlopesStayAtTheirChannel) {
   const Result<Graph> graph = read(model);
   ASSERT_TRUE(graph.ok()) << messages(graph);
   EXPECT_THAT(operations(*graph), ElementsAre("Unsqueeze", "PRelu"));
-  EXPECT_EQ(graph->inferred.at(graph->layers[1].inputs[1]).shape, (std::vector<int64_t>{3, 1, 1}));
+  EXPECT_EQ(graph->types.at(graph->layers[1].inputs[1]).shape, (std::vector<int64_t>{3, 1, 1}));
 }
 
 TEST(ReadModel, LayersAreSortedNamedAndUsed) {
@@ -217,20 +217,20 @@ TEST(ReadModel, DefaultDomainHasTwoSpellings) {
   EXPECT_EQ(graph->layers[0].domain, "");
 }
 
-TEST(ReadModel, OutputsWithoutShapeSayWhatIsKnown) {
+TEST(ReadModel, InputsThatDecideShapesHaveToBeKnown) {
   onnx::ModelProto model = empty_model();
-  add_input(model, "x", {"4"});
   add_input(model, "size", {"2"}, onnx::TensorProto::INT64);
-  add_node(model, "Reshape", {"x", "size"}, {"y"});
+  add_input(model, "x", {"4"});
+  add_node(model, "Reshape", {"x", "size"}, {"y"}, "shape");
   add_output(model, "y", {"", "2"});
-  add_node(model, "Reshape", {"x", "size"}, {"z"});
-  add_output(model, "z", {});
-  model.mutable_graph()->mutable_output(1)->mutable_type()->mutable_tensor_type()->clear_shape();
-  const Result<Graph> graph = read(model);
+  EXPECT_THAT(messages(read(model)), HasSubstr("shape: "));
+  ReadOptions options;
+  options.known_inputs = {Tensor::of<int64_t>(Scalar::i64, {2}, {2, -1})};
+  const Result<Graph> graph = read(model, options);
   ASSERT_TRUE(graph.ok()) << messages(graph);
-  EXPECT_EQ(graph->outputs[0].shape, (std::vector<int64_t>{-1, 2}));
-  EXPECT_TRUE(graph->outputs[0].rank_known);
-  for (const int64_t extent : graph->outputs[1].shape) EXPECT_EQ(extent, -1);
+  ASSERT_EQ(graph->inputs.size(), 1u);
+  EXPECT_EQ(graph->inputs[0].name, "x");
+  EXPECT_EQ(graph->outputs[0].shape, (std::vector<int64_t>{2, 2}));
 }
 
 TEST(Functions, StandardOnesAreReplacedWhereThereIsNoOperator) {

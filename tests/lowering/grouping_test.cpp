@@ -7,6 +7,7 @@
 #include "ir/interpret_cost.h"
 #include "lowering/lower.h"
 #include "lowering/terms.h"
+#include "tests/support/lower_graph.h"
 
 namespace hoist {
 namespace {

@@ -10,6 +10,7 @@
 #include "lowering/lower.h"
 #include "quantised_parts.h"
 #include "stored_run.h"
+#include "tests/support/lower_graph.h"
 
 namespace hoist {
 namespace {

@@ -17,6 +17,7 @@
 #include "lowering/rules.h"
 #include "random_graphs.h"
 #include "stored_run.h"
+#include "tests/support/lower_graph.h"
 
 namespace hoist {
 namespace {
@@ -92,7 +93,7 @@ TEST(Passes, StoredConstantsLeaveShapesKnown) {
   Graph graph;
   graph.opset = 21;
   graph.inputs = {{"x", Scalar::f32, {2, 3, 4}}};
-  graph.outputs = {{"y", Scalar::f32, {}, false}};
+  graph.outputs = {{"y", Scalar::f32, {}}};
   graph.constants["rest"] = Tensor::of<int64_t>(Scalar::i64, {1}, {-1});
   graph.constants["numbers"] = Tensor::of<int64_t>(Scalar::i8, {12}, std::vector<int64_t>(12, 3));
   graph.constants["scale"] = Tensor::of<double>(Scalar::f32, {}, {0.5});

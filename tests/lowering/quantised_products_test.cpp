@@ -10,6 +10,7 @@
 #include "lowering/lower.h"
 #include "lowering/passes.h"
 #include "lowering/terms.h"
+#include "tests/support/lower_graph.h"
 
 namespace hoist {
 namespace {

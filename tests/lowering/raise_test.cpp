@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "operators_layer.h"
 #include "stored_run.h"
+#include "tests/support/lower_graph.h"
 
 namespace hoist {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "lowering/program.h"
 #include "neural_rules/functions.h"
+#include "tests/support/lower_graph.h"
 
 namespace hoist {
 
@@ -34,7 +35,7 @@ std::string ModelBuilder::layer(const std::string& operation, const std::string&
 }
 
 Graph ModelBuilder::finish(const std::vector<std::string>& outputs) {
-  for (const std::string& output : outputs) graph_.outputs.push_back({output, Scalar::f32, {}, false});
+  for (const std::string& output : outputs) graph_.outputs.push_back({output, Scalar::f32, {}});
   return graph_;
 }
 

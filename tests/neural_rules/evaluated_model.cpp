@@ -4,6 +4,7 @@
 #include "lowering/program.h"
 #include "neural_rules/functions.h"
 #include "tests/neural_rules/calibrated_model.h"
+#include "tests/support/lower_graph.h"
 
 namespace hoist {
 namespace {
@@ -64,7 +65,7 @@ Graph typed(Graph graph) {
   auto program = lower_graph(graph, true);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   for (const auto& [name, type] : value_types(*program))
-    graph.inferred[name] = {name, leaf_of(type)->scalar, shape_of(type)};
+    graph.types[name] = {name, leaf_of(type)->scalar, shape_of(type)};
   return graph;
 }
 

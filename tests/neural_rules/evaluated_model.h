@@ -10,7 +10,7 @@ namespace hoist {
 /// Prepares models for the evaluator.
 PrepareModel evaluated_models();
 
-/// The graph with the type of every value in `inferred`.
+/// The graph with the type of every value in `types`.
 Graph typed(Graph graph);
 
 /// `count` samples of normal numbers for the inputs, one a run.

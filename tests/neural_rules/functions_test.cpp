@@ -252,7 +252,7 @@ TEST(UnderFunctions, StepsSayWhatWasReplacedAndWhatIsPromised) {
   ASSERT_TRUE(under.ok()) << under.errors()[0].text();
   EXPECT_EQ(under->term, approximate(tanh, "tanh-rational-5")->term);
   ASSERT_EQ(under->steps.size(), 1u);
-  const GraphStep& step = under->steps[0];
+  const ProgramStep& step = under->steps[0];
   EXPECT_EQ(step.rule, "tanh-rational-5");
   EXPECT_EQ(step.layer, "act");
   EXPECT_EQ(step.rule_class, RuleClass::neural);

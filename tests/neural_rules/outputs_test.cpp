@@ -13,7 +13,7 @@ Graph with_output_shapes(const std::vector<std::vector<int64_t>>& shapes) {
   for (const std::vector<int64_t>& shape : shapes) {
     const std::string name = "output " + std::to_string(out.outputs.size());
     out.outputs.push_back({name, Scalar::f32, shape});
-    out.inferred[name] = out.outputs.back();
+    out.types[name] = out.outputs.back();
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include "calibrated_model.h"
 #include "frontend/write_model.h"
 #include "ir/evaluate.h"
+#include "ir/import_graph.h"
 #include "ir/seeded.h"
 #include "lowering/raise.h"
 #include "neural_rules/functions.h"
@@ -47,7 +48,9 @@ TEST(RaisedFunctions, OperatorsComputeTheApproximation) {
         const double error = std::abs(found.float_at(i) - wanted->float_at(i));
         ASSERT_LE(error, 1e-6 * std::max(1.0, std::abs(wanted->float_at(i)))) << input.float_at(i);
       }
-      const auto bytes = write_model(graph);
+      const auto program = program_of(graph);
+      ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+      const auto bytes = write_model(*program);
       EXPECT_TRUE(bytes.ok()) << bytes.errors()[0].text();
     }
   }

@@ -42,9 +42,9 @@ Graph three_widths() {
   b.layer("Conv", "middle", {"wide", b.constant("w2", {16, 256, 1, 1}, 0.1)});
   b.layer("Conv", "narrow", {"middle", b.constant("w3", {8, 16, 1, 1}, 0.1)});
   Graph graph = b.finish({"narrow"});
-  graph.inferred["wide"] = {"wide", Scalar::f32, {1, 256, 16, 16}};
-  graph.inferred["middle"] = {"middle", Scalar::f32, {1, 16, 16, 16}};
-  graph.inferred["narrow"] = {"narrow", Scalar::f32, {1, 8, 16, 16}};
+  graph.types["wide"] = {"wide", Scalar::f32, {1, 256, 16, 16}};
+  graph.types["middle"] = {"middle", Scalar::f32, {1, 16, 16, 16}};
+  graph.types["narrow"] = {"narrow", Scalar::f32, {1, 8, 16, 16}};
   return graph;
 }
 

@@ -14,6 +14,7 @@
 #include "neural_rules/constants.h"
 #include "neural_rules/rewrite.h"
 #include "tests/neural_rules/calibrated_model.h"
+#include "tests/support/lower_graph.h"
 
 namespace hoist {
 namespace {
@@ -23,12 +24,13 @@ Graph read(const std::string& name) {
   options.has_operator = [](const std::string& domain, const std::string& operation) {
     return find_operator(domain, operation, INT32_MAX) != nullptr;
   };
-  auto graph = read_model(std::filesystem::path(std::getenv("HOIST_SHARED")) / "models" / name, options);
-  HOIST_CHECK(graph.ok(), graph.errors()[0].text());
-  graph = fold_batch_norm(*graph);
-  HOIST_CHECK(graph.ok(), graph.errors()[0].text());
-  fold_constant_shapes(*graph);
-  return std::move(*graph);
+  auto program = read_model(std::filesystem::path(std::getenv("HOIST_SHARED")) / "models" / name, options);
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  auto folded = find_pass("fold-batch-norm")->run(*program, {});
+  HOIST_CHECK(folded.ok(), folded.errors()[0].text());
+  Graph graph = graph_of(*program);
+  fold_constant_shapes(graph);
+  return graph;
 }
 
 // Every product in integers whose input is a value that can be stored, and every value in u8.

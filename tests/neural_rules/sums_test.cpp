@@ -12,6 +12,7 @@
 #include "neural_rules/functions.h"
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
+#include "tests/support/lower_graph.h"
 
 namespace hoist {
 namespace {

@@ -225,7 +225,7 @@ Graph graph_of(const std::vector<SmallLayer>& layers) {
     for (size_t i = 0; i < small.outputs; ++i) {
       const std::string name = small.name + "_out" + std::to_string(i);
       layer.outputs.push_back(name);
-      graph.outputs.push_back({name, Scalar::f32, {}, false});
+      graph.outputs.push_back({name, Scalar::f32, {}});
     }
     graph.layers.push_back(std::move(layer));
   }

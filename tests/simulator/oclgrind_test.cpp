@@ -10,6 +10,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "tests/simulator/layers.h"
+#include "tests/support/lower_graph.h"
 #include "tools/compile.h"
 #include "tools/files.h"
 
@@ -82,7 +83,7 @@ Result<Plan> compile(const std::vector<SmallLayer>& layers, const Form& form) {
   options.lower.separate_arrays = true;
   const Graph graph = graph_of(layers);
   HOIST_TRY(auto lowered, lower_model(graph, options.lower, profile));
-  return make_plan(graph, std::move(lowered), options, profile);
+  return make_plan(std::move(lowered), options, profile);
 }
 
 class Simulated : public testing::TestWithParam<Form> {};

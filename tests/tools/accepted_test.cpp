@@ -9,6 +9,7 @@
 #include "ir/text.h"
 #include "program.h"
 #include "tests/lowering/random_graphs.h"
+#include "tests/support/lower_graph.h"
 #include "tools/files.h"
 #include "tools/self_check.h"
 
@@ -114,7 +115,7 @@ std::string compile_fault(const Graph& graph) {
   for (const Profile& profile : {Profile(), gpu_profile()}) {
     auto lowered = lower_model(graph, {}, profile);
     if (!lowered) return lowered.errors()[0].text();
-    auto plan = make_plan(graph, std::move(*lowered), {}, profile);
+    auto plan = make_plan(std::move(*lowered), {}, profile);
     if (!plan) return (profile.gpu ? "for GPUs: " : "") + plan.errors()[0].text();
     // Who reads the bundle has the plan alone.
     for (const PlanKernel& kernel : plan->kernels) {
@@ -137,7 +138,8 @@ TEST(Accepted, TablesAndPartsThatNothingReads) {
   ASSERT_TRUE(folder.ok());
   for (const Case& c : cases()) {
     EXPECT_EQ(compile_fault(c.graph), "") << c.name;
-    auto compiled = compile_model(c.graph, ModelOptions{});
+    const Program program = *program_of(c.graph);
+    auto compiled = compile_model(program, ModelOptions{});
     ASSERT_TRUE(compiled.ok()) << c.name << ": " << compiled.failure().problems[0].text();
     const fs::path path = folder->path() / "a.hoist";
     ASSERT_TRUE(write_bundle(compiled->plan, path, {.force = true}).ok());

@@ -139,7 +139,7 @@ TEST_F(Export, RulesThatNeedNoDataAreCarriedOut) {
   ASSERT_TRUE(graph.ok()) << graph.errors()[0].text();
   const auto count = [&](const std::string& operation) {
     return std::count_if(graph->layers.begin(), graph->layers.end(),
-                         [&](const Layer& layer) { return layer.operation == operation; });
+                         [&](const ModelLayer& layer) { return layer.operation == operation; });
   };
   EXPECT_GT(count("DequantizeLinear"), 0);
   EXPECT_GT(count("Cast"), 0);

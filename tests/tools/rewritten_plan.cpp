@@ -6,7 +6,7 @@ Result<Plan> rewritten_plan(const StudiedModel& model, const Assignment& assignm
                             const CompileOptions& options) {
   HOIST_TRY(RewrittenModel rewritten, rewrite(model.graph, assignment, statistics));
   HOIST_TRY(LoweredModel lowered, lower_rewritten(rewritten, {}, model.profile));
-  return make_plan(rewritten.graph, std::move(lowered), options, model.profile);
+  return make_plan(std::move(lowered), options, model.profile);
 }
 
 }  // namespace hoist

@@ -10,6 +10,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
+#include "ir/import_graph.h"
 #include "tools/files.h"
 
 namespace hoist {
@@ -45,7 +46,7 @@ class SelfCheckTest : public testing::Test {
 
   // As hoist compile has it, without the bundle.
   CompiledModel compiled(const Graph& graph) {
-    auto out = compile_model(graph, ModelOptions{});
+    auto out = compile_model(*program_of(graph), ModelOptions{});
     HOIST_CHECK(out.ok(), out.failure().problems[0].text());
     return std::move(*out);
   }
@@ -116,14 +117,12 @@ TEST_F(SelfCheckTest, TheFirstWrongRuleIsNamed) {
 
 TEST_F(SelfCheckTest, TheLayersAloneAreAModel) {
   const CompiledModel model = compiled(running_sums({2, 3, 4}, 1, true));
-  const Graph alone = model_of_layers(model.graph, model.original, {"sums"});
-  ASSERT_EQ(alone.layers.size(), 1u);
+  const Program alone = model_of_layers(model.program, {"sums"});
+  ASSERT_EQ(alone.definitions.size(), 1u);
   ASSERT_EQ(alone.inputs.size(), 1u);
-  EXPECT_EQ(alone.inputs[0].name, "r");
-  EXPECT_EQ(alone.inputs[0].shape, (Ints{2, 3, 4}));
-  ASSERT_EQ(alone.outputs.size(), 1u);
-  EXPECT_EQ(alone.outputs[0].name, "s");
-  EXPECT_EQ(alone.constants.count("axis"), 1u);
+  EXPECT_EQ(alone.inputs[0].first, "r");
+  EXPECT_EQ(shape_of(alone.inputs[0].second), (Ints{2, 3, 4}));
+  EXPECT_EQ(alone.outputs, (std::vector<std::string>{"s"}));
   auto bytes = write_model(alone);
   ASSERT_TRUE(bytes.ok()) << bytes.errors()[0].text();
   const auto path = folder_->path() / "alone.onnx";

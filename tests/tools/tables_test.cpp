@@ -5,6 +5,7 @@
 
 #include "backends/opencl/device.h"
 #include "ir/evaluate.h"
+#include "ir/import_graph.h"
 #include "program.h"
 #include "tests/frontend/model_builder.h"
 #include "tools/files.h"
@@ -90,10 +91,10 @@ class Tables : public testing::Test {
  protected:
   RewrittenModel model(const std::vector<std::string>& functions, float step = 0.01f) {
     path_ = folder_.write("model.onnx", model_of(functions, step)).string();
-    auto graph = read_graph(path_, {});
-    HOIST_CHECK(graph.ok(), graph.failure().problems[0].text());
+    auto program = read_program(path_, {});
+    HOIST_CHECK(program.ok(), program.failure().problems[0].text());
     RewrittenModel out;
-    out.graph = std::move(*graph);
+    out.graph = graph_of(*program);
     return out;
   }
 

@@ -37,13 +37,13 @@ struct Answer {
 
 // What compile does but for the expected values of the self-check: whatever is accepted here compiles. The kernels are
 // those for the first device, or for a CPU where there is none.
-Result<Nothing> compiles(const Graph& graph) {
+Result<Nothing> compiles(Program program) {
   auto device = find_device("");
   const Profile profile = device ? profile_of(*device) : Profile();
   CompileOptions options;
   options.check_positions = 0;
-  HOIST_TRY(LoweredModel lowered, lower_model(graph, options.lower, profile));
-  HOIST_TRY_VOID(make_plan(graph, std::move(lowered), options, profile));
+  HOIST_TRY(LoweredModel lowered, lower_model(std::move(program), options.lower, profile));
+  HOIST_TRY_VOID(make_plan(std::move(lowered), options, profile));
   return Nothing{};
 }
 
@@ -52,23 +52,22 @@ Attempt<Answer> answer(const CheckOptions& options) {
   HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
   Answer out;
   HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.model, reading));
-  auto graph = read_model(options.model, reading);
-  if (graph) {
-    for (const std::string& note : graph->notes) complain("note", note);
-    if (auto compiled = compiles(*graph); !compiled) {
+  auto program = read_model(options.model, reading);
+  if (program) {
+    for (const std::string& note : program->notes) complain("note", note);
+    if (auto compiled = compiles(std::move(*program)); !compiled) {
       out.problems = compiled.errors();
       out.code = ExitCode::no;
     }
     return out;
   }
-  out.problems = graph.errors();
+  out.problems = program.errors();
   out.code = ExitCode::no;
   const bool lacking = std::any_of(out.operators.begin(), out.operators.end(),
                                    [](const OperatorUse& use) { return use.support == Support::none; });
   if (!lacking) {
     // A model that is wrong in itself, not one that asks for more than hoist has: it fails with every operator allowed.
-    reading.has_operator = nullptr;
-    if (!read_model(options.model, reading)) out.code = ExitCode::bad_input;
+    if (!check_model(options.model, reading)) out.code = ExitCode::bad_input;
   }
   return out;
 }

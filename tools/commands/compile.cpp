@@ -2,6 +2,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
+#include "ir/import_graph.h"
 #include "ir/stopwatch.h"
 #include "tools/budget.h"
 #include "tools/bundle.h"
@@ -51,13 +52,11 @@ void describe(const ChosenModel& chosen) {
 Attempt<CompiledModel> compile_chosen(ChosenModel chosen) {
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input,
              lower_rewritten(chosen.rewritten, chosen.compile.lower, chosen.model.profile));
-  Program original = std::move(lowered.original);
   std::vector<LoweredGroup> groups = lowered.groups;
-  HOIST_STEP(Plan plan, ExitCode::bad_input,
-             make_plan(chosen.rewritten.graph, std::move(lowered), chosen.compile, chosen.model.profile));
+  HOIST_STEP(Plan plan, ExitCode::bad_input, make_plan(std::move(lowered), chosen.compile, chosen.model.profile));
   plan.certificate = chosen.record.certificate;
-  return CompiledModel{std::move(chosen.rewritten.graph), std::move(chosen.model.profile), std::move(plan),
-                       std::move(original), std::move(groups)};
+  HOIST_STEP(Program program, ExitCode::bad_input, program_of(chosen.rewritten.graph));
+  return CompiledModel{std::move(program), std::move(chosen.model.profile), std::move(plan), std::move(groups)};
 }
 
 // The layers of the kernel that differs as a model beside the bundle that does not come to be; what to say of it.
@@ -66,8 +65,7 @@ std::string write_reduced(const CompileCommand& command, const CompiledModel& co
   fs::path path = command.output;
   if (!path.has_filename()) path = path.parent_path();
   path += ".mismatch.onnx";
-  auto bytes =
-      write_model(model_of_layers(compiled.graph, compiled.original, layers), {.producer_version = HOIST_VERSION});
+  auto bytes = write_model(model_of_layers(compiled.program, layers), {.producer_version = HOIST_VERSION});
   if (!bytes) return "the layers alone are no model: " + bytes.errors().front().text();
   if (auto written = write_file(path, *bytes); !written) return written.errors().front().text();
   return "these layers alone are the model " + path.string();
@@ -144,7 +142,7 @@ void report_size(const CompileCommand& command, const CompiledModel& compiled, d
     if (array.place == Place::weights) weights += array.constant.bytes().size();
   }
   say_line("{}: {} layers in {} steps of {} kernels, {:.1f} MB of weights, {:.1f} MB between layers, for {}; {:.1f} s",
-           command.output, compiled.graph.layers.size(), plan.steps.size(), plan.kernels.size(),
+           command.output, compiled.program.layers.size(), plan.steps.size(), plan.kernels.size(),
            static_cast<double>(weights) / 1e6, static_cast<double>(plan.arena_bytes) / 1e6, compiled.profile.name,
            seconds);
 }
@@ -155,10 +153,10 @@ Attempt<> compile(const CompileCommand& command) {
   if (command.budget.budget.empty()) {
     if (command.best_effort) return usage_failure("--best-effort", "is of no use without a budget");
     HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
-    HOIST_ATTEMPT(Graph graph, read_graph(command.model, command.options));
-    HOIST_ATTEMPT(const bool goes_on, show_passes(graph, command.options, command.shown));
+    HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
+    HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
     if (!goes_on) return ExitCode::done;
-    HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(graph), command.options));
+    HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(program), command.options));
     HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, nullptr));
     report_size(command, compiled, stopwatch.seconds());
     report_check(check);

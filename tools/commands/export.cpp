@@ -3,6 +3,7 @@
 #include <map>
 
 #include "frontend/write_model.h"
+#include "ir/import_graph.h"
 #include "lowering/raise.h"
 #include "neural_rules/functions.h"
 #include "neural_rules/site_statistics.h"
@@ -82,7 +83,7 @@ Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Graph& g
 }
 
 // Layers under function rules as the operators that compute the approximation, products in f16 between casts.
-Result<Graph> graph_of_operators(const RewrittenModel& model) {
+Result<Program> program_of_operators(const RewrittenModel& model) {
   Graph out = model.graph;
   std::vector<std::string> layers, products;
   for (const auto& [layer, rule] : model.functions) (rule == half_rule ? products : layers).push_back(layer);
@@ -91,7 +92,7 @@ Result<Graph> graph_of_operators(const RewrittenModel& model) {
     HOIST_TRY(const Approximated approximated, approximate(e, model.functions.at(layer)));
     return approximated.term;
   }));
-  return out;
+  return program_of(out);
 }
 
 std::string summary(const RewrittenModel& model) {
@@ -106,16 +107,15 @@ Attempt<> export_model(const ExportCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, check_output(command));
   if (!command.calibration.empty() && command.rules.empty())
     return usage_failure("--calibrate", "is of no use without a rule", "name one: --rule RULE");
-  HOIST_ATTEMPT(Graph graph, read_graph(command.model, command.options));
-  for (const std::string& note : graph.notes) complain("note", note);
+  HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
+  for (const std::string& note : program.notes) complain("note", note);
   RewrittenModel model;
-  if (command.rules.empty()) {
-    model.graph = std::move(graph);
-  } else {
-    HOIST_STEP(graph, ExitCode::bad_input, prepared_graph(std::move(graph)));
+  Program written = program;
+  if (!command.rules.empty()) {
+    HOIST_STEP(Graph graph, ExitCode::bad_input, prepared_graph(std::move(program)));
     HOIST_ATTEMPT(model, under_rules(command, graph));
+    HOIST_STEP(written, ExitCode::bad_input, program_of_operators(model));
   }
-  HOIST_STEP(Graph written, ExitCode::bad_input, graph_of_operators(model));
   HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
   if (command.output != "-") {

@@ -2,7 +2,6 @@
 #include <set>
 #include <sstream>
 
-#include "ir/import_graph.h"
 #include "ir/program_text.h"
 #include "ir/text.h"
 #include "tools/bundle.h"
@@ -53,8 +52,7 @@ Program part_of(const Program& program, const std::string& layer) {
   return part;
 }
 
-Attempt<> show_graph(const Graph& graph, const std::string& layer, const std::string& output) {
-  HOIST_STEP(Program program, ExitCode::bad_input, program_of(graph));
+Attempt<> show_graph(const Program& program, const std::string& layer, const std::string& output) {
   if (!output.empty()) return write_program(program, output);
   if (layer.empty()) {
     say(print_program(program));
@@ -110,9 +108,9 @@ Attempt<> inspect_model(const InspectCommand& command) {
     return usage_failure("--output", "is for the program of a whole model",
                          "inspect MODEL --stage graph --output FILE");
   if (whole_graph || !command.shown.print_after.empty() || !command.shown.stop_after.empty()) {
-    HOIST_ATTEMPT(const Graph graph, read_graph(command.subject, command.options));
-    if (whole_graph) return show_graph(graph, "", command.output);
-    HOIST_ATTEMPT(const bool goes_on, show_passes(graph, command.options, command.shown));
+    HOIST_ATTEMPT(const Program program, read_program(command.subject, command.options));
+    if (whole_graph) return show_graph(program, "", command.output);
+    HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
     if (!goes_on) return ExitCode::done;
   }
   HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
@@ -125,7 +123,7 @@ Attempt<> inspect_model(const InspectCommand& command) {
   PrintOptions printing;
   printing.show_types = command.types;
   if (wanted(command, "graph")) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode shown, show_graph(model.graph, command.layer, ""));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode shown, show_graph(model.program, command.layer, ""));
   }
   if (wanted(command, "high")) {
     for (const Definition& definition : lowered.original.definitions) {

@@ -68,13 +68,14 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
   return out;
 }
 
-// The graph with the extents that the data have where the model leaves them open.
-Result<Graph> read_for(const fs::path& model, const ModelOptions& options, const std::vector<Tensor>& inputs) {
+// The program with the extents that the data have where the model leaves them open.
+Result<Program> read_for(const fs::path& model, const ModelOptions& options, const std::vector<Tensor>& inputs) {
   HOIST_TRY(ReadOptions reading, read_options(options.dimensions));
-  HOIST_TRY(Graph graph, read_model(model, reading));
+  HOIST_TRY(Program program, read_model(model, reading));
+  const std::vector<ValueInfo> declared = input_infos(program);
   bool differs = false;
-  for (size_t i = 0; i < std::min(graph.inputs.size(), inputs.size()); ++i) {
-    const ValueInfo& info = graph.inputs[i];
+  for (size_t i = 0; i < std::min(declared.size(), inputs.size()); ++i) {
+    const ValueInfo& info = declared[i];
     if (info.shape.size() != inputs[i].shape().size()) continue;
     for (size_t axis = 0; axis < info.shape.size(); ++axis) {
       if (info.shape[axis] == inputs[i].shape()[axis] || inputs[i].shape()[axis] < 1) continue;
@@ -82,9 +83,10 @@ Result<Graph> read_for(const fs::path& model, const ModelOptions& options, const
       differs = true;
     }
   }
-  if (!differs) return graph;
+  if (!differs) return program;
   auto again = read_model(model, reading);
-  return again ? std::move(again) : Result<Graph>(std::move(graph));  // a fixed extent: the run says what does not fit
+  return again ? std::move(again)
+               : Result<Program>(std::move(program));  // a fixed extent: the run says what does not fit
 }
 
 std::string joined(const Diagnostics& problems) {
@@ -130,8 +132,8 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
     for (const Tensor& input : data.inputs) types.emplace_back(input.scalar(), input.shape());
     if (!bundle || types != compiled_for) {
       bundle.reset();
-      HOIST_STEP(Graph graph, ExitCode::bad_input, read_for(one.model, command.options, data.inputs));
-      HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(graph), command.options));
+      HOIST_STEP(Program program, ExitCode::bad_input, read_for(one.model, command.options, data.inputs));
+      HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(program), command.options));
       HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, folder, {true}));
       HOIST_STEP(bundle, ExitCode::device, BundleRunner::open(folder, command.run));
       compiled_for = std::move(types);

@@ -1,0 +1,65 @@
+// Builds a program from operator calls that name what they read, as model files have them: for frontends, and for what
+// edits operators by name (import_graph.h). Calls are typed as they are added. Inputs that decide shapes become
+// attributes: shape arithmetic is evaluated here, and nothing else is.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace hoist {
+
+/// A call by names.
+struct NamedCall {
+  std::string name;       ///< of the layer that it is in the model; unique
+  std::string operation;  ///< ONNX op_type: "Conv"
+  std::string domain;     ///< "" is ai.onnx
+  Attributes attributes;
+  std::vector<std::string> inputs;   ///< value names; "" where an optional input is left out
+  std::vector<std::string> outputs;  ///< value names; "" where an optional output is not wanted
+};
+
+/// Less its operands. Outputs that nobody wants at the end of the list are none.
+OperatorCall call_of(const NamedCall& named, int64_t version);
+
+class ProgramBuilder {
+ public:
+  /// `version` of ai.onnx, for all calls.
+  ProgramBuilder(std::string name, int64_t version);
+
+  void add_input(const ValueInfo& input);
+  void add_constant(const std::string& name, Tensor value);
+  /// What something else believes of a value's type; -1 for an extent that it does not know. Where the definition of
+  /// the operator says otherwise, one of the two is wrong: the program gets a note.
+  void expect(const ValueInfo& value);
+  /// Value names that calls to come define, so that names made up here do not take them.
+  void reserve(const std::set<std::string>& names) { names_.insert(names.begin(), names.end()); }
+  /// Calls come in topological order. `absorbed`: layers that the call computes beside its own.
+  void add_call(const NamedCall& call, const std::vector<std::string>& absorbed = {});
+  void add_output(const std::string& value);
+
+  /// Errors: every layer that has no definition, in one go; each names the layer. Readers of such a layer are silent.
+  Result<Program> finish();
+
+ private:
+  Result<Expr> call_for(const NamedCall& call);
+  void define(const std::string& value, Expr e, const std::string& layer, const std::vector<std::string>& absorbed);
+  Result<const Tensor*> known_value(const std::string& value);
+  void compare_expected(const std::string& value, Type type, const std::string& layer);
+
+  Program program_;
+  Diagnostics problems_;
+  std::map<std::string, Type> types_;
+  std::map<std::string, ValueInfo> expected_;
+  std::set<std::string> names_, failed_;
+  struct Known {
+    size_t place;  // of the definition
+    Expr term;     // without calls
+  };
+  std::map<std::string, Known> known_;  // definitions that read nothing but constants
+};
+
+}  // namespace hoist
