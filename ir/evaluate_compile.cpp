@@ -24,6 +24,19 @@ bool Compiler::run(Expr e) {
   return true;
 }
 
+bool Compiler::formula(Expr e, ElementFormula& out) {
+  if (!leaf_of(e->type)->is_scalar() || e->open > 0) return false;
+  const Bindings none;
+  Compiler compiler(none, out.parts);
+  compiler.reads_ = &out.reads;
+  for (int64_t extent : shape_of(e->type)) {
+    if (extent == 0) return false;
+    out.position.push_back(compiler.indices_.variable(extent, 0));
+  }
+  out.root = compiler.value(e, -1, out.position);
+  return !compiler.failed_;
+}
+
 // ---- Values ------------------------------------------------------------------------------------------------------
 
 int Compiler::intern(Value v) {
@@ -111,8 +124,12 @@ int Compiler::compute(Expr e, int env, const Path& path) {
     return front;
   };
   switch (e->pattern) {
-    case Pattern::parameter:
-      return element_of(parameter_buffer(e), e->type, path);
+    case Pattern::parameter: {
+      if (reads_ != nullptr && !leaf_of(e->type)->is_scalar()) return fail();
+      const int v = element_of(parameter_buffer(e), e->type, path);
+      if (reads_ != nullptr) reads_->emplace(v, ElementFormula::Read{e->name, path});
+      return v;
+    }
     case Pattern::constant:
       return element_of(constant_buffer(e), e->type, path);
     case Pattern::literal:
@@ -361,6 +378,11 @@ void drop_unread_stages(Compiled& compiled) {
 }
 
 }  // namespace
+
+std::unique_ptr<ElementFormula> element_formula(Expr term) {
+  auto out = std::make_unique<ElementFormula>();
+  return evaluation::Compiler::formula(term, *out) ? std::move(out) : nullptr;
+}
 
 std::unique_ptr<Compiled> compile(Expr e, const Bindings& bindings) {
   auto compiled = std::make_unique<Compiled>();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/evaluate.h"
+#include "ir/evaluate_compile.h"
 #include "ir/evaluate_program.h"
 
 namespace hoist::evaluation {
@@ -47,6 +48,9 @@ class Compiler {
   }
 
   bool run(Expr e);
+
+  /// The formula of an element instead: nothing becomes a stage, and parameters have no values.
+  static bool formula(Expr e, ElementFormula& out);
 
  private:
   // ---- Values ------------------------------------------------------------------------------------------------------
@@ -163,6 +167,7 @@ class Compiler {
   std::vector<Domain> used_domains(const std::vector<Domain>& domains, const std::vector<int>& roots) const;
 
   const Bindings& bindings_;
+  std::map<int, ElementFormula::Read>* reads_ = nullptr;  // of a formula
   Compiled& out_;
   Indices& indices_;
   uintptr_t base_ = 0;

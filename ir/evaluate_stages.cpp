@@ -29,7 +29,9 @@ int Compiler::tensor_buffer(const Tensor& tensor) {
 
 int Compiler::parameter_buffer(Expr e) {
   auto [place, is_new] = tensors_.emplace(e, -1);
-  if (is_new) place->second = tensor_buffer(bindings_.at(e->name));
+  if (!is_new) return place->second;
+  place->second = reads_ != nullptr ? add_buffer(leaf_of(e->type)->scalar, element_count(shape_of(e->type)))
+                                    : tensor_buffer(bindings_.at(e->name));
   return place->second;
 }
 
@@ -211,7 +213,7 @@ int Compiler::widened(int f, std::vector<Domain>& domains, std::map<int, int>& d
 
 std::optional<int> Compiler::staged(Expr e, int env, const Path& path) {
   if (e->open == 0) env = -1;
-  if (!is_clean(env)) return std::nullopt;
+  if (!is_clean(env) || reads_ != nullptr) return std::nullopt;
   std::vector<Domain> domains;
   std::map<int, int> done;
   const int wide = widened(env, domains, done);

@@ -10,6 +10,7 @@
 #include "ir/elaborate.h"
 #include "ir/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/properties.h"
 #include "ir/syntax.h"
 #include "ir/text.h"
 
@@ -348,21 +349,10 @@ class RightSide {
 
 // Layers of everything that is replaced, those that compute with folds first: they name the kernel.
 std::vector<std::string> layers_of(const std::vector<const Definition*>& replaced) {
-  auto folds = [](const Definition* definition) {
-    bool found = false;
-    std::set<Expr> seen;
-    std::function<void(Expr)> walk = [&](Expr e) {
-      if (found || !seen.insert(e).second) return;
-      found = e->pattern == Pattern::reduce || e->pattern == Pattern::fold || e->pattern == Pattern::scan;
-      for (Expr c : e->children) walk(c);
-    };
-    walk(without_operator_calls(definition->expression));
-    return found;
-  };
   std::vector<std::string> layers;
   for (const bool folding : {true, false}) {
     for (const Definition* definition : replaced) {
-      if (folds(definition) != folding) continue;
+      if (folds(without_operator_calls(definition->expression)) != folding) continue;
       for (const std::string& layer : definition->layers) {
         if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
       }

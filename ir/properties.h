@@ -1,13 +1,33 @@
-// What a term is, read off its patterns: the properties by which passes decide, so that no pass needs a list of
-// operators. Everything here looks at unfolded terms (operators/operators.h) and holds for whatever an operator's
-// definition says.
+// What a term is, read off its patterns: the properties by which passes and neural rules decide, so that none of them
+// needs a list of operators. Everything here looks at unfolded terms (operators/operators.h) and holds for whatever an
+// operator's definition says: a new operator has its properties from its row.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "ir/expression.h"
 
 namespace hoist {
+
+/// Does any node of the term pass the test?
+bool any_node(Expr e, const std::function<bool(Expr)>& test);
+
+/// Is it a reduce, fold, scan, iterate or scatter?
+bool is_fold(Expr e);
+/// Does the term compute with any?
+bool folds(Expr e);
+/// Does a let name the result of a fold, as softmax and normalisations do? Then all elements of a row need it.
+bool shares_folds(Expr e);
+/// Does the term join arrays?
+bool concatenates(Expr e);
+/// Does the term look at windows of more than one element?
+bool has_windows(Expr e);
+/// Does the term only move data: views of parameters, no computation at all?
+bool moves_only(Expr e);
 
 /// Each element of the term as a scalar function of that element of one array.
 struct Elementwise {
@@ -24,5 +44,40 @@ std::optional<Elementwise> elementwise_in(Expr term, const std::string& array);
 /// About how many instructions one evaluation of a scalar term takes: 1 for what processors do in one, 4 for divisions
 /// and roots, 16 for other functions. Shared subterms count once.
 int64_t instruction_estimate(Expr body);
+
+/// The functions that the term calls.
+std::set<Function> functions_in(Expr term);
+
+/// The parameters whose elements the term's elements are, the same bits: those of a view, a concatenation, a look-up,
+/// the largest ones of windows. Empty where any element may be another number, a border's 0 say.
+std::set<std::string> moved_from(Expr term);
+
+/// A term that only joins arrays along a dimension, in order. Arrays without elements are left out.
+struct Concatenation {
+  std::vector<std::string> parts;
+  size_t dimension = 0;
+};
+std::optional<Concatenation> concatenation_of(Expr term);
+
+/// A sum of products: each element of the term is made of one sum over k of left[.., k, ..] * right[.., k, ..], where
+/// both may be converted and moved by an offset before they are multiplied.
+struct ProductForm {
+  std::string left, right;       ///< parameters, in the order in which the definition multiplies
+  std::vector<size_t> summed;    ///< dimensions of `right` that the sum runs over, ascending
+  size_t channel_dimension = 0;  ///< of `right`: runs over output channels, which `left` does not depend on
+  size_t output_dimension = 0;   ///< of the term's elements: where the output channels are
+  /// Groups of output channels that read different parts of `left`, 1 where all read the same.
+  int64_t groups = 1;
+};
+std::optional<ProductForm> product_form(Expr term);
+
+/// Does each element read a picture, [N][C][spatial...], at its own image and channel and elsewhere in space, as
+/// poolings do?
+bool pools(Expr term);
+
+/// The dimension of the term that carries the channels of `array` with their scale: where the elements of `array` with
+/// index c along `dimension` are multiplied by a positive s(c), the term's elements with index c along the result are
+/// multiplied by the same, up to rounding. Nothing where that does not hold.
+std::optional<size_t> carries_scale(Expr term, const std::string& array, size_t dimension);
 
 }  // namespace hoist

@@ -6,28 +6,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/properties.h"
 #include "lowering/terms.h"
 
 namespace hoist {
 namespace {
-
-bool is_fold(Expr e) {
-  switch (e->pattern) {
-    case Pattern::reduce:
-    case Pattern::fold:
-    case Pattern::scan:
-    case Pattern::iterate:
-    case Pattern::scatter:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// A concatenation read in an inner loop is a chain of selections; it is better written part by part.
-bool has_concat(Expr e) {
-  return any_node(e, [](Expr n) { return n->pattern == Pattern::concat; });
-}
 
 // How large a term is that stands for one kernel: its tree, in which what is shared counts as often as it occurs, since
 // code generators and drivers see it so. The largest of the models that were tried has some hundreds of nodes; beyond
@@ -134,7 +117,7 @@ class Readers {
 // A dequantised array is computed again from fewer bytes, in place of being read, by every reader that reads each
 // element once.
 bool widens(Expr e) {
-  if (folds(e) || has_concat(e) || !leaf_of(e->type)->is_scalar()) return false;
+  if (folds(e) || concatenates(e) || !leaf_of(e->type)->is_scalar()) return false;
   const auto bits_of = [](Type type) { return element_count(shape_of(type)) * row(leaf_of(type)->scalar).bits; };
   int64_t read = 0;
   for (Expr p : parameters_of(e)) {
@@ -224,33 +207,6 @@ void merge_producers(Program& program, TermFacts& facts) {
 }
 
 }  // namespace
-
-bool folds(Expr e) { return any_node(e, is_fold); }
-
-bool shares_folds(Expr e) {
-  return any_node(e, [](Expr n) { return n->pattern == Pattern::let && folds(n->children[0]); });
-}
-
-bool moves_only(Expr e) {
-  return !any_node(e, [](Expr n) {
-    switch (n->pattern) {
-      case Pattern::parameter:
-      case Pattern::bound:
-      case Pattern::function:
-      case Pattern::literal:
-      case Pattern::let:
-        return false;
-      case Pattern::map:
-        return n->mode != Mode::view;
-      case Pattern::constant:
-      case Pattern::iota:
-      case Pattern::index:
-        return true;
-      default:
-        return !row(n->pattern).is_view;
-    }
-  });
-}
 
 bool rereads(Expr e, const std::string& name) {
   using Visited = std::set<std::pair<Expr, int64_t>>;  // terms share what they hold: each is looked at once a way

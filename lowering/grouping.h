@@ -8,12 +8,6 @@
 
 namespace hoist {
 
-/// Does the term compute with folds (reduce, fold, scan, iterate, scatter)?
-bool folds(Expr e);
-/// Does a let name the result of a fold, as softmax and normalisations do? Then all elements of a row need it.
-bool shares_folds(Expr e);
-/// Does the term only move data: views of parameters, no computation at all?
-bool moves_only(Expr e);
 /// Can evaluating every element of `e` once read an element of parameter `name` more than once?
 bool rereads(Expr e, const std::string& name);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/properties.h"
 #include "lowering/grouping.h"
 #include "lowering/terms.h"
 
@@ -9,10 +10,6 @@ namespace hoist {
 namespace {
 
 const char* const image_name = "\2image";  // no value of a model is named so
-
-bool has_windows(Expr e) {
-  return any_node(e, [](Expr n) { return n->pattern == Pattern::slide && n->sizes[0] != Nat(1); });
-}
 
 // The largest view of the image that holds windows, in a body whose image is a parameter; null when there is none, or
 // when the image is read in another way as well.

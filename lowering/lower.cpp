@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "ir/evaluate.h"
+#include "ir/properties.h"
 #include "lowering/grouping.h"
 #include "lowering/memory.h"
 #include "lowering/passes.h"

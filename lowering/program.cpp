@@ -8,61 +8,34 @@
 
 #include "ir/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/properties.h"
 #include "lowering/grouping.h"
 #include "lowering/terms.h"
 
 namespace hoist {
 namespace {
 
-// What storage wants to know of a layer beyond its expression.
-void describe(const Spec& call, Definition& definition) {
-  static const std::set<std::string> pictures = {"Conv",
-                                                 "ConvInteger",
-                                                 "QLinearConv",
-                                                 "ConvTranspose",
-                                                 "MaxPool",
-                                                 "AveragePool",
-                                                 "LpPool",
-                                                 "GlobalMaxPool",
-                                                 "GlobalAveragePool",
-                                                 "GlobalLpPool",
-                                                 "BatchNormalization",
-                                                 "InstanceNormalization",
-                                                 "LRN",
-                                                 "Resize",
-                                                 "Upsample",
-                                                 "DepthToSpace",
-                                                 "SpaceToDepth"};
-  const std::string& name = call.operation->name;
-  auto integer = [&](const char* key, int64_t otherwise) {
-    auto place = call.operation->attributes.find(key);
-    const auto* value = place == call.operation->attributes.end() ? nullptr : std::get_if<int64_t>(&place->second);
-    return value == nullptr ? otherwise : *value;
-  };
-  definition.channels_first = pictures.count(name) != 0;
-  if (name == "Concat" && definition.expression->type->is_array()) {
-    for (Expr operand : call.children) definition.parts.push_back(operand->name);
-    definition.parts_dimension = integer("axis", 0);
-    if (definition.parts_dimension < 0) {
-      definition.parts_dimension += static_cast<int64_t>(sizes_of(definition.expression->type).size());
+// What storage wants to know of a definition beyond its term.
+void describe(Definition& definition) {
+  const Expr e = definition.expression;
+  if (!e->type->is_array() || !leaf_of(e->type)->is_scalar()) return;
+  if (const auto joined = concatenation_of(e)) {
+    definition.parts = joined->parts;
+    definition.parts_dimension = static_cast<int64_t>(joined->dimension);
+  }
+  if (!folds(e)) return;
+  const size_t rank = sizes_of(e->type).size();
+  const auto product = product_form(e);
+  if (product && product->left != product->right) {
+    const std::vector<Expr> reads = parameters_of(e);
+    const auto weights = std::find_if(reads.begin(), reads.end(), [&](Expr p) { return p->name == product->right; });
+    const std::vector<int64_t> extents = shape_of((*weights)->type);
+    if (extents.size() >= 2) {
+      definition.weights.push_back(
+          {product->right, extents, static_cast<int64_t>(product->channel_dimension), product->groups, true});
     }
   }
-  const int64_t factor = name == "QLinearConv" || name == "QLinearMatMul" ? 3 : 1;
-  const std::vector<int64_t>& places = call.operation->operands;
-  auto place = std::find(places.begin(), places.end(), factor);
-  if (place == places.end()) return;
-  Expr weights = call.children[static_cast<size_t>(place - places.begin())];
-  if (weights->pattern != Pattern::parameter || !leaf_of(weights->type)->is_scalar()) return;
-  const std::vector<int64_t> extents = shape_of(weights->type);
-  const auto rank = static_cast<int64_t>(extents.size());
-  if (name == "Conv" || name == "ConvInteger" || name == "QLinearConv") {
-    definition.weights.push_back({weights->name, extents, 0, integer("group", 1), true});
-  }
-  const bool product = name == "MatMul" || name == "MatMulInteger" || name == "QLinearMatMul";
-  if (product && rank >= 2) definition.weights.push_back({weights->name, extents, rank - 1, 1, true});
-  if (name == "Gemm") {
-    definition.weights.push_back({weights->name, extents, integer("transB", 0) != 0 ? 0 : 1, 1, true});
-  }
+  definition.channels_first = product ? rank >= 3 && product->output_dimension == 1 : pools(e);
 }
 
 // Spends a FoldingBudget. Small results, shapes above all, may be what a layer cannot be lowered without: half of the
@@ -168,11 +141,11 @@ Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget) 
         continue;
       }
       definition.expression = *unfolded;
-      describe(*e, definition);
     } else {
       definition.expression = without_operator_calls(e);
     }
     if (definition.expression->type->is_tuple()) tuples[definition.value] = definition.expression;
+    describe(definition);
   }
   if (!problems.empty()) return problems;
   note_left(program, folding, budget);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/properties.h"
 #include "lowering/grouping.h"
 #include "lowering/terms.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/properties.h"
 #include "lowering/grouping.h"
 #include "lowering/rules.h"
 

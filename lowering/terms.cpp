@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/properties.h"
+
 namespace hoist {
 namespace {
 
@@ -47,15 +49,6 @@ int64_t operations(Expr e, std::unordered_map<Expr, int64_t>& known) {
 int64_t count_operations(Expr e) {
   std::unordered_map<Expr, int64_t> known;
   return operations(e, known);
-}
-
-bool any_node(Expr e, const std::function<bool(Expr)>& test) {
-  std::unordered_set<Expr> seen;
-  std::function<bool(Expr)> walk = [&](Expr n) {
-    if (!seen.insert(n).second) return false;
-    return test(n) || std::any_of(n->children.begin(), n->children.end(), walk);
-  };
-  return walk(e);
 }
 
 bool mentions(Expr e, const std::string& name) {

@@ -9,8 +9,6 @@
 
 namespace hoist {
 
-/// Does any node of the term pass the test?
-bool any_node(Expr e, const std::function<bool(Expr)>& test);
 /// Does the term read the parameter of that name?
 bool mentions(Expr e, const std::string& name);
 /// Calls, casts and selections that the value takes, each as often as the maps and folds around it say; at most the

@@ -7,6 +7,7 @@
 
 #include "ir/evaluate.h"
 #include "ir/import_graph.h"
+#include "ir/properties.h"
 #include "lowering/lower.h"
 #include "lowering/passes.h"
 #include "lowering/terms.h"
