@@ -249,8 +249,14 @@ const ElementFormula::Read* summed_read(const Formula& formula, int factor, Atom
 
 std::optional<ProductForm> form_of(const Formula& formula, const Loop& loop, const ElementFormula::Read& left,
                                    const ElementFormula::Read& right) {
-  ProductForm out{left.parameter, right.parameter, {}, 0, 0, 1};
+  ProductForm out;
+  out.left = left.parameter;
+  out.right = right.parameter;
+  out.left_rank = left.at.size();
   const AtomId variable = formula.indices()[loop.variable].terms[0].first;
+  for (size_t d = 0; d < left.at.size(); ++d) {
+    if (formula.depends(left.at[d], variable)) out.left_summed.push_back(d);
+  }
   std::optional<size_t> channel, shared;
   std::set<size_t> single;  // of one element, so that no variable says what they are
   for (size_t d = 0; d < right.at.size(); ++d) {
@@ -632,18 +638,35 @@ bool pools(Expr term) {
   return any;
 }
 
-std::optional<size_t> carries_scale(Expr term, const std::string& array, size_t dimension) {
+bool normalises_exponentials(Expr term) {
+  const auto formula = functions_in(term).count(Function::exp) != 0 ? element_formula(term) : nullptr;
+  if (formula == nullptr) return false;
+  const Formula element(*formula);
+  const auto is_exponential = [&](int v) {
+    return element.at(v).kind == Value::operation && element.at(v).function == Function::exp;
+  };
+  const Value& root = element.at(element.root());
+  if (root.kind != Value::operation || root.function != Function::divide || !is_exponential(root.a)) return false;
+  const Value& divisor = element.at(root.b);
+  if (divisor.kind != Value::result) return false;
+  const Value& body = element.at(element.loop(divisor.a).slots[static_cast<size_t>(divisor.b)].body);
+  return body.kind == Value::operation && body.function == Function::add &&
+         (is_exponential(body.a) || is_exponential(body.b));
+}
+
+std::optional<size_t> carries_scale(Expr term, const std::map<std::string, size_t>& dimensions) {
   const auto formula = element_formula(term);
   if (formula == nullptr) return std::nullopt;
   const Formula element(*formula);
   std::optional<size_t> result;
   for (const ElementFormula::Read* read : element.reads_in(element.root())) {
-    if (read->parameter != array) continue;
-    const auto along = dimension < read->at.size() ? element.dimension_of(read->at[dimension]) : std::nullopt;
+    const auto array = dimensions.find(read->parameter);
+    if (array == dimensions.end()) continue;
+    const auto along = array->second < read->at.size() ? element.dimension_of(read->at[array->second]) : std::nullopt;
     if (!along || (result && *result != *along)) return std::nullopt;
     result = along;
   }
-  Degrees degrees(element, [&](const ElementFormula::Read& read) { return read.parameter == array; });
+  Degrees degrees(element, [&](const ElementFormula::Read& read) { return dimensions.count(read.parameter) != 0; });
   return result && degrees.of(element.root()) == 1 ? result : std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -62,8 +63,10 @@ std::optional<Concatenation> concatenation_of(Expr term);
 /// A sum of products: each element of the term is made of one sum over k of left[.., k, ..] * right[.., k, ..], where
 /// both may be converted and moved by an offset before they are multiplied.
 struct ProductForm {
-  std::string left, right;       ///< parameters, in the order in which the definition multiplies
-  std::vector<size_t> summed;    ///< dimensions of `right` that the sum runs over, ascending
+  std::string left, right;     ///< parameters, in the order in which the definition multiplies
+  std::vector<size_t> summed;  ///< dimensions of `right` that the sum runs over, ascending
+  std::vector<size_t> left_summed;
+  size_t left_rank = 0;
   size_t channel_dimension = 0;  ///< of `right`: runs over output channels, which `left` does not depend on
   size_t output_dimension = 0;   ///< of the term's elements: where the output channels are
   /// Groups of output channels that read different parts of `left`, 1 where all read the same.
@@ -75,9 +78,12 @@ std::optional<ProductForm> product_form(Expr term);
 /// poolings do?
 bool pools(Expr term);
 
-/// The dimension of the term that carries the channels of `array` with their scale: where the elements of `array` with
-/// index c along `dimension` are multiplied by a positive s(c), the term's elements with index c along the result are
-/// multiplied by the same, up to rounding. Nothing where that does not hold.
-std::optional<size_t> carries_scale(Expr term, const std::string& array, size_t dimension);
+/// Is each element an exponential over a sum of exponentials, as in softmax?
+bool normalises_exponentials(Expr term);
+
+/// The dimension of the term that carries the channels of arrays with their scale: where the elements of each of the
+/// arrays with index c along its dimension are multiplied by a positive s(c), the term's elements with index c along
+/// the result are multiplied by the same, up to rounding. Nothing where that does not hold.
+std::optional<size_t> carries_scale(Expr term, const std::map<std::string, size_t>& dimensions);
 
 }  // namespace hoist

@@ -41,7 +41,7 @@ std::string made_family(const Graph& graph, const Flow& flow, const std::map<std
     const auto readers = flow.readers.find(value);
     if (readers == flow.readers.end()) return "";
     const auto joins = [&](size_t reader) {
-      const LayerKind kind = kind_of(graph.layers[reader]);
+      const LayerKind kind = flow.kinds[reader];
       return kind == LayerKind::elementwise || kind == LayerKind::view;
     };
     const auto next = std::find_if(readers->second.begin(), readers->second.end(), joins);

@@ -41,22 +41,58 @@ class Scaler {
            graph_.constants.count(constant) != 0;
   }
 
-  /// Back from a value through layers that scale passes through to the layer that makes its channels; null where
+  /// Back from a value through layers that carry the scale of its channels on to the layer that makes these; null where
   /// somebody else reads on the way.
-  const Layer* maker_of(std::string value) const {
+  const Layer* maker_of(std::string value, bool pictures) const {
     for (auto made = flow_.producer.find(value); made != flow_.producer.end(); made = flow_.producer.find(value)) {
       const Layer& layer = graph_.layers[made->second];
-      if (!passes_scale(layer)) return &layer;
-      value = layer.inputs[0];
+      const auto carried = carries(value, pictures);
+      if (!carried) return &layer;
+      value = *carried;
       if (only_reader(value) == nullptr) return nullptr;
     }
     return nullptr;
   }
 
-  static bool passes_scale(const Layer& layer) {
-    static const std::set<std::string> names = {"Relu",          "LeakyRelu",   "Identity",         "MaxPool",
-                                                "GlobalMaxPool", "AveragePool", "GlobalAveragePool"};
-    return layer.domain.empty() && names.count(layer.operation) != 0;
+  /// The value whose scale of channels the definition of `value` carries on, or nothing.
+  std::optional<std::string> carries(const std::string& value, bool pictures) const {
+    const auto definition = flow_.definitions.find(value);
+    if (definition == flow_.definitions.end() || facts_of(definition->second).product) return std::nullopt;
+    const size_t rank = sizes_of(definition->second->type).size();
+    const size_t channels = pictures ? 1 : rank - 1;
+    if (rank < 2) return std::nullopt;
+    for (Expr p : parameters_of(definition->second)) {
+      if (flow_.floats.count(p->name) == 0 || sizes_of(p->type).size() != rank) continue;
+      if (carries_scale(definition->second, {{p->name, channels}}) == channels) return p->name;
+    }
+    return std::nullopt;
+  }
+
+  /// The constants of their own, a number a channel, with which a layer that normalises scales its channels: all of
+  /// them together.
+  std::vector<std::string> scaling_vectors(const Layer& layer, int64_t channels, bool pictures) const {
+    const auto definition =
+        layer.outputs.size() == 1 ? flow_.definitions.find(layer.outputs[0]) : flow_.definitions.end();
+    if (definition == flow_.definitions.end()) return {};
+    const size_t rank = sizes_of(definition->second->type).size();
+    std::vector<std::string> vectors;
+    for (const std::string& name : layer.inputs) {
+      const Tensor* constant = constant_of(graph_, name);
+      if (constant != nullptr && constant->shape() == std::vector<int64_t>{channels}) vectors.push_back(name);
+    }
+    const auto scales = [&](const std::vector<std::string>& names) {
+      std::map<std::string, size_t> dimensions;
+      for (const std::string& name : names) dimensions[name] = 0;
+      return carries_scale(definition->second, dimensions) == (pictures ? 1 : rank - 1) &&
+             std::all_of(names.begin(), names.end(), [&](const std::string& name) { return is_own(name); });
+    };
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      for (size_t k = i + 1; k < vectors.size(); ++k) {
+        if (scales({vectors[i], vectors[k]})) return {vectors[i], vectors[k]};
+      }
+      if (scales({vectors[i]})) return {vectors[i]};
+    }
+    return {};
   }
 
   /// Multiplies element i of a constant by factor[channel(i)].
@@ -93,10 +129,8 @@ int64_t output_channel(const Product& p, int64_t i) {
 // Products whose channels can be scaled on either side: one matrix or filter bank, constants of their own.
 std::optional<Product> scalable(const Scaler& scaler, const Graph& graph, const Layer& layer) {
   auto product = product_of(graph, layer);
-  if (!product || layer.operation == "ConvTranspose" || !scaler.is_own(product->weights)) return std::nullopt;
-  if (layer.operation == "MatMul" && product->shape.size() > 2) return std::nullopt;
-  if (integer_attribute(layer, "transA", 0) != 0) return std::nullopt;
-  return product;
+  if (!product || !product->whole_sums || product->stacked || !scaler.is_own(product->weights)) return std::nullopt;
+  return product->pictures || product->reads_rows ? product : std::nullopt;
 }
 
 // The bias follows the outputs' scale, so it has to be there to be changed or not at all.
@@ -140,23 +174,16 @@ struct Source {
 std::optional<Source> source_of(const Scaler& scaler, const Graph& graph, const std::string& value, int64_t channels,
                                 bool pictures) {
   Source source;
-  source.layer = scaler.maker_of(value);
+  source.layer = scaler.maker_of(value, pictures);
   if (source.layer == nullptr) return std::nullopt;
   if (auto product = scalable(scaler, graph, *source.layer)) {
-    const bool picture = source.layer->operation == "Conv";
-    if (picture != pictures || product->channels() != channels || !bias_follows(scaler, *source.layer, *product))
+    if (product->pictures != pictures || product->channels() != channels ||
+        !bias_follows(scaler, *source.layer, *product))
       return std::nullopt;
     source.product = product;
     return source;
   }
-  // Both scale along the dimension in which the readers have their channels.
-  if (source.layer->operation != (pictures ? "BatchNormalization" : "LayerNormalization")) return std::nullopt;
-  for (size_t i = 1; i < std::min<size_t>(source.layer->inputs.size(), 3); ++i) {
-    const std::string& name = source.layer->inputs[i];
-    if (name.empty()) continue;
-    if (!scaler.is_own(name) || graph.constants.at(name).shape() != std::vector<int64_t>{channels}) return std::nullopt;
-    source.vectors.push_back(name);
-  }
+  source.vectors = scaler.scaling_vectors(*source.layer, channels, pictures);
   return source.vectors.empty() ? std::nullopt : std::optional(source);
 }
 
@@ -168,8 +195,7 @@ std::vector<Product> product_readers(const Scaler& scaler, const Graph& graph, c
   if (readers == scaler.flow().readers.end() || scaler.flow().outputs.count(value) != 0) return {};
   for (size_t reader : readers->second) {
     auto product = scalable(scaler, graph, graph.layers[reader]);
-    const bool picture = graph.layers[reader].operation == "Conv";
-    if (!product || product->input != value || picture != pictures) return {};
+    if (!product || product->input != value || product->pictures != pictures) return {};
     products.push_back(*product);
   }
   return products;
@@ -228,7 +254,8 @@ std::optional<Scalable> scalable_value(const Scaler& scaler, const Graph& graph,
   const auto readers = scaler.flow().readers.find(value);
   if (readers == scaler.flow().readers.end()) return std::nullopt;
   Scalable out;
-  out.pictures = graph.layers[readers->second[0]].operation == "Conv";
+  const auto reader = product_of(graph, graph.layers[readers->second[0]]);
+  out.pictures = reader && reader->pictures;
   out.readers = product_readers(scaler, graph, value, out.pictures);
   if (out.readers.empty()) return std::nullopt;
   out.channels = input_channels(out.readers[0]);

@@ -6,50 +6,24 @@
 namespace hoist {
 namespace {
 
-const std::set<std::string>& views() {
-  static const std::set<std::string> names = {"Reshape",   "Flatten", "Transpose",    "Squeeze",
-                                              "Unsqueeze", "Slice",   "DepthToSpace", "SpaceToDepth",
-                                              "Identity",  "Split",   "Dropout"};
-  return names;
+// A value's definition, or null: model inputs, constants and what decides shapes have none.
+Expr definition_of(const Flow& flow, const std::string& value) {
+  auto place = flow.definitions.find(value);
+  return place == flow.definitions.end() ? nullptr : place->second;
 }
 
-const std::set<std::string>& elementwise_operations() {
-  static const std::set<std::string> names = {"Abs",         "Add",       "BatchNormalization",
-                                              "Ceil",        "Celu",      "Clip",
-                                              "Cos",         "Div",       "Elu",
-                                              "Erf",         "Exp",       "Floor",
-                                              "Gelu",        "HardSwish", "LeakyRelu",
-                                              "HardSigmoid", "Log",       "Max",
-                                              "Min",         "Mish",      "Mul",
-                                              "Neg",         "PRelu",     "Pow",
-                                              "Reciprocal",  "Relu",      "Round",
-                                              "Selu",        "Sign",      "Sigmoid",
-                                              "Sin",         "Softplus",  "Softsign",
-                                              "Sqrt",        "Sub",       "Tanh",
-                                              "Sum",         "Swish",     "ThresholdedRelu",
-                                              "Where"};
-  return names;
-}
+bool is_narrow(Type type) { return is_integer(leaf_of(type)->scalar) && row(leaf_of(type)->scalar).bits <= 16; }
 
-// Layers whose result is never a number of type f32 when their first input is one.
-const std::set<std::string>& leaves_floats() {
-  static const std::set<std::string> names = {
-      "ArgMax",         "ArgMin", "Shape",       "Size",  "NonZero", "Equal",          "Greater",
-      "GreaterOrEqual", "Less",   "LessOrEqual", "IsNaN", "IsInf",   "QuantizeLinear", "DynamicQuantizeLinear"};
-  return names;
-}
-
-constexpr int64_t onnx_f32 = 1;  // TensorProto.FLOAT
-
-// Without onnx's own inference: operators keep the type of their first data input but for these few.
-bool gives_float(const Layer& layer, const Graph& graph, const Flow& flow) {
-  if (layer.operation == "Cast") return integer_attribute(layer, "to", 0) == onnx_f32;
-  if (layer.operation == "DequantizeLinear") return true;
-  if (leaves_floats().count(layer.operation) != 0 || layer.inputs.empty()) return false;
-  const std::string& first = layer.inputs[layer.operation == "Where" && layer.inputs.size() > 1 ? 1 : 0];
-  if (flow.floats.count(first) != 0) return true;
-  const Tensor* constant = constant_of(graph, first);
-  return constant != nullptr && constant->scalar() == Scalar::f32;
+// Numbers are rounded to a grid of few bits, or come from one.
+bool quantises(Expr e) { return e != nullptr && is_narrow(e->type); }
+bool dequantises(Expr e, const Flow& flow) {
+  if (e == nullptr || facts_of(e).kind != LayerKind::elementwise) return false;
+  bool narrow = false;
+  for (Expr p : parameters_of(e)) {
+    if (flow.floats.count(p->name) != 0) return false;
+    narrow = narrow || is_narrow(p->type);
+  }
+  return narrow;
 }
 
 // The arrays that kernels write, found as lowering/grouping.cpp does: views belong to their readers, and each layer
@@ -67,13 +41,15 @@ class Kernels {
   bool alone(size_t layer) const { return size_.at(layer) == 1; }
 
  private:
-  LayerKind kind(size_t i) const { return kind_of(graph_.layers[i]); }
+  LayerKind kind(size_t i) const { return flow_.kinds[i]; }
 
   // Through views to the array that holds the numbers.
   std::string source_of(std::string value) const {
     for (auto made = flow_.producer.find(value); made != flow_.producer.end() && kind(made->second) == LayerKind::view;
          made = flow_.producer.find(value)) {
-      value = graph_.layers[made->second].inputs[0];
+      const Expr view = definition_of(flow_, value);
+      if (view == nullptr || facts_of(view).moved.empty()) break;
+      value = *facts_of(view).moved.begin();
     }
     return value;
   }
@@ -105,8 +81,9 @@ class Kernels {
 
   bool join(size_t before, size_t reader) {
     if (kind(before) == LayerKind::view || kernel_[before] != before) return false;
-    if (graph_.layers[before].operation == "Concat" || (anchored_[before] && anchored_[reader])) return false;
     const std::string& value = graph_.layers[before].outputs[0];
+    const Expr definition = definition_of(flow_, value);
+    if (definition == nullptr || facts_of(definition).joins || (anchored_[before] && anchored_[reader])) return false;
     if (read_outside_.count(value) != 0) return false;
     std::set<size_t> kernels;
     collect_readers(value, kernels);
@@ -161,33 +138,33 @@ class Families {
 
   // The model itself rounds these to a grid.
   bool quantised_already(const ValueFamily& family) const {
-    auto quantises = [&](size_t reader) {
-      const std::string& operation = graph_.layers[reader].operation;
-      return operation == "QuantizeLinear" || operation == "DynamicQuantizeLinear";
-    };
+    auto rounds = [&](size_t reader) { return quantises(definition_of(flow_, graph_.layers[reader].outputs[0])); };
     return std::all_of(family.members.begin(), family.members.end(), [&](const std::string& member) {
-      auto made = flow_.producer.find(member);
-      if (made != flow_.producer.end() && graph_.layers[made->second].operation == "DequantizeLinear") return true;
+      if (dequantises(definition_of(flow_, member), flow_)) return true;
       auto readers = flow_.readers.find(member);
-      return readers != flow_.readers.end() && std::all_of(readers->second.begin(), readers->second.end(), quantises);
+      return readers != flow_.readers.end() && std::all_of(readers->second.begin(), readers->second.end(), rounds);
     });
   }
 
   void add(size_t i) {
     const Layer& layer = graph_.layers[i];
-    const LayerKind kind = kind_of(layer);
+    const LayerKind kind = flow_.kinds[i];
+    const Expr joined = layer.outputs.size() == 1 ? definition_of(flow_, layer.outputs[0]) : nullptr;
+    if (joined != nullptr && facts_of(joined).joins) {
+      if (kernels_.writes(i) && !join_parts(layer, facts_of(joined)) && is_float(layer.outputs[0]))
+        start(layer.outputs[0]);
+      return;
+    }
     const bool moves = kind == LayerKind::view || (kind == LayerKind::mover && kernels_.alone(i));
-    auto first = layer.inputs.empty() ? family_.end() : family_.find(layer.inputs[0]);
-    if (layer.operation == "Concat") {
-      if (kernels_.writes(i) && !join_parts(layer) && is_float(layer.outputs[0])) start(layer.outputs[0]);
-    } else if (moves && first != family_.end()) {
-      for (const std::string& output : layer.outputs) {
-        if (is_float(output)) enter(output, first->second);
-      }
-    } else if (kind != LayerKind::view && kernels_.writes(i)) {
-      for (const std::string& output : layer.outputs) {
-        if (is_float(output)) start(output);
-      }
+    for (const std::string& output : layer.outputs) {
+      if (!is_float(output)) continue;
+      const Expr definition = definition_of(flow_, output);
+      const bool one = definition != nullptr && moves && facts_of(definition).moved.size() == 1;
+      const auto from = one ? family_.find(*facts_of(definition).moved.begin()) : family_.end();
+      if (from != family_.end())
+        enter(output, from->second);
+      else if (kind != LayerKind::view && kernels_.writes(i))
+        start(output);
     }
   }
 
@@ -205,12 +182,13 @@ class Families {
     });
   }
 
-  bool join_parts(const Layer& concat) {
-    if (!std::all_of(concat.inputs.begin(), concat.inputs.end(), [&](const auto& p) { return only_read_here(p); }))
-      return false;
+  bool join_parts(const Layer& concat, const TermFacts& facts) {
+    const bool own = !facts.moved.empty() && std::all_of(facts.moved.begin(), facts.moved.end(),
+                                                         [&](const auto& part) { return only_read_here(part); });
+    if (!own) return false;
     ValueFamily joined{concat.outputs[0], {}, {concat.outputs[0]}};
     std::set<size_t> parts;
-    for (const std::string& part : concat.inputs) parts.insert(family_.at(part));
+    for (const std::string& part : facts.moved) parts.insert(family_.at(part));
     for (size_t part : parts) {
       ValueFamily& family = families_[part];
       joined.sources.insert(joined.sources.end(), family.sources.begin(), family.sources.end());
@@ -231,45 +209,21 @@ class Families {
 
 }  // namespace
 
-LayerKind kind_of(const Layer& layer) {
-  if (!layer.domain.empty()) return LayerKind::anchor;
-  if (views().count(layer.operation) != 0) return LayerKind::view;
-  // The positions that a second output would hold are no numbers of the input.
-  const bool one_output = layer.outputs.size() == 1 || layer.outputs[1].empty();
-  if ((layer.operation == "MaxPool" && one_output) || layer.operation == "GlobalMaxPool" || layer.operation == "Concat")
-    return LayerKind::mover;
-  return elementwise_operations().count(layer.operation) != 0 ? LayerKind::elementwise : LayerKind::anchor;
+namespace {
+
+LayerKind kind_of(const Layer& layer, const Flow& flow) {
+  std::set<LayerKind> kinds;
+  for (const std::string& output : layer.outputs) {
+    if (const Expr definition = definition_of(flow, output)) kinds.insert(facts_of(definition).kind);
+  }
+  return kinds.empty() ? LayerKind::view : *kinds.rbegin();
 }
 
-std::set<std::string> functions_called(const Layer& layer) {
-  static const std::map<std::string, std::set<std::string>> called = {
-      {"Celu", {"exp"}},
-      {"Elu", {"exp"}},
-      {"Erf", {"erf"}},
-      {"Exp", {"exp"}},
-      {"GRU", {"tanh", "sigmoid", "exp"}},
-      {"Gelu", {"erf"}},
-      {"LSTM", {"tanh", "sigmoid", "exp"}},
-      {"LogSoftmax", {"exp"}},
-      {"Mish", {"tanh", "exp"}},
-      {"RNN", {"tanh"}},
-      {"Selu", {"exp"}},
-      {"Sigmoid", {"sigmoid", "exp"}},
-      {"Softmax", {"exp"}},
-      {"Softplus", {"exp"}},
-      {"Swish", {"sigmoid", "exp"}},
-      {"Tanh", {"tanh"}},
-  };
-  auto place = layer.domain.empty() ? called.find(layer.operation) : called.end();
-  if (place == called.end()) return {};
-  auto form = layer.attributes.find("approximate");
-  const auto* text = form == layer.attributes.end() ? nullptr : std::get_if<std::string>(&form->second);
-  if (layer.operation == "Gelu" && text != nullptr && *text == "tanh") return {"tanh"};
-  return place->second;
-}
+}  // namespace
 
 Flow flow_of(const Graph& graph) {
   Flow flow;
+  flow.definitions = definitions_of(graph);
   for (const ValueInfo& input : graph.inputs) {
     flow.inputs.insert(input.name);
     if (input.scalar == Scalar::f32) flow.floats.insert(input.name);
@@ -292,18 +246,20 @@ Flow flow_of(const Graph& graph) {
         flow.known.insert(name);
         continue;
       }
-      auto types = graph.types.find(name);
-      if (types != graph.types.end() ? types->second.scalar == Scalar::f32 : gives_float(layer, graph, flow))
-        flow.floats.insert(name);
+      const Expr definition = definition_of(flow, name);
+      if (definition != nullptr && leaf_of(definition->type) == scalar_type(Scalar::f32)) flow.floats.insert(name);
     }
+    flow.kinds.push_back(kind_of(layer, flow));
   }
   return flow;
 }
 
 std::set<std::string> matrix_inputs(const Graph& graph) {
   std::set<std::string> out;
-  for (const Layer& layer : graph.layers) {
-    if (is_operator(layer, "MatMul") || is_operator(layer, "Gemm")) out.insert(layer.inputs[0]);
+  for (const auto& [value, definition] : definitions_of(graph)) {
+    const auto& product = facts_of(definition).product;
+    if (product && product->left_summed.size() == 1 && product->left_summed[0] + 1 == product->left_rank)
+      out.insert(product->left);
   }
   return out;
 }

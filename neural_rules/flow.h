@@ -10,18 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "neural_rules/definition.h"
 
 namespace hoist {
-
-/// What a layer is to the flow of numbers.
-/// view: an index function (Reshape, Transpose, Slice, ...). mover: its results are some of its inputs' numbers, but an
-/// array of its own (MaxPool, Concat). elementwise: joins the kernel of what it reads. anchor: everything else.
-enum class LayerKind : uint8_t { view, mover, elementwise, anchor };
-LayerKind kind_of(const Layer& layer);
-
-/// Which of tanh, sigmoid, exp and erf the layer's definition calls; a sigmoid is formed with exp.
-std::set<std::string> functions_called(const Layer& layer);
 
 struct Flow {
   std::map<std::string, size_t> producer;              ///< value -> index of its layer
@@ -29,10 +20,12 @@ struct Flow {
   std::set<std::string> inputs, outputs;               ///< of the model
   std::set<std::string> known;                         ///< made of constants alone
   std::set<std::string> floats;                        ///< values of type f32, those that are known apart
+  Definitions definitions;
+  std::vector<LayerKind> kinds;  ///< of layers; of several results that differ the last of the four
 };
 Flow flow_of(const Graph& graph);
 
-/// Values whose channels are the last dimension, since products of matrices read them; those of others are the second.
+/// Values whose channels are the last dimension, since products sum over it; those of others are the second.
 std::set<std::string> matrix_inputs(const Graph& graph);
 
 /// Arrays of one storage format: the sources are rounded to it, everything else in the family holds some of their

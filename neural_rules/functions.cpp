@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/evaluate.h"
 #include "ir/near_miss.h"
+#include "ir/properties.h"
 #include "ir/special_values.h"
 #include "ir/text.h"
 #include "neural_rules/k_tanh.h"
@@ -216,6 +219,20 @@ std::optional<Certificate> certificate_of(std::string_view rule) {
 std::string promise_of(const Certificate& certificate) {
   return fmt::format("within {:.2g}{} for arguments in [{:.4g}, {:.4g}]", certificate.error,
                      certificate.relative ? " of the function's value" : "", certificate.low, certificate.high);
+}
+
+const std::set<std::string>& function_rules_in(Expr term) {
+  static std::mutex mutex;
+  static auto* known = new std::unordered_map<Expr, std::set<std::string>>;  // as long as terms
+  const std::lock_guard lock(mutex);
+  const auto [place, fresh] = known->try_emplace(term);
+  const std::set<Function> called = fresh ? functions_in(term) : std::set<Function>();
+  const bool replaceable = called.count(Function::tanh) + called.count(Function::exp) + called.count(Function::erf) > 0;
+  for (const RowOfRule& r : replaceable ? std::span<const RowOfRule>(all_rows()) : std::span<const RowOfRule>()) {
+    if (place->second.count(r.rule) == 0 && Rewriter(function_rule_table(), term).apply_everywhere({r.row.name}) > 0)
+      place->second.insert(r.rule);
+  }
+  return place->second;
 }
 
 Result<Approximated> approximate(Expr term, const std::string& rule) {

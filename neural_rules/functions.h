@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ const RuleTable& function_rule_table();
 std::optional<Certificate> certificate_of(std::string_view rule);
 /// "within 7.6e-05 for arguments in [-inf, inf]".
 std::string promise_of(const Certificate& certificate);
+
+/// The rules of this family that apply somewhere in a term, by name.
+const std::set<std::string>& function_rules_in(Expr term);
 
 struct Approximated {
   Expr term = nullptr;

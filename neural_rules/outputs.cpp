@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "neural_rules/flow.h"
+#include "neural_rules/definition.h"
 
 namespace hoist {
 namespace {
@@ -14,11 +14,12 @@ OutputKind kind_of_output(const Graph& graph, const std::string& output) {
   if (shape.size() < 2 || shape[1] < 2) return OutputKind::values;
   if (std::any_of(shape.begin() + 2, shape.end(), [](int64_t extent) { return extent != 1; }))
     return OutputKind::values;
-  std::string value = output;
-  for (auto layer = graph.layers.rbegin(); layer != graph.layers.rend(); ++layer) {
-    if (layer->outputs[0] != value) continue;
-    if (layer->operation == "Softmax") return OutputKind::probabilities;
-    if (kind_of(*layer) == LayerKind::view) value = layer->inputs[0];
+  const Definitions definitions = definitions_of(graph);
+  for (auto made = definitions.find(output); made != definitions.end();) {
+    if (normalises_exponentials(made->second)) return OutputKind::probabilities;
+    const TermFacts& facts = facts_of(made->second);
+    if (facts.kind != LayerKind::view || facts.moved.size() != 1) break;
+    made = definitions.find(*facts.moved.begin());
   }
   return OutputKind::logits;
 }

@@ -40,9 +40,9 @@ std::vector<int64_t> unravelled(int64_t at, const std::vector<int64_t>& extents)
 std::optional<std::string> why_no_patches(const Graph& graph, const Layer& layer, int64_t most_terms) {
   const auto product = product_of(graph, layer);
   if (!product) return "the layer has no constant weights of type f32";
-  if (layer.operation == "ConvTranspose") return "windows of a transposed convolution are not collected";
-  if (integer_attribute(layer, "transA", 0) != 0) return "the input is transposed";
-  if (layer.operation == "MatMul" && product->shape.size() > 2) return "the weights are a stack of matrices";
+  if (!product->whole_sums) return "windows of a transposed convolution are not collected";
+  if (!product->pictures && !product->reads_rows) return "the input is transposed";
+  if (product->stacked) return "the weights are a stack of matrices";
   if (product->terms() > most_terms)
     return fmt::format("the sums have {} terms, at most {} can be treated together", product->terms(), most_terms);
   return std::nullopt;
@@ -56,7 +56,7 @@ PatchMoments::PatchMoments(Product product, Layer layer, int64_t most_windows)
 
 Result<Nothing> PatchMoments::add(const Tensor& tensor, int exponent) {
   const std::vector<int64_t>& shape = tensor.shape();
-  const bool picture = layer_.operation == "Conv";
+  const bool picture = product_.pictures;
   const bool fits = picture ? shape.size() == product_.shape.size() && shape[1] == product_.shape[1] * product_.groups
                             : !shape.empty() && shape.back() == terms_;
   if (!fits) return Diagnostic{layer_.name, "the input of the layer has another shape than its weights ask for", ""};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/operators/operators.h"
 #include "neural_rules/flow.h"
 #include "neural_rules/formats.h"
 #include "neural_rules/rounding.h"
@@ -20,8 +21,8 @@ Result<const ValueStatistics*> statistics_of(const Statistics& statistics, const
   return &place->second;
 }
 
-// What an activation does to a sum: Gemm scales it.
-double factor_of(const Layer& layer) { return layer.operation == "Gemm" ? float_attribute(layer, "alpha", 1) : 1; }
+// What a product multiplies its sums by.
+double factor_of(const Layer& layer) { return float_attribute(layer, "alpha", 1); }
 
 // Mean and variance of the number that each term of a channel's sum multiplies.
 class InputMoments {
@@ -85,7 +86,7 @@ Tensor corrected_bias(const Graph& graph, const Layer& layer, const PreparedProd
     const double difference = static_cast<double>(weights[i]) - rounded[i];
     bias[channel] += difference * moments.of_channel(static_cast<int64_t>(channel))[term].mean;
   });
-  const double beta = layer.operation == "Gemm" ? float_attribute(layer, "beta", 1) : 1;
+  const double beta = float_attribute(layer, "beta", 1);
   for (size_t c = 0; c < bias.size(); ++c) {
     bias[c] *= factor_of(layer) / beta;
     if (!product.bias.empty()) bias[c] += graph.constants.at(product.bias).float_at(static_cast<int64_t>(c));
@@ -196,13 +197,14 @@ Result<Nothing> round_with_data(const Layer& layer, const ProductScheme& scheme,
 }  // namespace
 
 std::optional<std::string> why_no_bias(const Graph& graph, const Layer& layer) {
-  if (layer.operation == "MatMul") return "MatMul has no bias";
+  const OperatorRow* row = find_operator(layer.domain, layer.operation, graph.opset);
+  if (row == nullptr || row->most_inputs < 3) return layer.operation + " has no bias";
   const auto product = product_of(graph, layer);
-  if (product && product->groups > 1 && layer.operation == "ConvTranspose") return "the convolution is grouped";
+  if (product && product->groups > 1 && !product->whole_sums) return "the convolution is grouped";
   const bool has_bias = layer.inputs.size() > 2 && !layer.inputs[2].empty();
   if (!has_bias) return std::nullopt;
   if (!product || product->bias.empty()) return "the bias is not one constant number an output channel";
-  if (layer.operation == "Gemm" && float_attribute(layer, "beta", 1) == 0) return "the bias does not count";
+  if (float_attribute(layer, "beta", 1) == 0) return "the bias does not count";
   return std::nullopt;
 }
 

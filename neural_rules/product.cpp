@@ -1,32 +1,10 @@
 #include "neural_rules/product.h"
 
-#include "neural_rules/flow.h"
+#include <algorithm>
+
+#include "neural_rules/definition.h"
 
 namespace hoist {
-namespace {
-
-// Filters [O][C / groups][k...], or for a transposed convolution [C][O / groups][k...].
-bool lay_out_filters(const Layer& layer, Product& product) {
-  if (product.shape.size() < 3) return false;
-  product.groups = integer_attribute(layer, "group", 1);
-  const bool transposed = layer.operation == "ConvTranspose";
-  product.channel_axis = transposed ? 1 : 0;
-  product.sum_axis = transposed ? 0 : 1;
-  product.sum_axes = transposed ? 1 : product.shape.size() - 1;
-  return true;
-}
-
-bool lay_out_matrix(const Layer& layer, Product& product) {
-  const size_t rank = product.shape.size();
-  if (rank < 2) return false;
-  const bool rows_are_channels = layer.operation == "Gemm" && integer_attribute(layer, "transB", 0) != 0;
-  product.channel_axis = rows_are_channels ? rank - 2 : rank - 1;
-  product.sum_axis = rows_are_channels ? rank - 1 : rank - 2;
-  return true;
-}
-
-}  // namespace
-
 int64_t Product::terms() const {
   int64_t count = 1;
   for (size_t i = 0; i < sum_axes; ++i) count *= shape[sum_axis + i];
@@ -34,22 +12,47 @@ int64_t Product::terms() const {
 }
 
 std::optional<Product> product_of(const Graph& graph, const Layer& layer) {
-  const bool filters = layer.operation == "Conv" || layer.operation == "ConvTranspose";
-  const bool matrix = layer.operation == "Gemm" || layer.operation == "MatMul";
-  const Tensor* weights = constant_input(graph, layer, 1);
-  if (!layer.domain.empty() || !(filters || matrix) || weights == nullptr || layer.outputs.empty()) return std::nullopt;
-  if (weights->scalar() != Scalar::f32 || weights->size() == 0 || graph.constants.count(layer.inputs[0]) != 0)
+  if (layer.outputs.size() != 1) return std::nullopt;
+  const bool has_weights = std::any_of(layer.inputs.begin(), layer.inputs.end(), [&](const std::string& name) {
+    const Tensor* constant = constant_of(graph, name);
+    return constant != nullptr && constant->scalar() == Scalar::f32 && constant->shape().size() >= 2;
+  });
+  if (!has_weights) return std::nullopt;
+  const Definitions definitions = definitions_of(graph, layer);
+  const auto definition = definitions.find(layer.outputs[0]);
+  if (definition == definitions.end()) return std::nullopt;
+  const auto& form = facts_of(definition->second).product;
+  const Tensor* weights = form ? constant_of(graph, form->right) : nullptr;
+  if (weights == nullptr || weights->scalar() != Scalar::f32 || weights->size() == 0 || weights->shape().size() < 2)
     return std::nullopt;
+  if (graph.constants.count(form->left) != 0) return std::nullopt;
   Product product;
-  product.input = layer.inputs[0];
-  product.weights = layer.inputs[1];
+  product.input = form->left;
+  product.weights = form->right;
   product.output = layer.outputs[0];
   product.shape = weights->shape();
-  if (!(filters ? lay_out_filters(layer, product) : lay_out_matrix(layer, product))) return std::nullopt;
-  if (const Tensor* bias = constant_input(graph, layer, 2); bias != nullptr && bias->scalar() == Scalar::f32) {
-    const bool by_channel =
-        !bias->shape().empty() && bias->shape().back() == product.channels() && bias->size() == product.channels();
-    if (by_channel) product.bias = layer.inputs[2];
+  product.pictures = form->output_dimension == 1 && sizes_of(definition->second->type).size() > 2;
+  product.channel_axis = form->channel_dimension;
+  product.groups = form->groups;
+  const auto is_summed = [&](size_t d) {
+    return std::find(form->summed.begin(), form->summed.end(), d) != form->summed.end();
+  };
+  // Filters have input channels first or right behind the output channels, were it only one. Taps of a transposed
+  // convolution do not all meet in one sum: what lies behind the first run of dimensions is apart.
+  product.sum_axis = form->summed.front();
+  if (product.pictures) product.sum_axis = product.channel_axis == 0 ? 1 : 0;
+  product.sum_axes = 1;
+  for (size_t d = product.sum_axis + 1; d < product.shape.size() && d != product.channel_axis; ++d) {
+    if (!is_summed(d) && !(product.pictures && product.shape[d] == 1)) break;
+    ++product.sum_axes;
+  }
+  product.whole_sums = form->summed.back() < product.sum_axis + product.sum_axes;
+  product.stacked = !product.pictures && product.shape.size() > form->summed.size() + 1;
+  product.reads_rows = form->left_summed == std::vector<size_t>{form->left_rank - 1};
+  for (const std::string& name : layer.inputs) {
+    const Tensor* bias = name == product.weights ? nullptr : constant_of(graph, name);
+    if (bias == nullptr || bias->scalar() != Scalar::f32 || bias->shape().empty()) continue;
+    if (bias->shape().back() == product.channels() && bias->size() == product.channels()) product.bias = name;
   }
   return product;
 }

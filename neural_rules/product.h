@@ -1,5 +1,5 @@
 // Layers that multiply an activation by constant weights, and how their weights are laid out: which dimension runs over
-// output channels, which numbers are summed up. The one place that knows this of Conv, ConvTranspose, Gemm and MatMul.
+// output channels, which numbers are summed up. Read off the layer's definition (ProductForm).
 #pragma once
 
 #include <optional>
@@ -21,6 +21,10 @@ struct Product {
   size_t sum_axis = 0;         ///< of the first dimension that is summed over; those after it up to `sum_axes` follow
   size_t sum_axes = 1;
   int64_t groups = 1;
+  bool pictures = false;    ///< channels are the second dimension of input and output, not the last
+  bool whole_sums = true;   ///< every output sums over all terms; not where taps are apart (transposed convolution)
+  bool stacked = false;     ///< a stack of matrices, not one
+  bool reads_rows = false;  ///< a sum reads a row of the input, its last dimension
 
   int64_t channels() const { return shape[channel_axis]; }
   int64_t terms() const;  ///< numbers in one sum

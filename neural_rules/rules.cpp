@@ -131,8 +131,8 @@ float largest_magnitude(std::span<const float> numbers) {
   return std::bit_cast<float>(largest);
 }
 
-std::optional<std::string> why_not_half(const Product& product, const Layer& layer) {
-  if (layer.operation == "ConvTranspose") return "a transposed convolution has no sums of one length";
+std::optional<std::string> why_not_half(const Product& product) {
+  if (!product.whole_sums) return "a transposed convolution has no sums of one length";
   if (product.terms() > half_terms)
     return fmt::format("its sums have {} terms, at most {} can be formed in f16", product.terms(), half_terms);
   return std::nullopt;
@@ -155,7 +155,7 @@ std::optional<std::string> why_not_product(const NeuralRule& rule, const Site& s
   if (scheme->adaptive) {
     if (auto reason = why_not_adaptive(graph, *layer)) return reason;
   }
-  if (scheme->half) return why_not_half(*found, *layer);
+  if (scheme->half) return why_not_half(*found);
   if (scheme->activation == ActivationUse::as_is) return std::nullopt;
   // No weight is larger than 127, so that most layers need no look at them.
   const double largest_term = largest_activation(rule);
@@ -175,13 +175,13 @@ std::optional<std::string> why_not_value(const NeuralRule& rule, const Site& sit
   return std::nullopt;
 }
 
-// A rule for tanh stands in for sigmoids too; rules are named after what they stand in for.
 std::optional<std::string> why_not_function(const NeuralRule& rule, const Site& site, const Graph& graph) {
   const Layer* layer = find_layer(graph, site.layer);
-  const std::set<std::string> called = layer == nullptr ? std::set<std::string>{} : functions_called(*layer);
-  for (const std::string& function : called) {
-    const std::string_view named = function == "sigmoid" ? "tanh" : std::string_view(function);
-    if (rule.name.find(named) != std::string_view::npos) return std::nullopt;
+  if (layer != nullptr) {
+    const Definitions definitions = definitions_of(graph, *layer);
+    const auto definition = definitions.find(site.value);
+    if (definition != definitions.end() && function_rules_in(definition->second).count(std::string(rule.name)) != 0)
+      return std::nullopt;
   }
   return "the layer does not call the function";
 }

@@ -1,6 +1,7 @@
 #include "neural_rules/site.h"
 
 #include "neural_rules/flow.h"
+#include "neural_rules/functions.h"
 #include "neural_rules/product.h"
 
 namespace hoist {
@@ -47,7 +48,9 @@ std::vector<Site> find_sites(const Graph& graph) {
   for (const Layer& layer : graph.layers) {
     if (auto product = product_of(graph, layer); product && flow.known.count(product->input) == 0)
       sites.push_back({SiteKind::product, layer.name, product->output, product->input, product->weights});
-    if (!functions_called(layer).empty() && flow.floats.count(first_output(layer)) != 0)
+    const auto definition = flow.definitions.find(first_output(layer));
+    if (definition != flow.definitions.end() && flow.floats.count(first_output(layer)) != 0 &&
+        !function_rules_in(definition->second).empty())
       sites.push_back({SiteKind::function, layer.name, first_output(layer), layer.inputs[0], ""});
     if (auto place = values.find(layer.name); place != values.end())
       sites.insert(sites.end(), place->second.begin(), place->second.end());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <tuple>
 #include <unordered_map>
 
@@ -86,7 +88,7 @@ Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
   return Nothing{};
 }
 
-Result<Expr> unfold_with(const Spec& call, const std::vector<Expr>& operands, const KnownValues& known) {
+Result<Expr> definition_of(const Spec& call, const std::vector<Expr>& operands, const KnownValues& known) {
   const OperatorCall& operation = *call.operation;
   OperatorContext context{operation, {}, {}};
   if (!operation.operands.empty()) context.inputs.resize(static_cast<size_t>(operation.operands.back()) + 1, nullptr);
@@ -106,6 +108,48 @@ Result<Expr> unfold_with(const Spec& call, const std::vector<Expr>& operands, co
       return operators::fault(fmt::format("{} gives no result {} here", full_name(operation), i));
   }
   return tuple(std::move(results));
+}
+
+// Definitions of calls, found once: typing a call asks for its definition, and so does everything that unfolds it.
+class Definitions {
+ public:
+  Expr find(const Spec& call, const std::vector<Expr>& operands) {
+    const std::lock_guard lock(mutex_);
+    auto [first, last] = known_.equal_range(hash(call, operands));
+    for (auto place = first; place != last; ++place) {
+      const Known& known = place->second;
+      if (known.operands == operands && *known.operation == *call.operation) return known.definition;
+    }
+    return nullptr;
+  }
+  void add(const Spec& call, const std::vector<Expr>& operands, Expr definition) {
+    const std::lock_guard lock(mutex_);
+    known_.emplace(hash(call, operands), Known{call.operation, operands, definition});
+  }
+
+ private:
+  struct Known {
+    std::shared_ptr<const OperatorCall> operation;
+    std::vector<Expr> operands;
+    Expr definition;
+  };
+  static uint64_t hash(const Spec& call, const std::vector<Expr>& operands) {
+    uint64_t h = call.operation->hash();
+    for (Expr e : operands) h = (h ^ e->serial) * 0x9E3779B97F4A7C15u + (h >> 29);
+    return h;
+  }
+
+  std::mutex mutex_;
+  std::unordered_multimap<uint64_t, Known> known_;
+};
+
+Result<Expr> unfold_with(const Spec& call, const std::vector<Expr>& operands, const KnownValues& known) {
+  if (!known.empty()) return definition_of(call, operands, known);
+  static auto* definitions = new Definitions;  // never destroyed: terms live as long as the program
+  if (Expr definition = definitions->find(call, operands)) return definition;
+  HOIST_TRY(Expr definition, definition_of(call, operands, known));
+  definitions->add(call, operands, definition);
+  return definition;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ Graph with_output_shapes(const std::vector<std::vector<int64_t>>& shapes) {
     const std::string name = "output " + std::to_string(out.outputs.size());
     out.outputs.push_back({name, Scalar::f32, shape});
     out.types[name] = out.outputs.back();
+    out.inputs.push_back(out.outputs.back());
   }
   return out;
 }
@@ -36,6 +37,8 @@ TEST(Outputs, ScoresAreOneRowOfClassesASample) {
 
 TEST(Outputs, ASoftmaxBehindViewsMakesProbabilities) {
   Graph graph = with_output_shapes({{1, 10, 1, 1}});
+  graph.inputs = {{"x", Scalar::f32, {1, 10}}};
+  graph.constants["shape"] = Tensor::of<int64_t>(Scalar::i64, {4}, {1, 10, 1, 1});
   graph.layers.push_back({"s", "Softmax", "", {}, {"x"}, {"y"}});
   graph.layers.push_back({"r", "Reshape", "", {}, {"y", "shape"}, {"output 0"}});
   EXPECT_EQ(output_kinds(graph).main_kind(), OutputKind::probabilities);
