@@ -19,10 +19,6 @@ const Layer* find_layer(const Graph& graph, const std::string& name) {
   return nullptr;
 }
 
-bool is_operator(const Layer& layer, const std::string& operation) {
-  return layer.domain.empty() && layer.operation == operation;
-}
-
 const Tensor* constant_of(const Graph& graph, const std::string& value) {
   auto place = graph.constants.find(value);
   return place == graph.constants.end() ? nullptr : &place->second;

@@ -32,8 +32,6 @@ struct Graph {
 };
 
 const Layer* find_layer(const Graph& graph, const std::string& name);  ///< null when there is none
-/// Is the layer this operator of ONNX itself?
-bool is_operator(const Layer& layer, const std::string& operation);
 
 /// The initialiser of that name; null where the value is computed, or "".
 const Tensor* constant_of(const Graph& graph, const std::string& value);

@@ -562,38 +562,35 @@ std::optional<Concatenation> concatenation_of(Expr term) {
   const auto formula = element_formula(term);
   if (formula == nullptr) return std::nullopt;
   const Formula element(*formula);
-  std::vector<int> loads, waiting = {element.root()};
-  while (!waiting.empty()) {
-    const int v = waiting.back();
-    waiting.pop_back();
-    if (element.at(v).kind == Value::selection) {
-      waiting.push_back(element.at(v).b);
-      waiting.push_back(element.at(v).c);
-    } else if (element.read(v) != nullptr) {
-      loads.push_back(v);
-    } else {
-      return std::nullopt;
-    }
-  }
+  // A chain of selections: each has the part that begins where its condition does, and those before it.
+  Concatenation out;
   std::optional<size_t> dimension;
-  std::map<int64_t, std::string> by_start;
-  for (int v : loads) {
-    const ElementFormula::Read& read = *element.read(v);
-    if (read.at.size() != element.rank()) return std::nullopt;
-    int64_t start = 0;
-    for (size_t d = 0; d < read.at.size(); ++d) {
-      const auto moved = element.offset_from(read.at[d], d);
-      if (!moved) return std::nullopt;
-      if (!moved->clamped && moved->by == 0) continue;
-      if (dimension && *dimension != d) return std::nullopt;
-      dimension = d;
-      start = -moved->by;
+  const auto add = [&](int v, int64_t begin) {
+    const auto* read = element.read(v);
+    if (read == nullptr || read->at.size() != element.rank()) return false;
+    for (size_t d = 0; d < element.rank(); ++d) {
+      const bool along = dimension == d;
+      const bool single = element.indices()[read->at[d]].terms.empty();
+      const auto moved = element.offset_from(read->at[d], d);
+      if (along ? !(single || (moved && moved->by == -begin)) : !(moved && moved->by == 0 && !moved->clamped))
+        return false;
     }
-    by_start[start] = read.parameter;
+    out.parts.insert(out.parts.begin(), read->parameter);
+    return true;
+  };
+  int rest = element.root();
+  while (element.at(rest).kind == Value::selection) {
+    const Value& choice = element.at(rest);
+    const Value& condition = element.at(choice.a);
+    if (condition.kind != Value::within) return std::nullopt;
+    const auto along = element.dimension_of(condition.index);
+    if (!along || (dimension && *dimension != *along)) return std::nullopt;
+    dimension = along;
+    if (!add(choice.b, static_cast<int64_t>(condition.low))) return std::nullopt;
+    rest = choice.c;
   }
-  if (!dimension || by_start.size() < 2) return std::nullopt;
-  Concatenation out{{}, *dimension};
-  for (const auto& [start, part] : by_start) out.parts.push_back(part);
+  if (!dimension || !add(rest, 0)) return std::nullopt;
+  out.dimension = *dimension;
   return out;
 }
 

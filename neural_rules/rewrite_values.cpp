@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "ir/operators/operators.h"
+
 namespace hoist {
 namespace {
-
-// Reads of a mover that are numbers to move; the others are shapes and positions.
-size_t moved_inputs(const Layer& layer) { return layer.operation == "Concat" ? layer.inputs.size() : 1; }
 
 // Which numbers of a value share a scale: `size` neighbours along the axis of the channels, fewer at its end.
 struct Blocks {
@@ -78,7 +77,6 @@ void ValueWriter::add_block_parameters(Layer& layer, const std::string& value) {
   layer.inputs.push_back(scales);
   layer.attributes["axis"] = blocks.axis;
   layer.attributes["block_size"] = blocks.size;
-  if (layer.operation == "QuantizeLinear") layer.attributes["output_dtype"] = onnx_type(Scalar::i8);
 }
 
 // A 64th of the power of two at or below the largest magnitude of each block. With q = (2^23 + 1) m, the difference of
@@ -122,6 +120,7 @@ void ValueWriter::store(const std::string& value) {
     add_parameters(layer, stored, value);
   else
     layer.attributes["to"] = onnx_type(stored.grid.scalar);
+  if (stored.format->block != 0) layer.attributes["output_dtype"] = onnx_type(Scalar::i8);
   stored_[value] = layer.outputs[0];
   add(std::move(layer));
 }
@@ -196,20 +195,22 @@ void ValueWriter::store_inputs() {
   }
 }
 
-bool ValueWriter::can_move(const Layer& layer, const ValueFormat& format) const {
+// In a small type the standard has to let the operator take it too, so that other engines read what is written.
+bool ValueWriter::can_move(const Layer& layer, const TermFacts& facts, const ValueFormat& format) const {
   if (format.block != 0) return false;  // the scales would have to move too
-  const Scalar scalar = format.scalar;
-  static const std::set<std::string> any_type = {"Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Identity"};
-  for (size_t i = 0; i < moved_inputs(layer); ++i) {
-    if (stored_.count(layer.inputs[i]) == 0) return false;
+  if (facts.moved.empty()) return false;
+  for (const std::string& value : facts.moved) {
+    if (stored_.count(value) == 0) return false;
   }
-  if (any_type.count(layer.operation) != 0) return !is_float(scalar) || row(scalar).bits > 8 || original_.opset >= 21;
-  if (is_float(scalar) && row(scalar).bits == 8) return false;
-  if (layer.operation == "MaxPool")
-    return scalar == Scalar::u8 || scalar == Scalar::i8 || scalar == Scalar::f16 ||
-           (scalar == Scalar::bf16 && original_.opset >= 22);
-  if (layer.operation == "Dropout" || layer.operation == "GlobalMaxPool") return scalar == Scalar::f16;
-  return true;
+  const Scalar scalar = format.scalar;
+  const OperatorRow* row = find_operator(layer.domain, layer.operation, original_.opset);
+  if (row == nullptr) return false;
+  const int bits = hoist::row(scalar).bits;
+  if (is_float(scalar) && bits == 8) return row->float8_since != 0 && original_.opset >= row->float8_since;
+  if (row->takes == Takes::floats) return scalar == Scalar::f16;
+  if (facts.kind == LayerKind::view || facts.joins) return true;
+  // Those that look for the largest number.
+  return bits == 8 || scalar == Scalar::f16 || (scalar == Scalar::bf16 && original_.opset >= 22);
 }
 
 bool ValueWriter::move(const Layer& layer) {
@@ -218,13 +219,18 @@ bool ValueWriter::move(const Layer& layer) {
   const auto& sources = stored->family->sources;
   if (std::find(sources.begin(), sources.end(), layer.outputs[0]) != sources.end()) return false;
   Layer moved = layer;
-  if (!can_move(layer, *stored->format)) {
+  const Definitions definitions = definitions_of(original_, layer);
+  const auto definition = definitions.find(layer.outputs[0]);
+  const TermFacts facts = definition == definitions.end() ? TermFacts() : facts_of(definition->second);
+  if (!can_move(layer, facts, *stored->format)) {
     for (std::string& input : moved.inputs) input = read(input);
     for (const std::string& output : moved.outputs) read_[output] = output;
     add(std::move(moved));
     return true;
   }
-  for (size_t i = 0; i < moved_inputs(layer); ++i) moved.inputs[i] = stored_.at(layer.inputs[i]);
+  for (std::string& input : moved.inputs) {
+    if (facts.moved.count(input) != 0) input = stored_.at(input);
+  }
   for (std::string& output : moved.outputs) {
     if (output.empty()) continue;
     const std::string small = fresh(output + "/" + std::string(row(stored->grid.scalar).name));

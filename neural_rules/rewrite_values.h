@@ -50,7 +50,7 @@ class ValueWriter {
 
  private:
   void store(const std::string& value);
-  bool can_move(const Layer& layer, const ValueFormat& format) const;
+  bool can_move(const Layer& layer, const TermFacts& facts, const ValueFormat& format) const;
   void add_parameters(Layer& layer, const StoredFamily& stored, const std::string& value);
   void add_block_parameters(Layer& layer, const std::string& value);
   std::string block_scales(const std::string& value);

@@ -214,7 +214,7 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
   {"", "Cast", 6, 1, 1, Takes::anything, lower_cast, "the number in another type"},
   {"", "CastLike", 15, 2, 2, Takes::anything, lower_cast_like, "the number in the type of the second input"},
   {"", "BitCast", 26, 1, 1, Takes::anything, lower_bit_cast, "the same bits as another type"},
-  {"", "Identity", 1, 1, 1, Takes::anything, lower_identity, "x"},
+  {"", "Identity", 1, 1, 1, Takes::anything, lower_identity, "x", -2, 2, "", 21},
   {"", "Dropout", 7, 1, 3, Takes::floats, lower_dropout, "x, when not training", -2, 2, "1 ratio, 2 training_mode"},
 });
 // clang-format on

@@ -40,6 +40,8 @@ struct OperatorRow {
   double low = -2, high = 2;
   /// Its inputs that decide shapes, by place and name: "1 starts, 2 ends".
   std::string_view shape_inputs = {};
+  /// The version of the standard from which it takes 8-bit floats; none does where it is 0.
+  int float8_since = 0;
 };
 
 /// An input that decides the shape of a result, and so is an attribute of a call: the target of a Reshape, the axes of

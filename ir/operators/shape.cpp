@@ -209,10 +209,10 @@ Lowered lower_eye(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto shape_rows = std::to_array<OperatorRow>({
-  {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape", -2, 2, "1 shape"},
-  {"", "Flatten", 1, 1, 1, Takes::anything, lower_flatten, "the same elements as a matrix"},
-  {"", "Squeeze", 1, 1, 2, Takes::anything, lower_squeeze, "without dimensions of extent 1", -2, 2, "1 axes"},
-  {"", "Unsqueeze", 1, 1, 2, Takes::anything, lower_unsqueeze, "with new dimensions of extent 1", -2, 2, "1 axes"},
+  {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape", -2, 2, "1 shape", 21},
+  {"", "Flatten", 1, 1, 1, Takes::anything, lower_flatten, "the same elements as a matrix", -2, 2, "", 21},
+  {"", "Squeeze", 1, 1, 2, Takes::anything, lower_squeeze, "without dimensions of extent 1", -2, 2, "1 axes", 21},
+  {"", "Unsqueeze", 1, 1, 2, Takes::anything, lower_unsqueeze, "with new dimensions of extent 1", -2, 2, "1 axes", 21},
   {"", "Expand", 8, 2, 2, Takes::anything, lower_expand, "repeated along new dimensions and those of extent 1", -2, 2, "1 shape"},
   {"", "Shape", 1, 1, 1, Takes::anything, lower_shape, "the extents, known at compile time"},
   {"", "Size", 1, 1, 1, Takes::anything, lower_size, "the number of elements, known at compile time"},

@@ -1,0 +1,156 @@
+// What definitions say of themselves: the properties that passes and neural rules decide by.
+#include "ir/properties.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "ir/operators/operators.h"
+#include "ir/program_builder.h"
+
+namespace hoist {
+namespace {
+
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+using Shapes = std::vector<std::vector<int64_t>>;
+
+// The definition of a layer over inputs a, b, c, ... of type f32, or of lists that decide shapes.
+Expr term_of(const std::string& operation, const Shapes& shapes, const Attributes& attributes = {},
+             const std::map<std::string, std::vector<int64_t>>& lists = {}) {
+  ProgramBuilder builder("test", newest_version);
+  NamedCall call{"layer", operation, "", attributes, {}, {"y"}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::string name(1, static_cast<char>('a' + i));
+    const auto list = lists.find(name);
+    if (list != lists.end())
+      builder.add_constant(name, Tensor::of(Scalar::i64, shapes[i], list->second));
+    else
+      builder.add_input({name, Scalar::f32, shapes[i]});
+    call.inputs.push_back(name);
+  }
+  builder.add_call(call);
+  auto program = builder.finish();
+  EXPECT_TRUE(program.ok()) << operation << ": " << (program.ok() ? "" : program.errors()[0].text());
+  return without_operator_calls(program->definitions.back().expression);
+}
+
+std::vector<int64_t> ints(std::initializer_list<int64_t> list) { return list; }
+
+TEST(Properties, WhoseNumbersAValueHas) {
+  EXPECT_THAT(moved_from(term_of("Transpose", {{2, 3, 4}}, {{"perm", ints({2, 0, 1})}})), ElementsAre("a"));
+  EXPECT_THAT(moved_from(term_of("Concat", {{2, 3}, {2, 5}}, {{"axis", int64_t{1}}})), UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(
+      moved_from(term_of("MaxPool", {{1, 2, 6, 6}}, {{"kernel_shape", ints({3, 3})}, {"pads", ints({1, 1, 1, 1})}})),
+      ElementsAre("a"));
+  EXPECT_THAT(moved_from(term_of("GlobalMaxPool", {{1, 2, 6, 6}})), ElementsAre("a"));
+  EXPECT_THAT(moved_from(term_of("AveragePool", {{1, 2, 6, 6}}, {{"kernel_shape", ints({2, 2})}})), ElementsAre());
+  EXPECT_THAT(moved_from(term_of("Relu", {{5}})), ElementsAre());
+  EXPECT_THAT(moved_from(term_of("Pad", {{4}, {2}}, {}, {{"b", {1, 1}}})), ElementsAre());
+}
+
+TEST(Properties, PartsOfAConcatenation) {
+  const auto joined = concatenation_of(term_of("Concat", {{2, 3, 2}, {2, 5, 2}, {2, 1, 2}}, {{"axis", int64_t{-2}}}));
+  ASSERT_TRUE(joined.has_value());
+  EXPECT_THAT(joined->parts, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(joined->dimension, 1u);
+  EXPECT_FALSE(concatenation_of(term_of("Add", {{3}, {3}})).has_value());
+}
+
+struct Expected {
+  std::string operation;
+  Shapes shapes;
+  Attributes attributes;
+  std::vector<size_t> summed;
+  size_t channel, output;
+  int64_t groups;
+};
+
+TEST(Properties, ProductsSayHowTheirWeightsAreLaidOut) {
+  const std::vector<Expected> all = {
+      {"Conv", {{1, 4, 6, 6}, {8, 4, 3, 3}, {8}}, {}, {1, 2, 3}, 0, 1, 1},
+      {"Conv", {{1, 4, 6, 6}, {8, 2, 3, 3}}, {{"group", int64_t{2}}}, {1, 2, 3}, 0, 1, 2},
+      {"Conv", {{1, 4, 6, 6}, {4, 1, 3, 3}}, {{"group", int64_t{4}}}, {2, 3}, 0, 1, 4},
+      {"Conv", {{1, 4, 6, 6}, {1, 4, 1, 1}}, {}, {1}, 0, 1, 1},
+      {"MatMul", {{5, 4}, {4, 3}}, {}, {0}, 1, 1, 1},
+      {"MatMul", {{2, 5, 4}, {2, 4, 3}}, {}, {1}, 2, 2, 1},
+      {"MatMul", {{5, 4}, {4, 1}}, {}, {0}, 1, 1, 1},
+      {"Gemm", {{5, 4}, {3, 4}, {3}}, {{"transB", int64_t{1}}, {"alpha", 0.5}}, {1}, 0, 1, 1},
+      {"ConvTranspose", {{1, 4, 6, 6}, {4, 8, 3, 3}}, {}, {0, 2, 3}, 1, 1, 1},
+  };
+  for (const Expected& e : all) {
+    const auto product = product_form(term_of(e.operation, e.shapes, e.attributes));
+    ASSERT_TRUE(product.has_value()) << e.operation;
+    EXPECT_EQ(product->left, "a") << e.operation;
+    EXPECT_EQ(product->right, "b") << e.operation;
+    EXPECT_EQ(product->summed, e.summed) << e.operation;
+    EXPECT_EQ(product->channel_dimension, e.channel) << e.operation;
+    EXPECT_EQ(product->output_dimension, e.output) << e.operation;
+    EXPECT_EQ(product->groups, e.groups) << e.operation;
+  }
+  EXPECT_FALSE(product_form(term_of("ReduceSum", {{3, 4}})).has_value());
+  EXPECT_FALSE(product_form(term_of("Mul", {{3, 4}, {3, 4}})).has_value());
+}
+
+TEST(Properties, WhatCarriesTheScaleOfChannels) {
+  const auto carries = [](Expr term, const std::map<std::string, size_t>& arrays) {
+    return carries_scale(term, arrays).has_value();
+  };
+  const Shapes picture = {{1, 4, 6, 6}};
+  for (const char* operation : {"Relu", "Identity", "LeakyRelu", "Abs", "Neg", "GlobalAveragePool", "GlobalMaxPool"})
+    EXPECT_TRUE(carries(term_of(operation, picture), {{"a", 1}})) << operation;
+  for (const char* operation : {"Sigmoid", "Exp", "Sqrt", "Softmax", "HardSwish", "Floor", "Elu"})
+    EXPECT_FALSE(carries(term_of(operation, picture), {{"a", 1}})) << operation;
+  for (const char* operation : {"MaxPool", "AveragePool"}) {
+    const Attributes pool = {{"kernel_shape", ints({3, 3})}, {"pads", ints({1, 1, 1, 1})}};
+    EXPECT_TRUE(carries(term_of(operation, picture, pool), {{"a", 1}})) << operation;
+    EXPECT_FALSE(carries(term_of(operation, picture, pool), {{"a", 2}})) << operation;
+  }
+  const Expr sum = term_of("Add", {{1, 4, 6}, {1, 4, 6}});
+  EXPECT_FALSE(carries(sum, {{"a", 1}}));
+  EXPECT_TRUE(carries(sum, {{"a", 1}, {"b", 1}}));
+  const Expr norm = term_of("BatchNormalization", {{1, 4, 6, 6}, {4}, {4}, {4}, {4}});
+  EXPECT_EQ(carries_scale(norm, {{"b", 0}, {"c", 0}}), 1u);
+  EXPECT_FALSE(carries(norm, {{"b", 0}}));
+  EXPECT_FALSE(carries(norm, {{"a", 1}}));
+}
+
+TEST(Properties, PoolingsAndExponentials) {
+  EXPECT_TRUE(pools(term_of("MaxPool", {{1, 4, 6, 6}}, {{"kernel_shape", ints({2, 2})}})));
+  EXPECT_TRUE(pools(term_of("GlobalAveragePool", {{1, 4, 6, 6}})));
+  EXPECT_FALSE(pools(term_of("LRN", {{1, 4, 6, 6}}, {{"size", int64_t{3}}})));
+  EXPECT_FALSE(pools(term_of("Softmax", {{1, 4, 6}})));
+  EXPECT_TRUE(normalises_exponentials(term_of("Softmax", {{3, 4}})));
+  EXPECT_FALSE(normalises_exponentials(term_of("LogSoftmax", {{3, 4}})));
+  EXPECT_FALSE(normalises_exponentials(term_of("Sigmoid", {{3, 4}})));
+}
+
+// Whoever compares an operator's name decides by a list that a new operator is not in.
+TEST(Properties, NobodyComparesNamesOfOperators) {
+  namespace fs = std::filesystem;
+  std::string names;
+  for (const OperatorRow& row : operator_table()) names += (names.empty() ? "" : "|") + std::string(row.name);
+  const std::regex compared("(==|!=|count\\(|find\\()\\s*\"(" + names + ")\"|\"(" + names + ")\"\\s*(==|!=)");
+  int files = 0;
+  for (const char* folder : {"ir", "lowering", "neural_rules", "backends", "tools"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(HOIST_SOURCE_DIR) / folder)) {
+      const std::string path = entry.path().string();
+      const bool source = path.ends_with(".cpp") || path.ends_with(".h") || path.ends_with(".c");
+      if (!source || path.find("/ir/operators/") != std::string::npos) continue;
+      std::ifstream file(path);
+      int number = 0;
+      for (std::string line; std::getline(file, line);) {
+        ++number;
+        EXPECT_FALSE(std::regex_search(line, compared)) << path << ":" << number << ": " << line;
+      }
+      ++files;
+    }
+  }
+  EXPECT_GT(files, 300);
+}
+
+}  // namespace
+}  // namespace hoist
