@@ -121,7 +121,7 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
   std::vector<std::string> where;
   std::map<std::string, std::string> shown = {{result.name(), "result"}};  // Halide's names are not reproducible
   for (const Stored& s : stored_) {
-    std::string base = s.func.name().substr(0, s.func.name().find('$'));
+    std::string base = s.func.name().substr(0, s.func.name().find("__"));
     shown[s.func.name()] = fmt::format("{}_{}", base, shown.size());
   }
   for (Stored& s : stored_) {

@@ -247,7 +247,8 @@ struct Emitter::Holder {
 
 Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, Spread spread_over) {
   Holder h;
-  h.func = H::Func(name);
+  // Of equal lengths, so that their order is that in which they are made (see emit.cpp).
+  h.func = H::Func(fmt::format("{}__{:03}", name, fresh_++));
   h.layout = layout;
   // Vectors always run innermost, wherever their map stands; unrolled loops do when nothing else stands between.
   const bool spread = spread_over != Spread::nothing;
