@@ -105,7 +105,10 @@ Result<Expr> unfold_with(const Spec& call, const std::vector<Expr>& operands, co
     if (results[i] == nullptr)
       return operators::fault(fmt::format("{} gives no result {} here", full_name(operation), i));
   }
-  return tuple(std::move(results));
+  Spec all;
+  all.pattern = Pattern::tuple;
+  all.children = std::move(results);
+  return make(std::move(all));
 }
 
 }  // namespace
