@@ -23,7 +23,7 @@ struct Evaluation {
 
 Result<Evaluation> evaluate_in(Expr term, const Bindings& bindings, int64_t most_bytes, bool slowly) {
   Expr e = without_operator_calls(term);
-  HOIST_TRY_VOID(check_computable(e, bindings));
+  HOIST_TRY_VOID(check_whole_computable(e, bindings));
   Evaluation out;
   const int64_t size = element_count(shape_of(e->type));
   const auto interpreted = [&]() -> Result<Evaluation> {

@@ -5,6 +5,8 @@
 // parameter bound to a tensor of its type. Elements that only an open border gives are zero here.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +21,10 @@ using Bindings = std::map<std::string, Tensor>;  ///< parameter name -> value
 /// Elements of an array-of-scalars (or scalar) result at flat row-major positions, one after the other as a tensor of
 /// one dimension. Errors: a free parameter, a position outside, an index outside its array, a tuple result.
 Result<Tensor> interpret_at(Expr e, const Bindings& bindings, const std::vector<int64_t>& positions);
+/// The bits (as seeded_bits has them) of the element of a parameter at a flat row-major position.
+using ElementSource = std::function<uint64_t(const std::string& parameter, int64_t position)>;
+/// The same with parameters that stand in no memory: their elements are made as they are read.
+Result<Tensor> interpret_made_at(Expr e, const ElementSource& elements, const std::vector<int64_t>& positions);
 /// All elements.
 Result<Tensor> interpret(Expr e, const Bindings& bindings);
 /// The same values as interpret, bit for bit, with compiled index functions.

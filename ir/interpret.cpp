@@ -60,9 +60,15 @@ struct Frame {
   ElementMemo* element = nullptr;
 };
 
+// One of the two: where the values of parameters come from.
+struct Parameters {
+  const Bindings* bindings = nullptr;
+  const ElementSource* elements = nullptr;
+};
+
 class Interpreter {
  public:
-  Interpreter(const Bindings& bindings, size_t stack) : bindings_(bindings), stack_(stack) {
+  Interpreter(const Parameters& parameters, size_t stack) : parameters_(parameters), stack_(stack) {
     char here;
     base_ = reinterpret_cast<uintptr_t>(&here);
   }
@@ -106,7 +112,7 @@ class Interpreter {
     auto child = [&](size_t i) { return e->children[i]; };
     switch (e->pattern) {
       case Pattern::parameter:
-        return element_of(tensor_of(e), e->type, path);
+        return element_of_parameter(e, path);
       case Pattern::constant:
         return element_of(e->constant, e->type, path);
       case Pattern::bound: {
@@ -236,17 +242,23 @@ class Interpreter {
     return at(frame.value, frame.env, path);
   }
 
-  const Tensor& tensor_of(Expr parameter) {
-    const Tensor*& tensor = tensors_[parameter];
-    if (tensor == nullptr) tensor = &bindings_.at(parameter->name);
-    return *tensor;
+  uint64_t element_of_parameter(Expr e, const Cell* path) {
+    if (parameters_.elements != nullptr)
+      return word_of_bits(leaf_of(e->type)->scalar, (*parameters_.elements)(e->name, position_of(e->type, path)));
+    const Tensor*& tensor = tensors_[e];
+    if (tensor == nullptr) tensor = &parameters_.bindings->at(e->name);
+    return element_of(*tensor, e->type, path);
   }
 
-  static uint64_t element_of(const Tensor& tensor, Type type, const Cell* path) {
+  static int64_t position_of(Type type, const Cell* path) {
     int64_t position = 0;
     for (; type->is_array(); type = type->element, path = path->rest)
       position = position * extent_of(type) + path->value;
-    return word_at(tensor, position);
+    return position;
+  }
+
+  static uint64_t element_of(const Tensor& tensor, Type type, const Cell* path) {
+    return word_at(tensor, position_of(type, path));
   }
 
   uint64_t transposed(Expr e, const Frame* env, const Cell* path) {
@@ -510,7 +522,7 @@ class Interpreter {
     return at(e->children[1], env, &inner);
   }
 
-  const Bindings& bindings_;
+  const Parameters parameters_;
   size_t stack_;        // bytes that the recursion may take
   uintptr_t base_ = 0;  // where it began
   bool too_deep_ = false;
@@ -525,14 +537,14 @@ class Interpreter {
 
 struct Run {
   Expr e;
-  const Bindings& bindings;
+  Parameters parameters;
   const std::vector<int64_t>& positions;
   Tensor out;
   bool too_deep = false;
   std::vector<Diagnostic> faults;
 
   void with_stack(size_t stack) {
-    Interpreter interpreter(bindings, stack);
+    Interpreter interpreter(parameters, stack);
     interpreter.run(e, positions, out);
     too_deep = interpreter.too_deep();
     faults = interpreter.faults();
@@ -557,8 +569,8 @@ bool run_on_large_stack(Run& run) {
   return ran;
 }
 
-Result<Tensor> values(Expr e, const Bindings& bindings, const std::vector<int64_t>& positions) {
-  Run run{e,     bindings, positions, Tensor(leaf_of(e->type)->scalar, {static_cast<int64_t>(positions.size())}),
+Result<Tensor> values(Expr e, const Parameters& parameters, const std::vector<int64_t>& positions) {
+  Run run{e,     parameters, positions, Tensor(leaf_of(e->type)->scalar, {static_cast<int64_t>(positions.size())}),
           false, {}};
   run.with_stack(usual_stack);
   if (run.too_deep && !run_on_large_stack(run)) return Diagnostic{"", "no memory for a stack of 1 GiB", ""};
@@ -567,26 +579,34 @@ Result<Tensor> values(Expr e, const Bindings& bindings, const std::vector<int64_
   return run.out;
 }
 
-}  // namespace
-
-Result<Tensor> interpret_at(Expr e, const Bindings& bindings, const std::vector<int64_t>& positions) {
+Result<Tensor> values_at(Expr e, const Parameters& parameters, const std::vector<int64_t>& positions) {
   e = without_operator_calls(e);
-  HOIST_TRY_VOID(check_computable(e, bindings));
+  HOIST_TRY_VOID(check_computable(e, parameters.bindings));
   const int64_t size = scalar_count_of(e->type).value();
   for (int64_t position : positions) {
     if (position < 0 || position >= size) {
       return Diagnostic{"", fmt::format("position {} lies outside 0..{} of the result", position, size - 1), ""};
     }
   }
-  return values(e, bindings, positions);
+  return values(e, parameters, positions);
+}
+
+}  // namespace
+
+Result<Tensor> interpret_at(Expr e, const Bindings& bindings, const std::vector<int64_t>& positions) {
+  return values_at(e, {&bindings, nullptr}, positions);
+}
+
+Result<Tensor> interpret_made_at(Expr e, const ElementSource& elements, const std::vector<int64_t>& positions) {
+  return values_at(e, {nullptr, &elements}, positions);
 }
 
 Result<Tensor> interpret(Expr e, const Bindings& bindings) {
   e = without_operator_calls(e);
-  HOIST_TRY_VOID(check_computable(e, bindings));
+  HOIST_TRY_VOID(check_whole_computable(e, bindings));
   std::vector<int64_t> positions(static_cast<size_t>(scalar_count_of(e->type).value()));
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i);
-  HOIST_TRY(Tensor flat, values(e, bindings, positions));
+  HOIST_TRY(Tensor flat, values(e, {&bindings, nullptr}, positions));
   return flat.reshaped(shape_of(e->type));
 }
 

@@ -21,13 +21,14 @@ Result<Nothing> check_type(Type type) {
   return Nothing{};
 }
 
-Result<Nothing> check_parameter(Expr e, const Bindings& bindings) {
-  auto place = bindings.find(e->name);
-  if (place == bindings.end()) return Diagnostic{"%" + e->name, "the parameter has no value", "bind it to a tensor"};
-  const Tensor& tensor = place->second;
+Result<Nothing> check_parameter(Expr e, const Bindings* bindings) {
   if (!leaf_of(e->type)->is_scalar()) {
     return Diagnostic{"%" + e->name, "a parameter of type " + text(e->type) + " can not be bound to a tensor", ""};
   }
+  if (bindings == nullptr) return Nothing{};
+  auto place = bindings->find(e->name);
+  if (place == bindings->end()) return Diagnostic{"%" + e->name, "the parameter has no value", "bind it to a tensor"};
+  const Tensor& tensor = place->second;
   if (tensor.scalar() != leaf_of(e->type)->scalar || tensor.shape() != shape_of(e->type)) {
     return Diagnostic{"%" + e->name,
                       fmt::format("expected {}, found [{}]{}", text(e->type), fmt::join(tensor.shape(), "]["),
@@ -54,7 +55,7 @@ std::optional<int64_t> scalar_count_of(Type type) {
   return count;
 }
 
-Result<Nothing> check_computable(Expr root, const Bindings& bindings) {
+Result<Nothing> check_computable(Expr root, const Bindings* bindings) {
   if (root->pattern == Pattern::function) return Diagnostic{"", "a function has no value", "apply it to arguments"};
   if (root->open > 0) return Diagnostic{"", "the term is not closed", "bind its variables"};
   if (root->has_meta) return Diagnostic{"", "the term holds a metavariable", "instantiate the rule first"};
@@ -82,8 +83,12 @@ Result<Nothing> check_computable(Expr root, const Bindings& bindings) {
       if (seen.insert(c).second) waiting.push_back(c);
     }
   }
-  auto count = scalar_count_of(root->type);
-  if (*count > memory_limit / 8) {
+  return Nothing{};
+}
+
+Result<Nothing> check_whole_computable(Expr root, const Bindings& bindings) {
+  HOIST_TRY_VOID(check_computable(root, &bindings));
+  if (scalar_count_of(root->type).value() > memory_limit / 8) {
     return Diagnostic{"", fmt::format("the result {} needs more than {} GiB", text(root->type), memory_limit >> 30),
                       ""};
   }

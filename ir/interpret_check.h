@@ -9,7 +9,10 @@
 
 namespace hoist {
 
-Result<Nothing> check_computable(Expr e, const Bindings& bindings);
+/// Without bindings, parameters of scalars and arrays of them are not looked at.
+Result<Nothing> check_computable(Expr e, const Bindings* bindings);
+/// The same for all elements at once: the result also has to be one that memory can hold.
+Result<Nothing> check_whole_computable(Expr e, const Bindings& bindings);
 /// Scalars in a value of the type, tuples' components counted one by one; empty where they do not fit 64 bits.
 std::optional<int64_t> scalar_count_of(Type type);
 /// Bytes that one value may take while a term is computed.

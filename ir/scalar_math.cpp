@@ -128,7 +128,7 @@ T on_floats(T a, T b, T c) {
   else if constexpr (F == absolute)
     return std::fabs(a);
   else if constexpr (F == sign)
-    return a > 0 ? T{1} : a < 0 ? T{-1} : a;
+    return a > 0 ? T{1} : a < 0 ? T{-1} : a == 0 ? T{0} : a;  // of -0 it is 0, as ONNX says
   else if constexpr (F == floor)
     return std::floor(a);
   else if constexpr (F == ceiling)

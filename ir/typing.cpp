@@ -57,8 +57,9 @@ Result<Nothing> check_children(const Spec& s) {
       case Pattern::index:
         return {2, 2, {}};
       case Pattern::zip:
-      case Pattern::tuple:
         return {2, 64, {}};
+      case Pattern::tuple:  // the results of a call
+        return {2, 4096, {}};
       case Pattern::concat:
         return {1, 4096, {}};
       case Pattern::pad:
@@ -74,7 +75,12 @@ Result<Nothing> check_children(const Spec& s) {
     }
   }();
   if (s.children.size() < shape.least || s.children.size() > shape.most) {
-    return fault(s, fmt::format("expected {} arguments, found {}", shape.least, s.children.size()));
+    const bool few = s.children.size() < shape.least;
+    return fault(s, fmt::format("expected {} arguments, found {}",
+                                shape.least == shape.most ? std::to_string(shape.least)
+                                : few                     ? fmt::format("at least {}", shape.least)
+                                                          : fmt::format("at most {}", shape.most),
+                                s.children.size()));
   }
   for (size_t i = 0; i < s.children.size(); ++i) {
     int arity = i < shape.functions.size() ? shape.functions[i] : 0;

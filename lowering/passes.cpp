@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/evaluate.h"
+#include "lowering/einsum.h"
 #include "lowering/grouping.h"
 #include "lowering/im2col.h"
 #include "lowering/rules/operators.h"
@@ -30,6 +31,11 @@ constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "sig
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
+  return Nothing{};
+}
+
+Result<Nothing> pairs(Program& program, const PassOptions&) {
+  contract_in_pairs(program);
   return Nothing{};
 }
 
@@ -74,6 +80,7 @@ constexpr Pass all_passes[] = {
      apply_rules<reciprocal, reciprocal_around>},
     {"whole-words", "integer products sum over whole words of four bytes", Pass::calls, true,
      apply_rules<channels, columns>},
+    {"contract-in-pairs", "sums of products over many arrays become such sums over two", Pass::calls, true, pairs},
     {"fold-constants", "what reads nothing but constants becomes a constant", Pass::calls, false, fold},
     {"unfold", "the definition of every operator call stands in its place", Pass::calls, false, unfold_calls},
     {"inline-views", "reshapes, transpositions and the like become part of what reads them", Pass::terms, false, views},

@@ -67,37 +67,20 @@ std::optional<Device> device_for(const Profile& profile, const std::string& want
   return std::nullopt;
 }
 
-RunOptions on_fitting_device(RunOptions options, const BundleInfo& info) {
-  auto profile = parse_profile(info.plan.profile, "manifest.json");
-  auto devices = list_devices();
-  if (!profile || !devices || devices->empty()) return options;  // opening it says what is wrong
-  const auto is_of_kind = [&](const Device& device) { return profile_of(device).gpu == profile->gpu; };
-  const auto warn = [&](const Device& device) {
-    if (is_of_kind(device)) return;
-    complain("warning", fmt::format("the bundle is made for {}, a {}, and runs on {}, which is none: it may take a "
-                                    "thousand times as long (--device chooses, hoist devices lists them)",
-                                    profile->name, profile->gpu ? "GPU" : "CPU", device.name));
-  };
-  if (!options.device.empty()) {
-    if (auto device = find_device(options.device)) warn(*device);
-    return options;
+Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const RunOptions& options) {
+  HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
+  if (!runner.fits_profile()) {
+    complain("warning",
+             fmt::format("the bundle is made for {}, a {}, and runs on {}, which is none: it may take a "
+                         "thousand times as long (--device chooses, hoist devices lists them)",
+                         runner.profile_name(), runner.profile_is_cpu() ? "CPU" : "GPU", runner.device_name()));
   }
-  std::optional<Device> chosen = device_for(*profile, "");
-  for (const Device& device : *devices) {
-    if (!chosen && is_of_kind(device)) chosen = device;
-  }
-  if (!chosen) {
-    chosen = devices->front();
-    warn(*chosen);
-  }
-  options.device = std::to_string(chosen->index);
-  return options;
+  return runner;
 }
 
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options) {
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(folder));
-  HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, on_fitting_device(options, info)));
-  return runner;
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo info, bundle_info(folder));
+  return open_checked(folder, options);
 }
 
 Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name) {

@@ -29,9 +29,9 @@ Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder);
 /// profile; nothing where none fits.
 std::optional<Device> device_for(const Profile& profile, const std::string& wanted);
 
-/// Without --device the device of the bundle's profile, or one of its kind; with a warning where none is of its kind, a
-/// CPU or not: kernels are right there and far slower.
-RunOptions on_fitting_device(RunOptions options, const BundleInfo& info);
+/// A bundle whose files are checked, on the wanted device or the one that fits it best; with a warning where that is of
+/// another kind, a CPU or not, than the bundle is made for: kernels are right there and far slower.
+Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const RunOptions& options);
 
 /// Checks the files first, so that a damaged bundle is bad input and only what follows is device trouble.
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options);

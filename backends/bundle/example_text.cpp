@@ -131,6 +131,10 @@ int main(int count, char** arguments) {
   if (status) return fail(bundle, status);
   printf("%s on %s, %d compute units, compiled kernels: cache %s\n", hoist_model_name(bundle),
          hoist_device_name(bundle), hoist_threads(bundle), hoist_cache_outcome(bundle));
+  if (!hoist_fits_profile(bundle)) {
+    fprintf(stderr, "the bundle is made for %s, a %s: it may be slow here (--device chooses another)\n",
+            hoist_profile_name(bundle), hoist_profile_is_cpu(bundle) ? "CPU" : "GPU");
+  }
   if (verify) {
     status = hoist_verify(bundle, report, NULL);
     if (status) return fail(bundle, status);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backends/runtime/plan_file.h"
+#include "ir/profile.h"
 #include "ir/result.h"
 
 namespace hoist {
@@ -225,8 +226,12 @@ void check_plan(const Plan& plan) {
 
 std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files) {
   Encoder out(HOIST_PLAN_MAGIC);
+  const auto parsed = parse_profile(plan.profile, "profile");
+  const Profile profile = parsed.ok() ? *parsed : Profile{};  // one of no known kind is for a CPU
   out.text(plan.model_name);
   out.word(plan.model_hash);
+  out.text(profile.name);
+  out.byte(profile.gpu ? 0 : 1);
   out.text(plan.build_options);
   out.word(static_cast<uint64_t>(plan.arena_bytes));
   out.word(static_cast<uint64_t>(weights_bytes(plan)));

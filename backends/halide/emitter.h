@@ -62,7 +62,7 @@ Environment extend(const Environment& outer, Value value);
 const Value& lookup(const Environment& environment, int64_t position);
 
 /// An array of `rank` dimensions from its elements.
-Value indexed(size_t rank, std::function<Value(const std::vector<H::Expr>&)> element);
+Value indexed(size_t rank, const std::function<Value(const std::vector<H::Expr>&)>& element);
 Value select_value(const H::Expr& condition, const Value& a, const Value& b);
 
 // ---- Scalars (scalars.cpp) -----------------------------------------------------------------------------------------

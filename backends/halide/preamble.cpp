@@ -38,7 +38,7 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
   HOIST T hoist_sin(T a) { return fabs(a) < HOIST_SMALL(T, T1) ? a : sin(a); } \
   HOIST T hoist_cos(T a) { return cos(fabs(a) < HOIST_SMALL(T, T1) ? (T)(0) : a); } \
   HOIST T hoist_tan(T a) { return fabs(a) < HOIST_SMALL(T, T1) ? a : tan(a); } \
-  HOIST T hoist_sign(T a) { return a > 0 ? (T)(1) : a < 0 ? (T)(-1) : a; } \
+  HOIST T hoist_sign(T a) { return a > 0 ? (T)(1) : a < 0 ? (T)(-1) : a == 0 ? (T)(0) : a; } \
   HOIST T hoist_modulo(T a, T b) { \
     T r = fmod(a, b); \
     return r == 0 ? copysign((T)(0), b) : ((r < 0) != (b < 0)) ? r + b : r; }

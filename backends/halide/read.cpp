@@ -45,7 +45,7 @@ H::Expr inside(const H::Expr& i, int64_t n) { return H::clamp(i, 0, number(n - 1
 
 }  // namespace
 
-Value indexed(size_t rank, std::function<Value(const std::vector<H::Expr>&)> element) {
+Value indexed(size_t rank, const std::function<Value(const std::vector<H::Expr>&)>& element) {
   return indexed_from(rank, element, {});
 }
 

@@ -45,7 +45,8 @@ H::Func Emitter::build() {
   Nest nest;
   nest.func = H::Func("hoist_result");
   std::vector<int64_t> shape = layout.shape;
-  std::function<WriteView(size_t, std::vector<H::Expr>)> view = [&](size_t rank, std::vector<H::Expr> so_far) {
+  std::function<WriteView(size_t, const std::vector<H::Expr>&)> view = [&](size_t rank,
+                                                                           const std::vector<H::Expr>& so_far) {
     if (rank == 0) return WriteView{nullptr, so_far};
     return WriteView{[=](const H::Expr& i) {
                        std::vector<H::Expr> next = so_far;

@@ -190,7 +190,7 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
       spaces[macro] = space;
       continue;
     }
-    if (content.rfind("#", 0) == 0 || content.find("__kernel") != std::string::npos) break;
+    if (content.starts_with('#') || content.find("__kernel") != std::string::npos) break;
     if (content.rfind("// kernel", 0) == 0) continue;
     if (content.rfind("//", 0) == 0) {
       size_t indent = line.find_first_not_of(' ');

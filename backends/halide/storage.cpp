@@ -535,7 +535,7 @@ Value Emitter::scan(Expr e, const Environment& env) {
   if (n == 0) unsupported("a scan over nothing");
   H::RDom domain({{0, number(n)}}, fmt::format("steps{}", fresh_++));
   Holder h = hold("scan", layout, Spread::registers);
-  const Value initial = read(e->children[1], env);
+  Value initial = read(e->children[1], env);
   h.define(h.kept(h.element(indexed(1, [initial](const std::vector<H::Expr>&) { return initial; })), {}));
 
   Nest nest;

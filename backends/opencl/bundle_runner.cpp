@@ -62,6 +62,10 @@ Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, con
 
 std::string BundleRunner::model_name() const { return hoist_model_name(bundle_.get()); }
 std::string BundleRunner::device_name() const { return hoist_device_name(bundle_.get()); }
+int BundleRunner::device_index() const { return hoist_device_index(bundle_.get()); }
+std::string BundleRunner::profile_name() const { return hoist_profile_name(bundle_.get()); }
+bool BundleRunner::profile_is_cpu() const { return hoist_profile_is_cpu(bundle_.get()) != 0; }
+bool BundleRunner::fits_profile() const { return hoist_fits_profile(bundle_.get()) != 0; }
 int BundleRunner::threads() const { return hoist_threads(bundle_.get()); }
 std::string BundleRunner::cache_outcome() const { return hoist_cache_outcome(bundle_.get()); }
 

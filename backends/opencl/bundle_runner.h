@@ -16,7 +16,7 @@ struct hoist_bundle;
 namespace hoist {
 
 struct RunOptions {
-  std::string device;             ///< an index, a name or a part of one; "" is the first
+  std::string device;             ///< an index, a name or a part of one; "" is the one that fits the bundle's profile
   int threads = 0;                ///< of a CPU device; 0 for all
   bool separate_buffers = false;  ///< a buffer for each array, full of NaN at first
   bool use_cache = true;          ///< of compiled programs
@@ -56,6 +56,10 @@ class BundleRunner {
 
   std::string model_name() const;
   std::string device_name() const;
+  int device_index() const;          ///< among all devices
+  std::string profile_name() const;  ///< what the bundle is compiled for
+  bool profile_is_cpu() const;
+  bool fits_profile() const;          ///< the device is of the profile's kind, a CPU or not
   int threads() const;                ///< compute units in use
   std::string cache_outcome() const;  ///< "hit" or "miss: REASON"
 

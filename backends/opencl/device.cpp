@@ -89,7 +89,7 @@ Result<Device> find_device(const std::string& wanted) {
   hoist_target target = {};
   hoist_error error = {};
   size_t index = 0;
-  if (hoist_target_open(wanted.c_str(), 0, &target, &index, &error) != HOIST_OK) {
+  if (hoist_target_open(wanted.c_str(), nullptr, 0, &target, &index, &error) != HOIST_OK) {
     return Diagnostic{"", error.message, "hoist devices lists them"};
   }
   Device out = describe(target, static_cast<int>(index));

@@ -214,7 +214,8 @@ static const char* default_cache(char* path, size_t capacity) {
 
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
   b->checking = (unsigned char)options->separate_buffers;
-  hoist_status status = hoist_target_open(options->device, options->threads, &b->target, NULL, &b->error);
+  hoist_status status =
+      hoist_target_open(options->device, &b->plan.made_for, options->threads, &b->target, &b->device_index, &b->error);
   if (!status) status = check_memory(b);
   if (status) return status;
   unsigned char* source = NULL;
@@ -308,6 +309,10 @@ void hoist_close(hoist_bundle* b) {
 const char* hoist_error_message(const hoist_bundle* b) { return b ? b->error.message : "out of memory"; }
 const char* hoist_model_name(const hoist_bundle* b) { return b->plan.model_name ? b->plan.model_name : ""; }
 const char* hoist_device_name(const hoist_bundle* b) { return b->target.name; }
+int hoist_device_index(const hoist_bundle* b) { return (int)b->device_index; }
+const char* hoist_profile_name(const hoist_bundle* b) { return b->plan.made_for.name ? b->plan.made_for.name : ""; }
+int hoist_profile_is_cpu(const hoist_bundle* b) { return b->plan.made_for.is_cpu; }
+int hoist_fits_profile(const hoist_bundle* b) { return b->target.is_cpu == b->plan.made_for.is_cpu; }
 int hoist_threads(const hoist_bundle* b) { return (int)b->target.compute_units; }
 const char* hoist_cache_outcome(const hoist_bundle* b) { return b->cache_entry.outcome; }
 size_t hoist_input_count(const hoist_bundle* b) { return b->plan.input_count; }

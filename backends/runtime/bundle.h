@@ -27,6 +27,7 @@ struct hoist_bundle {
   hoist_error error;
   hoist_plan plan;
   hoist_target target;
+  size_t device_index;
   cl_context context;
   cl_command_queue queue, profiling_queue; /* the second is made when it is first needed */
   cl_program program;

@@ -167,24 +167,29 @@ static hoist_status describe(cl_device_id device, hoist_target* target, hoist_er
   return HOIST_OK;
 }
 
+/* What a program is told of a device; its name alone where it is none that can be used. */
+static int summarise(cl_device_id device, hoist_device* out) {
+  hoist_target target;
+  hoist_error error;
+  memset(out, 0, sizeof *out);
+  if (describe(device, &target, &error)) {
+    device_text(device, CL_DEVICE_NAME, out->name, sizeof out->name);
+    return 0;
+  }
+  snprintf(out->platform, sizeof out->platform, "%s", target.platform_name);
+  snprintf(out->name, sizeof out->name, "%s", target.name);
+  snprintf(out->driver, sizeof out->driver, "%s", target.driver);
+  out->is_cpu = target.is_cpu;
+  out->compute_units = target.compute_units;
+  return 1;
+}
+
 int hoist_devices(hoist_device* devices, int capacity) {
   cl_device_id* all;
   size_t count;
   hoist_error error;
   if (hoist_all_devices(&all, &count, &error)) return 0;
-  for (size_t i = 0; i < count && (int)i < capacity; ++i) {
-    hoist_target target;
-    memset(&devices[i], 0, sizeof devices[i]);
-    if (describe(all[i], &target, &error)) {
-      device_text(all[i], CL_DEVICE_NAME, devices[i].name, sizeof devices[i].name);
-      continue;
-    }
-    snprintf(devices[i].platform, sizeof devices[i].platform, "%s", target.platform_name);
-    snprintf(devices[i].name, sizeof devices[i].name, "%s", target.name);
-    snprintf(devices[i].driver, sizeof devices[i].driver, "%s", target.driver);
-    devices[i].is_cpu = target.is_cpu;
-    devices[i].compute_units = target.compute_units;
-  }
+  for (size_t i = 0; i < count && (int)i < capacity; ++i) summarise(all[i], &devices[i]);
   free(all);
   return (int)count;
 }
@@ -200,11 +205,39 @@ static int contains(const char* text, const char* part) {
   return 0;
 }
 
+HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count, const hoist_made_for* made_for) {
+  for (int by_name = 1; by_name >= 0; --by_name) {
+    for (size_t i = 0; i < count; ++i) {
+      if (devices[i].is_cpu != made_for->is_cpu) continue;
+      if (!by_name || strcmp(devices[i].name, made_for->name) == 0) return i;
+    }
+  }
+  return 0;
+}
+
+/* Among those that can be used. */
+static hoist_status choose_default(const hoist_made_for* made_for, const cl_device_id* devices, size_t count,
+                                   size_t* chosen, hoist_error* error) {
+  hoist_device* usable = malloc(count * sizeof *usable);
+  size_t* places = malloc(count * sizeof *places);
+  size_t found = 0;
+  if (usable && places) {
+    for (size_t i = 0; i < count; ++i) {
+      if (summarise(devices[i], &usable[found])) places[found++] = i;
+    }
+    if (found) *chosen = places[hoist_default_device(usable, found, made_for)];
+  }
+  const int has_memory = usable && places;
+  free(usable);
+  free(places);
+  return has_memory ? HOIST_OK : hoist_fail(error, HOIST_OUT_OF_MEMORY, "no memory for the list of devices");
+}
+
 /* An index, else the first exact name, else the first device whose name or platform contains the text. */
-static hoist_status choose(const char* wanted, const cl_device_id* devices, size_t count, size_t* chosen,
-                           hoist_error* error) {
+static hoist_status choose(const char* wanted, const hoist_made_for* made_for, const cl_device_id* devices,
+                           size_t count, size_t* chosen, hoist_error* error) {
   *chosen = 0;
-  if (!wanted || !*wanted) return HOIST_OK;
+  if (!wanted || !*wanted) return made_for ? choose_default(made_for, devices, count, chosen, error) : HOIST_OK;
   if (strspn(wanted, "0123456789") == strlen(wanted)) {
     const unsigned long index = strlen(wanted) < 9 ? strtoul(wanted, NULL, 10) : count;
     if (index >= count) {
@@ -236,14 +269,14 @@ static hoist_status choose(const char* wanted, const cl_device_id* devices, size
   return hoist_fail(error, HOIST_NO_DEVICE, "no device is called %s (there are: %s)", wanted, names);
 }
 
-HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, int threads, hoist_target* target, size_t* index,
-                                              hoist_error* error) {
+HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_made_for* made_for, int threads,
+                                              hoist_target* target, size_t* index, hoist_error* error) {
   memset(target, 0, sizeof *target);
   cl_device_id* devices;
   size_t count, chosen = 0;
   hoist_status status = hoist_all_devices(&devices, &count, error);
   if (status) return status;
-  status = choose(wanted, devices, count, &chosen, error);
+  status = choose(wanted, made_for, devices, count, &chosen, error);
   if (!status) status = describe(devices[chosen], target, error);
   free(devices);
   if (index) *index = chosen;

@@ -33,8 +33,13 @@ HOIST_INTERNAL hoist_status hoist_cl_check(hoist_error* error, cl_int code, cons
 
 /* All devices of all platforms in the loader's order. free() the array; the first call prepares the environment. */
 HOIST_INTERNAL hoist_status hoist_all_devices(cl_device_id** devices, size_t* count, hoist_error* error);
-HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, int threads, hoist_target* target, size_t* index,
-                                              hoist_error* error); /* index may be NULL */
+/* Which of these devices, compared by `name` and `is_cpu` alone, runs what is made for another machine's or this one's:
+ * the first of its name and kind, else the first of its kind, else the first. */
+HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count, const hoist_made_for* made_for);
+/* The wanted device; where `wanted` is NULL or "" the default one for what is to run there, or the first one where that
+ * is NULL too. `index` may be NULL. */
+HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_made_for* made_for, int threads,
+                                              hoist_target* target, size_t* index, hoist_error* error);
 HOIST_INTERNAL int hoist_has_vpdpbusd(const hoist_target* target);
 HOIST_INTERNAL void hoist_target_close(hoist_target* target);
 

@@ -31,7 +31,8 @@ typedef enum hoist_status {
 typedef struct hoist_bundle hoist_bundle;
 
 typedef struct hoist_options {
-  const char* device;       /* NULL: the first one; else an index, a name, or a part of one, in any letter case */
+  const char* device;       /* an index, a name, or a part of one, in any letter case; NULL: the first of the profile's
+                               name and kind, else the first of its kind (a CPU or not), else the first one */
   int threads;              /* 0: all; else at most this many threads of a CPU device */
   int separate_buffers;     /* 1 to 255: a buffer for each array, so that a checking device sees an overrun; every byte
                                of it is this number at first, so that a result which depends on elements that nobody
@@ -65,7 +66,7 @@ typedef struct hoist_device {
   char platform[128];
   char name[256];
   char driver[128];
-  int is_cpu;
+  int is_cpu; /* a CPU that computes in the program's memory */
   unsigned compute_units;
 } hoist_device;
 
@@ -94,6 +95,12 @@ const char* hoist_status_name(hoist_status status);
 
 const char* hoist_model_name(const hoist_bundle* bundle);
 const char* hoist_device_name(const hoist_bundle* bundle);
+int hoist_device_index(const hoist_bundle* bundle); /* in the list of hoist_devices */
+/* What the bundle is compiled for: a profile, which has the name and the kind of a device; and whether the device in
+ * use is of that kind. Where it is not, results are right and a run may take a thousand times as long. */
+const char* hoist_profile_name(const hoist_bundle* bundle);
+int hoist_profile_is_cpu(const hoist_bundle* bundle);
+int hoist_fits_profile(const hoist_bundle* bundle);
 int hoist_threads(const hoist_bundle* bundle); /* compute units of the device in use */
 /* "hit" or "miss: REASON". */
 const char* hoist_cache_outcome(const hoist_bundle* bundle);

@@ -347,6 +347,10 @@ static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step)
 static void take_plan(cursor* c, hoist_plan* plan) {
   plan->model_name = take_text(c);
   plan->model_hash = take(c, 8);
+  plan->made_for.name = take_text(c);
+  const uint64_t is_cpu = take(c, 1);
+  if (is_cpu > 1) bad(c, "a kind of device that there is not");
+  plan->made_for.is_cpu = (int)is_cpu;
   plan->build_options = take_text(c);
   plan->arena_bytes = take(c, 8);
   plan->weights_bytes = take(c, 8);

@@ -19,7 +19,7 @@ extern "C" {
 
 #define HOIST_PLAN_MAGIC "HOISTPLN"
 #define HOIST_CHECK_MAGIC "HOISTCHK"
-#define HOIST_FORMAT_VERSION 3u
+#define HOIST_FORMAT_VERSION 4u
 
 /* What one array can have: no device has more, and the smallest size_t holds it with room for what is added to it. */
 #define HOIST_MOST_BYTES (SIZE_MAX / 4 < ((uint64_t)1 << 48) ? (uint64_t)(SIZE_MAX / 4) : (uint64_t)1 << 48)
@@ -127,10 +127,17 @@ typedef struct hoist_pool {
   struct hoist_pool* next;
 } hoist_pool;
 
+/* What the kernels were compiled for. */
+typedef struct hoist_made_for {
+  const char* name; /* of the profile, which is the device's where it was made from one */
+  int is_cpu;
+} hoist_made_for;
+
 typedef struct hoist_plan {
   hoist_pool* pool; /* owns everything below */
   char* folder;
   const char *model_name, *build_options;
+  hoist_made_for made_for;
   uint64_t model_hash, arena_bytes, weights_bytes;
   size_t file_count, array_count, kernel_count, step_count, input_count, output_count;
   hoist_file* files;

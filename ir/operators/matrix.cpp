@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 
+#include "ir/operators/einsum.h"
 #include "ir/operators/families.h"
 
 namespace hoist::operators {
@@ -102,8 +103,7 @@ Lowered lower_gemm(const OperatorContext& c) {
 // ---- Einsum
 // ------------------------------------------------------------------------------------------------------------
 
-// Letters keep their code; dimensions under an ellipsis get numbers from -1 downwards, the last one first.
-using Labels = std::vector<int>;
+using Labels = EinsumLabels;
 
 Result<Labels> labels_of(const std::string& term, int64_t rank) {
   Labels out;
@@ -177,69 +177,27 @@ Expr contract(std::vector<Expr> operands, std::vector<Labels> labels, Labels ord
 Lowered lower_einsum(const OperatorContext& c) {
   HOIST_TRY_VOID(check_same_element(c));
   HOIST_TRY(std::string equation, string_attribute(c, "equation", ""));
-  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
-  size_t arrow = equation.find("->");
-  std::vector<std::string> terms(1);
-  for (char letter : equation.substr(0, arrow)) {
-    if (letter == ',')
-      terms.emplace_back();
-    else
-      terms.back() += letter;
-  }
-  if (terms.size() != c.inputs.size()) {
-    return fault(fmt::format("equation {} has {} terms for {} inputs", equation, terms.size(), c.inputs.size()));
-  }
   std::vector<Expr> operands = c.inputs;
-  std::vector<Labels> labels;
-  std::map<int, int64_t> extent;
-  std::map<int, int> uses;
+  std::vector<Shape> shapes;
+  for (Expr operand : operands) {
+    if (operand == nullptr) return fault("an input is left out");
+    shapes.push_back(extents(operand));
+  }
+  HOIST_TRY(Einsum parsed, parse_einsum(equation, shapes));
+  std::vector<Labels>& labels = parsed.operands;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (operands[i] == nullptr) return fault("an input is left out");
-    HOIST_TRY(Labels own, labels_of(terms[i], rank_of(operands[i])));
-    Shape shape = extents(operands[i]);
-    for (size_t k = 0; k < own.size(); ++k) {
-      int64_t& n = extent.try_emplace(own[k], 1).first->second;
-      ++uses[own[k]];
-      if (n != shape[k] && n != 1 && shape[k] != 1) {
-        return fault(
-            fmt::format("equation {}: a dimension is {} in one input and {} in another", equation, n, shape[k]));
-      }
-      if (n == 1) n = shape[k];
-    }
+    Labels& own = labels[i];
     for (size_t k = 0; k < own.size(); ++k) {
       for (size_t l = own.size(); l-- > k + 1;) {
         if (own[l] != own[k]) continue;
-        if (extents(operands[i])[l] != extents(operands[i])[k])
-          return fault("a diagonal needs equal extents in " + terms[i]);
         operands[i] = diagonal(operands[i], static_cast<int64_t>(k), static_cast<int64_t>(l));
         own.erase(own.begin() + static_cast<std::ptrdiff_t>(l));
       }
     }
-    labels.push_back(own);
   }
-  Labels hidden, order;
-  for (const auto& [label, n] : extent) {
-    if (label < 0) hidden.push_back(label);
-  }
-  if (arrow == std::string::npos) {
-    order = hidden;
-    for (const auto& [label, count] : uses) {
-      if (label > 0 && count == 1) order.push_back(label);
-    }
-  } else {
-    std::string term = equation.substr(arrow + 2);
-    HOIST_TRY(order, labels_of(term, -1));
-    size_t dots = term.find("...");
-    if (dots != std::string::npos)
-      order.insert(order.begin() + static_cast<std::ptrdiff_t>(dots), hidden.begin(), hidden.end());
-  }
-  size_t outputs = order.size();
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (extent.count(order[i]) == 0 || std::count(order.begin(), order.end(), order[i]) > 1) {
-      return fault(fmt::format("equation {}: an output dimension is unknown or named twice", equation));
-    }
-  }
-  for (const auto& [label, n] : extent) {
+  Labels order = parsed.result;
+  const size_t outputs = order.size();
+  for (const auto& [label, n] : parsed.extents) {
     if (std::find(order.begin(), order.end(), label) == order.end()) order.push_back(label);
   }
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -285,3 +243,60 @@ Result<Expr> matrix_product(Expr a, Expr b, std::optional<Scalar> wide) {
 std::span<const OperatorRow> matrix_operators() { return matrix_rows; }
 
 }  // namespace hoist::operators
+
+namespace hoist {
+
+Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<int64_t>>& shapes) {
+  using operators::fault;
+  Einsum out;
+  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
+  const size_t arrow = equation.find("->");
+  std::vector<std::string> terms(1);
+  for (char letter : equation.substr(0, arrow)) {
+    if (letter == ',')
+      terms.emplace_back();
+    else
+      terms.back() += letter;
+  }
+  if (terms.size() != shapes.size())
+    return fault(fmt::format("equation {} has {} terms for {} inputs", equation, terms.size(), shapes.size()));
+  std::map<int, int> uses;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    HOIST_TRY(EinsumLabels own, operators::labels_of(terms[i], static_cast<int64_t>(shapes[i].size())));
+    std::map<int, int64_t> extents_here;
+    for (size_t k = 0; k < own.size(); ++k) {
+      const int64_t here = shapes[i][k];
+      if (extents_here.try_emplace(own[k], here).first->second != here)
+        return fault("a diagonal needs equal extents in " + terms[i]);
+      int64_t& n = out.extents.try_emplace(own[k], 1).first->second;
+      ++uses[own[k]];
+      if (n != here && n != 1 && here != 1)
+        return fault(fmt::format("equation {}: a dimension is {} in one input and {} in another", equation, n, here));
+      if (n == 1) n = here;
+    }
+    out.operands.push_back(std::move(own));
+  }
+  EinsumLabels hidden;
+  for (const auto& [label, n] : out.extents) {
+    if (label < 0) hidden.push_back(label);
+  }
+  if (arrow == std::string::npos) {
+    out.result = hidden;
+    for (const auto& [label, count] : uses) {
+      if (label > 0 && count == 1) out.result.push_back(label);
+    }
+  } else {
+    const std::string term = equation.substr(arrow + 2);
+    HOIST_TRY(out.result, operators::labels_of(term, -1));
+    const size_t dots = term.find("...");
+    if (dots != std::string::npos)
+      out.result.insert(out.result.begin() + static_cast<std::ptrdiff_t>(dots), hidden.begin(), hidden.end());
+  }
+  for (int label : out.result) {
+    if (out.extents.count(label) == 0 || std::count(out.result.begin(), out.result.end(), label) > 1)
+      return fault(fmt::format("equation {}: an output dimension is unknown or named twice", equation));
+  }
+  return out;
+}
+
+}  // namespace hoist

@@ -107,7 +107,10 @@ Result<Expr> definition_of(const Spec& call, const std::vector<Expr>& operands, 
     if (results[i] == nullptr)
       return operators::fault(fmt::format("{} gives no result {} here", full_name(operation), i));
   }
-  return tuple(std::move(results));
+  Spec all;
+  all.pattern = Pattern::tuple;
+  all.children = std::move(results);
+  return make(std::move(all));
 }
 
 // Definitions of calls, found once: typing a call asks for its definition, and so does everything that unfolds it.

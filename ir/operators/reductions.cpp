@@ -66,6 +66,25 @@ Lowered reduction(const OperatorContext& c) {
   return one(reduce_axes(x, axes, keep != 0, f));
 }
 
+// Where the element is that wins over all others, the first or the last of several. NaN wins over every number, as it
+// is what an extreme with NaN among its elements is.
+Expr place_of_best(Expr row, Function better, bool last, Expr initial, Scalar index) {
+  HOIST_CHECK(better == Function::greater || better == Function::less, "an order is greater or less");
+  const bool greatest = better == Function::greater;
+  const Function wins = !last ? better : greatest ? Function::greater_equal : Function::less_equal;
+  Expr best = fold(
+      [&](Expr best, Expr next) {
+        Number a = get(0, next), b = get(0, best), won = apply(wins, a, b);
+        if (is_float(element_of(row))) {
+          Number unordered = apply(Function::is_nan, a);
+          won = won | (last ? unordered : unordered & (b == b));
+        }
+        return select(won.e, next, best);
+      },
+      tuple({initial, literal_integer(index, 0)}), zip({row, iota(row->type->size, index)}));
+  return get(1, best);
+}
+
 template <Function better>
 Lowered place_of_extreme(const OperatorContext& c) {
   Expr x = c.inputs[0];
@@ -74,15 +93,8 @@ Lowered place_of_extreme(const OperatorContext& c) {
   HOIST_TRY(int64_t last, integer_attribute(c, "select_last_index", 0));
   HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(x)));
   if (extents(x)[static_cast<size_t>(axis)] == 0) return fault(fmt::format("axis {} has no elements", axis));
-  constexpr bool greatest = better == Function::greater;
-  Function wins = last == 0 ? better : greatest ? Function::greater_equal : Function::less_equal;
   return one(reduce_axes(x, {axis}, keep != 0, [&](Expr row) {
-    Expr best = fold(
-        [&](Expr best, Expr next) {
-          return select(call(wins, {get(0, next), get(0, best)}), next, best);
-        },
-        tuple({at_position(0, row), literal_integer(Scalar::i64, 0)}), zip({row, iota(row->type->size, Scalar::i64)}));
-    return get(1, best);
+    return place_of_best(row, better, last != 0, at_position(0, row), Scalar::i64);
   }));
 }
 
@@ -146,12 +158,8 @@ Lowered lower_log_softmax(const OperatorContext& c) {
 Lowered lower_hardmax(const OperatorContext& c) {
   return over_rows(c, [](Expr row) {
     Scalar scalar = element_of(row);
-    Expr best = fold(
-        [](Expr best, Expr next) {
-          return select(call(Function::greater, {get(0, next), get(0, best)}), next, best);
-        },
-        tuple({lowest(scalar), literal_integer(Scalar::i32, 0)}), zip({row, iota(row->type->size, Scalar::i32)}));
-    return let(get(1, best), [&](Expr place) {
+    Expr best = place_of_best(row, Function::greater, false, lowest(scalar), Scalar::i32);
+    return let(best, [&](Expr place) {
       return map(
           [&](Expr i) {
             return select(call(Function::equal, {i, place}), literal(scalar, 1), zero(scalar));

@@ -11,6 +11,7 @@
 #include "backends/opencl/bundle_runner.h"
 #include "backends/runtime/hoist_runtime.h"
 #include "backends/runtime/plan_file.h"
+#include "ir/profile.h"
 #include "tests/bundle/small_plan.h"
 
 namespace hoist {
@@ -210,6 +211,30 @@ TEST_F(FormatTest, ExampleAndMakefileAreTheUsers) {
   write_text(bundle_ / "example.c", "int main(void) { return 0; }\n");
   std::filesystem::remove(bundle_ / "Makefile");
   EXPECT_EQ(complaint(), "");
+}
+
+TEST_F(FormatTest, SaysWhatItIsMadeFor) {
+  hoist_plan plan = {};
+  hoist_error error = {};
+  for (const bool gpu : {false, true}) {
+    Plan written = small_plan();
+    Profile profile;
+    profile.name = gpu ? "a GPU" : "a CPU";
+    profile.gpu = gpu;
+    written.profile = print(profile);
+    write_text(bundle_ / "plan.bin", encode_plan(written, {}));
+    ASSERT_EQ(hoist_plan_read(bundle_.c_str(), &plan, &error), HOIST_OK) << error.message;
+    EXPECT_EQ(plan.made_for.name, profile.name);
+    EXPECT_EQ(plan.made_for.is_cpu, gpu ? 0 : 1);
+    hoist_plan_free(&plan);
+  }
+  // Behind the header, the model's name with its length and zero, its hash, and the profile's name.
+  std::string bytes = read_text(bundle_ / "plan.bin");
+  const size_t kind = 24 + 4 + std::string("small").size() + 1 + 8 + 4 + std::string("a GPU").size() + 1;
+  ASSERT_EQ(bytes.at(kind), 0);
+  bytes[kind] = 2;
+  reseal("plan.bin", bytes);
+  EXPECT_THAT(complaint(), HasSubstr("a kind of device that there is not"));
 }
 
 TEST_F(FormatTest, AnotherVersionIsRefusedByName) {

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
+#include "backends/opencl/device.h"
 #include "backends/runtime/hoist_runtime.h"
 #include "ir/seeded.h"
 #include "tests/bundle/small_plan.h"
@@ -49,6 +51,30 @@ TEST_F(RunTest, ComputesWhatThePlanSays) {
     EXPECT_EQ((*outputs)[0], small_plan_result(input(seed)));
     EXPECT_EQ((*outputs)[1], input(seed));                      // an output that repeats an input
     EXPECT_EQ((*outputs)[2], small_plan().arrays[2].constant);  // and one that is a constant
+  }
+}
+
+// Made for another kind of device than there is: it opens and says so. Another name of the same kind is no difference.
+TEST_F(RunTest, SaysWhetherTheDeviceIsOfTheKindThatItIsMadeFor) {
+  const auto device = find_device("");
+  ASSERT_OK(device);
+  for (const bool fits : {true, false}) {
+    Profile profile = profile_of(*device);
+    profile.name = "of another machine";
+    if (!fits) profile.gpu = !profile.gpu;
+    // With one kind of device here, that is the default for the other kind's bundles too.
+    const auto devices = list_devices();
+    ASSERT_OK(devices);
+    const bool is_here = std::any_of(devices->begin(), devices->end(),
+                                     [&](const Device& d) { return profile_of(d).gpu == profile.gpu; });
+    Plan plan = small_plan();
+    plan.profile = print(profile);
+    auto runner = BundleRunner::open(written(plan, fits ? "fits.hoist" : "strange.hoist"), options());
+    ASSERT_OK(runner);
+    EXPECT_EQ(runner->profile_name(), "of another machine");
+    EXPECT_EQ(runner->profile_is_cpu(), !profile.gpu);
+    EXPECT_EQ(runner->fits_profile(), is_here);
+    EXPECT_EQ((*devices)[static_cast<size_t>(runner->device_index())].name, runner->device_name());
   }
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ir/evaluate.h"
+#include "ir/seeded.h"
 
 namespace hoist {
 namespace {
@@ -90,6 +91,34 @@ TEST(Interpret, MapsInEveryModeMeanTheSame) {
   // The inner function sees the outer variable.
   expect(map([](Expr x) { return map([&](Expr y) { return add(multiply(x, integer(10)), y); }, count(2)); }, count(3)),
          {0, 1, 10, 11, 20, 21});
+}
+
+// The elements of parameters may be made as they are read; then only those that are read cost anything.
+TEST(Interpret, ElementsAreMadeWhereTheyAreRead) {
+  for (Scalar scalar : {Scalar::f32, Scalar::bf16, Scalar::i8, Scalar::u64, Scalar::i4, Scalar::boolean}) {
+    SCOPED_TRACE(row(scalar).name);
+    Expr x = parameter("x", array_type({3, 5}, scalar_type(scalar)));
+    const Tensor whole = seeded_tensor(scalar, {3, 5}, 7, 1, -4, 4);
+    const auto drawn = [&](const std::string& name, int64_t position) {
+      EXPECT_EQ(name, "x");
+      return seeded_bits(scalar, 7, 1, -4, 4, position);
+    };
+    auto made = interpret_made_at(transpose({1, 0}, x), drawn, {0, 4, 14});
+    auto stored = interpret_at(transpose({1, 0}, x), {{"x", whole}}, {0, 4, 14});
+    ASSERT_TRUE(made.ok() && stored.ok());
+    EXPECT_EQ(*made, *stored);
+  }
+  const int64_t side = int64_t{1} << 20;
+  Expr large = parameter("x", array_type({side, side}, scalar_type(Scalar::i64)));
+  int64_t read = 0;
+  const auto positions = [&](const std::string&, int64_t position) {
+    ++read;
+    return static_cast<uint64_t>(position);
+  };
+  auto found = interpret_made_at(transpose({1, 0}, large), positions, {0, 1, side * side - 2});
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  EXPECT_EQ(*found, Tensor::of(Scalar::i64, {3}, std::vector<int64_t>{0, side, side * (side - 1) - 1}));
+  EXPECT_EQ(read, 3);
 }
 
 TEST(Interpret, ReductionsGoLeft) {

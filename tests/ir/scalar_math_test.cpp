@@ -69,7 +69,7 @@ TEST(ScalarMath, Floats) {
       {absolute, -infinity, 0, 0, infinity},
       {sign, -3, 0, 0, -1},
       {sign, smallest, 0, 0, 1},
-      {sign, -0.0f, 0, 0, -0.0f},
+      {sign, -0.0f, 0, 0, 0.0f},
       {sign, not_a_number, 0, 0, not_a_number},
       {floor, -0.5f, 0, 0, -1},
       {ceiling, -0.5f, 0, 0, -0.0f},

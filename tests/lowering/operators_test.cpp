@@ -2,6 +2,7 @@
 // The ONNX project's own cases run in tests/conformance.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -293,6 +294,25 @@ TEST(Operators, Reductions) {
                .with_known({false, true})
                .run()),
       "[4] 6 5 3 0");
+}
+
+// What the standard leaves open, as ir/operators/NUMERICS.md has it.
+TEST(Operators, NotANumberIsTheExtreme) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const Tensor x = floats({5}, {1, nan, infinity, nan, -infinity});
+  for (const char* name : {"ArgMax", "ArgMin"}) {
+    EXPECT_EQ(show(LayerCase(name, {x}).run()), "[1] 1") << name;
+    EXPECT_EQ(show(LayerCase(name, {x}, {{"select_last_index", int64_t{1}}}).run()), "[1] 3") << name;
+    EXPECT_EQ(show(LayerCase(name, {floats({2}, {nan, 0})}).run()), "[1] 0") << name;
+  }
+  EXPECT_EQ(show(LayerCase("Hardmax", {x}, {{"axis", int64_t{0}}}).run()), "[5] 0 1 0 0 0");
+  EXPECT_EQ(show(LayerCase("Hardmax", {floats({2}, {-infinity, -infinity})}).run()), "[2] 1 0");
+}
+
+TEST(Operators, TheSignOfMinusZeroIsZero) {
+  const Tensor signs = LayerCase("Sign", {floats({2}, {-0.0, -0.5})}).run();
+  EXPECT_FALSE(std::signbit(signs.float_at(0)));
+  EXPECT_EQ(signs.float_at(1), -1);
 }
 
 TEST(Operators, Shapes) {

@@ -125,6 +125,65 @@ TEST(Passes, BatchNormFoldingRoundsOnly) {
   EXPECT_GT(folded, number_of_cases() / 20);
 }
 
+// In integers, whose sums are the same in any order; and products of two are made only where they are less work.
+TEST(Passes, EinsumsInPairsAreTheSameSums) {
+  using Shapes = std::vector<std::vector<int64_t>>;
+  struct Case {
+    std::string equation;
+    Shapes shapes;
+    size_t definitions;
+  };
+  const std::vector<Case> cases = {
+      {"ij,jk,kl,lm->im", {{5, 6}, {6, 7}, {7, 4}, {4, 3}}, 3},
+      {"abc,cde,efg,gha->bdfh", {{2, 3, 4}, {4, 2, 3}, {3, 2, 2}, {2, 3, 2}}, 3},
+      {"...ij, ...jk, k -> ...i", {{2, 1, 3, 4}, {5, 4, 6}, {6}}, 2},
+      {"...ij, jk..., kl -> l...i", {{2, 3, 4}, {4, 6, 1}, {6, 7}}, 2},
+      {"iij,jk,kl", {{5, 5, 6}, {6, 7}, {7, 4}}, 2},
+      {"bi,bj,bk,bl->b", {{3, 4}, {3, 5}, {3, 2}, {1, 6}}, 3},
+      {"a,b,c", {{2}, {3}, {4}}, 1},
+      {"ij,ij,ij->", {{3, 4}, {3, 4}, {3, 4}}, 1},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.equation);
+    Graph graph;
+    graph.opset = 21;
+    Layer layer{"sum", "Einsum", "", {{"equation", one.equation}}, {}, {"y"}};
+    Bindings inputs;
+    for (size_t i = 0; i < one.shapes.size(); ++i) {
+      layer.inputs.push_back("x" + std::to_string(i));
+      graph.inputs.push_back({layer.inputs.back(), Scalar::i32, one.shapes[i]});
+      inputs[layer.inputs.back()] = seeded_tensor(Scalar::i32, one.shapes[i], 3, static_cast<uint32_t>(i), -9, 9);
+    }
+    graph.layers = {layer};
+    graph.outputs = {{"y", Scalar::i32, {}, false}};
+    const Program whole = lowered(graph, true), pairs = lowered(graph, false);
+    EXPECT_EQ(whole.definitions.size(), 1U);
+    EXPECT_EQ(pairs.definitions.size(), one.definitions);
+    EXPECT_EQ(pairs.steps.size(), one.definitions > 1 ? 1U : 0U);
+    EXPECT_TRUE(same_bits(values_of(pairs, inputs).at("y"), values_of(whole, inputs).at("y")));
+  }
+}
+
+TEST(Passes, ALayerMayHaveThousandsOfResults) {
+  for (const size_t count : {65U, 3000U, 5000U}) {
+    Graph graph;
+    graph.opset = 21;
+    graph.inputs = {{"x", Scalar::f32, {static_cast<int64_t>(count), 2}}};
+    graph.layers = {{"split", "Split", "", {{"num_outputs", static_cast<int64_t>(count)}}, {"x"}, {}}};
+    for (size_t i = 0; i < count; ++i) {
+      graph.layers[0].outputs.push_back("y" + std::to_string(i));
+      graph.outputs.push_back({graph.layers[0].outputs.back(), Scalar::f32, {}, false});
+    }
+    const auto program = lower_graph(graph, false);
+    ASSERT_EQ(program.ok(), count < 4096);
+    if (program.ok())
+      EXPECT_EQ(program->definitions.size(), count);
+    else
+      EXPECT_NE(program.errors()[0].text().find("expected at most 4096 arguments, found 5000"), std::string::npos)
+          << program.errors()[0].text();
+  }
+}
+
 TEST(Passes, GroupingKeepsEveryBit) {
   size_t merged = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "backends/opencl/kernel_runner.h"
+#include "backends/runtime/device.h"
 #include "ir/seeded.h"
 
 namespace hoist {
@@ -37,6 +39,29 @@ TEST(DeviceTest, UnknownDevicesAreNamed) {
   EXPECT_THAT(wrong.errors().front().text(), HasSubstr("no device is called warp drive (there are: 0 "));
   EXPECT_THAT(find_device("1000").errors().front().text(), HasSubstr("device 1000: there are"));
   EXPECT_THAT(find_device("99999999999999999999").errors().front().text(), HasSubstr("counted from 0"));
+}
+
+hoist_device a_device(const char* name, bool is_cpu) {
+  hoist_device out = {};
+  std::snprintf(out.name, sizeof out.name, "%s", name);
+  out.is_cpu = is_cpu ? 1 : 0;
+  return out;
+}
+
+// Where nobody asks for a device: the one that a bundle is made for, else one of its kind, else any.
+TEST(DeviceTest, TheDefaultDeviceIsOneThatFits) {
+  const std::vector<hoist_device> devices = {a_device("cpu 0", true), a_device("gpu 0", false), a_device("cpu 1", true),
+                                             a_device("gpu 1", false)};
+  const auto chosen = [&](const char* name, bool is_cpu, size_t count) {
+    const hoist_made_for made_for = {name, is_cpu ? 1 : 0};
+    return hoist_default_device(devices.data(), count, &made_for);
+  };
+  EXPECT_EQ(chosen("another", true, 4), 0u);
+  EXPECT_EQ(chosen("another", false, 4), 1u);
+  EXPECT_EQ(chosen("cpu 1", true, 4), 2u);
+  EXPECT_EQ(chosen("gpu 1", false, 4), 3u);
+  EXPECT_EQ(chosen("gpu 1", true, 4), 0u);  // its name, and another kind
+  EXPECT_EQ(chosen("gpu 1", false, 1), 0u);
 }
 
 TEST(DeviceTest, AProfileSurvivesItsText) {

@@ -27,8 +27,7 @@ Attempt<double> one_run(BundleRunner& bundle) {
 Attempt<> bench(const BenchCommand& command) {
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
   const Stopwatch loading;
-  HOIST_STEP(BundleRunner bundle, ExitCode::device,
-             BundleRunner::open(command.bundle, on_fitting_device(command.options, info)));
+  HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
   const double load = loading.seconds() * 1e3;
   HOIST_STEP_VOID(ExitCode::device, bundle.share_memory());
   const std::vector<Tensor> inputs = seeded_inputs(bundle, info.plan, 1);

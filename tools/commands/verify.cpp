@@ -50,9 +50,8 @@ Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device
 
 Attempt<> verify(const VerifyCommand& command) {
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
-  const RunOptions options = on_fitting_device(command.options, info);
-  HOIST_STEP(Device device, ExitCode::device, find_device(options.device));
-  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(command.bundle, options));
+  HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
+  HOIST_STEP(Device device, ExitCode::device, find_device(std::to_string(bundle.device_index())));
   const int64_t positions = command.all ? std::numeric_limits<int64_t>::max() : command.positions;
   std::vector<Finding> findings;
   Progress progress;
