@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <limits>
 #include <set>
 #include <unordered_map>
 
@@ -11,6 +9,8 @@
 #include "lowering/grouping.h"
 #include "lowering/memory.h"
 #include "lowering/passes.h"
+#include "lowering/steps.h"
+#include "lowering/stored_terms.h"
 #include "lowering/strategy.h"
 #include "lowering/terms.h"
 
@@ -74,38 +74,12 @@ Region region_of(const Storage& s) {
   return {array, s.before, s.stored_shape()};
 }
 
-// Constants that are not a few numbers: positions and weights of a resized picture, counts of a pooled one. Kernels
-// read them from memory as they read weights; written into the code they would be a selection for each element.
-constexpr int64_t most_written_out = 64;
-
-// Each becomes a constant of the program with a name. What its numbers are is kept, for seeded checks: a kernel may use
-// them as positions.
-std::map<std::string, std::pair<double, double>> name_tables(Program& program) {
-  std::map<std::string, std::pair<double, double>> ranges;
-  std::unordered_map<Expr, Expr> named;
-  std::map<std::string, Type> types = value_types(program);
-  for (Definition& definition : program.definitions) {
-    definition.expression = replace_closed(definition.expression, [&](Expr e) -> Expr {
-      if (e->pattern != Pattern::constant || e->constant.size() <= most_written_out) return nullptr;
-      if (auto known = named.find(e); known != named.end()) return known->second;
-      std::string name;
-      for (size_t i = named.size(); name.empty() || types.count(name) != 0; ++i)
-        name = definition.value + ".table" + std::to_string(i);
-      const Tensor& table = e->constant;
-      double low = std::numeric_limits<double>::max(), high = -low;
-      for (int64_t i = 0; i < table.size(); ++i) {
-        const double v = is_integer(table.scalar()) ? static_cast<double>(table.integer_at(i)) : table.float_at(i);
-        if (!std::isfinite(v)) continue;
-        low = std::min(low, v);
-        high = std::max(high, v);
-      }
-      types[name] = e->type;
-      program.constants[name] = table;
-      if (low <= high) ranges[name] = {low, high};
-      return named[e] = parameter(name, e->type);
-    });
-  }
-  return ranges;
+ProgramStep kernel_step(const Definition& definition, const Application& application) {
+  ProgramStep step = replayed_step(application.rule, definition);
+  step.rule_class = application.rule_class;
+  step.place = application.place;
+  for (const auto& [name, size] : application.arguments) step.parameters[name] = size.text();
+  return step;
 }
 
 class Lowering {
@@ -113,6 +87,7 @@ class Lowering {
   Lowering(const LowerOptions& options, const Profile& profile) : options_(options), profile_(profile) {}
 
   Result<LoweredModel> run(Program program) {
+    begin_derivation(program);
     model_.original = std::move(program);
     model_.program = model_.original;
     model_.notes = model_.program.notes;
@@ -121,8 +96,11 @@ class Lowering {
     passes.strict = options_.strict;
     passes.windows = options_.convolution == ConvolutionForm::im2col;
     HOIST_TRY_VOID(run_passes(model_.program, Pass::terms, passes));
-    model_.graph_steps = model_.program.steps;
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
+    ProgramDerivation& derivation = model_.derivation;
+    derivation.start = *model_.program.imported;
+    derivation.steps = std::move(model_.program.steps);
+    derivation.steps.push_back(replayed_step("choose-storage"));
     for (const Definition& definition : model_.program.definitions) lower_definition(definition);
     HOIST_TRY_VOID(collect_arrays());
     place();
@@ -136,7 +114,7 @@ class Lowering {
   void lower_definition(const Definition& definition) {
     const Storage& storage = storage_of(definition.value);
     StrategyInput input;
-    input.term = surround(storage, interior(storage, over_storage(definition.expression, model_.storage.values)));
+    input.term = stored_term(definition, model_.storage);
     input.inside = inside_of(storage);
     input.folds = folds(definition.expression);
     input.strict = options_.strict;
@@ -152,6 +130,10 @@ class Lowering {
     group.layers = definition.layers;
     group.high = definition.expression;
     group.derivation = lower_to_kernel(input, profile_, group.low);
+    if (input.term != definition.expression)
+      model_.derivation.steps.push_back(replayed_step("store", definition));
+    for (const Application& application : group.derivation.steps)
+      model_.derivation.steps.push_back(kernel_step(definition, application));
 
     PlanStep step;
     step.layers = definition.layers;
@@ -164,11 +146,9 @@ class Lowering {
   // Equal terms share a kernel: parameters are renamed to their positions, so that blocks with other weights are equal.
   int kernel_for(const LoweredGroup& group, const Definition& definition, const Storage& storage) {
     LoweredKernel kernel;
-    std::map<std::string, Expr> renamed;
     std::vector<std::string> arrays;
     for (Expr p : parameters_of(group.low)) {
-      renamed[p->name] = parameter("p" + std::to_string(arrays.size()), p->type);
-      kernel.parameters.push_back(renamed[p->name]);
+      kernel.parameters.push_back(parameter("p" + std::to_string(arrays.size()), p->type));
       arrays.push_back(p->name);
       std::vector<Region> regions;
       for (Expr value : parameters_of(definition.expression)) {
@@ -177,7 +157,7 @@ class Lowering {
       kernel.reads.push_back(std::move(regions));
     }
     step_reads_.push_back(arrays);
-    kernel.expression = substitute_parameters(group.low, renamed);
+    kernel.expression = with_numbered_parameters(group.low);
     kernel.region = region_of(storage);
     if (auto place = kernel_index_.find(kernel.expression); place != kernel_index_.end()) {
       const LoweredKernel& known = model_.kernels[static_cast<size_t>(place->second)];
@@ -285,6 +265,12 @@ class Lowering {
 };
 
 }  // namespace
+
+Expr with_numbered_parameters(Expr low) {
+  std::map<std::string, Expr> renamed;
+  for (Expr p : parameters_of(low)) renamed[p->name] = parameter("p" + std::to_string(renamed.size()), p->type);
+  return substitute_parameters(low, renamed);
+}
 
 std::vector<PlanLayer> list_layers(const Graph& graph, const LoweredModel& model) {
   std::set<std::string> computed, evaluated(model.program.evaluated.begin(), model.program.evaluated.end());

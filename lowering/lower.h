@@ -9,6 +9,7 @@
 
 #include "ir/plan.h"
 #include "ir/profile.h"
+#include "ir/program_derivation.h"
 #include "ir/region.h"
 #include "ir/rewrite.h"
 #include "lowering/program.h"
@@ -61,10 +62,13 @@ struct LoweredModel {
   std::vector<PlanStep> steps;    ///< arguments: p0, p1, ..., then the result
   std::vector<int> inputs, outputs;
   int64_t arena_bytes = 0;
-  std::vector<GraphStep> graph_steps;
+  ProgramDerivation derivation;  ///< from the program as it was imported to `low` of every group
   std::vector<PlanLayer> layers;  ///< the graph's, with the reason where no step computes one
   std::vector<std::string> notes;
 };
+
+/// A kernel's term with its parameters called p0, p1, ... in order, so that equal kernels over other arrays are equal.
+Expr with_numbered_parameters(Expr low);
 
 /// All passes after the first: definitions that need not come from a model.
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile);

@@ -6,6 +6,7 @@
 #include "lowering/grouping.h"
 #include "lowering/im2col.h"
 #include "lowering/rules/operators.h"
+#include "lowering/steps.h"
 
 namespace hoist {
 namespace {
@@ -85,6 +86,12 @@ constexpr Pass all_passes[] = {
 
 }  // namespace
 
+void begin_derivation(Program& program) {
+  if (program.imported != nullptr) return;
+  for (ProgramStep& step : program.steps) step.replays = false;
+  program.imported = std::make_shared<const Program>(program);
+}
+
 std::span<const Pass> passes() { return all_passes; }
 
 const Pass* find_pass(std::string_view name) {
@@ -95,6 +102,7 @@ const Pass* find_pass(std::string_view name) {
 
 Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions& options, const PassObserver& observer,
                            bool* stopped) {
+  begin_derivation(program);
   for (const Pass& pass : all_passes) {
     if (pass.part != part || (options.strict && pass.only_with_rounding)) continue;
     HOIST_TRY_VOID(pass.run(program, options));

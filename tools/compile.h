@@ -24,8 +24,8 @@ std::string options_text(const CompileOptions& options);
 /// Errors name the kernel.
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile);
 
-/// Which rules led to each step's kernel, those on the graph first.
-std::vector<PlanRuleUse> rules_of(const LoweredModel& lowered);
+/// A kernel's term as the plan has it: parameters that its code does not read are zeros.
+Expr reading_only(Expr term, const std::vector<std::string>& arguments);
 
 /// Emits every kernel; errors of all kernels in one go. `lowered` is what lower_model made of the graph.
 Result<Plan> make_plan(const Graph& graph, LoweredModel lowered, const CompileOptions& options, const Profile& profile);

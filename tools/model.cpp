@@ -71,6 +71,24 @@ Result<ReadOptions> read_options(const std::vector<std::string>& dimensions) {
   return out;
 }
 
+Result<Graph> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,
+                                   const std::vector<std::vector<int64_t>>& shapes) {
+  HOIST_TRY(Graph graph, read_model(path, reading));
+  bool differs = false;
+  for (size_t i = 0; i < std::min(graph.inputs.size(), shapes.size()); ++i) {
+    const ValueInfo& info = graph.inputs[i];
+    if (info.shape.size() != shapes[i].size()) continue;
+    for (size_t axis = 0; axis < info.shape.size(); ++axis) {
+      if (info.shape[axis] == shapes[i][axis] || shapes[i][axis] < 1) continue;
+      reading.dimensions.push_back({info.name + "." + std::to_string(axis), shapes[i][axis]});
+      differs = true;
+    }
+  }
+  if (!differs) return graph;
+  auto again = read_model(path, reading);
+  return again ? std::move(again) : Result<Graph>(std::move(graph));  // a fixed extent: the run says what does not fit
+}
+
 Attempt<> refuse_bundle(const std::filesystem::path& model) {
   if (!is_bundle(model)) return ExitCode::done;
   return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it is made from");

@@ -36,6 +36,10 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
 /// What the frontend has to know: the operators of the table, and --dim.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
 
+/// The model with inputs of these shapes, in its order, where it leaves extents open.
+Result<Graph> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,
+                                   const std::vector<std::vector<int64_t>>& shapes);
+
 /// A bundle where a model belongs is a mistake that has a message of its own.
 Attempt<> refuse_bundle(const std::filesystem::path& model);
 

@@ -94,9 +94,15 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
   for (const auto& [layer, rule] : model.functions) tables.except.insert(layer);
   HOIST_TRY(Program program, lower_graph(model.graph, options.strict, tables, options.constants, options.folding));
   for (Definition& definition : program.definitions) {
-    HOIST_TRY(UnderFunctions under, under_functions(definition.expression, definition.layers, model.functions));
-    definition.expression = under.term;
-    program.steps.insert(program.steps.end(), under.steps.begin(), under.steps.end());
+    for (const std::string& layer : definition.layers) {
+      HOIST_TRY(UnderFunctions under, under_functions(definition.expression, {layer}, model.functions));
+      definition.expression = under.term;
+      if (under.steps.empty()) continue;
+      // The first one is what replays: the rule wherever it applies in the definition.
+      under.steps.front().replays = true;
+      under.steps.front().value = definition.value;
+      program.steps.insert(program.steps.end(), under.steps.begin(), under.steps.end());
+    }
   }
   HOIST_TRY(LoweredModel lowered, lower_program(std::move(program), options, profile));
   lowered.layers = list_layers(model.graph, lowered);
