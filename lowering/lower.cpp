@@ -6,9 +6,11 @@
 #include <unordered_map>
 
 #include "ir/evaluate.h"
+#include "ir/near_miss.h"
 #include "lowering/grouping.h"
 #include "lowering/memory.h"
 #include "lowering/passes.h"
+#include "lowering/rules.h"
 #include "lowering/steps.h"
 #include "lowering/stored_terms.h"
 #include "lowering/strategy.h"
@@ -101,7 +103,9 @@ class Lowering {
     derivation.start = *model_.program.imported;
     derivation.steps = std::move(model_.program.steps);
     derivation.steps.push_back(replayed_step("choose-storage"));
-    for (const Definition& definition : model_.program.definitions) lower_definition(definition);
+    if (options_.rules != nullptr) derivation.rules = options_.rules->text;
+    HOIST_TRY_VOID(find_steered());
+    for (const Definition& definition : model_.program.definitions) HOIST_TRY_VOID(lower_definition(definition));
     HOIST_TRY_VOID(collect_arrays());
     place();
     return std::move(model_);
@@ -111,7 +115,7 @@ class Lowering {
   const Storage& storage_of(const std::string& value) const { return model_.storage.values.at(value); }
 
   // The definition over stored arrays, through the rules, into a kernel and a step.
-  void lower_definition(const Definition& definition) {
+  Result<Nothing> lower_definition(const Definition& definition) {
     const Storage& storage = storage_of(definition.value);
     StrategyInput input;
     input.term = stored_term(definition, model_.storage);
@@ -129,9 +133,8 @@ class Lowering {
     group.value = definition.value;
     group.layers = definition.layers;
     group.high = definition.expression;
-    group.derivation = lower_to_kernel(input, profile_, group.low);
-    if (input.term != definition.expression)
-      model_.derivation.steps.push_back(replayed_step("store", definition));
+    HOIST_TRY(group.derivation, derive(input, definition, group.low));
+    if (input.term != definition.expression) model_.derivation.steps.push_back(replayed_step("store", definition));
     for (const Application& application : group.derivation.steps)
       model_.derivation.steps.push_back(kernel_step(definition, application));
 
@@ -141,6 +144,45 @@ class Lowering {
     step_results_.push_back(storage.array);
     model_.steps.push_back(std::move(step));
     model_.groups.push_back(std::move(group));
+    return Nothing{};
+  }
+
+  // By the strategy, or by the user's steps for a layer of the kernel.
+  Result<Derivation> derive(const StrategyInput& input, const Definition& definition, Expr& low) const {
+    auto steering = steered_.find(definition.value);
+    if (steering == steered_.end()) return lower_to_kernel(input, profile_, low);
+    const RuleTable& rules = options_.rules != nullptr ? options_.rules->table : lowering_rules();
+    Rewriter rewriter(rules, input.term);
+    HOIST_TRY_VOID(steer(rewriter, rules, *steering->second, input.inside, options_.strict,
+                         [&](Rewriter& r) { apply_strategy(r, input, profile_); }));
+    low = rewriter.term();
+    return rewriter.derivation();
+  }
+
+  // Which definition each of the user's steps is for: the last one that computes the layer, which is where others have
+  // been merged into.
+  Result<Nothing> find_steered() {
+    Diagnostics problems;
+    for (const Steering& steering : options_.steps) {
+      const Definition* found = nullptr;
+      for (const Definition& definition : model_.program.definitions) {
+        const std::vector<std::string>& layers = definition.layers;
+        if (std::find(layers.begin(), layers.end(), steering.layer) != layers.end()) found = &definition;
+      }
+      if (found == nullptr) {
+        std::vector<std::string> names;
+        for (const Definition& definition : model_.program.definitions)
+          names.insert(names.end(), definition.layers.begin(), definition.layers.end());
+        const std::string near = near_miss(steering.layer, names);
+        problems.push_back({"--steps " + steering.layer + "=" + steering.where, "no kernel computes this layer",
+                            near.empty() ? "hoist inspect lists the layers" : "did you mean " + near + "?"});
+      } else if (auto [place, fresh] = steered_.emplace(found->value, &steering); !fresh) {
+        problems.push_back({"--steps " + steering.layer + "=" + steering.where,
+                            "the kernel has steps already, of the layer " + place->second->layer, "join the files"});
+      }
+    }
+    if (!problems.empty()) return problems;
+    return Nothing{};
   }
 
   // Equal terms share a kernel: parameters are renamed to their positions, so that blocks with other weights are equal.
@@ -256,6 +298,7 @@ class Lowering {
   const Profile& profile_;
   LoweredModel model_;
   std::map<std::string, std::pair<double, double>> tables_;  // the numbers of each lie between these
+  std::map<std::string, const Steering*> steered_;           // by value
   std::set<std::string> names_;
   std::map<std::string, int> next_number_;  // for names that several kernels would have
   std::unordered_map<Expr, int> kernel_index_;

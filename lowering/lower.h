@@ -13,7 +13,9 @@
 #include "ir/region.h"
 #include "ir/rewrite.h"
 #include "lowering/program.h"
+#include "lowering/steering.h"
 #include "lowering/storage.h"
+#include "lowering/user_rules.h"
 
 namespace hoist {
 
@@ -26,8 +28,10 @@ struct LowerOptions {
   TableUse tables = TableUse::automatic;
   ConstantUse constants = ConstantUse::computed;
   FoldingBudget folding;
-  bool strict = false;           ///< exact rules only
-  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
+  bool strict = false;               ///< exact rules only
+  const UserRules* rules = nullptr;  ///< of the user, for `steps`; lives as long as the compilation
+  std::vector<Steering> steps;       ///< the user's own for kernels, in the place of the strategy
+  bool separate_arrays = false;      ///< no reuse in the arena, so that a simulated device sees every overrun
 };
 
 /// One kernel; steps with equal terms share it.
@@ -62,7 +66,7 @@ struct LoweredModel {
   std::vector<PlanStep> steps;    ///< arguments: p0, p1, ..., then the result
   std::vector<int> inputs, outputs;
   int64_t arena_bytes = 0;
-  ProgramDerivation derivation;  ///< from the program as it was imported to `low` of every group
+  ProgramDerivation derivation;   ///< from the program as it was imported to `low` of every group
   std::vector<PlanLayer> layers;  ///< the graph's, with the reason where no step computes one
   std::vector<std::string> notes;
 };

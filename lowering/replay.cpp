@@ -42,7 +42,7 @@ class Replay {
     for (size_t i = 0; i < derivation_.steps.size(); ++i) {
       const ProgramStep& step = derivation_.steps[i];
       if (!step.replays) {
-        if (observer) observer({step, {step.layer}, step.note});
+        if (observer) observer({step, step.layer, {step.layer}, step.note, step.absorbed});
         continue;
       }
       const auto problem = [&](const Diagnostic& d) {
@@ -51,7 +51,7 @@ class Replay {
       Definition* definition = find(step.value);
       if (!step.value.empty() && definition == nullptr)
         return problem({"", "the program defines no value " + step.value + " here", ""});
-      ReplayedStep seen{step, {}, {}};
+      ReplayedStep seen{step, {}, {}, {}, {}};
       if (definition != nullptr) {
         seen.before = definition->expression;
         seen.layers = definition->layers;
@@ -63,14 +63,19 @@ class Replay {
       if (observer) {
         if (const Definition* after = find(step.value)) {
           seen.after = after->expression;
-          for (const std::string& layer : after->layers) {
-            if (std::find(seen.layers.begin(), seen.layers.end(), layer) == seen.layers.end())
-              seen.layers.push_back(layer);
+          std::vector<std::string> layers = after->layers;
+          for (const std::string& layer : seen.layers) {
+            if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
           }
+          seen.layers = std::move(layers);
         }
-        const bool told = program_.steps.size() > known && !program_.steps.back().note.empty();
-        seen.note = told ? program_.steps.back().note : meaning_of(step.rule, options_.user_rules);
+        const ProgramStep* recorded = program_.steps.size() > known ? &program_.steps.back() : nullptr;
+        if (!seen.layers.empty()) seen.layer = seen.layers.front();
+        if (recorded != nullptr && !recorded->layer.empty()) seen.layer = recorded->layer;
+        seen.note = recorded != nullptr && !recorded->note.empty() ? recorded->note
+                                                                   : meaning_of(step.rule, options_.user_rules);
         if (seen.note.empty()) seen.note = step.note;
+        if (recorded != nullptr) seen.absorbed = recorded->absorbed;
         observer(seen);
       }
       program_.steps.clear();
@@ -98,9 +103,10 @@ class Replay {
       auto withheld = program_.withheld.find(constant.name);
       if (!constant.value || withheld == program_.withheld.end()) continue;
       if (withheld->second != constant.hash)
-        return Diagnostic{"", fmt::format("the constant {} is #{} there, and #{} here", constant.name, constant.hash,
-                                          withheld->second),
-                          ""};
+        return Diagnostic{
+            "",
+            fmt::format("the constant {} is #{} there, and #{} here", constant.name, constant.hash, withheld->second),
+            ""};
       program_.constants[constant.name] = *constant.value;
       program_.withheld.erase(withheld);
     }
@@ -112,8 +118,9 @@ class Replay {
       auto found = program_.constants.find(constant.name);
       if (found == program_.constants.end()) continue;  // it decided, and nobody reads it any more
       if (type_of(found->second) != constant.type)
-        return Diagnostic{"", fmt::format("the constant {} has type {}, the derivation says {}", constant.name,
-                                          text(type_of(found->second)), text(constant.type)),
+        return Diagnostic{"",
+                          fmt::format("the constant {} has type {}, the derivation says {}", constant.name,
+                                      text(type_of(found->second)), text(constant.type)),
                           ""};
       if (auto withheld = program_.withheld.find(constant.name); withheld != program_.withheld.end()) {
         if (constant.value) {
@@ -125,9 +132,8 @@ class Replay {
         continue;
       }
       if (const std::string hash = constant_hash(found->second); hash != constant.hash)
-        return Diagnostic{"", fmt::format("the constant {} is #{}, the derivation says #{}", constant.name, hash,
-                                          constant.hash),
-                          ""};
+        return Diagnostic{
+            "", fmt::format("the constant {} is #{}, the derivation says #{}", constant.name, hash, constant.hash), ""};
     }
     return Nothing{};
   }
@@ -251,6 +257,11 @@ class Replay {
 };
 
 }  // namespace
+
+bool is_pass(const std::string& rule) {
+  const auto further = [&](const auto& entry) { return entry.first == rule; };
+  return find_pass(rule) != nullptr || std::any_of(std::begin(further_steps), std::end(further_steps), further);
+}
 
 std::string meaning_of(const std::string& rule, const RuleTable* user_rules) {
   for (const auto& [name, meaning] : further_steps) {

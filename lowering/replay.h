@@ -24,10 +24,12 @@ struct ReplayOptions {
 /// What one step did, for people.
 struct ReplayedStep {
   const ProgramStep& step;
-  std::vector<std::string> layers;  ///< of the definition before and after the step
-  std::string note;                 ///< one plain sentence
-  Expr before = nullptr;            ///< the definition's term; null where the step is about the whole program
-  Expr after = nullptr;             ///< null where there is no definition any more
+  std::string layer;                  ///< that it is told of; "" where the step is about the whole program
+  std::vector<std::string> layers;    ///< of the definition after and before the step
+  std::string note;                   ///< one plain sentence
+  std::vector<std::string> absorbed;  ///< layers that are part of that layer now
+  Expr before = nullptr;              ///< the definition's term; null where the step is about the whole program
+  Expr after = nullptr;               ///< null where there is no definition any more
 };
 
 struct Replayed {
@@ -41,6 +43,8 @@ Result<Replayed> replay(const ProgramDerivation& derivation, const ReplayOptions
                         const std::function<void(const ReplayedStep&)>& observer = {});
 
 /// The plain sentence of a rule or pass: a row's meaning, or the pass's. "" for names that neither has.
+/// Is it the name of a pass, rather than that of a row?
+bool is_pass(const std::string& rule);
 std::string meaning_of(const std::string& rule, const RuleTable* user_rules = nullptr);
 
 }  // namespace hoist

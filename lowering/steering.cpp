@@ -50,7 +50,8 @@ Result<SteeringStep> parse_line(const std::string& line) {
   step.pattern = without_spaces_around(place.substr(3));
   if (size_t hash = step.pattern.find('#'); hash != std::string::npos) {
     const std::string number = without_spaces_around(step.pattern.substr(hash + 1));
-    const bool digits = !number.empty() && number.size() < 7 && number.find_first_not_of("0123456789") == std::string::npos;
+    const bool digits =
+        !number.empty() && number.size() < 7 && number.find_first_not_of("0123456789") == std::string::npos;
     if (!digits || std::stoi(number) < 1)
       return Diagnostic{"", "\"" + number + "\" is no number of a pattern", "map #2 is the second map"};
     step.number = std::stoi(number);
@@ -61,16 +62,16 @@ Result<SteeringStep> parse_line(const std::string& line) {
   for (const PatternRow& row : pattern_table()) names.emplace_back(row.name);
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     const std::string near = near_miss(name, names);
-    return Diagnostic{"", "there is no pattern " + name, near.empty() ? "write map, fold, slide, ..."
-                                                                      : "did you mean " + near + "?"};
+    return Diagnostic{"", "there is no pattern " + name,
+                      near.empty() ? "write map, fold, slide, ..." : "did you mean " + near + "?"};
   }
   return step;
 }
 
 bool is_pattern(Expr e, const std::string& wanted) {
   const std::string text = pattern_text(e);
-  return text.starts_with(wanted) && (text.size() == wanted.size() || text[wanted.size()] == ' ' ||
-                                      text[wanted.size()] == '(');
+  return text.starts_with(wanted) &&
+         (text.size() == wanted.size() || text[wanted.size()] == ' ' || text[wanted.size()] == '(');
 }
 
 // Places in the order in which a reader counts them: outermost first, left to right.
@@ -127,15 +128,17 @@ class Steerer {
                    near.empty() ? "hoist rules lists them; --rules brings more" : "did you mean " + near + "?");
     }
     if (strict_ && row(*rule).rule_class != RuleClass::exact)
-      return fault(step, fmt::format("{} is a {} rule, and --strict takes exact ones alone", step.rule,
-                                     name_of(row(*rule).rule_class)),
+      return fault(step,
+                   fmt::format("{} is a {} rule, and --strict takes exact ones alone", step.rule,
+                               name_of(row(*rule).rule_class)),
                    "leave --strict out, or the step");
     if (step.where == SteeringStep::first || step.where == SteeringStep::everywhere) return apply_anywhere(step);
     HOIST_TRY(const Path place, place_of(step));
     if (!rewriter_.apply(step.rule, place, step.arguments)) {
       const std::string why = why_not(*rule, at(rewriter_.term(), place), step.arguments);
-      return fault(step, fmt::format("{} does not apply at {}: {}", step.rule, text(place),
-                                     why.empty() ? "it changes nothing there" : why),
+      return fault(step,
+                   fmt::format("{} does not apply at {}: {}", step.rule, text(place),
+                               why.empty() ? "it changes nothing there" : why),
                    "the term there is " + pattern_text(at(rewriter_.term(), place)));
     }
     last_ = place;
@@ -167,8 +170,9 @@ class Steerer {
     }
     const std::vector<Path> places = places_of(rewriter_.term(), step.pattern);
     if (places.size() < static_cast<size_t>(step.number))
-      return fault(step, fmt::format("the kernel's term has {} places of {}, and number {} is asked for", places.size(),
-                                     step.pattern, step.number),
+      return fault(step,
+                   fmt::format("the kernel's term has {} places of {}, and number {} is asked for", places.size(),
+                               step.pattern, step.number),
                    "hoist explain shows the terms");
     Path place = places[static_cast<size_t>(step.number) - 1];
     if (step.where == SteeringStep::at_pattern) return place;

@@ -4,7 +4,7 @@
 //   reduce-map-fusion-to-fold everywhere      wherever it applies
 //   multiply-add-to-fma                       at the first place where it applies, outermost first
 //   open-joined-group(d = 1) at result        the whole result of the kernel
-//   open-tiles(R = 4, C = 16) in loop         the body of the innermost loop that the step before has opened
+//   open-tiles(R = 4, C = 16) in loop         the body of the first loop that the step before has opened
 //   split-join(k = 8) at map #2               the second map, outermost first and left to right
 //   open-vectors(k = 16) in map unroll        the body of the first map unroll
 //   strategy                                  hoist's own strategy from here

@@ -92,8 +92,8 @@ class RowsReader {
     }
     if (std::find(keys.begin(), keys.end(), word) == keys.end()) {
       const std::string near = near_miss(word, keys);
-      return fault("unknown key " + word, near.empty() ? "parameters, given, left, right, where or meaning"
-                                                       : "did you mean " + near + "?");
+      return fault("unknown key " + word,
+                   near.empty() ? "parameters, given, left, right, where or meaning" : "did you mean " + near + "?");
     }
     key_ = word;
     key_indent_ = indent;
@@ -105,9 +105,9 @@ class RowsReader {
     if (!open_) return;
     open_ = false;
     const RuleRow& row = rows_.back();
-    for (const auto& [key, text] :
-         {std::pair<const char*, const std::string*>{"left", &row.left}, {"right", &row.right},
-          {"meaning", &row.meaning}}) {
+    for (const auto& [key, text] : {std::pair<const char*, const std::string*>{"left", &row.left},
+                                    {"right", &row.right},
+                                    {"meaning", &row.meaning}}) {
       if (text->empty()) faults_.push_back({fmt::format("{}: {}", where_, row.name), std::string("has no ") + key, ""});
     }
     if (row.right.starts_with("native"))
@@ -151,10 +151,10 @@ Result<UserRules> read_user_rules(const std::string& text, const std::string& wh
   for (const Rule* rule : own->rules()) {
     const RuleCheck check = check_rule(*rule, tested_instances, test_seed);
     if (check.faults.empty()) continue;
-    faults.push_back(located({row(*rule).name, "is wrong as a rule of class " +
-                                                   std::string(name_of(row(*rule).rule_class)) + ": " +
-                                                   check.faults.front(),
-                              "both sides have to mean the same on every instance"}));
+    faults.push_back(located(
+        {row(*rule).name,
+         "is wrong as a rule of class " + std::string(name_of(row(*rule).rule_class)) + ": " + check.faults.front(),
+         "both sides have to mean the same on every instance"}));
   }
   if (!faults.empty()) return faults;
   std::vector<RuleRow> all(lowering_rule_rows().begin(), lowering_rule_rows().end());

@@ -90,13 +90,15 @@ std::string options_text(const CompileOptions& options) {
   const char* forms[] = {"auto", "stencil", "im2col"};
   const char* uses[] = {"auto", "on", "off"};
   const FoldingBudget& folding = options.lower.folding;
-  return fmt::format("conv={} tables={}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
+  std::string steered;
+  for (const Steering& steering : options.lower.steps) steered += " steps=" + steering.layer;
+  return fmt::format("conv={} tables={}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
                      uses[static_cast<int>(options.lower.tables)],
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
                          ? ""
                          : fmt::format(" fold-operations={} fold-memory={}", folding.operations, folding.bytes >> 20),
-                     options.lower.strict ? " strict" : "");
+                     options.lower.strict ? " strict" : "", steered);
 }
 
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile) {

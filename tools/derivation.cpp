@@ -173,9 +173,15 @@ std::string shortened(Expr e) {
 
 }  // namespace
 
-Derived derived(ProgramDerivation derivation, const Profile& profile) {
-  Derived out{std::move(derivation), {}};
+Attempt<Derived> derived(ProgramDerivation derivation, const Profile& profile) {
+  Derived out{std::move(derivation), {}, nullptr};
   out.options.profile = profile;
+  if (!out.derivation.rules.empty()) {
+    HOIST_STEP(UserRules rules, ExitCode::bad_input,
+               read_user_rules(out.derivation.rules, "the rules of the derivation"));
+    out.rules = std::make_shared<const UserRules>(std::move(rules));
+    out.options.user_rules = &out.rules->table;
+  }
   out.options.other = neural_step;
   return out;
 }
@@ -197,8 +203,11 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
   if (model != nullptr) {
     const std::string mine = print_program(*model), said = print_program(from.derivation.start);
     const bool same = mine == said;
-    findings.push_back(finding("derivation, its start",
-                               same ? "" : "the model is another program: " + first_line_that_differs(mine, said)));
+    const bool told = std::any_of(from.derivation.steps.begin(), from.derivation.steps.end(),
+                                  [](const ProgramStep& step) { return !step.replays; });
+    const std::string reason = told ? "what was chosen under a budget stands before the derivation's start"
+                                    : "the model is another program: " + first_line_that_differs(mine, said);
+    findings.push_back(finding("derivation, its start", same ? "" : reason));
     if (!same) return findings;
     from.derivation.start = *model;
   }

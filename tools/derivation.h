@@ -2,6 +2,7 @@
 // which compares what comes out with the kernels and weights of the bundle.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
 #include "lowering/replay.h"
+#include "lowering/user_rules.h"
 #include "tools/attempt.h"
 
 namespace hoist {
@@ -17,9 +19,10 @@ namespace hoist {
 struct Derived {
   ProgramDerivation derivation;
   ReplayOptions options;
+  std::shared_ptr<const UserRules> rules;  ///< the user's, which `options` points to
 };
 Attempt<Derived> derived(const Plan& plan);
-Derived derived(ProgramDerivation derivation, const Profile& profile);
+Attempt<Derived> derived(ProgramDerivation derivation, const Profile& profile);
 
 /// The derivation of a bundle that was read with its weights leads to its kernels, and where the constants are computed
 /// or only their hashes are known, to constants of the same hashes as its weights. With a model: it starts from this

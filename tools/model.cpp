@@ -59,6 +59,40 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
   }
 }
 
+void add_steering_options(CLI::App& command, ModelOptions& options) {
+  command
+      .add_option("--rules", options.rules,
+                  "rules of your own, which --steps may name: parsed, typed and tested on random data before use")
+      ->type_name("FILE");
+  command
+      .add_option("--steps", options.steps,
+                  "derive the kernel of this layer by the steps in the file instead of hoist's strategy")
+      ->type_name("LAYER=FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+Attempt<> read_steering(ModelOptions& options) {
+  constexpr size_t most_bytes = size_t{1} << 20;
+  if (!options.rules.empty() && options.user_rules == nullptr) {
+    HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(options.rules, most_bytes));
+    HOIST_STEP(UserRules rules, ExitCode::bad_input, read_user_rules(text, options.rules));
+    options.user_rules = std::make_shared<const UserRules>(std::move(rules));
+    if (options.steps.empty()) complain("note", "the rules of " + options.rules + " are checked; --steps applies them");
+  }
+  if (!options.steering.empty()) return ExitCode::done;
+  for (const std::string& words : options.steps) {
+    const size_t equals = words.rfind('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == words.size())
+      return usage_failure("--steps " + words, "names no layer or no file", "write --steps conv1=conv1.steps");
+    const std::string file = words.substr(equals + 1);
+    HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(file, most_bytes));
+    HOIST_STEP(Steering steering, ExitCode::bad_input, parse_steering(text, words.substr(0, equals), file));
+    options.steering.push_back(std::move(steering));
+  }
+  return ExitCode::done;
+}
+
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions) {
   ReadOptions out;
   for (const std::string& text : dimensions) {
@@ -104,6 +138,8 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
   if (options.constants != "auto") given = "--constants";
   if (options.folding != FoldingBudget{}) given = "--fold-operations or --fold-memory";
   if (options.strict) given = "--strict";
+  if (!options.rules.empty()) given = "--rules";
+  if (!options.steps.empty()) given = "--steps";
   if (given == nullptr) return ExitCode::done;
   return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
 }
@@ -129,6 +165,8 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.constants == "stored") out.lower.constants = ConstantUse::stored;
   out.lower.folding = options.folding;
   out.lower.strict = options.strict;
+  out.lower.rules = options.user_rules.get();
+  out.lower.steps = options.steering;
   return out;
 }
 
@@ -143,7 +181,8 @@ Attempt<Graph> read_graph(const std::filesystem::path& path, const ModelOptions&
 
 namespace {
 
-Attempt<OpenedModel> lower(Graph graph, const ModelOptions& options) {
+Attempt<OpenedModel> lower(Graph graph, ModelOptions options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(graph, compile_options(options).lower, profile));
   for (const std::string& note : lowered.notes) complain("note", note);
@@ -162,7 +201,9 @@ Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const Mo
   return compile_model(std::move(graph), options);
 }
 
-Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options) {
+Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& given) {
+  ModelOptions options = given;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   Progress progress;
   progress.show("compiling " + graph.name);
   HOIST_ATTEMPT(OpenedModel model, lower(std::move(graph), options));
@@ -170,8 +211,8 @@ Attempt<CompiledModel> compile_model(Graph graph, const ModelOptions& options) {
   std::vector<LoweredGroup> groups = model.lowered.groups;
   HOIST_STEP(Plan plan, ExitCode::bad_input,
              make_plan(model.graph, std::move(model.lowered), compile_options(options), model.profile));
-  return CompiledModel{std::move(model.graph), std::move(model.profile), std::move(plan), std::move(original),
-                       std::move(groups)};
+  return CompiledModel{std::move(model.graph), std::move(model.profile), std::move(plan),
+                       std::move(original),    std::move(groups),        options.user_rules};
 }
 
 }  // namespace hoist

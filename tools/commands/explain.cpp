@@ -14,7 +14,7 @@ namespace {
 
 struct ExplainCommand {
   std::string subject, layer;
-  bool steps = false, paths = false;
+  bool terms = false, paths = false;
   ModelOptions options;
 };
 
@@ -38,12 +38,12 @@ std::string indented(const std::string& text, const std::string& first, const st
 
 void say_step(const ExplainCommand& command, size_t number, const ReplayedStep& seen) {
   const ProgramStep& step = seen.step;
-  std::string at = step.layer.empty() ? "" : " at layer " + step.layer;
+  std::string at = seen.layer.empty() ? "" : " at layer " + seen.layer;
   if (command.paths && !step.value.empty())
     at = fmt::format(" at {}{}", step.value, step.place.empty() ? "" : ":" + text(step.place));
-  std::string note = seen.note.empty() ? step.note : seen.note;
-  if (!step.absorbed.empty())
-    note += fmt::format(" ({} {} part of it)", joined_names(step.absorbed), step.absorbed.size() == 1 ? "is" : "are");
+  std::string note = seen.note;
+  if (!seen.absorbed.empty())
+    note += fmt::format(" ({} {} part of it)", joined_names(seen.absorbed), seen.absorbed.size() == 1 ? "is" : "are");
   say_line("{:4}. {}{}{}  [{}]{}", number, step.rule, parameters_text(step), at, name_of(step.rule_class),
            note.empty() ? "" : "  " + note);
   if (seen.before == nullptr) return;
@@ -57,7 +57,7 @@ void say_step(const ExplainCommand& command, size_t number, const ReplayedStep& 
   const auto [left, right] = sides_of_step(before, after);
   say(indented(left, "          ", "          "));
   say(indented(right, "        = ", "          "));
-  if (command.steps) say("        all of it:\n" + indented(print(seen.after), "          ", "          "));
+  if (command.terms) say("        all of it:\n" + indented(print(seen.after), "          ", "          "));
 }
 
 // The steps that led to the term of this definition: those at it and at what was merged into it, and those from before
@@ -96,15 +96,8 @@ Attempt<> explain_derivation(const ExplainCommand& command, const Derived& from,
                              const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
   HOIST_ATTEMPT(std::vector<size_t> wanted, steps_of(command.layer, layers, steps));
   std::vector<ReplayedStep> all;
-  std::vector<ProgramStep> told;  // the replayed steps with what people read
-  told.reserve(from.derivation.steps.size());
   HOIST_STEP(const Replayed replayed, ExitCode::bad_input,
-             replay(from.derivation, from.options, [&](const ReplayedStep& seen) {
-               ProgramStep step = seen.step;
-               if (step.layer.empty() && !seen.layers.empty()) step.layer = seen.layers.front();
-               told.push_back(std::move(step));
-               all.push_back({told.back(), seen.layers, seen.note, seen.before, seen.after});
-             }));
+             replay(from.derivation, from.options, [&](const ReplayedStep& seen) { all.push_back(seen); }));
   if (wanted.empty()) {
     say_line("{}", absence_of(command.layer, layers));
     std::vector<const ReplayedStep*> of_layer;
@@ -126,8 +119,8 @@ Attempt<> explain_derivation(const ExplainCommand& command, const Derived& from,
 Attempt<> explain_model(const ExplainCommand& command) {
   HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
   LoweredModel& lowered = model.lowered;
-  return explain_derivation(command, derived(std::move(lowered.derivation), model.profile), lowered.layers,
-                            lowered.steps, names_of(lowered.kernels));
+  HOIST_ATTEMPT(const Derived from, derived(std::move(lowered.derivation), model.profile));
+  return explain_derivation(command, from, lowered.layers, lowered.steps, names_of(lowered.kernels));
 }
 
 Attempt<> explain_bundle(const ExplainCommand& command) {
@@ -153,9 +146,10 @@ void add_explain(CLI::App& program, Action& action) {
                   "  hoist explain models/digits_residual.onnx conv1 --paths", options, explain);
   command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
   command.add_option("layer", options->layer, "the layer's name")->required()->type_name("LAYER");
-  command.add_flag("--steps", options->steps, "with the whole term after each step");
+  command.add_flag("--terms", options->terms, "with the whole term after each step");
   command.add_flag("--paths", options->paths, "with the place of each step as a path");
   add_model_options(command, options->options);
+  add_steering_options(command, options->options);
 }
 
 }  // namespace hoist
