@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "ir/elaborate.h"
@@ -13,6 +15,9 @@
 
 namespace hoist {
 namespace {
+
+// Zeros stand for values that are withheld: memory that a text can ask for.
+constexpr int64_t most_withheld_bytes = int64_t{8} << 30;
 
 constexpr int64_t any_version = std::numeric_limits<int64_t>::max();
 
@@ -157,7 +162,7 @@ Result<Attribute> SyntaxParser::attribute() {
 // ---- Programs
 // --------------------------------------------------------------------------------------------------------
 
-Result<Nothing> SyntaxParser::program_constant(Program& program, const Sidecar& sidecar) {
+Result<Nothing> SyntaxParser::program_constant(Program& program, const Sidecar& sidecar, bool withhold) {
   const Token name = next();
   HOIST_TRY_VOID(expect(":"));
   HOIST_TRY(Type declared, type());
@@ -175,6 +180,18 @@ Result<Nothing> SyntaxParser::program_constant(Program& program, const Sidecar& 
     const Token hash = next();
     if (hash.kind != Token::payload) return fault_at(hash, "expected {values} or #hash");
     std::optional<Tensor> value = sidecar ? sidecar(name.text, hash.text) : std::nullopt;
+    if (withhold) {
+      int64_t bytes = 0;
+      for (const auto& [other, hidden] : program.withheld)
+        bytes += static_cast<int64_t>(program.constants.at(other).bytes().size());
+      const double more = std::accumulate(shape.begin(), shape.end(), 8.0, std::multiplies<>());
+      if (static_cast<double>(bytes) + more > static_cast<double>(most_withheld_bytes))
+        return fault_at(name, fmt::format("constants of more than {} bytes", most_withheld_bytes));
+      program.constants[name.text] = Tensor(leaf->scalar, shape);
+      program.withheld[name.text] = hash.text;
+      parameters_[name.text] = declared;
+      return Nothing{};
+    }
     if (!value) return fault_at(name, "the values of %" + name.text + " are not in the file of constants");
     if (value->scalar() != leaf->scalar || value->shape() != shape || constant_hash(*value) != hash.text)
       return fault_at(name, "the values of %" + name.text + " are not those of the text: their type or hash differs");
@@ -208,7 +225,7 @@ Result<Nothing> SyntaxParser::program_definition(Program& program) {
   return Nothing{};
 }
 
-Result<Program> SyntaxParser::program(const Sidecar& sidecar) {
+Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
   const std::map<std::string, Type> outer = std::exchange(parameters_, {});
   const int64_t outer_version = version_;
   Program program;
@@ -237,7 +254,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar) {
       parameters_[name.text] = declared;
     } else if (take("constant")) {
       HOIST_TRY_VOID(fresh(peek()));
-      HOIST_TRY_VOID(program_constant(program, sidecar));
+      HOIST_TRY_VOID(program_constant(program, sidecar, withhold));
     } else if (take("output")) {
       const Token name = next();
       if (parameters_.count(name.text) == 0 || name.kind != Token::parameter)
@@ -255,13 +272,23 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar) {
   return program;
 }
 
-Result<Program> parse_program(const std::string& text, const Sidecar& sidecar) {
+namespace {
+
+Result<Program> whole_program(const std::string& text, const Sidecar& sidecar, bool withhold) {
   HOIST_TRY(auto tokens, tokenise(text));
   SyntaxStore store;
   SyntaxParser parser(std::move(tokens), store, {});
-  HOIST_TRY(Program program, parser.program(sidecar));
+  HOIST_TRY(Program program, parser.program(sidecar, withhold));
   HOIST_TRY_VOID(parser.end());
   return program;
 }
+
+}  // namespace
+
+Result<Program> parse_program(const std::string& text, const Sidecar& sidecar) {
+  return whole_program(text, sidecar, false);
+}
+
+Result<Program> parse_program_without_values(const std::string& text) { return whole_program(text, {}, true); }
 
 }  // namespace hoist

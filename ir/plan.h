@@ -80,14 +80,6 @@ struct PlanStep {
   std::vector<int> arguments;       ///< array per kernel parameter
 };
 
-struct PlanRuleUse {  ///< for the manifest
-  int step = 0;       ///< the step whose kernel it led to
-  std::string rule;
-  std::string place;       ///< in the kernel's term ("root", "0.1"), or "layer NAME" before there was one
-  std::string parameters;  ///< "k = 8"; at a layer, what was done there
-  std::string rule_class;
-};
-
 struct PlanLayer {  ///< for the manifest: a layer of the model
   std::string name, operation;
   std::string absence;  ///< why no step computes it; empty where one does
@@ -108,7 +100,7 @@ struct Plan {
   std::vector<int> inputs,
       outputs;                    ///< array indices in the model's order; an output may repeat an input or a constant
   std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may name more, which lowering adds
-  std::vector<PlanRuleUse> rules;
+  std::string derivation;         ///< from the imported program to the kernels, as ir/program_derivation.h prints it
   std::string certificate;  ///< JSON for the manifest: what a budget allowed and what was measured; "" without one
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,
   /// sampled positions and expected values per output; empty otherwise.

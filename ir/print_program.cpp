@@ -109,7 +109,11 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
     out += fmt::format("input {} : {}\n", quoted_parameter(name), text(type));
   for (const auto& [name, tensor] : program.constants) {
     const std::string head = fmt::format("constant {} : {} = ", quoted_parameter(name), text(type_of(tensor)));
-    out += head + (tensor.size() > options.written_out ? "#" + constant_hash(tensor) : elements_text(tensor)) + "\n";
+    auto withheld = program.withheld.find(name);
+    if (withheld != program.withheld.end())
+      out += head + "#" + withheld->second + "\n";
+    else
+      out += head + (tensor.size() > options.written_out ? "#" + constant_hash(tensor) : elements_text(tensor)) + "\n";
   }
   PrintOptions terms;
   terms.width = options.width - 2;

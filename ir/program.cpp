@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/program_text.h"
+
 namespace hoist {
 
 bool same_program(const Program& a, const Program& b) {
@@ -58,6 +60,44 @@ std::map<std::string, int> use_counts(const Program& program) {
   return uses;
 }
 
+const Definition* find_definition(const Program& program, const std::string& value) {
+  for (const Definition& definition : program.definitions) {
+    if (definition.value == value) return &definition;
+  }
+  return nullptr;
+}
+
+Definition* find_definition(Program& program, const std::string& value) {
+  return const_cast<Definition*>(find_definition(std::as_const(program), value));
+}
+
+ProgramStep replayed_step(const std::string& rule) {
+  ProgramStep step;
+  step.rule = rule;
+  step.replays = true;
+  return step;
+}
+
+ProgramStep replayed_step(const std::string& rule, const Definition& definition) {
+  ProgramStep step = replayed_step(rule);
+  step.value = definition.value;
+  step.layer = definition.layers.empty() ? definition.value : definition.layers.front();
+  return step;
+}
+
+StepConstant step_constant(const Program& program, const std::string& name, bool with_values) {
+  constexpr int64_t few = 16;
+  const Tensor& tensor = program.constants.at(name);
+  StepConstant out{name, type_of(tensor), {}, std::nullopt};
+  if (auto withheld = program.withheld.find(name); withheld != program.withheld.end()) {
+    out.hash = withheld->second;
+    return out;
+  }
+  out.hash = constant_hash(tensor);
+  if (with_values || tensor.size() <= few) out.value = tensor;
+  return out;
+}
+
 void remove_unused(Program& program) {
   std::set<std::string> needed(program.outputs.begin(), program.outputs.end());
   for (size_t i = program.definitions.size(); i-- > 0;) {
@@ -67,7 +107,9 @@ void remove_unused(Program& program) {
   auto unused = [&](const Definition& d) { return needed.count(d.value) == 0; };
   program.definitions.erase(std::remove_if(program.definitions.begin(), program.definitions.end(), unused),
                             program.definitions.end());
-  std::erase_if(program.constants, [&](const auto& entry) { return needed.count(entry.first) == 0; });
+  auto unread = [&](const auto& entry) { return needed.count(entry.first) == 0; };
+  std::erase_if(program.constants, unread);
+  std::erase_if(program.withheld, unread);
 }
 
 }  // namespace hoist

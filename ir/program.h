@@ -6,6 +6,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,13 +17,30 @@
 
 namespace hoist {
 
-/// One rule application that concerns whole definitions.
+/// A constant that a step computes, or whose values decide what the step gives.
+struct StepConstant {
+  std::string name;
+  Type type = nullptr;
+  std::string hash;             ///< constant_hash
+  std::optional<Tensor> value;  ///< where it is small, or decides
+
+  bool operator==(const StepConstant&) const = default;
+};
+
+/// One step of the derivation that leads from an imported model to its kernels: a rule of a table, applied to a
+/// definition or at a place in its term, or a pass that did something to one definition or to the program.
 struct ProgramStep {
-  std::string rule;
-  std::string layer;
+  std::string rule;   ///< of a rule or of a pass
+  std::string layer;  ///< the first of those that the definition computes, for people
   RuleClass rule_class = RuleClass::exact;
   std::string note;                        ///< one plain sentence
   std::vector<std::string> absorbed = {};  ///< layers that are gone now: `layer` computes them too
+  /// What replay goes by. A step without it tells what was done in another way, before the program was imported say.
+  bool replays = false;
+  std::string value = {};  ///< of the definition; "" where the step is about the whole program
+  Path place = {};         ///< in the definition's term
+  std::map<std::string, std::string> parameters = {};
+  std::vector<StepConstant> constants = {};
 };
 
 /// A matrix of weights in a definition and the dimension that runs over output channels (columns): packing makes that
@@ -68,6 +87,11 @@ struct Program {
   std::map<std::string, Tensor> constants;  ///< those that definitions read or that are outputs
   std::vector<Definition> definitions;
   std::vector<ProgramStep> steps;
+  /// The program as it was when the first pass began; null before that.
+  std::shared_ptr<const Program> imported;
+  /// Constants of which only the type and the hash are known, by name: a derivation that is replayed without the model.
+  /// Zeros stand for their values, and what would be computed from them is withheld too ("" until its hash is known).
+  std::map<std::string, std::string> withheld;
   std::vector<std::string> evaluated;  ///< layers whose outputs are constants, known at compile time
   std::vector<std::string> notes;      ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
   // Of the model that it was made from; neither printed nor compared.
@@ -87,6 +111,14 @@ std::vector<ValueInfo> input_infos(const Program& program);
 std::vector<ValueInfo> output_infos(const Program& program);
 /// How many definitions and outputs read each value (a definition counts once however often it does).
 std::map<std::string, int> use_counts(const Program& program);
+/// The definition of that value; null when there is none.
+const Definition* find_definition(const Program& program, const std::string& value);
+Definition* find_definition(Program& program, const std::string& value);
+/// A step that replays: of the rule or pass, at the definition, or on the whole program.
+ProgramStep replayed_step(const std::string& rule, const Definition& definition);
+ProgramStep replayed_step(const std::string& rule);
+/// What a step says of a constant of the program: its hash, and its values where there are few or all are wanted.
+StepConstant step_constant(const Program& program, const std::string& name, bool with_values = false);
 /// Removes definitions and constants that no output needs.
 void remove_unused(Program& program);
 

@@ -134,13 +134,6 @@ class RowReader {
 // ---- Matching
 // --------------------------------------------------------------------------------------------------------
 
-const Definition* find_definition(const Program& program, const std::string& value) {
-  for (const Definition& definition : program.definitions) {
-    if (definition.value == value) return &definition;
-  }
-  return nullptr;
-}
-
 class ProgramMatcher {
  public:
   ProgramMatcher(const ProgramRule& rule, const Program& program) : rule_(rule) { match_.program = &program; }
@@ -307,6 +300,7 @@ class RightSide {
   }
 
   std::map<std::string, Tensor> constants;
+  std::set<std::string> withheld;  ///< of those, what is computed from values that are not at hand
   std::vector<Definition> definitions;
 
  private:
@@ -327,6 +321,14 @@ class RightSide {
         known = false;
     }
     if (known && leaf_of(e->type)->is_scalar()) {
+      const bool hidden = std::any_of(bindings.begin(), bindings.end(), [&](const auto& entry) {
+        return withheld.count(entry.first) != 0 || program_.withheld.count(entry.first) != 0;
+      });
+      if (hidden) {
+        withheld.insert(unique);
+        constants[unique] = Tensor(leaf_of(e->type)->scalar, shape_of(e->type));
+        return parameter(unique, e->type);
+      }
       HOIST_TRY(constants[unique], evaluate(e, bindings));
       return parameter(unique, e->type);
     }
@@ -414,12 +416,19 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
   std::sort(replaced.begin(), replaced.end());  // they stand in one vector, in program order
   const std::vector<std::string> layers = layers_of(replaced);
 
-  ProgramStep step{rule.row.name, layers.empty() ? value : layers.front(), rule.row.rule_class, rule.row.meaning, {}};
+  ProgramStep step = replayed_step(rule.row.name, *place);
+  step.layer = layers.empty() ? value : layers.front();
+  step.rule_class = rule.row.rule_class;
+  step.note = rule.row.meaning;
   if (!layers.empty()) step.absorbed.assign(layers.begin() + 1, layers.end());
-  program.steps.push_back(std::move(step));
   place->expression = e;
   place->layers = layers;
+  std::vector<std::string> computed;
+  for (const auto& [name, tensor] : right.constants) computed.push_back(name);
+  for (const std::string& name : right.withheld) program.withheld[name];
   program.constants.merge(right.constants);
+  for (const std::string& name : computed) step.constants.push_back(step_constant(program, name));
+  program.steps.push_back(std::move(step));
   for (Definition& definition : right.definitions) definition.layers = layers;
   program.definitions.insert(place, right.definitions.begin(), right.definitions.end());
   for (const Definition& definition : right.definitions) name_calls(program, definition.value);

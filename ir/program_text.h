@@ -29,6 +29,8 @@ using Sidecar = std::function<std::optional<Tensor>(const std::string& name, con
 /// Errors name line and column: what does not parse or type, a value that is defined twice or read before it is
 /// defined, a constant that the sidecar lacks or whose hash differs.
 Result<Program> parse_program(const std::string& text, const Sidecar& sidecar = {});
+/// The same where only the hash of a large constant is to be had: the program has it withheld.
+Result<Program> parse_program_without_values(const std::string& text);
 
 /// Of type and bytes, in hexadecimal: what stands in a program's text for a large constant.
 std::string constant_hash(const Tensor& tensor);

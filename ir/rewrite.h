@@ -41,6 +41,9 @@ struct RuleRow {
   std::string where;
   RuleClass rule_class = RuleClass::exact;
   std::string meaning;  ///< one line, with its source where it has one
+  /// Why the row is there although no strategy or pass applies it: the algebra that users and --rules, --steps draw on.
+  /// "" for rows that compilations use.
+  std::string library = {};
 };
 
 /// What rows name where text cannot say it; keep these rare.

@@ -97,7 +97,7 @@ class SyntaxParser {
       : tokens_(std::move(tokens)), store_(store), parameters_(std::move(parameters)) {}
 
   Result<Syn> term();
-  Result<Program> program(const Sidecar& sidecar);
+  Result<Program> program(const Sidecar& sidecar, bool withhold = false);
   Result<Attribute> attribute();
   /// In rules, names stand for attributes: `key = name`, `*rest`.
   void allow_attribute_names() { attribute_names_ = true; }
@@ -137,7 +137,7 @@ class SyntaxParser {
   Result<Syn> constant(const Token& token);
   bool at_operator_call() const;
   Result<Syn> operator_call();
-  Result<Nothing> program_constant(Program& program, const Sidecar& sidecar);
+  Result<Nothing> program_constant(Program& program, const Sidecar& sidecar, bool withhold);
   Result<Nothing> program_definition(Program& program);
   Result<Tensor> listed(Scalar scalar, const std::vector<int64_t>& shape);
   Result<Nothing> attributes(Syntax& s);

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "ir/properties.h"
+#include "lowering/steps.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -127,7 +128,8 @@ bool widens(Expr e) {
 }
 
 // What `may_go` accepts goes into its readers, as far as those accept it; what nobody reads any more is removed.
-void inline_into_readers(Program& program, TermFacts& facts, const std::function<bool(const Definition&)>& may_go,
+void inline_into_readers(Program& program, const std::string& pass, TermFacts& facts,
+                         const std::function<bool(const Definition&)>& may_go,
                          const std::function<bool(const Definition& producer, const Definition& reader)>& accepts) {
   std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
   Readers readers(program);
@@ -139,23 +141,23 @@ void inline_into_readers(Program& program, TermFacts& facts, const std::function
       Definition& reader = program.definitions[i];
       // A concatenation keeps its parts by name: each is computed in its place.
       if (!reader.parts.empty() || !stays_small(producer, reader, facts) || !accepts(producer, reader)) continue;
-      merge(producer, reader);
+      merge_into(program, pass, producer, reader);
       readers.merged(p, producer.value, i);
     }
   }
-  remove_unused(program);
+  drop_unused(program);
 }
 
 void inline_widening(Program& program, TermFacts& facts) {
   inline_into_readers(
-      program, facts, [](const Definition& d) { return widens(d.expression); },
+      program, "inline-widening", facts, [](const Definition& d) { return widens(d.expression); },
       [](const Definition& producer, const Definition& reader) { return !rereads(reader.expression, producer.value); });
 }
 
 // Views go into all their readers: a reshape or a transposition is never a kernel of its own unless it is an output.
 void inline_views(Program& program, TermFacts& facts) {
   inline_into_readers(
-      program, facts,
+      program, "inline-views", facts,
       [&](const Definition& d) { return moves_only(d.expression) && !facts.of(d.expression).concatenates; },
       [](const Definition&, const Definition&) { return true; });
 }
@@ -187,7 +189,7 @@ void merge_producers(Program& program, TermFacts& facts) {
         const Definition& producer = program.definitions[j];
         if (readers.of(producer.value).size() != 1 || outputs.count(producer.value) != 0) continue;
         if (!may_merge(producer, reader, facts)) continue;
-        merge(producer, reader);
+        merge_into(program, "merge-producers", producer, reader);
         readers.merged(j, producer.value, i);
         readers.remove(j);
         places.erase(producer.value);
@@ -207,6 +209,13 @@ void merge_producers(Program& program, TermFacts& facts) {
 }
 
 }  // namespace
+
+void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& reader) {
+  ProgramStep step = replayed_step(pass, reader);
+  step.parameters["producer"] = producer.value;
+  program.steps.push_back(std::move(step));
+  merge(producer, reader);
+}
 
 bool rereads(Expr e, const std::string& name) {
   using Visited = std::set<std::pair<Expr, int64_t>>;  // terms share what they hold: each is looked at once a way

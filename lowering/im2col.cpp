@@ -4,6 +4,7 @@
 
 #include "ir/properties.h"
 #include "lowering/grouping.h"
+#include "lowering/steps.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -39,33 +40,41 @@ std::vector<int64_t> rows_of_windows(size_t rank) {
 
 }  // namespace
 
+void materialise_windows(Program& program, const std::string& value) {
+  Definition* definition = find_definition(program, value);
+  if (definition == nullptr || definition->weights.empty()) return;
+  std::vector<Definition> before;
+  Expr cut = replace_closed(definition->expression, [&](Expr n) -> Expr {
+    if (n->pattern != Pattern::map || n->mode != Mode::view) return nullptr;
+    Expr image = parameter(image_name, n->children[0]->parameters[0]);
+    Expr body = apply(n->children[0], {image});
+    Expr view = windows_in(body);
+    if (view == nullptr) return nullptr;
+    Definition windows;
+    windows.value = value + ".windows" + (before.empty() ? "" : std::to_string(before.size()));
+    windows.layers = {definition->layers.front()};
+    windows.expression = map([&](Expr x) { return substitute_parameters(view, {{image_name, x}}); }, n->children[1]);
+    windows.order = rows_of_windows(sizes_of(windows.expression->type).size());
+    Expr matrix = parameter(windows.value, windows.expression->type);
+    before.push_back(windows);
+    return map([&](Expr row) { return replace_closed(body, [&](Expr m) { return m == view ? row : nullptr; }); },
+               matrix);
+  });
+  if (before.empty()) return;
+  ProgramStep step = replayed_step("materialise-windows", *definition);
+  step.note = "the windows of " + step.layer + " are an array of their own";
+  program.steps.push_back(std::move(step));
+  definition->expression = cut;
+  program.definitions.insert(program.definitions.begin() + (definition - program.definitions.data()), before.begin(),
+                             before.end());
+}
+
 void materialise_windows(Program& program) {
-  std::vector<Definition> definitions;
-  for (Definition& definition : program.definitions) {
-    std::vector<Definition> before;
-    definition.expression = replace_closed(definition.expression, [&](Expr n) -> Expr {
-      if (definition.weights.empty() || n->pattern != Pattern::map || n->mode != Mode::view) return nullptr;
-      Expr image = parameter(image_name, n->children[0]->parameters[0]);
-      Expr body = apply(n->children[0], {image});
-      Expr view = windows_in(body);
-      if (view == nullptr) return nullptr;
-      Definition windows;
-      windows.value = definition.value + ".windows" + (before.empty() ? "" : std::to_string(before.size()));
-      windows.layers = {definition.layers.front()};
-      windows.expression = map([&](Expr x) { return substitute_parameters(view, {{image_name, x}}); }, n->children[1]);
-      windows.order = rows_of_windows(sizes_of(windows.expression->type).size());
-      Expr matrix = parameter(windows.value, windows.expression->type);
-      before.push_back(windows);
-      return map([&](Expr row) { return replace_closed(body, [&](Expr m) { return m == view ? row : nullptr; }); },
-                 matrix);
-    });
-    for (const Definition& windows : before)
-      program.steps.push_back({"im2col", windows.layers.front(), RuleClass::exact,
-                               "the windows of " + windows.layers.front() + " are an array of their own"});
-    definitions.insert(definitions.end(), before.begin(), before.end());
-    definitions.push_back(definition);
+  std::vector<std::string> values;
+  for (const Definition& definition : program.definitions) {
+    if (!definition.weights.empty()) values.push_back(definition.value);
   }
-  program.definitions = definitions;
+  for (const std::string& value : values) materialise_windows(program, value);
 }
 
 }  // namespace hoist

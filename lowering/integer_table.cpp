@@ -12,6 +12,7 @@
 #include "ir/onnx_type.h"
 #include "ir/operators/operators.h"
 #include "ir/properties.h"
+#include "lowering/steps.h"
 
 namespace hoist {
 namespace {
@@ -143,8 +144,11 @@ class Finder {
 };
 
 // The results for all inputs in the order of their bits, which is that in which positions count: -1 is the last.
-Result<Tensor> table_of(const Program& program, const Part& part) {
+Result<Tensor> table_of(const Program& program, const Part& part, bool& withheld) {
   const Scalar scalar = leaf_of(part.source->type)->scalar;
+  const std::vector<Expr> reads = parameters_of(part.body);
+  withheld = std::any_of(reads.begin(), reads.end(), [&](Expr p) { return program.withheld.count(p->name) != 0; });
+  if (withheld) return Tensor(leaf_of(part.body->type)->scalar, {table_size});
   Tensor every_input(scalar, {table_size});
   for (int64_t i = 0; i < table_size; ++i) every_input.set_integer(i, i);
   Bindings values = {{element_name, every_input}};
@@ -161,84 +165,81 @@ std::string fresh(const std::map<std::string, Type>& taken, std::string name) {
   return name;
 }
 
-// A table that stands in the program, and what it has taken in.
-struct Table {
-  std::string name, positions;
-  size_t count = 0;                 ///< of definitions that the look-up stands for
-  std::vector<std::string> layers;  ///< of the last function, then of the others
-  std::vector<Definition> widening;
-};
-
-// The last function gives positions, the definition of the result looks them up, and both keep their layers.
-Result<Table> look_up(Program& program, const Part& part) {
-  HOIST_TRY(Tensor values, table_of(program, part));
+// The last function gives positions, the definition of the result looks them up, and both keep their layers. What widens
+// the 8-bit value belongs to the table where nobody else reads it.
+Result<Nothing> look_up(Program& program, const Part& part) {
+  bool withheld = false;
+  HOIST_TRY(Tensor values, table_of(program, part, withheld));
   const Definition& function = program.definitions[*part.functions.rbegin()];
+  Definition& result = program.definitions[part.last];
   const std::map<std::string, Type> taken = value_types(program);
-  Table table;
-  table.name = function.layers.empty() ? function.value : function.layers.front();
-  table.positions = fresh(taken, table.name + ".positions");
-  table.count = part.widening.size() + part.functions.size() + 1;
-  table.layers = function.layers;
+  const std::string name = function.layers.empty() ? function.value : function.layers.front();
+  const std::string positions_name = fresh(taken, name + ".positions"), table = fresh(taken, name + ".table");
+  HOIST_TRY(Expr positions,
+            operator_call({"", "Cast", program.version, 1, {}, {{"to", onnx_type(Scalar::i32)}}}, {part.source}));
+  HOIST_TRY(Expr looked_up,
+            operator_call({"", "Gather", program.version, 1, {}, {{"axis", int64_t{0}}}},
+                          {parameter(table, type_of(values)), parameter(positions_name, positions->type)}));
+
+  ProgramStep step = replayed_step("integer-tables", result);
+  step.layer = name;
+  step.note = fmt::format("{} layers between 8-bit values are one look-up",
+                          part.widening.size() + part.functions.size() + 1);
+  std::vector<std::string> layers = function.layers;
   for (size_t i : part.functions) {
     if (i == *part.functions.rbegin()) continue;
     const Definition& other = program.definitions[i];
-    table.layers.insert(table.layers.end(), other.layers.begin(), other.layers.end());
+    layers.insert(layers.end(), other.layers.begin(), other.layers.end());
   }
-  for (size_t i : part.widening) table.widening.push_back(program.definitions[i]);
-  HOIST_TRY(Expr positions,
-            operator_call({"", "Cast", program.version, 1, {}, {{"to", onnx_type(Scalar::i32)}}}, {part.source}));
-  const std::string constant = fresh(taken, table.name + ".table");
-  HOIST_TRY(program.definitions[part.last].expression,
-            operator_call({"", "Gather", program.version, 1, {}, {{"axis", int64_t{0}}}},
-                          {parameter(constant, type_of(values)), parameter(table.positions, positions->type)}));
-  program.constants[constant] = std::move(values);
+  std::vector<Definition> widening;
+  for (size_t i : part.widening) widening.push_back(program.definitions[i]);
+
+  result.expression = looked_up;
+  program.constants[table] = std::move(values);
+  if (withheld) program.withheld[table];
   program.definitions.insert(program.definitions.begin() + static_cast<std::ptrdiff_t>(part.last),
-                             {table.positions, {}, positions});
-  return table;
+                             {positions_name, {}, positions});
+  remove_unused(program);
+  for (const Definition& definition : widening) {
+    if (find_definition(program, definition.value) == nullptr)
+      layers.insert(layers.end(), definition.layers.begin(), definition.layers.end());
+  }
+  for (const std::string& layer : layers) {
+    if (layer != name) step.absorbed.push_back(layer);
+  }
+  step.constants.push_back(step_constant(program, table));
+  program.steps.push_back(std::move(step));
+  find_definition(program, positions_name)->layers = layers;
+  return Nothing{};
 }
 
-// Known once all tables stand: what widens the 8-bit value belongs to a table where nobody else reads it.
-void record(Program& program, std::vector<Table> tables) {
-  const std::map<std::string, Type> left = value_types(program);
-  for (Table& table : tables) {
-    for (const Definition& definition : table.widening) {
-      if (left.count(definition.value) == 0)
-        table.layers.insert(table.layers.end(), definition.layers.begin(), definition.layers.end());
-    }
-    ProgramStep step{"integer-table",
-                     table.name,
-                     RuleClass::exact,
-                     fmt::format("{} layers between 8-bit values are one look-up", table.count),
-                     {}};
-    for (const std::string& layer : table.layers) {
-      if (layer != table.name) step.absorbed.push_back(layer);
-    }
-    program.steps.push_back(std::move(step));
-    for (Definition& definition : program.definitions) {
-      if (definition.value == table.positions) definition.layers = table.layers;
-    }
-  }
+// Where the definition of the value stands now.
+size_t place_of(const Program& program, const std::string& value) {
+  return static_cast<size_t>(find_definition(program, value) - program.definitions.data());
 }
 
 }  // namespace
 
+bool use_integer_table(Program& program, const std::string& value) {
+  if (find_definition(program, value) == nullptr) return false;
+  const TableOptions options{TableUse::on, {}};
+  const auto part = Finder(program, options).before(place_of(program, value));
+  return part && look_up(program, *part).ok();
+}
+
 int use_integer_tables(Program& program, const TableOptions& options) {
   if (options.use == TableUse::off) return 0;
-  std::vector<Table> tables;
+  int count = 0;
   auto finder = std::make_unique<Finder>(program, options);
   for (size_t i = 0; i < program.definitions.size(); ++i) {
     const auto part = finder->before(i);
     if (!part) continue;
-    auto table = look_up(program, *part);
-    if (!table.ok()) continue;
-    tables.push_back(std::move(*table));
-    ++i;  // the positions stand before the result now
+    const std::string value = program.definitions[i].value;
+    if (!look_up(program, *part).ok()) continue;
+    ++count;
+    i = place_of(program, value);  // others before it have come and gone
     finder = std::make_unique<Finder>(program, options);
   }
-  if (tables.empty()) return 0;
-  const int count = static_cast<int>(tables.size());
-  remove_unused(program);
-  record(program, std::move(tables));
   return count;
 }
 

@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <limits>
 #include <set>
 #include <unordered_map>
 
 #include "ir/evaluate.h"
+#include "ir/near_miss.h"
 #include "ir/properties.h"
 #include "lowering/grouping.h"
 #include "lowering/memory.h"
 #include "lowering/passes.h"
+#include "lowering/rules.h"
+#include "lowering/steps.h"
+#include "lowering/stored_terms.h"
 #include "lowering/strategy.h"
 #include "lowering/terms.h"
 
@@ -75,38 +77,12 @@ Region region_of(const Storage& s) {
   return {array, s.before, s.stored_shape()};
 }
 
-// Constants that are not a few numbers: positions and weights of a resized picture, counts of a pooled one. Kernels
-// read them from memory as they read weights; written into the code they would be a selection for each element.
-constexpr int64_t most_written_out = 64;
-
-// Each becomes a constant of the program with a name. What its numbers are is kept, for seeded checks: a kernel may use
-// them as positions.
-std::map<std::string, std::pair<double, double>> name_tables(Program& program) {
-  std::map<std::string, std::pair<double, double>> ranges;
-  std::unordered_map<Expr, Expr> named;
-  std::map<std::string, Type> types = value_types(program);
-  for (Definition& definition : program.definitions) {
-    definition.expression = replace_closed(definition.expression, [&](Expr e) -> Expr {
-      if (e->pattern != Pattern::constant || e->constant.size() <= most_written_out) return nullptr;
-      if (auto known = named.find(e); known != named.end()) return known->second;
-      std::string name;
-      for (size_t i = named.size(); name.empty() || types.count(name) != 0; ++i)
-        name = definition.value + ".table" + std::to_string(i);
-      const Tensor& table = e->constant;
-      double low = std::numeric_limits<double>::max(), high = -low;
-      for (int64_t i = 0; i < table.size(); ++i) {
-        const double v = is_integer(table.scalar()) ? static_cast<double>(table.integer_at(i)) : table.float_at(i);
-        if (!std::isfinite(v)) continue;
-        low = std::min(low, v);
-        high = std::max(high, v);
-      }
-      types[name] = e->type;
-      program.constants[name] = table;
-      if (low <= high) ranges[name] = {low, high};
-      return named[e] = parameter(name, e->type);
-    });
-  }
-  return ranges;
+ProgramStep kernel_step(const Definition& definition, const Application& application) {
+  ProgramStep step = replayed_step(application.rule, definition);
+  step.rule_class = application.rule_class;
+  step.place = application.place;
+  for (const auto& [name, size] : application.arguments) step.parameters[name] = size.text();
+  return step;
 }
 
 class Lowering {
@@ -114,14 +90,20 @@ class Lowering {
   Lowering(const LowerOptions& options, const Profile& profile) : options_(options), profile_(profile) {}
 
   Result<LoweredModel> run(Program program) {
+    begin_derivation(program);
     model_.original = std::move(program);
     model_.program = model_.original;
     model_.notes = model_.program.notes;
     tables_ = name_tables(model_.program);
     HOIST_TRY_VOID(run_passes(model_.program, Pass::terms, pass_options(options_)));
-    model_.graph_steps = model_.program.steps;
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
-    for (const Definition& definition : model_.program.definitions) lower_definition(definition);
+    ProgramDerivation& derivation = model_.derivation;
+    derivation.start = *model_.program.imported;
+    derivation.steps = std::move(model_.program.steps);
+    derivation.steps.push_back(replayed_step("choose-storage"));
+    if (options_.rules != nullptr) derivation.rules = options_.rules->text;
+    HOIST_TRY_VOID(find_steered());
+    for (const Definition& definition : model_.program.definitions) HOIST_TRY_VOID(lower_definition(definition));
     HOIST_TRY_VOID(collect_arrays());
     place();
     list_layers();
@@ -132,10 +114,10 @@ class Lowering {
   const Storage& storage_of(const std::string& value) const { return model_.storage.values.at(value); }
 
   // The definition over stored arrays, through the rules, into a kernel and a step.
-  void lower_definition(const Definition& definition) {
+  Result<Nothing> lower_definition(const Definition& definition) {
     const Storage& storage = storage_of(definition.value);
     StrategyInput input;
-    input.term = surround(storage, interior(storage, over_storage(definition.expression, model_.storage.values)));
+    input.term = stored_term(definition, model_.storage);
     input.inside = inside_of(storage);
     input.folds = folds(definition.expression);
     input.strict = options_.strict;
@@ -150,7 +132,10 @@ class Lowering {
     group.value = definition.value;
     group.layers = definition.layers;
     group.high = definition.expression;
-    group.derivation = lower_to_kernel(input, profile_, group.low);
+    HOIST_TRY(group.derivation, derive(input, definition, group.low));
+    if (input.term != definition.expression) model_.derivation.steps.push_back(replayed_step("store", definition));
+    for (const Application& application : group.derivation.steps)
+      model_.derivation.steps.push_back(kernel_step(definition, application));
 
     PlanStep step;
     step.layers = definition.layers;
@@ -158,16 +143,53 @@ class Lowering {
     step_results_.push_back(storage.array);
     model_.steps.push_back(std::move(step));
     model_.groups.push_back(std::move(group));
+    return Nothing{};
+  }
+
+  // By the strategy, or by the user's steps for a layer of the kernel.
+  Result<Derivation> derive(const StrategyInput& input, const Definition& definition, Expr& low) const {
+    auto steering = steered_.find(definition.value);
+    if (steering == steered_.end()) return lower_to_kernel(input, profile_, low);
+    const RuleTable& rules = options_.rules != nullptr ? options_.rules->table : lowering_rules();
+    Rewriter rewriter(rules, input.term);
+    HOIST_TRY_VOID(steer(rewriter, rules, *steering->second, input.inside, options_.strict,
+                         [&](Rewriter& r) { apply_strategy(r, input, profile_); }));
+    low = rewriter.term();
+    return rewriter.derivation();
+  }
+
+  // Which definition each of the user's steps is for: the last one that computes the layer, which is where others have
+  // been merged into.
+  Result<Nothing> find_steered() {
+    Diagnostics problems;
+    for (const Steering& steering : options_.steps) {
+      const Definition* found = nullptr;
+      for (const Definition& definition : model_.program.definitions) {
+        const std::vector<std::string>& layers = definition.layers;
+        if (std::find(layers.begin(), layers.end(), steering.layer) != layers.end()) found = &definition;
+      }
+      if (found == nullptr) {
+        std::vector<std::string> names;
+        for (const Definition& definition : model_.program.definitions)
+          names.insert(names.end(), definition.layers.begin(), definition.layers.end());
+        const std::string near = near_miss(steering.layer, names);
+        problems.push_back({"--steps " + steering.layer + "=" + steering.where, "no kernel computes this layer",
+                            near.empty() ? "hoist inspect lists the layers" : "did you mean " + near + "?"});
+      } else if (auto [place, fresh] = steered_.emplace(found->value, &steering); !fresh) {
+        problems.push_back({"--steps " + steering.layer + "=" + steering.where,
+                            "the kernel has steps already, of the layer " + place->second->layer, "join the files"});
+      }
+    }
+    if (!problems.empty()) return problems;
+    return Nothing{};
   }
 
   // Equal terms share a kernel: parameters are renamed to their positions, so that blocks with other weights are equal.
   int kernel_for(const LoweredGroup& group, const Definition& definition, const Storage& storage) {
     LoweredKernel kernel;
-    std::map<std::string, Expr> renamed;
     std::vector<std::string> arrays;
     for (Expr p : parameters_of(group.low)) {
-      renamed[p->name] = parameter("p" + std::to_string(arrays.size()), p->type);
-      kernel.parameters.push_back(renamed[p->name]);
+      kernel.parameters.push_back(parameter("p" + std::to_string(arrays.size()), p->type));
       arrays.push_back(p->name);
       std::vector<Region> regions;
       for (Expr value : parameters_of(definition.expression)) {
@@ -176,7 +198,7 @@ class Lowering {
       kernel.reads.push_back(std::move(regions));
     }
     step_reads_.push_back(arrays);
-    kernel.expression = substitute_parameters(group.low, renamed);
+    kernel.expression = with_numbered_parameters(group.low);
     kernel.region = region_of(storage);
     if (auto place = kernel_index_.find(kernel.expression); place != kernel_index_.end()) {
       const LoweredKernel& known = model_.kernels[static_cast<size_t>(place->second)];
@@ -290,6 +312,7 @@ class Lowering {
   const Profile& profile_;
   LoweredModel model_;
   std::map<std::string, std::pair<double, double>> tables_;  // the numbers of each lie between these
+  std::map<std::string, const Steering*> steered_;           // by value
   std::set<std::string> names_;
   std::map<std::string, int> next_number_;  // for names that several kernels would have
   std::unordered_map<Expr, int> kernel_index_;
@@ -299,6 +322,12 @@ class Lowering {
 };
 
 }  // namespace
+
+Expr with_numbered_parameters(Expr low) {
+  std::map<std::string, Expr> renamed;
+  for (Expr p : parameters_of(low)) renamed[p->name] = parameter("p" + std::to_string(renamed.size()), p->type);
+  return substitute_parameters(low, renamed);
+}
 
 PassOptions pass_options(const LowerOptions& options) {
   PassOptions out;

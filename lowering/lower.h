@@ -9,11 +9,14 @@
 
 #include "ir/plan.h"
 #include "ir/profile.h"
+#include "ir/program_derivation.h"
 #include "ir/region.h"
 #include "ir/rewrite.h"
 #include "lowering/passes.h"
 #include "lowering/program.h"
+#include "lowering/steering.h"
 #include "lowering/storage.h"
+#include "lowering/user_rules.h"
 
 namespace hoist {
 
@@ -26,8 +29,10 @@ struct LowerOptions {
   TableUse tables = TableUse::automatic;
   ConstantUse constants = ConstantUse::computed;
   FoldingBudget folding;
-  bool strict = false;           ///< exact rules only
-  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
+  bool strict = false;               ///< exact rules only
+  const UserRules* rules = nullptr;  ///< of the user, for `steps`; lives as long as the compilation
+  std::vector<Steering> steps;       ///< the user's own for kernels, in the place of the strategy
+  bool separate_arrays = false;      ///< no reuse in the arena, so that a simulated device sees every overrun
 };
 
 /// One kernel; steps with equal terms share it.
@@ -62,10 +67,13 @@ struct LoweredModel {
   std::vector<PlanStep> steps;    ///< arguments: p0, p1, ..., then the result
   std::vector<int> inputs, outputs;
   int64_t arena_bytes = 0;
-  std::vector<ProgramStep> graph_steps;
+  ProgramDerivation derivation;   ///< from the program as it was imported to `low` of every group
   std::vector<PlanLayer> layers;  ///< the model's, with the reason where no step computes one
   std::vector<std::string> notes;
 };
+
+/// A kernel's term with its parameters called p0, p1, ... in order, so that equal kernels over other arrays are equal.
+Expr with_numbered_parameters(Expr low);
 
 /// What the options say of passes.
 PassOptions pass_options(const LowerOptions& options);

@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "ir/evaluate.h"
-#include "lowering/einsum.h"
+#include "ir/operators/operators.h"
 #include "lowering/grouping.h"
 #include "lowering/im2col.h"
 #include "lowering/rules/operators.h"
+#include "lowering/steps.h"
 
 namespace hoist {
 namespace {
@@ -34,8 +35,10 @@ Result<Nothing> tables(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-Result<Nothing> pairs(Program& program, const PassOptions&) {
-  contract_in_pairs(program);
+Result<Nothing> decompose(Program& program, const PassOptions&) {
+  std::vector<std::string> values;
+  for (const Definition& definition : program.definitions) values.push_back(definition.value);
+  for (const std::string& value : values) decompose_call(program, value);
   return Nothing{};
 }
 
@@ -80,7 +83,8 @@ constexpr Pass all_passes[] = {
      apply_rules<reciprocal, reciprocal_around>},
     {"whole-words", "integer products sum over whole words of four bytes", Pass::calls, true,
      apply_rules<channels, columns>},
-    {"contract-in-pairs", "sums of products over many arrays become such sums over two", Pass::calls, true, pairs},
+    {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",
+     Pass::calls, true, decompose},
     {"fold-constants", "what reads nothing but constants becomes a constant", Pass::calls, false, fold},
     {"unfold", "the definition of every operator call stands in its place", Pass::calls, false, unfold_calls},
     {"inline-views", "reshapes, transpositions and the like become part of what reads them", Pass::terms, false, views},
@@ -92,6 +96,27 @@ constexpr Pass all_passes[] = {
 
 }  // namespace
 
+void begin_derivation(Program& program) {
+  if (program.imported != nullptr) return;
+  for (ProgramStep& step : program.steps) step.replays = false;
+  program.imported = std::make_shared<const Program>(program);
+}
+
+bool decompose_call(Program& program, const std::string& value) {
+  Definition* definition = find_definition(program, value);
+  if (definition == nullptr || definition->expression->pattern != Pattern::operator_call) return false;
+  const OperatorCall& call = *definition->expression->operation;
+  const OperatorRow* row = find_operator(call.domain, call.name, call.version);
+  Expr calls = row == nullptr || row->decompose == nullptr ? nullptr : row->decompose(*definition->expression);
+  if (calls == nullptr) return false;
+  ProgramStep step = replayed_step("decompose-calls", *definition);
+  step.rule_class = RuleClass::rounding;
+  definition->expression = calls;
+  name_calls(program, value);
+  program.steps.push_back(std::move(step));
+  return true;
+}
+
 std::span<const Pass> passes() { return all_passes; }
 
 const Pass* find_pass(std::string_view name) {
@@ -102,6 +127,7 @@ const Pass* find_pass(std::string_view name) {
 
 Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions& options, const PassObserver& observer,
                            bool* stopped) {
+  begin_derivation(program);
   for (const Pass& pass : all_passes) {
     if (pass.part != part || (options.strict && pass.only_with_rounding)) continue;
     HOIST_TRY_VOID(pass.run(program, options));

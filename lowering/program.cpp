@@ -10,6 +10,7 @@
 #include "ir/operators/operators.h"
 #include "ir/properties.h"
 #include "lowering/grouping.h"
+#include "lowering/steps.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -88,30 +89,75 @@ bool widens(Expr e, const std::map<std::string, Tensor>& constants) {
          static_cast<size_t>(byte_size(leaf->scalar, shape_of(e->type))) > read;
 }
 
-// Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
-Result<Expr> fold_constant_sums(Expr e, const std::string& value, Program& program, Folding& folding) {
-  Diagnostics problems;
-  int count = 0;
-  auto known = [&](Expr n) {
-    std::vector<Expr> reads = parameters_of(n);
-    return !reads.empty() &&
-           std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
-  };
-  Expr folded = replace_closed(e, [&](Expr n) -> Expr {
-    const bool array = n->pattern != Pattern::function && n->type->is_array() && leaf_of(n->type)->is_scalar();
-    if (!array || moves_only(n) || !folds(n) || !known(n)) return nullptr;
-    auto evaluated = folding.value(n, program.constants);
-    if (!evaluated) {
-      problems.insert(problems.end(), evaluated.errors().begin(), evaluated.errors().end());
-      return nullptr;
+// The first closed subterm, outermost first, that the test accepts.
+std::optional<Path> first_closed(Expr root, const std::function<bool(Expr)>& accepts) {
+  std::set<Expr> seen;
+  Path path;
+  std::function<bool(Expr)> walk = [&](Expr e) {
+    if (!seen.insert(e).second) return false;
+    if (e->open == 0 && accepts(e)) return true;
+    for (size_t i = 0; i < e->children.size(); ++i) {
+      path.push_back(static_cast<int>(i));
+      if (walk(e->children[i])) return true;
+      path.pop_back();
     }
-    if (!*evaluated) return nullptr;
-    const std::string name = fmt::format("{}.known{}", value, count++);
-    program.constants[name] = **evaluated;
-    return parameter(name, n->type);
-  });
-  if (!problems.empty()) return problems;
-  return folded;
+    return false;
+  };
+  if (!walk(root)) return std::nullopt;
+  return path;
+}
+
+bool reads_constants_alone(const Program& program, Expr e) {
+  const std::vector<Expr> reads = parameters_of(e);
+  return std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
+}
+
+// Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
+Result<Nothing> fold_constant_sums(Program& program, Definition& definition, Folding& folding) {
+  std::set<Expr> left;  // to the device
+  const auto folds_away = [&](Expr n) {
+    const bool array = n->pattern != Pattern::function && n->type->is_array() && leaf_of(n->type)->is_scalar();
+    return array && left.count(n) == 0 && !moves_only(n) && folds(n) && !parameters_of(n).empty() &&
+           reads_constants_alone(program, n);
+  };
+  for (int count = 0;;) {
+    const auto place = first_closed(definition.expression, folds_away);
+    if (!place) return Nothing{};
+    Expr n = at(definition.expression, *place);
+    HOIST_TRY(auto value, folding.value(n, program.constants));
+    if (value)
+      fold_subterm(program, definition, *place, fmt::format("{}.known{}", definition.value, count++), *value);
+    else
+      left.insert(n);
+  }
+}
+
+// Results of several parts in the place of what takes their components.
+Expr with_tuples(const Program& program, Expr e) {
+  std::map<std::string, Expr> tuples;
+  for (Expr p : parameters_of(e)) {
+    if (!p->type->is_tuple()) continue;
+    if (const Definition* definition = find_definition(program, p->name))
+      tuples[p->name] = with_tuples(program, definition->expression);
+  }
+  return tuples.empty() ? e : substitute_parameters(e, tuples);
+}
+
+// The operands whose values decide what the call unfolds to: with zeros it is another term.
+std::vector<std::string> deciding_constants(const Program& program, Expr call, Expr unfolded) {
+  constexpr int64_t few = 16;  // are written out anyway
+  KnownValues zeros;
+  std::vector<std::string> large;
+  for (Expr p : parameters_of(call)) {
+    auto constant = program.constants.find(p->name);
+    if (constant == program.constants.end()) continue;
+    const Tensor& value = constant->second;
+    if (value.size() > few) large.push_back(p->name);
+    zeros[p->name] = value.size() > few ? Tensor(value.scalar(), value.shape()) : value;
+  }
+  if (large.empty()) return {};
+  const auto without = unfold(*call, zeros);
+  return without.ok() && *without == unfolded ? std::vector<std::string>() : large;
 }
 
 // What the budget has not reached is worth knowing: it costs time on the device.
@@ -125,51 +171,82 @@ void note_left(Program& program, const Folding& folding, const FoldingBudget& bu
 
 }  // namespace
 
+Result<Nothing> unfold_definition(Program& program, Definition& definition) {
+  Expr e = with_tuples(program, definition.expression);
+  Expr before = definition.expression;
+  ProgramStep step = replayed_step("unfold", definition);
+  if (e->pattern == Pattern::operator_call) {
+    HOIST_TRY(Expr unfolded, unfold(*e, program.constants));
+    definition.expression = unfolded;
+    if (program.withheld.empty()) {
+      for (const std::string& name : deciding_constants(program, e, definition.expression))
+        step.constants.push_back(step_constant(program, name, true));
+    }
+  } else {
+    definition.expression = without_operator_calls(e);
+  }
+  describe(definition);
+  if (definition.expression != before) program.steps.push_back(std::move(step));
+  return Nothing{};
+}
+
+Expr constant_term(const Program& program, Expr e) {
+  e = without_operator_calls(with_tuples(program, e));
+  return reads_constants_alone(program, e) ? e : nullptr;
+}
+
+void fold_definition(Program& program, const Definition& definition, Tensor value) {
+  program.constants[definition.value] = std::move(value);
+  program.evaluated.insert(program.evaluated.end(), definition.layers.begin(), definition.layers.end());
+  ProgramStep step = replayed_step("fold-constants", definition);
+  step.constants.push_back(step_constant(program, definition.value));
+  program.steps.push_back(std::move(step));
+}
+
+void fold_subterm(Program& program, Definition& definition, const Path& place, const std::string& name, Tensor value) {
+  Expr folded = at(definition.expression, place), named = parameter(name, folded->type);
+  definition.expression = replace_closed(definition.expression, [&](Expr n) { return n == folded ? named : nullptr; });
+  program.constants[name] = std::move(value);
+  ProgramStep step = replayed_step("fold-constants", definition);
+  step.place = place;
+  step.parameters["name"] = name;
+  step.constants.push_back(step_constant(program, name));
+  program.steps.push_back(std::move(step));
+}
+
+void drop_unused(Program& program) {
+  const size_t before = program.definitions.size() + program.constants.size();
+  remove_unused(program);
+  if (program.definitions.size() + program.constants.size() != before)
+    program.steps.push_back(replayed_step("drop-unused"));
+}
+
 Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget) {
   Folding folding(budget);
   Diagnostics problems;
-  std::map<std::string, Expr> tuples;
   for (Definition& definition : program.definitions) {
-    Expr e = substitute_parameters(definition.expression, tuples);
-    if (e->pattern == Pattern::operator_call) {
-      const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
-      auto unfolded = unfold(*e, program.constants);
-      if (unfolded.ok() && !(*unfolded)->type->is_tuple())
-        unfolded = fold_constant_sums(*unfolded, definition.value, program, folding);
-      if (!unfolded) {
-        for (const Diagnostic& d : unfolded.errors()) problems.push_back({layer, d.what, d.hint});
-        continue;
-      }
-      definition.expression = *unfolded;
-    } else {
-      definition.expression = without_operator_calls(e);
-    }
-    if (definition.expression->type->is_tuple()) tuples[definition.value] = definition.expression;
-    describe(definition);
+    auto unfolded = unfold_definition(program, definition);
+    if (unfolded.ok() && !definition.expression->type->is_tuple())
+      unfolded = fold_constant_sums(program, definition, folding);
+    if (unfolded.ok()) continue;
+    const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
+    for (const Diagnostic& d : unfolded.errors()) problems.push_back({layer, d.what, d.hint});
   }
   if (!problems.empty()) return problems;
   note_left(program, folding, budget);
-  remove_unused(program);
+  drop_unused(program);
   return Nothing{};
 }
 
 Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget) {
   Folding folding(budget);
   Diagnostics problems;
-  std::map<std::string, Expr> tuples;
-  std::vector<Definition> kept;
-  for (Definition& definition : program.definitions) {
+  std::vector<char> folded(program.definitions.size(), 0);
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const Definition& definition = program.definitions[i];
     // The definition counts: the shape of a value is known where the value is not.
-    Expr e = without_operator_calls(substitute_parameters(definition.expression, tuples));
-    const std::vector<Expr> reads = parameters_of(e);
-    const bool known =
-        std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
-    if (known && e->type->is_tuple()) tuples[definition.value] = e;
-    const bool stays = use == ConstantUse::stored && known && widens(e, program.constants);
-    if (!known || stays) {
-      kept.push_back(std::move(definition));
-      continue;
-    }
+    Expr e = constant_term(program, definition.expression);
+    if (e == nullptr || (use == ConstantUse::stored && widens(e, program.constants))) continue;
     auto value = folding.value(e, program.constants);
     if (!value) {
       const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
@@ -177,14 +254,17 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
         problems.push_back({layer + (d.where.empty() ? "" : ", " + d.where), d.what, d.hint});
       continue;
     }
-    if (!*value) {
-      kept.push_back(std::move(definition));
-      continue;
-    }
-    program.constants[definition.value] = **value;
-    program.evaluated.insert(program.evaluated.end(), definition.layers.begin(), definition.layers.end());
+    if (!*value) continue;
+    fold_definition(program, definition, std::move(**value));
+    folded[i] = 1;
   }
-  program.definitions = std::move(kept);
+  size_t kept = 0;
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    if (folded[i] != 0) continue;
+    if (kept != i) program.definitions[kept] = std::move(program.definitions[i]);
+    ++kept;
+  }
+  program.definitions.resize(kept);
   if (!problems.empty()) return problems;
   note_left(program, folding, budget);
   return Nothing{};

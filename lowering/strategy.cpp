@@ -35,15 +35,11 @@ void lower_folds(Rewriter& r, bool strict, bool words) {
   if (!strict) r.apply_everywhere({"multiply-add-to-fma"});
 }
 
-// The path of the innermost map that a rule has opened at `place`: below views, the function's body.
-Path opened(Expr root, Path place) {
-  for (;;) {
-    Expr e = at(root, place);
-    if (e->pattern == Pattern::map && e->mode != Mode::view) return then(place, {0, 0});
-    HOIST_CHECK(!e->children.empty(), "a rule that opens a loop has opened none");
-    // Views have their array first, maps have it last.
-    place.push_back(e->pattern == Pattern::map ? 1 : 0);
-  }
+// The same where a rule that opens a loop has just been applied.
+Path opened(Expr root, const Path& place) {
+  auto body = opened_body(root, place);
+  HOIST_CHECK(body.has_value(), "a rule that opens a loop has opened none");
+  return *body;
 }
 
 void apply_rule(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments = {}) {
@@ -209,15 +205,29 @@ void map_to_cpu(Rewriter& r, const StrategyInput& input, const Profile& profile)
 
 }  // namespace
 
+std::optional<Path> opened_body(Expr root, Path place) {
+  for (;;) {
+    Expr e = at(root, place);
+    if (e == nullptr) return std::nullopt;
+    if (e->pattern == Pattern::map && e->mode != Mode::view) return then(place, {0, 0});
+    if (e->children.empty()) return std::nullopt;
+    // Views have their array first, maps have it last.
+    place.push_back(e->pattern == Pattern::map ? 1 : 0);
+  }
+}
+
+void apply_strategy(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  lower_folds(r, input.strict, input.words);
+  if (rank_at(r.term(), input.inside) == 0) return;
+  if (profile.gpu)
+    map_to_gpu(r, input, profile);
+  else
+    map_to_cpu(r, input, profile);
+}
+
 Derivation lower_to_kernel(const StrategyInput& input, const Profile& profile, Expr& low_level) {
   Rewriter r(lowering_rules(), input.term);
-  lower_folds(r, input.strict, input.words);
-  if (rank_at(r.term(), input.inside) > 0) {
-    if (profile.gpu)
-      map_to_gpu(r, input, profile);
-    else
-      map_to_cpu(r, input, profile);
-  }
+  apply_strategy(r, input, profile);
   low_level = r.term();
   return r.derivation();
 }

@@ -3,6 +3,8 @@
 // only through its profile.
 #pragma once
 
+#include <optional>
+
 #include "ir/profile.h"
 #include "ir/rewrite.h"
 #include "lowering/storage.h"
@@ -18,7 +20,12 @@ struct StrategyInput {
   bool strict = false;  ///< exact rules only
 };
 
+/// The strategy for the term that the rewriter holds, which is the input's.
+void apply_strategy(Rewriter& rewriter, const StrategyInput& input, const Profile& profile);
 /// The low-level term and how it came about.
 Derivation lower_to_kernel(const StrategyInput& input, const Profile& profile, Expr& low_level);
+/// The body of the innermost map with a mode below a place, where a rule has opened one: below views, the function's
+/// body. Nothing where there is none.
+std::optional<Path> opened_body(Expr root, Path place);
 
 }  // namespace hoist

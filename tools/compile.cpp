@@ -6,7 +6,6 @@
 #include <atomic>
 #include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include "ir/evaluate.h"
@@ -30,20 +29,6 @@ KernelParameter describe(Expr parameter, std::pair<double, double> domain) {
   return out;
 }
 
-// The kernel's term without the parameters that it does not depend on: a choice between equal values, a slice that
-// leaves nothing of a part. What the code does not read is no argument, so the term that stands for it reads zeros
-// there.
-Expr without_unread(const LoweredKernel& kernel, const std::vector<std::string>& arguments) {
-  std::map<std::string, Expr> zeros;
-  for (Expr p : kernel.parameters) {
-    if (std::find(arguments.begin(), arguments.end(), p->name) != arguments.end()) continue;
-    const std::vector<Nat> sizes = sizes_of(p->type);
-    Expr zero = literal(element_of(p), 0);
-    zeros[p->name] = sizes.empty() ? zero : repeat(sizes, zero);
-  }
-  return zeros.empty() ? kernel.expression : substitute_parameters(kernel.expression, zeros);
-}
-
 Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
                                   uint64_t seed, std::vector<int>& order) {
   HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile));
@@ -54,7 +39,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   out.global = emitted.global;
   out.local = emitted.local;
   out.local_bytes = emitted.local_bytes;
-  const Expr term = without_unread(kernel, emitted.arguments);
+  const Expr term = reading_only(kernel.expression, emitted.arguments);
   out.expression = print(term);
   out.operations = kernel.operations;
   out.tolerance.exact = emitted.exact;
@@ -107,13 +92,15 @@ std::string options_text(const CompileOptions& options) {
   const char* forms[] = {"auto", "stencil", "im2col"};
   const char* uses[] = {"auto", "on", "off"};
   const FoldingBudget& folding = options.lower.folding;
-  return fmt::format("conv={} tables={}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
+  std::string steered;
+  for (const Steering& steering : options.lower.steps) steered += " steps=" + steering.layer;
+  return fmt::format("conv={} tables={}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
                      uses[static_cast<int>(options.lower.tables)],
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
                          ? ""
                          : fmt::format(" fold-operations={} fold-memory={}", folding.operations, folding.bytes >> 20),
-                     options.lower.strict ? " strict" : "");
+                     options.lower.strict ? " strict" : "", steered);
 }
 
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile) {
@@ -129,32 +116,17 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
   return errors;
 }
 
-std::vector<PlanRuleUse> rules_of(const LoweredModel& lowered) {
-  std::multimap<std::string, const ProgramStep*> steps;  // by layer
-  for (const ProgramStep& s : lowered.graph_steps) steps.emplace(s.layer, &s);
-  std::vector<PlanRuleUse> out;
-  for (size_t i = 0; i < lowered.groups.size(); ++i) {
-    const LoweredGroup& group = lowered.groups[i];
-    const auto step = static_cast<int>(i);
-    std::set<const ProgramStep*> done;  // in the order in which they were done, which is theirs in memory
-    for (const std::string& layer : group.layers) {
-      for (auto [s, end] = steps.equal_range(layer); s != end; ++s) done.insert(s->second);
-    }
-    for (const ProgramStep* s : done) {
-      std::string note = s->note;
-      if (!s->absorbed.empty())
-        note +=
-            fmt::format(" ({} {} part of it)", fmt::join(s->absorbed, ", "), s->absorbed.size() == 1 ? "is" : "are");
-      out.push_back({step, s->rule, "layer " + s->layer, note, std::string(name_of(s->rule_class))});
-    }
-    for (const Application& a : group.derivation.steps) {
-      std::string arguments;
-      for (const auto& [name, size] : a.arguments)
-        arguments += (arguments.empty() ? "" : ", ") + name + " = " + size.text();
-      out.push_back({step, a.rule, text(a.place), arguments, std::string(name_of(a.rule_class))});
-    }
+// What the code does not read (a choice between equal values, a slice that leaves nothing of a part) is no argument of
+// the kernel, so the term that stands for it reads zeros there.
+Expr reading_only(Expr term, const std::vector<std::string>& arguments) {
+  std::map<std::string, Expr> zeros;
+  for (Expr p : parameters_of(term)) {
+    if (std::find(arguments.begin(), arguments.end(), p->name) != arguments.end()) continue;
+    const std::vector<Nat> sizes = sizes_of(p->type);
+    Expr zero = literal(element_of(p), 0);
+    zeros[p->name] = sizes.empty() ? zero : repeat(sizes, zero);
   }
-  return out;
+  return zeros.empty() ? term : substitute_parameters(term, zeros);
 }
 
 Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, const Profile& profile) {
@@ -203,7 +175,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
     step.arguments = arguments;
   }
   plan.layers = lowered.layers;
-  plan.rules = rules_of(lowered);
+  plan.derivation = print_derivation(lowered.derivation);
   return plan;
 }
 

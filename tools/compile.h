@@ -23,8 +23,8 @@ std::string options_text(const CompileOptions& options);
 /// Errors name the kernel.
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile);
 
-/// Which rules led to each step's kernel, those on the whole model first.
-std::vector<PlanRuleUse> rules_of(const LoweredModel& lowered);
+/// A kernel's term as the plan has it: parameters that its code does not read are zeros.
+Expr reading_only(Expr term, const std::vector<std::string>& arguments);
 
 /// Emits every kernel; errors of all kernels in one go.
 Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, const Profile& profile);

@@ -59,6 +59,40 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
   }
 }
 
+void add_steering_options(CLI::App& command, ModelOptions& options) {
+  command
+      .add_option("--rules", options.rules,
+                  "rules of your own, which --steps may name: parsed, typed and tested on random data before use")
+      ->type_name("FILE");
+  command
+      .add_option("--steps", options.steps,
+                  "derive the kernel of this layer by the steps in the file instead of hoist's strategy")
+      ->type_name("LAYER=FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+Attempt<> read_steering(ModelOptions& options) {
+  constexpr size_t most_bytes = size_t{1} << 20;
+  if (!options.rules.empty() && options.user_rules == nullptr) {
+    HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(options.rules, most_bytes));
+    HOIST_STEP(UserRules rules, ExitCode::bad_input, read_user_rules(text, options.rules));
+    options.user_rules = std::make_shared<const UserRules>(std::move(rules));
+    if (options.steps.empty()) complain("note", "the rules of " + options.rules + " are checked; --steps applies them");
+  }
+  if (!options.steering.empty()) return ExitCode::done;
+  for (const std::string& words : options.steps) {
+    const size_t equals = words.rfind('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == words.size())
+      return usage_failure("--steps " + words, "names no layer or no file", "write --steps conv1=conv1.steps");
+    const std::string file = words.substr(equals + 1);
+    HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(file, most_bytes));
+    HOIST_STEP(Steering steering, ExitCode::bad_input, parse_steering(text, words.substr(0, equals), file));
+    options.steering.push_back(std::move(steering));
+  }
+  return ExitCode::done;
+}
+
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions) {
   ReadOptions out;
   for (const std::string& text : dimensions) {
@@ -69,6 +103,26 @@ Result<ReadOptions> read_options(const std::vector<std::string>& dimensions) {
     return find_operator(domain, operation, std::numeric_limits<int>::max()) != nullptr;
   };
   return out;
+}
+
+Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,
+                                     const std::vector<std::vector<int64_t>>& shapes) {
+  HOIST_TRY(Program program, read_model(path, reading));
+  const std::vector<ValueInfo> declared = input_infos(program);
+  bool differs = false;
+  for (size_t i = 0; i < std::min(declared.size(), shapes.size()); ++i) {
+    const ValueInfo& info = declared[i];
+    if (info.shape.size() != shapes[i].size()) continue;
+    for (size_t axis = 0; axis < info.shape.size(); ++axis) {
+      if (info.shape[axis] == shapes[i][axis] || shapes[i][axis] < 1) continue;
+      reading.dimensions.push_back({info.name + "." + std::to_string(axis), shapes[i][axis]});
+      differs = true;
+    }
+  }
+  if (!differs) return program;
+  auto again = read_model(path, reading);
+  return again ? std::move(again)
+               : Result<Program>(std::move(program));  // a fixed extent: the run says what does not fit
 }
 
 Attempt<> refuse_bundle(const std::filesystem::path& model) {
@@ -86,6 +140,8 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
   if (options.constants != "auto") given = "--constants";
   if (options.folding != FoldingBudget{}) given = "--fold-operations or --fold-memory";
   if (options.strict) given = "--strict";
+  if (!options.rules.empty()) given = "--rules";
+  if (!options.steps.empty()) given = "--steps";
   if (given == nullptr) return ExitCode::done;
   return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
 }
@@ -111,6 +167,8 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.constants == "stored") out.lower.constants = ConstantUse::stored;
   out.lower.folding = options.folding;
   out.lower.strict = options.strict;
+  out.lower.rules = options.user_rules.get();
+  out.lower.steps = options.steering;
   return out;
 }
 
@@ -125,7 +183,8 @@ Attempt<Program> read_program(const std::filesystem::path& path, const ModelOpti
 
 namespace {
 
-Attempt<OpenedModel> lower(Program program, const ModelOptions& options) {
+Attempt<OpenedModel> lower(Program program, ModelOptions options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, compile_options(options).lower, profile));
   for (const std::string& note : lowered.notes) complain("note", note);
@@ -144,14 +203,17 @@ Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const Mo
   return compile_model(std::move(program), options);
 }
 
-Attempt<CompiledModel> compile_model(Program program, const ModelOptions& options) {
+Attempt<CompiledModel> compile_model(Program program, const ModelOptions& given) {
+  ModelOptions options = given;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   Progress progress;
   progress.show("compiling " + program.name);
   HOIST_ATTEMPT(OpenedModel model, lower(std::move(program), options));
   std::vector<LoweredGroup> groups = model.lowered.groups;
   HOIST_STEP(Plan plan, ExitCode::bad_input,
              make_plan(std::move(model.lowered), compile_options(options), model.profile));
-  return CompiledModel{std::move(model.program), std::move(model.profile), std::move(plan), std::move(groups)};
+  return CompiledModel{std::move(model.program), std::move(model.profile), std::move(plan), std::move(groups),
+                       options.user_rules};
 }
 
 }  // namespace hoist

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,15 +27,25 @@ struct ModelOptions {
   std::string constants = "auto";       ///< auto | computed | stored
   FoldingBudget folding;
   bool strict = false;
+  std::string rules;                            ///< a file of the user's own rules
+  std::vector<std::string> steps;               ///< LAYER=FILE
+  std::shared_ptr<const UserRules> user_rules;  ///< what the files hold, once read
+  std::vector<Steering> steering;
 };
 
 /// --dim alone.
 void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions);
+/// --rules and --steps, for commands that show or make kernels.
+void add_steering_options(CLI::App& command, ModelOptions& options);
 /// --dim, --conv, --tables, --constants, --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
 
 /// What the frontend has to know: the operators of the table, and --dim.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
+
+/// The model with inputs of these shapes, in its order, where it leaves extents open.
+Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,
+                                     const std::vector<std::vector<int64_t>>& shapes);
 
 /// A bundle where a model belongs is a mistake that has a message of its own.
 Attempt<> refuse_bundle(const std::filesystem::path& model);
@@ -44,6 +55,9 @@ Attempt<> refuse_model_options(const ModelOptions& options);
 
 /// The profile file, or what the device says of itself. Without either the first device.
 Attempt<Profile> choose_profile(const ModelOptions& options);
+
+/// Reads the files of --rules and --steps, once. Errors are those of the files: nothing of them is applied then.
+Attempt<> read_steering(ModelOptions& options);
 
 /// What the options say of lowering.
 CompileOptions compile_options(const ModelOptions& options);
@@ -64,7 +78,8 @@ struct CompiledModel {
   Program program;  ///< operator calls, before lowering
   Profile profile;
   Plan plan;
-  std::vector<LoweredGroup> groups;  ///< one a step: how its kernel followed
+  std::vector<LoweredGroup> groups;                  ///< one a step: how its kernel followed
+  std::shared_ptr<const UserRules> rules = nullptr;  ///< the user's, which groups may name
 };
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<CompiledModel> compile_model(Program program, const ModelOptions& options);

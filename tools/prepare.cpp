@@ -93,9 +93,15 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
   HOIST_TRY(Program program, program_of(model.graph));
   HOIST_TRY_VOID(run_passes(program, Pass::calls, passes));
   for (Definition& definition : program.definitions) {
-    HOIST_TRY(UnderFunctions under, under_functions(definition.expression, definition.layers, model.functions));
-    definition.expression = under.term;
-    program.steps.insert(program.steps.end(), under.steps.begin(), under.steps.end());
+    for (const std::string& layer : definition.layers) {
+      HOIST_TRY(UnderFunctions under, under_functions(definition.expression, {layer}, model.functions));
+      definition.expression = under.term;
+      if (under.steps.empty()) continue;
+      // The first one is what replays: the rule wherever it applies in the definition.
+      under.steps.front().replays = true;
+      under.steps.front().value = definition.value;
+      program.steps.insert(program.steps.end(), under.steps.begin(), under.steps.end());
+    }
   }
   return lower_program(std::move(program), options, profile);
 }

@@ -208,7 +208,8 @@ std::string too_large_to_check(const Plan& plan) {
 }
 
 Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
-                              const std::vector<LoweredGroup>& derivations, const Device& device, double seconds) {
+                              const std::vector<LoweredGroup>& derivations, const Device& device, double seconds,
+                              const RuleTable& rules) {
   SelfCheck out;
   out.device = device.name;
   RunOptions options;
@@ -236,8 +237,7 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
     if (found.different == 0 && found.message.empty()) continue;
     std::string origin;
     if (i < derivations.size()) {
-      origin =
-          origin_of(lowering_rules(), derivations[i].derivation, by_array(values, plan, plan.steps[i]), found.first);
+      origin = origin_of(rules, derivations[i].derivation, by_array(values, plan, plan.steps[i]), found.first);
     }
     out.mismatch = KernelMismatch{i, std::move(found), std::move(origin)};
     break;

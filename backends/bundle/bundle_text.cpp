@@ -158,14 +158,6 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
     if (!layer.absence.empty()) entry["absence"] = layer.absence;
     out["layers"].push_back(entry);
   }
-  out["rules"] = OrderedJson::array();
-  for (const PlanRuleUse& use : plan.rules) {
-    out["rules"].push_back({{"step", use.step},
-                            {"rule", use.rule},
-                            {"place", use.place},
-                            {"parameters", use.parameters},
-                            {"class", use.rule_class}});
-  }
   if (!plan.certificate.empty()) out["certificate"] = OrderedJson::parse(plan.certificate);
   out["model_check"] = {{"outputs", plan.model_check.size()}, {"tolerance", tolerance_json(plan.model_tolerance)}};
   // Names come from the model and need not be UTF-8.

@@ -150,9 +150,6 @@ void add_manifest(const Json& manifest, const std::string& kernels, const std::s
     plan.layers.push_back({layer.at("name"), layer.at("operator"), layer.value("absence", "")});
   }
   if (manifest.contains("certificate")) plan.certificate = manifest.at("certificate").dump();
-  for (const Json& use : manifest.at("rules")) {
-    plan.rules.push_back({use.at("step"), use.at("rule"), use.at("place"), use.at("parameters"), use.at("class")});
-  }
 }
 
 }  // namespace
@@ -169,6 +166,7 @@ Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_we
   HOIST_TRY(out.manifest, listed_file(owner.plan, "manifest.json", folder));
   HOIST_TRY(const std::string kernels, listed_file(owner.plan, "kernels.cl", folder));
   HOIST_TRY(const std::string expressions, listed_file(owner.plan, "expressions.lift", folder));
+  HOIST_TRY(out.plan.derivation, listed_file(owner.plan, "derivation.lift", folder));
   try {
     add_manifest(Json::parse(out.manifest), kernels, expressions, out.plan);
   } catch (const std::exception& problem) {

@@ -98,6 +98,7 @@ Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& fold
   const std::pair<const char*, std::string> texts[] = {
       {"kernels.cl", kernels.text},
       {"expressions.lift", expressions.text},
+      {"derivation.lift", plan.derivation},
       {"check.bin", encode_checks(plan)},
       {"manifest.json", manifest_text(plan, kernels, expressions)},
       {"runtime/hoist_runtime.h", std::string(runtime_header)},

@@ -1,5 +1,4 @@
-// What the equation of an Einsum says, once its operands' extents are known. Only for who takes a sum of products
-// apart: the operator's definition, and the pass that makes several of one.
+// What the equation of an Einsum says, once its operands' extents are known. Only for the operator's row.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/expression.h"
 #include "ir/result.h"
 
 namespace hoist {
@@ -23,5 +23,10 @@ struct Einsum {
 /// Errors: an equation that is none, that has other operands than there are or that names what is not there, and
 /// extents that disagree.
 Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<int64_t>>& shapes);
+
+/// A call with three or more operands as calls with two inside each other, the cheapest pair first; null where that is
+/// no less work. The definition multiplies all operands for every combination of all indices: four square matrices of n
+/// rows take n^5 steps, as three products of matrices 3 n^3. Sums between are of the call's element type.
+Expr einsum_in_pairs(const Spec& call);
 
 }  // namespace hoist

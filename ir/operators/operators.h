@@ -42,6 +42,8 @@ struct OperatorRow {
   std::string_view shape_inputs = {};
   /// The version of the standard from which it takes 8-bit floats; none does where it is 0.
   int float8_since = 0;
+  /// Several calls that are less work together, as one term; null where a call stays as it is. Rounding may differ.
+  Expr (*decompose)(const Spec& call) = nullptr;
 };
 
 /// An input that decides the shape of a result, and so is an attribute of a call: the target of a Reshape, the axes of

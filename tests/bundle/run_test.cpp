@@ -202,7 +202,7 @@ TEST_F(RunTest, VerifyComparesEveryKernelAndTheModel) {
   }
   for (const char* file :
        {"file plan.bin", "file weights.bin", "file kernels.cl", "file expressions.lift", "file check.bin",
-        "file manifest.json", "file runtime/hoist_runtime.c", "file runtime/hoist_runtime.h"}) {
+        "file derivation.lift", "file manifest.json", "file runtime/hoist_runtime.c", "file runtime/hoist_runtime.h"}) {
     EXPECT_TRUE(by_subject.count(file)) << file;
   }
   EXPECT_EQ(by_subject["kernel shift_x"].compared, 40u);

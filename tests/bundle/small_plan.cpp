@@ -157,7 +157,7 @@ Plan small_plan() {
                  {"Pad_0", "Pad", ""},
                  {"Conv_0", "Conv", ""},
                  {"Shape_0", "Shape", "evaluated at compile time"}};
-  plan.rules = {{2, "map-fusion", "body", "", "exact"}};
+  plan.derivation = "program version 21\nsteps\nmap-fusion at %x\n";
   plan.check_seed = 11;
   const Tensor x = seeded_tensor(Scalar::f32, {1, side, side}, 11, 0, 0, 1);
   const std::vector<float> y = blurred(bordered(shifted(floats(x), weights)));

@@ -36,7 +36,7 @@ Program imported(const Graph& graph) {
 std::vector<std::string> absorbed(const Program& program) {
   std::vector<std::string> out;
   for (const ProgramStep& s : program.steps) {
-    if (s.rule == "integer-table") out.insert(out.end(), s.absorbed.begin(), s.absorbed.end());
+    if (s.rule == "integer-tables") out.insert(out.end(), s.absorbed.begin(), s.absorbed.end());
   }
   return out;
 }
@@ -49,7 +49,7 @@ Program lowered(const Graph& graph, const TableOptions& tables) {
 
 size_t tables_of(const Program& program) {
   return static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),
-                                           [](const ProgramStep& s) { return s.rule == "integer-table"; }));
+                                           [](const ProgramStep& s) { return s.rule == "integer-tables"; }));
 }
 
 // Every output for every byte, layer by layer and through the plan's steps over simulated memory.
@@ -250,7 +250,7 @@ TEST(IntegerTable, StandsBetweenIntegerProducts) {
   for (const ProgramStep& s : program->steps) {
     steps.push_back(s.layer + ": " + s.rule);
   }
-  for (const char* step : {"q2: signed-to-unsigned", "q3: signed-to-unsigned", "sigmoid: integer-table",
+  for (const char* step : {"q2: signed-to-unsigned", "q3: signed-to-unsigned", "sigmoid: integer-tables",
                            "product1: dequantise-matrix-product", "product2: dequantise-matrix-product"}) {
     EXPECT_THAT(steps, Contains(step));
   }

@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "ir/rule_check.h"
 #include "ir/text.h"
+#include "lowering/rules/operators.h"
 
 namespace hoist {
 namespace {
@@ -73,6 +76,27 @@ TEST(Rules, HaveDifferentSides) {
     auto [place, fresh] = sides.emplace(all, r.name);
     EXPECT_TRUE(fresh) << r.name << " says the same as " << place->second;
   }
+}
+
+std::string source_of(const std::string& file) {
+  std::ifstream in(std::string(HOIST_SOURCE_DIR) + "/lowering/" + file);
+  EXPECT_TRUE(in) << file;
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// A row is there because the strategies or passes name it, or says itself why it is there all the same.
+TEST(Rules, AreUsedOrSayWhyTheyAreThere) {
+  const std::string users = source_of("strategy.cpp") + source_of("passes.cpp");
+  const auto named = [&](const std::string& rule) { return users.find('"' + rule + '"') != std::string::npos; };
+  size_t used = 0;
+  for (const RuleRow& r : lowering_rule_rows()) {
+    EXPECT_NE(named(r.name), !r.library.empty())
+        << r.name << (r.library.empty() ? " is used by no strategy and says no reason" : " is used and marked");
+    used += named(r.name) ? 1 : 0;
+  }
+  for (const ProgramRuleRow& r : operator_rule_rows()) EXPECT_TRUE(named(r.name)) << r.name << " is used by no pass";
+  EXPECT_GT(used, 30U);
+  EXPECT_FALSE(named("no-such-rule"));
 }
 
 TEST(Rules, NameFewNativeFunctions) {

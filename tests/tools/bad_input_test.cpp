@@ -266,7 +266,7 @@ TEST_F(BadRun, NoPlatform) {
 }
 
 TEST_F(BadRun, AChangedByteInAnyHashedFile) {
-  for (const char* name : {"plan.bin", "weights.bin", "kernels.cl", "check.bin", "expressions.lift", "manifest.json",
+  for (const char* name : {"plan.bin", "weights.bin", "kernels.cl", "check.bin", "expressions.lift", "derivation.lift", "manifest.json",
                            "runtime/hoist_runtime.h", "runtime/hoist_runtime.c"}) {
     const Folder copy;
     fs::copy(bundle(), copy.path() / "m.hoist", fs::copy_options::recursive);

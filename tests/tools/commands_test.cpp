@@ -280,7 +280,7 @@ TEST_F(Commands, ExplainPrintsTheDerivation) {
                            "[rounding]", "end:"}) {
     EXPECT_THAT(ran.out, HasSubstr(text));
   }
-  ran = run_hoist({"explain", model, "conv1", "--steps"});
+  ran = run_hoist({"explain", model, "conv1", "--terms"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   ran = run_hoist({"explain", bundle(), "conv1"});
   ASSERT_EQ(ran.code, 0) << ran.err;

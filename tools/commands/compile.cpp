@@ -105,7 +105,8 @@ Attempt<SelfCheck> write_results(const CompileCommand& command, const CompiledMo
       const RemovedOnSignal guard(folder);
       Progress progress;
       progress.show("comparing kernels with the interpreter");
-      attempt = self_check(folder, compiled.plan, compiled.groups, *device);
+      attempt = self_check(folder, compiled.plan, compiled.groups, *device, 1,
+                           compiled.rules != nullptr ? compiled.rules->table : lowering_rules());
       if (!attempt.ok()) return attempt.failure().problems;
       check = *attempt;
       if (check.mismatch) return Diagnostic{"self-check", "differs", ""};
@@ -162,6 +163,9 @@ Attempt<> compile(const CompileCommand& command) {
     report_check(check);
     return ExitCode::done;
   }
+  if (!command.options.rules.empty() || !command.options.steps.empty())
+    return usage_failure("--steps and --rules", "do not go with a budget, which measures the strategy's kernels",
+                         "leave them out");
   HOIST_ATTEMPT(ChosenModel chosen, choose_model(command.model, command.options, command.budget));
   describe(chosen);
   const bool is_met = chosen.budget_met;
@@ -195,6 +199,7 @@ void add_compile(CLI::App& program, Action& action) {
   command.add_flag("--no-check", options->no_check,
                    "do not compare the kernels with the interpreter on the device before the bundle is written");
   add_model_options(command, options->options);
+  add_steering_options(command, options->options);
   add_shown_passes(command, options->shown);
   command
       .add_option("--budget", options->budget.budget,

@@ -1,8 +1,10 @@
 // hoist explain: the derivation of a layer's kernel, like a proof.
+#include <set>
+
 #include "ir/text.h"
-#include "lowering/rules.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
+#include "tools/derivation.h"
 #include "tools/layers.h"
 #include "tools/model.h"
 #include "tools/terminal.h"
@@ -12,92 +14,120 @@ namespace {
 
 struct ExplainCommand {
   std::string subject, layer;
-  bool steps = false;
+  bool terms = false, paths = false;
   ModelOptions options;
 };
 
 struct RuleCounts {
   size_t exact = 0, rounding = 0, neural = 0;
-  void add(std::string_view rule_class) {
-    ++(rule_class == "exact" ? exact : rule_class == "rounding" ? rounding : neural);
+  void add(RuleClass rule_class) {
+    ++(rule_class == RuleClass::exact ? exact : rule_class == RuleClass::rounding ? rounding : neural);
   }
   std::string text() const { return fmt::format("{} exact, {} rounding, {} neural", exact, rounding, neural); }
 };
 
-// What is known of one kernel's derivation; a bundle keeps neither the first term nor those between.
-struct Proof {
-  std::string kernel;
-  std::vector<std::string> layers;
-  std::vector<PlanRuleUse> uses;
-  std::string start, end;
-  std::vector<std::string> terms;  // after each rule that applies to the term
-};
+bool share(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const std::string& layer) { return holds(b, layer); });
+}
 
-void say_proof(const Proof& proof) {
-  say_line("kernel {} computes {}", proof.kernel, joined_names(proof.layers));
-  if (!proof.start.empty()) say("start:\n" + proof.start + "\n");
-  RuleCounts counts;
-  size_t number = 0, term = 0;
-  for (const PlanRuleUse& use : proof.uses) {
-    counts.add(use.rule_class);
-    if (use.place.starts_with("layer ")) {
-      const std::string note = use.parameters.empty() ? "" : "  " + use.parameters;
-      say_line("{:4}. {} at {}  [{}]{}", ++number, use.rule, use.place, use.rule_class, note);
-      continue;
-    }
-    const Rule* rule = lowering_rules().find(use.rule);
-    const std::string meaning = rule == nullptr ? "" : std::string(row(*rule).meaning);
-    say_line("{:4}. {}{} at {}  [{}]{}", ++number, use.rule, use.parameters.empty() ? "" : "(" + use.parameters + ")",
-             use.place, use.rule_class, meaning.empty() ? "" : "  " + meaning);
-    if (term < proof.terms.size()) say(proof.terms[term++] + "\n");
+std::string indented(const std::string& text, const std::string& first, const std::string& rest) {
+  std::string out = first;
+  for (char c : text) out += c == '\n' ? "\n" + rest : std::string(1, c);
+  return out + "\n";
+}
+
+void say_step(const ExplainCommand& command, size_t number, const ReplayedStep& seen) {
+  const ProgramStep& step = seen.step;
+  std::string at = seen.layer.empty() ? "" : " at layer " + seen.layer;
+  if (command.paths && !step.value.empty())
+    at = fmt::format(" at {}{}", step.value, step.place.empty() ? "" : ":" + text(step.place));
+  std::string note = seen.note;
+  if (!seen.absorbed.empty())
+    note += fmt::format(" ({} {} part of it)", joined_names(seen.absorbed), seen.absorbed.size() == 1 ? "is" : "are");
+  say_line("{:4}. {}{}{}  [{}]{}", number, step.rule, parameters_text(step), at, name_of(step.rule_class),
+           note.empty() ? "" : "  " + note);
+  if (seen.before == nullptr) return;
+  if (seen.after == nullptr) {
+    for (const StepConstant& constant : step.constants)
+      say_line("        {} is a constant : {}", constant.name, text(constant.type));
+    return;
   }
-  if (proof.terms.empty()) say("end:\n" + proof.end + "\n");
+  Expr before = hoist::at(seen.before, step.place), after = hoist::at(seen.after, step.place);
+  if (before == nullptr || after == nullptr || before == after) return;
+  const auto [left, right] = sides_of_step(before, after);
+  say(indented(left, "          ", "          "));
+  say(indented(right, "        = ", "          "));
+  if (command.terms) say("        all of it:\n" + indented(print(seen.after), "          ", "          "));
+}
+
+// The steps that led to the term of this definition: those at it and at what was merged into it, and those from before
+// there was a term, which are known by the layers.
+std::vector<const ReplayedStep*> steps_towards(const std::vector<ReplayedStep>& all, const std::string& value,
+                                               const std::vector<std::string>& layers) {
+  std::set<std::string> values = {value};
+  std::vector<const ReplayedStep*> out;
+  for (size_t i = all.size(); i-- > 0;) {
+    const ReplayedStep& seen = all[i];
+    const bool between_calls = seen.before == nullptr || seen.after == nullptr ||
+                               seen.before->pattern == Pattern::operator_call ||
+                               seen.step.rule_class == RuleClass::neural;
+    const bool concerns = values.count(seen.step.value) != 0 || (between_calls && share(seen.layers, layers));
+    if (!concerns) continue;
+    if (auto producer = seen.step.parameters.find("producer"); producer != seen.step.parameters.end())
+      values.insert(producer->second);
+    out.push_back(&seen);
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+void say_proof(const ExplainCommand& command, const std::vector<const ReplayedStep*>& steps) {
+  RuleCounts counts;
+  size_t number = 0;
+  for (const ReplayedStep* seen : steps) {
+    counts.add(seen->step.rule_class);
+    say_step(command, ++number, *seen);
+  }
   say_line("rules applied: {}", counts.text());
 }
 
-std::vector<PlanRuleUse> uses_of(const std::vector<PlanRuleUse>& rules, size_t step) {
-  std::vector<PlanRuleUse> out;
-  for (const PlanRuleUse& use : rules) {
-    if (use.step == static_cast<int>(step)) out.push_back(use);
+// `steps` are the plan's, in the order of the kernels' definitions.
+Attempt<> explain_derivation(const ExplainCommand& command, const Derived& from, const std::vector<PlanLayer>& layers,
+                             const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
+  HOIST_ATTEMPT(std::vector<size_t> wanted, steps_of(command.layer, layers, steps));
+  std::vector<ReplayedStep> all;
+  HOIST_STEP(const Replayed replayed, ExitCode::bad_input,
+             replay(from.derivation, from.options, [&](const ReplayedStep& seen) { all.push_back(seen); }));
+  if (wanted.empty()) {
+    say_line("{}", absence_of(command.layer, layers));
+    std::vector<const ReplayedStep*> of_layer;
+    for (const ReplayedStep& seen : all) {
+      if (holds(seen.layers, command.layer)) of_layer.push_back(&seen);
+    }
+    if (!of_layer.empty()) say_proof(command, of_layer);
   }
-  return out;
+  for (size_t step : wanted) {
+    const Definition& definition = replayed.program.definitions.at(step);
+    say_line("kernel {} computes {}", kernels[static_cast<size_t>(steps[step].kernel)],
+             joined_names(steps[step].layers));
+    say_proof(command, steps_towards(all, definition.value, steps[step].layers));
+    say("end:\n" + indented(print(definition.expression), "  ", "  "));
+  }
+  return ExitCode::done;
 }
 
 Attempt<> explain_model(const ExplainCommand& command) {
   HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
-  const LoweredModel& lowered = model.lowered;
-  HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, lowered.layers, lowered.steps));
-  if (steps.empty()) say_line("{}", absence_of(command.layer, lowered.layers));
-  for (size_t step : steps) {
-    const LoweredGroup& group = lowered.groups[step];
-    Proof proof{lowered.kernels[static_cast<size_t>(group.kernel)].name,
-                group.layers,
-                uses_of(rules_of(lowered), step),
-                print(group.derivation.start),
-                print(group.low),
-                {}};
-    if (command.steps) {
-      HOIST_STEP(std::vector<Expr> terms, ExitCode::bad_input, replay(lowering_rules(), group.derivation));
-      for (size_t i = 1; i < terms.size(); ++i) proof.terms.push_back(print(terms[i]));
-    }
-    say_proof(proof);
-  }
-  return ExitCode::done;
+  LoweredModel& lowered = model.lowered;
+  HOIST_ATTEMPT(const Derived from, derived(std::move(lowered.derivation), model.profile));
+  return explain_derivation(command, from, lowered.layers, lowered.steps, names_of(lowered.kernels));
 }
 
 Attempt<> explain_bundle(const ExplainCommand& command) {
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
-  const Plan& plan = info.plan;
-  if (command.steps)
-    return usage_failure("--steps", "needs the model: a bundle keeps the rules, not the terms between them");
-  HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, plan.layers, plan.steps));
-  if (steps.empty()) say_line("{}", absence_of(command.layer, plan.layers));
-  for (size_t step : steps) {
-    const PlanKernel& kernel = plan.kernels[static_cast<size_t>(plan.steps[step].kernel)];
-    say_proof({kernel.name, plan.steps[step].layers, uses_of(plan.rules, step), "", kernel.expression, {}});
-  }
-  return ExitCode::done;
+  HOIST_ATTEMPT(const Derived from, derived(info.plan));
+  return explain_derivation(command, from, info.plan.layers, info.plan.steps, names_of(info.plan.kernels));
 }
 
 Attempt<> explain(const ExplainCommand& command) {
@@ -111,12 +141,15 @@ void add_explain(CLI::App& program, Action& action) {
   auto options = std::make_shared<ExplainCommand>();
   CLI::App& command =
       add_command(program, action, "explain",
-                  "print the derivation of a layer's kernel: every rule, its place, parameters and class",
-                  "  hoist explain models/digits_residual.onnx conv1 --steps", options, explain);
+                  "print the derivation of a layer's kernel: every step with its rule, its class and the term before "
+                  "and after; %A, %B, ... stand for what both sides share, %x0, %x1, ... for variables around",
+                  "  hoist explain models/digits_residual.onnx conv1 --paths", options, explain);
   command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
   command.add_option("layer", options->layer, "the layer's name")->required()->type_name("LAYER");
-  command.add_flag("--steps", options->steps, "with the term after each step");
+  command.add_flag("--terms", options->terms, "with the whole term after each step");
+  command.add_flag("--paths", options->paths, "with the place of each step as a path");
   add_model_options(command, options->options);
+  add_steering_options(command, options->options);
 }
 
 }  // namespace hoist

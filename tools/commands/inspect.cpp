@@ -207,6 +207,7 @@ void add_inspect(CLI::App& program, Action& action) {
                   "with --stage graph and no layer: write the program there, its large constants beside it")
       ->type_name("FILE.lift");
   add_model_options(command, options->options);
+  add_steering_options(command, options->options);
   add_shown_passes(command, options->shown);
 }
 

@@ -9,7 +9,9 @@
 #include "neural_rules/functions.h"
 #include "neural_rules/rules.h"
 #include "neural_rules/sums.h"
+#include "tools/bundle.h"
 #include "tools/command.h"
+#include "tools/derivation.h"
 #include "tools/json_answer.h"
 #include "tools/terminal.h"
 
@@ -75,7 +77,37 @@ Attempt<> devices(const DevicesCommand& command) {
 
 struct RulesCommand {
   std::string name, json;
+  std::vector<std::string> used;
 };
+
+// How often each rule and each pass is applied in the derivations of bundles.
+Attempt<> used_rules(const RulesCommand& command) {
+  if (!command.name.empty())
+    return usage_failure("--used", "lists what bundles use, and a rule is named too", "leave one of them out");
+  std::map<std::string, int64_t> rules, steps_of_passes;
+  for (const std::string& folder : command.used) {
+    HOIST_ATTEMPT(const BundleInfo info, bundle_info(folder));
+    HOIST_ATTEMPT(const Derived from, derived(info.plan));
+    for (const ProgramStep& step : from.derivation.steps) ++(is_pass(step.rule) ? steps_of_passes : rules)[step.rule];
+  }
+  const auto by_count = [](const std::map<std::string, int64_t>& counts) {
+    std::vector<std::pair<std::string, int64_t>> out(counts.begin(), counts.end());
+    std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    return out;
+  };
+  if (!command.json.empty()) {
+    Json out = {{"bundles", command.used}, {"rules", Json::object()}, {"passes", Json::object()}};
+    for (const auto& [name, count] : by_count(rules)) out["rules"][name] = count;
+    for (const auto& [name, count] : by_count(steps_of_passes)) out["passes"][name] = count;
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    return ExitCode::done;
+  }
+  for (const auto& [name, count] : by_count(rules)) say_line("{:8}  {}", count, name);
+  for (const auto& [name, count] : by_count(steps_of_passes)) say_line("{:8}  {}  (pass)", count, name);
+  say_line("{} rules and {} passes are used by {} bundle{}", rules.size(), steps_of_passes.size(), command.used.size(),
+           command.used.size() == 1 ? "" : "s");
+  return ExitCode::done;
+}
 
 // The two sides as a reader sees them: a line each, side conditions after them.
 void say_rule(const RuleRow& r) {
@@ -84,6 +116,7 @@ void say_rule(const RuleRow& r) {
   say_line("  = {}", r.right);
   if (!r.where.empty()) say_line("    where {}", r.where);
   if (!r.meaning.empty()) say_line("    {}", r.meaning);
+  if (!r.library.empty()) say_line("    library: {}", r.library);
 }
 
 void say_rule(const ProgramRuleRow& r) {
@@ -110,9 +143,15 @@ void say_rule(const NeuralRule& r) {
 }
 
 Json json_of(const RuleRow& r) {
-  return {
-      {"name", r.name},   {"parameters", r.parameters},     {"given", r.given},    {"left", r.left}, {"right", r.right},
-      {"where", r.where}, {"class", name_of(r.rule_class)}, {"meaning", r.meaning}};
+  return {{"name", r.name},
+          {"parameters", r.parameters},
+          {"given", r.given},
+          {"left", r.left},
+          {"right", r.right},
+          {"where", r.where},
+          {"class", name_of(r.rule_class)},
+          {"meaning", r.meaning},
+          {"library", r.library}};
 }
 
 Json json_of(const ProgramRuleRow& r) {
@@ -141,6 +180,7 @@ Json json_of(const NeuralRule& r) {
 // Rules between operator calls, rules over terms, and those that change values: a row of the engine stands behind those
 // for functions and sums.
 Attempt<> rules(const RulesCommand& command) {
+  if (!command.used.empty()) return used_rules(command);
   std::vector<const ProgramRuleRow*> between;
   std::vector<const RuleRow*> chosen;
   std::vector<const NeuralRule*> neural;
@@ -240,9 +280,11 @@ void add_devices(CLI::App& program, Action& action) {
 
 void add_rules(CLI::App& program, Action& action) {
   auto options = std::make_shared<RulesCommand>();
-  CLI::App& command =
-      add_command(program, action, "rules", "list the rules, or show one", "  hoist rules map-fusion", options, rules);
+  CLI::App& command = add_command(program, action, "rules", "list the rules, show one, or count those that bundles use",
+                                  "  hoist rules map-fusion\n  hoist rules --used digits.hoist", options, rules);
   command.add_option("rule", options->name, "only this one")->type_name("RULE");
+  command.add_option("--used", options->used, "how often the derivations of these bundles use each rule")
+      ->type_name("BUNDLE...");
   add_json_option(command, options->json, "the list");
 }
 

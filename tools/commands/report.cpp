@@ -23,12 +23,12 @@ struct ReportCommand {
 // Without a budget the page shows what is nearly without loss.
 constexpr char default_budget[] = "sqnr=30dB";
 
-std::string derivation_text(const std::vector<PlanRuleUse>& uses, size_t step) {
+std::string derivation_text(const ProgramDerivation& derivation, const LoweredGroup& group) {
   std::string out;
-  for (const PlanRuleUse& use : uses) {
-    if (use.step != static_cast<int>(step)) continue;
-    out += fmt::format("{} ({}) at {}{}\n", use.rule, use.rule_class, use.place,
-                       use.parameters.empty() ? "" : ": " + use.parameters);
+  for (const ProgramStep& step : derivation.steps) {
+    if (!holds(group.layers, step.layer)) continue;
+    out += fmt::format("{}{} ({}) at {}{}\n", step.rule, parameters_text(step), name_of(step.rule_class),
+                       step.place.empty() ? step.layer : text(step.place), step.note.empty() ? "" : ": " + step.note);
   }
   return out;
 }
@@ -39,7 +39,6 @@ void append(std::string& text, const std::string& more) { text += (text.empty() 
 Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, const Profile& profile) {
   std::map<std::string, LayerForms> out;
   std::map<int, EmittedKernel> emitted;
-  const std::vector<PlanRuleUse> uses = rules_of(lowered);
   for (size_t step = 0; step < lowered.groups.size(); ++step) {
     const LoweredGroup& group = lowered.groups[step];
     if (emitted.count(group.kernel) == 0) {
@@ -48,7 +47,7 @@ Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, 
     for (const std::string& layer : group.layers) {
       LayerForms& forms = out[layer];
       append(forms.high, print(group.high));
-      append(forms.derivation, derivation_text(uses, step));
+      append(forms.derivation, derivation_text(lowered.derivation, group));
       append(forms.low, print(group.low));
       append(forms.schedule, emitted[group.kernel].schedule);
       append(forms.source, emitted[group.kernel].source);

@@ -5,6 +5,7 @@
 #include "lowering/passes.h"
 #include "lowering/rules.h"
 #include "lowering/rules/operators.h"
+#include "lowering/user_rules.h"
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/program_file.h"
@@ -16,7 +17,10 @@ namespace {
 struct RewriteCommand {
   std::string file, output;
   std::vector<std::string> passes;
-  std::string rule, place;
+  std::string rule, place, rules;
+  std::shared_ptr<const UserRules> user_rules;
+
+  const RuleTable& table() const { return user_rules != nullptr ? user_rules->table : lowering_rules(); }
   bool strict = false;
 };
 
@@ -40,14 +44,14 @@ Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
 }
 
 // A rule within the term of a definition: at VALUE or at VALUE:0.1.2.
-Attempt<> apply_in_term(const std::string& step, Expr& term) {
+Attempt<> apply_in_term(const RuleTable& table, const std::string& step, Expr& term) {
   HOIST_STEP(const std::vector<Application> steps, ExitCode::usage, parse_steps(step));
   for (Application application : steps) {
-    const Rule* rule = lowering_rules().find(application.rule);
+    const Rule* rule = table.find(application.rule);
     if (rule == nullptr)
       return usage_failure("--rule " + application.rule, "there is no such rule", "hoist rules lists them");
     application.rule_class = row(*rule).rule_class;
-    HOIST_STEP(const std::vector<Expr> terms, ExitCode::no, replay(lowering_rules(), {term, {application}}));
+    HOIST_STEP(const std::vector<Expr> terms, ExitCode::no, replay(table, {term, {application}}));
     term = terms.back();
   }
   return ExitCode::done;
@@ -71,7 +75,8 @@ Attempt<> rewrite_program(const RewriteCommand& command) {
     return show(command, program);
   }
   const std::string path = colon == std::string::npos ? "root" : command.place.substr(colon + 1);
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode applied, apply_in_term(command.rule + " at " + path, definition->expression));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode applied,
+                apply_in_term(command.table(), command.rule + " at " + path, definition->expression));
   return show(command, program);
 }
 
@@ -88,7 +93,7 @@ Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
   Expr e = *term;
   if (!command.rule.empty()) {
     const std::string place = command.place.empty() ? "root" : command.place;
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode applied, apply_in_term(command.rule + " at " + place, e));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode applied, apply_in_term(command.table(), command.rule + " at " + place, e));
   }
   const std::string printed = print(e) + "\n";
   if (command.output.empty()) {
@@ -99,7 +104,13 @@ Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
   return ExitCode::done;
 }
 
-Attempt<> rewrite(const RewriteCommand& command) {
+Attempt<> rewrite(const RewriteCommand& given) {
+  RewriteCommand command = given;
+  if (!command.rules.empty()) {
+    HOIST_STEP(const std::string rules, ExitCode::bad_input, read_file(command.rules, size_t{1} << 20));
+    HOIST_STEP(UserRules read, ExitCode::bad_input, read_user_rules(rules, command.rules));
+    command.user_rules = std::make_shared<const UserRules>(std::move(read));
+  }
   if (!command.place.empty() && command.rule.empty())
     return usage_failure("--at", "says where a rule applies", "add --rule");
   HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(command.file, size_t{256} << 20));
@@ -141,6 +152,10 @@ void add_rewrite(CLI::App& program, Action& action) {
           "where: the value of a definition, with :0.1.2 behind it for a place in its term; of a term alone the "
           "place")
       ->type_name("PLACE");
+  command
+      .add_option("--rules", options->rules,
+                  "rules of your own, which --rule may name: parsed, typed and tested on random data before use")
+      ->type_name("FILE");
   command.add_flag("--strict", options->strict, "passes keep to exact rules");
   command.add_option("-o,--output", options->output, "write the result there instead of printing it")
       ->type_name("FILE");

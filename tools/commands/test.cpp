@@ -70,23 +70,10 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
 
 // The program with the extents that the data have where the model leaves them open.
 Result<Program> read_for(const fs::path& model, const ModelOptions& options, const std::vector<Tensor>& inputs) {
-  HOIST_TRY(ReadOptions reading, read_options(options.dimensions));
-  HOIST_TRY(Program program, read_model(model, reading));
-  const std::vector<ValueInfo> declared = input_infos(program);
-  bool differs = false;
-  for (size_t i = 0; i < std::min(declared.size(), inputs.size()); ++i) {
-    const ValueInfo& info = declared[i];
-    if (info.shape.size() != inputs[i].shape().size()) continue;
-    for (size_t axis = 0; axis < info.shape.size(); ++axis) {
-      if (info.shape[axis] == inputs[i].shape()[axis] || inputs[i].shape()[axis] < 1) continue;
-      reading.dimensions.push_back({info.name + "." + std::to_string(axis), inputs[i].shape()[axis]});
-      differs = true;
-    }
-  }
-  if (!differs) return program;
-  auto again = read_model(model, reading);
-  return again ? std::move(again)
-               : Result<Program>(std::move(program));  // a fixed extent: the run says what does not fit
+  HOIST_TRY(const ReadOptions reading, read_options(options.dimensions));
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Tensor& input : inputs) shapes.push_back(input.shape());
+  return read_model_of_shapes(model, reading, shapes);
 }
 
 std::string joined(const Diagnostics& problems) {

@@ -7,7 +7,9 @@
 #include "tools/bundle.h"
 #include "tools/certificate.h"
 #include "tools/command.h"
+#include "tools/derivation.h"
 #include "tools/json_answer.h"
+#include "tools/model.h"
 #include "tools/samples.h"
 #include "tools/self_check.h"
 #include "tools/terminal.h"
@@ -19,7 +21,8 @@ namespace {
 constexpr int64_t usual_positions = 24;
 
 struct VerifyCommand {
-  std::string bundle, data, json;
+  std::string bundle, data, json, model;
+  bool derivation = false;
   int64_t positions = usual_positions;
   bool all = false;
   RunOptions options;
@@ -48,8 +51,68 @@ Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device
   return out;
 }
 
+// The model that the bundle is made from, with the extents that the bundle's inputs have.
+Attempt<Program> read_program_of(const std::string& path, const BundleInfo& info) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
+  HOIST_STEP(const ReadOptions reading, ExitCode::usage, read_options({}));
+  std::vector<std::vector<int64_t>> shapes;
+  for (int index : info.plan.inputs) shapes.push_back(info.plan.arrays[static_cast<size_t>(index)].shape);
+  HOIST_STEP(Program program, ExitCode::bad_input, read_model_of_shapes(path, reading, shapes));
+  return program;
+}
+
+// A line for each finding, and how many have not passed.
+Attempt<size_t> report_findings(const VerifyCommand& command, const std::vector<Finding>& findings,
+                                const std::string& device) {
+  size_t failed = 0;
+  nlohmann::ordered_json lines = nlohmann::json::array();
+  for (const Finding& finding : findings) {
+    if (!finding.passed) ++failed;
+    lines.push_back({{"subject", finding.subject},
+                     {"passed", finding.passed},
+                     {"message", finding.message},
+                     {"compared", finding.compared},
+                     {"largest_error", finding.largest_error}});
+    if (command.json == "-") continue;
+    if (!finding.passed)
+      say_line("failed {}: {}", finding.subject, finding.message);
+    else if (finding.compared == 0)
+      say_line("passed {}", finding.subject);
+    else
+      say_line("passed {}: {} positions, largest error {:.3g}", finding.subject, finding.compared,
+               finding.largest_error);
+  }
+  if (!command.json.empty()) {
+    nlohmann::ordered_json out = {{"passed", failed == 0}};
+    if (!device.empty()) out["device"] = device;
+    out["findings"] = lines;
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+  }
+  if (command.json != "-") {
+    say_line("{} of {} checks passed{}", findings.size() - failed, findings.size(),
+             device.empty() ? "" : " on " + device);
+  }
+  return failed;
+}
+
+// Needs no device: terms and hashes alone.
+Attempt<> verify_derivation(const VerifyCommand& command) {
+  HOIST_STEP(const BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle, true));
+  std::optional<Program> model;
+  if (!command.model.empty()) {
+    HOIST_ATTEMPT(model, read_program_of(command.model, info));
+  }
+  Progress progress;
+  progress.show("replaying the derivation");
+  HOIST_ATTEMPT(const std::vector<Finding> findings, check_derivation(info, model ? &*model : nullptr));
+  HOIST_ATTEMPT(const size_t failed, report_findings(command, findings, ""));
+  return failed == 0 ? ExitCode::done : ExitCode::no;
+}
+
 Attempt<> verify(const VerifyCommand& command) {
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
+  if (command.derivation) return verify_derivation(command);
+  if (!command.model.empty()) return usage_failure("--model", "is what the derivation starts from", "add --derivation");
   HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
   HOIST_STEP(Device device, ExitCode::device, find_device(std::to_string(bundle.device_index())));
   const int64_t positions = command.all ? std::numeric_limits<int64_t>::max() : command.positions;
@@ -73,31 +136,7 @@ Attempt<> verify(const VerifyCommand& command) {
     else
       complain("note", "the certificate was made with other data; it is checked with those alone");
   }
-  size_t failed = 0;
-  nlohmann::ordered_json lines = nlohmann::json::array();
-  for (const Finding& finding : findings) {
-    if (!finding.passed) ++failed;
-    lines.push_back({{"subject", finding.subject},
-                     {"passed", finding.passed},
-                     {"message", finding.message},
-                     {"compared", finding.compared},
-                     {"largest_error", finding.largest_error}});
-    if (command.json == "-") continue;
-    if (!finding.passed)
-      say_line("failed {}: {}", finding.subject, finding.message);
-    else if (finding.compared == 0)
-      say_line("passed {}", finding.subject);
-    else
-      say_line("passed {}: {} positions, largest error {:.3g}", finding.subject, finding.compared,
-               finding.largest_error);
-  }
-  if (!command.json.empty()) {
-    const nlohmann::ordered_json out = {{"passed", failed == 0}, {"device", bundle.device_name()}, {"findings", lines}};
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
-  }
-  if (command.json != "-") {
-    say_line("{} of {} checks passed on {}", findings.size() - failed, findings.size(), bundle.device_name());
-  }
+  HOIST_ATTEMPT(const size_t failed, report_findings(command, findings, bundle.device_name()));
   return failed == 0 ? ExitCode::done : ExitCode::no;
 }
 
@@ -121,6 +160,13 @@ void add_verify(CLI::App& program, Action& action) {
       ->type_name("N")
       ->capture_default_str()
       ->excludes(all);
+  auto* derivation = command.add_flag("--derivation", options->derivation,
+                                      "replay the derivation instead, which leads to the bundle's kernels; no device "
+                                      "is needed");
+  command
+      .add_option("--model", options->model, "the derivation starts from this model, and all constants are computed")
+      ->type_name("FILE")
+      ->needs(derivation);
   add_json_option(command, options->json, "the findings");
 }
 

@@ -1,11 +1,11 @@
-#include "lowering/einsum.h"
+#include "ir/operators/einsum.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "ir/operators/einsum.h"
+#include "ir/expression.h"
 
 namespace hoist {
 namespace {
@@ -81,66 +81,39 @@ Order cheapest_order(const Einsum& einsum) {
 
 constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-// The definitions that compute what one call does, the last one in its place; none where the call stays.
-std::vector<Definition> in_pairs(const Definition& definition) {
-  const Expr call = definition.expression;
-  if (call->pattern != Pattern::operator_call || full_name(*call->operation) != "Einsum" || call->children.size() < 3)
-    return {};
-  auto equation = call->operation->attributes.find("equation");
-  if (equation == call->operation->attributes.end()) return {};
+}  // namespace
+
+Expr einsum_in_pairs(const Spec& call) {
+  if (call.children.size() < 3) return nullptr;
+  auto equation = call.operation->attributes.find("equation");
+  if (equation == call.operation->attributes.end()) return nullptr;
   std::vector<std::vector<int64_t>> shapes;
-  for (Expr operand : call->children) shapes.push_back(shape_of(operand->type));
+  for (Expr operand : call.children) shapes.push_back(shape_of(operand->type));
   const auto parsed = parse_einsum(std::get<std::string>(equation->second), shapes);
-  if (!parsed || parsed->extents.size() > letters.size()) return {};
+  if (!parsed || parsed->extents.size() > letters.size()) return nullptr;
   const Order order = cheapest_order(*parsed);
   std::set<int> all;
   for (const auto& [label, n] : parsed->extents) all.insert(label);
-  if (order.work >= work(*parsed, all)) return {};
+  if (order.work >= work(*parsed, all)) return nullptr;
   const auto term = [&](const EinsumLabels& labels) {
     std::string out;
     for (int label : labels) out += letters[static_cast<size_t>(std::distance(all.begin(), all.find(label)))];
     return out;
   };
   std::vector<Factor> factors;
-  for (size_t i = 0; i < call->children.size(); ++i) factors.push_back({call->children[i], parsed->operands[i]});
-  std::vector<Definition> out;
+  for (size_t i = 0; i < call.children.size(); ++i) factors.push_back({call.children[i], parsed->operands[i]});
   for (const Contraction& step : order.contractions) {
     Factor& first = factors[step.first];
     const Factor& second = factors[step.second];
-    OperatorCall pair = *call->operation;
-    pair.operands = {0, 1};
+    OperatorCall pair = *call.operation;
     pair.attributes = {
         {"equation", fmt::format("{},{}->{}", term(first.labels), term(second.labels), term(step.result))}};
     const auto product = operator_call(std::move(pair), {first.array, second.array});
     HOIST_CHECK(product.ok(), product.errors()[0].text());
-    Definition made = definition;
-    made.expression = *product;
-    const bool is_last = out.size() + 1 == order.contractions.size();
-    if (!is_last) made.value = fmt::format("{}.product{}", definition.value, out.size());
-    out.push_back(made);
-    first = {parameter(made.value, made.expression->type), step.result};
+    first = {*product, step.result};
     factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(step.second));
   }
-  return out;
-}
-
-}  // namespace
-
-void contract_in_pairs(Program& program) {
-  std::vector<Definition> definitions;
-  for (Definition& definition : program.definitions) {
-    std::vector<Definition> pairs = in_pairs(definition);
-    if (pairs.empty()) {
-      definitions.push_back(std::move(definition));
-      continue;
-    }
-    const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
-    program.steps.push_back(
-        {"contract-in-pairs", layer, RuleClass::rounding,
-         fmt::format("{} products of two arrays instead of one of {}", pairs.size(), pairs.size() + 1)});
-    definitions.insert(definitions.end(), std::make_move_iterator(pairs.begin()), std::make_move_iterator(pairs.end()));
-  }
-  program.definitions = std::move(definitions);
+  return factors[0].array;
 }
 
 }  // namespace hoist

@@ -1,0 +1,288 @@
+#include "lowering/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/evaluate.h"
+#include "ir/program_text.h"
+#include "ir/text.h"
+#include "lowering/passes.h"
+#include "lowering/rules/operators.h"
+#include "lowering/steps.h"
+#include "lowering/stored_terms.h"
+
+namespace hoist {
+namespace {
+
+// What is not in the list of passes, since it serves every compilation.
+constexpr std::pair<std::string_view, std::string_view> further_steps[] = {
+    {"drop-unused", "what nobody reads any more goes"},
+    {"name-tables", "large tables inside terms become constants, which kernels read from memory"},
+    {"choose-storage", "every value gets an array: the order of its dimensions, borders, rounding to whole vectors"},
+    {"store", "the term is written over the stored arrays: views that cost nothing"},
+};
+
+const ProgramRule* operator_rule(const std::string& name) {
+  for (const ProgramRule* rule : operator_rules()) {
+    if (row(*rule).name == name) return rule;
+  }
+  return nullptr;
+}
+
+class Replay {
+ public:
+  Replay(const ProgramDerivation& derivation, const ReplayOptions& options, Replayed& state)
+      : derivation_(derivation), options_(options), state_(state), program_(state.program) {}
+
+  Result<Nothing> run(const std::function<void(const ReplayedStep&)>& observer) {
+    program_ = derivation_.start;
+    program_.steps.clear();
+    begin_derivation(program_);
+    for (size_t i = 0; i < derivation_.steps.size(); ++i) {
+      const ProgramStep& step = derivation_.steps[i];
+      if (!step.replays) {
+        if (observer) observer({step, step.layer, {step.layer}, step.note, step.absorbed});
+        continue;
+      }
+      const auto problem = [&](const Diagnostic& d) {
+        return Diagnostic{fmt::format("step {}, {}", i + 1, text(step)), d.what, d.hint};
+      };
+      Definition* definition = find(step.value);
+      if (!step.value.empty() && definition == nullptr)
+        return problem({"", "the program defines no value " + step.value + " here", ""});
+      ReplayedStep seen{step, {}, {}, {}, {}};
+      if (definition != nullptr) {
+        seen.before = definition->expression;
+        seen.layers = definition->layers;
+      }
+      const size_t known = program_.steps.size();
+      if (auto revealed = reveal(step); !revealed) return problem(revealed.errors()[0]);
+      if (auto done = apply(step, definition); !done) return problem(done.errors()[0]);
+      if (auto same = compare_constants(step); !same) return problem(same.errors()[0]);
+      if (observer) {
+        if (const Definition* after = find(step.value)) {
+          seen.after = after->expression;
+          std::vector<std::string> layers = after->layers;
+          for (const std::string& layer : seen.layers) {
+            if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+          }
+          seen.layers = std::move(layers);
+        }
+        const ProgramStep* recorded = program_.steps.size() > known ? &program_.steps.back() : nullptr;
+        if (!seen.layers.empty()) seen.layer = seen.layers.front();
+        if (recorded != nullptr && !recorded->layer.empty()) seen.layer = recorded->layer;
+        seen.note = recorded != nullptr && !recorded->note.empty() ? recorded->note
+                                                                   : meaning_of(step.rule, options_.user_rules);
+        if (seen.note.empty()) seen.note = step.note;
+        if (recorded != nullptr) seen.absorbed = recorded->absorbed;
+        observer(seen);
+      }
+      program_.steps.clear();
+    }
+    return Nothing{};
+  }
+
+ private:
+  // Steps mostly go from definition to definition in order.
+  Definition* find(const std::string& value) {
+    if (value.empty()) return nullptr;
+    std::vector<Definition>& all = program_.definitions;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const size_t at = (hint_ + i) % all.size();
+      if (all[at].value != value) continue;
+      hint_ = at;
+      return &all[at];
+    }
+    return nullptr;
+  }
+
+  // Values that decide what the step gives are in the step.
+  Result<Nothing> reveal(const ProgramStep& step) {
+    for (const StepConstant& constant : step.constants) {
+      auto withheld = program_.withheld.find(constant.name);
+      if (!constant.value || withheld == program_.withheld.end()) continue;
+      if (withheld->second != constant.hash)
+        return Diagnostic{
+            "",
+            fmt::format("the constant {} is #{} there, and #{} here", constant.name, constant.hash, withheld->second),
+            ""};
+      program_.constants[constant.name] = *constant.value;
+      program_.withheld.erase(withheld);
+    }
+    return Nothing{};
+  }
+
+  Result<Nothing> compare_constants(const ProgramStep& step) {
+    for (const StepConstant& constant : step.constants) {
+      auto found = program_.constants.find(constant.name);
+      if (found == program_.constants.end()) continue;  // it decided, and nobody reads it any more
+      if (type_of(found->second) != constant.type)
+        return Diagnostic{"",
+                          fmt::format("the constant {} has type {}, the derivation says {}", constant.name,
+                                      text(type_of(found->second)), text(constant.type)),
+                          ""};
+      if (auto withheld = program_.withheld.find(constant.name); withheld != program_.withheld.end()) {
+        if (constant.value) {
+          found->second = *constant.value;
+          program_.withheld.erase(withheld);
+        } else {
+          withheld->second = constant.hash;
+        }
+        continue;
+      }
+      if (const std::string hash = constant_hash(found->second); hash != constant.hash)
+        return Diagnostic{
+            "", fmt::format("the constant {} is #{}, the derivation says #{}", constant.name, hash, constant.hash), ""};
+    }
+    return Nothing{};
+  }
+
+  Result<Nothing> apply(const ProgramStep& step, Definition* definition) {
+    if (definition == nullptr) return whole_program(step);
+    if (const ProgramRule* rule = operator_rule(step.rule)) {
+      if (row(*rule).rule_class != step.rule_class) return other_class(row(*rule).rule_class, step);
+      HOIST_TRY(const bool applied, apply_program_rule(*rule, program_, step.value));
+      if (!applied) return Diagnostic{"", "the rule does not apply to the definition", ""};
+      return Nothing{};
+    }
+    if (step.rule == "unfold") return unfold_definition(program_, *definition);
+    if (step.rule == "fold-constants") return fold(step, *definition);
+    if (step.rule == "store") {
+      if (state_.storage.values.count(step.value) == 0) return Diagnostic{"", "no storage is chosen yet", ""};
+      definition->expression = stored_term(*definition, state_.storage);
+      return Nothing{};
+    }
+    if (step.rule == "decompose-calls") {
+      if (!decompose_call(program_, step.value)) return Diagnostic{"", "the call does not come apart", ""};
+      return Nothing{};
+    }
+    if (step.rule == "materialise-windows") {
+      materialise_windows(program_, step.value);
+      return Nothing{};
+    }
+    if (step.rule == "integer-tables") {
+      if (!use_integer_table(program_, step.value)) return Diagnostic{"", "no table can stand there", ""};
+      return Nothing{};
+    }
+    if (auto producer = step.parameters.find("producer"); producer != step.parameters.end())
+      return merge(step, producer->second);
+    return in_term(step, *definition);
+  }
+
+  Result<Nothing> whole_program(const ProgramStep& step) {
+    if (step.rule == "drop-unused")
+      drop_unused(program_);
+    else if (step.rule == "name-tables")
+      name_tables(program_);
+    else if (step.rule == "choose-storage")
+      state_.storage = choose_storage(program_, options_.profile);
+    else
+      return Diagnostic{"", "there is no pass " + step.rule + " over the whole program", ""};
+    return Nothing{};
+  }
+
+  static Diagnostic other_class(RuleClass rule, const ProgramStep& step) {
+    return {"", fmt::format("the rule is {}, the step says {}", name_of(rule), name_of(step.rule_class)), ""};
+  }
+
+  Result<Nothing> fold(const ProgramStep& step, Definition& definition) {
+    Expr subterm = at(definition.expression, step.place);
+    Expr e = subterm == nullptr ? nullptr : constant_term(program_, subterm);
+    if (e == nullptr || e->open > 0 || !leaf_of(e->type)->is_scalar())
+      return Diagnostic{"", "the term there reads more than constants", ""};
+    Bindings bindings;
+    bool withheld = false;
+    for (Expr p : parameters_of(e)) {
+      bindings[p->name] = program_.constants.at(p->name);
+      withheld |= program_.withheld.count(p->name) != 0;
+    }
+    Tensor value;
+    auto name = step.parameters.find("name");
+    const std::string constant = name == step.parameters.end() ? step.value : name->second;
+    if (program_.constants.count(constant) != 0 || (constant != step.value && find(constant) != nullptr))
+      return Diagnostic{"", "there is a value " + constant + " already", ""};
+    if (withheld) {
+      value = Tensor(leaf_of(e->type)->scalar, shape_of(e->type));
+      program_.withheld[constant];
+    } else {
+      HOIST_TRY(value, evaluate(e, bindings));
+    }
+    if (name != step.parameters.end()) {
+      fold_subterm(program_, definition, step.place, constant, std::move(value));
+      return Nothing{};
+    }
+    fold_definition(program_, definition, std::move(value));
+    program_.definitions.erase(program_.definitions.begin() + (&definition - program_.definitions.data()));
+    return Nothing{};
+  }
+
+  Result<Nothing> merge(const ProgramStep& step, const std::string& producer) {
+    const Definition* from = find_definition(program_, producer);
+    Definition* reader = find_definition(program_, step.value);
+    if (find_pass(step.rule) == nullptr) return Diagnostic{"", "there is no pass " + step.rule, ""};
+    if (from == nullptr || from >= reader)
+      return Diagnostic{"", "the program defines no value " + producer + " before " + step.value, ""};
+    merge_into(program_, step.rule, *from, *reader);
+    // A producer with one reader is gone with it; others go when nobody reads them.
+    if (step.rule == "merge-producers")
+      program_.definitions.erase(program_.definitions.begin() + (from - program_.definitions.data()));
+    return Nothing{};
+  }
+
+  Result<Nothing> in_term(const ProgramStep& step, Definition& definition) {
+    const Rule* rule = lowering_rules().find(step.rule);
+    if (rule == nullptr && options_.user_rules != nullptr) rule = options_.user_rules->find(step.rule);
+    if (rule == nullptr) {
+      if (options_.other) {
+        HOIST_TRY(const bool done, options_.other(step, definition));
+        if (done) return Nothing{};
+      }
+      return Diagnostic{"", "there is no rule or pass " + step.rule, ""};
+    }
+    if (row(*rule).rule_class != step.rule_class) return other_class(row(*rule).rule_class, step);
+    Expr term = at(definition.expression, step.place);
+    if (term == nullptr) return Diagnostic{"", "there is no such place in the term", ""};
+    RuleArguments arguments;
+    for (const auto& [name, size] : step.parameters) {
+      HOIST_TRY(arguments[name], parse_size(size));
+    }
+    const auto result = apply_rule(*rule, term, arguments);
+    if (!result) return Diagnostic{"", "does not apply: " + why_not(*rule, term, arguments), ""};
+    HOIST_TRY(definition.expression, replace_at(definition.expression, step.place, *result));
+    return Nothing{};
+  }
+
+  const ProgramDerivation& derivation_;
+  const ReplayOptions& options_;
+  Replayed& state_;
+  Program& program_;
+  size_t hint_ = 0;
+};
+
+}  // namespace
+
+bool is_pass(const std::string& rule) {
+  const auto further = [&](const auto& entry) { return entry.first == rule; };
+  return find_pass(rule) != nullptr || std::any_of(std::begin(further_steps), std::end(further_steps), further);
+}
+
+std::string meaning_of(const std::string& rule, const RuleTable* user_rules) {
+  for (const auto& [name, meaning] : further_steps) {
+    if (name == rule) return std::string(meaning);
+  }
+  if (const ProgramRule* found = operator_rule(rule)) return row(*found).meaning;
+  if (const Rule* found = lowering_rules().find(rule)) return row(*found).meaning;
+  if (const Rule* found = user_rules == nullptr ? nullptr : user_rules->find(rule)) return row(*found).meaning;
+  if (const Pass* pass = find_pass(rule)) return std::string(pass->meaning);
+  return {};
+}
+
+Result<Replayed> replay(const ProgramDerivation& derivation, const ReplayOptions& options,
+                        const std::function<void(const ReplayedStep&)>& observer) {
+  Replayed state;
+  HOIST_TRY_VOID(Replay(derivation, options, state).run(observer));
+  return state;
+}
+
+}  // namespace hoist

@@ -1,0 +1,50 @@
+// Replaying the derivation of a model: from the program as it was imported to the terms of its kernels, one step after
+// the other, without any of the decisions that led to the steps. Where constants are withheld, what is computed from
+// them is too; everything else is done and compared with what the derivation says.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "ir/profile.h"
+#include "ir/program_derivation.h"
+#include "lowering/rules.h"
+#include "lowering/storage.h"
+
+namespace hoist {
+
+struct ReplayOptions {
+  Profile profile;  ///< that the kernels were made for
+  const RuleTable* user_rules = nullptr;
+  /// Steps of rules that other folders have: changes the definition, or gives false where the rule is not theirs.
+  std::function<Result<bool>(const ProgramStep& step, Definition& definition)> other = {};
+};
+
+/// What one step did, for people.
+struct ReplayedStep {
+  const ProgramStep& step;
+  std::string layer;                  ///< that it is told of; "" where the step is about the whole program
+  std::vector<std::string> layers;    ///< of the definition after and before the step
+  std::string note;                   ///< one plain sentence
+  std::vector<std::string> absorbed;  ///< layers that are part of that layer now
+  Expr before = nullptr;              ///< the definition's term; null where the step is about the whole program
+  Expr after = nullptr;               ///< null where there is no definition any more
+};
+
+struct Replayed {
+  Program program;  ///< its terms are those of the kernels, over stored arrays
+  StoragePlan storage;
+};
+
+/// Errors name the step: no such rule, a place that is not there, a rule that does not apply, another class or another
+/// constant than the derivation says.
+Result<Replayed> replay(const ProgramDerivation& derivation, const ReplayOptions& options,
+                        const std::function<void(const ReplayedStep&)>& observer = {});
+
+/// The plain sentence of a rule or pass: a row's meaning, or the pass's. "" for names that neither has.
+/// Is it the name of a pass, rather than that of a row?
+bool is_pass(const std::string& rule);
+std::string meaning_of(const std::string& rule, const RuleTable* user_rules = nullptr);
+
+}  // namespace hoist

@@ -1,0 +1,234 @@
+#include "lowering/steering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "ir/near_miss.h"
+#include "ir/text.h"
+#include "lowering/strategy.h"
+
+namespace hoist {
+namespace {
+
+std::string without_spaces_around(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+Result<SteeringStep> parse_line(const std::string& line) {
+  SteeringStep step;
+  if (line == "strategy") {
+    step.where = SteeringStep::strategy;
+    return step;
+  }
+  size_t end = line.find_first_of(" (");
+  std::string head = line.substr(0, end);
+  if (end != std::string::npos && line[end] == '(') {
+    end = line.find(')', end);
+    if (end == std::string::npos) return Diagnostic{"", "the parameters do not end", "write split-join(k = 8)"};
+    head = line.substr(0, ++end);
+  }
+  HOIST_TRY(const std::vector<Application> read, parse_steps(head + " at root"));
+  step.rule = read.at(0).rule;
+  step.arguments = read.at(0).arguments;
+  const std::string place = end == std::string::npos ? "" : without_spaces_around(line.substr(end));
+  if (place.empty()) return step;
+  if (place == "everywhere" || place == "at result" || place == "in loop") {
+    step.where = place == "everywhere"  ? SteeringStep::everywhere
+                 : place == "at result" ? SteeringStep::result
+                                        : SteeringStep::loop;
+    return step;
+  }
+  const bool inside = place.starts_with("in ");
+  if (!inside && !place.starts_with("at "))
+    return Diagnostic{"", "expected a place, found " + place,
+                      "everywhere, at result, in loop, at PATTERN, in PATTERN, or nothing for the first place"};
+  step.where = inside ? SteeringStep::in_pattern : SteeringStep::at_pattern;
+  step.pattern = without_spaces_around(place.substr(3));
+  if (size_t hash = step.pattern.find('#'); hash != std::string::npos) {
+    const std::string number = without_spaces_around(step.pattern.substr(hash + 1));
+    const bool digits =
+        !number.empty() && number.size() < 7 && number.find_first_not_of("0123456789") == std::string::npos;
+    if (!digits || std::stoi(number) < 1)
+      return Diagnostic{"", "\"" + number + "\" is no number of a pattern", "map #2 is the second map"};
+    step.number = std::stoi(number);
+    step.pattern = without_spaces_around(step.pattern.substr(0, hash));
+  }
+  const std::string name = step.pattern.substr(0, step.pattern.find(' '));
+  std::vector<std::string> names;
+  for (const PatternRow& row : pattern_table()) names.emplace_back(row.name);
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    const std::string near = near_miss(name, names);
+    return Diagnostic{"", "there is no pattern " + name,
+                      near.empty() ? "write map, fold, slide, ..." : "did you mean " + near + "?"};
+  }
+  return step;
+}
+
+bool is_pattern(Expr e, const std::string& wanted) {
+  const std::string text = pattern_text(e);
+  return text.starts_with(wanted) &&
+         (text.size() == wanted.size() || text[wanted.size()] == ' ' || text[wanted.size()] == '(');
+}
+
+// Places in the order in which a reader counts them: outermost first, left to right.
+std::vector<Path> places_of(Expr root, const std::string& pattern) {
+  constexpr size_t enough = 100000;  // a term is a graph that is walked as a tree here
+  std::vector<Path> out;
+  Path path;
+  size_t visited = 0;
+  std::function<void(Expr)> walk = [&](Expr e) {
+    if (++visited > enough) return;
+    if (is_pattern(e, pattern)) out.push_back(path);
+    for (size_t i = 0; i < e->children.size(); ++i) {
+      path.push_back(static_cast<int>(i));
+      walk(e->children[i]);
+      path.pop_back();
+    }
+  };
+  walk(root);
+  return out;
+}
+
+class Steerer {
+ public:
+  Steerer(Rewriter& rewriter, const RuleTable& rules, const Steering& steering, const Path& inside, bool strict)
+      : rewriter_(rewriter), rules_(rules), steering_(steering), inside_(inside), strict_(strict) {}
+
+  Result<Nothing> run(const std::function<void(Rewriter&)>& strategy) {
+    Expr start = at(rewriter_.term(), inside_);
+    for (const SteeringStep& step : steering_.steps) {
+      if (step.where == SteeringStep::strategy) {
+        Expr now = at(rewriter_.term(), inside_);
+        if (now == nullptr || now->type != start->type)
+          return fault(step, "the strategy finds no result where it was", "let it run before steps that open loops");
+        strategy(rewriter_);
+        continue;
+      }
+      HOIST_TRY_VOID(apply(step));
+    }
+    return Nothing{};
+  }
+
+ private:
+  Diagnostic fault(const SteeringStep& step, const std::string& what, const std::string& hint = "") const {
+    return {fmt::format("{}:{}", steering_.where, step.line), what, hint};
+  }
+
+  Result<Nothing> apply(const SteeringStep& step) {
+    const Rule* rule = rules_.find(step.rule);
+    if (rule == nullptr) {
+      std::vector<std::string> names;
+      for (const Rule* r : rules_.rules()) names.push_back(row(*r).name);
+      const std::string near = near_miss(step.rule, names);
+      return fault(step, "there is no rule " + step.rule,
+                   near.empty() ? "hoist rules lists them; --rules brings more" : "did you mean " + near + "?");
+    }
+    if (strict_ && row(*rule).rule_class != RuleClass::exact)
+      return fault(step,
+                   fmt::format("{} is a {} rule, and --strict takes exact ones alone", step.rule,
+                               name_of(row(*rule).rule_class)),
+                   "leave --strict out, or the step");
+    if (step.where == SteeringStep::first || step.where == SteeringStep::everywhere) return apply_anywhere(step);
+    HOIST_TRY(const Path place, place_of(step));
+    if (!rewriter_.apply(step.rule, place, step.arguments)) {
+      const std::string why = why_not(*rule, at(rewriter_.term(), place), step.arguments);
+      return fault(step,
+                   fmt::format("{} does not apply at {}: {}", step.rule, text(place),
+                               why.empty() ? "it changes nothing there" : why),
+                   "the term there is " + pattern_text(at(rewriter_.term(), place)));
+    }
+    last_ = place;
+    return Nothing{};
+  }
+
+  Result<Nothing> apply_anywhere(const SteeringStep& step) {
+    constexpr int most = 10000;
+    int count = 0;
+    while (count < most) {
+      const auto place = rewriter_.apply_first(step.rule, step.arguments);
+      if (!place) break;
+      last_ = *place;
+      ++count;
+      if (step.where == SteeringStep::first) break;
+    }
+    if (count == 0)
+      return fault(step, step.rule + " applies nowhere in the kernel's term", "hoist explain shows the terms");
+    return Nothing{};
+  }
+
+  Result<Path> place_of(const SteeringStep& step) const {
+    if (step.where == SteeringStep::result) return inside_;
+    if (step.where == SteeringStep::loop) {
+      if (!last_) return fault(step, "no step before has opened a loop", "say a place: at result");
+      const auto body = opened_body(rewriter_.term(), *last_);
+      if (!body) return fault(step, "the step before has opened no loop", "say a place: in map group(1)");
+      return *body;
+    }
+    const std::vector<Path> places = places_of(rewriter_.term(), step.pattern);
+    if (places.size() < static_cast<size_t>(step.number))
+      return fault(step,
+                   fmt::format("the kernel's term has {} places of {}, and number {} is asked for", places.size(),
+                               step.pattern, step.number),
+                   "hoist explain shows the terms");
+    Path place = places[static_cast<size_t>(step.number) - 1];
+    if (step.where == SteeringStep::at_pattern) return place;
+    Expr e = at(rewriter_.term(), place);
+    if (e->children.empty() || e->children[0]->pattern != Pattern::function)
+      return fault(step, step.pattern + " has no body", "write at in place of in");
+    place.insert(place.end(), {0, 0});
+    return place;
+  }
+
+  Rewriter& rewriter_;
+  const RuleTable& rules_;
+  const Steering& steering_;
+  const Path& inside_;
+  const bool strict_;
+  std::optional<Path> last_;
+};
+
+}  // namespace
+
+std::string pattern_text(Expr e) {
+  std::string out(row(e->pattern).name);
+  if (e->pattern == Pattern::call) out = std::string(row(e->function).name);
+  const bool numbered = e->mode == Mode::global || e->mode == Mode::group || e->mode == Mode::local;
+  if (e->mode != Mode::view)
+    out += fmt::format(" {}{}", name_of(e->mode), numbered ? fmt::format("({})", e->dimension) : "");
+  for (const Nat& size : e->sizes) out += " " + size.text();
+  return out;
+}
+
+Result<Steering> parse_steering(const std::string& text, const std::string& layer, const std::string& where) {
+  Steering out{layer, where, {}};
+  Diagnostics faults;
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const size_t comment = line.find("--");
+    line = without_spaces_around(line.substr(0, comment));
+    if (line.empty()) continue;
+    auto step = parse_line(line);
+    if (!step.ok()) {
+      for (Diagnostic d : step.errors()) faults.push_back({fmt::format("{}:{}", where, number), d.what, d.hint});
+      continue;
+    }
+    step->line = number;
+    out.steps.push_back(std::move(*step));
+  }
+  if (out.steps.empty() && faults.empty()) faults.push_back({where, "holds no step", "write a rule a line"});
+  if (!faults.empty()) return faults;
+  return out;
+}
+
+Result<Nothing> steer(Rewriter& rewriter, const RuleTable& rules, const Steering& steering, const Path& inside,
+                      bool strict, const std::function<void(Rewriter&)>& strategy) {
+  return Steerer(rewriter, rules, steering, inside, strict).run(strategy);
+}
+
+}  // namespace hoist

@@ -1,0 +1,51 @@
+// A user's own steps for the kernel of one layer, from a text file (--steps LAYER=FILE): rules of hoist's tables or of
+// --rules, with places said by patterns. They take the place of hoist's strategy, which runs where a line says so.
+//
+//   reduce-map-fusion-to-fold everywhere      wherever it applies
+//   multiply-add-to-fma                       at the first place where it applies, outermost first
+//   open-joined-group(d = 1) at result        the whole result of the kernel
+//   open-tiles(R = 4, C = 16) in loop         the body of the first loop that the step before has opened
+//   split-join(k = 8) at map #2               the second map, outermost first and left to right
+//   open-vectors(k = 16) in map unroll        the body of the first map unroll
+//   strategy                                  hoist's own strategy from here
+//
+// A pattern is written as hoist prints it: its name, with mode and sizes as far as wanted (map group(1), slide 3 1). A
+// number behind # counts. Steps are recorded in the derivation with their places, so a bundle replays without the
+// file. Not for changing what a layer computes: steps apply rules, and rules keep the meaning.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/rewrite.h"
+
+namespace hoist {
+
+struct SteeringStep {
+  enum Where : uint8_t { first, everywhere, result, loop, at_pattern, in_pattern, strategy } where = first;
+  std::string rule;
+  RuleArguments arguments;
+  std::string pattern;  ///< of at_pattern and in_pattern
+  int number = 1;       ///< which of them
+  int line = 0;
+};
+
+struct Steering {
+  std::string layer, where;  ///< where: the file
+  std::vector<SteeringStep> steps;
+};
+
+/// Errors name the file and the line.
+Result<Steering> parse_steering(const std::string& text, const std::string& layer, const std::string& where);
+
+/// Applies the steps. `inside` is the place of the result in the term; `strategy` does what hoist would. Errors: a rule
+/// that is not there, a place that is not there, a rule that does not apply (with the reason), a rounding rule under
+/// strict.
+Result<Nothing> steer(Rewriter& rewriter, const RuleTable& rules, const Steering& steering, const Path& inside,
+                      bool strict, const std::function<void(Rewriter&)>& strategy);
+
+/// A node as a pattern is written: "map group(1)", "slide 3 1", "reduce".
+std::string pattern_text(Expr e);
+
+}  // namespace hoist

@@ -1,0 +1,42 @@
+// What passes do, one definition at a time and without deciding anything: the passes call these where they have
+// decided, replay calls them where a derivation says so. Each leaves a program that means the same.
+#pragma once
+
+#include <string>
+
+#include "ir/program.h"
+
+namespace hoist {
+
+/// The program as it is now is where its derivation starts, unless it has started already. Steps from before are told
+/// and do not replay.
+void begin_derivation(Program& program);
+
+/// The call becomes several that are less work together (OperatorRow::decompose), each a definition; false where it
+/// stays. Records "decompose-calls".
+bool decompose_call(Program& program, const std::string& value);
+
+/// The definition of the call in its place, and what storage wants to know of it. Records "unfold", with the constants
+/// whose values decide the term.
+Result<Nothing> unfold_definition(Program& program, Definition& definition);
+
+/// A term that reads nothing but constants, with results of several parts put in the place of their components: what a
+/// constant may stand for. Null where it reads anything else.
+Expr constant_term(const Program& program, Expr e);
+/// The definition becomes a constant of that value. Records "fold-constants"; the definition itself stays for the
+/// caller to remove.
+void fold_definition(Program& program, const Definition& definition, Tensor value);
+/// Every occurrence of the closed term at the place reads the constant of that name and value instead. Records
+/// "fold-constants".
+void fold_subterm(Program& program, Definition& definition, const Path& place, const std::string& name, Tensor value);
+
+/// The producer's term in the place of every read of it, and its layers with those of the reader. Records the pass.
+void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& reader);
+/// The windows of convolutions in the definition become definitions before it. Records "materialise-windows".
+void materialise_windows(Program& program, const std::string& value);
+/// The definition of an 8-bit value and what it is computed by become a look-up; false where it cannot.
+bool use_integer_table(Program& program, const std::string& value);
+/// remove_unused; records it where anything goes.
+void drop_unused(Program& program);
+
+}  // namespace hoist

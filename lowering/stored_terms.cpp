@@ -1,0 +1,54 @@
+#include "lowering/stored_terms.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "lowering/terms.h"
+
+namespace hoist {
+namespace {
+
+// Constants that are not a few numbers: positions and weights of a resized picture, counts of a pooled one. Kernels
+// read them from memory as they read weights; written into the code they would be a selection for each element.
+constexpr int64_t most_written_out = 64;
+
+}  // namespace
+
+std::map<std::string, std::pair<double, double>> name_tables(Program& program) {
+  const size_t before = program.constants.size();
+  std::map<std::string, std::pair<double, double>> ranges;
+  std::unordered_map<Expr, Expr> named;
+  std::map<std::string, Type> types = value_types(program);
+  for (Definition& definition : program.definitions) {
+    definition.expression = replace_closed(definition.expression, [&](Expr e) -> Expr {
+      if (e->pattern != Pattern::constant || e->constant.size() <= most_written_out) return nullptr;
+      if (auto known = named.find(e); known != named.end()) return known->second;
+      std::string name;
+      for (size_t i = named.size(); name.empty() || types.count(name) != 0; ++i)
+        name = definition.value + ".table" + std::to_string(i);
+      const Tensor& table = e->constant;
+      double low = std::numeric_limits<double>::max(), high = -low;
+      for (int64_t i = 0; i < table.size(); ++i) {
+        const double v = is_integer(table.scalar()) ? static_cast<double>(table.integer_at(i)) : table.float_at(i);
+        if (!std::isfinite(v)) continue;
+        low = std::min(low, v);
+        high = std::max(high, v);
+      }
+      types[name] = e->type;
+      program.constants[name] = table;
+      if (low <= high) ranges[name] = {low, high};
+      return named[e] = parameter(name, e->type);
+    });
+  }
+  if (program.constants.size() != before) program.steps.push_back(replayed_step("name-tables"));
+  return ranges;
+}
+
+Expr stored_term(const Definition& definition, const StoragePlan& plan) {
+  const Storage& storage = plan.values.at(definition.value);
+  return surround(storage, interior(storage, over_storage(definition.expression, plan.values)));
+}
+
+}  // namespace hoist

@@ -1,0 +1,21 @@
+// The last things that happen to definitions before rules make kernels of them: large tables inside terms become
+// constants with names, and the definition's term becomes one over stored arrays.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "lowering/storage.h"
+
+namespace hoist {
+
+/// Every constant of many elements inside a term becomes a constant of the program, which kernels read as they read
+/// weights. Gives the least and the greatest number of each, for seeded checks: a kernel may use them as positions.
+/// Records "name-tables".
+std::map<std::string, std::pair<double, double>> name_tables(Program& program);
+
+/// The array that stores the definition's value, in terms of the arrays that store what it reads.
+Expr stored_term(const Definition& definition, const StoragePlan& plan);
+
+}  // namespace hoist

@@ -1,0 +1,235 @@
+#include "tools/derivation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "ir/evaluate.h"
+#include "ir/program_text.h"
+#include "ir/text.h"
+#include "lowering/lower.h"
+#include "neural_rules/functions.h"
+#include "tools/compile.h"
+
+namespace hoist {
+namespace {
+
+// A rule for functions or sums wherever it applies in the definition.
+Result<bool> neural_step(const ProgramStep& step, Definition& definition) {
+  if (step.rule_class != RuleClass::neural) return false;
+  HOIST_TRY(const Approximated approximated, approximate(definition.expression, step.rule));
+  definition.expression = approximated.term;
+  return true;
+}
+
+Finding finding(const std::string& subject, const std::string& message) {
+  Finding out;
+  out.subject = subject;
+  out.passed = message.empty();
+  out.message = message;
+  return out;
+}
+
+std::string first_line_that_differs(const std::string& a, const std::string& b) {
+  size_t start = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()) && a[i] == b[i]; ++i) {
+    if (a[i] == '\n') start = i + 1;
+  }
+  const auto line = [&](const std::string& text) {
+    return start >= text.size() ? std::string("nothing") : text.substr(start, text.find('\n', start) - start);
+  };
+  return fmt::format("{}, expected {}", line(a), line(b));
+}
+
+// The terms that a replay leads to against those of the bundle.
+std::string kernels_differ(const Replayed& replayed, const Plan& plan) {
+  const std::vector<Definition>& made = replayed.program.definitions;
+  if (made.size() != plan.steps.size())
+    return fmt::format("the derivation leads to {} kernels' steps, the bundle has {}", made.size(), plan.steps.size());
+  std::set<std::pair<Expr, int>> compared;
+  for (size_t i = 0; i < made.size(); ++i) {
+    const PlanKernel& kernel = plan.kernels[static_cast<size_t>(plan.steps[i].kernel)];
+    Expr low = with_numbered_parameters(made[i].expression);
+    if (!compared.emplace(low, plan.steps[i].kernel).second) continue;
+    std::vector<std::string> arguments;
+    for (const KernelParameter& p : kernel.parameters) arguments.push_back(p.name);
+    const std::string term = print(reading_only(low, arguments));
+    if (term != kernel.expression)
+      return fmt::format("kernel {}, step {}: {}", kernel.name, i, first_line_that_differs(kernel.expression, term));
+  }
+  return {};
+}
+
+// The packed weights, put back into the shape that the model has, against the hashes of the derivation.
+Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, size_t& compared) {
+  for (const PlanArray& array : plan.arrays) {
+    if (array.place != Place::weights) continue;
+    auto storage = replayed.storage.values.find(array.name);
+    auto constant = replayed.program.constants.find(array.name);
+    if (storage == replayed.storage.values.end() || constant == replayed.program.constants.end())
+      return fmt::format("the derivation has no constant {}", array.name);
+    if (storage->second.array_shape() != array.shape)
+      return fmt::format("the weights {} have another shape than the derivation gives", array.name);
+    HOIST_TRY(const Tensor stored, evaluate(read_storage(storage->second, parameter("w", storage->second.array_type())),
+                                            {{"w", array.constant}}));
+    auto withheld = replayed.program.withheld.find(array.name);
+    const std::string hash = constant_hash(stored), expected = withheld != replayed.program.withheld.end()
+                                                                   ? withheld->second
+                                                                   : constant_hash(constant->second);
+    if (hash != expected) return fmt::format("the weights {} are #{}, expected #{}", array.name, hash, expected);
+    ++compared;
+  }
+  return std::string();
+}
+
+// ---- Terms for people
+// -------------------------------------------------------------------------------------------------
+
+// The variables of functions around the term as parameters.
+Expr closed(Expr e) {
+  std::map<std::pair<Expr, int64_t>, Expr> known;
+  std::function<Expr(Expr, int64_t)> walk = [&](Expr n, int64_t depth) -> Expr {
+    if (n->open <= depth) return n;
+    if (auto place = known.find({n, depth}); place != known.end()) return place->second;
+    Expr out = nullptr;
+    if (n->pattern == Pattern::bound) {
+      out = parameter(fmt::format("x{}", n->integers[0] - depth), n->type);
+    } else {
+      const int64_t inside = depth + (n->pattern == Pattern::function ? static_cast<int64_t>(n->parameters.size()) : 0);
+      std::vector<Expr> children;
+      for (Expr c : n->children) children.push_back(walk(c, inside));
+      auto made = with_children(n, std::move(children));
+      out = made.ok() ? *made : n;
+    }
+    return known[{n, depth}] = out;
+  };
+  return walk(e, 0);
+}
+
+std::set<Expr> subterms(Expr e) {
+  std::set<Expr> out;
+  std::function<void(Expr)> walk = [&](Expr n) {
+    if (!out.insert(n).second) return;
+    for (Expr c : n->children) walk(c);
+  };
+  walk(e);
+  return out;
+}
+
+// What stands in both sides, as one letter each.
+class Letters {
+ public:
+  Letters(Expr before, Expr after) : before_(before), in_before_(subterms(before)), in_after_(subterms(after)) {
+    for (Expr side : {before, after}) {
+      for (Expr p : parameters_of(side)) taken_.insert(p->name);
+    }
+  }
+
+  Expr in_place(Expr e) {
+    if (auto place = known_.find(e); place != known_.end()) return place->second;
+    if (is_shared(e)) return known_[e] = parameter(next_name(), e->type);
+    if (e->children.empty()) return e;
+    std::vector<Expr> children;
+    for (Expr c : e->children) children.push_back(in_place(c));
+    auto made = with_children(e, std::move(children));
+    return known_[e] = made.ok() ? *made : e;
+  }
+
+ private:
+  static constexpr size_t short_enough = 5;  // nodes of a term that is printed as it is
+
+  bool is_shared(Expr e) const {
+    return e != before_ && e->pattern != Pattern::function && e->open == 0 && tree_size(e) > short_enough &&
+           in_before_.count(e) != 0 && in_after_.count(e) != 0;
+  }
+
+  std::string next_name() {
+    for (;; ++count_) {
+      std::string name(1, static_cast<char>('A' + count_ % 26));
+      if (count_ >= 26) name += std::to_string(count_ / 26);
+      if (taken_.insert(name).second) return name;
+    }
+  }
+
+  Expr before_;
+  std::set<Expr> in_before_, in_after_;
+  std::set<std::string> taken_;
+  std::map<Expr, Expr> known_;
+  int count_ = 0;
+};
+
+std::string shortened(Expr e) {
+  constexpr int most_lines = 8;
+  PrintOptions options;
+  options.declare_parameters = false;
+  std::string text = print(e, options);
+  size_t end = 0;
+  for (int i = 0; i < most_lines && end != std::string::npos; ++i) end = text.find('\n', end + (i > 0 ? 1 : 0));
+  return end == std::string::npos ? text : text.substr(0, end) + "\n...";
+}
+
+}  // namespace
+
+Attempt<Derived> derived(ProgramDerivation derivation, const Profile& profile) {
+  Derived out{std::move(derivation), {}, nullptr};
+  out.options.profile = profile;
+  if (!out.derivation.rules.empty()) {
+    HOIST_STEP(UserRules rules, ExitCode::bad_input,
+               read_user_rules(out.derivation.rules, "the rules of the derivation"));
+    out.rules = std::make_shared<const UserRules>(std::move(rules));
+    out.options.user_rules = &out.rules->table;
+  }
+  out.options.other = neural_step;
+  return out;
+}
+
+Attempt<Derived> derived(const Plan& plan) {
+  auto derivation = parse_derivation(plan.derivation);
+  if (!derivation.ok()) {
+    Diagnostics problems = derivation.errors();
+    for (Diagnostic& d : problems) d.where = "derivation.lift:" + d.where;
+    return Failure{ExitCode::bad_input, problems};
+  }
+  HOIST_STEP(const Profile profile, ExitCode::bad_input, parse_profile(plan.profile, "manifest.json"));
+  return derived(std::move(*derivation), profile);
+}
+
+Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const Program* model) {
+  HOIST_ATTEMPT(Derived from, derived(bundle.plan));
+  std::vector<Finding> findings;
+  if (model != nullptr) {
+    const std::string mine = print_program(*model), said = print_program(from.derivation.start);
+    const bool same = mine == said;
+    const bool told = std::any_of(from.derivation.steps.begin(), from.derivation.steps.end(),
+                                  [](const ProgramStep& step) { return !step.replays; });
+    const std::string reason = told ? "what was chosen under a budget stands before the derivation's start"
+                                    : "the model is another program: " + first_line_that_differs(mine, said);
+    findings.push_back(finding("derivation, its start", same ? "" : reason));
+    if (!same) return findings;
+    from.derivation.start = *model;
+  }
+  auto replayed = replay(from.derivation, from.options);
+  const std::string subject = fmt::format("derivation, {} steps", from.derivation.steps.size());
+  if (!replayed.ok()) {
+    findings.push_back(finding(subject, replayed.errors()[0].text()));
+    return findings;
+  }
+  findings.push_back(finding(subject, kernels_differ(*replayed, bundle.plan)));
+  size_t compared = 0;
+  auto differ = weights_differ(*replayed, bundle.plan, compared);
+  findings.push_back(finding(fmt::format("derivation, {} constants of the kernels", compared),
+                             differ.ok() ? *differ : differ.errors()[0].text()));
+  return findings;
+}
+
+std::pair<std::string, std::string> sides_of_step(Expr before, Expr after) {
+  const Expr left = closed(before), right = closed(after);
+  Letters letters(left, right);
+  Expr a = letters.in_place(left), b = letters.in_place(right);
+  return {shortened(a), shortened(b)};
+}
+
+}  // namespace hoist
