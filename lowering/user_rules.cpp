@@ -29,6 +29,16 @@ bool is_rule_name(const std::string& name) {
   });
 }
 
+// A message is one line; the two sides of an instance are several.
+std::string one_line(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    const bool space = c == '\n' || c == ' ';
+    if (!space || (!out.empty() && out.back() != ' ')) out += space ? ' ' : c;
+  }
+  return out;
+}
+
 class RowsReader {
  public:
   explicit RowsReader(const std::string& where) : where_(where) {}
@@ -151,10 +161,10 @@ Result<UserRules> read_user_rules(const std::string& text, const std::string& wh
   for (const Rule* rule : own->rules()) {
     const RuleCheck check = check_rule(*rule, tested_instances, test_seed);
     if (check.faults.empty()) continue;
-    faults.push_back(located(
-        {row(*rule).name,
-         "is wrong as a rule of class " + std::string(name_of(row(*rule).rule_class)) + ": " + check.faults.front(),
-         "both sides have to mean the same on every instance"}));
+    faults.push_back(located({row(*rule).name,
+                              "is wrong as a rule of class " + std::string(name_of(row(*rule).rule_class)) + ": " +
+                                  one_line(check.faults.front()),
+                              "both sides have to mean the same on every instance"}));
   }
   if (!faults.empty()) return faults;
   std::vector<RuleRow> all(lowering_rule_rows().begin(), lowering_rule_rows().end());
