@@ -1,7 +1,9 @@
 // The passes over a program, one list in order, used by everything that compiles: `hoist compile` and `inspect`,
 // studies of neural rules, tests. Passes of the first part change operator calls, "unfold" puts definitions in their
 // place, and those behind it change terms. What follows the list (storage, strategies, memory) works on one definition
-// at a time and stands in lower.cpp. Every pass runs on any program of its part, also on one that was read from text.
+// at a time and stands in lower.cpp. Every pass runs on any program of its part, also on one that was read from text;
+// what "unfold" notes beside the terms (Definition::weights and the like) is not in the text, so "materialise-windows"
+// finds something only in a program that was unfolded in the same process.
 #pragma once
 
 #include <functional>

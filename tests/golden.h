@@ -1,24 +1,37 @@
 // Golden texts: one file a case under tests/golden, input and whole expected text. HOIST_UPDATE_GOLDEN=1 rewrites them;
-// a missing file fails, so that a case is never silently empty.
+// a missing file fails, so that a case is never silently empty. The input stands in the test (expect_golden), or in the
+// file alone (golden_cases): a new case of that kind is a file that ends where its output would begin.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace hoist {
 
+inline constexpr char golden_separator[] =
+    "\n-- ================================================================ gives\n";
+
+inline bool updates_golden() {
+  const char* update = std::getenv("HOIST_UPDATE_GOLDEN");
+  return update != nullptr && std::string(update) == "1";
+}
+
+inline std::filesystem::path golden_path(const std::string& name) {
+  return std::filesystem::path(HOIST_SOURCE_DIR) / "tests" / "golden" / name;
+}
+
 /// Compares `output` with what tests/golden/NAME holds below the input. NAME has an ending that says what the text is.
 inline void expect_golden(const std::string& name, const std::string& input, const std::string& output) {
-  std::filesystem::path path = std::filesystem::path(HOIST_SOURCE_DIR) / "tests" / "golden" / name;
-  std::string actual =
-      input + "\n-- ================================================================ gives\n" + output + "\n";
-  const char* update = std::getenv("HOIST_UPDATE_GOLDEN");
-  if (update != nullptr && std::string(update) == "1") {
+  std::filesystem::path path = golden_path(name);
+  std::string actual = input + golden_separator + output + "\n";
+  if (updates_golden()) {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << actual;
     return;
@@ -28,6 +41,29 @@ inline void expect_golden(const std::string& name, const std::string& input, con
   std::ostringstream expected;
   expected << file.rdbuf();
   EXPECT_EQ(expected.str(), actual) << name << " differs; HOIST_UPDATE_GOLDEN=1 rewrites it";
+}
+
+/// A file that has its own input.
+struct GoldenCase {
+  std::string name;   ///< for expect_golden: "passes/unfold.lift"
+  std::string stem;   ///< "unfold"
+  std::string input;  ///< what stands above the separator
+};
+
+/// All files of tests/golden/FOLDER, by name.
+inline std::vector<GoldenCase> golden_cases(const std::string& folder) {
+  std::vector<GoldenCase> out;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_path(folder))) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    std::string input = text.str();
+    input.resize(std::min(input.size(), input.find(golden_separator)));
+    while (!input.empty() && input.back() == '\n') input.pop_back();
+    out.push_back({folder + "/" + entry.path().filename().string(), entry.path().stem().string(), input});
+  }
+  std::sort(out.begin(), out.end(), [](const GoldenCase& a, const GoldenCase& b) { return a.name < b.name; });
+  return out;
 }
 
 }  // namespace hoist

@@ -34,6 +34,7 @@ Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
   PassOptions options;
   options.strict = command.strict;
   options.tables.use = TableUse::automatic;
+  options.windows = true;  // whoever names the pass wants it
   for (const std::string& name : command.passes) {
     const Pass* pass = find_pass(name);
     if (pass == nullptr)

@@ -1,0 +1,67 @@
+// Every pass on text: tests/golden/passes holds programs before and after, a file a case, named after the pass
+// (PASS.lift, PASS.what-is-special.lift).
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ir/program_text.h"
+#include "lowering/passes.h"
+#include "tests/golden.h"
+
+namespace hoist {
+namespace {
+
+constexpr char folder[] = "passes";
+
+std::string pass_name(const GoldenCase& golden) { return golden.stem.substr(0, golden.stem.find('.')); }
+
+// With the values of all constants, so that no file needs another.
+std::string printed(const Program& program) {
+  ProgramPrintOptions options;
+  options.written_out = 4096;
+  return print_program(program, options);
+}
+
+// The program after the pass. One that has calls is unfolded before a pass over terms, as in a compilation.
+std::string after(const Pass& pass, const std::string& text) {
+  auto program = parse_program(text);
+  if (!program.ok()) return "does not parse: " + program.errors()[0].text();
+  PassOptions options;
+  options.tables.use = TableUse::automatic;
+  options.windows = true;
+  for (const Pass* each : {pass.part == Pass::terms ? find_pass("unfold") : nullptr, &pass}) {
+    if (each == nullptr) continue;
+    if (auto done = each->run(*program, options); !done.ok()) return "fails: " + done.errors()[0].text();
+  }
+  return printed(*program);
+}
+
+TEST(PassGoldens, ProgramsBeforeAndAfter) {
+  for (const GoldenCase& golden : golden_cases(folder)) {
+    SCOPED_TRACE(golden.name);
+    const Pass* pass = find_pass(pass_name(golden));
+    ASSERT_NE(pass, nullptr) << "no pass has this name";
+    const std::string result = after(*pass, golden.input);
+    EXPECT_TRUE(parse_program(result).ok()) << result;
+    expect_golden(golden.name, golden.input, result);
+  }
+}
+
+TEST(PassGoldens, EveryPassHasOneThatChangesSomething) {
+  std::set<std::string> changed;
+  for (const GoldenCase& golden : golden_cases(folder)) {
+    const Pass* pass = find_pass(pass_name(golden));
+    if (pass == nullptr) continue;
+    const Pass* before = pass->part == Pass::terms ? find_pass("unfold") : nullptr;
+    auto program = parse_program(golden.input);
+    ASSERT_TRUE(program.ok()) << golden.name << ": " << program.errors()[0].text();
+    const std::string without = before == nullptr ? printed(*program) : after(*before, golden.input);
+    if (after(*pass, golden.input) != without) changed.insert(pass_name(golden));
+  }
+  for (const Pass& pass : passes())
+    EXPECT_EQ(changed.count(std::string(pass.name)), 1U)
+        << "tests/golden/passes has no file for " << pass.name << " in which it changes something";
+}
+
+}  // namespace
+}  // namespace hoist
