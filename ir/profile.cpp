@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -11,17 +11,30 @@
 namespace hoist {
 namespace {
 
+template <class Of>
 struct IntegerKey {
   const char* name;
-  int64_t Profile::*field;
+  int64_t Of::*field;
   int64_t low, high;
 };
-constexpr IntegerKey integer_keys[] = {
+constexpr IntegerKey<Profile> integer_keys[] = {
     {"vector_width", &Profile::vector_width, 1, 16},
     {"vector_registers", &Profile::vector_registers, 8, 1024},
     {"local_memory", &Profile::local_memory, 0, int64_t{1} << 30},
     {"compute_units", &Profile::compute_units, 1, 1 << 20},
     {"maximum_group", &Profile::maximum_group, 1, 1 << 20},
+};
+constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
+    {"multiply_adds", &WorkGroupCosts::multiply_adds, 1, 1 << 20},
+    {"local_words", &WorkGroupCosts::local_words, 1, 1 << 20},
+    {"global_words", &WorkGroupCosts::global_words, 1, 1 << 20},
+    {"unit_registers", &WorkGroupCosts::unit_registers, 1, 1 << 30},
+    {"unit_groups", &WorkGroupCosts::unit_groups, 1, 1 << 20},
+    {"subgroup", &WorkGroupCosts::subgroup, 1, 1 << 20},
+    {"hiding_subgroups", &WorkGroupCosts::hiding_subgroups, 1, 1 << 20},
+    {"barrier_cycles", &WorkGroupCosts::barrier_cycles, 0, 1 << 20},
+    {"preferred_group", &WorkGroupCosts::preferred_group, 1, 1 << 20},
+    {"preferred_group_width", &WorkGroupCosts::preferred_group_width, 1, 1 << 20},
 };
 struct FlagKey {
   const char* name;
@@ -35,6 +48,22 @@ std::string trimmed(const std::string& s) {
   return begin == std::string::npos ? "" : s.substr(begin, end - begin + 1);
 }
 
+// Sets the key if the table has it; what is wrong with it, or "", or nothing where it is no key of the table.
+template <class Of, size_t count>
+std::optional<std::string> set_integer(Of& of, const IntegerKey<Of> (&keys)[count], const std::string& key,
+                                       const std::string& value) {
+  for (const IntegerKey<Of>& k : keys) {
+    if (key != k.name) continue;
+    bool digits = !value.empty() && value.size() < 16 && value.find_first_not_of("0123456789") == std::string::npos;
+    int64_t n = digits ? std::stoll(value) : -1;
+    if (n < k.low || n > k.high) return fmt::format("{} is a number from {} to {}, not {}", key, k.low, k.high, value);
+    if (key == "vector_width" && (n & (n - 1)) != 0) return fmt::format("vector_width is 1, 2, 4, 8 or 16, not {}", n);
+    of.*k.field = n;
+    return "";
+  }
+  return std::nullopt;
+}
+
 // Sets one key; what is wrong with it, or nothing.
 std::string set(Profile& profile, const std::string& key, const std::string& value) {
   if (key == "name") {
@@ -45,22 +74,16 @@ std::string set(Profile& profile, const std::string& key, const std::string& val
     profile.gpu = value == "gpu";
     return value == "gpu" || value == "cpu" ? "" : "kind is cpu or gpu, not " + value;
   }
-  for (const IntegerKey& k : integer_keys) {
-    if (key != k.name) continue;
-    bool digits = !value.empty() && value.size() < 16 && value.find_first_not_of("0123456789") == std::string::npos;
-    int64_t n = digits ? std::stoll(value) : -1;
-    if (n < k.low || n > k.high) return fmt::format("{} is a number from {} to {}, not {}", key, k.low, k.high, value);
-    if (key == "vector_width" && (n & (n - 1)) != 0) return fmt::format("vector_width is 1, 2, 4, 8 or 16, not {}", n);
-    profile.*k.field = n;
-    return {};
-  }
+  if (auto problem = set_integer(profile, integer_keys, key, value)) return *problem;
+  if (auto problem = set_integer(profile.costs, cost_keys, key, value)) return *problem;
   for (const FlagKey& k : flag_keys) {
     if (key != k.name) continue;
     profile.*k.field = value == "yes";
     return value == "yes" || value == "no" ? "" : key + " is yes or no, not " + value;
   }
   std::vector<std::string> names = {"name", "kind"};
-  for (const IntegerKey& k : integer_keys) names.emplace_back(k.name);
+  for (const auto& k : integer_keys) names.emplace_back(k.name);
+  for (const auto& k : cost_keys) names.emplace_back(k.name);
   for (const FlagKey& k : flag_keys) names.emplace_back(k.name);
   std::string close = near_miss(key, names);
   return "unknown key " + key + (close.empty() ? "" : ", did you mean " + close);
@@ -91,9 +114,17 @@ Result<Profile> parse_profile(const std::string& text, const std::string& where)
 
 std::string print(const Profile& profile) {
   std::string out = fmt::format("name = {}\nkind = {}\n", profile.name, profile.gpu ? "gpu" : "cpu");
-  for (const IntegerKey& k : integer_keys) out += fmt::format("{} = {}\n", k.name, profile.*k.field);
+  for (const auto& k : integer_keys) out += fmt::format("{} = {}\n", k.name, profile.*k.field);
   for (const FlagKey& k : flag_keys) out += fmt::format("{} = {}\n", k.name, profile.*k.field ? "yes" : "no");
+  for (const auto& k : cost_keys) {
+    if (profile.gpu) out += fmt::format("{} = {}\n", k.name, profile.costs.*k.field);
+  }
   return out;
+}
+
+bool same_device(const Profile& a, Profile b) {
+  b.costs = a.costs;
+  return print(a) == print(b);
 }
 
 }  // namespace hoist

@@ -1,6 +1,7 @@
 // What is known of a device when a model is compiled for it: a small text file, key = value a line, made by
 // `hoist devices --profile`. Strategies read it, nothing else in the compiler knows the device. Every key has a default
-// for a CPU with AVX-512; unknown keys and values out of range are errors that name the line.
+// for a CPU with AVX-512, those of GPUs alone for an H200; unknown keys and values out of range are errors that name
+// the line.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,21 @@
 #include "ir/result.h"
 
 namespace hoist {
+
+/// What the time of a GPU's work-groups is estimated from (lowering/tile.h). The defaults are an H200's; the last three
+/// are fitted to 14 tiles of GEMM 4096 there (tools/compare/gpu.py). No driver reports them.
+struct WorkGroupCosts {
+  int64_t multiply_adds = 128;         ///< in f32 that a compute unit issues in a cycle
+  int64_t local_words = 64;            ///< of 32 bits that its work-items get from local memory in a cycle
+  int64_t global_words = 8;            ///< of 32 bits that it gets from behind its own cache in a cycle
+  int64_t unit_registers = 65536;      ///< of 32 bits, for all groups that share a compute unit
+  int64_t unit_groups = 8;             ///< that share one at most
+  int64_t subgroup = 32;               ///< work-items that advance together
+  int64_t hiding_subgroups = 8;        ///< of a compute unit that hide each other's latency
+  int64_t barrier_cycles = 240;        ///< that a subgroup costs at a barrier where no other group has work
+  int64_t preferred_group = 128;       ///< work-items of the fastest groups
+  int64_t preferred_group_width = 16;  ///< of those, along the innermost dimension
+};
 
 struct Profile {
   std::string name = "generic CPU";
@@ -21,9 +37,12 @@ struct Profile {
   bool half = false;              ///< cl_khr_fp16: arithmetic in f16 that rounds to nearest and keeps denormals
   bool doubles = true;            ///< cl_khr_fp64
   bool dot_instructions = false;  ///< 8-bit dot products (vpdpbusd, dp4a)
+  WorkGroupCosts costs;           ///< keys of GPUs: printed for those alone
 };
 
 Result<Profile> parse_profile(const std::string& text, const std::string& where);
 std::string print(const Profile& profile);
+/// The same device: all but what its work-groups are thought to cost.
+bool same_device(const Profile& a, Profile b);
 
 }  // namespace hoist

@@ -112,4 +112,16 @@ void remove_unused(Program& program) {
   std::erase_if(program.withheld, unread);
 }
 
+ValueNames::ValueNames(const Program& program) {
+  for (const auto& [name, type] : value_types(program)) take(name);
+  for (const ModelLayer& layer : program.layers) take(layer.name);
+  for (const Definition& definition : program.definitions)
+    taken_.insert(definition.layers.begin(), definition.layers.end());
+}
+
+std::string ValueNames::make(std::string wanted) {
+  while (!taken_.insert(wanted).second) wanted += "_";
+  return wanted;
+}
+
 }  // namespace hoist

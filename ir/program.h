@@ -8,12 +8,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ir/expression.h"
 #include "ir/rule_class.h"
+#include "ir/seeded.h"
 
 namespace hoist {
 
@@ -94,6 +96,9 @@ struct Program {
   std::map<std::string, std::string> withheld;
   std::vector<std::string> evaluated;  ///< layers whose outputs are constants, known at compile time
   std::vector<std::string> notes;      ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
+  /// Where float values have to lie so that what reads them is defined there: positive numbers for a logarithm. Known
+  /// once calls are unfolded, for seeded checks; neither printed nor compared.
+  std::map<std::string, Domain> domains;
   // Of the model that it was made from; neither printed nor compared.
   std::vector<ModelLayer> layers;  ///< in the model's order
   uint64_t hash = 0;               ///< of its bytes, external data included
@@ -121,5 +126,20 @@ ProgramStep replayed_step(const std::string& rule);
 StepConstant step_constant(const Program& program, const std::string& name, bool with_values = false);
 /// Removes definitions and constants that no output needs.
 void remove_unused(Program& program);
+
+/// Names for values that are made up: by a pass, or while a program is built. A model may call its own values and
+/// layers anything, "conv1.windows" too, so every such name comes from here.
+class ValueNames {
+ public:
+  ValueNames() = default;
+  /// None that a value or a layer of the program has.
+  explicit ValueNames(const Program& program);
+  void take(const std::string& name) { taken_.insert(name); }
+  /// `wanted`, with as many "_" behind it as it takes to be new; taken from then on.
+  std::string make(std::string wanted);
+
+ private:
+  std::set<std::string> taken_;
+};
 
 }  // namespace hoist

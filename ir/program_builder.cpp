@@ -42,10 +42,12 @@ void ProgramBuilder::add_input(const ValueInfo& input) {
   const Type type = type_of(input);
   program_.inputs.emplace_back(input.name, type);
   types_[input.name] = type;
+  names_.take(input.name);
 }
 
 void ProgramBuilder::add_constant(const std::string& name, Tensor value) {
   types_[name] = type_of(value);
+  names_.take(name);
   program_.constants[name] = std::move(value);
 }
 
@@ -65,7 +67,7 @@ void ProgramBuilder::compare_expected(const std::string& value, Type type, const
 
 void ProgramBuilder::add_call(const NamedCall& named, const std::vector<std::string>& absorbed) {
   program_.layers.push_back({named.name, named.operation});
-  names_.insert(named.outputs.begin(), named.outputs.end());
+  reserve({named.outputs.begin(), named.outputs.end()});
   auto fail = [&](Diagnostics problems) {
     for (Diagnostic& d : problems) {
       if (d.where.empty()) d.where = named.name;
@@ -89,8 +91,7 @@ void ProgramBuilder::add_call(const NamedCall& named, const std::vector<std::str
   if (!call) return fail(call.errors());
   const int64_t results = (*call)->operation->results;
   if (results == 1) return define(named.outputs[0], *call, named.name, absorbed);
-  std::string all = named.name + ".results";
-  while (types_.count(all) != 0 || !names_.insert(all).second) all += "_";
+  const std::string all = names_.make(named.name + ".results");
   define(all, *call, named.name, absorbed);
   for (int64_t i = 0; i < results; ++i) {
     const std::string& value = named.outputs[static_cast<size_t>(i)];

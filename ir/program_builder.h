@@ -36,7 +36,9 @@ class ProgramBuilder {
   /// the operator says otherwise, one of the two is wrong: the program gets a note.
   void expect(const ValueInfo& value);
   /// Value names that calls to come define, so that names made up here do not take them.
-  void reserve(const std::set<std::string>& names) { names_.insert(names.begin(), names.end()); }
+  void reserve(const std::set<std::string>& names) {
+    for (const std::string& name : names) names_.take(name);
+  }
   /// Calls come in topological order. `absorbed`: layers that the call computes beside its own.
   void add_call(const NamedCall& call, const std::vector<std::string>& absorbed = {});
   void add_output(const std::string& value);
@@ -54,7 +56,8 @@ class ProgramBuilder {
   Diagnostics problems_;
   std::map<std::string, Type> types_;
   std::map<std::string, ValueInfo> expected_;
-  std::set<std::string> names_, failed_;
+  ValueNames names_;
+  std::set<std::string> failed_;
   struct Known {
     size_t place;  // of the definition
     Expr term;     // without calls

@@ -268,9 +268,7 @@ bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
 class RightSide {
  public:
   RightSide(const ProgramRule& rule, const ProgramMatch& match, const Program& program, std::string value)
-      : rule_(rule), match_(match), program_(program), value_(std::move(value)) {
-    for (const auto& [name, type] : value_types(program)) taken_.insert(name);
-  }
+      : rule_(rule), match_(match), program_(program), value_(std::move(value)), names_(program) {}
 
   Result<Expr> run() {
     for (const auto& [name, size] : match_.types.sizes) elaborator_.declare_size(name, size);
@@ -306,8 +304,7 @@ class RightSide {
  private:
   // A name on the right is a constant where all that it reads is known, else a definition.
   Result<Expr> named(const std::string& name, Expr e) {
-    std::string unique = value_ + "." + name;
-    while (!taken_.insert(unique).second) unique += "_";
+    const std::string unique = names_.make(value_ + "." + name);
     Bindings bindings;
     bool known = true;
     for (Expr p : parameters_of(e)) {
@@ -345,7 +342,7 @@ class RightSide {
   const ProgramMatch& match_;
   const Program& program_;
   const std::string value_;
-  std::set<std::string> taken_;
+  ValueNames names_;
   Elaborator elaborator_;
 };
 
@@ -469,8 +466,7 @@ void name_calls(Program& program, const std::string& value) {
   auto place = std::find_if(program.definitions.begin(), program.definitions.end(),
                             [&](const Definition& d) { return d.value == value; });
   if (place == program.definitions.end() || !place->expression->has_operator_call) return;
-  std::set<std::string> taken;
-  for (const auto& [name, type] : value_types(program)) taken.insert(name);
+  ValueNames names(program);
   std::vector<Definition> added;
   std::map<Expr, Expr> named;
   int count = 0;
@@ -482,10 +478,7 @@ void name_calls(Program& program, const std::string& value) {
     auto made = with_children(e, std::move(children));
     HOIST_CHECK(made.ok(), made.errors()[0].text());
     if (outermost || e->pattern != Pattern::operator_call) return *made;
-    std::string name;
-    do {
-      name = fmt::format("{}.{}", value, ++count);
-    } while (!taken.insert(name).second);
+    const std::string name = names.make(fmt::format("{}.{}", value, ++count));
     added.push_back({name, place->layers, *made});
     return named[e] = parameter(name, (*made)->type);
   };

@@ -44,6 +44,7 @@ void materialise_windows(Program& program, const std::string& value) {
   Definition* definition = find_definition(program, value);
   if (definition == nullptr || definition->weights.empty()) return;
   std::vector<Definition> before;
+  ValueNames names(program);
   Expr cut = replace_closed(definition->expression, [&](Expr n) -> Expr {
     if (n->pattern != Pattern::map || n->mode != Mode::view) return nullptr;
     Expr image = parameter(image_name, n->children[0]->parameters[0]);
@@ -51,7 +52,7 @@ void materialise_windows(Program& program, const std::string& value) {
     Expr view = windows_in(body);
     if (view == nullptr) return nullptr;
     Definition windows;
-    windows.value = value + ".windows" + (before.empty() ? "" : std::to_string(before.size()));
+    windows.value = names.make(value + ".windows" + (before.empty() ? "" : std::to_string(before.size())));
     windows.layers = {definition->layers.front()};
     windows.expression = map([&](Expr x) { return substitute_parameters(view, {{image_name, x}}); }, n->children[1]);
     windows.order = rows_of_windows(sizes_of(windows.expression->type).size());

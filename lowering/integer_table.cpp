@@ -90,9 +90,11 @@ class Finder {
     std::set<size_t> places = part.functions;
     places.insert(part.widening.begin(), part.widening.end());
     std::map<std::string, Expr> terms;
-    auto inlined = [&](const Definition& definition) {
+    auto inlined = [&](const Definition& definition) -> Expr {
       auto unfolded = unfold(*definition.expression, program_.constants);
-      return unfolded.ok() ? substitute_parameters(*unfolded, terms) : nullptr;
+      // A constant of the model may have the name that stands for the element.
+      if (!unfolded.ok() || mentions(*unfolded, element_name)) return nullptr;
+      return substitute_parameters(*unfolded, terms);
     };
     for (size_t i : places) {
       Expr term = inlined(program_.definitions[i]);
@@ -160,11 +162,6 @@ Result<Tensor> table_of(const Program& program, const Part& part, bool& withheld
   return evaluate(results, values);
 }
 
-std::string fresh(const std::map<std::string, Type>& taken, std::string name) {
-  while (taken.count(name) != 0) name += "_";
-  return name;
-}
-
 // The last function gives positions, the definition of the result looks them up, and both keep their layers. What widens
 // the 8-bit value belongs to the table where nobody else reads it.
 Result<Nothing> look_up(Program& program, const Part& part) {
@@ -172,9 +169,9 @@ Result<Nothing> look_up(Program& program, const Part& part) {
   HOIST_TRY(Tensor values, table_of(program, part, withheld));
   const Definition& function = program.definitions[*part.functions.rbegin()];
   Definition& result = program.definitions[part.last];
-  const std::map<std::string, Type> taken = value_types(program);
+  ValueNames names(program);
   const std::string name = function.layers.empty() ? function.value : function.layers.front();
-  const std::string positions_name = fresh(taken, name + ".positions"), table = fresh(taken, name + ".table");
+  const std::string positions_name = names.make(name + ".positions"), table = names.make(name + ".table");
   HOIST_TRY(Expr positions,
             operator_call({"", "Cast", program.version, 1, {}, {{"to", onnx_type(Scalar::i32)}}}, {part.source}));
   HOIST_TRY(Expr looked_up,

@@ -206,15 +206,22 @@ class Lowering {
     }
     kernel.name = identifier(group.layers, names_, next_number_);
     kernel.layers = group.layers;
-    for (const std::string& array : arrays) {
-      auto table = tables_.find(array);
-      kernel.domains.push_back(table == tables_.end() ? std::pair(-1.0, 1.0) : table->second);
-    }
+    for (const std::string& array : arrays) kernel.domains.push_back(domain_of(array, definition));
     kernel.operations = count_operations(kernel.expression);
     int index = static_cast<int>(model_.kernels.size());
     kernel_index_[kernel.expression] = index;
     model_.kernels.push_back(std::move(kernel));
     return index;
+  }
+
+  // What a seeded check draws for an array that the definition reads.
+  Domain domain_of(const std::string& array, const Definition& definition) const {
+    if (auto table = tables_.find(array); table != tables_.end()) return table->second;
+    for (Expr value : parameters_of(definition.expression)) {
+      auto domain = model_.program.domains.find(value->name);
+      if (domain != model_.program.domains.end() && storage_of(value->name).array == array) return domain->second;
+    }
+    return {};
   }
 
   int array_named(const std::string& name) {
@@ -311,8 +318,8 @@ class Lowering {
   const LowerOptions& options_;
   const Profile& profile_;
   LoweredModel model_;
-  std::map<std::string, std::pair<double, double>> tables_;  // the numbers of each lie between these
-  std::map<std::string, const Steering*> steered_;           // by value
+  std::map<std::string, Domain> tables_;            // the numbers of each lie between these
+  std::map<std::string, const Steering*> steered_;  // by value
   std::set<std::string> names_;
   std::map<std::string, int> next_number_;  // for names that several kernels would have
   std::unordered_map<Expr, int> kernel_index_;

@@ -41,9 +41,9 @@ struct LoweredKernel {
   std::vector<std::string> layers;  ///< of its first step
   Expr expression = nullptr;        ///< low-level; parameters "p0", "p1", ... ; its type is the stored result array
   std::vector<Expr> parameters;     ///< p0, p1, ... in order
-  std::vector<std::pair<double, double>> domains;  ///< per parameter, for seeded checks
-  std::vector<std::vector<Region>> reads;          ///< per parameter: where the values that it reads lie
-  Region region;                                   ///< the elements of the result that hold the value
+  std::vector<Domain> domains;      ///< per parameter, for seeded checks
+  std::vector<std::vector<Region>> reads;  ///< per parameter: where the values that it reads lie
+  Region region;                           ///< the elements of the result that hold the value
   int64_t operations = 0;
 };
 

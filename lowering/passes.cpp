@@ -1,9 +1,12 @@
 #include "lowering/passes.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "ir/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/stopwatch.h"
 #include "lowering/grouping.h"
 #include "lowering/im2col.h"
 #include "lowering/rules/operators.h"
@@ -130,7 +133,9 @@ Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions&
   begin_derivation(program);
   for (const Pass& pass : all_passes) {
     if (pass.part != part || (options.strict && pass.only_with_rounding)) continue;
+    const Stopwatch stopwatch;
     HOIST_TRY_VOID(pass.run(program, options));
+    spdlog::debug("pass {}: {} definitions, {:.3f} s", pass.name, program.definitions.size(), stopwatch.seconds());
     if (!observer || observer(pass, program)) continue;
     if (stopped != nullptr) *stopped = true;
     break;

@@ -113,7 +113,7 @@ bool reads_constants_alone(const Program& program, Expr e) {
 }
 
 // Sums over constants inside a layer's term, of its weights say, are known: each becomes a constant of its own.
-Result<Nothing> fold_constant_sums(Program& program, Definition& definition, Folding& folding) {
+Result<Nothing> fold_constant_sums(Program& program, Definition& definition, ValueNames& names, Folding& folding) {
   std::set<Expr> left;  // to the device
   const auto folds_away = [&](Expr n) {
     const bool array = n->pattern != Pattern::function && n->type->is_array() && leaf_of(n->type)->is_scalar();
@@ -126,7 +126,7 @@ Result<Nothing> fold_constant_sums(Program& program, Definition& definition, Fol
     Expr n = at(definition.expression, *place);
     HOIST_TRY(auto value, folding.value(n, program.constants));
     if (value)
-      fold_subterm(program, definition, *place, fmt::format("{}.known{}", definition.value, count++), *value);
+      fold_subterm(program, definition, *place, names.make(fmt::format("{}.known{}", definition.value, count++)), *value);
     else
       left.insert(n);
   }
@@ -158,6 +158,38 @@ std::vector<std::string> deciding_constants(const Program& program, Expr call, E
   if (large.empty()) return {};
   const auto without = unfold(*call, zeros);
   return without.ok() && *without == unfolded ? std::vector<std::string>() : large;
+}
+
+// Both, where there is room for both; else what was asked for first.
+Domain common(Domain a, Domain b) {
+  const Domain both = {std::max(a.low, b.low), std::min(a.high, b.high)};
+  return both.low < both.high ? both : a;
+}
+
+// What seeded checks draw lies where operators are defined, as their rows say, and where all readers of a value are. A
+// value that is read through others that only move its elements is one with them.
+void note_domains(Program& program) {
+  constexpr Domain drawn;  // unless something is said
+  auto note = [&](Expr p, Domain domain) {
+    if (p->pattern != Pattern::parameter || !leaf_of(p->type)->is_scalar() || !is_float(leaf_of(p->type)->scalar))
+      return;
+    auto [place, fresh] = program.domains.emplace(p->name, domain);
+    if (!fresh) place->second = common(place->second, domain);
+  };
+  for (auto definition = program.definitions.rbegin(); definition != program.definitions.rend(); ++definition) {
+    const Expr e = definition->expression;
+    if (e->pattern != Pattern::operator_call) continue;
+    const OperatorRow* row = find_operator(e->operation->domain, e->operation->name, e->operation->version);
+    if (row == nullptr) continue;
+    if (row->low > drawn.low || row->high < drawn.high) {
+      for (Expr operand : e->children) note(operand, {row->low, row->high});
+    }
+    auto own = program.domains.find(definition->value);
+    if (own != program.domains.end() && moves_only(without_operator_calls(e))) {
+      const Domain domain = own->second;
+      for (Expr operand : e->children) note(operand, domain);
+    }
+  }
 }
 
 // What the budget has not reached is worth knowing: it costs time on the device.
@@ -222,12 +254,14 @@ void drop_unused(Program& program) {
 }
 
 Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget) {
+  note_domains(program);
   Folding folding(budget);
+  ValueNames names(program);
   Diagnostics problems;
   for (Definition& definition : program.definitions) {
     auto unfolded = unfold_definition(program, definition);
     if (unfolded.ok() && !definition.expression->type->is_tuple())
-      unfolded = fold_constant_sums(program, definition, folding);
+      unfolded = fold_constant_sums(program, definition, names, folding);
     if (unfolded.ok()) continue;
     const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
     for (const Diagnostic& d : unfolded.errors()) problems.push_back({layer, d.what, d.hint});

@@ -284,10 +284,11 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
       if (is_definition(program, value) && is_output(program, value)) wanted.insert(value);
     }
   }
+  ValueNames names(program);
   for (const std::string& value : wanted) {
     Definition copy;
-    copy.value = value + ".bordered";
-    copy.layers = {value + ".bordered"};
+    copy.value = names.make(value + ".bordered");
+    copy.layers = {copy.value};
     copy.expression = parameter(value, types.at(value));
     copy.channels_first = true;
     Expr renamed = parameter(copy.value, types.at(value));
@@ -310,6 +311,7 @@ void place_concatenations(Program& program, StoragePlan& plan) {
   std::map<std::string, Type> types = value_types(program);
   std::set<std::string> placed;
   std::vector<Definition> kept;
+  ValueNames names(program);
   for (size_t i = 0; i < program.definitions.size(); ++i) {
     Definition whole = program.definitions[i];
     if (whole.parts.empty()) {
@@ -347,7 +349,7 @@ void place_concatenations(Program& program, StoragePlan& plan) {
         continue;
       }
       Definition copy;
-      copy.value = whole.value + ".part" + std::to_string(k);
+      copy.value = names.make(whole.value + ".part" + std::to_string(k));
       copy.layers = whole.layers;
       copy.expression = parameter(part, types.at(part));
       plan.values[copy.value] = s;

@@ -16,18 +16,16 @@ constexpr int64_t most_written_out = 64;
 
 }  // namespace
 
-std::map<std::string, std::pair<double, double>> name_tables(Program& program) {
+std::map<std::string, Domain> name_tables(Program& program) {
   const size_t before = program.constants.size();
-  std::map<std::string, std::pair<double, double>> ranges;
+  std::map<std::string, Domain> ranges;
   std::unordered_map<Expr, Expr> named;
-  std::map<std::string, Type> types = value_types(program);
+  ValueNames names(program);
   for (Definition& definition : program.definitions) {
     definition.expression = replace_closed(definition.expression, [&](Expr e) -> Expr {
       if (e->pattern != Pattern::constant || e->constant.size() <= most_written_out) return nullptr;
       if (auto known = named.find(e); known != named.end()) return known->second;
-      std::string name;
-      for (size_t i = named.size(); name.empty() || types.count(name) != 0; ++i)
-        name = definition.value + ".table" + std::to_string(i);
+      const std::string name = names.make(definition.value + ".table" + std::to_string(named.size()));
       const Tensor& table = e->constant;
       double low = std::numeric_limits<double>::max(), high = -low;
       for (int64_t i = 0; i < table.size(); ++i) {
@@ -36,7 +34,6 @@ std::map<std::string, std::pair<double, double>> name_tables(Program& program) {
         low = std::min(low, v);
         high = std::max(high, v);
       }
-      types[name] = e->type;
       program.constants[name] = table;
       if (low <= high) ranges[name] = {low, high};
       return named[e] = parameter(name, e->type);

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <string>
-#include <utility>
 
 #include "lowering/storage.h"
 
@@ -13,7 +12,7 @@ namespace hoist {
 /// Every constant of many elements inside a term becomes a constant of the program, which kernels read as they read
 /// weights. Gives the least and the greatest number of each, for seeded checks: a kernel may use them as positions.
 /// Records "name-tables".
-std::map<std::string, std::pair<double, double>> name_tables(Program& program);
+std::map<std::string, Domain> name_tables(Program& program);
 
 /// The array that stores the definition's value, in terms of the arrays that store what it reads.
 Expr stored_term(const Definition& definition, const StoragePlan& plan);

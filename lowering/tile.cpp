@@ -55,24 +55,29 @@ int64_t panel_depth(int64_t steps, int64_t accumulators) {
   return 0;
 }
 
+double ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+
 // Cycles of a GPU's compute unit for one step of the fold in all work-items of a group, when `waves` groups come to a
-// unit. A unit issues 128 fused multiply-adds, reads 32 words of local memory and gets about 8 words from behind its
-// own cache per cycle. The other constants are fitted to 14 tiles of GEMM 4096 on an H200 (tools/compare/gpu.py).
-double cycles(const Tile& tile, int64_t items, int64_t item_columns, int64_t waves) {
-  double arithmetic = static_cast<double>(tile.rows * tile.columns) / 128;
-  double reads = static_cast<double>(items * (tile.item_rows + item_columns)) / 64;
+// unit. What the device is stands in the profile; a quarter of the reads from local memory that do not overlap with
+// arithmetic, 56 registers of a work-item for operands and addresses, and the price of other groups than the preferred
+// ones belong to the kernels that hoist makes.
+double cycles(const Tile& tile, int64_t items, int64_t item_columns, int64_t waves, const WorkGroupCosts& costs) {
+  double arithmetic = ratio(tile.rows * tile.columns, costs.multiply_adds);
+  double reads = ratio(items * (tile.item_rows + item_columns), costs.local_words);
   double fetched = tile.depth > 0 ? static_cast<double>(tile.rows + tile.columns)
                                   : static_cast<double>(items * (tile.item_rows + item_columns)) / 4;
   // Groups that share a unit work while others wait at a barrier; registers limit how many do.
   int64_t registers = items * (tile.item_rows * item_columns + 56);
-  double resident = static_cast<double>(std::clamp<int64_t>(65536 / registers, 1, std::min<int64_t>(8, waves)));
-  double barriers =
-      tile.depth > 0 ? 7.5 * static_cast<double>(items) / (resident * static_cast<double>(tile.depth)) : 0;
-  // Some eight bundles of 32 work-items hide each other's latency.
-  double bundles = static_cast<double>(items) / 32 * resident;
-  // Groups of 128 work-items, 16 across, are the fastest of those measured.
-  double shape = items == 128 && tile.items_across == 16 ? 1 : items == 128 ? 1.1 : 1.2;
-  return (std::max(arithmetic, reads) + 0.25 * reads + fetched / 8 + barriers) * std::max(1.0, 8 / bundles) * shape;
+  double resident =
+      static_cast<double>(std::clamp<int64_t>(costs.unit_registers / registers, 1, std::min(costs.unit_groups, waves)));
+  double subgroups = ratio(items, costs.subgroup);
+  double barriers = tile.depth > 0 ? static_cast<double>(costs.barrier_cycles) * subgroups /
+                                         (resident * static_cast<double>(tile.depth))
+                                   : 0;
+  bool preferred = items == costs.preferred_group;
+  double shape = preferred && tile.items_across == costs.preferred_group_width ? 1 : preferred ? 1.1 : 1.2;
+  return (std::max(arithmetic, reads) + 0.25 * reads + fetched / static_cast<double>(costs.global_words) + barriers) *
+         std::max(1.0, static_cast<double>(costs.hiding_subgroups) / (subgroups * resident)) * shape;
 }
 
 }  // namespace
@@ -100,7 +105,7 @@ Tile choose_work_group(int64_t count, int64_t rows, int64_t columns, int64_t ste
           if ((tile.rows + tile.columns) * tile.depth * 4 > profile.local_memory / 2) continue;
           int64_t groups = count * pieces(rows, tile.rows) * pieces(columns, tile.columns);
           int64_t waves = pieces(groups, profile.compute_units);
-          double cost = static_cast<double>(waves) * cycles(tile, items, item_columns, waves);
+          double cost = static_cast<double>(waves) * cycles(tile, items, item_columns, waves, profile.costs);
           if (best_cost == 0 || cost < best_cost * 0.999) {
             best_cost = cost;
             best = tile;

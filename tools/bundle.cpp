@@ -54,7 +54,7 @@ Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder) {
 }
 
 std::optional<Device> device_for(const Profile& profile, const std::string& wanted) {
-  const auto fits = [&](const Device& device) { return print(profile_of(device)) == print(profile); };
+  const auto fits = [&](const Device& device) { return same_device(profile, profile_of(device)); };
   if (!wanted.empty()) {
     auto device = find_device(wanted);
     return device && fits(*device) ? std::optional(*device) : std::nullopt;

@@ -19,13 +19,13 @@ namespace {
 
 Scalar element_of(Expr parameter) { return leaf_of(parameter->type)->scalar; }
 
-KernelParameter describe(Expr parameter, std::pair<double, double> domain) {
+KernelParameter describe(Expr parameter, Domain domain) {
   KernelParameter out;
   out.name = parameter->name;
   out.scalar = element_of(parameter);
   out.shape = shape_of(parameter->type);
-  out.low = domain.first;
-  out.high = domain.second;
+  out.low = domain.low;
+  out.high = domain.high;
   return out;
 }
 

@@ -234,5 +234,18 @@ TEST(Program, SameProgramsHaveTheSameParts) {
   EXPECT_FALSE(same_program(a, b));
 }
 
+TEST(ValueNames, AreNoneThatAProgramHas) {
+  auto program = parse_program(
+      "program %names version 21\ninput %x : [2]f32\nconstant %\"x.table\" : [2]f32 = {1, 2}\n"
+      "define %\"x.table_\" : [2]f32 = Add(%x, %\"x.table\") from \"x.part\"\noutput %\"x.table_\"\n");
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  ValueNames names(*program);
+  EXPECT_EQ(names.make("x.windows"), "x.windows");
+  EXPECT_EQ(names.make("x.windows"), "x.windows_");
+  EXPECT_EQ(names.make("x.table"), "x.table__");
+  EXPECT_EQ(names.make("x"), "x_");
+  EXPECT_EQ(names.make("x.part"), "x.part_");  // layers have names too
+}
+
 }  // namespace
 }  // namespace hoist

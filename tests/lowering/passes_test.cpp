@@ -250,6 +250,54 @@ TEST(Passes, StrictPlansKeepEveryBit) {
   });
 }
 
+Program renamed(Program program, const std::string& from, const std::string& to) {
+  for (Definition& definition : program.definitions) {
+    std::map<std::string, Expr> names;
+    for (Expr p : parameters_of(definition.expression)) {
+      if (p->name == from) names[from] = parameter(to, p->type);
+    }
+    definition.expression = substitute_parameters(definition.expression, names);
+    if (definition.value == from) definition.value = to;
+  }
+  if (auto constant = program.constants.extract(from); !constant.empty()) {
+    constant.key() = to;
+    program.constants.insert(std::move(constant));
+  }
+  return program;
+}
+
+// A model may call its values what passes would call theirs: every made name in turn is given to a value of the model.
+TEST(Passes, NamesOfTheModelAreNotTaken) {
+  std::set<std::string> kinds;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    auto program = program_of(random.graph);
+    ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+    const std::map<std::string, Type> own = value_types(*program);
+    std::vector<std::string> free;  // what may have any name
+    for (const auto& [name, type] : own) {
+      const auto& outputs = program->outputs;
+      if (random.inputs.count(name) == 0 && std::find(outputs.begin(), outputs.end(), name) == outputs.end())
+        free.push_back(name);
+    }
+    const LoweredModel first = lowered(random, seed, true);
+    std::set<std::string> made;
+    for (const auto& [name, storage] : first.storage.values) {
+      if (own.count(name) == 0) made.insert(name);
+    }
+    for (const std::string& name : made) {
+      const std::string stem = name.substr(0, name.find('.'));
+      auto other = std::find_if(free.begin(), free.end(), [&](const std::string& n) { return n != stem; });
+      if (other == free.end()) continue;
+      kinds.insert(name.substr(stem.size(), name.find_first_of("0123456789", stem.size()) - stem.size()));
+      auto model = lower_model(renamed(*program, *other, name), options_for(seed, true), profile_for(seed));
+      ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+      ASSERT_NO_FATAL_FAILURE(expect_same_values(wanted, outputs_of(*model, random.inputs), model->program))
+          << *other << " is called " << name;
+    }
+  });
+  EXPECT_GE(kinds.size(), 3U) << "hardly any names were made";
+}
+
 TEST(Passes, PlansRoundOnly) {
   for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
     LoweredModel model = lowered(random, seed, false);
