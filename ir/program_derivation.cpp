@@ -185,7 +185,8 @@ std::string print_derivation(const ProgramDerivation& derivation) {
   for (const ProgramStep& step : derivation.steps) {
     out += text(step) + "\n";
     // What other steps tell is the rule's own sentence; a neural rule's promise is about the place.
-    if (!step.replays || step.rule_class == RuleClass::neural) out += fmt::format("{}note {}\n", detail_mark, quoted(step.note));
+    if (!step.replays || step.rule_class == RuleClass::neural)
+      out += fmt::format("{}note {}\n", detail_mark, quoted(step.note));
     if (!step.replays && !step.absorbed.empty()) {
       std::string names;
       for (const std::string& name : step.absorbed) names += (names.empty() ? "" : ", ") + quoted(name);

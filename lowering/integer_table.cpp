@@ -162,8 +162,8 @@ Result<Tensor> table_of(const Program& program, const Part& part, bool& withheld
   return evaluate(results, values);
 }
 
-// The last function gives positions, the definition of the result looks them up, and both keep their layers. What widens
-// the 8-bit value belongs to the table where nobody else reads it.
+// The last function gives positions, the definition of the result looks them up, and both keep their layers. What
+// widens the 8-bit value belongs to the table where nobody else reads it.
 Result<Nothing> look_up(Program& program, const Part& part) {
   bool withheld = false;
   HOIST_TRY(Tensor values, table_of(program, part, withheld));
@@ -180,8 +180,8 @@ Result<Nothing> look_up(Program& program, const Part& part) {
 
   ProgramStep step = replayed_step("integer-tables", result);
   step.layer = name;
-  step.note = fmt::format("{} layers between 8-bit values are one look-up",
-                          part.widening.size() + part.functions.size() + 1);
+  step.note =
+      fmt::format("{} layers between 8-bit values are one look-up", part.widening.size() + part.functions.size() + 1);
   std::vector<std::string> layers = function.layers;
   for (size_t i : part.functions) {
     if (i == *part.functions.rbegin()) continue;

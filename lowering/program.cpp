@@ -126,7 +126,8 @@ Result<Nothing> fold_constant_sums(Program& program, Definition& definition, Val
     Expr n = at(definition.expression, *place);
     HOIST_TRY(auto value, folding.value(n, program.constants));
     if (value)
-      fold_subterm(program, definition, *place, names.make(fmt::format("{}.known{}", definition.value, count++)), *value);
+      fold_subterm(program, definition, *place, names.make(fmt::format("{}.known{}", definition.value, count++)),
+                   *value);
     else
       left.insert(n);
   }

@@ -13,14 +13,19 @@ inline constexpr char passes[] =
     "fuses or cuts passes inside a kernel, for steps of one's own; hoist fuses by merging definitions";
 inline constexpr char other_forms[] = "brings a term into the form that the left side of another rule has";
 inline constexpr char lets[] = "places what is computed once; strategies leave it where definitions have it";
-inline constexpr char loop_orders[] = "orders of loops that no strategy takes, register tiles of whole arrays among them";
-inline constexpr char layouts[] = "moves a transposition to where it costs nothing; storage decides layouts for strategies";
-inline constexpr char modes[] = "opens, closes or changes one loop alone, for steps of one's own; strategies open nests";
-inline constexpr char memories[] = "puts a value into a memory, for steps of one's own; strategies keep them in registers";
+inline constexpr char loop_orders[] =
+    "orders of loops that no strategy takes, register tiles of whole arrays among them";
+inline constexpr char layouts[] =
+    "moves a transposition to where it costs nothing; storage decides layouts for strategies";
+inline constexpr char modes[] =
+    "opens, closes or changes one loop alone, for steps of one's own; strategies open nests";
+inline constexpr char memories[] =
+    "puts a value into a memory, for steps of one's own; strategies keep them in registers";
 inline constexpr char partial_sums[] = "partial, strided or vectorised sums, which no strategy forms yet";
 inline constexpr char sums_of_products[] =
     "moves scales and biases into sums inside a term; hoist does so between operator calls";
-inline constexpr char tilings[] = "a loop as a nest of two, for steps of one's own; strategies open tiles of the result";
+inline constexpr char tilings[] =
+    "a loop as a nest of two, for steps of one's own; strategies open tiles of the result";
 inline constexpr char windows[] = "tiles of windows with what they share, which no strategy forms yet";
 inline constexpr char scalars[] = "scalar code written otherwise; code generators do so for kernels";
 }  // namespace library
