@@ -1,5 +1,7 @@
 #include "frontend/structure.h"
 
+#include <onnx/defs/schema.h>
+
 #include <algorithm>
 #include <functional>
 #include <queue>
@@ -144,6 +146,17 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
   return problems;
 }
 
+namespace {
+
+// Whether the operator means the same with fewer results. Split with fewer parts has larger ones.
+bool leaves_out_results(const onnx::NodeProto& node) {
+  const auto* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain());
+  if (schema == nullptr || schema->outputs().empty()) return false;
+  return schema->outputs().back().GetOption() != onnx::OpSchema::Variadic;
+}
+
+}  // namespace
+
 int remove_unused_layers(onnx::GraphProto& graph) {
   const auto producer = producers(graph);
   std::vector<bool> needed(static_cast<size_t>(graph.node_size()));
@@ -167,6 +180,7 @@ int remove_unused_layers(onnx::GraphProto& graph) {
     for (int k = 1; k < outputs.size(); ++k) {
       if (!read.count(outputs.Get(k))) outputs.Mutable(k)->clear();
     }
+    if (!leaves_out_results(graph.node(i))) continue;
     while (outputs.size() > 1 && outputs.Get(outputs.size() - 1).empty()) outputs.RemoveLast();
   }
   const int removed = graph.node_size() - static_cast<int>(kept.size());

@@ -29,7 +29,6 @@ OperatorCall call_of(const NamedCall& named, int64_t version) {
   call.version = version;
   call.results = std::max<int64_t>(static_cast<int64_t>(named.outputs.size()), 1);
   call.attributes = named.attributes;
-  while (call.results > 1 && named.outputs[static_cast<size_t>(call.results) - 1].empty()) --call.results;
   return call;
 }
 
@@ -105,6 +104,9 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named) {
   for (const std::string& name : named.inputs)
     operands.push_back(name.empty() ? nullptr : parameter(name, types_.at(name)));
   if (const OperatorRow* row = find_operator(call.domain, call.name, call.version)) {
+    // Outputs that nobody wants at the end of the list are none.
+    while (!row->counts_results && call.results > 1 && named.outputs[static_cast<size_t>(call.results) - 1].empty())
+      --call.results;
     for (const ShapeInput& input : shape_inputs(*row)) {
       if (input.place >= operands.size() || operands[input.place] == nullptr) continue;
       HOIST_TRY(const Tensor* value, known_value(named.inputs[input.place]));

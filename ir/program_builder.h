@@ -22,7 +22,7 @@ struct NamedCall {
   std::vector<std::string> outputs;  ///< value names; "" where an optional output is not wanted
 };
 
-/// Less its operands. Outputs that nobody wants at the end of the list are none.
+/// Less its operands.
 OperatorCall call_of(const NamedCall& named, int64_t version);
 
 class ProgramBuilder {

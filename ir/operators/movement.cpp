@@ -293,7 +293,7 @@ Lowered lower_triangle(const OperatorContext& c) {
 constexpr auto movement_rows = std::to_array<OperatorRow>({
   {"", "Transpose", 1, 1, 1, Takes::anything, lower_transpose, "dimensions in another order", -2, 2, "", 21},
   {"", "Concat", 4, 1, -1, Takes::anything, lower_concat, "one after the other along an axis"},
-  {"", "Split", 2, 1, 2, Takes::anything, lower_split, "parts along an axis", -2, 2, "1 split"},
+  {"", "Split", 2, 1, 2, Takes::anything, lower_split, "parts along an axis", -2, 2, "1 split", 0, nullptr, true},
   {"", "Slice", 1, 1, 5, Takes::anything, lower_slice, "from start to end by steps", -2, 2, "1 starts, 2 ends, 3 axes, 4 steps"},
   {"", "Pad", 1, 1, 4, Takes::anything, lower_pad, "elements before and after: a number, mirror image, edge, or wrapped", -2, 2, "1 pads, 3 axes"},
   {"", "Tile", 6, 2, 2, Takes::anything, lower_tile, "repeated along each dimension", -2, 2, "1 repeats"},

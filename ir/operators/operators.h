@@ -44,6 +44,8 @@ struct OperatorRow {
   int float8_since = 0;
   /// Several calls that are less work together, as one term; null where a call stays as it is. Rounding may differ.
   Expr (*decompose)(const Spec& call) = nullptr;
+  /// What it gives depends on how many results are asked for, so that those which nobody reads count too.
+  bool counts_results = false;
 };
 
 /// An input that decides the shape of a result, and so is an attribute of a call: the target of a Reshape, the axes of

@@ -92,6 +92,18 @@ TEST(ReadModel, LargeAndSmallConstantsSurviveTheConversion) {
   EXPECT_EQ(graph->inputs.size(), 1u);
 }
 
+// Without sizes of its own Split makes as many equal parts as it has results, read or not.
+TEST(ReadModel, PartsThatNobodyReadStayParts) {
+  onnx::ModelProto model = empty_model(13);
+  add_input(model, "x", {"6"});
+  add_node(model, "Split", {"x"}, {"a", "b", "c"}, "split");
+  add_output(model, "a", {"2"});
+  const Result<Graph> graph = read(model);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  ASSERT_EQ(graph->layers.size(), 1u);
+  EXPECT_EQ(graph->layers[0].outputs, (std::vector<std::string>{"a", "", ""}));
+}
+
 TEST(ReadModel, ConstantsOfEveryKindOfValue) {
   onnx::ModelProto model = empty_model();
   add_input(model, "x", {"2"});

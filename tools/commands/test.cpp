@@ -2,6 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/bundle/bundle.h"
+#include "ir/evaluate.h"
+#include "lowering/passes.h"
 #include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
@@ -18,6 +20,7 @@ namespace fs = std::filesystem;
 struct TestCommand {
   std::vector<std::string> cases, data;
   double relative = 1e-3, absolute = 1e-7;
+  bool interpret = false;
   std::string json;
   ModelOptions options;
   RunOptions run;
@@ -82,24 +85,75 @@ std::string joined(const Diagnostics& problems) {
   return out;
 }
 
+// A model that is ready to run: a bundle on a device, or its program under the evaluator.
+struct Runnable {
+  std::optional<BundleRunner> bundle;
+  std::optional<Program> program;
+  std::vector<std::string> outputs;
+
+  size_t input_count() const { return bundle ? bundle->inputs().size() : program->inputs.size(); }
+
+  Attempt<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) {
+    if (program) return evaluated(inputs);
+    for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle->set_input(i, inputs[i]));
+    HOIST_STEP_VOID(ExitCode::device, bundle->run());
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      HOIST_STEP(Tensor output, ExitCode::device, bundle->output(i));
+      out.push_back(std::move(output));
+    }
+    return out;
+  }
+
+ private:
+  Attempt<std::vector<Tensor>> evaluated(const std::vector<Tensor>& inputs) {
+    Bindings values;
+    for (const auto& [name, constant] : program->constants) values[name] = constant;
+    for (size_t i = 0; i < inputs.size(); ++i) values[program->inputs[i].first] = inputs[i];
+    for (const Definition& definition : program->definitions) {
+      HOIST_STEP(Tensor value, ExitCode::bad_input, evaluate(definition.expression, values));
+      values[definition.value] = std::move(value);
+    }
+    std::vector<Tensor> out;
+    for (const std::string& output : outputs) out.push_back(values.at(output));
+    return out;
+  }
+};
+
+// Through the same passes as a compilation, up to where terms become kernels.
+Attempt<Runnable> interpretable(Program program, const ModelOptions& options) {
+  const PassOptions passes = pass_options(compile_options(options).lower);
+  for (const Pass::Part part : {Pass::calls, Pass::terms})
+    HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes));
+  Runnable out;
+  out.outputs = program.outputs;
+  out.program = std::move(program);
+  return out;
+}
+
+Attempt<Runnable> compiled(Program program, const TestCommand& command, const fs::path& folder) {
+  Runnable out;
+  HOIST_ATTEMPT(CompiledModel model, compile_model(std::move(program), command.options));
+  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(model.plan, folder, {true}));
+  HOIST_STEP(out.bundle, ExitCode::device, BundleRunner::open(folder, command.run));
+  for (const ArrayInfo& output : out.bundle->outputs()) out.outputs.push_back(output.name);
+  return out;
+}
+
 // The first output that differs, or "".
-Attempt<std::string> run_data_set(BundleRunner& bundle, const DataSet& data, const TestCommand& command,
+Attempt<std::string> run_data_set(Runnable& model, const DataSet& data, const TestCommand& command,
                                   double& largest_error) {
-  if (data.inputs.size() != bundle.inputs().size() || data.outputs.size() > bundle.outputs().size()) {
+  if (data.inputs.size() != model.input_count() || data.outputs.size() > model.outputs.size()) {
     return input_failure(data.folder.string(),
                          fmt::format("has {} inputs and {} outputs, the model {} and {}", data.inputs.size(),
-                                     data.outputs.size(), bundle.inputs().size(), bundle.outputs().size()));
+                                     data.outputs.size(), model.input_count(), model.outputs.size()));
   }
-  for (size_t i = 0; i < data.inputs.size(); ++i)
-    HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, data.inputs[i]));
-  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  HOIST_ATTEMPT(const std::vector<Tensor> got, model.run(data.inputs));
   std::string message;
   for (size_t i = 0; i < data.outputs.size(); ++i) {
-    HOIST_STEP(Tensor got, ExitCode::device, bundle.output(i));
-    const Comparison comparison = compare(got, data.outputs[i], command.relative, command.absolute);
+    const Comparison comparison = compare(got[i], data.outputs[i], command.relative, command.absolute);
     largest_error = std::max(largest_error, comparison.largest_error);
-    if (!comparison.agrees() && message.empty())
-      message = "output " + bundle.outputs()[i].name + " " + comparison.difference;
+    if (!comparison.agrees() && message.empty()) message = "output " + model.outputs[i] + " " + comparison.difference;
   }
   return message;
 }
@@ -111,21 +165,20 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
     HOIST_STEP(std::vector<fs::path> found, ExitCode::bad_input, data_sets_in(place));
     sets.insert(sets.end(), found.begin(), found.end());
   }
-  std::optional<BundleRunner> bundle;
+  std::optional<Runnable> model;
   std::vector<std::pair<Scalar, std::vector<int64_t>>> compiled_for;
   for (const fs::path& set : sets) {
     HOIST_STEP(DataSet data, ExitCode::bad_input, read_data_set(set));
     std::vector<std::pair<Scalar, std::vector<int64_t>>> types;
     for (const Tensor& input : data.inputs) types.emplace_back(input.scalar(), input.shape());
-    if (!bundle || types != compiled_for) {
-      bundle.reset();
+    if (!model || types != compiled_for) {
+      model.reset();
       HOIST_STEP(Program program, ExitCode::bad_input, read_for(one.model, command.options, data.inputs));
-      HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(program), command.options));
-      HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, folder, {true}));
-      HOIST_STEP(bundle, ExitCode::device, BundleRunner::open(folder, command.run));
+      HOIST_ATTEMPT(model, command.interpret ? interpretable(std::move(program), command.options)
+                                             : compiled(std::move(program), command, folder));
       compiled_for = std::move(types);
     }
-    HOIST_ATTEMPT(std::string message, run_data_set(*bundle, data, command, out.largest_error));
+    HOIST_ATTEMPT(std::string message, run_data_set(*model, data, command, out.largest_error));
     if (!message.empty() && out.message.empty()) {
       out.message = sets.size() > 1 ? set.filename().string() + ", " + message : message;
       out.code = ExitCode::no;
@@ -151,7 +204,7 @@ Result<Nothing> write_verdicts(const std::string& path, const std::vector<Verdic
 
 Attempt<> test(const TestCommand& command) {
   HOIST_ATTEMPT(std::vector<Case> cases, cases_of(command));
-  if (command.options.profile.empty()) {
+  if (command.options.profile.empty() && !command.interpret) {
     // Without a device every case would fail for the same reason.
     HOIST_ATTEMPT([[maybe_unused]] Profile profile, choose_profile(command.options));
   }
@@ -204,6 +257,7 @@ void add_test(CLI::App& program, Action& action) {
   command.add_option("--atol", options->absolute, "absolute tolerance")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command.add_flag("--interpret", options->interpret, "evaluate the model's program instead, which needs no device");
   add_json_option(command, options->json, "the answers");
   command.add_option("--threads", options->run.threads, "use at most so many threads of a CPU device")
       ->type_name("N")

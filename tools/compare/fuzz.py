@@ -1,0 +1,718 @@
+"""Random models, hoist against ONNX's reference evaluator, with onnxruntime as the second witness. Development only.
+
+    build/compare/bin/python tools/compare/fuzz.py --count 1000 --interpret       # without a device, a few a second
+    build/compare/bin/python tools/compare/fuzz.py --count 200                    # on the first device
+    build/compare/bin/python tools/compare/fuzz.py --seed 17 --count 1            # the model of one seed again
+
+A model has 5 to 40 nodes with odd attributes, over arrays whose extents lie around the widths of vectors, of all types. Each
+node is evaluated by the reference as it is added, so extents and values are known and what has no meaning is left out. Where
+a result jumps (rounding, comparing, casting to integers), operands are numbers that every engine computes exactly. Many models
+go through one process of `hoist test`. One that differs is reduced: to the first node whose value differs, then to as few nodes
+before it as needed; it stays in build/compare/work/fuzz with its data. A difference counts where onnxruntime sides with the
+reference; else it is printed as disputed. Exit code 1 where something is found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import onnx
+import onnx.reference
+import onnxruntime
+
+from engines import HOIST, WORK
+
+OPSET = 21
+FOLDER = WORK / "fuzz"
+EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33]
+FLOATS = [np.float32] * 6 + [np.float16, np.float64]
+INTEGERS = [np.int32, np.int64, np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64]
+MOST_ELEMENTS = 6000
+
+
+@dataclass
+class Value:
+    name: str
+    array: np.ndarray
+    exact: bool  # every engine computes the same bits
+
+
+@dataclass
+class Node:
+    proto: onnx.NodeProto
+    inputs: list[str]
+    outputs: list[str]
+
+
+@dataclass
+class Model:
+    values: dict[str, Value] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    constants: list[str] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+
+    def proto(self, outputs: list[str], cut: set[str]) -> tuple[onnx.ModelProto, list[str]]:
+        """The nodes that the outputs need; values in `cut` are inputs. The inputs' names in order."""
+        needed, kept = set(outputs), []
+        for node in reversed(self.nodes):
+            if needed.intersection(set(node.outputs) - cut):
+                kept.append(node)
+                needed.update(node.inputs)
+        kept.reverse()
+        made = {name for node in kept for name in node.outputs}
+        read = [name for node in kept for name in node.inputs if name]
+        given = list(dict.fromkeys(name for name in read if (name not in made or name in cut)
+                                   and name not in self.constants))
+        constants = list(dict.fromkeys(name for name in read if name in self.constants))
+        nodes = []
+        for node in kept:  # a value that is cut is made under another name
+            proto = onnx.NodeProto()
+            proto.CopyFrom(node.proto)
+            del proto.output[:]
+            proto.output.extend(f"{name}_unread" if name in cut else name for name in node.proto.output)
+            nodes.append(proto)
+        graph = onnx.helper.make_graph(
+            nodes, "fuzz", [self.info(name) for name in given], [self.info(name) for name in outputs],
+            [onnx.numpy_helper.from_array(self.values[name].array, name) for name in constants])
+        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=10), given
+
+    def info(self, name: str) -> onnx.ValueInfoProto:
+        array = self.values[name].array
+        return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+    def leaves(self) -> list[str]:
+        read = {name for node in self.nodes for name in node.inputs}
+        return [name for node in self.nodes for name in node.outputs if name not in read]
+
+
+def is_exact(array: np.ndarray) -> bool:
+    if array.dtype.kind != "f":
+        return True
+    wide = array.astype(np.float64)
+    scale = 16 if array.dtype == np.float16 else 1024
+    with np.errstate(all="ignore"):
+        return bool(np.all(np.isfinite(wide)) and np.all(np.abs(wide) < scale) and np.all(wide * 8 == np.rint(wide * 8)))
+
+
+class Maker:
+    """Makes one model from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.model = Model()
+
+    # ---- choices
+    def pick(self, options: Any) -> Any:
+        return options[int(self.random.integers(len(options)))]
+
+    def chance(self, share: float = 0.5) -> bool:
+        return bool(self.random.random() < share)
+
+    def between(self, low: int, high: int) -> int:
+        return int(self.random.integers(low, high + 1))
+
+    def shape(self, rank: int) -> tuple[int, ...]:
+        while True:
+            shape = tuple(self.pick(EXTENTS) for _ in range(rank))
+            if np.prod(shape, dtype=np.int64) <= MOST_ELEMENTS // 2:
+                return shape
+
+    def data(self, kind: Any, shape: tuple[int, ...]) -> np.ndarray:
+        kind = np.dtype(kind)
+        if kind == bool:
+            return self.random.integers(0, 2, shape).astype(bool)
+        if kind.kind == "f":
+            return (self.random.integers(-12, 13, shape) / 4).astype(kind)
+        return self.random.integers(0 if kind.kind == "u" else -5, 6, shape).astype(kind)
+
+    def add(self, array: np.ndarray, constant: bool) -> Value:
+        name = f"{'c' if constant else 'x'}{len(self.model.values)}"
+        (self.model.constants if constant else self.model.inputs).append(name)
+        self.model.values[name] = Value(name, array, is_exact(array))
+        return self.model.values[name]
+
+    def fresh(self, kind: Any, shape: tuple[int, ...]) -> Value:
+        return self.add(self.data(kind, shape), self.chance(0.4))
+
+    def constant(self, *values: Any, kind: Any = np.int64) -> Value:
+        return self.add(np.array(values, kind), True)
+
+    def existing(self, fits: Callable[[np.ndarray], bool], exact: bool = False) -> Value | None:
+        found = [v for v in self.model.values.values()
+                 if v.name not in self.model.constants and fits(v.array) and (v.exact or not exact)]
+        if not found:
+            return None
+        return found[-1 - min(int(self.random.exponential(2.5)), len(found) - 1)]
+
+    def floats(self, least: int = 0, exact: bool = False, most: int = 5) -> Value:
+        found = self.existing(lambda a: a.dtype.kind == "f" and least <= a.ndim <= most, exact)
+        if found is None or self.chance(0.08):
+            found = self.fresh(self.pick(FLOATS), self.shape(self.between(least, max(least, min(most, 4)))))
+        return found
+
+    def integers(self, least: int = 0) -> Value:
+        found = self.existing(lambda a: a.dtype.kind in "iu" and a.ndim >= least)
+        if found is None or self.chance(0.15):
+            found = self.fresh(self.pick(INTEGERS), self.shape(self.between(max(least, 1), 4)))
+        return found
+
+    def numbers(self, least: int = 0, exact: bool = False) -> Value:
+        return self.integers(least) if self.chance(0.3) else self.floats(least, exact)
+
+    def anything(self, least: int = 0) -> Value:
+        found = self.existing(lambda a: a.ndim >= least)
+        return found if found is not None and self.chance(0.9) else self.numbers(least)
+
+    def like(self, value: Value, kind: Any = None) -> Value:
+        """Something that broadcasts with it."""
+        kind = kind or value.array.dtype
+        shape = list(value.array.shape)
+        found = self.existing(lambda a: a.dtype == kind and a.shape == value.array.shape)
+        if found is not None and self.chance(0.6):
+            return found
+        for axis in range(len(shape)):
+            if self.chance(0.25):
+                shape[axis] = 1
+        shape = shape[self.between(0, len(shape)) if self.chance(0.3) else 0:]
+        return self.fresh(kind, tuple(shape))
+
+    # ---- nodes
+    def node(self, operator: str, inputs: list[Value | None], outputs: int = 1, **attributes: Any) -> bool:
+        """Adds the node unless the reference has no value for it, or one of no use."""
+        names = ["" if value is None else value.name for value in inputs]
+        number = len(self.model.values) + len(self.model.nodes)
+        results = [f"v{number}_{i}" if outputs > 1 else f"v{number}" for i in range(outputs)]
+        proto = onnx.helper.make_node(operator, names, results, name=f"{operator}_{number}", **attributes)
+        given = {name: self.model.values[name] for name in names if name}
+        graph = onnx.helper.make_graph(
+            [proto], "one", [self.model.info(name) for name in given],
+            [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in results])
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=10)
+        try:
+            onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+            arrays = onnx.reference.ReferenceEvaluator(model).run(
+                None, {name: value.array for name, value in given.items()})
+        except Exception:
+            return False
+        for array in arrays:
+            if not isinstance(array, (np.ndarray, np.generic)) or np.size(array) > MOST_ELEMENTS or np.size(array) == 0:
+                return False
+            if array.dtype.kind == "f" and not np.all(np.abs(array.astype(np.float64)) < 1e3):
+                return False
+            if array.dtype.kind not in "fiub":
+                return False
+        exact = all(value.exact for value in given.values())
+        for name, array in zip(results, arrays):
+            array = np.asarray(array)
+            self.model.values[name] = Value(name, array, array.dtype.kind != "f" or (exact and is_exact(array)))
+        self.model.nodes.append(Node(proto, names, results))
+        return True
+
+    def axis(self, value: Value) -> int:
+        rank = value.array.ndim
+        return self.between(-rank, rank - 1)
+
+    def step(self) -> bool:
+        return self.pick(KINDS)(self)
+
+    def make(self) -> Model:
+        wanted, tries = self.between(5, 40), 0
+        while len(self.model.nodes) < wanted and tries < 400:
+            tries += 1
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                self.step()
+        return self.model
+
+
+def unary(m: Maker) -> bool:
+    jumps = ["Floor", "Ceil", "Round", "Sign", "ThresholdedRelu", "Shrink"]
+    smooth = ["Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Erf", "Exp", "Softplus", "Softsign", "Mish", "HardSwish", "Gelu",
+              "Elu", "Selu", "Celu", "LeakyRelu", "HardSigmoid", "Identity", "Sin", "Cos", "Atan", "Asinh", "Sqrt", "Log",
+              "Reciprocal", "Sinh"]
+    operator = m.pick(smooth if m.chance(0.7) else jumps)
+    options: dict[str, Any] = {}
+    if operator in ("Elu", "Celu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid") and m.chance():
+        options["alpha"] = float(m.pick([0.25, 0.5, 1.5]))
+    if operator == "Gelu" and m.chance():
+        options["approximate"] = "tanh"
+    if operator == "Shrink":
+        options = {"lambd": 0.75, "bias": 0.5}
+    return m.node(operator, [m.floats(exact=operator in jumps)], **options)
+
+
+def unary_integers(m: Maker) -> bool:
+    operator = m.pick(["Abs", "Neg", "Sign", "BitwiseNot", "Clip"])
+    x = m.integers()
+    if operator == "Clip":
+        return m.node(operator, [x, m.add(np.array(1, x.array.dtype), True), m.add(np.array(4, x.array.dtype), True)])
+    return m.node(operator, [x])
+
+
+def binary(m: Maker) -> bool:
+    operator = m.pick(["Add", "Sub", "Mul", "Div", "Max", "Min", "PRelu", "Sum", "Mean", "Pow"])
+    x = m.floats() if operator in ("PRelu", "Mean", "Pow", "Div") else m.numbers()
+    if operator in ("Sum", "Mean", "Max", "Min") and m.chance():
+        return m.node(operator, [x, m.like(x), m.like(x)])
+    if operator == "Pow":
+        return m.node(operator, [x, m.add(np.array(m.pick([2, 3, 0.5]), x.array.dtype), True)])
+    pair = [x, m.like(x)]
+    return m.node(operator, pair if operator == "PRelu" or m.chance(0.7) else pair[::-1])
+
+
+def binary_integers(m: Maker) -> bool:
+    x = m.integers()
+    operator = m.pick(["Div", "Mod", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"])
+    if operator in ("Div", "Mod"):
+        divisor = m.add(m.random.integers(1, 6, x.array.shape[-1:]).astype(x.array.dtype), True)
+        return m.node(operator, [x, divisor], **({"fmod": m.between(0, 1)} if operator == "Mod" else {}))
+    if operator == "BitShift":
+        if x.array.dtype.kind != "u":
+            return False
+        return m.node(operator, [x, m.add(m.random.integers(0, 4, x.array.shape).astype(x.array.dtype), True)],
+                      direction=m.pick(["LEFT", "RIGHT"]))
+    return m.node(operator, [x, m.like(x)])
+
+
+def comparison(m: Maker) -> bool:
+    x = m.numbers(exact=True)
+    y = m.like(x)
+    if not (x.exact and y.exact):
+        return False
+    return m.node(m.pick(["Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"]), [x, y])
+
+
+def logic(m: Maker) -> bool:
+    x = m.existing(lambda a: a.dtype == bool) or m.fresh(bool, m.shape(2))
+    operator = m.pick(["And", "Or", "Xor", "Not", "Where", "Where"])
+    if operator == "Not":
+        return m.node(operator, [x])
+    if operator == "Where":
+        y = m.like(x, m.pick(FLOATS + INTEGERS))
+        return m.node(operator, [x, y, m.like(y)])
+    return m.node(operator, [x, m.like(x)])
+
+
+def cast(m: Maker) -> bool:
+    to = m.pick(FLOATS + INTEGERS + [np.bool_])
+    x = m.anything()
+    if np.dtype(to).kind != "f" and not x.exact:
+        return False
+    if np.dtype(to).kind == "u" and np.any(x.array.astype(np.float64) < 0):
+        x_kind = x.array.dtype.kind
+        if x_kind == "f":
+            return False  # undefined
+    return m.node("Cast", [x], to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(to)))
+
+
+def clip(m: Maker) -> bool:
+    x = m.floats()
+    low = m.add(np.array(-1.25, x.array.dtype), m.chance(0.8)) if m.chance(0.8) else None
+    high = m.add(np.array(1.5, x.array.dtype), m.chance(0.8)) if m.chance(0.8) else None
+    return m.node("Clip", [x, low, high])
+
+
+def reduction(m: Maker) -> bool:
+    operator = m.pick(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare",
+                       "ReduceLogSumExp", "ReduceProd"])
+    x = m.integers(1) if m.chance(0.2) and operator in ("ReduceSum", "ReduceMax", "ReduceMin") else m.floats(1)
+    axes = sorted({m.axis(x) % x.array.ndim for _ in range(m.between(1, 2))})
+    axes = [a - x.array.ndim if m.chance(0.3) else a for a in axes]
+    options = {"keepdims": m.between(0, 1)}
+    if m.chance(0.1):
+        return m.node(operator, [x], noop_with_empty_axes=m.between(0, 1), **options)
+    return m.node(operator, [x, m.constant(*axes)], **options)
+
+
+def extreme(m: Maker) -> bool:
+    x = m.numbers(1, exact=True)
+    return x.exact and m.node(m.pick(["ArgMax", "ArgMin"]), [x], axis=m.axis(x), keepdims=m.between(0, 1),
+                              select_last_index=m.between(0, 1))
+
+
+def running(m: Maker) -> bool:
+    x = m.numbers(1)
+    return m.node("CumSum", [x, m.add(np.array(m.axis(x), m.pick([np.int32, np.int64])), True)],
+                  exclusive=m.between(0, 1), reverse=m.between(0, 1))
+
+
+def rows(m: Maker) -> bool:
+    operator = m.pick(["Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "MeanVarianceNormalization",
+                       "LayerNormalization"])
+    x = m.floats(1, exact=operator == "Hardmax")
+    if operator == "MeanVarianceNormalization":
+        axes = sorted({m.axis(x) % x.array.ndim for _ in range(2)})
+        return np.ptp(x.array) > 0 and x.exact and m.node(operator, [x], axes=axes)
+    if operator == "LpNormalization":
+        return m.node(operator, [x], axis=m.axis(x), p=m.between(1, 2))
+    if operator == "LayerNormalization":
+        axis = m.axis(x) % x.array.ndim
+        shape = x.array.shape[axis:]
+        return x.exact and m.node(operator, [x, m.fresh(x.array.dtype, shape),
+                                             m.fresh(x.array.dtype, shape) if m.chance() else None],
+                                  axis=axis, epsilon=0.01)
+    return m.node(operator, [x], axis=m.axis(x))
+
+
+def channels(m: Maker) -> bool:
+    x = m.floats(3)
+    n, kind = x.array.shape[1], x.array.dtype
+    operator = m.pick(["BatchNormalization", "InstanceNormalization", "LRN", "GlobalAveragePool", "GlobalMaxPool"])
+    if operator == "LRN":
+        return m.node(operator, [x], size=m.pick([1, 2, 3, 5]), alpha=0.5, beta=0.75, bias=1.5)
+    if operator == "BatchNormalization":
+        variance = m.add((np.abs(m.data(kind, (n,))) + kind.type(0.5)).astype(kind), True)
+        return m.node(operator, [x, *(m.add(m.data(kind, (n,)), m.chance(0.8)) for _ in range(3)), variance], epsilon=0.01)
+    if operator == "InstanceNormalization":
+        return x.exact and m.node(operator, [x, m.fresh(kind, (n,)), m.fresh(kind, (n,))], epsilon=0.01)
+    return m.node(operator, [x])
+
+
+def movement(m: Maker) -> bool:
+    x = m.anything(1)
+    shape, rank = x.array.shape, x.array.ndim
+    operator = m.pick(["Transpose", "Transpose", "Reshape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Slice",
+                       "Pad", "Pad", "Tile", "Expand", "Trilu", "Concat", "Concat", "Split", "CenterCropPad"])
+    if operator == "Transpose":
+        return m.node(operator, [x], perm=[int(i) for i in m.random.permutation(rank)])
+    if operator == "Reshape":
+        k = m.between(0, rank - 1)
+        wanted = [*shape[:k], -1] if m.chance() else [-1, *shape[k + 1:]]
+        if m.chance(0.3) and rank > 1:
+            wanted = [0, -1]
+        return m.node(operator, [x, m.constant(*wanted)])
+    if operator == "Flatten":
+        return m.node(operator, [x], axis=m.between(-rank, rank))
+    if operator == "Squeeze":
+        ones = [axis for axis, n in enumerate(shape) if n == 1]
+        return bool(ones) and m.node(operator, [x, m.constant(*ones)])
+    if operator == "Unsqueeze":
+        return rank < 5 and m.node(operator, [x, m.constant(m.between(-rank - 1, rank))])
+    if operator == "Slice":
+        axis = m.axis(x)
+        n = shape[axis]
+        start, stop, step = m.between(-n - 1, n), m.between(-n - 2, n + 2), m.pick([1, 1, 2, 3, -1, -2])
+        return m.node(operator, [x, m.constant(start), m.constant(stop), m.constant(axis), m.constant(step)])
+    if operator == "Pad":
+        mode = m.pick(["constant", "constant", "reflect", "edge", "wrap"])
+        if x.array.dtype == bool:
+            return False
+        pads = [m.between(-1 if mode == "constant" else 0, 3) for _ in range(2 * rank)]
+        if mode in ("reflect", "wrap"):
+            pads = [min(p, shape[i % rank] - 1) for i, p in enumerate(pads)]
+        value = m.add(np.array(2, x.array.dtype), True) if mode == "constant" and m.chance() else None
+        return m.node(operator, [x, m.constant(*pads), value], mode=mode)
+    if operator == "Tile":
+        return m.node(operator, [x, m.constant(*(m.pick([1, 1, 2, 3]) for _ in shape))])
+    if operator == "Expand":
+        return m.node(operator, [x, m.constant(m.pick([1, 2, 3]), *(n if n > 1 else m.pick([1, 4]) for n in shape))])
+    if operator == "Trilu":
+        return rank >= 2 and m.node(operator, [x, m.add(np.array(m.between(-3, 3)), True)], upper=m.between(0, 1))
+    if operator == "Concat":
+        axis = m.axis(x)
+        def fits(a: np.ndarray) -> bool:
+            return a.dtype == x.array.dtype and a.ndim == rank and all(
+                a.shape[i] == shape[i] for i in range(rank) if i != axis % rank)
+        others = [m.existing(fits) or x for _ in range(m.between(1, 2))]
+        if m.chance(0.4):
+            other = list(shape)
+            other[axis] = m.pick(EXTENTS)
+            others.append(m.fresh(x.array.dtype, tuple(other)))
+        return m.node(operator, [x, *others], axis=axis)
+    if operator == "Split":
+        axis = m.axis(x)
+        n = shape[axis]
+        return n > 1 and m.node(operator, [x, m.constant(n // 2, n - n // 2)], outputs=2, axis=axis)
+    return m.node("CenterCropPad", [x, m.constant(m.pick(EXTENTS))], axes=[m.axis(x)])
+
+
+def gather(m: Maker) -> bool:
+    x = m.anything(1)
+    shape, rank = x.array.shape, x.array.ndim
+    axis = m.axis(x)
+    n = shape[axis]
+    operator = m.pick(["Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "ReverseSequence"])
+    kind = m.pick([np.int64, np.int32]) if operator in ("Gather", "GatherElements", "ScatterElements") else np.int64
+    known = m.chance()
+    if operator == "Gather":
+        places = m.random.integers(-n, n, m.pick([(), (3,), (2, 4)])).astype(kind)
+        return m.node(operator, [x, m.add(np.array(places), known)], axis=axis)
+    if operator == "GatherElements":
+        return m.node(operator, [x, m.add(m.random.integers(-n, n, shape).astype(kind), known)], axis=axis)
+    if operator == "GatherND":
+        return m.node(operator, [x, m.add(m.random.integers(0, shape[0], (3, 1)).astype(kind), known)])
+    if operator == "ReverseSequence":
+        if rank < 2:
+            return False
+        return m.node(operator, [x, m.add(m.random.integers(1, shape[0] + 1, shape[1:2]), known)])
+    if operator == "ScatterND":
+        places = m.random.permutation(shape[0])[:max(1, shape[0] // 2)].reshape(-1, 1).astype(np.int64)
+        updates = m.fresh(x.array.dtype, (len(places), *shape[1:]))
+        return m.node(operator, [x, m.add(places, known), updates])
+    places = np.moveaxis(np.broadcast_to(m.random.permutation(n), np.moveaxis(np.empty(shape), axis, -1).shape), -1, axis)
+    return m.node(operator, [x, m.add(np.ascontiguousarray(places).astype(kind), known), m.fresh(x.array.dtype, shape)],
+                  axis=axis)
+
+
+def product(m: Maker) -> bool:
+    x = m.floats(2)
+    kind, shape = x.array.dtype, x.array.shape
+    if kind == np.float16:
+        return False
+    operator = m.pick(["MatMul", "MatMul", "Gemm", "Einsum"])
+    columns = m.pick(EXTENTS)
+    if operator == "MatMul":
+        batch = shape[:-2] if m.chance(0.3) else ()
+        return m.node(operator, [x, m.fresh(kind, (*batch, shape[-1], columns))])
+    if operator == "Gemm":
+        if x.array.ndim != 2:
+            return False
+        a, b = m.between(0, 1), m.between(0, 1)
+        inner, lines = (shape[0], shape[1]) if a else (shape[1], shape[0])
+        c = m.fresh(kind, m.pick([(columns,), (lines, 1), (1,), (lines, columns)])) if m.chance(0.7) else None
+        return m.node(operator, [x, m.fresh(kind, (columns, inner) if b else (inner, columns)), c], transA=a, transB=b,
+                      alpha=m.pick([1.0, 0.5]), beta=m.pick([1.0, 2.0]))
+    if x.array.ndim == 2:
+        return m.node(operator, [x, m.fresh(kind, (shape[1], columns)), m.fresh(kind, (columns, 3))],
+                      equation=m.pick(["ij,jk,kl->il", "ij,jk,kl->lj", "ij,jk,kl"]))
+    return m.node(operator, [x, m.fresh(kind, (shape[-1], columns))], equation="...i,ij->...j")
+
+
+def window(m: Maker, spatial: int, extents: tuple[int, ...], transposed: bool = False) -> dict[str, Any]:
+    kernel = [min(m.between(1, 4), n) for n in extents]
+    options: dict[str, Any] = {"kernel_shape": kernel}
+    if m.chance(0.6):
+        options["strides"] = [m.between(1, 3) for _ in range(spatial)]
+    if m.chance(0.3):
+        options["dilations"] = [m.between(1, 2) for _ in range(spatial)]
+    if m.chance(0.3) and not transposed:
+        options["auto_pad"] = m.pick(["SAME_UPPER", "SAME_LOWER", "VALID"])
+    elif m.chance(0.6):
+        options["pads"] = [m.between(0, k - 1) for k in kernel] * 2 if m.chance() else [
+            m.between(0, k - 1) for k in kernel + kernel]
+    return options
+
+
+def convolution(m: Maker) -> bool:
+    x = m.floats(3, most=4)
+    kind, (_, c, *extents) = x.array.dtype, x.array.shape
+    if kind == np.float16:
+        return False
+    transposed = m.chance(0.3)
+    options = window(m, len(extents), tuple(extents), transposed)
+    group = m.pick([g for g in (1, 1, 2, c) if c % g == 0])
+    outputs = group * m.between(1, 3)
+    shape = (c, outputs // group, *options["kernel_shape"]) if transposed else (
+        outputs, c // group, *options["kernel_shape"])
+    bias = m.fresh(kind, (outputs,)) if m.chance() else None
+    if transposed and m.chance(0.3) and "strides" in options:
+        options["output_padding"] = [min(1, s - 1) for s in options["strides"]]
+    return m.node("ConvTranspose" if transposed else "Conv", [x, m.fresh(kind, shape), bias], group=group, **options)
+
+
+def pool(m: Maker) -> bool:
+    x = m.floats(3, most=4)
+    options = window(m, x.array.ndim - 2, x.array.shape[2:])
+    operator = m.pick(["MaxPool", "AveragePool", "LpPool"])
+    if m.chance(0.3):
+        options["ceil_mode"] = 1
+    if operator == "AveragePool" and m.chance():
+        options["count_include_pad"] = 1
+    return m.node(operator, [x], **options)
+
+
+def picture(m: Maker) -> bool:
+    x = m.existing(lambda a: a.ndim == 4 and a.dtype == np.float32) or m.fresh(np.float32, (1, 4, 6, 9))
+    _, c, h, w = x.array.shape
+    operator = m.pick(["DepthToSpace", "SpaceToDepth", "Resize"])
+    if operator == "DepthToSpace":
+        return c % 4 == 0 and m.node(operator, [x], blocksize=2, mode=m.pick(["DCR", "CRD"]))
+    if operator == "SpaceToDepth":
+        return h % 2 == 0 and w % 2 == 0 and m.node(operator, [x], blocksize=2)
+    mode = m.pick(["nearest", "linear", "cubic"])
+    options = {"coordinate_transformation_mode": m.pick(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])}
+    if mode == "nearest":
+        options["nearest_mode"] = m.pick(["floor", "ceil", "round_prefer_floor"])
+    if m.chance():
+        scales = m.add(np.array([1, 1, m.pick([0.5, 1.5, 2]), m.pick([0.5, 2, 3])], np.float32), True)
+        return m.node(operator, [x, None, scales], mode=mode, **options)
+    sizes = m.constant(x.array.shape[0], c, m.between(1, 12), m.between(1, 12))
+    return m.node(operator, [x, None, None, sizes], mode=mode, **options)
+
+
+def quantised(m: Maker) -> bool:
+    x = m.floats(1, exact=True)
+    if not x.exact or x.array.dtype != np.float32:
+        return False
+    kind = m.pick([np.uint8, np.int8, np.int16, np.uint16])
+    axis = m.axis(x)
+    per_axis = m.chance(0.4)
+    n = x.array.shape[axis]
+    scale = np.exp2(m.random.integers(-3, 1, n if per_axis else ())).astype(np.float32)
+    zero = m.random.integers(0, 5, n if per_axis else ()).astype(kind)
+    s, z = m.add(np.array(scale), True), m.add(np.array(zero), True)
+    if not m.node("QuantizeLinear", [x, s, z], axis=axis):
+        return False
+    last = m.model.values[m.model.nodes[-1].outputs[0]]
+    return m.chance(0.2) or m.node("DequantizeLinear", [last, s, z], axis=axis)
+
+
+def integer_product(m: Maker) -> bool:
+    x = m.existing(lambda a: a.dtype in (np.int8, np.uint8) and a.ndim >= 2) or m.fresh(m.pick([np.int8, np.uint8]), m.shape(2))
+    kind = m.pick([np.int8, np.uint8])
+    weights = m.fresh(kind, (x.array.shape[-1], m.pick(EXTENTS)))
+    zero = m.add(np.array(2, x.array.dtype), m.chance()) if m.chance() else None
+    return m.node("MatMulInteger", [x, weights, zero, m.add(np.array(1, kind), True) if m.chance(0.4) else None])
+
+
+KINDS: list[Callable[[Maker], bool]] = (
+    [unary, binary, movement] * 4 + [reduction, product, convolution, pool, gather] * 2 +
+    [unary_integers, binary_integers, comparison, logic, cast, clip, extreme, running, rows, channels, picture, quantised,
+     integer_product])
+
+
+# ---- Running -----------------------------------------------------------------------------------------------------------
+
+def write_case(folder: Path, model: Model, outputs: list[str], cut: set[str]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True)
+    proto, given = model.proto(outputs, cut)
+    onnx.save(proto, folder / "model.onnx")
+    for kind, names in (("input", given), ("output", outputs)):
+        for place, name in enumerate(names):
+            tensor = onnx.numpy_helper.from_array(np.array(model.values[name].array, order="C"), name)
+            (data / f"{kind}_{place}.pb").write_bytes(tensor.SerializeToString())
+
+
+@dataclass
+class Runner:
+    program: Path
+    options: list[str]
+
+    def verdicts(self, folders: list[Path]) -> dict[str, str]:
+        """What hoist has to say against each case; "" where it agrees with the reference."""
+        answer = FOLDER / "answer.json"
+        answer.unlink(missing_ok=True)
+        command = [str(self.program), "test", *map(str, folders), "--json", str(answer), "--rtol", "2e-3", "--atol", "2e-3",
+                   *self.options]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60 * len(folders))
+            ended = f"ended with {done.returncode}: {done.stderr.strip()[-500:]}"
+        except subprocess.TimeoutExpired:
+            ended = "took longer than a minute a model"
+        if answer.exists():
+            return {case["name"]: case.get("message", "") for case in json.loads(answer.read_text())["cases"]}
+        if len(folders) == 1:
+            return {folders[0].name: ended}
+        half = len(folders) // 2
+        return {**self.verdicts(folders[:half]), **self.verdicts(folders[half:])}
+
+
+def session_outputs(path: str, data: dict[str, np.ndarray], answer: Any) -> None:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        answer.send(session.run(None, data))
+    except Exception as problem:
+        answer.send(str(problem).splitlines()[0])
+
+
+def onnxruntime_says(folder: Path, model: Model, output: str, cut: set[str]) -> str:
+    """"agrees" with the reference, "differs", or what keeps it from an answer."""
+    _, given = model.proto([output], cut)
+    receiver, sender = multiprocessing.Pipe(False)
+    process = multiprocessing.Process(target=session_outputs, args=(
+        str(folder / "model.onnx"), {name: np.asarray(model.values[name].array) for name in given}, sender))
+    process.start()
+    sender.close()
+    try:
+        found = receiver.recv()
+    except EOFError:
+        found = "ends the process"
+    process.join()
+    if isinstance(found, str):
+        return found[:200]
+    close = np.allclose(np.asarray(found[0], np.float64), model.values[output].array.astype(np.float64), 2e-3, 2e-3,
+                        equal_nan=True)
+    return "agrees" if close else "differs"
+
+
+def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str]:
+    """The folder of the smallest model that still differs, what hoist says of it, and what onnxruntime does."""
+    places = {}
+    for place, name in enumerate(name for node in model.nodes for name in node.outputs):
+        folder = FOLDER / "parts" / f"part_{place:03}"
+        write_case(folder, model, [name], set())
+        places[folder.name] = (folder, name)
+    verdicts = runner.verdicts([folder for folder, _ in places.values()])
+    kept = FOLDER / f"finding_{seed}"
+    bad = [name for name, message in sorted(verdicts.items()) if message]
+    if not bad:  # only all outputs together show it
+        write_case(kept, model, model.leaves(), set())
+        return kept, runner.verdicts([kept])[kept.name], "not asked: several outputs"
+    output, cut = places[bad[0]][1], set()
+    made = [name for node in model.nodes for name in node.outputs if name != output]
+    for attempt in [set(made)] + [{name} for name in reversed(made)]:
+        write_case(kept, model, [output], cut | attempt)
+        if runner.verdicts([kept])[kept.name]:
+            cut |= attempt
+            if len(attempt) > 1:
+                break
+    write_case(kept, model, [output], cut)
+    return kept, runner.verdicts([kept])[kept.name], onnxruntime_says(kept, model, output, cut)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hoist", type=Path, default=HOIST, help="the program (default: build/release/hoist)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first model; the next one has the next")
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=20, help="models in one process of hoist")
+    parser.add_argument("--interpret", action="store_true", help="evaluate programs, without a device")
+    options = parser.parse_args()
+    runner = Runner(options.hoist, ["--interpret"] if options.interpret else [])
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    tried = nodes = found = disputed = 0
+    start = time.monotonic()
+    for first in range(options.seed, options.seed + options.count, options.batch):
+        models = {}
+        for seed in range(first, min(first + options.batch, options.seed + options.count)):
+            model = Maker(seed).make()
+            if not model.nodes:
+                continue
+            folder = FOLDER / "batch" / f"seed_{seed}"
+            write_case(folder, model, model.leaves(), set())
+            models[folder.name] = (seed, model, folder)
+            nodes += len(model.nodes)
+        tried += len(models)
+        for name, message in runner.verdicts([folder for _, _, folder in models.values()]).items():
+            if not message:
+                continue
+            seed, model, _ = models[name]
+            kept, least, witness = reduce(runner, seed, model)
+            graph = onnx.load(kept / "model.onnx").graph
+            disputed += witness == "differs"
+            found += witness != "differs"
+            print(f"{'disputed' if witness == 'differs' else 'found'}: seed {seed}: "
+                  f"{' '.join(node.op_type for node in graph.node)}: {least[:300]} (onnxruntime: {witness}) in {kept}",
+                  flush=True)
+        shutil.rmtree(FOLDER / "batch", ignore_errors=True)
+    print(f"{tried} models of {nodes} nodes in {time.monotonic() - start:.0f} s: {found} found, {disputed} disputed")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
