@@ -170,7 +170,7 @@ Domain common(Domain a, Domain b) {
 // What seeded checks draw lies where operators are defined, as their rows say, and where all readers of a value are. A
 // value that is read through others that only move its elements is one with them.
 void note_domains(Program& program) {
-  constexpr Domain drawn;  // unless something is said
+  constexpr Domain anywhere = {-2, 2};  // what rows have that say nothing
   auto note = [&](Expr p, Domain domain) {
     if (p->pattern != Pattern::parameter || !leaf_of(p->type)->is_scalar() || !is_float(leaf_of(p->type)->scalar))
       return;
@@ -182,7 +182,7 @@ void note_domains(Program& program) {
     if (e->pattern != Pattern::operator_call) continue;
     const OperatorRow* row = find_operator(e->operation->domain, e->operation->name, e->operation->version);
     if (row == nullptr) continue;
-    if (row->low > drawn.low || row->high < drawn.high) {
+    if (row->low > anywhere.low || row->high < anywhere.high) {
       for (Expr operand : e->children) note(operand, {row->low, row->high});
     }
     auto own = program.domains.find(definition->value);

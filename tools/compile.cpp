@@ -1,6 +1,7 @@
 #include "tools/compile.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +13,9 @@
 #include "ir/interpret_cost.h"
 #include "ir/region.h"
 #include "ir/seeded.h"
+#include "ir/stopwatch.h"
 #include "ir/text.h"
+#include "tools/model_check.h"
 
 namespace hoist {
 namespace {
@@ -43,7 +46,8 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   out.expression = print(term);
   out.operations = kernel.operations;
   out.tolerance.exact = emitted.exact;
-  if (!emitted.exact) {
+  out.tolerance.divides = emitted.divides;
+  if (!emitted.exact || emitted.divides) {  // a device that divides less than exactly is held to these
     out.tolerance.relative = 1e-4;
     out.tolerance.absolute = 1e-5;
   }
@@ -84,6 +88,18 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   HOIST_TRY(Tensor expected, interpret_made_at(term, drawn, out.check_positions));
   out.check_values = expected.bytes();
   return out;
+}
+
+// Where the values of seeded model inputs lie; nothing where it is the usual range for all.
+std::vector<Domain> input_domains(const Program& program) {
+  std::vector<Domain> out;
+  bool any = false;
+  for (const auto& [name, type] : program.inputs) {
+    auto place = program.domains.find(name);
+    out.push_back(place == program.domains.end() ? Domain{} : place->second);
+    any |= place != program.domains.end();
+  }
+  return any ? out : std::vector<Domain>{};
 }
 
 }  // namespace
@@ -130,6 +146,7 @@ Expr reading_only(Expr term, const std::vector<std::string>& arguments) {
 }
 
 Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, const Profile& profile) {
+  const Stopwatch stopwatch;
   size_t count = lowered.kernels.size();
   std::vector<PlanKernel> kernels(count);
   std::vector<std::vector<int>> orders(count);
@@ -138,7 +155,11 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i; (i = next++) < count;) {
+      const Stopwatch one;
       auto compiled = compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i]);
+      if (compiled)
+        spdlog::debug("kernel {}: {} bytes of source, {:.3f} s", compiled->name, compiled->source.size(),
+                      one.seconds());
       std::lock_guard lock(mutex);
       if (compiled)
         kernels[i] = std::move(*compiled);
@@ -176,6 +197,9 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   }
   plan.layers = lowered.layers;
   plan.derivation = print_derivation(lowered.derivation);
+  plan.input_domains = input_domains(lowered.program);
+  if (options.check_positions > 0) HOIST_TRY_VOID(add_model_check(plan));
+  spdlog::info("{} kernels, {} steps, {:.1f} s", plan.kernels.size(), plan.steps.size(), stopwatch.seconds());
   return plan;
 }
 

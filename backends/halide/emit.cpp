@@ -141,6 +141,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   out.schedule = emitter.schedule();
   out.worst_ulp = emitter.worst_ulp();
   out.exact = out.worst_ulp == 0;
+  out.divides = emitter.divides();
   return out;
 }
 

@@ -31,8 +31,11 @@ struct EmittedKernel {
   uint64_t local_bytes = 0;            ///< when not 0, one more argument after the others: local memory of this size
   std::vector<std::string> arguments;  ///< parameter names in OpenCL order, "result" for what is written
   std::string schedule;                ///< what is computed where, one line a loop; for people
-  bool exact = true;                   ///< only functions whose result every conforming device must give bit for bit
-  int worst_ulp = 0;                   ///< the largest ulp bound of a function that it uses; 0 when exact
+  /// Only functions whose result every conforming device must give bit for bit; division and square root in f32, where
+  /// there are any (`divides`), on devices that round them correctly.
+  bool exact = true;
+  bool divides = false;
+  int worst_ulp = 0;  ///< the largest ulp bound of the other functions that it uses; 0 when exact
 };
 
 /// Compiles a closed term with constant sizes whose parameters are dense row-major arrays and whose type is an array of

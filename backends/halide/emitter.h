@@ -172,12 +172,15 @@ class Emitter {
   const std::map<std::string, std::string>& argument_names() const { return argument_names_; }
   std::string schedule() const;
   int worst_ulp() const { return worst_ulp_; }
+  bool divides() const { return divides_; }
 
  private:
   // read.cpp: read views
   Value read(Expr e, const Environment& env);
   Value read_now(Expr e, const Environment& env);
   Value read_view(Expr e, const Environment& env);
+  /// What the function adds to the kernel's error.
+  void note_accuracy(Function function, Scalar kind);
   Value read_parameter(Expr e);
   /// The index as it is where the loops' extents prove it inside the array, else clamped.
   H::Expr safe_index(const H::Expr& index, int64_t extent) const;
@@ -255,7 +258,8 @@ class Emitter {
   int fresh_ = 0;
   uint64_t context_ = 0;  ///< the number of the loops around what is being read
   uint64_t contexts_ = 0;
-  int worst_ulp_ = 0;
+  int worst_ulp_ = 0;        ///< of all functions but division and square root
+  bool divides_ = false;     ///< in f32, or in a type whose results are rounded from f32
   bool reads_open_ = false;  ///< indices may lead outside, through an open border
   /// Values read inside each context: shared subterms are evaluated, and folds stored, once.
   std::map<std::tuple<uint64_t, Expr, const Frame*>, std::pair<Environment, Value>> memo_;

@@ -293,6 +293,16 @@ Value Emitter::read_concat(Expr e, const Environment& env) {
   });
 }
 
+void Emitter::note_accuracy(Function function, Scalar kind) {
+  if (!is_float(kind)) return;
+  // OpenCL demands the right rounding of both in f64 and leaves it to the device in f32. A narrower type's result is
+  // the f32 one rounded once more, which is right where that one is.
+  if (function == Function::divide || function == Function::sqrt)
+    divides_ |= kind != Scalar::f64;
+  else
+    worst_ulp_ = std::max(worst_ulp_, row(function).ulp);
+}
+
 Value Emitter::read_view(Expr e, const Environment& env) {
   if (e->pattern == Pattern::zip) {
     std::vector<Value> arrays;
@@ -392,7 +402,7 @@ Value Emitter::read_now(Expr e, const Environment& env) {
       std::vector<H::Expr> arguments;
       for (Expr c : e->children) arguments.push_back(read(c, env).scalar);
       Scalar kind = e->children[0]->type->scalar;
-      if (is_float(kind)) worst_ulp_ = std::max(worst_ulp_, row(e->function).ulp);
+      note_accuracy(e->function, kind);
       return scalar(scalars_.call_value(e->function, kind, arguments));
     }
     case Pattern::select: {

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "backends/halide/emitter.h"
+#include "backends/halide/index_form.h"
 
 namespace hoist::emission {
 namespace {
@@ -81,22 +82,11 @@ void fold_extents(Expr e, std::vector<int64_t>& extents) {
   }
 }
 
-// Is an expression in loop variables zero? Halide's simplifier does not cancel every sum, so what it leaves is tried
-// out at corners and scattered points; an index with a division or remainder left in it differs at one of those.
+// Is an expression in loop variables zero wherever the loops lead?
 bool is_zero(const H::Expr& e, const std::vector<Loop>& loops) {
-  H::Expr simple = H::Internal::simplify(e);
-  if (H::Internal::is_const(simple)) return H::Internal::is_const_zero(simple);
-  uint64_t state = 1;
-  for (int point = 0; point < 64; ++point) {
-    Substitution at;
-    for (size_t i = 0; i < loops.size(); ++i) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      uint64_t extent = static_cast<uint64_t>(loops[i].extent), draw = state >> 33;
-      at[loops[i].name()] = number(static_cast<int64_t>(point % 2 == 0 ? draw % extent : (draw % 2) * (extent - 1)));
-    }
-    if (!H::Internal::is_const_zero(H::Internal::simplify(H::Internal::substitute(at, simple)))) return false;
-  }
-  return true;
+  std::map<std::string, int64_t> extents;
+  for (const Loop& l : loops) extents[l.name()] = l.extent;
+  return is_always_zero(e, extents);
 }
 
 WriteView target(size_t rank, const std::vector<H::Expr>& so_far = {}) {

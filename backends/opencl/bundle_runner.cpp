@@ -1,5 +1,7 @@
 #include "backends/opencl/bundle_runner.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "backends/runtime/hoist_runtime.h"
@@ -35,6 +37,7 @@ Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, con
   const hoist_status status = hoist_open(folder.c_str(), &given, &bundle);
   out.bundle_.reset(bundle);
   if (status != HOIST_OK) return out.failure();
+  spdlog::info("{} on {}: compiled kernels: {}", out.model_name(), out.device_name(), out.cache_outcome());
   hoist_array array;
   for (size_t i = 0; i < hoist_array_count(bundle); ++i) {
     if (hoist_describe_array(bundle, i, &array) != HOIST_OK) return out.failure();

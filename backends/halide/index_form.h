@@ -1,0 +1,18 @@
+// Equality of indices, decided by a normal form: sums of loop variables and of quotients of such sums by constants,
+// each with an integer factor. Remainders are written with quotients, and a quotient that the loops' extents decide
+// vanishes, so that (x / 4) * 4 + x % 4 is x. What has another form stands in the sum as it is. Equal forms are equal
+// everywhere; where two forms differ the answer is "not equal", which may be wrong and is always safe.
+#pragma once
+
+#include <Halide.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace hoist::emission {
+
+/// Is the expression zero for all values of its variables? `extents`: a variable of that name lies in [0, extent).
+bool is_always_zero(const Halide::Expr& e, const std::map<std::string, int64_t>& extents);
+
+}  // namespace hoist::emission
