@@ -12,6 +12,7 @@
 #include "tools/child_program.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/log.h"
 #include "tools/terminal.h"
 #include "tools/unexpected_end.h"
 
@@ -40,8 +41,10 @@ std::optional<Failure> misspelt(CLI::App& program, const std::vector<std::string
   }
   CLI::App* command = program.get_subcommand(name);
   std::vector<std::string> known;
-  for (const CLI::Option* option : command->get_options()) {
-    for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+  for (const CLI::App* app : {static_cast<const CLI::App*>(command), static_cast<const CLI::App*>(&program)}) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+    }
   }
   Diagnostics problems;
   for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
@@ -66,6 +69,13 @@ Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
   CLI::App program(about, "hoist");
   program.set_version_flag("--version", "hoist " HOIST_VERSION);
   program.set_help_flag("-h,--help", "what there is, and an example");
+  program.fallthrough();  // what concerns every command may stand behind its name
+  program
+      .add_option_function<std::string>("--log-level", set_log_level,
+                                        "say on standard error what is being done, for any command: passes and kernels "
+                                        "with their times, hits of the cache (warning unless given)")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember(log_levels()));
   Action action;
   for (auto add :
        {add_check, add_compile, add_run, add_evaluate, add_test, add_verify, add_inspect, add_explain, add_rewrite,
@@ -127,6 +137,7 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   report_unexpected_end();
+  start_log();
   end_on_signals();
   ExitCode code = ExitCode::done;
   auto outcome = parse_and_run(argument_count, arguments);

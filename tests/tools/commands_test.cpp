@@ -100,6 +100,34 @@ TEST_F(Commands, CompilingTwiceGivesTheSameBytes) {
   EXPECT_EQ(ran.code, 0) << ran.out;
 }
 
+TEST_F(Commands, TheLogSaysWhatIsDone) {
+  const std::string model = (models / "digits_fully_connected.onnx").string();
+  Ran ran = run_hoist({"compile", model, "-o", in("log.hoist"), "--log-level", "debug"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("hoist: debug: pass unfold: "));
+  EXPECT_THAT(ran.err, HasSubstr("hoist: debug: kernel "));
+  EXPECT_THAT(ran.err, HasSubstr("compiled kernels: "));
+  EXPECT_EQ(ran.out.find("debug"), std::string::npos);
+  ran = run_hoist({"--log-level", "info", "compile", model, "-o", in("log.hoist"), "--force"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, Not(HasSubstr("debug")));
+  EXPECT_THAT(ran.err, HasSubstr("compiled kernels: hit"));
+  ran = run_hoist({"compile", model, "-o", in("log.hoist"), "--force"});
+  EXPECT_THAT(ran.err, Not(HasSubstr("compiled kernels")));
+  ran = run_hoist({"compile", model, "-o", in("log.hoist"), "--force", "--log-level", "loud"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("loud"));
+  ran = run_hoist({"compile", model, "-o", in("log.hoist"), "--log-levle", "info"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("did you mean --log-level?"));
+}
+
+TEST_F(Commands, TheWholeModelIsVerifiedToo) {
+  const Ran ran = run_hoist({"verify", bundle()});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("passed output logits: 10 positions"));
+}
+
 TEST_F(Commands, AProfileReplacesTheDevice) {
   Ran ran = run_hoist({"devices", "--profile"});
   ASSERT_EQ(ran.code, 0) << ran.err;
