@@ -153,14 +153,14 @@ class IndexForm {
       rest.constant = floor_of(rest.constant, common);
       return plus(whole, quotient(rest, by / common), 1);
     }
-    // floor((floor(r / k) + c) / n) = floor((r + k * c) / (k * n))
-    if (rest.factors.size() == 1 && rest.factors.begin()->second == 1) {
-      const Atom& inner = atoms_[rest.factors.begin()->first];
-      if (inner.divisor > 0) {
-        Sum dividend = inner.dividend;
-        dividend.constant = checked(dividend.constant + static_cast<Wide>(inner.divisor) * rest.constant);
-        return plus(whole, quotient(dividend, checked(static_cast<Wide>(inner.divisor) * by)), 1);
-      }
+    // floor((floor(r / k) + s) / n) = floor((r + k * s) / (k * n)), for the outermost such quotient
+    for (auto factor = rest.factors.rbegin(); factor != rest.factors.rend(); ++factor) {
+      const Atom inner = atoms_[factor->first];
+      if (inner.divisor == 0 || factor->second != 1) continue;
+      Sum dividend = inner.dividend;
+      rest.factors.erase(factor->first);
+      dividend.add(rest, inner.divisor);
+      return plus(whole, quotient(dividend, checked(static_cast<Wide>(inner.divisor) * by)), 1);
     }
     for (size_t i = 0; i < atoms_.size(); ++i) {
       if (atoms_[i].divisor == by && atoms_[i].dividend == rest) return plus(whole, single(i), 1);
