@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/evaluate.h"
+#include "ir/properties.h"
 #include "ir/text.h"
 #include "lowering/terms.h"
 
