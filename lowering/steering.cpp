@@ -215,7 +215,7 @@ Result<Steering> parse_steering(const std::string& text, const std::string& laye
     if (line.empty()) continue;
     auto step = parse_line(line);
     if (!step.ok()) {
-      for (Diagnostic d : step.errors()) faults.push_back({fmt::format("{}:{}", where, number), d.what, d.hint});
+      for (const Diagnostic& d : step.errors()) faults.push_back({fmt::format("{}:{}", where, number), d.what, d.hint});
       continue;
     }
     step->line = number;

@@ -1,7 +1,6 @@
 #include "backends/halide/index_form.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -145,13 +144,18 @@ class IndexForm {
       factor -= n * by;
     }
     if (fits(rest, by)) return whole;
-    // floor((g * r + c) / (g * k)) = floor((r + floor(c / g)) / k)
-    int64_t common = by;
-    for (const auto& [atom, factor] : rest.factors) common = std::gcd(common, factor);
-    if (common > 1) {
-      for (auto& [atom, factor] : rest.factors) factor /= common;
-      rest.constant = floor_of(rest.constant, common);
-      return plus(whole, quotient(rest, by / common), 1);
+    // floor((g * r + s) / (g * k)) = floor(r / k) where 0 <= s < g
+    for (int64_t g = by - 1; g > 1; --g) {
+      if (by % g != 0) continue;
+      Sum multiples, below;
+      multiples.constant = floor_of(rest.constant, g);
+      below.constant = rest.constant - multiples.constant * g;
+      for (const auto& [atom, factor] : rest.factors) {
+        const int64_t n = floor_of(factor, g);
+        if (n != 0) multiples.factors[atom] = n;
+        if (factor != n * g) below.factors[atom] = factor - n * g;
+      }
+      if (fits(below, g)) return plus(whole, quotient(multiples, by / g), 1);
     }
     // floor((floor(r / k) + s) / n) = floor((r + k * s) / (k * n)), for the outermost such quotient
     for (auto factor = rest.factors.rbegin(); factor != rest.factors.rend(); ++factor) {

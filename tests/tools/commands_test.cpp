@@ -202,6 +202,7 @@ TEST_F(Commands, VerifyComparesAllThatMeansSomethingAndNoMore) {
   // After all else, the work-group that wrote `position` writes something else there.
   const auto damage = [&](int64_t position) {
     Plan plan = info->plan;
+    plan.model_check = {};  // which would see it
     std::string& source = plan.kernels[0].source;
     source.insert(source.rfind('}'), "if (get_group_id(0) + get_group_id(1) + get_group_id(2) == 0) result[" +
                                          std::to_string(position) + "] += 1.0f;\n");
@@ -294,7 +295,8 @@ TEST_F(Commands, LayersWithoutAKernelSayWhy) {
   ASSERT_EQ(run_hoist({"compile", path, "-o", in("absence.hoist")}).code, 0);
   for (const std::string& subject : {path, in("absence.hoist")}) {
     EXPECT_EQ(run_hoist({"explain", subject, "extents"}).out, "extents: evaluated at compile time\n");
-    EXPECT_EQ(run_hoist({"explain", subject, "spare"}).out, "spare: no output of the model needs its values\n");
+    EXPECT_THAT(run_hoist({"explain", subject, "spare"}).out,
+                testing::StartsWith("spare: no output of the model needs its values\n"));
     EXPECT_THAT(run_hoist({"inspect", subject, "extents"}).out, HasSubstr("-- extents: evaluated at compile time\n"));
     EXPECT_THAT(run_hoist({"explain", subject, "reshape"}).out, HasSubstr("computes reshape, relu\n"));
   }
