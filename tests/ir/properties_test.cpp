@@ -6,7 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <regex>
+#include <set>
+#include <string_view>
 
 #include "ir/operators/operators.h"
 #include "ir/program_builder.h"
@@ -128,12 +129,36 @@ TEST(Properties, PoolingsAndExponentials) {
   EXPECT_FALSE(normalises_exponentials(term_of("Sigmoid", {{3, 4}})));
 }
 
+// Is a name of an operator, in quotes, compared with something in this line?
+bool compares_a_name(const std::string& line, const std::set<std::string>& names) {
+  const auto ends = [](std::string_view text, std::string_view end) {
+    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    return text.ends_with(end);
+  };
+  const auto begins = [](std::string_view text, std::string_view begin) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    return text.starts_with(begin);
+  };
+  for (size_t open = line.find('"'); open != std::string::npos;) {
+    const size_t close = line.find('"', open + 1);
+    if (close == std::string::npos) return false;
+    const std::string_view before(line.data(), open), after = std::string_view(line).substr(close + 1);
+    const bool compared = ends(before, "==") || ends(before, "!=") || ends(before, "count(") || ends(before, "find(") ||
+                          begins(after, "==") || begins(after, "!=");
+    if (compared && names.count(line.substr(open + 1, close - open - 1)) != 0) return true;
+    open = line.find('"', close + 1);
+  }
+  return false;
+}
+
 // Whoever compares an operator's name decides by a list that a new operator is not in.
 TEST(Properties, NobodyComparesNamesOfOperators) {
   namespace fs = std::filesystem;
-  std::string names;
-  for (const OperatorRow& row : operator_table()) names += (names.empty() ? "" : "|") + std::string(row.name);
-  const std::regex compared("(==|!=|count\\(|find\\()\\s*\"(" + names + ")\"|\"(" + names + ")\"\\s*(==|!=)");
+  std::set<std::string> names;
+  for (const OperatorRow& row : operator_table()) names.insert(std::string(row.name));
+  ASSERT_TRUE(compares_a_name("if (call.name == \"Conv\") return;", names));
+  ASSERT_TRUE(compares_a_name("a(\"x\", b.count(\"Relu\") != 0)", names));
+  ASSERT_FALSE(compares_a_name("add(\"Conv\", x == \"y\")", names));
   int files = 0;
   for (const char* folder : {"ir", "lowering", "neural_rules", "backends", "tools"}) {
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(HOIST_SOURCE_DIR) / folder)) {
@@ -144,7 +169,7 @@ TEST(Properties, NobodyComparesNamesOfOperators) {
       int number = 0;
       for (std::string line; std::getline(file, line);) {
         ++number;
-        EXPECT_FALSE(std::regex_search(line, compared)) << path << ":" << number << ": " << line;
+        EXPECT_FALSE(compares_a_name(line, names)) << path << ":" << number << ": " << line;
       }
       ++files;
     }
