@@ -49,7 +49,7 @@ class Export {
   Layer layer_of(const Definition& definition) {
     const Spec& call = *definition.expression;
     Layer layer;
-    layer.name = definition.layers.empty() ? definition.value : definition.layers.front();
+    layer.name = layer_name(definition);
     if (!names_.insert(layer.name).second) names_.insert(layer.name = definition.value);
     layer.operation = call.operation->name;
     layer.domain = call.operation->domain;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/near_miss.h"
+#include "ir/trim.h"
 
 namespace hoist {
 namespace {
@@ -42,11 +43,6 @@ struct FlagKey {
 };
 constexpr FlagKey flag_keys[] = {
     {"half", &Profile::half}, {"doubles", &Profile::doubles}, {"dot_instructions", &Profile::dot_instructions}};
-
-std::string trimmed(const std::string& s) {
-  size_t begin = s.find_first_not_of(" \t\r"), end = s.find_last_not_of(" \t\r");
-  return begin == std::string::npos ? "" : s.substr(begin, end - begin + 1);
-}
 
 // Sets the key if the table has it; what is wrong with it, or "", or nothing where it is no key of the table.
 template <class Of, size_t count>

@@ -71,6 +71,10 @@ Definition* find_definition(Program& program, const std::string& value) {
   return const_cast<Definition*>(find_definition(std::as_const(program), value));
 }
 
+const std::string& layer_name(const Definition& definition) {
+  return definition.layers.empty() ? definition.value : definition.layers.front();
+}
+
 ProgramStep replayed_step(const std::string& rule) {
   ProgramStep step;
   step.rule = rule;
@@ -81,7 +85,7 @@ ProgramStep replayed_step(const std::string& rule) {
 ProgramStep replayed_step(const std::string& rule, const Definition& definition) {
   ProgramStep step = replayed_step(rule);
   step.value = definition.value;
-  step.layer = definition.layers.empty() ? definition.value : definition.layers.front();
+  step.layer = layer_name(definition);
   return step;
 }
 

@@ -119,6 +119,8 @@ std::map<std::string, int> use_counts(const Program& program);
 /// The definition of that value; null when there is none.
 const Definition* find_definition(const Program& program, const std::string& value);
 Definition* find_definition(Program& program, const std::string& value);
+/// What the definition is called to people: its first layer, or its value where it computes none.
+const std::string& layer_name(const Definition& definition);
 /// A step that replays: of the rule or pass, at the definition, or on the whole program.
 ProgramStep replayed_step(const std::string& rule, const Definition& definition);
 ProgramStep replayed_step(const std::string& rule);

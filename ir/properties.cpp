@@ -222,7 +222,6 @@ std::optional<std::pair<int, int>> factors_of(const Formula& formula, const Loop
   const Value& body = formula.at(slot.body);
   const auto product = [&](int v) -> std::optional<std::pair<int, int>> {
     const Value& value = formula.at(v);
-    if (value.kind == Value::conversion) return std::nullopt;
     if (value.kind != Value::operation || value.function != Function::multiply) return std::nullopt;
     return std::pair(value.a, value.b);
   };

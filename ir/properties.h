@@ -63,11 +63,11 @@ std::optional<Concatenation> concatenation_of(Expr term);
 /// A sum of products: each element of the term is made of one sum over k of left[.., k, ..] * right[.., k, ..], where
 /// both may be converted and moved by an offset before they are multiplied.
 struct ProductForm {
-  std::string left, right;     ///< parameters, in the order in which the definition multiplies
-  std::vector<size_t> summed;  ///< dimensions of `right` that the sum runs over, ascending
-  std::vector<size_t> left_summed;
+  std::string left, right;          ///< parameters, in the order in which the definition multiplies
+  std::vector<size_t> summed;       ///< dimensions of `right` that the sum runs over, ascending
+  std::vector<size_t> left_summed;  ///< those of `left`
   size_t left_rank = 0;
-  size_t channel_dimension = 0;  ///< of `right`: runs over output channels, which `left` does not depend on
+  size_t channel_dimension = 0;  ///< of `right`: runs over output channels; `left` depends on their group at most
   size_t output_dimension = 0;   ///< of the term's elements: where the output channels are
   /// Groups of output channels that read different parts of `left`, 1 where all read the same.
   int64_t groups = 1;

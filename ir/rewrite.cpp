@@ -11,6 +11,7 @@
 #include "ir/near_miss.h"
 #include "ir/rule.h"
 #include "ir/text.h"
+#include "ir/trim.h"
 
 namespace hoist {
 namespace {
@@ -141,11 +142,6 @@ const Rule* keep(Rule rule) {
   return &rules->emplace_back(std::move(rule));
 }
 
-std::string trim(const std::string& s) {
-  size_t first = s.find_first_not_of(" \t\r"), last = s.find_last_not_of(" \t\r");
-  return first == std::string::npos ? "" : s.substr(first, last - first + 1);
-}
-
 Result<RuleArguments> parse_arguments(const std::string& step, const std::string& list) {
   RuleArguments arguments;
   int nesting = 0;
@@ -159,11 +155,11 @@ Result<RuleArguments> parse_arguments(const std::string& step, const std::string
       continue;
     }
     size_t equals = part.find('=');
-    std::string name = trim(part.substr(0, std::min(equals, part.size())));
+    std::string name = trimmed(part.substr(0, std::min(equals, part.size())));
     if (equals == std::string::npos || name.empty()) {
       return Diagnostic{step, "an argument has no value", "write rule(k = 8) at 0.1"};
     }
-    HOIST_TRY(Nat value, parse_size(trim(part.substr(equals + 1))));
+    HOIST_TRY(Nat value, parse_size(trimmed(part.substr(equals + 1))));
     if (!arguments.emplace(name, value).second) return Diagnostic{step, name + " is given twice", ""};
     part.clear();
   }
@@ -174,9 +170,9 @@ Result<Application> parse_step(const std::string& step) {
   Application application;
   size_t place = step.rfind(" at ");
   if (place == std::string::npos) return Diagnostic{step, "no place is given", "write rule(k = 8) at 0.1"};
-  std::string head = trim(step.substr(0, place)), tail = trim(step.substr(place + 4));
+  std::string head = trimmed(step.substr(0, place)), tail = trimmed(step.substr(place + 4));
   if (size_t space = tail.find(' '); space != std::string::npos) {
-    std::string word = trim(tail.substr(space));
+    std::string word = trimmed(tail.substr(space));
     if (word == name_of(RuleClass::rounding))
       application.rule_class = RuleClass::rounding;
     else if (word == name_of(RuleClass::neural))
@@ -189,7 +185,7 @@ Result<Application> parse_step(const std::string& step) {
   if (size_t open = head.find('('); open != std::string::npos) {
     if (head.back() != ')') return Diagnostic{step, "the list of arguments does not end", "write rule(k = 8) at 0.1"};
     HOIST_TRY(application.arguments, parse_arguments(step, head.substr(open + 1, head.size() - open - 2)));
-    head = trim(head.substr(0, open));
+    head = trimmed(head.substr(0, open));
   }
   if (head.empty()) return Diagnostic{step, "no rule is named", "write rule(k = 8) at 0.1"};
   application.rule = head;
@@ -258,7 +254,7 @@ Result<std::vector<Application>> parse_steps(const std::string& text) {
   std::vector<Application> steps;
   for (size_t start = 0; start < text.size();) {
     size_t end = std::min(text.find('\n', start), text.size());
-    std::string line = trim(text.substr(start, end - start));
+    std::string line = trimmed(text.substr(start, end - start));
     start = end + 1;
     if (line.empty()) continue;
     HOIST_TRY(Application step, parse_step(line));

@@ -13,6 +13,7 @@
 #include "ir/operators/operators.h"
 #include "ir/properties.h"
 #include "lowering/steps.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
@@ -170,7 +171,7 @@ Result<Nothing> look_up(Program& program, const Part& part) {
   const Definition& function = program.definitions[*part.functions.rbegin()];
   Definition& result = program.definitions[part.last];
   ValueNames names(program);
-  const std::string name = function.layers.empty() ? function.value : function.layers.front();
+  const std::string name = layer_name(function);
   const std::string positions_name = names.make(name + ".positions"), table = names.make(name + ".table");
   HOIST_TRY(Expr positions,
             operator_call({"", "Cast", program.version, 1, {}, {{"to", onnx_type(Scalar::i32)}}}, {part.source}));

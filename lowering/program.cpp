@@ -264,7 +264,7 @@ Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget) 
     if (unfolded.ok() && !definition.expression->type->is_tuple())
       unfolded = fold_constant_sums(program, definition, names, folding);
     if (unfolded.ok()) continue;
-    const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
+    const std::string& layer = layer_name(definition);
     for (const Diagnostic& d : unfolded.errors()) problems.push_back({layer, d.what, d.hint});
   }
   if (!problems.empty()) return problems;
@@ -284,7 +284,7 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
     if (e == nullptr || (use == ConstantUse::stored && widens(e, program.constants))) continue;
     auto value = folding.value(e, program.constants);
     if (!value) {
-      const std::string layer = definition.layers.empty() ? definition.value : definition.layers.front();
+      const std::string& layer = layer_name(definition);
       for (const Diagnostic& d : value.errors())
         problems.push_back({layer + (d.where.empty() ? "" : ", " + d.where), d.what, d.hint});
       continue;

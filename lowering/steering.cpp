@@ -8,15 +8,11 @@
 
 #include "ir/near_miss.h"
 #include "ir/text.h"
+#include "ir/trim.h"
 #include "lowering/strategy.h"
 
 namespace hoist {
 namespace {
-
-std::string without_spaces_around(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
-}
 
 Result<SteeringStep> parse_line(const std::string& line) {
   SteeringStep step;
@@ -34,7 +30,7 @@ Result<SteeringStep> parse_line(const std::string& line) {
   HOIST_TRY(const std::vector<Application> read, parse_steps(head + " at root"));
   step.rule = read.at(0).rule;
   step.arguments = read.at(0).arguments;
-  const std::string place = end == std::string::npos ? "" : without_spaces_around(line.substr(end));
+  const std::string place = end == std::string::npos ? "" : trimmed(line.substr(end));
   if (place.empty()) return step;
   if (place == "everywhere" || place == "at result" || place == "in loop") {
     step.where = place == "everywhere"  ? SteeringStep::everywhere
@@ -47,15 +43,15 @@ Result<SteeringStep> parse_line(const std::string& line) {
     return Diagnostic{"", "expected a place, found " + place,
                       "everywhere, at result, in loop, at PATTERN, in PATTERN, or nothing for the first place"};
   step.where = inside ? SteeringStep::in_pattern : SteeringStep::at_pattern;
-  step.pattern = without_spaces_around(place.substr(3));
+  step.pattern = trimmed(place.substr(3));
   if (size_t hash = step.pattern.find('#'); hash != std::string::npos) {
-    const std::string number = without_spaces_around(step.pattern.substr(hash + 1));
+    const std::string number = trimmed(step.pattern.substr(hash + 1));
     const bool digits =
         !number.empty() && number.size() < 7 && number.find_first_not_of("0123456789") == std::string::npos;
     if (!digits || std::stoi(number) < 1)
       return Diagnostic{"", "\"" + number + "\" is no number of a pattern", "map #2 is the second map"};
     step.number = std::stoi(number);
-    step.pattern = without_spaces_around(step.pattern.substr(0, hash));
+    step.pattern = trimmed(step.pattern.substr(0, hash));
   }
   const std::string name = step.pattern.substr(0, step.pattern.find(' '));
   std::vector<std::string> names;
@@ -211,7 +207,7 @@ Result<Steering> parse_steering(const std::string& text, const std::string& laye
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const size_t comment = line.find("--");
-    line = without_spaces_around(line.substr(0, comment));
+    line = trimmed(line.substr(0, comment));
     if (line.empty()) continue;
     auto step = parse_line(line);
     if (!step.ok()) {

@@ -28,7 +28,6 @@ Definitions definitions_in(const Program& program) {
 TermFacts find_facts(Expr term) {
   TermFacts out;
   out.joins = concatenates(term);
-  out.functions = functions_in(term);
   out.product = product_form(term);
   const bool view = moves_only(term) && !out.joins;
   if (view || out.joins || folds(term)) out.moved = moved_from(term);

@@ -25,9 +25,8 @@ enum class LayerKind : uint8_t { view, mover, elementwise, anchor };
 /// What is asked of a term again and again.
 struct TermFacts {
   LayerKind kind = LayerKind::anchor;
-  std::set<std::string> moved;   ///< of a view or mover: whose numbers it has
-  std::set<Function> functions;  ///< that it calls
-  bool joins = false;            ///< it concatenates
+  std::set<std::string> moved;  ///< of a view or mover: whose numbers it has
+  bool joins = false;           ///< it concatenates
   std::optional<ProductForm> product;
 };
 const TermFacts& facts_of(Expr term);
