@@ -7,7 +7,7 @@
 #include <set>
 
 #include "frontend/bounded_size.h"
-#include "ir/near_miss.h"
+#include "ir/text/near_miss.h"
 
 namespace hoist {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/program.h"
+#include "ir/program/program.h"
 #include "ir/result.h"
 
 namespace hoist {

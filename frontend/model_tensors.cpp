@@ -6,7 +6,7 @@
 #include "frontend/bounded_size.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
-#include "ir/onnx_type.h"
+#include "ir/program/onnx_type.h"
 
 namespace hoist {
 namespace {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "frontend/bounded_size.h"
+#include "frontend/check_nodes.h"
 #include "frontend/conversion.h"
 #include "frontend/dimensions.h"
 #include "frontend/frontend.h"
@@ -16,12 +17,11 @@
 #include "frontend/inference.h"
 #include "frontend/model_file.h"
 #include "frontend/model_tensors.h"
-#include "frontend/operators.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
 #include "frontend/wire_scan.h"
-#include "ir/onnx_type.h"
-#include "ir/program_builder.h"
+#include "ir/program/onnx_type.h"
+#include "ir/program/program_builder.h"
 
 namespace hoist {
 namespace {
@@ -238,14 +238,20 @@ class Reader {
   Diagnostics check_shapes() {
     ValueTypes types;
     if (Diagnostics problems = check_types(model_, types); !problems.empty()) return problems;
-    if (Diagnostics problems = note_types(types); !problems.empty()) return problems;
+    return note_types(types);
+  }
+
+  // Declared shapes against what the definitions give. onnx's inference may give others: it keeps windows of a pool
+  // that would start behind the input.
+  Diagnostics check_declared(const Program& program) const {
+    const std::map<std::string, Type> types = value_types(program);
     Diagnostics problems;
     for (const auto& [name, shape] : declared_) {
-      const auto at = inferred_.find(name);
-      if (at == inferred_.end()) continue;
-      const std::vector<int64_t>& found = at->second.shape;
+      const auto at = types.find(name);
+      if (at == types.end() || at->second->is_tuple()) continue;
+      const std::vector<int64_t> found = shape_of(at->second);
       bool same = shape.size() == found.size();
-      for (size_t i = 0; same && i < shape.size(); ++i) same = shape[i] < 0 || found[i] < 0 || shape[i] == found[i];
+      for (size_t i = 0; same && i < shape.size(); ++i) same = shape[i] < 0 || shape[i] == found[i];
       if (!same) {
         problems.push_back({"value '" + name + "'",
                             "is declared with shape " + shape_text(shape) + " and comes out as " + shape_text(found),
@@ -352,6 +358,7 @@ class Reader {
       if (!program) append(problems, program.errors());
       return problems;
     }
+    if (problems = check_declared(*program); !problems.empty()) return problems;
     program->notes.insert(program->notes.begin(), notes_.begin(), notes_.end());
     program->hash = hash_.digest();
     return program;

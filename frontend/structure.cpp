@@ -9,7 +9,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/near_miss.h"
+#include "ir/expression.h"
+#include "ir/text/near_miss.h"
 
 namespace hoist {
 namespace {
@@ -86,7 +87,13 @@ void name_layers(onnx::GraphProto& graph) {
 Diagnostics check_names(const onnx::GraphProto& graph) {
   Diagnostics problems;
   std::unordered_map<std::string, std::string> defined;  // value to what defines it
+  const auto check_name = [&](const std::string& value, const std::string& by) {
+    if (is_internal_name(value))
+      problems.push_back(
+          {by, "names a value " + quoted(value) + ", which begins with a control character", "rename the value"});
+  };
   const auto define = [&](const std::string& value, const std::string& by) {
+    check_name(value, by);
     const auto [at, fresh] = defined.emplace(value, by);
     if (!fresh)
       problems.push_back({by, "defines value " + quoted(value) + ", which " + at->second + " defines too", ""});
@@ -100,6 +107,7 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
   std::unordered_set<std::string> initialisers;
   for (const onnx::TensorProto& tensor : graph.initializer()) {
     const std::string by = "initialiser " + quoted(tensor.name());
+    check_name(tensor.name(), by);
     if (tensor.name().empty())
       problems.push_back({"initialisers", "one has no name", ""});
     else if (!initialisers.insert(tensor.name()).second)
@@ -108,6 +116,7 @@ Diagnostics check_names(const onnx::GraphProto& graph) {
       defined.emplace(tensor.name(), by);  // an input of the same name is its default's place
   }
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
+    check_name(tensor.values().name(), "sparse initialiser");
     defined.emplace(tensor.values().name(), "sparse initialiser " + quoted(tensor.values().name()));
   }
   for (const onnx::NodeProto& node : graph.node()) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "frontend/bounded_size.h"
-#include "ir/onnx_type.h"
+#include "ir/program/onnx_type.h"
 
 namespace hoist {
 namespace {

@@ -16,8 +16,8 @@
 #include "frontend/model_tensors.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
-#include "ir/import_graph.h"
-#include "ir/onnx_type.h"
+#include "ir/program/onnx_type.h"
+#include "ir/program/program_builder.h"
 
 namespace hoist {
 namespace {
@@ -94,7 +94,7 @@ onnx::AttributeProto attribute_proto(const std::string& name, const Attribute& v
   return out;
 }
 
-onnx::NodeProto node_of(const Layer& layer) {
+onnx::NodeProto node_of(const NamedCall& layer) {
   onnx::NodeProto out;
   out.set_name(layer.name);
   out.set_op_type(layer.operation);
@@ -107,7 +107,8 @@ onnx::NodeProto node_of(const Layer& layer) {
 
 class Writer {
  public:
-  Writer(const Program& program, const WriteOptions& options) : graph_(graph_of(program)), options_(options) {}
+  Writer(const Program& program, const WriteOptions& options)
+      : program_(program), calls_(named_calls(program)), options_(options) {}
 
   Result<std::string> write() {
     make_skeleton();
@@ -118,7 +119,7 @@ class Writer {
     finish_header();
     onnx::checker::check_model(model_);
     std::string bytes;
-    if (!model_.SerializeToString(&bytes)) return Diagnostic{graph_.name, "cannot be written as an ONNX model", ""};
+    if (!model_.SerializeToString(&bytes)) return Diagnostic{program_.name, "cannot be written as an ONNX model", ""};
     if (static_cast<int64_t>(bytes.size()) > options_.maximum_bytes)
       return too_large(static_cast<int64_t>(bytes.size()));
     return bytes;
@@ -128,31 +129,33 @@ class Writer {
   // Names, types and small constants: what onnx's passes need to see.
   void make_skeleton() {
     onnx::GraphProto& to = *model_.mutable_graph();
-    to.set_name(graph_.name);
-    for (const ValueInfo& input : graph_.inputs) {
+    to.set_name(program_.name);
+    for (const ValueInfo& input : input_infos(program_)) {
       onnx::ValueInfoProto& value = *to.add_input();
       value.set_name(input.name);
       set_tensor_type(value, input.scalar, input.shape);
     }
     std::set<std::string> read;
-    for (const ValueInfo& output : graph_.outputs) {
+    for (const ValueInfo& output : output_infos(program_)) {
       onnx::ValueInfoProto& value = *to.add_output();
       value.set_name(output.name);
       set_tensor_type(value, output.scalar, output.shape);
       read.insert(output.name);
     }
+    Constants constants = program_.constants;
     std::set<std::string> domains;
-    for (const Layer& layer : graph_.layers) {
+    for (NamedCall& layer : calls_) {
+      shapes_to_inputs(layer, program_.version, constants);
       *to.add_node() = node_of(layer);
       read.insert(layer.inputs.begin(), layer.inputs.end());
       if (!layer.domain.empty()) domains.insert(layer.domain);
     }
-    for (const auto& [name, tensor] : graph_.constants) {
+    for (const auto& [name, tensor] : constants) {
       if (read.count(name)) constants_[name] = tensor;
     }
     place_constants(to, constants_);
     model_.set_ir_version(onnx::Version::IR_VERSION);
-    import_opset("", graph_.opset);
+    import_opset("", program_.version);
     const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
     for (const std::string& domain : domains) {
       const auto at = known.find(domain);
@@ -184,12 +187,12 @@ class Writer {
   }
 
   Diagnostic too_large(int64_t bytes) const {
-    return {graph_.name,
+    return {program_.name,
             "has " + std::to_string(bytes) + " bytes, an ONNX file at most " + std::to_string(options_.maximum_bytes),
             "a rule that stores weights in fewer bits may make it fit"};
   }
 
-  // The converter makes constants of its own and drops some; those that are still there get the graph's bytes.
+  // The converter makes constants of its own and drops some; those that are still there get the program's bytes.
   void put_constants_in() {
     onnx::GraphProto& to = *model_.mutable_graph();
     for (onnx::TensorProto& place : *to.mutable_initializer()) {
@@ -211,15 +214,16 @@ class Writer {
   void finish_header() {
     int version = ir_version_of_opset(opset_of(model_));
     for (const auto& [name, tensor] : constants_) version = std::max(version, ir_version_of_type(tensor.scalar()));
-    for (const auto* values : {&graph_.inputs, &graph_.outputs}) {
-      for (const ValueInfo& value : *values) version = std::max(version, ir_version_of_type(value.scalar));
+    for (const std::vector<ValueInfo>& values : {input_infos(program_), output_infos(program_)}) {
+      for (const ValueInfo& value : values) version = std::max(version, ir_version_of_type(value.scalar));
     }
     model_.set_ir_version(version);
     model_.set_producer_name("hoist");
     model_.set_producer_version(options_.producer_version);
   }
 
-  const Graph graph_;
+  const Program& program_;
+  std::vector<NamedCall> calls_;
   const WriteOptions& options_;
   Constants constants_;
   onnx::ModelProto model_;

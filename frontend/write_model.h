@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/program.h"
+#include "ir/program/program.h"
 #include "ir/result.h"
 
 namespace hoist {

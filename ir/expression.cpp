@@ -61,18 +61,18 @@ Arena& arena() {
 bool is_placeholder(Expr e) { return e->pattern == Pattern::parameter && !e->name.empty() && e->name[0] == '\1'; }
 
 Expr intern(Node node) {
-  node.open = node.pattern == Pattern::bound ? static_cast<int>(node.integers[0]) + 1 : 0;
+  node.free = node.pattern == Pattern::bound ? static_cast<int>(node.integers[0]) + 1 : 0;
   node.has_meta = node.pattern == Pattern::meta;
   node.has_placeholder = is_placeholder(&node);
   node.has_operator_call = node.pattern == Pattern::operator_call;
   for (Expr c : node.children) {
-    node.open = std::max(node.open, c->open);
+    node.free = std::max(node.free, c->free);
     node.has_meta |= c->has_meta;
     node.has_placeholder |= c->has_placeholder;
     node.has_operator_call |= c->has_operator_call;
   }
   if (node.pattern == Pattern::function) {
-    node.open = std::max(0, node.open - static_cast<int>(node.parameters.size()));
+    node.free = std::max(0, node.free - static_cast<int>(node.parameters.size()));
   }
   Arena& a = arena();
   std::lock_guard lock(a.mutex);
@@ -212,13 +212,13 @@ Result<Expr> with_children(Expr e, std::vector<Expr> children) {
 }
 
 Expr shift(Expr e, int64_t by, int64_t from) {
-  if (by == 0 || e->open <= from) return e;
+  if (by == 0 || e->free <= from) return e;
   Rebuild rebuild(
       [&](Expr n, int64_t depth) {
         return n->pattern == Pattern::bound ? bound(n->integers[0] + (n->integers[0] >= depth ? by : 0), n->type)
                                             : nullptr;
       },
-      [](Expr n, int64_t depth) { return n->open > depth; });
+      [](Expr n, int64_t depth) { return n->free > depth; });
   return rebuild.run(e, from);
 }
 
@@ -239,7 +239,7 @@ Expr apply(Expr function, const std::vector<Expr>& arguments) {
         if (p < depth + count) return shift(arguments[static_cast<size_t>(count - 1 - (p - depth))], depth);
         return bound(p - count, n->type);
       },
-      [](Expr n, int64_t depth) { return n->open > depth; });
+      [](Expr n, int64_t depth) { return n->free > depth; });
   return rebuild.run(function->children[0], 0);
 }
 
@@ -284,7 +284,7 @@ Expr function(const std::vector<Type>& types, const std::function<Expr(const std
         auto place = std::find(variables.begin(), variables.end(), n);
         return place == variables.end() ? n : bound(depth + count - 1 - (place - variables.begin()), n->type);
       },
-      [](Expr n, int64_t depth) { return n->has_placeholder || n->open > depth; });
+      [](Expr n, int64_t depth) { return n->has_placeholder || n->free > depth; });
   Spec spec;
   spec.pattern = Pattern::function;
   spec.children = {rebuild.run(open_body, 0)};

@@ -21,11 +21,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/nat.h"
-#include "ir/operator_call.h"
 #include "ir/pattern.h"
+#include "ir/program/operator_call.h"
 #include "ir/result.h"
 #include "ir/tensor.h"
 #include "ir/type.h"
@@ -57,7 +58,7 @@ struct Spec {
 
 struct Node : Spec {
   uint64_t serial = 0;  ///< order of creation; for ordered containers within one run only, never for output
-  int open = 0;         ///< smallest m such that all bound positions are below m: 0 is a closed term
+  int free = 0;         ///< smallest m such that all bound positions are below m: 0 is a closed term
   bool has_meta = false;
   bool has_placeholder = false;  ///< holds a parameter made by function(); see there
   bool has_operator_call = false;
@@ -71,6 +72,10 @@ struct Node : Spec {
 Result<Expr> make(Spec spec);
 /// The same where an error would be a fault of hoist: aborts with the message.
 Expr build(Spec spec);
+
+/// Whether a parameter's name is one of those that stand for something inside an algorithm (a placeholder, the element
+/// of a formula). No text and no model may use them.
+inline bool is_internal_name(std::string_view name) { return !name.empty() && (name[0] == '\1' || name[0] == '\2'); }
 
 // ---- Builders: abort when ill-typed --------------------------------------------------------------------------------
 Expr parameter(const std::string& name, Type type);

@@ -139,7 +139,7 @@ std::string_view name_of(Memory memory) {
 }
 
 std::string_view name_of(Border border) {
-  constexpr std::string_view names[] = {"value", "clamp", "mirror", "wrap", "open"};
+  constexpr std::string_view names[] = {"value", "clamp", "mirror", "wrap", "undefined"};
   return names[static_cast<size_t>(border)];
 }
 

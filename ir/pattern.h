@@ -75,8 +75,8 @@ std::string_view name_of(Mode mode);
 enum class Memory : uint8_t { global, local, private_ };
 std::string_view name_of(Memory memory);
 /// What pad puts outside: a value, the nearest element, the mirror image (edge not repeated), the other end, or nothing
-/// in particular (`open`: nobody may depend on those elements; as the result of a kernel they are not written).
-enum class Border : uint8_t { value, clamp, mirror, wrap, open };
+/// in particular (`undefined`: nobody may depend on those elements; as the result of a kernel they are not written).
+enum class Border : uint8_t { value, clamp, mirror, wrap, undefined };
 std::string_view name_of(Border border);
 
 enum class Function : uint8_t {

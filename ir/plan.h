@@ -65,6 +65,8 @@ struct PlanKernel {
   uint64_t local_bytes = 0;  ///< dynamic local memory: one more argument after the parameters when not 0
   std::vector<KernelParameter> parameters;
   std::string expression;  ///< the low-level expression as text, its parameters named as above
+  /// A position that data decide and that is not shown to lie in its array (ir/index_ranges.h); "" where all are.
+  std::string unproved;
   Tolerance tolerance;
   int64_t operations = 0;  ///< arithmetic operations of one launch, for rates
   /// Sampled positions (flat, into the written parameter) that the self-check compares; their expected values are what
@@ -100,7 +102,7 @@ struct Plan {
   std::vector<int> inputs,
       outputs;                    ///< array indices in the model's order; an output may repeat an input or a constant
   std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may name more, which lowering adds
-  std::string derivation;         ///< from the imported program to the kernels, as ir/program_derivation.h prints it
+  std::string derivation;   ///< from the imported program to the kernels, as ir/program/program_derivation.h prints it
   std::string certificate;  ///< JSON for the manifest: what a budget allowed and what was measured; "" without one
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,
   /// sampled positions and expected values per output; empty otherwise.

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <vector>
 
-#include "ir/near_miss.h"
-#include "ir/trim.h"
+#include "ir/text/near_miss.h"
+#include "ir/text/trim.h"
 
 namespace hoist {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/evaluate_compile.h"
+#include "ir/evaluate/evaluate_compile.h"
 
 namespace hoist {
 namespace {
@@ -436,14 +436,14 @@ std::optional<Elementwise> elementwise_in(Expr term, const std::string& array) {
   for (Expr p : parameters_of(term)) {
     if (p->name == array) found = p;
   }
-  if (found == nullptr || term->open > 0 || sizes_of(term->type) != sizes_of(found->type)) return std::nullopt;
+  if (found == nullptr || term->free > 0 || sizes_of(term->type) != sizes_of(found->type)) return std::nullopt;
   if (!leaf_of(term->type)->is_scalar() || !leaf_of(found->type)->is_scalar() || !term->type->is_array())
     return std::nullopt;
   Expr body = term;
   std::vector<std::string> names = {array};
   while (body->type->is_array()) {
     const bool last = !body->type->element->is_array();
-    names.push_back(last ? element_name : "\2element" + std::to_string(names.size()));
+    names.push_back(last ? element_name : std::string(element_name) + std::to_string(names.size()));
     body = Element(names[names.size() - 2], names.back()).at(body);
     if (body == nullptr) return std::nullopt;
   }

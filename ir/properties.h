@@ -36,7 +36,7 @@ struct Elementwise {
   Expr body = nullptr;   ///< over the parameter `element_name`, which stands for the element; other parameters are
                          ///< scalars, or arrays that every element reads in the same places
 };
-inline constexpr char element_name[] = "element";
+inline constexpr char element_name[] = "\2element";  // no value of a model is named so
 
 /// Whether the term is elementwise in the array of that name, which has the same sizes. Nothing where an element
 /// depends on other elements of it, or on where it stands.

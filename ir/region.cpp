@@ -1,6 +1,6 @@
 #include "ir/region.h"
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 
 namespace hoist {
 

@@ -1,5 +1,5 @@
 // Which elements of an array hold a value; what lies around them belongs to others (a border of zeros, other parts of a
-// concatenation) or may hold anything (rounding to whole vectors).
+// concatenation) or may hold anything (padding to whole vectors).
 #pragma once
 
 #include <cstdint>

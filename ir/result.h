@@ -53,7 +53,31 @@ class [[nodiscard]] Result {
   std::variant<T, Diagnostics> content_;
 };
 
+/// What a failed HOIST_CHECK throws where a FaultsAreErrors lives.
+struct InternalFault {
+  std::string text;
+};
+
+/// While one lives, HOIST_CHECK throws on this thread instead of aborting. For work that a stranger's file directs,
+/// step by step, into states that hoist itself never makes: replaying a derivation. Whoever has one catches
+/// InternalFault.
+class FaultsAreErrors {
+ public:
+  FaultsAreErrors() { ++count(); }
+  ~FaultsAreErrors() { --count(); }
+  FaultsAreErrors(const FaultsAreErrors&) = delete;
+  FaultsAreErrors& operator=(const FaultsAreErrors&) = delete;
+  static bool any() { return count() > 0; }
+
+ private:
+  static int& count() {
+    thread_local int count = 0;
+    return count;
+  }
+};
+
 [[noreturn]] inline void check_failed(const char* file, int line, const char* condition, const std::string& message) {
+  if (FaultsAreErrors::any()) throw InternalFault{message};
   std::fprintf(stderr, "hoist: internal error at %s:%d: %s: %s\n", file, line, condition, message.c_str());
   std::signal(SIGABRT, SIG_DFL);  // a handler of the program is for aborts of others
   std::abort();

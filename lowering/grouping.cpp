@@ -7,16 +7,12 @@
 #include <unordered_set>
 
 #include "ir/properties.h"
+#include "lowering/kernel_size.h"
 #include "lowering/steps.h"
 #include "lowering/terms.h"
 
 namespace hoist {
 namespace {
-
-// How large a term is that stands for one kernel: its tree, in which what is shared counts as often as it occurs, since
-// code generators and drivers see it so. The largest of the models that were tried has some hundreds of nodes; beyond
-// the limit the time that a kernel costs grows faster than what it saves.
-constexpr size_t most_nodes = 4000;
 
 constexpr size_t enough = size_t{1} << 40;
 
@@ -259,7 +255,7 @@ bool rereads(Expr e, const std::string& name) {
   // row...)).
   std::function<bool(Expr, int64_t, bool, Visited&)> escapes = [&](Expr n, int64_t position, bool repeated,
                                                                    Visited& visited) -> bool {
-    if (n->open <= position) return false;
+    if (n->free <= position) return false;
     if (n->pattern == Pattern::bound) return n->integers[0] == position && repeated;
     if (!visited.emplace(n, 2 * position + (repeated ? 1 : 0)).second) return false;
     const bool again = repeated || n->pattern == Pattern::slide || n->pattern == Pattern::repeat;

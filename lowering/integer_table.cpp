@@ -8,12 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "ir/evaluate.h"
-#include "ir/onnx_type.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/program/onnx_type.h"
 #include "ir/properties.h"
 #include "lowering/steps.h"
-#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
@@ -93,8 +92,7 @@ class Finder {
     std::map<std::string, Expr> terms;
     auto inlined = [&](const Definition& definition) -> Expr {
       auto unfolded = unfold(*definition.expression, program_.constants);
-      // A constant of the model may have the name that stands for the element.
-      if (!unfolded.ok() || mentions(*unfolded, element_name)) return nullptr;
+      if (!unfolded.ok()) return nullptr;
       return substitute_parameters(*unfolded, terms);
     };
     for (size_t i : places) {

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "ir/program.h"
+#include "ir/program/program.h"
 
 namespace hoist {
 

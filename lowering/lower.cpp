@@ -1,17 +1,22 @@
 #include "lowering/lower.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <set>
 #include <unordered_map>
 
-#include "ir/evaluate.h"
-#include "ir/near_miss.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/index_ranges.h"
 #include "ir/properties.h"
+#include "ir/text/near_miss.h"
 #include "lowering/grouping.h"
 #include "lowering/memory.h"
 #include "lowering/passes.h"
 #include "lowering/rules.h"
+#include "lowering/statements.h"
 #include "lowering/steps.h"
 #include "lowering/stored_terms.h"
 #include "lowering/strategy.h"
@@ -64,7 +69,7 @@ std::string identifier(const std::vector<std::string>& layers, std::set<std::str
 Path inside_of(const Storage& s) {
   Path path;
   for (size_t i = 0; i < s.permutation.size(); ++i) {
-    int64_t after = s.after[i] - (i + 1 == s.permutation.size() ? s.rounding : 0);
+    int64_t after = s.after[i] - (i + 1 == s.permutation.size() ? s.vector_padding : 0);
     if (s.before[i] != 0 || after != 0) path.push_back(i == 0 ? 0 : 1);
   }
   return path;
@@ -77,14 +82,6 @@ Region region_of(const Storage& s) {
   return {array, s.before, s.stored_shape()};
 }
 
-ProgramStep kernel_step(const Definition& definition, const Application& application) {
-  ProgramStep step = replayed_step(application.rule, definition);
-  step.rule_class = application.rule_class;
-  step.place = application.place;
-  for (const auto& [name, size] : application.arguments) step.parameters[name] = size.text();
-  return step;
-}
-
 class Lowering {
  public:
   Lowering(const LowerOptions& options, const Profile& profile) : options_(options), profile_(profile) {}
@@ -95,7 +92,7 @@ class Lowering {
     model_.program = model_.original;
     model_.notes = model_.program.notes;
     tables_ = name_tables(model_.program);
-    HOIST_TRY_VOID(run_passes(model_.program, Pass::terms, pass_options(options_)));
+    HOIST_TRY_VOID(run_passes(model_.program, Pass::terms, pass_options(options_, profile_)));
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
     ProgramDerivation& derivation = model_.derivation;
     derivation.start = *model_.program.imported;
@@ -118,12 +115,17 @@ class Lowering {
     const Storage& storage = storage_of(definition.value);
     StrategyInput input;
     input.term = stored_term(definition, model_.storage);
-    input.inside = inside_of(storage);
+    const size_t statements = count_statements(definition.expression);
+    for (size_t i = 0; i < statements; ++i)
+      input.kept.push_back(model_.storage.tiles.at(statement_name(definition.value, i)));
+    input.inside = statement_place(statements, statements);
+    const Path inside = inside_of(storage);
+    input.inside.insert(input.inside.end(), inside.begin(), inside.end());
     input.folds = folds(definition.expression);
     input.strict = options_.strict;
     for (const Weights& w : definition.weights) {
       auto weights = model_.storage.values.find(w.value);  // grouping may have put a view in its place
-      input.words |= weights != model_.storage.values.end() && weights->second.word > 0;
+      input.interleaved |= weights != model_.storage.values.end() && weights->second.interleave > 0;
     }
     if (auto tile = model_.storage.tiles.find(definition.value); tile != model_.storage.tiles.end())
       input.tile = tile->second;
@@ -135,7 +137,7 @@ class Lowering {
     HOIST_TRY(group.derivation, derive(input, definition, group.low));
     if (input.term != definition.expression) model_.derivation.steps.push_back(replayed_step("store", definition));
     for (const Application& application : group.derivation.steps)
-      model_.derivation.steps.push_back(kernel_step(definition, application));
+      model_.derivation.steps.push_back(rule_step(definition, application));
 
     PlanStep step;
     step.layers = definition.layers;
@@ -201,17 +203,38 @@ class Lowering {
     kernel.expression = with_numbered_parameters(group.low);
     kernel.region = region_of(storage);
     if (auto place = kernel_index_.find(kernel.expression); place != kernel_index_.end()) {
-      const LoweredKernel& known = model_.kernels[static_cast<size_t>(place->second)];
-      if (known.reads == kernel.reads && known.region == kernel.region) return place->second;
+      LoweredKernel& known = model_.kernels[static_cast<size_t>(place->second)];
+      if (known.reads == kernel.reads && known.region == kernel.region) {
+        if (known.unproved.empty()) known.unproved = unproved(known.expression, arrays);  // with these tables
+        return place->second;
+      }
     }
     kernel.name = identifier(group.layers, names_, next_number_);
     kernel.layers = group.layers;
     for (const std::string& array : arrays) kernel.domains.push_back(domain_of(array, definition));
     kernel.operations = count_operations(kernel.expression);
+    kernel.unproved = unproved(kernel.expression, arrays);
     int index = static_cast<int>(model_.kernels.size());
     kernel_index_[kernel.expression] = index;
     model_.kernels.push_back(std::move(kernel));
     return index;
+  }
+
+  // Tables are constants whose numbers are known to lie in a range; other parameters hold whatever their type can.
+  std::string unproved(Expr expression, const std::vector<std::string>& arrays) const {
+    std::map<std::string, IntegerRange> known;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      auto table = tables_.find(arrays[i]);
+      const bool whole =
+          table != tables_.end() && std::abs(table->second.low) < 0x1p53 && std::abs(table->second.high) < 0x1p53;
+      if (whole)
+        known["p" + std::to_string(i)] = {static_cast<int64_t>(table->second.low),
+                                          static_cast<int64_t>(table->second.high)};
+    }
+    const std::vector<UnprovedPosition> found = unproved_positions(expression, known);
+    if (found.empty()) return {};
+    return fmt::format("{} may be {} to {} in an array of {}", pattern_text(found[0].position), found[0].range.low,
+                       found[0].range.high, found[0].size);
   }
 
   // What a seeded check draws for an array that the definition reads.
@@ -336,13 +359,15 @@ Expr with_numbered_parameters(Expr low) {
   return substitute_parameters(low, renamed);
 }
 
-PassOptions pass_options(const LowerOptions& options) {
+PassOptions pass_options(const LowerOptions& options, const Profile& profile) {
   PassOptions out;
   out.strict = options.strict;
   out.tables.use = options.tables;
   out.constants = options.constants;
   out.folding = options.folding;
-  out.windows = options.convolution == ConvolutionForm::im2col;
+  out.convolution = options.convolution;
+  out.fusion = options.fusion;
+  out.profile = profile;
   return out;
 }
 
@@ -351,7 +376,7 @@ Result<LoweredModel> lower_program(Program program, const LowerOptions& options,
 }
 
 Result<LoweredModel> lower_model(Program program, const LowerOptions& options, const Profile& profile) {
-  HOIST_TRY_VOID(run_passes(program, Pass::calls, pass_options(options)));
+  HOIST_TRY_VOID(run_passes(program, Pass::calls, pass_options(options, profile)));
   return lower_program(std::move(program), options, profile);
 }
 

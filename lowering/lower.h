@@ -9,9 +9,9 @@
 
 #include "ir/plan.h"
 #include "ir/profile.h"
-#include "ir/program_derivation.h"
+#include "ir/program/program_derivation.h"
 #include "ir/region.h"
-#include "ir/rewrite.h"
+#include "ir/rules/rewrite.h"
 #include "lowering/passes.h"
 #include "lowering/program.h"
 #include "lowering/steering.h"
@@ -20,12 +20,9 @@
 
 namespace hoist {
 
-/// The form of convolutions. Automatic is the stencil: on PoCL and on an H200 it was the faster one for every
-/// convolution of six models (lowering/README.md).
-enum class ConvolutionForm : uint8_t { automatic, stencil, im2col };
-
 struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
+  LaunchFusion fusion = LaunchFusion::none;
   TableUse tables = TableUse::automatic;
   ConstantUse constants = ConstantUse::computed;
   FoldingBudget folding;
@@ -44,6 +41,7 @@ struct LoweredKernel {
   std::vector<Domain> domains;      ///< per parameter, for seeded checks
   std::vector<std::vector<Region>> reads;  ///< per parameter: where the values that it reads lie
   Region region;                           ///< the elements of the result that hold the value
+  std::string unproved;  ///< a position that data decide and that may lie outside its array; "" where none may
   int64_t operations = 0;
 };
 
@@ -75,8 +73,8 @@ struct LoweredModel {
 /// A kernel's term with its parameters called p0, p1, ... in order, so that equal kernels over other arrays are equal.
 Expr with_numbered_parameters(Expr low);
 
-/// What the options say of passes.
-PassOptions pass_options(const LowerOptions& options);
+/// What the options say of passes, for a device of the profile.
+PassOptions pass_options(const LowerOptions& options, const Profile& profile);
 /// All passes after those over operator calls.
 Result<LoweredModel> lower_program(Program program, const LowerOptions& options, const Profile& profile);
 /// All passes. Reports all layers that cannot be lowered, in one go.

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
 #include "ir/stopwatch.h"
+#include "lowering/cut.h"
 #include "lowering/grouping.h"
-#include "lowering/im2col.h"
-#include "lowering/rules/operators.h"
+#include "lowering/launches.h"
+#include "lowering/rules.h"
+#include "lowering/rules/program_rules.h"
 #include "lowering/steps.h"
 
 namespace hoist {
@@ -30,8 +32,8 @@ constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "sig
                            matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
                            gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
                            transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
-                           reciprocal_around = "quantise-by-reciprocal-around", channels = "whole-words-of-channels",
-                           columns = "whole-words-of-columns";
+                           reciprocal_around = "quantise-by-reciprocal-around", channels = "channels-to-four",
+                           columns = "columns-to-four";
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
@@ -68,8 +70,89 @@ Result<Nothing> producers(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
-Result<Nothing> windows(Program& program, const PassOptions& options) {
-  if (options.windows) materialise_windows(program);
+// A rule of lowering/rules.h with its parameters.
+struct TermRule {
+  const char* name;
+  RuleArguments arguments = {};
+};
+
+// Each of the rules wherever it applies in the terms of definitions.
+void apply_in_terms(Program& program, const std::vector<TermRule>& rules) {
+  for (Definition& definition : program.definitions) {
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    for (const TermRule& rule : rules) {
+      while (rewriter.apply_first(rule.name, rule.arguments)) continue;
+    }
+    for (const Application& application : rewriter.derivation().steps)
+      program.steps.push_back(rule_step(definition, application));
+    definition.expression = rewriter.term();
+  }
+}
+
+bool wants_im2col(const PassOptions& options) { return options.convolution == ConvolutionForm::im2col; }
+
+Result<Nothing> im2col(Program& program, const PassOptions&) {
+  apply_in_terms(program, {{"im2col-1d"},
+                           {"im2col-2d"},
+                           {"im2col-3d"},
+                           {"im2col-groups-1d"},
+                           {"im2col-groups-2d"},
+                           {"im2col-groups-3d"},
+                           {"im2col-groups-bias-1d"},
+                           {"im2col-groups-bias-2d"},
+                           {"im2col-groups-bias-3d"}});
+  return Nothing{};
+}
+
+bool wants_winograd(const PassOptions& options) { return options.convolution == ConvolutionForm::winograd; }
+
+Result<Nothing> winograd(Program& program, const PassOptions&) {
+  std::vector<TermRule> rules;
+  for (const char* rule : {"winograd-f2x2-3x3", "winograd-f2x2-3x3-bias"}) {
+    for (int64_t odd_rows : {0, 1}) {
+      for (int64_t odd_columns : {0, 1}) rules.push_back({rule, {{"i", odd_rows}, {"j", odd_columns}}});
+    }
+  }
+  apply_in_terms(program, rules);
+  return Nothing{};
+}
+
+// What reads constants alone then, as transformed filters do, is a constant.
+Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
+  std::set<std::string> before;
+  std::vector<std::string> values;
+  for (const Definition& definition : program.definitions) {
+    before.insert(definition.value);
+    values.push_back(definition.value);
+  }
+  Diagnostics problems;
+  bool any = false;
+  for (const std::string& value : values) {
+    auto cut = cut_definition(program, value);
+    if (cut.ok()) {
+      any |= *cut;
+      continue;
+    }
+    for (Diagnostic d : cut.errors()) {
+      d.where = layer_name(*find_definition(program, value));
+      problems.push_back(std::move(d));
+    }
+  }
+  if (!problems.empty()) return problems;
+  if (!any) return Nothing{};
+  std::set<std::string> stages;
+  for (const Definition& definition : program.definitions) {
+    if (before.count(definition.value) == 0) stages.insert(definition.value);
+  }
+  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding, &stages));
+  drop_unused(program);
+  return Nothing{};
+}
+
+bool wants_launches(const PassOptions& options) { return options.fusion == LaunchFusion::launch; }
+
+Result<Nothing> launches(Program& program, const PassOptions& options) {
+  fuse_launches(program, options.profile);
   return Nothing{};
 }
 
@@ -84,7 +167,7 @@ constexpr Pass all_passes[] = {
      apply_rules<convolution, with_bias, matrix_product, gemm, gemm_bias, transposed, transposed_bias>},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true,
      apply_rules<reciprocal, reciprocal_around>},
-    {"whole-words", "integer products sum over whole words of four bytes", Pass::calls, true,
+    {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
      apply_rules<channels, columns>},
     {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",
      Pass::calls, true, decompose},
@@ -94,7 +177,14 @@ constexpr Pass all_passes[] = {
     {"inline-widening", "what is dequantised is computed again by what reads it", Pass::terms, false, widening},
     {"merge-producers", "elementwise definitions become part of one kernel with what they follow", Pass::terms, false,
      producers},
-    {"materialise-windows", "the windows of convolutions become arrays (--conv=im2col)", Pass::terms, false, windows},
+    {"im2col", "the windows of convolutions are kept in memory (--conv=im2col)", Pass::terms, false, im2col,
+     wants_im2col},
+    {"winograd", "convolutions of 3x3 become products of transformed tiles and filters (--conv=winograd)", Pass::terms,
+     true, winograd, wants_winograd},
+    {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
+     cut_kernels},
+    {"fuse-launch", "chains whose values fit in local memory become one launch (--fuse=launch)", Pass::terms, false,
+     launches, wants_launches},
 };
 
 }  // namespace
@@ -103,6 +193,14 @@ void begin_derivation(Program& program) {
   if (program.imported != nullptr) return;
   for (ProgramStep& step : program.steps) step.replays = false;
   program.imported = std::make_shared<const Program>(program);
+}
+
+ProgramStep rule_step(const Definition& definition, const Application& application) {
+  ProgramStep step = replayed_step(application.rule, definition);
+  step.rule_class = application.rule_class;
+  step.place = application.place;
+  for (const auto& [name, size] : application.arguments) step.parameters[name] = size.text();
+  return step;
 }
 
 bool decompose_call(Program& program, const std::string& value) {
@@ -134,7 +232,7 @@ Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions&
   for (const Pass& pass : all_passes) {
     if (pass.part != part || (options.strict && pass.only_with_rounding)) continue;
     const Stopwatch stopwatch;
-    HOIST_TRY_VOID(pass.run(program, options));
+    if (pass.wanted == nullptr || pass.wanted(options)) HOIST_TRY_VOID(pass.run(program, options));
     spdlog::debug("pass {}: {} definitions, {:.3f} s", pass.name, program.definitions.size(), stopwatch.seconds());
     if (!observer || observer(pass, program)) continue;
     if (stopped != nullptr) *stopped = true;

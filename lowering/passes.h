@@ -1,27 +1,36 @@
 // The passes over a program, one list in order, used by everything that compiles: `hoist compile` and `inspect`,
 // studies of neural rules, tests. Passes of the first part change operator calls, "unfold" puts definitions in their
 // place, and those behind it change terms. What follows the list (storage, strategies, memory) works on one definition
-// at a time and stands in lower.cpp. Every pass runs on any program of its part, also on one that was read from text;
-// what "unfold" notes beside the terms (Definition::weights and the like) is not in the text, so "materialise-windows"
-// finds something only in a program that was unfolded in the same process.
+// at a time and stands in lower.cpp. Every pass runs on any program of its part, also on one that was read from text.
 #pragma once
 
 #include <functional>
 #include <span>
 #include <string_view>
 
-#include "ir/program.h"
+#include "ir/profile.h"
+#include "ir/program/program.h"
 #include "lowering/integer_table.h"
 #include "lowering/program.h"
 
 namespace hoist {
+
+/// The form of convolutions. Automatic is the stencil: on PoCL and on an H200 it was the faster one for every
+/// convolution of six models (lowering/README.md). Winograd's is for windows of 3x3 at stride 1 without groups in f32,
+/// and not for strict compilations; all others stay stencils.
+enum class ConvolutionForm : uint8_t { automatic, stencil, im2col, winograd };
+
+/// Whether chains of small layers become one launch: wherever their values fit in local memory, or nowhere.
+enum class LaunchFusion : uint8_t { none, launch };
 
 struct PassOptions {
   bool strict = false;  ///< leaves out passes that are not exact, and those that only serve them
   TableOptions tables;
   ConstantUse constants = ConstantUse::computed;
   FoldingBudget folding;
-  bool windows = false;  ///< the im2col form of convolutions
+  ConvolutionForm convolution = ConvolutionForm::automatic;
+  LaunchFusion fusion = LaunchFusion::none;
+  Profile profile;  ///< what launches are made for
 };
 
 struct Pass {
@@ -30,6 +39,8 @@ struct Pass {
   enum Part : uint8_t { calls, terms } part = calls;
   bool only_with_rounding = false;  ///< not under strict
   Result<Nothing> (*run)(Program& program, const PassOptions& options);
+  /// Whether a compilation with these options runs the pass; null where all do. Who calls `run` has chosen.
+  bool (*wanted)(const PassOptions& options) = nullptr;
 };
 std::span<const Pass> passes();
 const Pass* find_pass(std::string_view name);  ///< null when there is none

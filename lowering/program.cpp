@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
 #include "ir/properties.h"
 #include "lowering/grouping.h"
@@ -15,29 +15,6 @@
 
 namespace hoist {
 namespace {
-
-// What storage wants to know of a definition beyond its term.
-void describe(Definition& definition) {
-  const Expr e = definition.expression;
-  if (!e->type->is_array() || !leaf_of(e->type)->is_scalar()) return;
-  if (const auto joined = concatenation_of(e)) {
-    definition.parts = joined->parts;
-    definition.parts_dimension = static_cast<int64_t>(joined->dimension);
-  }
-  if (!folds(e)) return;
-  const size_t rank = sizes_of(e->type).size();
-  const auto product = product_form(e);
-  if (product && product->left != product->right) {
-    const std::vector<Expr> reads = parameters_of(e);
-    const auto weights = std::find_if(reads.begin(), reads.end(), [&](Expr p) { return p->name == product->right; });
-    const std::vector<int64_t> extents = shape_of((*weights)->type);
-    if (extents.size() >= 2) {
-      definition.weights.push_back(
-          {product->right, extents, static_cast<int64_t>(product->channel_dimension), product->groups, true});
-    }
-  }
-  definition.channels_first = product ? rank >= 3 && product->output_dimension == 1 : pools(e);
-}
 
 // Spends a FoldingBudget. Small results, shapes above all, may be what a layer cannot be lowered without: half of the
 // budget is theirs alone.
@@ -95,7 +72,7 @@ std::optional<Path> first_closed(Expr root, const std::function<bool(Expr)>& acc
   Path path;
   std::function<bool(Expr)> walk = [&](Expr e) {
     if (!seen.insert(e).second) return false;
-    if (e->open == 0 && accepts(e)) return true;
+    if (e->free == 0 && accepts(e)) return true;
     for (size_t i = 0; i < e->children.size(); ++i) {
       path.push_back(static_cast<int>(i));
       if (walk(e->children[i])) return true;
@@ -204,11 +181,34 @@ void note_left(Program& program, const Folding& folding, const FoldingBudget& bu
 
 }  // namespace
 
+void describe_definition(Definition& definition) {
+  const Expr e = definition.expression;
+  if (!e->type->is_array() || !leaf_of(e->type)->is_scalar()) return;
+  if (const auto joined = concatenation_of(e)) {
+    definition.parts = joined->parts;
+    definition.parts_dimension = static_cast<int64_t>(joined->dimension);
+  }
+  if (!folds(e)) return;
+  const size_t rank = sizes_of(e->type).size();
+  const auto product = product_form(e);
+  if (product && product->left != product->right) {
+    const std::vector<Expr> reads = parameters_of(e);
+    const auto weights = std::find_if(reads.begin(), reads.end(), [&](Expr p) { return p->name == product->right; });
+    const std::vector<int64_t> extents = shape_of((*weights)->type);
+    if (extents.size() >= 2) {
+      definition.weights.push_back(
+          {product->right, extents, static_cast<int64_t>(product->channel_dimension), product->groups, true});
+    }
+  }
+  definition.channels_first = product ? rank >= 3 && product->output_dimension == 1 : pools(e);
+}
+
 Result<Nothing> unfold_definition(Program& program, Definition& definition) {
   Expr e = with_tuples(program, definition.expression);
   Expr before = definition.expression;
   ProgramStep step = replayed_step("unfold", definition);
   if (e->pattern == Pattern::operator_call) {
+    step.parameters["operator"] = (e->operation->domain.empty() ? "" : e->operation->domain + ".") + e->operation->name;
     HOIST_TRY(Expr unfolded, unfold(*e, program.constants));
     definition.expression = unfolded;
     if (program.withheld.empty()) {
@@ -218,7 +218,7 @@ Result<Nothing> unfold_definition(Program& program, Definition& definition) {
   } else {
     definition.expression = without_operator_calls(e);
   }
-  describe(definition);
+  describe_definition(definition);
   if (definition.expression != before) program.steps.push_back(std::move(step));
   return Nothing{};
 }
@@ -273,12 +273,14 @@ Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget) 
   return Nothing{};
 }
 
-Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget) {
+Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget,
+                               const std::set<std::string>* only) {
   Folding folding(budget);
   Diagnostics problems;
   std::vector<char> folded(program.definitions.size(), 0);
   for (size_t i = 0; i < program.definitions.size(); ++i) {
     const Definition& definition = program.definitions[i];
+    if (only != nullptr && only->count(definition.value) == 0) continue;
     // The definition counts: the shape of a value is known where the value is not.
     Expr e = constant_term(program, definition.expression);
     if (e == nullptr || (use == ConstantUse::stored && widens(e, program.constants))) continue;

@@ -3,7 +3,10 @@
 // stored.
 #pragma once
 
-#include "ir/program.h"
+#include <set>
+#include <string>
+
+#include "ir/program/program.h"
 #include "ir/result.h"
 
 namespace hoist {
@@ -22,8 +25,12 @@ struct FoldingBudget {
 };
 
 /// Evaluates definitions that read nothing but constants, within the budget: shape arithmetic, and weights that are
-/// computed from others.
-Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget);
+/// computed from others. With `only` it looks at the definitions of those values alone.
+Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget,
+                               const std::set<std::string>* only = nullptr);
+
+/// Reads off the definition's term what storage wants to know beside it.
+void describe_definition(Definition& definition);
 
 /// Puts the definition of every operator call in its place, and evaluates sums over constants in it. Exact.
 Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget);

@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "ir/import_graph.h"
 #include "lowering/passes.h"
 #include "lowering/raise_operators.h"
 
@@ -65,7 +64,7 @@ class Raiser {
  private:
   // Shared terms are raised once: closed ones anywhere, others within their frame.
   Result<Value> value_of(Expr e, const Frame* frame) {
-    const std::pair<Expr, int> key(e, e->open == 0 || frame == nullptr ? 0 : frame->serial);
+    const std::pair<Expr, int> key(e, e->free == 0 || frame == nullptr ? 0 : frame->serial);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
     HOIST_TRY(Value value, compute(e, frame));
     known_[key] = value;
@@ -168,7 +167,7 @@ class Raiser {
     HOIST_TRY(Value array, value_of(e->children[1], frame));
     size_t depth = depth_of(array);
     const Frame* at = frame;
-    for (int i = 0; i < function->open && at != nullptr; ++i, at = at->outer)
+    for (int i = 0; i < function->free && at != nullptr; ++i, at = at->outer)
       depth = std::max(depth, depth_of(at->value));
     Value element = under(depth, array);
     deepen(element, 1);
@@ -310,14 +309,16 @@ class Raiser {
   std::map<std::pair<Expr, int>, Value> known_;
 };
 
-// A prefix that no name of the graph begins with.
-std::string free_prefix(const Graph& graph, std::string prefix) {
+// A prefix that no name of the program begins with.
+std::string free_prefix(const Program& program, const std::vector<NamedCall>& calls, std::string prefix) {
   const auto taken = [&](const std::string& name) { return name.starts_with(prefix + "/"); };
+  const auto names_it = [&](const NamedCall& call) {
+    return taken(call.name) || std::any_of(call.outputs.begin(), call.outputs.end(), taken);
+  };
   const auto used = [&] {
-    return std::any_of(graph.constants.begin(), graph.constants.end(), [&](const auto& c) { return taken(c.first); }) ||
-           std::any_of(graph.layers.begin(), graph.layers.end(), [&](const Layer& layer) {
-             return taken(layer.name) || std::any_of(layer.outputs.begin(), layer.outputs.end(), taken);
-           });
+    return std::any_of(program.constants.begin(), program.constants.end(),
+                       [&](const auto& constant) { return taken(constant.first); }) ||
+           std::any_of(calls.begin(), calls.end(), names_it);
   };
   while (used()) prefix += "_";
   return prefix;
@@ -329,14 +330,15 @@ Result<RaisedLayers> raise(Expr e, const std::string& value, const std::string& 
   return Raiser(prefix).raise(e, value);
 }
 
-Result<Nothing> replace_by_expressions(
-    Graph& graph, const std::vector<std::string>& layers,
+Result<Program> replace_by_expressions(
+    const Program& program, const std::vector<std::string>& layers,
     const std::function<Result<Expr>(const std::string& layer, Expr expression)>& rewritten) {
-  if (layers.empty()) return Nothing{};
-  HOIST_TRY(Program program, program_of(graph));
+  if (layers.empty()) return program;
+  Program out = program, lowered = program;
+  std::vector<NamedCall> calls = named_calls(program);
   PassOptions exact;
   exact.strict = true;
-  HOIST_TRY_VOID(run_passes(program, Pass::calls, exact));
+  HOIST_TRY_VOID(run_passes(lowered, Pass::calls, exact));
   Diagnostics problems;
   for (const std::string& name : layers) {
     const auto fail = [&](Diagnostics errors) {
@@ -345,20 +347,18 @@ Result<Nothing> replace_by_expressions(
         problems.push_back(std::move(error));
       }
     };
-    const auto layer =
-        std::find_if(graph.layers.begin(), graph.layers.end(), [&](const Layer& l) { return l.name == name; });
-    if (layer == graph.layers.end()) {
+    const auto layer = std::find_if(calls.begin(), calls.end(), [&](const NamedCall& c) { return c.name == name; });
+    if (layer == calls.end()) {
       fail({{"", "there is no such layer", ""}});
       continue;
     }
-    const std::string prefix = free_prefix(graph, name);
+    const std::string prefix = free_prefix(out, calls, name);
     RaisedLayers all;
     bool whole = true;
     for (const std::string& value : layer->outputs) {
-      const auto definition = std::find_if(program.definitions.begin(), program.definitions.end(),
-                                           [&](const Definition& d) { return d.value == value; });
-      whole = whole && (value.empty() || definition != program.definitions.end());
-      if (value.empty() || definition == program.definitions.end()) continue;
+      const Definition* definition = find_definition(lowered, value);
+      whole = whole && (value.empty() || definition != nullptr);
+      if (value.empty() || definition == nullptr) continue;
       auto changed = rewritten(name, definition->expression);
       auto raised = changed ? raise(*changed, value, layer->outputs.size() == 1 ? prefix : prefix + "/" + value)
                             : Result<RaisedLayers>(changed.errors());
@@ -372,12 +372,13 @@ Result<Nothing> replace_by_expressions(
     }
     if (!whole) continue;
     all.layers.back().name = name;
-    const auto place = graph.layers.erase(layer);
-    graph.layers.insert(place, all.layers.begin(), all.layers.end());
-    graph.constants.merge(all.constants);
+    all.layers.back().absorbed = layer->absorbed;
+    const auto place = calls.erase(layer);
+    calls.insert(place, all.layers.begin(), all.layers.end());
+    out.constants.merge(all.constants);
   }
   if (!problems.empty()) return problems;
-  return Nothing{};
+  return with_calls(out, calls);
 }
 
 }  // namespace hoist

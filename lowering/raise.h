@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "ir/expression.h"
-#include "ir/graph.h"
+#include "ir/program/program_builder.h"
 
 namespace hoist {
 
 struct RaisedLayers {
-  std::vector<Layer> layers;  ///< in topological order; the last one gives the value
+  std::vector<NamedCall> layers;  ///< in topological order; the last one gives the value
   std::map<std::string, Tensor> constants;
 };
 
@@ -27,10 +27,10 @@ struct RaisedLayers {
 /// (folds, scans, scatters, windows), a tuple as the result.
 Result<RaisedLayers> raise(Expr e, const std::string& value, const std::string& prefix);
 
-/// Replaces layers of a graph by what `rewritten` makes of their expressions, raised. A layer that lowering evaluates
-/// at compile time stays. Errors: those of lowering, of `rewritten` and of raise, each with its layer.
-Result<Nothing> replace_by_expressions(
-    Graph& graph, const std::vector<std::string>& layers,
+/// The program with what `rewritten` makes of these layers' expressions, raised. A layer that lowering evaluates at
+/// compile time stays. Errors: those of lowering, of `rewritten` and of raise, each with its layer.
+Result<Program> replace_by_expressions(
+    const Program& program, const std::vector<std::string>& layers,
     const std::function<Result<Expr>(const std::string& layer, Expr expression)>& rewritten);
 
 }  // namespace hoist

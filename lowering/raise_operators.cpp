@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "ir/onnx_type.h"
+#include "ir/program/onnx_type.h"
 
 namespace hoist {
 namespace {
@@ -162,7 +162,7 @@ NamedArray OperatorBuilder::layer(const std::string& operation, const std::vecto
   const auto [at, is_new] = layers_by_content_.try_emplace(key);
   if (is_new) {
     const std::string name = fresh(operation);
-    Layer layer{name, operation, "", attributes, {}, {name}};
+    NamedCall layer{name, operation, "", attributes, {}, {name}};
     for (const NamedArray& input : inputs) layer.inputs.push_back(input.name);
     made_.layers.push_back(std::move(layer));
     at->second = {name, scalar, shape};
@@ -296,7 +296,7 @@ NamedArray OperatorBuilder::gather(const NamedArray& x, const NamedArray& positi
 RaisedLayers OperatorBuilder::finish(const NamedArray& result, const std::string& name) {
   RaisedLayers out;
   const auto made = std::find_if(made_.layers.begin(), made_.layers.end(),
-                                 [&](const Layer& layer) { return layer.outputs[0] == result.name; });
+                                 [&](const NamedCall& layer) { return layer.outputs[0] == result.name; });
   if (made == made_.layers.end()) {
     out.layers.push_back({fresh("Identity"), "Identity", "", {}, {result.name}, {name}});
   } else {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
 #include "ir/pattern.h"
+#include "ir/program/program_builder.h"
 #include "ir/result.h"
 #include "lowering/raise.h"
 

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
-#include "ir/evaluate.h"
-#include "ir/program_text.h"
-#include "ir/text.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
+#include "lowering/cut.h"
+#include "lowering/launches.h"
 #include "lowering/passes.h"
-#include "lowering/rules/operators.h"
+#include "lowering/rules/program_rules.h"
 #include "lowering/steps.h"
 #include "lowering/stored_terms.h"
 
@@ -19,7 +22,7 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> further_steps[] = {
     {"drop-unused", "what nobody reads any more goes"},
     {"name-tables", "large tables inside terms become constants, which kernels read from memory"},
-    {"choose-storage", "every value gets an array: the order of its dimensions, borders, rounding to whole vectors"},
+    {"choose-storage", "every value gets an array: the order of its dimensions, borders, padding to whole vectors"},
     {"store", "the term is written over the stored arrays: views that cost nothing"},
 };
 
@@ -42,7 +45,7 @@ class Replay {
     for (size_t i = 0; i < derivation_.steps.size(); ++i) {
       const ProgramStep& step = derivation_.steps[i];
       if (!step.replays) {
-        if (observer) observer({step, step.layer, {step.layer}, step.note, step.absorbed});
+        if (observer) observer({step, step.layer, {step.layer}, step.note, step.absorbed, {}});
         continue;
       }
       const auto problem = [&](const Diagnostic& d) {
@@ -51,16 +54,21 @@ class Replay {
       Definition* definition = find(step.value);
       if (!step.value.empty() && definition == nullptr)
         return problem({"", "the program defines no value " + step.value + " here", ""});
-      ReplayedStep seen{step, {}, {}, {}, {}};
+      ReplayedStep seen{step, {}, {}, {}, {}, {}};
       if (definition != nullptr) {
         seen.before = definition->expression;
         seen.layers = definition->layers;
       }
-      const size_t known = program_.steps.size();
+      const size_t known = program_.steps.size(), definitions = program_.definitions.size();
       if (auto revealed = reveal(step); !revealed) return problem(revealed.errors()[0]);
       if (auto done = apply(step, definition); !done) return problem(done.errors()[0]);
       if (auto same = compare_constants(step); !same) return problem(same.errors()[0]);
       if (observer) {
+        if (step.rule == "cut-kernels") {
+          const auto cut = find(step.value) - program_.definitions.data();
+          for (size_t k = program_.definitions.size() - definitions; k > 0; --k)
+            seen.stages.push_back(program_.definitions[static_cast<size_t>(cut) - k].value);
+        }
         if (const Definition* after = find(step.value)) {
           seen.after = after->expression;
           std::vector<std::string> layers = after->layers;
@@ -76,6 +84,7 @@ class Replay {
                                                                    : meaning_of(step.rule, options_.user_rules);
         if (seen.note.empty()) seen.note = step.note;
         if (recorded != nullptr) seen.absorbed = recorded->absorbed;
+        seen.state = &state_;
         observer(seen);
       }
       program_.steps.clear();
@@ -157,8 +166,9 @@ class Replay {
       if (!decompose_call(program_, step.value)) return Diagnostic{"", "the call does not come apart", ""};
       return Nothing{};
     }
-    if (step.rule == "materialise-windows") {
-      materialise_windows(program_, step.value);
+    if (step.rule == "cut-kernels") {
+      HOIST_TRY(const bool cut, cut_definition(program_, step.value));
+      if (!cut) return Diagnostic{"", "the definition keeps nothing in global memory", ""};
       return Nothing{};
     }
     if (step.rule == "integer-tables") {
@@ -189,7 +199,7 @@ class Replay {
   Result<Nothing> fold(const ProgramStep& step, Definition& definition) {
     Expr subterm = at(definition.expression, step.place);
     Expr e = subterm == nullptr ? nullptr : constant_term(program_, subterm);
-    if (e == nullptr || e->open > 0 || !leaf_of(e->type)->is_scalar())
+    if (e == nullptr || e->free > 0 || !leaf_of(e->type)->is_scalar())
       return Diagnostic{"", "the term there reads more than constants", ""};
     Bindings bindings;
     bool withheld = false;
@@ -223,9 +233,13 @@ class Replay {
     if (find_pass(step.rule) == nullptr) return Diagnostic{"", "there is no pass " + step.rule, ""};
     if (from == nullptr || from >= reader)
       return Diagnostic{"", "the program defines no value " + producer + " before " + step.value, ""};
-    merge_into(program_, step.rule, *from, *reader);
+    const bool launch = step.rule == "fuse-launch";
+    if (launch)
+      keep_in_launch(program_, *from, *reader);
+    else
+      merge_into(program_, step.rule, *from, *reader);
     // A producer with one reader is gone with it; others go when nobody reads them.
-    if (step.rule == "merge-producers")
+    if (launch || step.rule == "merge-producers")
       program_.definitions.erase(program_.definitions.begin() + (from - program_.definitions.data()));
     return Nothing{};
   }
@@ -281,7 +295,15 @@ std::string meaning_of(const std::string& rule, const RuleTable* user_rules) {
 Result<Replayed> replay(const ProgramDerivation& derivation, const ReplayOptions& options,
                         const std::function<void(const ReplayedStep&)>& observer) {
   Replayed state;
-  HOIST_TRY_VOID(Replay(derivation, options, state).run(observer));
+  // The steps of a stranger's derivation may ask for what no compilation asks for.
+  const FaultsAreErrors guard;
+  try {
+    HOIST_TRY_VOID(Replay(derivation, options, state).run(observer));
+  } catch (const InternalFault& fault) {
+    return Diagnostic{"derivation", "its steps lead to what is no program: " + fault.text, ""};
+  } catch (const std::exception& fault) {
+    return Diagnostic{"derivation", std::string("its steps lead to what is no program: ") + fault.what(), ""};
+  }
   return state;
 }
 

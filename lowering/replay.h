@@ -8,7 +8,7 @@
 #include <string>
 
 #include "ir/profile.h"
-#include "ir/program_derivation.h"
+#include "ir/program/program_derivation.h"
 #include "lowering/rules.h"
 #include "lowering/storage.h"
 
@@ -21,6 +21,8 @@ struct ReplayOptions {
   std::function<Result<bool>(const ProgramStep& step, Definition& definition)> other = {};
 };
 
+struct Replayed;
+
 /// What one step did, for people.
 struct ReplayedStep {
   const ProgramStep& step;
@@ -28,8 +30,10 @@ struct ReplayedStep {
   std::vector<std::string> layers;    ///< of the definition after and before the step
   std::string note;                   ///< one plain sentence
   std::vector<std::string> absorbed;  ///< layers that are part of that layer now
+  std::vector<std::string> stages;    ///< values that are definitions of their own since the step
   Expr before = nullptr;              ///< the definition's term; null where the step is about the whole program
   Expr after = nullptr;               ///< null where there is no definition any more
+  const Replayed* state = nullptr;    ///< all of it after the step; null where the step does not replay
 };
 
 struct Replayed {
@@ -42,9 +46,9 @@ struct Replayed {
 Result<Replayed> replay(const ProgramDerivation& derivation, const ReplayOptions& options,
                         const std::function<void(const ReplayedStep&)>& observer = {});
 
-/// The plain sentence of a rule or pass: a row's meaning, or the pass's. "" for names that neither has.
 /// Is it the name of a pass, rather than that of a row?
 bool is_pass(const std::string& rule);
+/// The plain sentence of a rule or pass: a row's meaning, or the pass's. "" for names that neither has.
 std::string meaning_of(const std::string& rule, const RuleTable* user_rules = nullptr);
 
 }  // namespace hoist

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "ir/rewrite.h"
+#include "ir/rules/rewrite.h"
 
 namespace hoist {
 

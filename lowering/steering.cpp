@@ -6,9 +6,9 @@
 #include <set>
 #include <sstream>
 
-#include "ir/near_miss.h"
-#include "ir/text.h"
-#include "ir/trim.h"
+#include "ir/text/near_miss.h"
+#include "ir/text/text.h"
+#include "ir/text/trim.h"
 #include "lowering/strategy.h"
 
 namespace hoist {
@@ -142,9 +142,12 @@ class Steerer {
   }
 
   Result<Nothing> apply_anywhere(const SteeringStep& step) {
-    constexpr int most = 10000;
+    constexpr int most = 1000;
     int count = 0;
-    while (count < most) {
+    while (true) {
+      if (count == most)
+        return fault(step, fmt::format("{} still applies after {} applications", step.rule, most),
+                     "a rule that applies to its own result has no end: name the places");
       const auto place = rewriter_.apply_first(step.rule, step.arguments);
       if (!place) break;
       last_ = *place;

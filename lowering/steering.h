@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/rewrite.h"
+#include "ir/rules/rewrite.h"
 
 namespace hoist {
 

@@ -4,13 +4,17 @@
 
 #include <string>
 
-#include "ir/program.h"
+#include "ir/program/program.h"
+#include "ir/rules/rewrite.h"
 
 namespace hoist {
 
 /// The program as it is now is where its derivation starts, unless it has started already. Steps from before are told
 /// and do not replay.
 void begin_derivation(Program& program);
+
+/// A rule of lowering/rules.h that was applied in the definition's term.
+ProgramStep rule_step(const Definition& definition, const Application& application);
 
 /// The call becomes several that are less work together (OperatorRow::decompose), each a definition; false where it
 /// stays. Records "decompose-calls".
@@ -32,8 +36,6 @@ void fold_subterm(Program& program, Definition& definition, const Path& place, c
 
 /// The producer's term in the place of every read of it, and its layers with those of the reader. Records the pass.
 void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& reader);
-/// The windows of convolutions in the definition become definitions before it. Records "materialise-windows".
-void materialise_windows(Program& program, const std::string& value);
 /// The definition of an 8-bit value and what it is computed by become a look-up; false where it cannot.
 bool use_integer_table(Program& program, const std::string& value);
 /// remove_unused; records it where anything goes.

@@ -6,6 +6,7 @@
 
 #include "ir/properties.h"
 #include "lowering/grouping.h"
+#include "lowering/statements.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -22,12 +23,13 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
   return out;
 }
 
-// The panels' dimension goes outermost: [k...][panels][width] -> [panels][k...][width], where words stay innermost.
-std::vector<int64_t> panels_first(size_t rank, bool words) {
+// The panels' dimension goes outermost: [k...][panels][width] -> [panels][k...][width], where what is interleaved stays
+// innermost.
+std::vector<int64_t> panels_first(size_t rank, bool interleaved) {
   std::vector<int64_t> permutation = {static_cast<int64_t>(rank) - 1};
   for (size_t i = 0; i + 1 < rank; ++i) permutation.push_back(static_cast<int64_t>(i));
   permutation.push_back(static_cast<int64_t>(rank));
-  if (words) permutation.push_back(static_cast<int64_t>(rank) + 1);
+  if (interleaved) permutation.push_back(static_cast<int64_t>(rank) + 1);
   return permutation;
 }
 
@@ -46,15 +48,19 @@ std::vector<int64_t> Storage::stored_shape() const {
 std::vector<int64_t> Storage::array_shape() const {
   std::vector<int64_t> shape = stored_shape();
   for (size_t i = 0; i < shape.size(); ++i) shape[i] += before[i] + after[i];
-  const int64_t rows = word == 0 ? 0 : shape[shape.size() - 2];
-  if (word > 0) shape[shape.size() - 2] /= word;
+  const int64_t rows = interleave == 0 ? 0 : shape[shape.size() - 2];
+  if (interleave > 0) shape[shape.size() - 2] /= interleave;
   if (panel > 0) {
     int64_t columns = shape.back();
     shape.back() = panel;
     shape.insert(shape.begin(), columns / panel);
   }
-  HOIST_CHECK(word == 0 || rows % word == 0, "words do not come out even");
-  if (word > 0) shape.push_back(word);
+  HOIST_CHECK(interleave == 0 || rows % interleave == 0, "rows are no multiple of what is interleaved");
+  if (interleave > 0) shape.push_back(interleave);
+  for (int64_t i = 0; i < joined; ++i) {
+    shape[1] *= shape[0];
+    shape.erase(shape.begin());
+  }
   return shape;
 }
 
@@ -85,12 +91,18 @@ Expr read_storage(const Storage& s, Expr stored) {
 Expr read_with_border(const Storage& s, Expr stored, const Padding& padding) {
   size_t rank = s.permutation.size();
   if (rank == 0) return stored;
+  if (s.joined > 0) {
+    Storage apart = s;
+    apart.joined = 0;
+    const std::vector<int64_t> extents = apart.array_shape();
+    for (int64_t i = s.joined; i > 0; --i) stored = split(extents[static_cast<size_t>(i)], stored);
+  }
   if (s.panel > 0) {
-    stored = transpose(inverse(panels_first(rank, s.word > 0)), stored);
+    stored = transpose(inverse(panels_first(rank, s.interleave > 0)), stored);
     stored = map_at(
         static_cast<int>(rank) - 1, [](Expr x) { return join(x); }, stored);
   }
-  if (s.word > 0) {
+  if (s.interleave > 0) {
     stored = map_at(
         static_cast<int>(rank) - 2, [](Expr rows) { return join(map([](Expr row) { return transpose(row); }, rows)); },
         stored);
@@ -108,18 +120,21 @@ Expr read_with_border(const Storage& s, Expr stored, const Padding& padding) {
 
 Expr interior(const Storage& s, Expr logical) {
   Expr e = permute(s, logical);
-  if (s.rounding == 0) return e;
-  int last = static_cast<int>(s.permutation.size()) - 1;
-  return map_at(
-      last, [&](Expr x) { return pad(0, s.rounding, Border::open, x); }, e);
+  if (s.vector_padding != 0) {
+    int last = static_cast<int>(s.permutation.size()) - 1;
+    e = map_at(
+        last, [&](Expr x) { return pad(0, s.vector_padding, Border::undefined, x); }, e);
+  }
+  for (int64_t i = 0; i < s.joined; ++i) e = join(e);
+  return e;
 }
 
 Expr surround(const Storage& s, Expr inside) {
   for (size_t i = s.permutation.size(); i-- > 0;) {
-    int64_t after = s.after[i] - (i + 1 == s.permutation.size() ? s.rounding : 0);
+    int64_t after = s.after[i] - (i + 1 == s.permutation.size() ? s.vector_padding : 0);
     if (s.before[i] == 0 && after == 0) continue;
     inside = map_at(
-        static_cast<int>(i), [&](Expr x) { return pad(s.before[i], after, Border::open, x); }, inside);
+        static_cast<int>(i), [&](Expr x) { return pad(s.before[i], after, Border::undefined, x); }, inside);
   }
   return inside;
 }
@@ -139,15 +154,15 @@ Expr pack(const Storage& s, Expr logical) {
         },
         e);
   }
-  if (s.word > 0) {
+  if (s.interleave > 0) {
     e = map_at(
         static_cast<int>(rank) - 2,
-        [&](Expr rows) { return map([](Expr word) { return transpose(word); }, split(s.word, rows)); }, e);
+        [&](Expr rows) { return map([](Expr four) { return transpose(four); }, split(s.interleave, rows)); }, e);
   }
   if (s.panel > 0) {
     e = map_at(
         static_cast<int>(rank) - 1, [&](Expr x) { return split(s.panel, x); }, e);
-    e = transpose(panels_first(rank, s.word > 0), e);
+    e = transpose(panels_first(rank, s.interleave > 0), e);
   }
   return e;
 }
@@ -183,8 +198,8 @@ bool multiplies_words(const Definition& d, const std::map<std::string, Type>& ty
 }
 
 // The bytes that dot instructions read in words: their channels have to lie side by side.
-std::set<std::string> read_in_words(const Program& program, const std::map<std::string, Type>& types,
-                                    const Profile& profile) {
+std::set<std::string> read_interleaved(const Program& program, const std::map<std::string, Type>& types,
+                                       const Profile& profile) {
   std::set<std::string> values;
   for (const Definition& d : program.definitions) {
     if (std::none_of(d.weights.begin(), d.weights.end(),
@@ -201,14 +216,14 @@ std::set<std::string> read_in_words(const Program& program, const std::map<std::
 // Pictures, and what is computed element by element from pictures of the same shape.
 std::set<std::string> pictures_of(const Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
-  std::set<std::string> pictures = read_in_words(program, types, profile);
+  std::set<std::string> pictures = read_interleaved(program, types, profile);
   for (const Definition& d : program.definitions) {
     if (!is_picture_rank(d.expression->type)) continue;
     bool picture = d.channels_first || pictures.count(d.value) != 0;
     for (Expr p : parameters_of(d.expression)) {
       if (pictures.count(p->name) == 0) continue;
       std::vector<Nat> read = sizes_of(p->type), made = sizes_of(d.expression->type);
-      // A fold's result of another shape may be turned as well: a convolution with a transposition behind it.
+      // A fold's result of another shape may be transposed as well: a convolution with a transposition behind it.
       picture |= folds(d.expression) ? read == made : read.size() == made.size();
     }
     if (picture) pictures.insert(d.value);
@@ -216,24 +231,17 @@ std::set<std::string> pictures_of(const Program& program, const Profile& profile
   return pictures;
 }
 
-void round_last(Storage& s, int64_t multiple) {
+void round_last(Storage& s, const Profile& profile) {
   std::vector<int64_t> shape = s.stored_shape();
   if (shape.empty()) return;
-  int64_t more = round_up(shape.back(), multiple) - shape.back();
+  int64_t more = rounded_row(shape.back(), profile) - shape.back();
   s.after.back() = more;
-  s.rounding = more;
+  s.vector_padding = more;
 }
 
-// The smallest multiple worth rounding to: whole vectors, and less where the array is narrow.
-int64_t rounding_multiple(int64_t columns, int64_t width) {
-  int64_t multiple = 1;
-  while (multiple < width && multiple < columns) multiple *= 2;
-  return multiple;
-}
-
-// `panels`: a work-item reads one tile's columns and nothing else. `words`: it reads four rows of them at once.
+// `panels`: a work-item reads one tile's columns and nothing else. `interleaved`: it reads four rows of them at once.
 Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, const Tile& tile, bool panels,
-                        bool words) {
+                        bool interleaved) {
   Storage s = plain_storage(name, type);
   size_t rank = s.permutation.size();
   // [O][I][k...] -> [k...][I][O]: the order in which a picture with channels last is read.
@@ -246,7 +254,7 @@ Storage weights_storage(const std::string& name, Type type, int64_t output_dimen
   s.permutation = rest;
   s.permutation.push_back(output_dimension);
   int64_t columns = shape_of(type)[static_cast<size_t>(output_dimension)];
-  if (words) s.word = 4;
+  if (interleaved) s.interleave = 4;
   if (panels) {
     s.after.back() = round_up(columns, tile.columns) - columns;
     s.panel = tile.columns;
@@ -276,9 +284,10 @@ bool is_product(const Definition& d) {
 // Model inputs that are read with a border get a copy that has one.
 void copy_padded_inputs(Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
-  const std::set<std::string> words = read_in_words(program, types, profile);
+  const std::set<std::string> interleaved = read_interleaved(program, types, profile);
   std::set<std::string> wanted;
   for (const Definition& d : program.definitions) {
+    if (count_statements(d.expression) > 0) continue;  // a copy would be a launch of its own
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
       if (!is_definition(program, value) && program.constants.count(value) == 0) wanted.insert(value);
       if (is_definition(program, value) && is_output(program, value)) wanted.insert(value);
@@ -296,12 +305,13 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
     bool products = true;
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) place = d + 1;
-      if (constant_paddings(d->expression).count(value) == 0) continue;
+      if (count_statements(d->expression) > 0 || constant_paddings(d->expression).count(value) == 0) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
       products &= is_product(*d);
     }
     // Products read single elements of a picture, in any order: then the copy need not turn it.
-    if (products && words.count(value) == 0) copy.order = plain_storage(copy.value, copy.expression->type).permutation;
+    if (products && interleaved.count(value) == 0)
+      copy.order = plain_storage(copy.value, copy.expression->type).permutation;
     program.definitions.insert(place, copy);
   }
 }
@@ -325,8 +335,8 @@ void place_concatenations(Program& program, StoragePlan& plan) {
     bool last = axis + 1 == around.permutation.size();
     if (last) {
       // A part that rounds up would write over its neighbour.
-      around.after.back() -= around.rounding;
-      around.rounding = 0;
+      around.after.back() -= around.vector_padding;
+      around.vector_padding = 0;
     }
     std::vector<int64_t> whole_shape = around.stored_shape();
     int64_t offset = 0;
@@ -364,7 +374,7 @@ std::map<std::string, Padding> wanted_borders(const Program& program) {
   std::map<std::string, Padding> borders;
   for (const Definition& d : program.definitions) {
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
-      if (!is_definition(program, value) || is_output(program, value)) continue;
+      if (!is_definition(program, value) || is_output(program, value) || is_statement(value)) continue;
       auto [place, fresh] = borders.emplace(value, padding);
       for (size_t i = 0; !fresh && i < padding.before.size(); ++i) {
         place->second.before[i] = std::max(place->second.before[i], padding.before[i]);
@@ -394,22 +404,22 @@ Storage constant_storage(const std::string& name, const Tensor& tensor, Type typ
 // The stored extents with what is computed along; at least two dimensions.
 std::vector<int64_t> computed_shape(const Storage& s) {
   std::vector<int64_t> shape = s.stored_shape();
-  if (!shape.empty()) shape.back() += s.rounding;
+  if (!shape.empty()) shape.back() += s.vector_padding;
   while (shape.size() < 2) shape.insert(shape.begin(), 1);
   return shape;
 }
 
-// `turned`: a picture that has to keep its channels second.
-Tile tile_of(const Storage& s, bool turned, const Profile& profile) {
+// `transposed`: a picture that has to keep its channels second.
+Tile tile_of(const Storage& s, bool transposed, const Profile& profile) {
   std::vector<int64_t> shape = computed_shape(s);
-  Tile tile = turned ? choose_tile(shape.back(), shape[1], profile)
-                     : choose_tile(shape[shape.size() - 2], shape.back(), profile);
-  tile.channels_last = turned;
+  Tile tile = transposed ? choose_tile(shape.back(), shape[1], profile)
+                         : choose_tile(shape[shape.size() - 2], shape.back(), profile);
+  tile.channels_last = transposed;
   return tile;
 }
 
 // On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too.
-Tile work_group_of(const Definition& d, const Storage& s, bool turned, const Profile& profile) {
+Tile work_group_of(const Definition& d, const Storage& s, bool transposed, const Profile& profile) {
   std::vector<int64_t> shape = computed_shape(s);
   int64_t steps = 0, more = d.channels_first ? static_cast<int64_t>(shape.size()) - 3 : 0;
   if (!is_product(d)) return {};
@@ -422,58 +432,101 @@ Tile work_group_of(const Definition& d, const Storage& s, bool turned, const Pro
   int64_t all = 1, rows = shape[shape.size() - 2], columns = shape.back();
   for (int64_t extent : shape) all *= extent;
   if (d.channels_first) {
-    columns = turned ? shape[1] : shape.back();
+    columns = transposed ? shape[1] : shape.back();
     rows = all / shape[0] / columns;
   }
   Tile tile = choose_work_group(all / rows / columns, rows, columns, steps, profile);
   tile.rows_joined = more;
-  tile.channels_last = turned;
+  tile.channels_last = transposed;
   return tile;
+}
+
+// Of a statement, whose tiles the work-items of one group share out: all its rows are alike. Work-items of GPUs compute
+// one element at a time.
+Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& profile) {
+  if (profile.gpu) return {};
+  std::vector<int64_t> shape = computed_shape(s);
+  int64_t rows = 1, columns = shape.back();
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  if (folds(d.expression)) return choose_tile(rows, columns, profile);
+  int64_t width = profile.vector_width;
+  while (columns % width != 0) width /= 2;
+  return {1, width, width};
+}
+
+// The definitions that are several statements.
+std::set<std::string> launches_of(const Program& program) {
+  std::set<std::string> values;
+  for (const Definition& d : program.definitions) {
+    if (count_statements(d.expression) > 0) values.insert(d.value);
+  }
+  return values;
 }
 
 }  // namespace
 
+int64_t rounded_row(int64_t columns, const Profile& profile) {
+  // The smallest multiple worth rounding to: whole vectors, and less where the array is narrow.
+  int64_t multiple = 1;
+  while (multiple < profile.vector_width && multiple < columns) multiple *= 2;
+  return round_up(columns, multiple);
+}
+
 StoragePlan choose_storage(Program& program, const Profile& profile) {
   copy_padded_inputs(program, profile);
   StoragePlan plan;
-  std::map<std::string, Type> types = value_types(program);
-  std::set<std::string> pictures = pictures_of(program, profile);
-  std::map<std::string, Padding> borders = wanted_borders(program);
+  const std::set<std::string> launches = launches_of(program);
+  Program apart = with_statements_apart(program);
+  std::map<std::string, Type> types = value_types(apart);
+  std::set<std::string> pictures = pictures_of(apart, profile);
+  std::map<std::string, Padding> borders = wanted_borders(apart);
   for (const auto& [name, type] : program.inputs) plan.values[name] = plain_storage(name, type);
-  for (const Definition& d : program.definitions) {
+  for (const Definition& d : apart.definitions) {
     Storage s = plain_storage(d.value, d.expression->type);
     if (!is_output(program, d.value)) {
       if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
       if (!d.order.empty()) s.permutation = d.order;
       std::vector<int64_t> shape = s.stored_shape();
-      if (!shape.empty()) round_last(s, rounding_multiple(shape.back(), profile.vector_width));
+      round_last(s, profile);
       if (auto border = borders.find(d.value); border != borders.end()) {
         s.border = border->second.byte;
         for (size_t i = 0; i < s.permutation.size(); ++i) {
           s.before[i] += border->second.before[static_cast<size_t>(s.permutation[i])];
           s.after[i] += border->second.after[static_cast<size_t>(s.permutation[i])];
         }
-        // Borders right behind a row leave no room for rounding, which computes anything there.
-        if (!shape.empty() && s.after.back() > s.rounding) {
-          s.after.back() -= s.rounding;
-          s.rounding = 0;
+        // Borders right behind a row leave no room for padding, which computes anything there.
+        if (!shape.empty() && s.after.back() > s.vector_padding) {
+          s.after.back() -= s.vector_padding;
+          s.vector_padding = 0;
         }
       }
+    }
+    // Loops over tiles can run through all rows of a kept array, or through all its elements, where those are one
+    // dimension. Rows that share a fold stay rows.
+    if (is_statement(d.value)) {
+      const bool elements = profile.gpu && !shares_folds(d.expression);
+      s.joined = std::max<int64_t>(static_cast<int64_t>(s.permutation.size()) - (elements ? 1 : 2), 0);
     }
     plan.values[d.value] = s;
   }
   place_concatenations(program, plan);
-  for (const Definition& d : program.definitions) {
-    if (!folds(d.expression)) continue;
-    bool turned = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
-    plan.tiles[d.value] = profile.gpu ? work_group_of(d, plan.values.at(d.value), turned, profile)
-                                      : tile_of(plan.values.at(d.value), turned, profile);
+  if (launches.empty()) apart.definitions = program.definitions;
+  for (const Definition& d : apart.definitions) {
+    if (is_statement(d.value) || launches.count(d.value) != 0) {
+      plan.tiles[d.value] = tile_of_statement(d, plan.values.at(d.value), profile);
+      continue;
+    }
+    bool transposed = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
+    // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
+    if (!folds(d.expression) && !(transposed && d.channels_first)) continue;
+    plan.tiles[d.value] = profile.gpu ? work_group_of(d, plan.values.at(d.value), transposed, profile)
+                                      : tile_of(plan.values.at(d.value), transposed, profile);
   }
   for (const auto& [name, tensor] : program.constants) {
     plan.values[name] = is_output(program, name) ? plain_storage(name, types.at(name))
                                                  : constant_storage(name, tensor, types.at(name), profile.vector_width);
   }
-  for (const Definition& d : program.definitions) {
+  for (const Definition& d : apart.definitions) {
     for (const Weights& w : d.weights) {
       auto tile = plan.tiles.find(d.value);
       if (program.constants.count(w.value) == 0 || tile == plan.tiles.end() || is_output(program, w.value)) continue;

@@ -23,16 +23,21 @@ struct Storage {
   std::vector<int64_t> before, after;  ///< elements around the value, per stored dimension
   /// The byte that every element around the value is made of, where readers depend on those: 0 but for zero points.
   std::optional<uint8_t> border;
-  int64_t rounding = 0;  ///< so many of the last dimension's `after` are computed along, value open
-  int64_t panel = 0;     ///< weights: the last dimension is cut into panels of so many, outermost
-  int64_t word = 0;      ///< weights: so many of the last dimension but one lie together, innermost
+  int64_t vector_padding = 0;  ///< so many of the last dimension's `after` are computed along, value open
+  int64_t panel = 0;           ///< weights: the last dimension is cut into panels of so many, outermost
+  int64_t interleave = 0;      ///< weights: so many of the last dimension but one lie together, innermost
+  int64_t joined = 0;          ///< arrays in local memory: so many of the first dimensions are one with the next
 
   std::vector<int64_t> stored_shape() const;  ///< the value's own extents in stored order
-  std::vector<int64_t> array_shape() const;   ///< with what surrounds it; panels outermost, words innermost
+  std::vector<int64_t> array_shape()
+      const;  ///< with what surrounds it; panels outermost, what is interleaved innermost
   Type array_type() const;
 };
 
 struct Padding;
+
+/// What a row of so many elements takes in an array of the program, rounded to whole vectors where it is long enough.
+int64_t rounded_row(int64_t columns, const Profile& profile);
 
 /// Row-major as ONNX has it.
 Storage plain_storage(const std::string& array, Type logical);
@@ -57,10 +62,12 @@ struct Padding {
 /// zero, or any of 8 bits; where one parameter is padded with two numbers, it is the one that was found first.
 std::map<std::string, Padding> constant_paddings(Expr e);
 
-/// Storage for every value of the program: inputs, outputs, constants, definitions.
+/// Storage for every value of the program: inputs, outputs, constants, definitions, and the arrays in local memory that
+/// definitions keep (statements.h).
 struct StoragePlan {
   std::map<std::string, Storage> values;
-  std::map<std::string, Tile> tiles;  ///< of the definitions that fold, by value
+  /// Of the definitions that are computed in tiles, and of all in a launch of several statements, by value.
+  std::map<std::string, Tile> tiles;
 };
 
 /// Chooses all storage. Where a model input is read with a border, or a part of a concatenation cannot be computed in

@@ -5,6 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "lowering/statements.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -45,7 +46,13 @@ std::map<std::string, Domain> name_tables(Program& program) {
 
 Expr stored_term(const Definition& definition, const StoragePlan& plan) {
   const Storage& storage = plan.values.at(definition.value);
-  return surround(storage, interior(storage, over_storage(definition.expression, plan.values)));
+  Statements statements = statements_of(definition);
+  for (size_t i = 0; i < statements.kept.size(); ++i) {
+    const Storage& kept = plan.values.at(statement_name(definition.value, i));
+    statements.kept[i] = interior(kept, over_storage(statements.kept[i], plan.values));
+  }
+  statements.result = surround(storage, interior(storage, over_storage(statements.result, plan.values)));
+  return term_of(definition.value, statements);
 }
 
 }  // namespace hoist

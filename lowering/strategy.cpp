@@ -6,6 +6,7 @@
 #include "ir/properties.h"
 #include "lowering/grouping.h"
 #include "lowering/rules.h"
+#include "lowering/statements.h"
 
 namespace hoist {
 namespace {
@@ -26,12 +27,12 @@ int rank_at(Expr root, const Path& path) { return static_cast<int>(sizes_of(at(r
 int64_t missing(int64_t n, int64_t k) { return (n + k - 1) / k * k - n; }
 
 // Sums of products: the order of the sum follows how pictures are stored, products and sums fuse.
-void lower_folds(Rewriter& r, bool strict, bool words) {
+void lower_folds(Rewriter& r, bool strict, bool interleaved) {
   if (!strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-joined-pairs"});
   r.apply_everywhere({"reduce-to-fold"});
-  if (words) r.apply_everywhere({"fold-dot"}, {}, 1);
+  if (interleaved) r.apply_everywhere({"fold-dot"}, {}, 1);
   if (!strict) r.apply_everywhere({"multiply-add-to-fma"});
 }
 
@@ -103,7 +104,7 @@ void map_folding_nest(Rewriter& r, Path place, const Tile& tile) {
     place = open(r, "open-tiles", place, {{"R", tile.rows}, {"C", tile.columns}});
     place = opened(r.term(), place);  // the second of the two group loops
     if (tile.channels_last && tile.width > 1) {
-      open(r, "open-turned-tile", place, {{"k", tile.width}});
+      open(r, "open-transposed-tile", place, {{"k", tile.width}});
       return;
     }
     place = open(r, "open-unroll", place);
@@ -156,7 +157,7 @@ std::optional<Path> innermost_product(Expr e, const Path& here) {
 // A product: a work-group computes a tile, its work-items keep theirs in registers and share operands.
 void map_product_to_groups(Rewriter& r, Path place, const Tile& tile) {
   if (tile.depth > 0) {
-    if (auto product = innermost_product(r.term(), {})) r.apply("fold-panels", *product, {{"k", tile.depth}});
+    if (auto product = innermost_product(r.term(), {})) r.apply("fold-blocks", *product, {{"k", tile.depth}});
   }
   if (tile.channels_last) {
     static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d", "open-channels-last-3d"};
@@ -181,7 +182,75 @@ void map_rows_to_groups(Rewriter& r, Path place, const Profile& profile) {
   else
     place = open_leading(r, place, 1, 0);
   int64_t columns = extent(r.term(), place, 0), items = std::min({columns, profile.maximum_group, int64_t{256}});
-  open(r, "open-local-columns", place, {{"q", items}, {"c", missing(columns, items)}});
+  open(r, "open-local", place, {{"q", items}});
+}
+
+// ---- Several statements: the work-items of one group share out each of them in turn
+
+// A CPU runs a group on one core, item after item: more than one only cuts the kernel into pieces between barriers,
+// across which drivers keep every item's registers in memory.
+int64_t items_of_group(const Profile& profile) {
+  return profile.gpu ? std::min<int64_t>(profile.maximum_group, 256) : 1;
+}
+
+// So many work-items that none has more pieces than it must.
+int64_t sharers(int64_t pieces, int64_t items) {
+  const int64_t each = (pieces + items - 1) / items;
+  return (pieces + each - 1) / each;
+}
+
+// Every element is a work-item's, or where a row's elements share a fold, every row if there are enough of them.
+void share_elements(Rewriter& r, Path place, int64_t items, const Profile& profile) {
+  if (shares_folds(at(r.term(), place)) && rank_at(r.term(), place) > 1) {
+    place = open_outermost(r, place, 2);
+    const int64_t rows = extent(r.term(), place, 0);
+    if (rows >= items) {
+      place = open(r, "open-local", place, {{"q", sharers(rows, items)}});
+      place = opened(r.term(), place);  // the work-items inside of the loop
+      open_columns(r, place, profile.vector_width);
+      return;
+    }
+    place = open(r, "open-seq", place);
+  }
+  static const char* const rules[] = {"open-local", "open-joined-local", "open-joined-3-local", "open-joined-4-local"};
+  place = open_outermost(r, place, static_cast<int>(std::size(rules)));
+  int64_t elements = 1;
+  for (int i = 0; i < rank_at(r.term(), place); ++i) elements *= extent(r.term(), place, i);
+  open(r, rules[rank_at(r.term(), place) - 1], place, {{"q", sharers(elements, items)}});
+}
+
+// Every register tile is a work-item's: they share out bands of rows, or what stands side by side where that is more.
+void share_tiles(Rewriter& r, Path place, const Tile& tile, int64_t items) {
+  place = open_outermost(r, place, 2);
+  if (rank_at(r.term(), place) == 1) {
+    const int64_t columns = extent(r.term(), place, 0);
+    place = open(r, "open-local-vectors", place,
+                 {{"C", tile.columns}, {"q", sharers((columns + tile.columns - 1) / tile.columns, items)}});
+    place = opened(r.term(), place);
+  } else {
+    const int64_t bands = (extent(r.term(), place, 0) + tile.rows - 1) / tile.rows;
+    const int64_t across = (extent(r.term(), place, 1) + tile.columns - 1) / tile.columns;
+    const bool rows = bands >= across;
+    place = open(r, rows ? "open-local-bands" : "open-local-tiles", place,
+                 {{"R", tile.rows}, {"C", tile.columns}, {"q", sharers(rows ? bands : across, items)}});
+    place = opened(r.term(), place);  // the second of three loops
+    place = opened(r.term(), place);
+    place = open(r, "open-unroll", place);
+  }
+  open_tile_columns(r, place, tile.width);
+}
+
+void map_statements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  const int64_t items = items_of_group(profile);
+  for (size_t i = 0; i <= input.kept.size(); ++i) {
+    const bool last = i == input.kept.size();
+    const Path place = last ? input.inside : statement_place(i, input.kept.size());
+    if (rank_at(r.term(), place) == 0) continue;
+    if (profile.gpu || shares_folds(at(r.term(), place)))
+      share_elements(r, place, items, profile);
+    else
+      share_tiles(r, place, last ? input.tile : input.kept[i], items);
+  }
 }
 
 void map_to_gpu(Rewriter& r, const StrategyInput& input, const Profile& profile) {
@@ -197,7 +266,7 @@ void map_to_gpu(Rewriter& r, const StrategyInput& input, const Profile& profile)
 void map_to_cpu(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   if (shares_folds(r.term()))
     map_row_nest(r, input.inside, profile);
-  else if (input.folds)
+  else if (input.folds || input.tile.channels_last)
     map_folding_nest(r, input.inside, input.tile);
   else
     map_plain_nest(r, input.inside, profile);
@@ -217,7 +286,8 @@ std::optional<Path> opened_body(Expr root, Path place) {
 }
 
 void apply_strategy(Rewriter& r, const StrategyInput& input, const Profile& profile) {
-  lower_folds(r, input.strict, input.words);
+  lower_folds(r, input.strict, input.interleaved);
+  if (!input.kept.empty()) return map_statements(r, input, profile);
   if (rank_at(r.term(), input.inside) == 0) return;
   if (profile.gpu)
     map_to_gpu(r, input, profile);

@@ -4,9 +4,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "ir/profile.h"
-#include "ir/rewrite.h"
+#include "ir/rules/rewrite.h"
 #include "lowering/storage.h"
 
 namespace hoist {
@@ -15,9 +16,10 @@ struct StrategyInput {
   Expr term = nullptr;  ///< the stored array: surround(storage, interior(...)) of the group's expression
   Path inside;          ///< where the interior stands in it
   Tile tile;
+  std::vector<Tile> kept;  ///< of the arrays that the term keeps before its result (statements.h)
   bool folds = false;
-  bool words = false;   ///< weights lie in words of four bytes, for a dot instruction
-  bool strict = false;  ///< exact rules only
+  bool interleaved = false;  ///< weights lie in words of four bytes, for a dot instruction
+  bool strict = false;       ///< exact rules only
 };
 
 /// The strategy for the term that the rewriter holds, which is the input's.

@@ -12,7 +12,7 @@ namespace {
 
 Expr rebuild(Expr e, const std::function<Expr(Expr)>& replace, std::unordered_map<Expr, Expr>& memo) {
   if (auto place = memo.find(e); place != memo.end()) return place->second;
-  Expr result = e->open == 0 ? replace(e) : nullptr;
+  Expr result = e->free == 0 ? replace(e) : nullptr;
   if (result == nullptr) {
     std::vector<Expr> children;
     for (Expr c : e->children) children.push_back(rebuild(c, replace, memo));

@@ -48,7 +48,7 @@ namespace {
 
 // Steps of a fold whose operands a work-group keeps at a time: the largest divisor that is worth a barrier and leaves
 // no more than some thousand multiplications to be written out; 0 if there is none.
-int64_t panel_depth(int64_t steps, int64_t accumulators) {
+int64_t block_depth(int64_t steps, int64_t accumulators) {
   for (int64_t depth = 16; depth >= 4; --depth) {
     if (steps % depth == 0 && depth * accumulators <= 1024) return depth;
   }
@@ -101,7 +101,7 @@ Tile choose_work_group(int64_t count, int64_t rows, int64_t columns, int64_t ste
           tile.width = width;
           tile.item_rows = item_rows;
           tile.items_across = across;
-          tile.depth = panel_depth(steps, item_rows * item_columns);
+          tile.depth = block_depth(steps, item_rows * item_columns);
           if ((tile.rows + tile.columns) * tile.depth * 4 > profile.local_memory / 2) continue;
           int64_t groups = count * pieces(rows, tile.rows) * pieces(columns, tile.columns);
           int64_t waves = pieces(groups, profile.compute_units);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <sstream>
 
-#include "ir/near_miss.h"
-#include "ir/rule_check.h"
+#include "ir/rules/rule_check.h"
+#include "ir/text/near_miss.h"
 #include "lowering/rules.h"
-#include "lowering/rules/operators.h"
+#include "lowering/rules/program_rules.h"
 
 namespace hoist {
 namespace {

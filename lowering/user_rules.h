@@ -10,13 +10,13 @@
 //     meaning a loop of pairs
 //
 // A line that begins with -- is a comment; a line that is indented deeper than the key before goes on with its text.
-// Keys: parameters, given, left, right, where, meaning, as in RuleRow (ir/rewrite.h).
+// Keys: parameters, given, left, right, where, meaning, as in RuleRow (ir/rules/rewrite.h).
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "ir/rewrite.h"
+#include "ir/rules/rewrite.h"
 
 namespace hoist {
 

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "tools/bundle.h"
 #include "tools/child_program.h"
 #include "tools/files.h"
+#include "tools/opened_bundle.h"
 #include "tools/samples.h"
 
 namespace hoist {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backends/opencl/bundle_runner.h"
-#include "neural_rules/choose.h"
+#include "neural_rules/choice/choose.h"
 #include "tools/attempt.h"
 
 namespace hoist {

@@ -31,6 +31,8 @@ void add_test(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);
 void add_inspect(CLI::App& program, Action& action);
 void add_rewrite(CLI::App& program, Action& action);
+void add_bisect(CLI::App& program, Action& action);
+void add_reduce(CLI::App& program, Action& action);
 void add_explain(CLI::App& program, Action& action);
 void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "ir/near_miss.h"
+#include "ir/text/near_miss.h"
 #include "tools/child_program.h"
 #include "tools/command.h"
 #include "tools/files.h"
@@ -77,9 +77,9 @@ Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
       ->type_name("LEVEL")
       ->check(CLI::IsMember(log_levels()));
   Action action;
-  for (auto add :
-       {add_check, add_compile, add_run, add_evaluate, add_test, add_verify, add_inspect, add_explain, add_rewrite,
-        add_export, add_bench, add_report, add_sensitivity, add_devices, add_rules, add_operators}) {
+  for (auto add : {add_check, add_compile, add_run, add_evaluate, add_test, add_verify, add_inspect, add_explain,
+                   add_rewrite, add_bisect, add_reduce, add_export, add_bench, add_report, add_sensitivity, add_devices,
+                   add_rules, add_operators}) {
     add(program, action);
   }
   const std::vector<std::string> words(arguments + 1, arguments + argument_count);

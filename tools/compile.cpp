@@ -9,12 +9,12 @@
 #include <mutex>
 #include <thread>
 
-#include "ir/evaluate.h"
-#include "ir/interpret_cost.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/evaluate/interpret_cost.h"
 #include "ir/region.h"
 #include "ir/seeded.h"
 #include "ir/stopwatch.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "tools/model_check.h"
 
 namespace hoist {
@@ -45,6 +45,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   const Expr term = reading_only(kernel.expression, emitted.arguments);
   out.expression = print(term);
   out.operations = kernel.operations;
+  out.unproved = kernel.unproved;
   out.tolerance.exact = emitted.exact;
   out.tolerance.divides = emitted.divides;
   if (!emitted.exact || emitted.divides) {  // a device that divides less than exactly is held to these
@@ -105,12 +106,13 @@ std::vector<Domain> input_domains(const Program& program) {
 }  // namespace
 
 std::string options_text(const CompileOptions& options) {
-  const char* forms[] = {"auto", "stencil", "im2col"};
+  const char* forms[] = {"auto", "stencil", "im2col", "winograd"};
   const char* uses[] = {"auto", "on", "off"};
   const FoldingBudget& folding = options.lower.folding;
   std::string steered;
   for (const Steering& steering : options.lower.steps) steered += " steps=" + steering.layer;
-  return fmt::format("conv={} tables={}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
+  return fmt::format("conv={}{} tables={}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
+                     options.lower.fusion == LaunchFusion::launch ? " fuse=launch" : "",
                      uses[static_cast<int>(options.lower.tables)],
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
@@ -125,6 +127,12 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
   options.half = profile.half;
   options.kernel_name = kernel.name;
   auto emitted = emit(kernel.expression, options);
+  if (emitted && emitted->local_bytes > static_cast<uint64_t>(profile.local_memory)) {
+    return Diagnostic{
+        "kernel " + kernel.name,
+        fmt::format("needs {} bytes of local memory, the device has {}", emitted->local_bytes, profile.local_memory),
+        "compile without --fuse=launch"};
+  }
   if (emitted) return emitted;
   Diagnostics errors = emitted.errors();
   for (Diagnostic& d : errors)

@@ -7,11 +7,11 @@
 #include <map>
 #include <set>
 
-#include "ir/evaluate.h"
-#include "ir/program_text.h"
-#include "ir/text.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
 #include "lowering/lower.h"
-#include "neural_rules/functions.h"
+#include "neural_rules/functions/functions.h"
 #include "tools/compile.h"
 
 namespace hoist {
@@ -92,7 +92,7 @@ Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, s
 Expr closed(Expr e) {
   std::map<std::pair<Expr, int64_t>, Expr> known;
   std::function<Expr(Expr, int64_t)> walk = [&](Expr n, int64_t depth) -> Expr {
-    if (n->open <= depth) return n;
+    if (n->free <= depth) return n;
     if (auto place = known.find({n, depth}); place != known.end()) return place->second;
     Expr out = nullptr;
     if (n->pattern == Pattern::bound) {
@@ -142,7 +142,7 @@ class Letters {
   static constexpr size_t short_enough = 5;  // nodes of a term that is printed as it is
 
   bool is_shared(Expr e) const {
-    return e != before_ && e->pattern != Pattern::function && e->open == 0 && tree_size(e) > short_enough &&
+    return e != before_ && e->pattern != Pattern::function && e->free == 0 && tree_size(e) > short_enough &&
            in_before_.count(e) != 0 && in_after_.count(e) != 0;
   }
 

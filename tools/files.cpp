@@ -139,7 +139,7 @@ Result<Nothing> FileSet::commit() {
 
 namespace {
 
-constexpr std::string_view temporary_prefix = "hoist-";
+constexpr std::string_view temporary_prefix = "hoist-", temporary_pattern = "hoist-XXXXXX";
 
 struct Registry {
   std::mutex mutex;
@@ -148,6 +148,11 @@ struct Registry {
 Registry& registry() {
   static auto* all = new Registry;  // a signal may come while the program ends
   return *all;
+}
+
+void unregister(const fs::path& path) {
+  const std::lock_guard lock(registry().mutex);
+  registry().folders.erase(registry().folders.find(path));
 }
 
 // A lock that goes with the process, however it ends; -1 where somebody holds it.
@@ -164,7 +169,7 @@ void remove_left_folders(const fs::path& base) {
   std::error_code failed;
   for (fs::directory_iterator entry(base, failed), end; !failed && entry != end; entry.increment(failed)) {
     const std::string name = entry->path().filename().string();
-    if (!name.starts_with(temporary_prefix) || name.size() != temporary_prefix.size() + 6) continue;
+    if (!name.starts_with(temporary_prefix) || name.size() != temporary_pattern.size()) continue;
     struct stat status {};
     if (::lstat(entry->path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
     if (status.st_uid != ::getuid() || ::time(nullptr) - status.st_mtime < settled) continue;
@@ -183,19 +188,18 @@ RemovedOnSignal::RemovedOnSignal(fs::path path) : path_(std::move(path)) {
   registry().folders.insert(path_);
 }
 
-RemovedOnSignal::~RemovedOnSignal() {
-  const std::lock_guard lock(registry().mutex);
-  registry().folders.erase(registry().folders.find(path_));
-}
+RemovedOnSignal::~RemovedOnSignal() { unregister(path_); }
 
+// Other threads run on and may be writing there. They find no folder under its own name any more, and since nobody gives
+// the lock back, they make and register no further one.
 void remove_on_signal() {
-  const std::lock_guard lock(registry().mutex);
+  registry().mutex.lock();
   for (const fs::path& path : registry().folders) {
-    // The rest of the program still runs and may be writing there.
-    for (int i = 0; i < 3; ++i) {
-      std::error_code ignored;
-      fs::remove_all(path, ignored);
-    }
+    std::string aside = path.parent_path() / temporary_pattern;
+    const bool moved = ::mkdtemp(aside.data()) != nullptr && ::rename(path.c_str(), aside.c_str()) == 0;
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    if (!moved) fs::remove_all(path, ignored);
   }
 }
 
@@ -204,21 +208,26 @@ Result<TemporaryFolder> TemporaryFolder::make() {
   const fs::path found = fs::temp_directory_path(failed), base = failed ? fs::path("/tmp") : found;
   static std::once_flag once;
   std::call_once(once, [&] { remove_left_folders(base); });
-  std::string name = base / (std::string(temporary_prefix) + "XXXXXX");
-  if (::mkdtemp(name.data()) == nullptr) return system_error(name, "cannot be made", errno);
   TemporaryFolder out;
-  out.path_ = name;
+  {
+    const std::lock_guard lock(registry().mutex);
+    std::string name = base / temporary_pattern;
+    if (::mkdtemp(name.data()) == nullptr) return system_error(name, "cannot be made", errno);
+    out.path_ = name;
+    registry().folders.insert(out.path_);
+  }
   out.lock_ = lock_folder(out.path_);
-  out.guard_ = std::make_unique<RemovedOnSignal>(out.path_);
   return out;
 }
 
 TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept
-    : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)), guard_(std::move(other.guard_)) {}
+    : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
 
 TemporaryFolder::~TemporaryFolder() {
+  if (path_.empty()) return;
   std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
+  unregister(path_);
   if (lock_ >= 0) ::close(lock_);
 }
 

@@ -57,7 +57,8 @@ class RemovedOnSignal {
  private:
   std::filesystem::path path_;
 };
-/// Removes all such folders that there are.
+/// Removes all such folders that there are. No further one is made or given up: whoever tries waits for the end of the
+/// process.
 void remove_on_signal();
 
 /// A folder in the place for temporary files that goes with the object, or with a signal. What a crash leaves is
@@ -74,7 +75,6 @@ class TemporaryFolder {
   TemporaryFolder() = default;
   std::filesystem::path path_;
   int lock_ = -1;
-  std::unique_ptr<RemovedOnSignal> guard_;
 };
 
 }  // namespace hoist

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/near_miss.h"
+#include "ir/text/near_miss.h"
 #include "tools/terminal.h"
 
 namespace hoist {

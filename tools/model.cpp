@@ -20,8 +20,16 @@ void add_dimension_option(CLI::App& command, std::vector<std::string>& dimension
 
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
   add_dimension_option(command, options.dimensions);
-  command.add_option("--conv", options.convolution, "the form of convolutions")
-      ->check(CLI::IsMember({"auto", "stencil", "im2col"}))
+  command
+      .add_option("--conv", options.convolution,
+                  "the form of convolutions; winograd: of those with 3x3 windows at stride 1 in f32, as rounding rules "
+                  "allow it; all others stay as they are")
+      ->check(CLI::IsMember({"auto", "stencil", "im2col", "winograd"}))
+      ->capture_default_str();
+  command
+      .add_option("--fuse", options.fusion,
+                  "launch: chains of layers whose values fit in a work-group's local memory become one kernel")
+      ->check(CLI::IsMember({"none", "launch"}))
       ->capture_default_str();
   command
       .add_option("--tables", options.tables,
@@ -136,6 +144,7 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
   if (!options.device.empty()) given = "--device";
   if (!options.profile.empty()) given = "--profile";
   if (options.convolution != "auto") given = "--conv";
+  if (options.fusion != "none") given = "--fuse";
   if (options.tables != "auto") given = "--tables";
   if (options.constants != "auto") given = "--constants";
   if (options.folding != FoldingBudget{}) given = "--fold-operations or --fold-memory";
@@ -162,6 +171,8 @@ CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions out;
   if (options.convolution == "stencil") out.lower.convolution = ConvolutionForm::stencil;
   if (options.convolution == "im2col") out.lower.convolution = ConvolutionForm::im2col;
+  if (options.convolution == "winograd") out.lower.convolution = ConvolutionForm::winograd;
+  if (options.fusion == "launch") out.lower.fusion = LaunchFusion::launch;
   if (options.tables == "on") out.lower.tables = TableUse::on;
   if (options.tables == "off") out.lower.tables = TableUse::off;
   if (options.constants == "stored") out.lower.constants = ConstantUse::stored;
@@ -181,9 +192,10 @@ Attempt<Program> read_program(const std::filesystem::path& path, const ModelOpti
   return program;
 }
 
-namespace {
-
-Attempt<OpenedModel> lower(Program program, ModelOptions options) {
+Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
+  if (options.strict && options.convolution == "winograd")
+    return usage_failure("--conv winograd", "rounds otherwise than the model says, and --strict keeps every bit",
+                         "leave one of them out");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, compile_options(options).lower, profile));
@@ -191,11 +203,9 @@ Attempt<OpenedModel> lower(Program program, ModelOptions options) {
   return OpenedModel{std::move(program), std::move(profile), std::move(lowered)};
 }
 
-}  // namespace
-
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options) {
   HOIST_ATTEMPT(Program program, read_program(path, options));
-  return lower(std::move(program), options);
+  return open_model(std::move(program), options);
 }
 
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options) {
@@ -208,7 +218,11 @@ Attempt<CompiledModel> compile_model(Program program, const ModelOptions& given)
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   Progress progress;
   progress.show("compiling " + program.name);
-  HOIST_ATTEMPT(OpenedModel model, lower(std::move(program), options));
+  HOIST_ATTEMPT(OpenedModel model, open_model(std::move(program), options));
+  return compile_model(std::move(model), options);
+}
+
+Attempt<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options) {
   std::vector<LoweredGroup> groups = model.lowered.groups;
   HOIST_STEP(Plan plan, ExitCode::bad_input,
              make_plan(std::move(model.lowered), compile_options(options), model.profile));

@@ -22,7 +22,8 @@ struct ModelOptions {
   std::vector<std::string> dimensions;  ///< NAME=N
   std::string device;                   ///< an index, a name or a part of one; "" is the first device
   std::string profile;                  ///< a file; excludes `device`
-  std::string convolution = "auto";     ///< auto | stencil | im2col
+  std::string convolution = "auto";     ///< auto | stencil | im2col | winograd
+  std::string fusion = "none";          ///< none | launch
   std::string tables = "auto";          ///< auto | on | off
   std::string constants = "auto";       ///< auto | computed | stored
   FoldingBudget folding;
@@ -37,7 +38,7 @@ struct ModelOptions {
 void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions);
 /// --rules and --steps, for commands that show or make kernels.
 void add_steering_options(CLI::App& command, ModelOptions& options);
-/// --dim, --conv, --tables, --constants, --strict, --profile; with_device: --device too.
+/// --dim, --conv, --fuse, --tables, --constants, --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
 
 /// What the frontend has to know: the operators of the table, and --dim.
@@ -73,6 +74,7 @@ struct OpenedModel {
 };
 /// Notes of the frontend, which lowering passes on, and of lowering go to standard error.
 Attempt<OpenedModel> open_model(const std::filesystem::path& path, const ModelOptions& options);
+Attempt<OpenedModel> open_model(Program program, ModelOptions options);
 
 struct CompiledModel {
   Program program;  ///< operator calls, before lowering
@@ -83,5 +85,7 @@ struct CompiledModel {
 };
 Attempt<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Attempt<CompiledModel> compile_model(Program program, const ModelOptions& options);
+/// The rest of a compilation, of a model that was opened with these options; what they name has been read.
+Attempt<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options);
 
 }  // namespace hoist

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/properties.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "lowering/terms.h"
 
 namespace hoist {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "frontend/tensor_file.h"
-#include "ir/program_text.h"
+#include "ir/text/program_text.h"
 #include "tools/files.h"
 
 namespace hoist {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "ir/program.h"
+#include "ir/program/program.h"
 #include "tools/attempt.h"
 
 namespace hoist {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-#include "ir/near_miss.h"
+#include "ir/text/near_miss.h"
 #include "tools/data.h"
 #include "tools/npy.h"
 

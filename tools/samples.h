@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/program.h"
-#include "neural_rules/runner.h"
+#include "ir/program/program.h"
+#include "neural_rules/calibration/runner.h"
 
 namespace hoist {
 

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <set>
 
-#include "ir/interpret_cost.h"
+#include "ir/evaluate/interpret_cost.h"
 #include "ir/stopwatch.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "lowering/rules.h"
 #include "lowering/terms.h"
-#include "tools/bundle.h"
 #include "tools/data.h"
+#include "tools/opened_bundle.h"
 
 namespace hoist {
 namespace {
@@ -28,18 +28,6 @@ constexpr int64_t most_steps_an_element = int64_t{1} << 24;
 Tolerance tolerance_on(const Device& device, const Tolerance& tolerance) {
   if (!tolerance.exact || (device.computes_exactly && (!tolerance.divides || device.divides_exactly))) return tolerance;
   return {false, tolerance.divides, inexact_relative, inexact_absolute};
-}
-
-Tensor gather(const Tensor& from, const std::vector<int64_t>& positions) {
-  Tensor out(from.scalar(), {static_cast<int64_t>(positions.size())});
-  for (size_t i = 0; i < positions.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    if (is_integer(from.scalar()))
-      out.set_integer(at, from.integer_at(positions[i]));
-    else
-      out.set_float(at, from.float_at(positions[i]));
-  }
-  return out;
 }
 
 uint64_t next_random(uint64_t& state) {
@@ -58,7 +46,7 @@ Attempt<std::optional<StepComparison>> compare_whole(const StepValues& values, d
              evaluate_within(values.term, values.reads, int64_t{1} << 30));
   if (!expected) return std::optional<StepComparison>();
   const std::vector<int64_t> positions = sample_positions(values.region, values.region.size(), 0);
-  const Comparison found = compare(gather(values.result, positions), gather(*expected, positions),
+  const Comparison found = compare(elements_at(values.result, positions), elements_at(*expected, positions),
                                    values.tolerance.relative, values.tolerance.absolute);
   StepComparison out;
   out.compared = positions.size();
@@ -146,7 +134,7 @@ Attempt<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const De
 
 Attempt<StepComparison> compare_step(const StepValues& values, const std::vector<int64_t>& positions) {
   HOIST_STEP(Tensor expected, ExitCode::bad_input, interpret_at(values.term, values.reads, positions));
-  const Tensor got = gather(values.result, positions);
+  const Tensor got = elements_at(values.result, positions);
   const Comparison found = compare(got, expected, values.tolerance.relative, values.tolerance.absolute);
   StepComparison out;
   out.compared = positions.size();

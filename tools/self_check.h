@@ -11,8 +11,8 @@
 
 #include "backends/opencl/bundle_runner.h"
 #include "backends/opencl/device.h"
-#include "ir/evaluate.h"
-#include "ir/rewrite.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/rules/rewrite.h"
 #include "lowering/rules.h"
 #include "tools/attempt.h"
 #include "tools/model.h"

@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "ir/near_miss.h"
-#include "ir/program_text.h"
+#include "ir/text/near_miss.h"
+#include "ir/text/program_text.h"
 #include "lowering/passes.h"
 #include "tools/terminal.h"
 
@@ -53,7 +53,13 @@ Attempt<bool> show_passes(Program program, const ModelOptions& options, const Sh
     if (asked(name) || stopped) say(fmt::format("-- after {}\n{}", name, print_program(program)));
     return !stopped;
   };
-  const PassOptions passes = pass_options(compile_options(options).lower);
+  const CompileOptions compile = compile_options(options);
+  Profile profile;
+  // No other pass asks what the device is, and there may be none.
+  if (compile.lower.fusion == LaunchFusion::launch) {
+    HOIST_ATTEMPT(profile, choose_profile(options));
+  }
+  const PassOptions passes = pass_options(compile.lower, profile);
   print(import, program);
   const PassObserver observer = [&](const Pass& pass, const Program& now) { return print(pass.name, now); };
   for (const Pass::Part part : {Pass::calls, Pass::terms}) {

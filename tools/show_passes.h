@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/program.h"
+#include "ir/program/program.h"
 #include "tools/model.h"
 
 namespace hoist {

@@ -93,6 +93,7 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
           {"operations", kernel.operations},
           {"tolerance", tolerance_json(kernel.tolerance)},
           {"checked_positions", kernel.check_positions.size()},
+          {"inside_arrays", kernel.unproved.empty() ? "proved" : "checked by Oclgrind only: " + kernel.unproved},
           {"parameters", parameters},
           {"source", section_json(source)},
           {"expression", section_json(expression)}};

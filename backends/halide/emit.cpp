@@ -93,7 +93,7 @@ void begin_names_late() {
 Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   begin_names_late();
   std::set<Expr> seen;
-  if (e->open > 0 || e->has_meta) return Diagnostic{"", "only closed terms can be compiled", ""};
+  if (e->free > 0 || e->has_meta) return Diagnostic{"", "only closed terms can be compiled", ""};
   if (!is_constant_sized(e, seen)) return Diagnostic{"", "the term has symbolic sizes", "substitute constants first"};
   Emitter emitter(e, options);
   H::Func result = emitter.build();

@@ -230,8 +230,8 @@ class Emitter {
   Value fold_merging(Expr e, const Environment& env, size_t merge);
   Value scan(Expr e, const Environment& env);
   Value materialise(Expr e, const Environment& env);
-  /// panels.cpp: an array in local memory that stands inside work-item loops.
-  Value panel(Expr e, const Environment& env);
+  /// local_tiles.cpp: an array in local memory that stands inside work-item loops.
+  Value local_tile(Expr e, const Environment& env);
   struct Holder;
   /// Which of the loops around become dimensions that run inside: the register tile, or the work-items too.
   enum class Spread { nothing, registers, work_items };
@@ -250,7 +250,7 @@ class Emitter {
   const Scalars scalars_;
   std::vector<Loop> loops_;  ///< enclosing loops, outermost first
   std::vector<Stored> stored_;
-  std::map<std::string, size_t> panel_depth_;  ///< by a fold's Func: its reductions outside of the work-items
+  std::map<std::string, size_t> tile_depth_;  ///< by a fold's Func: its reductions outside of the work-items
   std::map<std::string, H::ImageParam> inputs_;
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name

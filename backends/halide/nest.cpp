@@ -16,7 +16,7 @@ bool is_turnable(Expr e) {
     case Pattern::untile:
       return true;
     case Pattern::pad:
-      return e->border == Border::open;
+      return e->border == Border::undefined;
     default:
       return false;
   }

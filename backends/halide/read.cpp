@@ -262,7 +262,7 @@ Value Emitter::read_pad(Expr e, const Environment& env) {
       });
     case Border::wrap:
       return array([=](const H::Expr& i) { return a.at((i - l + count * number(left / n + 1)) % count); });
-    case Border::open:
+    case Border::undefined:
       // Any element will do, so the index goes through; loads take care that it stays inside their array.
       reads_open_ = true;
       return array([=](const H::Expr& i) { return a.at(i - l); });
@@ -372,7 +372,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
 
 Value Emitter::read(Expr e, const Environment& env) {
   if (e->children.empty()) return read_now(e, env);
-  const Frame* frame = e->open > 0 ? env.get() : nullptr;
+  const Frame* frame = e->free > 0 ? env.get() : nullptr;
   if (auto place = memo_.find({context_, e, frame}); place != memo_.end()) return place->second.second;
   Value v = read_now(e, env);
   memo_.emplace(std::tuple(context_, e, frame), std::pair(env, v));

@@ -248,7 +248,7 @@ Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, Spr
   size_t around = loops_.size();
   while (spread && around > 0 && spreads(loops_[around - 1])) --around;
   if (spread_over == Spread::work_items && has_local(std::span(loops_).first(around))) {
-    unsupported("a fold over local panels inside a loop of one work-item", "put it directly inside the local maps");
+    unsupported("a fold over local tiles inside a loop of one work-item", "put it directly inside the local maps");
   }
   for (size_t i = 0; i < loops_.size(); ++i) {
     bool inside = i >= around || (spread && loops_[i].mode == Mode::vec && !loops_[i].is_reduction);
@@ -369,8 +369,8 @@ void apply_modes(Stage& stage, const std::vector<Loop>& loops, bool reductions) 
   if (items.size() > 3) unsupported("more than three nested local maps");
 }
 
-// Innermost first: the vector, the unrolled loops around, the nest; the work-items that a fold over panels is spread
-// over run inside of its first `outside` reductions, where the panels are filled.
+// Innermost first: the vector, the unrolled loops around, the nest; the work-items that a fold over tiles is spread
+// over run inside of its first `outside` reductions, where the tiles are filled.
 template <class Stage>
 void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions,
                  size_t outside = 0) {
@@ -462,8 +462,8 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
 
   Layout layout = layout_of(e->type);
   std::set<Expr> seen;
-  const bool panels = has_local(loops_) && fills_local(e->children[0], seen);
-  Holder h = hold("fold", layout, panels ? Spread::work_items : Spread::registers);
+  const bool tiles = has_local(loops_) && fills_local(e->children[0], seen);
+  Holder h = hold("fold", layout, tiles ? Spread::work_items : Spread::registers);
   h.define(h.kept(h.element(read(e->children[1], env)), {}));
 
   Nest nest;
@@ -504,7 +504,7 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
     split_dimension(update, h.own[i], splits[i], false);
   }
   order_loops(h.func, h.spread, nest.loops, false);
-  order_loops(update, h.spread, nest.loops, true, panel_depth_[h.func.name()]);
+  order_loops(update, h.spread, nest.loops, true, tile_depth_[h.func.name()]);
   apply_modes(h.func, nest.loops, false);
   apply_modes(h.func, h.spread, false);
   apply_modes(update, nest.loops, true);
@@ -579,7 +579,7 @@ Value Emitter::materialise(Expr e, const Environment& env) {
       (child->pattern == Pattern::fold || child->pattern == Pattern::reduce || child->pattern == Pattern::scan)) {
     return read(child, env);
   }
-  if (is_local && has_local(loops_)) return panel(e, env);
+  if (is_local && has_local(loops_)) return local_tile(e, env);
   Layout layout = layout_of(e->type);
   Holder h = hold(is_local ? "shared" : "kept", layout, is_local ? Spread::nothing : Spread::registers);
   Nest nest;

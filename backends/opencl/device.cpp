@@ -5,7 +5,7 @@
 #include <memory>
 #include <sstream>
 
-#include "backends/runtime/device.h"
+#include "backends/runtime/opencl_device.h"
 
 namespace hoist {
 namespace {

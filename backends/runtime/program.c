@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device.h"
+#include "opencl_device.h"
 
 /* A cache entry: magic, the key in words (so that two keys with one hash are told apart), the binary, a hash of all. */
 #define CACHE_MAGIC "HOISTBIN1\n"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle.h"
+#include "bundle_handle.h"
 
 static hoist_transfer* transfer(hoist_bundle* b, size_t i) {
   return i < b->plan.input_count ? &b->inputs[i] : &b->outputs[i - b->plan.input_count];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle.h"
+#include "bundle_handle.h"
 
 typedef struct comparison {
   hoist_tolerance tolerance;

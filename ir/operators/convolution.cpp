@@ -153,7 +153,7 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
     int64_t out = full - begin - end;
     HOIST_TRY_VOID(check_extents({out}));
     int64_t axis = static_cast<int64_t>(i) + 2;
-    // Zeros between the elements, then the border that the turned-around kernel needs.
+    // Zeros between the elements, then the border that the reversed kernel needs.
     if (stride > 1) {
       x = map_at(
           static_cast<int>(axis),
@@ -167,7 +167,7 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
     x = pad_or_slice(x, axis, span - 1 - begin, span - 1 - end + extra[i]);
     g.out.push_back(out);
   }
-  // [C][O/g][k...] to [O][C/g][k...], the kernel turned around.
+  // [C][O/g][k...] to [O][C/g][k...], the kernel reversed.
   int64_t per_group = extents(o.x)[1] / o.groups;
   Expr filters = join(map([](Expr group) { return transpose(group); }, split(per_group, o.filters)));
   for (size_t i = 0; i < dimensions; ++i) {
@@ -180,8 +180,10 @@ Lowered lower_transposed_convolution(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto convolution_rows = std::to_array<OperatorRow>({
-  {"", "Conv", 1, 2, 3, Takes::floats, lower_convolution, "filters against windows of the image, 1 to 3 spatial dimensions, groups"},
-  {"", "ConvTranspose", 1, 2, 3, Takes::floats, lower_transposed_convolution, "a convolution over the image spread by zeros, kernel turned around"},
+  {"", "Conv", 1, 2, 3, Takes::floats, lower_convolution,
+   "filters against windows of the image, 1 to 3 spatial dimensions, groups; a function, since windows, groups and bias nest by rank"},
+  {"", "ConvTranspose", 1, 2, 3, Takes::floats, lower_transposed_convolution,
+   "a convolution over the image spread by zeros, kernel reversed; a function, since windows, groups and bias nest by rank"},
 });
 // clang-format on
 

@@ -295,7 +295,7 @@ Lowered lower_reverse_sequence(const OperatorContext& c) {
   }
   int64_t n = shape[static_cast<size_t>(time)];
   Expr rows = batch == 0 ? x : transpose(x);
-  Expr turned = map_zip({rows, lengths}, [&](const std::vector<Expr>& p) {
+  Expr reversed = map_zip({rows, lengths}, [&](const std::vector<Expr>& p) {
     return map(
         [&](Expr t) {
           Number place = choose(Number(t) < p[1], Number(p[1]) - 1.0 - t, t);
@@ -303,20 +303,29 @@ Lowered lower_reverse_sequence(const OperatorContext& c) {
         },
         iota(n, Scalar::i64));
   });
-  return one(batch == 0 ? turned : transpose(turned));
+  return one(batch == 0 ? reversed : transpose(reversed));
 }
 
 // clang-format off
 constexpr auto gather_rows = std::to_array<OperatorRow>({
-  {"", "Gather", 1, 2, 2, Takes::anything, lower_gather, "the elements at positions along an axis"},
-  {"", "GatherElements", 11, 2, 2, Takes::anything, lower_gather_elements, "for each place, the element at its position along an axis"},
-  {"", "GatherND", 11, 2, 2, Takes::anything, lower_gather_nd, "the elements at tuples of positions"},
-  {"", "Scatter", 9, 3, 3, Takes::anything, lower_scatter_elements, "updates put at positions along an axis"},
-  {"", "ScatterElements", 11, 3, 3, Takes::anything, lower_scatter_elements, "updates put at, or combined into, positions along an axis"},
-  {"", "ScatterND", 11, 3, 3, Takes::anything, lower_scatter_nd, "updates put at, or combined into, tuples of positions"},
-  {"", "OneHot", 9, 3, 3, Takes::numbers, lower_one_hot, "on where the position is the index, off elsewhere", -2, 2, "1 depth"},
-  {"", "Compress", 9, 2, 2, Takes::anything, lower_compress, "the elements that a known condition keeps", -2, 2, "1 condition"},
-  {"", "ReverseSequence", 10, 2, 2, Takes::anything, lower_reverse_sequence, "the first elements of each sequence turned around"},
+  {"", "Gather", 1, 2, 2, Takes::anything, lower_gather,
+   "the elements at positions along an axis; a function, since positions come from data, known or not"},
+  {"", "GatherElements", 11, 2, 2, Takes::anything, lower_gather_elements,
+   "for each place, the element at its position along an axis; a function, since positions come from data, known or not"},
+  {"", "GatherND", 11, 2, 2, Takes::anything, lower_gather_nd,
+   "the elements at tuples of positions; a function, since positions come from data, known or not"},
+  {"", "Scatter", 9, 3, 3, Takes::anything, lower_scatter_elements,
+   "updates put at positions along an axis; a function, since positions come from data, known or not"},
+  {"", "ScatterElements", 11, 3, 3, Takes::anything, lower_scatter_elements,
+   "updates put at, or combined into, positions along an axis; a function, since positions come from data, known or not"},
+  {"", "ScatterND", 11, 3, 3, Takes::anything, lower_scatter_nd,
+   "updates put at, or combined into, tuples of positions; a function, since positions come from data, known or not"},
+  {"", "OneHot", 9, 3, 3, Takes::numbers, lower_one_hot,
+   "on where the position is the index, off elsewhere; a function, since the value of an input decides the shape", -2, 2, "1 depth"},
+  {"", "Compress", 9, 2, 2, Takes::anything, lower_compress,
+   "the elements that a known condition keeps; a function, since the value of an input decides the shape", -2, 2, "1 condition"},
+  {"", "ReverseSequence", 10, 2, 2, Takes::anything, lower_reverse_sequence,
+   "the first elements of each sequence reversed; a function, since positions come from data"},
 });
 // clang-format on
 

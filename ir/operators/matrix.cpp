@@ -215,9 +215,12 @@ Lowered lower_einsum(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto matrix_rows = std::to_array<OperatorRow>({
-  {"", "MatMul", 1, 2, 2, Takes::numbers, lower_matmul, "rows of A against columns of B, batch dimensions broadcast"},
-  {"", "Gemm", 7, 2, 3, Takes::numbers, lower_gemm, "alpha * A * B + beta * C, with transposes"},
-  {"", "Einsum", 12, 1, -1, Takes::numbers, lower_einsum, "a sum of products over named dimensions", -2, 2, "", 0, einsum_in_pairs},
+  {"", "MatMul", 1, 2, 2, Takes::numbers, lower_matmul,
+   "rows of A against columns of B, batch dimensions broadcast; a function, since which dimensions are maps depends on both ranks"},
+  {"", "Gemm", 7, 2, 3, Takes::numbers, lower_gemm,
+   "alpha * A * B + beta * C, with transposes; a function, since where C stands depends on its extents, and factors of 1 vanish"},
+  {"", "Einsum", 12, 1, -1, Takes::numbers, lower_einsum,
+   "a sum of products over named dimensions; a function, since its equation is a language of its own", -2, 2, "", 0, einsum_in_pairs},
 });
 // clang-format on
 

@@ -5,22 +5,11 @@
 #include <array>
 
 #include "ir/operators/families.h"
+#include "ir/operators/operator_text.h"
 #include "ir/operators/support.h"
 
 namespace hoist::operators {
 namespace {
-
-Lowered lower_transpose(const OperatorContext& c) {
-  int64_t rank = rank_of(c.inputs[0]);
-  Shape reversed;
-  for (int64_t i = rank; i-- > 0;) reversed.push_back(i);
-  HOIST_TRY(Shape permutation, integers_attribute(c, "perm", reversed));
-  HOIST_TRY(Shape sorted, normalise_axes(permutation, rank));
-  if (static_cast<int64_t>(sorted.size()) != rank)
-    return fault(fmt::format("perm has {} values for {} dimensions", sorted.size(), rank));
-  for (int64_t& p : permutation) p = p < 0 ? p + rank : p;
-  return one(permute(permutation, c.inputs[0]));
-}
 
 Lowered lower_concat(const OperatorContext& c) {
   HOIST_TRY_VOID(check_same_element(c));
@@ -209,33 +198,6 @@ Lowered lower_tile(const OperatorContext& c) {
   return one(x);
 }
 
-Lowered lower_depth_to_space(const OperatorContext& c) {
-  Shape s = extents(c.inputs[0]);
-  HOIST_TRY(int64_t b, integer_attribute(c, "blocksize", 0));
-  HOIST_TRY(std::string mode, choice_attribute(c, "mode", "DCR", {"DCR", "CRD"}));
-  if (s.size() != 4) return fault(fmt::format("the input has to be [N][C][H][W], found {}", text(s)));
-  if (b < 1 || b > 65536 || s[1] % (b * b) != 0)
-    return fault(fmt::format("blocks of {} x {} do not divide {} channels", b, b, s[1]));
-  int64_t depth = s[1] / (b * b);
-  bool depth_last = mode == "DCR";
-  Expr blocks =
-      reshape(c.inputs[0], depth_last ? Shape{s[0], b, b, depth, s[2], s[3]} : Shape{s[0], depth, b, b, s[2], s[3]});
-  Expr placed = permute(depth_last ? Shape{0, 3, 4, 1, 5, 2} : Shape{0, 1, 4, 2, 5, 3}, blocks);
-  return one(reshape(placed, {s[0], depth, s[2] * b, s[3] * b}));
-}
-
-Lowered lower_space_to_depth(const OperatorContext& c) {
-  Shape s = extents(c.inputs[0]);
-  HOIST_TRY(int64_t b, integer_attribute(c, "blocksize", 0));
-  HOIST_TRY(std::string mode, choice_attribute(c, "mode", "DCR", {"DCR", "CRD"}));
-  if (s.size() != 4) return fault(fmt::format("the input has to be [N][C][H][W], found {}", text(s)));
-  if (b < 1 || s[2] % b != 0 || s[3] % b != 0)
-    return fault(fmt::format("blocks of {} x {} do not divide {} x {}", b, b, s[2], s[3]));
-  Expr blocks = reshape(c.inputs[0], {s[0], s[1], s[2] / b, b, s[3] / b, b});
-  Expr placed = permute(mode == "DCR" ? Shape{0, 3, 5, 1, 2, 4} : Shape{0, 1, 3, 5, 2, 4}, blocks);
-  return one(reshape(placed, {s[0], s[1] * b * b, s[2] / b, s[3] / b}));
-}
-
 Lowered lower_centre(const OperatorContext& c) {
   Expr x = c.inputs[0];
   HOIST_TRY(Shape wanted, constant_integers(c, 1, "shape"));
@@ -264,43 +226,42 @@ Lowered lower_centre(const OperatorContext& c) {
   return one(x);
 }
 
-// Keeps the part of each matrix on one side of a diagonal.
-Lowered lower_triangle(const OperatorContext& c) {
-  Expr x = c.inputs[0];
-  Shape shape = extents(x);
-  if (shape.size() < 2) return fault(fmt::format("the input has to be at least a matrix, found {}", text(shape)));
-  HOIST_TRY(int64_t upper, integer_attribute(c, "upper", 1));
-  Expr diagonal = literal_integer(Scalar::i64, 0);
-  if (Expr k = input(c, 1)) {
-    if (product(extents(k)) != 1 || element_of(k) != Scalar::i64) return fault("k has to be one i64");
-    diagonal = reshape(k, {});
-  }
-  Expr nothing = zero(element_of(x));
-  return one(map_at(
-      static_cast<int>(shape.size()) - 2,
-      [&](Expr matrix) {
-        return map_zip({matrix, iota(matrix->type->size, Scalar::i64)}, [&](const std::vector<Expr>& line) {
-          return map_zip({line[0], iota(line[0]->type->size, Scalar::i64)}, [&](const std::vector<Expr>& cell) {
-            Number distance = Number(cell[1]) - line[1];
-            return choose(upper != 0 ? distance >= diagonal : distance <= diagonal, cell[0], nothing).e;
-          });
-        });
-      },
-      x));
-}
-
 // clang-format off
 constexpr auto movement_rows = std::to_array<OperatorRow>({
-  {"", "Transpose", 1, 1, 1, Takes::anything, lower_transpose, "dimensions in another order", -2, 2, "", 21},
-  {"", "Concat", 4, 1, -1, Takes::anything, lower_concat, "one after the other along an axis"},
-  {"", "Split", 2, 1, 2, Takes::anything, lower_split, "parts along an axis", -2, 2, "1 split", 0, nullptr, true},
-  {"", "Slice", 1, 1, 5, Takes::anything, lower_slice, "from start to end by steps", -2, 2, "1 starts, 2 ends, 3 axes, 4 steps"},
-  {"", "Pad", 1, 1, 4, Takes::anything, lower_pad, "elements before and after: a number, mirror image, edge, or wrapped", -2, 2, "1 pads, 3 axes"},
-  {"", "Tile", 6, 2, 2, Takes::anything, lower_tile, "repeated along each dimension", -2, 2, "1 repeats"},
-  {"", "DepthToSpace", 1, 1, 1, Takes::anything, lower_depth_to_space, "channels become blocks of the plane"},
-  {"", "SpaceToDepth", 1, 1, 1, Takes::anything, lower_space_to_depth, "blocks of the plane become channels"},
-  {"", "CenterCropPad", 18, 2, 2, Takes::anything, lower_centre, "cropped or padded around the centre", -2, 2, "1 shape"},
-  {"", "Trilu", 14, 1, 2, Takes::anything, lower_triangle, "one side of a diagonal, zeros on the other"},
+  by_text("Transpose", 1, "(x : anything; perm?) = permute perm x", -2, 2, "", 21),
+  {"", "Concat", 4, 1, -1, Takes::anything, lower_concat,
+   "one after the other along an axis; a function, since any number of arrays meet under any number of dimensions"},
+  {"", "Split", 2, 1, 2, Takes::anything, lower_split,
+   "parts along an axis; a function, since the call says how many results there are", -2, 2, "1 split", 0, nullptr, true},
+  {"", "Slice", 1, 1, 5, Takes::anything, lower_slice,
+   "from start to end by steps; a function, since it goes through lists of axes", -2, 2, "1 starts, 2 ends, 3 axes, 4 steps"},
+  {"", "Pad", 1, 1, 4, Takes::anything, lower_pad,
+   "elements before and after: a number, mirror image, edge, or wrapped; a function, since it goes through lists of axes", -2, 2, "1 pads, 3 axes"},
+  {"", "Tile", 6, 2, 2, Takes::anything, lower_tile,
+   "repeated along each dimension; a function, since it goes through a list of axes", -2, 2, "1 repeats"},
+  by_text("DepthToSpace", 1,
+          "(x : anything [n][c][h][w]; blocksize from 1 to 65536, mode = \"DCR\" | \"CRD\") "
+          "refuse c % (blocksize * blocksize) != 0: \"blocks of {blocksize} x {blocksize} do not divide {c} channels\" "
+          "= select(mode == \"DCR\", "
+          "x |> reshape [n][blocksize][blocksize][c // (blocksize * blocksize)][h][w] |> transpose (0 3 4 1 5 2), "
+          "x |> reshape [n][c // (blocksize * blocksize)][blocksize][blocksize][h][w] |> transpose (0 1 4 2 5 3)) "
+          "|> reshape [n][c // (blocksize * blocksize)][h * blocksize][w * blocksize]"),
+  by_text("SpaceToDepth", 1,
+          "(x : anything [n][c][h][w]; blocksize from 1 to 65536, mode = \"DCR\" | \"CRD\") "
+          "refuse h % blocksize != 0 | w % blocksize != 0: \"blocks of {blocksize} x {blocksize} do not divide {h} x {w}\" "
+          "= (select(mode == \"DCR\", transpose (0 3 5 1 2 4) blocks, transpose (0 1 3 5 2 4) blocks) "
+          "|> reshape [n][c * blocksize * blocksize][h // blocksize][w // blocksize]) "
+          "where blocks = x |> reshape [n][c][h // blocksize][blocksize][w // blocksize][blocksize]"),
+  {"", "CenterCropPad", 18, 2, 2, Takes::anything, lower_centre,
+   "cropped or padded around the centre; a function, since it goes through a list of axes", -2, 2, "1 shape"},
+  by_text("Trilu", 14,
+          "(x : anything, k? : integers; upper = 1) "
+          "refuse rank(x) < 2: \"the input has to be at least a matrix, found {x}\" "
+          "refuse given(k) & (!one_number(k) | type(k) != i64): \"k has to be one i64\" "
+          "= under (rank(x) - 2) (\\matrix. zip(matrix, positions i64 matrix) |> map (\\(line, i). "
+          "zip(line, positions i64 line) |> map (\\(v, j). select(kept i j, v, convert(type(x), 0))))) x "
+          "where kept = \\i j. select(upper, j - i >= diagonal, j - i <= diagonal); "
+          "diagonal = select(given(k), scalar k, 0i64)"),
 });
 // clang-format on
 

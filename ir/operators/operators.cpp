@@ -8,8 +8,10 @@
 #include <mutex>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "ir/operators/families.h"
+#include "ir/operators/operator_text.h"
 #include "ir/operators/support.h"
 
 namespace hoist {
@@ -29,23 +31,9 @@ std::vector<OperatorRow> joined() {
   return rows;
 }
 
-std::string_view plain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
+std::vector<OperatorRow>* added_rows = nullptr;  // of a ScopedOperators
 
-bool takes(Takes what, Scalar s) {
-  switch (what) {
-    case Takes::anything:
-      return true;
-    case Takes::numbers:
-      return s != Scalar::boolean;
-    case Takes::floats:
-      return is_float(s);
-    case Takes::integers:
-      return is_integer(s);
-    case Takes::booleans:
-      return s == Scalar::boolean;
-  }
-  return false;
-}
+std::string_view plain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 
 // What every operator may rely on: its inputs are arrays of scalars with constant extents, as many as the row says.
 Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
@@ -157,6 +145,22 @@ Result<Expr> unfold_with(const Spec& call, const std::vector<Expr>& operands, co
 
 }  // namespace
 
+bool takes(Takes what, Scalar s) {
+  switch (what) {
+    case Takes::anything:
+      return true;
+    case Takes::numbers:
+      return s != Scalar::boolean;
+    case Takes::floats:
+      return is_float(s);
+    case Takes::integers:
+      return is_integer(s);
+    case Takes::booleans:
+      return s == Scalar::boolean;
+  }
+  return false;
+}
+
 std::string_view name_of(Takes takes) {
   constexpr std::string_view names[] = {"anything", "numbers", "floats", "integers", "booleans"};
   return names[static_cast<size_t>(takes)];
@@ -172,9 +176,19 @@ const OperatorRow* find_operator(std::string_view domain, std::string_view name,
   std::span<const OperatorRow> rows = operator_table();
   auto place = std::lower_bound(rows.begin(), rows.end(), std::tie(domain, name),
                                 [](const OperatorRow& r, const auto& key) { return std::tie(r.domain, r.name) < key; });
-  if (place == rows.end() || place->domain != domain || place->name != name || opset < place->since) return nullptr;
+  if (place == rows.end() || place->domain != domain || place->name != name || opset < place->since) {
+    if (added_rows == nullptr) return nullptr;
+    for (const OperatorRow& r : *added_rows) {
+      if (r.domain == domain && r.name == name && r.since <= opset) return &r;
+    }
+    return nullptr;
+  }
   return &*place;
 }
+
+operators::ScopedOperators::ScopedOperators(std::vector<OperatorRow> rows)
+    : rows_(std::move(rows)), outer_(std::exchange(added_rows, &rows_)) {}
+operators::ScopedOperators::~ScopedOperators() { added_rows = outer_; }
 
 std::vector<ShapeInput> shape_inputs(const OperatorRow& row) {
   std::vector<ShapeInput> inputs;
@@ -194,7 +208,7 @@ Result<std::vector<Expr>> define(const OperatorContext& c) {
         "hoist operators lists what is");
   }
   HOIST_TRY_VOID(check_inputs(c, *row));
-  HOIST_TRY(auto results, row->lower(c));
+  HOIST_TRY(auto results, row->text.empty() ? row->lower(c) : operators::define_by_text(*row, c));
   const auto wanted = static_cast<size_t>(c.call.results);
   if (results.size() < wanted) {
     return operators::fault(

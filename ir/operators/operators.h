@@ -26,6 +26,7 @@ struct OperatorContext {
 /// Which element types the first input of an operator may have.
 enum class Takes : uint8_t { anything, numbers, floats, integers, booleans };
 std::string_view name_of(Takes takes);
+bool takes(Takes what, Scalar scalar);
 
 struct OperatorRow {
   std::string_view domain;        ///< "" is ai.onnx
@@ -33,9 +34,9 @@ struct OperatorRow {
   int since;                      ///< the first version of the domain whose meaning the row has
   int least_inputs, most_inputs;  ///< most_inputs -1: any number
   Takes takes;
-  /// One expression for each result of the call, in terms of the inputs.
+  /// One expression for each result of the call, in terms of the inputs; null where the row has a text.
   Result<std::vector<Expr>> (*lower)(const OperatorContext&);
-  std::string_view meaning;  ///< the formula, or a note for people
+  std::string_view meaning;  ///< of a function, for people: what it computes, and why no text says it
   /// Where float test inputs may be drawn from, such that the operator is defined and well conditioned there.
   double low = -2, high = 2;
   /// Its inputs that decide shapes, by place and name: "1 starts, 2 ends".
@@ -46,6 +47,8 @@ struct OperatorRow {
   Expr (*decompose)(const Spec& call) = nullptr;
   /// What it gives depends on how many results are asked for, so that those which nobody reads count too.
   bool counts_results = false;
+  /// The definition in the language (operator_text.h); empty where `lower` is the definition.
+  std::string_view text = {};
 };
 
 /// An input that decides the shape of a result, and so is an attribute of a call: the target of a Reshape, the axes of

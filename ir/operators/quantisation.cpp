@@ -328,12 +328,18 @@ Lowered lower_quantised_convolution(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto quantisation_rows = std::to_array<OperatorRow>({
-  {"", "QuantizeLinear", 10, 2, 3, Takes::numbers, lower_quantise, "round(x / scale) + zero point, half to even, saturated"},
-  {"", "DequantizeLinear", 10, 2, 3, Takes::numbers, lower_dequantise, "(x - zero point) * scale"},
-  {"", "MatMulInteger", 10, 2, 4, Takes::integers, lower_integer_product, "MatMul of 8-bit numbers less their zero points, exact sums in i32"},
-  {"", "ConvInteger", 10, 2, 4, Takes::integers, lower_integer_convolution, "Conv of 8-bit numbers less their zero points, exact sums in i32"},
-  {"", "QLinearMatMul", 10, 8, 8, Takes::integers, lower_quantised_product, "MatMulInteger, scaled once in f32, rounded half to even, saturated"},
-  {"", "QLinearConv", 10, 8, 9, Takes::integers, lower_quantised_convolution, "ConvInteger plus a bias of i32, scaled once in f32, rounded half to even, saturated"},
+  {"", "QuantizeLinear", 10, 2, 3, Takes::numbers, lower_quantise,
+   "round(x / scale) + zero point, half to even, saturated; a function, since scales per tensor, axis or block nest by rank"},
+  {"", "DequantizeLinear", 10, 2, 3, Takes::numbers, lower_dequantise,
+   "(x - zero point) * scale; a function, since scales per tensor, axis or block nest by rank"},
+  {"", "MatMulInteger", 10, 2, 4, Takes::integers, lower_integer_product,
+   "MatMul of 8-bit numbers less their zero points, exact sums in i32; a function, since it builds on MatMul's"},
+  {"", "ConvInteger", 10, 2, 4, Takes::integers, lower_integer_convolution,
+   "Conv of 8-bit numbers less their zero points, exact sums in i32; a function, since it builds on Conv's"},
+  {"", "QLinearMatMul", 10, 8, 8, Takes::integers, lower_quantised_product,
+   "MatMulInteger, scaled once in f32, rounded half to even, saturated; a function, since it builds on MatMul's"},
+  {"", "QLinearConv", 10, 8, 9, Takes::integers, lower_quantised_convolution,
+   "ConvInteger plus a bias of i32, scaled once in f32, rounded half to even, saturated; a function, since it builds on Conv's"},
 });
 // clang-format on
 

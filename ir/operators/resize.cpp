@@ -272,8 +272,10 @@ Lowered lower_resize(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto resize_rows = std::to_array<OperatorRow>({
-  {"", "Resize", 10, 1, 4, Takes::numbers, lower_resize, "nearest elements, or sums weighted linearly or cubically", -2, 2, "1 roi, 2 scales, 3 sizes"},
-  {"", "Upsample", 7, 1, 2, Takes::numbers, lower_upsample, "nearest elements, or sums weighted linearly", -2, 2, "1 scales"},
+  {"", "Resize", 10, 1, 4, Takes::numbers, lower_resize,
+   "nearest elements, or sums weighted linearly or cubically; a function, since positions and weights come from tables", -2, 2, "1 roi, 2 scales, 3 sizes"},
+  {"", "Upsample", 7, 1, 2, Takes::numbers, lower_upsample,
+   "nearest elements, or sums weighted linearly; a function, since positions and weights come from tables", -2, 2, "1 scales"},
 });
 // clang-format on
 

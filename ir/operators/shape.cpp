@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ir/operators/families.h"
+#include "ir/operators/operator_text.h"
 #include "ir/operators/support.h"
 
 namespace hoist::operators {
@@ -117,10 +118,6 @@ Lowered lower_shape(const OperatorContext& c) {
   return one(constant(Tensor::of(Scalar::i64, {static_cast<int64_t>(part.size())}, part)));
 }
 
-Lowered lower_size(const OperatorContext& c) {
-  return one(literal_integer(Scalar::i64, product(extents(c.inputs[0]))));
-}
-
 Expr constant_of(const Tensor& t) {
   if (!t.shape().empty()) return constant(t);
   return is_float(t.scalar()) ? literal(t.scalar(), t.float_at(0)) : literal_integer(t.scalar(), t.integer_at(0));
@@ -185,41 +182,22 @@ Lowered lower_range(const OperatorContext& c) {
   return one(map([&](Expr i) { return (Number(start) + Number(convert(scalar, i)) * delta).e; }, iota(n, Scalar::i64)));
 }
 
-Lowered lower_eye(const OperatorContext& c) {
-  Shape shape = extents(c.inputs[0]);
-  if (shape.size() != 2) return fault(fmt::format("the input has to be a matrix, found {}", text(shape)));
-  HOIST_TRY(int64_t k, integer_attribute(c, "k", 0));
-  Scalar scalar = element_of(c.inputs[0]);
-  if (has_attribute(c, "dtype")) {
-    HOIST_TRY(int64_t type, integer_attribute(c, "dtype", 1));
-    HOIST_TRY(scalar, scalar_of_onnx(type));
-  }
-  return one(map(
-      [&](Expr row) {
-        return map(
-            [&](Expr column) {
-              Expr on =
-                  call(Function::equal, {call(Function::subtract, {column, row}), literal_integer(Scalar::i64, k)});
-              return select(on, literal(scalar, 1), zero(scalar));
-            },
-            iota(shape[1], Scalar::i64));
-      },
-      iota(shape[0], Scalar::i64)));
-}
-
 // clang-format off
 constexpr auto shape_rows = std::to_array<OperatorRow>({
-  {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape", -2, 2, "1 shape", 21},
-  {"", "Flatten", 1, 1, 1, Takes::anything, lower_flatten, "the same elements as a matrix", -2, 2, "", 21},
-  {"", "Squeeze", 1, 1, 2, Takes::anything, lower_squeeze, "without dimensions of extent 1", -2, 2, "1 axes", 21},
-  {"", "Unsqueeze", 1, 1, 2, Takes::anything, lower_unsqueeze, "with new dimensions of extent 1", -2, 2, "1 axes", 21},
-  {"", "Expand", 8, 2, 2, Takes::anything, lower_expand, "repeated along new dimensions and those of extent 1", -2, 2, "1 shape"},
-  {"", "Shape", 1, 1, 1, Takes::anything, lower_shape, "the extents, known at compile time"},
-  {"", "Size", 1, 1, 1, Takes::anything, lower_size, "the number of elements, known at compile time"},
-  {"", "Constant", 1, 0, 0, Takes::anything, lower_constant, "the attribute's value"},
-  {"", "ConstantOfShape", 9, 1, 1, Takes::integers, lower_constant_of_shape, "the same number everywhere", -2, 2, "0 input"},
-  {"", "Range", 11, 3, 3, Takes::numbers, lower_range, "start + i * delta", -2, 2, "0 start, 1 limit, 2 delta"},
-  {"", "EyeLike", 9, 1, 1, Takes::anything, lower_eye, "1 on a diagonal, else 0"},
+  {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape; a function, since an extent may be left to follow from the others", -2, 2, "1 shape", 21},
+  {"", "Flatten", 1, 1, 1, Takes::anything, lower_flatten, "the same elements as a matrix; a function, since the rank decides the extents", -2, 2, "", 21},
+  {"", "Squeeze", 1, 1, 2, Takes::anything, lower_squeeze, "without dimensions of extent 1; a function, since the rank decides the extents", -2, 2, "1 axes", 21},
+  {"", "Unsqueeze", 1, 1, 2, Takes::anything, lower_unsqueeze, "with new dimensions of extent 1; a function, since the rank decides the extents", -2, 2, "1 axes", 21},
+  {"", "Expand", 8, 2, 2, Takes::anything, lower_expand, "repeated along new dimensions and those of extent 1; a function, since the rank decides the extents", -2, 2, "1 shape"},
+  {"", "Shape", 1, 1, 1, Takes::anything, lower_shape, "the extents; a function, since they are a constant of any length"},
+  by_text("Size", 1, "(x : anything) = convert(i64, elements(x))"),
+  {"", "Constant", 1, 0, 0, Takes::anything, lower_constant, "the attribute's value; a function, since attributes of five kinds become a constant"},
+  {"", "ConstantOfShape", 9, 1, 1, Takes::integers, lower_constant_of_shape, "the same number everywhere; a function, since the value of an input is the shape", -2, 2, "0 input"},
+  {"", "Range", 11, 3, 3, Takes::numbers, lower_range, "start + i * delta; a function, since the values of the inputs decide how many there are", -2, 2, "0 start, 1 limit, 2 delta"},
+  by_text("EyeLike", 9,
+          "(x : anything [rows][columns]; k = 0, dtype? : type) "
+          "= map (\\i. map (\\j. select(j - i == k, convert(T, 1), convert(T, 0))) (iota columns i64)) (iota rows i64) "
+          "where T = select(given(dtype), dtype, type(x))"),
 });
 // clang-format on
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/onnx_type.h"
+#include "ir/program/onnx_type.h"
 
 namespace hoist::operators {
 
@@ -197,20 +197,6 @@ Number apply(Function function, Number a, Number b) { return call(function, {typ
 Number choose(Number condition, Number a, Number b) { return select(condition.e, typed(a, b), typed(b, a)); }
 
 Expr zero(Scalar scalar) { return literal(scalar, 0); }
-
-Expr lowest(Scalar scalar) {
-  if (is_float(scalar)) return literal(scalar, -std::numeric_limits<double>::infinity());
-  const ScalarRow& r = row(scalar);
-  return literal_integer(scalar, r.is_signed ? -(int64_t{1} << (r.bits - 2)) * 2 : 0);
-}
-
-Expr highest(Scalar scalar) {
-  if (is_float(scalar)) return literal(scalar, std::numeric_limits<double>::infinity());
-  const ScalarRow& r = row(scalar);
-  if (scalar == Scalar::boolean) return literal_integer(scalar, 1);
-  if (r.is_signed) return literal_integer(scalar, ((int64_t{1} << (r.bits - 2)) - 1) * 2 + 1);
-  return literal_integer(scalar, r.bits == 64 ? -1 : (int64_t{1} << r.bits) - 1);
-}
 
 Expr convert(Scalar to, Expr x) {
   Scalar from = x->type->scalar;
@@ -444,7 +430,8 @@ Shape with_last(const Shape& axes, int64_t rank) {
   return out;
 }
 
-Expr rows_along(Expr x, const Shape& axes) {
+// [kept...][n1]...[nk] for the axes, flattened to [kept...][n].
+static Expr rows_along(Expr x, const Shape& axes) {
   int64_t rank = rank_of(x), kept = rank - static_cast<int64_t>(axes.size());
   x = permute(with_last(axes, rank), x);
   return map_at(

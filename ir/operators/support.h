@@ -90,20 +90,13 @@ inline Number operator>=(Number a, Number b) { return apply(Function::greater_eq
 inline Number operator==(Number a, Number b) { return apply(Function::equal, a, b); }
 inline Number operator&(Number a, Number b) { return apply(Function::logical_and, a, b); }
 inline Number operator|(Number a, Number b) { return apply(Function::logical_or, a, b); }
-inline Number exp(Number a) { return apply(Function::exp, a); }
-inline Number log(Number a) { return apply(Function::log, a); }
 inline Number sqrt(Number a) { return apply(Function::sqrt, a); }
 inline Number abs(Number a) { return apply(Function::absolute, a); }
 inline Number floor(Number a) { return apply(Function::floor, a); }
-inline Number tanh(Number a) { return apply(Function::tanh, a); }
-inline Number erf(Number a) { return apply(Function::erf, a); }
 inline Number max(Number a, Number b) { return apply(Function::maximum, a, b); }
 inline Number min(Number a, Number b) { return apply(Function::minimum, a, b); }
-inline Number pow(Number a, Number b) { return apply(Function::power, a, b); }
 
-Expr zero(Scalar scalar);    ///< 0, or false
-Expr lowest(Scalar scalar);  ///< minus infinity, or the smallest integer: neutral for maximum
-Expr highest(Scalar scalar);
+Expr zero(Scalar scalar);  ///< 0, or false
 /// A scalar in another type, as ONNX converts: to bool is "not 0", integers keep their low bits, the rest as cast says.
 Expr convert(Scalar to, Expr x);
 /// The same, but what is too large for a float8 becomes infinity, or NaN where the type has none.
@@ -138,8 +131,6 @@ Expr permute(const Shape& permutation, Expr x);
 Shape inverse(const Shape& permutation);
 /// The permutation that leaves the other dimensions in order and puts `axes` last.
 Shape with_last(const Shape& axes, int64_t rank);
-/// [kept...][n1]...[nk] for the axes, flattened to [kept...][n].
-Expr rows_along(Expr x, const Shape& axes);
 /// f on the flattened elements along the axes, for each of the others; reduced dimensions stay with extent 1 if wanted.
 Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(Expr)>& f);
 /// f on each row along the axis, which gives a row again (of any length); dimensions stay in place.

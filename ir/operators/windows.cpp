@@ -50,7 +50,8 @@ Result<Geometry> window_geometry(const OperatorContext& c, const Shape& spatial,
       end = total - begin;
     }
     int64_t room = n + begin + end - span;
-    if (room < 0) {
+    // With ceil_mode the last window may reach beyond the input, also where it is the only one.
+    if (room < 0 && (ceiling == 0 || room <= -stride)) {
       return fault(fmt::format("a window of {} elements does not fit into {} in spatial dimension {}", span,
                                n + begin + end, i));
     }

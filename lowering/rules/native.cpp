@@ -1,7 +1,7 @@
 // The rules that text cannot say, because they hold for any pattern or any permutation. Kept few: five.
 #include <algorithm>
 
-#include "ir/match.h"
+#include "ir/rules/match.h"
 #include "lowering/rules/tables.h"
 
 namespace hoist {

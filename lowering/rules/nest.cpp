@@ -1,5 +1,5 @@
 // Rules that open loops: a value as a nest of maps with modes over itself. Nothing is computed twice or differently;
-// the nest only says how the elements are visited. `open` padding stands for results that nobody reads.
+// the nest only says how the elements are visited. `undefined` padding stands for results that nobody reads.
 #include "lowering/rules/tables.h"
 
 namespace hoist {
@@ -18,14 +18,36 @@ RuleRow tiles(const char* name, const char* type, const std::string& rows, const
           "R, C",
           std::string("x: ") + type,
           "x",
-          "x" + to_matrix + " |> map (pad 0 (" + missing(columns, "C") + ") open) |> pad 0 (" + missing(rows, "R") +
-              ") open |> split R |> map (\\band. band |> map (split C) |> transpose)"
+          "x" + to_matrix + " |> map (pad 0 (" + missing(columns, "C") + ") undefined) |> pad 0 (" +
+              missing(rows, "R") +
+              ") undefined |> split R |> map (\\band. band |> map (split C) |> transpose)"
               " |> map group(0) (\\tiles. tiles |> map group(2) (\\t. t))"
               " |> map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 (" +
               rows + ") |> map (slice 0 (" + columns + "))" + from_matrix,
           "",
           RuleClass::exact,
           meaning};
+}
+
+// Elements shared out among q work-items of a group; `joins` joins make one dimension of the value's, `splits` undo it.
+RuleRow local(const char* name, const char* type, const std::string& elements, const std::string& joins,
+              const std::string& splits, const char* meaning) {
+  return {name,
+          "q",
+          std::string("x: ") + type,
+          "x",
+          "x" + joins + " |> pad 0 (" + missing(elements, "q") +
+              ") undefined |> split q |> map seq (\\v. v |> map local(0) (\\s. s)) |> join |> slice 0 (" + elements +
+              ")" + splits,
+          "",
+          RuleClass::exact,
+          meaning};
+}
+
+// Tiles [bands][across][R][C] of a value whose rows and columns are made whole first.
+std::string whole_tiles(const std::string& rows, const std::string& columns) {
+  return "x |> map (pad 0 (" + missing("m", columns) + ") undefined) |> pad 0 (" + missing("n", rows) +
+         ") undefined |> split R |> map (\\band. band |> map (split C) |> transpose)";
 }
 
 }  // namespace
@@ -88,9 +110,9 @@ std::vector<RuleRow> nest_rules() {
       tiles("open-joined-3-row-tiles", "[d][h][w][m]T", "d*h*w", "m", " |> join |> join", " |> split w |> split h",
             "tiles of R rows and C columns, rows running through three dimensions; what sticks out is cut"),
       {"open-column-tiles", "C, c", "x: [C*b - c]T", "x",
-       "x |> pad 0 c open |> split C |> map group(0) (\\t. t) |> join |> slice 0 (C*b - c)", "", exact,
+       "x |> pad 0 c undefined |> split C |> map group(0) (\\t. t) |> join |> slice 0 (C*b - c)", "", exact,
        "tiles of C columns; the last one that sticks out by c is cut"},
-      {"open-turned-tile", "k", "x: [n][m*k]T", "x",
+      {"open-transposed-tile", "k", "x: [n][m*k]T", "x",
        "materialise private (x |> map unroll (\\r. r |> split k |> map unroll (\\v. v |> map vec (\\s. s)) |> join))"
        " |> transpose |> map seq (\\c. c |> map unroll (\\s. s)) |> transpose",
        "", exact, "a register tile that is written column by column, where columns are far apart"},
@@ -104,11 +126,32 @@ std::vector<RuleRow> nest_rules() {
        " |> map local(1) (\\y. y |> map local(0) (\\z. z |> map unroll (\\r. r |> map unroll (\\s. s))))"
        " |> map transpose |> join |> map (\\row. row |> transpose |> join)",
        "", exact, "a tile among work-items: p rows each, q of them side by side, columns q apart"},
-      {"open-local-columns", "q, c", "x: [q*b - c]T", "x",
-       "x |> pad 0 c open |> split q |> map seq (\\v. v |> map local(0) (\\s. s)) |> join |> slice 0 (q*b - c)", "", exact,
-       "a row among q work-items; what sticks out by c is cut"},
+      local("open-local", "[n]T", "n", "", "", "a work-item of the group for each element, in turns"),
+      local("open-joined-local", "[a][b]T", "a*b", " |> join", " |> split b",
+            "a work-item of the group for each element of two dimensions, in turns"),
+      local("open-joined-3-local", "[a][b][e]T", "a*b*e", " |> join |> join", " |> split e |> split b",
+            "a work-item of the group for each element of three dimensions, in turns"),
+      local("open-joined-4-local", "[a][b][e][g]T", "a*b*e*g", " |> join |> join |> join",
+            " |> split g |> split e |> split b",
+            "a work-item of the group for each element of four dimensions, in turns"),
+      {"open-local-vectors", "C, q", "x: [m]T", "x",
+       "x |> pad 0 (" + missing("m", "(C*q)") + ") undefined |> split C |> split q"
+       " |> map seq (\\items. items |> map local(0) (\\t. t)) |> join |> join |> slice 0 m",
+       "1 <= C, 1 <= q", exact, "a row among q work-items, C columns each in turns; what sticks out is cut"},
+      {"open-local-bands", "R, C, q", "x: [n][m]T", "x",
+       whole_tiles("(R*q)", "C") + " |> split q"
+       " |> map seq (\\items. items |> map local(0) (\\band. band |> map seq (\\t. t)))"
+       " |> join |> map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)",
+       "1 <= R, 1 <= C, 1 <= q", exact,
+       "tiles of R rows and C columns, bands of them among q work-items in turns; what sticks out is cut"},
+      {"open-local-tiles", "R, C, q", "x: [n][m]T", "x",
+       whole_tiles("R", "(C*q)") + " |> map (split q)"
+       " |> map seq (\\band. band |> map seq (\\items. items |> map local(0) (\\t. t)))"
+       " |> map (\\tiles. tiles |> join |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)",
+       "1 <= R, 1 <= C, 1 <= q", exact,
+       "tiles of R rows and C columns, those of a band among q work-items in turns; what sticks out is cut"},
       // ---- folds
-      {"fold-panels", "k", "a: [m*k]T, b: [m*k]U, z: S, f: S, (T, U) -> S", "fold f z (zip(a, b))",
+      {"fold-blocks", "k", "a: [m*k]T, b: [m*k]U, z: S, f: S, (T, U) -> S", "fold f z (zip(a, b))",
        "fold (\\s p. fold unroll f s (zip(materialise local p.0, materialise local p.1))) z (zip(split k a, split k b))",
        "float T, float U", exact, "k steps at a time, their operands in local memory"},
       {"fold-dot", "", "xs: [4*m]u8, ws: [4*m]i8, z: i32",

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ir/rewrite.h"
+#include "ir/rules/rewrite.h"
 
 namespace hoist {
 
@@ -39,6 +39,7 @@ std::vector<RuleRow> reduction_rules();
 std::vector<RuleRow> mapping_rules();
 std::vector<RuleRow> arithmetic_rules();
 std::vector<RuleRow> nest_rules();
+std::vector<RuleRow> convolution_rules();
 /// The C++ functions that rows of these tables name.
 RuleFunctions native_rules();
 

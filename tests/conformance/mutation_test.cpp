@@ -3,10 +3,10 @@
 #include <random>
 
 #include "archive.h"
-#include "ir/evaluate.h"
-#include "ir/import_graph.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
 #include "runner.h"
+#include "tests/support/named_model.h"
 
 namespace hoist::conformance {
 namespace {
@@ -35,7 +35,7 @@ class Mutations {
     }
   }
 
-  void change(Layer& layer) {
+  void change(NamedCall& layer) {
     const char* names[] = {"axis",      "pads",  "strides", "dilations", "keepdims",
                            "ceil_mode", "group", "mode",    "exclusive"};
     std::string name = names[below(9)];
@@ -91,7 +91,7 @@ class Mutations {
 };
 
 // Empty when the layer is refused, or lowered and evaluated; else what is wrong with it.
-std::string fault_of(const Layer& layer, int64_t opset, const std::vector<Tensor>& inputs,
+std::string fault_of(const NamedCall& layer, int64_t opset, const std::vector<Tensor>& inputs,
                      const std::vector<bool>& known) {
   const OperatorCall call = call_of(layer, opset);
   OperatorContext context{call, {}, {}};
@@ -122,14 +122,14 @@ TEST_F(OnnxCases, MutatedLayersAreRefusedOrHarmless) {
   for (const fs::path& path : cases_in(folder_ / "data/node")) {
     auto read = read_case(path);
     if (!read.ok()) continue;
-    const Graph graph = graph_of(read->program);
+    const NamedModel graph = named_model(read->program);
     if (graph.layers.size() != 1) continue;
-    const Layer& right = graph.layers[0];
+    const NamedCall& right = graph.layers[0];
     std::map<std::string, Tensor> values = graph.constants;
     for (size_t i = 0; i < graph.inputs.size(); ++i) values[graph.inputs[i].name] = read->inputs[i];
     ++layers;
     for (int round = 0; round < rounds; ++round) {
-      Layer layer = right;
+      NamedCall layer = right;
       std::vector<Tensor> inputs;
       std::vector<bool> known;
       for (const std::string& name : layer.inputs) {

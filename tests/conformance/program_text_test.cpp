@@ -1,5 +1,5 @@
 // Models as programs of operator calls: the text of each reads back as the same program, with its constants beside it.
-#include "ir/program_text.h"
+#include "ir/text/program_text.h"
 
 #include <gtest/gtest.h>
 

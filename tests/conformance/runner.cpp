@@ -10,7 +10,7 @@
 
 #include "frontend/frontend.h"
 #include "frontend/tensor_file.h"
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
 #include "lowering/passes.h"
 

@@ -119,6 +119,22 @@ TEST(BadGraphs, NamesAreCheckedAllAtOnce) {
             "output 'z': is not defined by any layer\n");
 }
 
+// Terms have names of their own that no value may take.
+TEST(BadGraphs, NamesDoNotBeginWithControlCharacters) {
+  for (const char* name : {"\1"
+                           "5",
+                           "\2element"}) {
+    onnx::ModelProto model = empty_model();
+    add_input(model, "x", {"2"});
+    add_node(model, "Abs", {"x"}, {name}, "one");
+    add_node(model, "Neg", {name}, {"y"}, "two");
+    add_output(model, "y", {"2"});
+    EXPECT_THAT(messages(read(model)), HasSubstr("which begins with a control character (rename the value)"));
+    *model.mutable_graph()->add_initializer() = float_tensor(name, {2});
+    EXPECT_THAT(messages(read(model)), HasSubstr("initialiser "));
+  }
+}
+
 TEST(BadGraphs, UnsupportedOperatorsComeAllAtOnce) {
   onnx::ModelProto model = empty_model();
   add_input(model, "x", {"2", "2"});
@@ -240,7 +256,7 @@ TEST(BadTensors, InputsAndResultsAreBounded) {
   *model.mutable_graph()->add_initializer() = integer_tensor("one", {1});
   *model.mutable_graph()->add_initializer() = integer_tensor("two", {2});
   add_value(model.mutable_graph()->add_output(), "y", {"1"}, onnx::TensorProto::INT64);
-  const Result<Graph> graph = read(model);
+  const Result<NamedModel> graph = read(model);
   EXPECT_TRUE(graph.ok() || !graph.errors().empty());
 }
 

@@ -33,15 +33,15 @@ onnx::ModelProto rich_model() {
   return model;
 }
 
-// The promises of ir/graph.h.
-void expect_whole(const Graph& graph) {
+// The promises of ir/program/program.h.
+void expect_whole(const NamedModel& graph) {
   std::set<std::string> defined = {""}, layers;
   for (const ValueInfo& input : graph.inputs) {
     EXPECT_TRUE(defined.insert(input.name).second);
     for (const int64_t extent : input.shape) EXPECT_GE(extent, 0);
   }
   for (const auto& [name, tensor] : graph.constants) EXPECT_TRUE(defined.insert(name).second);
-  for (const Layer& layer : graph.layers) {
+  for (const NamedCall& layer : graph.layers) {
     EXPECT_TRUE(layers.insert(layer.name).second);
     for (const std::string& name : layer.inputs) EXPECT_TRUE(defined.count(name)) << name;
     for (const std::string& name : layer.outputs) EXPECT_TRUE(name.empty() || defined.insert(name).second) << name;
@@ -50,7 +50,7 @@ void expect_whole(const Graph& graph) {
 }
 
 void expect_an_answer(const Folder& folder, const std::string& bytes) {
-  const Result<Graph> graph = read_graph(folder.write("m.onnx", bytes));
+  const Result<NamedModel> graph = read_graph(folder.write("m.onnx", bytes));
   if (graph.ok()) {
     expect_whole(*graph);
   } else {
@@ -60,7 +60,7 @@ void expect_an_answer(const Folder& folder, const std::string& bytes) {
 }
 
 TEST(Damage, TheUndamagedModelIsWhole) {
-  const Result<Graph> graph = read(rich_model());
+  const Result<NamedModel> graph = read(rich_model());
   ASSERT_TRUE(graph.ok()) << messages(graph);
   EXPECT_GE(graph->layers.size(), 8u);
   expect_whole(*graph);

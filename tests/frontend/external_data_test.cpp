@@ -12,7 +12,8 @@ namespace files = std::filesystem;
 class ExternalDataTest : public testing::Test {
  protected:
   // The convolution's weights (432 bytes) lie in another file.
-  Result<Graph> read_with(const std::string& location, const std::string& offset = "", const std::string& length = "") {
+  Result<NamedModel> read_with(const std::string& location, const std::string& offset = "",
+                               const std::string& length = "") {
     onnx::ModelProto model = convolution_model();
     onnx::TensorProto& weights = *model.mutable_graph()->mutable_initializer(0);
     weights.clear_float_data();
@@ -41,7 +42,7 @@ class ExternalDataTest : public testing::Test {
 TEST_F(ExternalDataTest, IsReadAndHashed) {
   files::create_directories(folder_.path() / "model" / "data");
   folder_.write("model/data/w.bin", std::string(64, 'x') + floats(108, 3));
-  const Result<Graph> graph = read_with("data/w.bin", "64", "432");
+  const Result<NamedModel> graph = read_with("data/w.bin", "64", "432");
   ASSERT_TRUE(graph.ok()) << messages(graph);
   EXPECT_EQ(graph->constants.at("weights").float_at(107), 3);
   const uint64_t hash = graph->hash;

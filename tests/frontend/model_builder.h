@@ -12,7 +12,7 @@
 
 #include "frontend/frontend.h"
 #include "frontend/write_model.h"
-#include "ir/import_graph.h"
+#include "tests/support/named_model.h"
 
 namespace hoist {
 
@@ -142,17 +142,17 @@ class Folder {
 };
 
 /// As a list of layers, which is easy to look at.
-inline Result<Graph> read_graph(const std::filesystem::path& path, const ReadOptions& options = {}) {
+inline Result<NamedModel> read_graph(const std::filesystem::path& path, const ReadOptions& options = {}) {
   HOIST_TRY(const Program program, read_model(path, options));
-  return graph_of(program);
+  return named_model(program);
 }
 
-inline Result<std::string> write_graph(const Graph& graph, const WriteOptions& options = {}) {
+inline Result<std::string> write_graph(const NamedModel& graph, const WriteOptions& options = {}) {
   HOIST_TRY(const Program program, program_of(graph));
   return write_model(program, options);
 }
 
-inline Result<Graph> read(const onnx::ModelProto& model, const ReadOptions& options = {}) {
+inline Result<NamedModel> read(const onnx::ModelProto& model, const ReadOptions& options = {}) {
   const Folder folder;
   return read_graph(folder.write("model.onnx", model.SerializeAsString()), options);
 }

@@ -23,7 +23,7 @@ TEST(SharedModels, ImportOrSayWhy) {
     if (entry.path().extension() != ".onnx") continue;
     ++count;
     const std::string name = entry.path().filename().string();
-    const Result<Graph> graph = read_graph(entry.path());
+    const Result<NamedModel> graph = read_graph(entry.path());
     if (const auto expected = refused.find(name); expected != refused.end()) {
       EXPECT_NE(messages(graph).find(expected->second), std::string::npos) << name << ": " << messages(graph);
       continue;
@@ -34,7 +34,7 @@ TEST(SharedModels, ImportOrSayWhy) {
     EXPECT_EQ(graph->opset, 28) << name;
     EXPECT_NE(graph->hash, 0u) << name;
     // Inference knows the type of every value of these models.
-    for (const Layer& layer : graph->layers) {
+    for (const NamedCall& layer : graph->layers) {
       for (const std::string& output : layer.outputs) {
         EXPECT_TRUE(output.empty() || graph->types.count(output)) << name << " " << layer.name << " " << output;
       }

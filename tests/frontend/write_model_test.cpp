@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "ir/onnx_type.h"
+#include "ir/program/onnx_type.h"
 #include "model_builder.h"
 
 namespace hoist {
@@ -25,14 +25,14 @@ void expect_same(const ValueInfo& a, const ValueInfo& b) {
 }
 
 // Constants that are shapes have the names that the writer gives them.
-Graph as_written(const Graph& graph) {
+NamedModel as_written(const NamedModel& graph) {
   const auto program = program_of(graph);
   HOIST_CHECK(program.ok(), program.ok() ? "" : program.errors()[0].text());
-  return graph_of(*program);
+  return named_model(*program);
 }
 
-void expect_same(const Graph& graph, const Graph& b) {
-  const Graph a = as_written(graph);
+void expect_same(const NamedModel& graph, const NamedModel& b) {
+  const NamedModel a = as_written(graph);
   EXPECT_EQ(a.name, b.name);
   EXPECT_EQ(a.opset, b.opset);
   ASSERT_EQ(a.inputs.size(), b.inputs.size());
@@ -41,7 +41,7 @@ void expect_same(const Graph& graph, const Graph& b) {
   for (size_t i = 0; i < a.outputs.size(); ++i) expect_same(a.outputs[i], b.outputs[i]);
   ASSERT_EQ(a.layers.size(), b.layers.size());
   for (size_t i = 0; i < a.layers.size(); ++i) {
-    const Layer &x = a.layers[i], &y = b.layers[i];
+    const NamedCall &x = a.layers[i], &y = b.layers[i];
     EXPECT_EQ(x.name, y.name);
     EXPECT_EQ(x.operation, y.operation) << x.name;
     EXPECT_EQ(x.domain, y.domain) << x.name;
@@ -62,7 +62,7 @@ onnx::ModelProto parsed(const std::string& bytes) {
   return out;
 }
 
-Graph round_trip(const Graph& graph) {
+NamedModel round_trip(const NamedModel& graph) {
   const Result<std::string> bytes = write_graph(graph, {"1.2.3"});
   EXPECT_TRUE(bytes.ok()) << messages(bytes);
   if (!bytes.ok()) return {};
@@ -73,19 +73,19 @@ Graph round_trip(const Graph& graph) {
   EXPECT_NO_THROW(onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(),
                                                      onnx::ShapeInferenceOptions(true, 1, true)));
   const Folder folder;
-  const Result<Graph> back = read_graph(folder.write("back.onnx", *bytes));
+  const Result<NamedModel> back = read_graph(folder.write("back.onnx", *bytes));
   EXPECT_TRUE(back.ok()) << messages(back);
-  return back.ok() ? *back : Graph{};
+  return back.ok() ? *back : NamedModel{};
 }
 
-int written_opset(const Graph& graph) {
+int written_opset(const NamedModel& graph) {
   const Result<std::string> bytes = write_graph(graph);
   EXPECT_TRUE(bytes.ok()) << messages(bytes);
   return bytes.ok() ? static_cast<int>(parsed(*bytes).opset_import(0).version()) : 0;
 }
 
-Graph identity_graph(Scalar scalar, const std::vector<int64_t>& shape) {
-  Graph out;
+NamedModel identity_graph(Scalar scalar, const std::vector<int64_t>& shape) {
+  NamedModel out;
   out.name = "identity";
   out.opset = 28;
   out.inputs = {{"x", scalar, shape}};
@@ -102,7 +102,7 @@ void expect_models_round_trip(const fs::path& folder, int least) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() != ".onnx") continue;
     SCOPED_TRACE(entry.path().filename().string());
-    const Result<Graph> graph = read_graph(entry.path());
+    const Result<NamedModel> graph = read_graph(entry.path());
     if (!graph.ok()) continue;  // which ones, and why: SharedModels.ImportOrSayWhy
     ++count;
     expect_same(*graph, round_trip(*graph));
@@ -121,7 +121,7 @@ TEST(WriteModel, SharedModelsComeBack) {
 }
 
 TEST(WriteModel, SameGraphSameBytes) {
-  const Result<Graph> graph = read(convolution_model());
+  const Result<NamedModel> graph = read(convolution_model());
   ASSERT_TRUE(graph.ok()) << messages(graph);
   const Result<std::string> once = write_graph(*graph), twice = write_graph(round_trip(*graph));
   ASSERT_TRUE(once.ok() && twice.ok());
@@ -147,11 +147,11 @@ TEST(WriteModel, ConstantsOfEveryTypeComeBackBitForBit) {
         else
           tensor.set_integer(i, i * 37 - 20);
       }
-      Graph graph = identity_graph(scalar, {count});
+      NamedModel graph = identity_graph(scalar, {count});
       graph.inputs.clear();
       graph.layers[0].inputs = {"table"};
       graph.constants["table"] = tensor;
-      const Graph back = round_trip(graph);
+      const NamedModel back = round_trip(graph);
       ASSERT_TRUE(back.constants.count("table"));
       EXPECT_TRUE(back.constants.at("table") == tensor);
       EXPECT_EQ(back.outputs[0].scalar, scalar);
@@ -160,7 +160,7 @@ TEST(WriteModel, ConstantsOfEveryTypeComeBackBitForBit) {
 }
 
 TEST(WriteModel, NansKeepTheirBits) {
-  Graph graph = identity_graph(Scalar::f32, {3});
+  NamedModel graph = identity_graph(Scalar::f32, {3});
   graph.inputs.clear();
   graph.layers[0].inputs = {"table"};
   std::vector<std::byte> bytes(12, std::byte{0xff});
@@ -170,7 +170,7 @@ TEST(WriteModel, NansKeepTheirBits) {
 }
 
 TEST(WriteModel, EmptyAndScalarConstantsComeBack) {
-  Graph graph = identity_graph(Scalar::f32, {0});
+  NamedModel graph = identity_graph(Scalar::f32, {0});
   graph.layers.push_back({"two", "Identity", "", {}, {"number"}, {"z"}});
   graph.outputs.push_back({"z", Scalar::f64, {}});
   graph.inputs.clear();
@@ -181,7 +181,7 @@ TEST(WriteModel, EmptyAndScalarConstantsComeBack) {
 }
 
 TEST(WriteModel, AttributesOfEveryKindComeBack) {
-  Graph graph = identity_graph(Scalar::f32, {1, 2, 4, 4});
+  NamedModel graph = identity_graph(Scalar::f32, {1, 2, 4, 4});
   graph.layers = {
       {"leaky", "LeakyRelu", "", {{"alpha", double{0.25F}}}, {"x"}, {"a"}},
       {"pool",
@@ -205,7 +205,7 @@ TEST(WriteModel, AttributesOfEveryKindComeBack) {
 TEST(WriteModel, TakesTheOldestVersionThatSaysIt) {
   EXPECT_EQ(written_opset(identity_graph(Scalar::f8e4m3fn, {2})), 19);
   EXPECT_EQ(written_opset(identity_graph(Scalar::i4, {2})), 21);
-  Graph graph = identity_graph(Scalar::f32, {2});
+  NamedModel graph = identity_graph(Scalar::f32, {2});
   graph.layers[0].operation = "Tanh";
   EXPECT_EQ(written_opset(graph), 13);
   graph.layers[0] = {"bits", "BitCast", "", {{"to", onnx_type(Scalar::u32)}}, {"x"}, {"y"}};
@@ -214,8 +214,8 @@ TEST(WriteModel, TakesTheOldestVersionThatSaysIt) {
 }
 
 // x -> QuantizeLinear -> DequantizeLinear, as rules insert them.
-Graph quantised(Scalar scalar) {
-  Graph graph = identity_graph(Scalar::f32, {2, 64});
+NamedModel quantised(Scalar scalar) {
+  NamedModel graph = identity_graph(Scalar::f32, {2, 64});
   graph.constants["scale"] = Tensor::of(Scalar::f32, {}, std::vector<float>{0.02F});
   graph.constants["zero"] = Tensor(scalar, {});
   graph.layers = {{"quantise", "QuantizeLinear", "", {}, {"x", "scale", "zero"}, {"q"}},
@@ -227,14 +227,14 @@ TEST(WriteModel, QuantisationIsUnderstoodByCurrentEngines) {
   for (const auto& [scalar, newest] :
        {std::pair{Scalar::u8, 13}, {Scalar::i8, 13}, {Scalar::f8e4m3fn, 19}, {Scalar::i16, 21}, {Scalar::u4, 21}}) {
     SCOPED_TRACE(std::string(row(scalar).name));
-    const Graph graph = quantised(scalar);
+    const NamedModel graph = quantised(scalar);
     expect_same(graph, round_trip(graph));
     EXPECT_LE(written_opset(graph), newest);
   }
 }
 
 TEST(WriteModel, BlockedWeightsComeBack) {
-  Graph graph = identity_graph(Scalar::f32, {1, 64});
+  NamedModel graph = identity_graph(Scalar::f32, {1, 64});
   graph.constants["packed"] = Tensor(Scalar::i4, {64, 64});
   for (int64_t i = 0; i < 64 * 64; ++i) graph.constants["packed"].set_integer(i, i % 15 - 7);
   graph.constants["scales"] = Tensor::of(Scalar::f32, {2, 64}, std::vector<float>(128, 0.125F));
@@ -252,14 +252,14 @@ TEST(WriteModel, BlockedWeightsComeBack) {
 // ---- What cannot be written
 // ------------------------------------------------------------------------------------------
 
-std::string complaint(const Graph& graph, const WriteOptions& options = {}) {
+std::string complaint(const NamedModel& graph, const WriteOptions& options = {}) {
   const Result<std::string> bytes = write_graph(graph, options);
   EXPECT_FALSE(bytes.ok());
   return messages(bytes);
 }
 
 TEST(WriteModel, SaysWhatIsWrongWithAGraph) {
-  Graph graph = identity_graph(Scalar::f32, {2});
+  NamedModel graph = identity_graph(Scalar::f32, {2});
   graph.layers[0].inputs = {"z"};
   EXPECT_THAT(complaint(graph), HasSubstr("reads z, which nothing defines"));
 
@@ -281,7 +281,7 @@ TEST(WriteModel, SaysWhatIsWrongWithAGraph) {
 }
 
 TEST(WriteModel, SaysHowLargeAModelMayBe) {
-  const Result<Graph> graph = read(convolution_model());
+  const Result<NamedModel> graph = read(convolution_model());
   ASSERT_TRUE(graph.ok());
   WriteOptions options;
   options.maximum_bytes = 400;  // the weights alone take 432
@@ -293,7 +293,7 @@ TEST(WriteModel, SaysHowLargeAModelMayBe) {
 }
 
 TEST(WriteModel, LeavesOutConstantsThatNobodyReads) {
-  Graph graph = identity_graph(Scalar::f32, {2});
+  NamedModel graph = identity_graph(Scalar::f32, {2});
   graph.constants["spare"] = Tensor(Scalar::f32, {4000});
   const Result<std::string> bytes = write_graph(graph);
   ASSERT_TRUE(bytes.ok());

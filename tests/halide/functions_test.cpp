@@ -1,9 +1,9 @@
 // Formulas that stand in for functions, emitted and run: every row of the function rules, in vectors.
-#include "neural_rules/functions.h"
+#include "neural_rules/functions/functions.h"
 
 #include <gtest/gtest.h>
 
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {

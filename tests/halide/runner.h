@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/halide/emit.h"
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 
 namespace hoist::testing {
 

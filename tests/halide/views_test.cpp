@@ -80,7 +80,7 @@ TEST(Views, ReadBorders) {
   EXPECT_EQ(check(store1(pad(7, 8, Border::clamp, x({5})))), "");
   EXPECT_EQ(check(store1(pad(4, 3, Border::mirror, x({5})))), "");
   EXPECT_EQ(check(store1(pad(7, 8, Border::wrap, x({5})))), "");
-  EXPECT_EQ(check(store1(slice(2, 5, pad(2, 3, Border::open, x({5}))))), "");
+  EXPECT_EQ(check(store1(slice(2, 5, pad(2, 3, Border::undefined, x({5}))))), "");
   EXPECT_EQ(check(store2(pad(1, 2, repeat(6, real(0)), map([](Expr r) { return pad(2, 1, real(0), r); }, x({4, 3}))))),
             "");
 }
@@ -126,8 +126,8 @@ TEST(Views, WriteLayouts) {
   EXPECT_EQ(check(join(map([](Expr r) { return slice(0, 3, r); }, store2(x({3, 4}))))), "");
 }
 TEST(Views, OpenBorderLeavesTheRestAlone) {
-  Expr e =
-      pad(1, 2, Border::open, map([](Expr r) { return pad(3, 1, Border::open, r); }, store2(x({3, 4}), Mode::vec)));
+  Expr e = pad(1, 2, Border::undefined,
+               map([](Expr r) { return pad(3, 1, Border::undefined, r); }, store2(x({3, 4}), Mode::vec)));
   auto kernel = emit(e);
   ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
   Bindings in = {{"x", testing::random_tensor(array({3, 4}), 1)}};
@@ -316,7 +316,7 @@ TEST(Folds, Scan) {
 }
 TEST(Folds, OpenBordersAroundKeptArrays) {  // elements of the border are read, and thrown away
   Expr sums = map([](Expr row) { return scan(plus, real(0), row); }, x({4, 7}));
-  Expr padded = map([](Expr row) { return split(4, pad(0, 1, Border::open, row)); }, sums);
+  Expr padded = map([](Expr row) { return split(4, pad(0, 1, Border::undefined, row)); }, sums);
   Expr vectors = map(
       [](Expr row) {
         return map([](Expr v) { return map([](Expr s) { return identity(s); }, v, Mode::vec); }, row, Mode::unroll);

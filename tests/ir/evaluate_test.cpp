@@ -1,12 +1,12 @@
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "ir/evaluate_compile.h"
-#include "ir/random_terms.h"
+#include "ir/evaluate/evaluate_compile.h"
+#include "ir/rules/random_terms.h"
 
 namespace hoist {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <thread>
 
-#include "ir/random_terms.h"
-#include "ir/text.h"
+#include "ir/rules/random_terms.h"
+#include "ir/text/text.h"
 
 namespace hoist {
 namespace {
@@ -93,9 +93,9 @@ TEST(Expression, bound_positions_count_outwards) {
   EXPECT_EQ(body->children[0]->children[0], bound(1, f32));
   EXPECT_EQ(body->children[0]->children[1], bound(0, f32));
   EXPECT_EQ(body->children[1]->children[1], bound(2, array_type(4, f32)));
-  EXPECT_EQ(body->open, 3);
-  EXPECT_EQ(at(e, {0})->open, 0);
-  EXPECT_EQ(e->open, 0);
+  EXPECT_EQ(body->free, 3);
+  EXPECT_EQ(at(e, {0})->free, 0);
+  EXPECT_EQ(e->free, 0);
 }
 
 TEST(Expression, apply_and_shift_keep_variables_right) {

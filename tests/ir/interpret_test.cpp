@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/seeded.h"
 
 namespace hoist {
@@ -202,7 +202,7 @@ TEST(Interpret, Borders) {
   expect(pad(2, 2, Border::clamp, count(3)), {0, 0, 0, 1, 2, 2, 2});
   expect(pad(2, 2, Border::mirror, count(3)), {2, 1, 0, 1, 2, 1, 0});
   expect(pad(4, 4, Border::wrap, count(3)), {2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0});
-  expect(pad(1, 1, Border::open, numbers({5})), {0, 5, 0});
+  expect(pad(1, 1, Border::undefined, numbers({5})), {0, 5, 0});
   expect(pad(1, 0, repeat(2, integer(7)), grid(1, 2)), {7, 7, 0, 1});
   expect(pad(1, 1, integer(3), slice(0, 0, count(4))), {3, 3});
 }

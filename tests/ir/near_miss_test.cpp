@@ -1,4 +1,4 @@
-#include "ir/near_miss.h"
+#include "ir/text/near_miss.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "ir/parse_term.h"
-#include "ir/text.h"
+#include "ir/text/parse_term.h"
+#include "ir/text/text.h"
 
 namespace hoist {
 namespace {

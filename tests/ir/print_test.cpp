@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "tests/golden.h"
 
 namespace hoist {
@@ -63,7 +63,7 @@ where v = %x : [n]f32 |> map (\e. sqrt(e * e + 1) / (e + 2)) |> slide 3 2 dilati
             {}},
         Case{
             "views",
-            R"(%x : [12]f32 |> pad 1 2 clamp |> pad 1 0 mirror |> pad 0 1 wrap |> pad 3 3 open |> pad 1 1 -1.5 |> slice 1 11 step 2
+            R"(%x : [12]f32 |> pad 1 2 clamp |> pad 1 0 mirror |> pad 0 1 wrap |> pad 3 3 undefined |> pad 1 1 -1.5 |> slice 1 11 step 2
   |> tile 4 |> untile 11 |> slice 10 11 step -1 |> repeat 2 |> transpose |> repeat (2*n - 1) |> join)",
             {}},
         Case{"constants",

@@ -1,14 +1,14 @@
 // Operator calls as terms, and programs as text.
-#include "ir/program.h"
+#include "ir/program/program.h"
 
 #include <gmock/gmock.h>
 
 #include <limits>
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
-#include "ir/program_text.h"
-#include "ir/text.h"
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
 
 namespace hoist {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "ir/operators/operators.h"
-#include "ir/program_builder.h"
+#include "ir/program/program_builder.h"
 
 namespace hoist {
 namespace {

@@ -1,9 +1,9 @@
-#include "ir/rewrite.h"
+#include "ir/rules/rewrite.h"
 
 #include <gmock/gmock.h>
 
-#include "ir/rule.h"
-#include "ir/text.h"
+#include "ir/rules/rule.h"
+#include "ir/text/text.h"
 
 namespace hoist {
 namespace {

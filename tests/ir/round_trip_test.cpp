@@ -4,9 +4,9 @@
 #include <limits>
 #include <set>
 
-#include "ir/definitions.h"
-#include "ir/random_terms.h"
-#include "ir/text.h"
+#include "ir/rules/random_terms.h"
+#include "ir/text/definitions.h"
+#include "ir/text/text.h"
 
 namespace hoist {
 namespace {

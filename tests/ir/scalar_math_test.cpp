@@ -1,4 +1,4 @@
-#include "ir/scalar_math.h"
+#include "ir/evaluate/scalar_math.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/expression.h"
-#include "ir/parse_term.h"
+#include "ir/text/parse_term.h"
 
 namespace hoist {
 namespace {

@@ -1,9 +1,9 @@
 // The rules together: definitions become the forms that kernels have, step by step, without a change of value.
 #include <gmock/gmock.h>
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/seeded.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "lowering/rules.h"
 
 namespace hoist {

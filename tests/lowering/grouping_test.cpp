@@ -4,10 +4,10 @@
 
 #include <ctime>
 
-#include "ir/interpret_cost.h"
+#include "ir/evaluate/interpret_cost.h"
 #include "lowering/lower.h"
 #include "lowering/terms.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
 
 namespace hoist {
 namespace {
@@ -16,8 +16,8 @@ using Ints = std::vector<int64_t>;
 
 std::string value(int i) { return "t" + std::to_string(i); }
 
-Graph chain(int count, const std::string& operation, size_t operands) {
-  Graph out;
+NamedModel chain(int count, const std::string& operation, size_t operands) {
+  NamedModel out;
   out.opset = 21;
   out.inputs = {{value(0), Scalar::f32, {2, 6}}};
   out.outputs = {{value(count), Scalar::f32, {}}};
@@ -30,7 +30,7 @@ Graph chain(int count, const std::string& operation, size_t operands) {
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-LoweredModel lowered(const Graph& graph, double& seconds) {
+LoweredModel lowered(const NamedModel& graph, double& seconds) {
   const double before = processor_seconds();
   auto out = lower_model(graph, {}, {});
   HOIST_CHECK(out.ok(), out.errors()[0].text());
@@ -65,8 +65,8 @@ TEST(Grouping, SumsOfAValueWithItself) {
 }
 
 // A sum of constants, of more elements than anybody wants to wait for or to keep.
-Graph constant_sum(int64_t n) {
-  Graph out;
+NamedModel constant_sum(int64_t n) {
+  NamedModel out;
   out.opset = 21;
   out.inputs = {{"x", Scalar::f32, {2}}};
   out.outputs = {{"y", Scalar::f32, {}}};
@@ -79,14 +79,14 @@ Graph constant_sum(int64_t n) {
 }
 
 TEST(Folding, StaysWithinItsBudget) {
-  auto folded = lower_graph(constant_sum(20), false);
+  auto folded = lower_calls(constant_sum(20), false);
   ASSERT_TRUE(folded.ok());
   EXPECT_EQ(folded->definitions.size(), 1u);
   EXPECT_EQ(folded->evaluated.size(), 3u);
   EXPECT_TRUE(folded->notes.empty());
 
   const double before = processor_seconds();
-  auto left = lower_graph(constant_sum(40000), false);
+  auto left = lower_calls(constant_sum(40000), false);
   ASSERT_TRUE(left.ok()) << left.errors()[0].text();
   EXPECT_LT(processor_seconds() - before, 5);
   EXPECT_GE(left->definitions.size(), 2u);
@@ -94,7 +94,7 @@ TEST(Folding, StaysWithinItsBudget) {
   EXPECT_NE(left->notes.back().find("--fold-operations"), std::string::npos) << left->notes.back();
 
   for (const FoldingBudget& budget : {FoldingBudget{100, int64_t{1} << 30}, FoldingBudget{1 << 30, 64}}) {
-    auto tight = lower_graph(constant_sum(20), false, {}, ConstantUse::computed, budget);
+    auto tight = lower_calls(constant_sum(20), false, {}, ConstantUse::computed, budget);
     ASSERT_TRUE(tight.ok());
     EXPECT_GT(tight->definitions.size(), 1u);
   }
@@ -102,11 +102,11 @@ TEST(Folding, StaysWithinItsBudget) {
 
 // Whatever else has used the budget up, shapes are still known.
 TEST(Folding, SmallResultsHaveHalfOfTheBudgetForThemselves) {
-  Graph graph = constant_sum(400);
+  NamedModel graph = constant_sum(400);
   graph.layers.push_back({"shape", "Shape", "", {}, {"x"}, {"n"}});
   graph.layers.push_back({"reshape", "Reshape", "", {}, {"y", "n"}, {"z"}});
   graph.outputs = {{"z", Scalar::f32, {}}};
-  auto program = lower_graph(graph, false, {}, ConstantUse::computed, {200000, int64_t{1} << 30});
+  auto program = lower_calls(graph, false, {}, ConstantUse::computed, {200000, int64_t{1} << 30});
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
 }
 

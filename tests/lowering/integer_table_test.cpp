@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
-#include "ir/import_graph.h"
 #include "lowering/lower.h"
 #include "quantised_parts.h"
 #include "stored_run.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
+#include "tests/support/named_model.h"
 
 namespace hoist {
 namespace {
@@ -27,7 +27,7 @@ std::vector<std::string> operations(const Program& program) {
   return out;
 }
 
-Program imported(const Graph& graph) {
+Program imported(const NamedModel& graph) {
   auto program = program_of(graph);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   return *program;
@@ -41,8 +41,8 @@ std::vector<std::string> absorbed(const Program& program) {
   return out;
 }
 
-Program lowered(const Graph& graph, const TableOptions& tables) {
-  auto program = lower_graph(graph, true, tables);
+Program lowered(const NamedModel& graph, const TableOptions& tables) {
+  auto program = lower_calls(graph, true, tables);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   return *program;
 }
@@ -53,7 +53,7 @@ size_t tables_of(const std::vector<ProgramStep>& steps) {
 }
 
 // Every output for every byte, layer by layer and through the plan's steps over simulated memory.
-void expect_same(const Graph& graph) {
+void expect_same(const NamedModel& graph) {
   const Bindings inputs = {{"x", every_byte(graph.inputs[0].scalar)}};
   const Bindings wanted = values_of(lowered(graph, {}), inputs), found = values_of(lowered(graph, tables_on()), inputs);
   LowerOptions options;
@@ -69,7 +69,7 @@ void expect_same(const Graph& graph) {
 }
 
 TEST(IntegerTable, AgreesOnAllInputs) {
-  const std::vector<std::vector<Layer>> functions = {
+  const std::vector<std::vector<NamedCall>> functions = {
       {{"f", "Sigmoid", "", {}, {}, {}}},
       {{"f", "Tanh", "", {}, {}, {}}},
       {{"f", "Gelu", "", {}, {}, {}}},
@@ -79,7 +79,7 @@ TEST(IntegerTable, AgreesOnAllInputs) {
   for (const auto& chain : functions) {
     for (Scalar in : {Scalar::i8, Scalar::u8}) {
       for (Scalar out : {Scalar::i8, Scalar::u8}) {
-        const Graph before = quantised(chain, in, out);
+        const NamedModel before = quantised(chain, in, out);
         Program after = imported(before);
         EXPECT_EQ(use_integer_tables(after, tables_on()), 1);
         EXPECT_THAT(operations(after), ElementsAre("Cast", "Gather"));
@@ -95,7 +95,7 @@ TEST(IntegerTable, AgreesOnAllInputs) {
 }
 
 TEST(IntegerTable, KnowsItsInputWithoutAZeroPoint) {
-  Graph graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::u8, Scalar::u8);
+  NamedModel graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::u8, Scalar::u8);
   graph.layers[0].inputs.pop_back();
   graph.layers[2].inputs.pop_back();
   EXPECT_EQ(tables_of(lowered(graph, tables_on()).steps), 1u);
@@ -104,7 +104,7 @@ TEST(IntegerTable, KnowsItsInputWithoutAZeroPoint) {
 
 // The parts of x * sigmoid(x) and of a GELU in simple operators, with scales in lists of one element.
 TEST(IntegerTable, TakesInWhatComesTogetherAgain) {
-  Graph graph =
+  NamedModel graph =
       quantised({{"sigmoid", "Sigmoid", "", {}, {}, {}}, {"f", "Mul", "", {}, {"v0"}, {}}}, Scalar::u8, Scalar::i8);
   graph.constants["s"] = Tensor::of<double>(Scalar::f32, {1}, {0.05});
   graph.constants["z"] = Tensor::of<int64_t>(Scalar::u8, {1}, {120});
@@ -129,7 +129,7 @@ TEST(IntegerTable, TakesInWhatComesTogetherAgain) {
 }
 
 TEST(IntegerTable, DequantisersThatOthersReadStay) {
-  Graph graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
+  NamedModel graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
   graph.layers.push_back({"g", "Sigmoid", "", {}, {"v0"}, {"v9"}});
   graph.layers.push_back({"quantise_g", "QuantizeLinear", "", {}, {"v9", "t", "w"}, {"u"}});
   graph.outputs.push_back({"u", Scalar::i8, {2, 128}});
@@ -147,12 +147,12 @@ TEST(IntegerTable, DequantisersThatOthersReadStay) {
 }
 
 TEST(IntegerTable, LeavesOtherGraphsAlone) {
-  const Graph tanh = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
+  const NamedModel tanh = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
   ASSERT_EQ(tables_of(lowered(tanh, tables_on()).steps), 1u);
-  std::map<std::string, Graph> graphs;
+  std::map<std::string, NamedModel> graphs;
   graphs["a change of scale"] = quantised({}, Scalar::i8, Scalar::i8);
   graphs["no function of one element"] = quantised({{"f", "Softmax", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
-  Graph& shown = graphs["the float result is wanted too"] = tanh;
+  NamedModel& shown = graphs["the float result is wanted too"] = tanh;
   shown.outputs.push_back({"v2", Scalar::f32, {2, 128}});
   graphs["a scale for each row"] = tanh;
   graphs["a scale for each row"].constants["s"] = Tensor::of<double>(Scalar::f32, {2}, {0.1, 0.2});
@@ -163,16 +163,16 @@ TEST(IntegerTable, LeavesOtherGraphsAlone) {
   graphs["16 bits in"] = tanh;
   graphs["16 bits in"].constants["z"] = one_byte(Scalar::i16, 0);
   graphs["16 bits in"].inputs[0].scalar = Scalar::i16;
-  Graph& computed = graphs["a scale that is computed"] = tanh;
+  NamedModel& computed = graphs["a scale that is computed"] = tanh;
   computed.constants.erase("t");
   computed.inputs.push_back({"t", Scalar::f32, {}});
-  Graph& column = graphs["a factor for each column"] =
+  NamedModel& column = graphs["a factor for each column"] =
       quantised({{"f", "Mul", "", {}, {"c"}, {}}}, Scalar::i8, Scalar::i8);
   column.constants["c"] = Tensor::of<double>(Scalar::f32, {128}, std::vector<double>(128, 0.5));
-  Graph& raised = graphs["a factor of more dimensions"] =
+  NamedModel& raised = graphs["a factor of more dimensions"] =
       quantised({{"f", "Mul", "", {}, {"c"}, {}}}, Scalar::i8, Scalar::i8);
   raised.constants["c"] = Tensor::of<double>(Scalar::f32, {1, 1, 1}, {0.5});
-  Graph& two = graphs["two inputs"] = quantised({{"f", "Add", "", {}, {"d"}, {}}}, Scalar::i8, Scalar::i8);
+  NamedModel& two = graphs["two inputs"] = quantised({{"f", "Add", "", {}, {"d"}, {}}}, Scalar::i8, Scalar::i8);
   two.inputs.push_back({"q", Scalar::i8, {2, 128}});
   two.layers.insert(two.layers.begin(), {"other", "DequantizeLinear", "", {}, {"q", "s", "z"}, {"d"}});
   for (auto& [name, graph] : graphs) {
@@ -185,7 +185,8 @@ TEST(IntegerTable, LeavesOtherGraphsAlone) {
 }
 
 TEST(IntegerTable, LeavesLayersAloneThatAreNamed) {
-  const Graph graph = quantised({{"e", "Tanh", "", {}, {}, {}}, {"f", "Abs", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
+  const NamedModel graph =
+      quantised({{"e", "Tanh", "", {}, {}, {}}, {"f", "Abs", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
   for (const char* name : {"e", "f"}) {
     Program other = imported(graph);
     EXPECT_EQ(use_integer_tables(other, {TableUse::on, {name}}), 0) << name;
@@ -196,9 +197,9 @@ TEST(IntegerTable, LeavesLayersAloneThatAreNamed) {
 }
 
 TEST(IntegerTable, FaultsAreThoseOfTheGraphWithoutTables) {
-  Graph graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
+  NamedModel graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::i8, Scalar::i8);
   graph.layers[1].inputs.push_back("t");  // one too many
-  const auto plain = lower_graph(graph, true), with_tables = lower_graph(graph, true, tables_on());
+  const auto plain = lower_calls(graph, true), with_tables = lower_calls(graph, true, tables_on());
   ASSERT_FALSE(plain.ok());
   ASSERT_FALSE(with_tables.ok());
   EXPECT_EQ(with_tables.errors()[0].text(), plain.errors()[0].text());
@@ -209,7 +210,7 @@ TEST(IntegerTable, AgreesOnRandomGraphs) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const Graph graph = random_quantised(random);
+    const NamedModel graph = random_quantised(random);
     const size_t found = tables_of(lowered(graph, tables_on()).steps);
     tables += found;
     none += found == 0 ? 1 : 0;
@@ -222,7 +223,7 @@ TEST(IntegerTable, AgreesOnRandomGraphs) {
 
 // Signed values between products stay what products want, unsigned numbers, and the products are integer ones.
 TEST(IntegerTable, StandsBetweenIntegerProducts) {
-  Graph graph;
+  NamedModel graph;
   graph.opset = 21;
   graph.inputs = {{"x", Scalar::f32, {4, 16}}};
   graph.outputs = {{"y", Scalar::f32, {4, 8}}};
@@ -244,7 +245,7 @@ TEST(IntegerTable, StandsBetweenIntegerProducts) {
                   {"d3", "DequantizeLinear", "", {}, {"g", "s", "z"}, {"h"}},
                   {"dw2", "DequantizeLinear", "", {}, {"w2", "ws"}, {"w2f"}},
                   {"product2", "MatMul", "", {}, {"h", "w2f"}, {"y"}}};
-  auto program = lower_graph(graph, false, tables_on());
+  auto program = lower_calls(graph, false, tables_on());
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   std::vector<std::string> steps;
   for (const ProgramStep& s : program->steps) {
@@ -254,7 +255,7 @@ TEST(IntegerTable, StandsBetweenIntegerProducts) {
                            "product1: dequantise-matrix-product", "product2: dequantise-matrix-product"}) {
     EXPECT_THAT(steps, Contains(step));
   }
-  auto plain = lower_graph(graph, false);
+  auto plain = lower_calls(graph, false);
   ASSERT_TRUE(plain.ok());
   Tensor x(Scalar::f32, {4, 16});
   for (int64_t i = 0; i < x.size(); ++i) x.set_float(i, static_cast<double>(i * 29 % 64) / 32 - 1);
@@ -266,7 +267,7 @@ TEST(IntegerTable, StandsBetweenIntegerProducts) {
 
 TEST(IntegerTable, IsOneKernelWithItsPositions) {
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{256}, {2, 128}, {1, 4, 8, 8}}) {
-    Graph graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::u8, Scalar::u8);
+    NamedModel graph = quantised({{"f", "Tanh", "", {}, {}, {}}}, Scalar::u8, Scalar::u8);
     graph.inputs[0].shape = graph.outputs[0].shape = shape;
     auto model = lower_model(graph, {}, {});
     ASSERT_TRUE(model.ok()) << model.errors()[0].text();
@@ -276,21 +277,21 @@ TEST(IntegerTable, IsOneKernelWithItsPositions) {
 }
 
 TEST(IntegerTable, OptionsSayWhichThereAre) {
-  const auto tables = [](const std::vector<Layer>& functions, TableUse use) {
+  const auto tables = [](const std::vector<NamedCall>& functions, TableUse use) {
     LowerOptions options;
     options.tables = use;
     auto model = lower_model(quantised(functions, Scalar::u8, Scalar::u8), options, {});
     HOIST_CHECK(model.ok(), model.errors()[0].text());
     return tables_of(model->derivation.steps);
   };
-  const Layer relu = {"f", "Relu", "", {}, {}, {}}, abs = {"g", "Abs", "", {}, {}, {}},
-              tanh = {"h", "Tanh", "", {}, {}, {}};
-  for (const auto& functions : {std::vector<Layer>{tanh}, {relu, tanh}, {tanh, abs}}) {
+  const NamedCall relu = {"f", "Relu", "", {}, {}, {}}, abs = {"g", "Abs", "", {}, {}, {}},
+                  tanh = {"h", "Tanh", "", {}, {}, {}};
+  for (const auto& functions : {std::vector<NamedCall>{tanh}, {relu, tanh}, {tanh, abs}}) {
     EXPECT_EQ(tables(functions, TableUse::on), 1u);
     EXPECT_EQ(tables(functions, TableUse::automatic), 1u);
     EXPECT_EQ(tables(functions, TableUse::off), 0u);
   }
-  for (const auto& functions : {std::vector<Layer>{relu}, {relu, abs}}) {
+  for (const auto& functions : {std::vector<NamedCall>{relu}, {relu, abs}}) {
     EXPECT_EQ(tables(functions, TableUse::on), 1u);
     EXPECT_EQ(tables(functions, TableUse::automatic), 0u);
     EXPECT_EQ(tables(functions, TableUse::off), 0u);

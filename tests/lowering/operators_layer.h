@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/program/program_builder.h"
 
 namespace hoist {
 
 struct LayerCase {
-  Layer layer;
+  NamedCall layer;
   int64_t opset = 21;
   std::vector<Tensor> inputs;  ///< one for each input name; unread where the name is ""
   std::vector<bool> known;     ///< of the input: its value is known at compile time; all are unknown when empty

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "ir/expression.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "operators_layer.h"
 
 namespace hoist {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "ir/program_text.h"
+#include "ir/text/program_text.h"
 #include "lowering/passes.h"
 #include "tests/golden.h"
 
@@ -28,7 +28,6 @@ std::string after(const Pass& pass, const std::string& text) {
   if (!program.ok()) return "does not parse: " + program.errors()[0].text();
   PassOptions options;
   options.tables.use = TableUse::automatic;
-  options.windows = true;
   for (const Pass* each : {pass.part == Pass::terms ? find_pass("unfold") : nullptr, &pass}) {
     if (each == nullptr) continue;
     if (auto done = each->run(*program, options); !done.ok()) return "fails: " + done.errors()[0].text();

@@ -8,16 +8,17 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "ir/random_terms.h"
+#include "ir/rules/random_terms.h"
 #include "ir/seeded.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "lowering/grouping.h"
-#include "lowering/im2col.h"
+#include "lowering/launches.h"
 #include "lowering/memory.h"
 #include "lowering/rules.h"
+#include "lowering/statements.h"
 #include "random_graphs.h"
 #include "stored_run.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
 
 namespace hoist {
 namespace {
@@ -35,10 +36,20 @@ Profile profile_for(uint64_t seed) {
   return profile;
 }
 
-// All passes over terms but that for windows.
+// All passes over terms but those for other forms of convolution.
 void group(Program& program) {
   const auto done = run_passes(program, Pass::terms, {});
   HOIST_CHECK(done.ok(), done.errors()[0].text());
+}
+
+void run(const char* pass, Program& program) {
+  const auto done = find_pass(pass)->run(program, {});
+  HOIST_CHECK(done.ok(), done.errors()[0].text());
+}
+
+size_t steps_of(const Program& program, const std::string& rule) {
+  return static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),
+                                           [&](const ProgramStep& step) { return step.rule == rule; }));
 }
 
 std::string show(const Program& program) {
@@ -47,8 +58,8 @@ std::string show(const Program& program) {
   return out;
 }
 
-Program lowered(const Graph& graph, bool strict) {
-  auto program = lower_graph(graph, strict);
+Program lowered(const NamedModel& graph, bool strict) {
+  auto program = lower_calls(graph, strict);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   return *program;
 }
@@ -90,7 +101,7 @@ void for_random_graphs(const Body& body) {
 
 // Weights stay small, shapes have to be known all the same.
 TEST(Passes, StoredConstantsLeaveShapesKnown) {
-  Graph graph;
+  NamedModel graph;
   graph.opset = 21;
   graph.inputs = {{"x", Scalar::f32, {2, 3, 4}}};
   graph.outputs = {{"y", Scalar::f32, {}}};
@@ -102,7 +113,7 @@ TEST(Passes, StoredConstantsLeaveShapesKnown) {
                   {"rows", "Reshape", "", {}, {"x", "wanted"}, {"rows"}},
                   {"wide", "DequantizeLinear", "", {}, {"numbers", "scale"}, {"weights"}},
                   {"y", "Mul", "", {}, {"rows", "weights"}, {"y"}}};
-  auto program = lower_graph(graph, false, {}, ConstantUse::stored);
+  auto program = lower_calls(graph, false, {}, ConstantUse::stored);
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   EXPECT_EQ(program->constants.count("weights"), 0U);
   EXPECT_EQ(program->constants.count("numbers"), 1U);
@@ -145,9 +156,9 @@ TEST(Passes, EinsumsInPairsAreTheSameSums) {
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.equation);
-    Graph graph;
+    NamedModel graph;
     graph.opset = 21;
-    Layer layer{"sum", "Einsum", "", {{"equation", one.equation}}, {}, {"y"}};
+    NamedCall layer{"sum", "Einsum", "", {{"equation", one.equation}}, {}, {"y"}};
     Bindings inputs;
     for (size_t i = 0; i < one.shapes.size(); ++i) {
       layer.inputs.push_back("x" + std::to_string(i));
@@ -168,7 +179,7 @@ TEST(Passes, EinsumsInPairsAreTheSameSums) {
 
 TEST(Passes, ALayerMayHaveThousandsOfResults) {
   for (const size_t count : {65U, 3000U, 5000U}) {
-    Graph graph;
+    NamedModel graph;
     graph.opset = 21;
     graph.inputs = {{"x", Scalar::f32, {static_cast<int64_t>(count), 2}}};
     graph.layers = {{"split", "Split", "", {{"num_outputs", static_cast<int64_t>(count)}}, {"x"}, {}}};
@@ -176,7 +187,7 @@ TEST(Passes, ALayerMayHaveThousandsOfResults) {
       graph.layers[0].outputs.push_back("y" + std::to_string(i));
       graph.outputs.push_back({graph.layers[0].outputs.back(), Scalar::f32, {}});
     }
-    const auto program = lower_graph(graph, false);
+    const auto program = lower_calls(graph, false);
     ASSERT_EQ(program.ok(), count < 4096);
     if (program.ok())
       EXPECT_EQ(program->definitions.size(), count);
@@ -203,8 +214,9 @@ TEST(Passes, WindowsAsArraysKeepEveryBit) {
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
     Program program = lowered(random.graph, true);
     group(program);
-    materialise_windows(program);
-    windows += program.steps.size();
+    run("im2col", program);
+    run("cut-kernels", program);
+    windows += steps_of(program, "cut-kernels");
     expect_same_values(wanted, values_of(program, random.inputs), program);
   });
   EXPECT_GT(windows, number_of_cases() / 5);
@@ -215,7 +227,8 @@ TEST(Passes, StorageKeepsEveryBit) {
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
     Program program = lowered(random.graph, true);
     group(program);
-    if (seed % 2 != 0) materialise_windows(program);
+    if (seed % 2 != 0) run("im2col", program);
+    run("cut-kernels", program);
     StoragePlan plan = choose_storage(program, profile_for(seed));
     for (const auto& [name, s] : plan.values) {
       bordered += s.border ? 1 : 0;
@@ -227,10 +240,44 @@ TEST(Passes, StorageKeepsEveryBit) {
   EXPECT_GT(in_place, number_of_cases() / 5);
 }
 
+// What stays of a launch's values in local memory is no value of the program any more, so only the others are compared.
+TEST(Passes, LaunchesKeepEveryBit) {
+  size_t kept = 0;
+  for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    Program program = lowered(random.graph, true);
+    group(program);
+    Profile profile = profile_for(seed);
+    profile.gpu = seed % 3 == 0;
+    profile.local_memory = seed % 5 == 0 ? 512 : 32768;
+    fuse_launches(program, profile);
+    for (const Definition& definition : program.definitions) kept += count_statements(definition.expression);
+    expect_same_values(wanted, values_of(program, random.inputs), program);
+    const StoragePlan plan = choose_storage(program, profile);
+    expect_same_values(wanted, stored_values_of(program, plan, random.inputs), program);
+  });
+  EXPECT_GT(kept, number_of_cases() / 2);
+}
+
+TEST(Passes, PlansOfLaunchesKeepEveryBit) {
+  for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
+    LowerOptions options;
+    options.strict = true;
+    options.fusion = LaunchFusion::launch;
+    Profile profile = profile_for(seed);
+    profile.gpu = seed % 3 == 0;
+    profile.maximum_group = seed % 2 == 0 ? 3 : 64;
+    auto model = lower_model(random.graph, options, profile);
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    expect_same_values(wanted, outputs_of(*model, random.inputs, false), model->program);
+    expect_same_values(wanted, outputs_of(*model, random.inputs), model->program);
+  });
+}
+
 LowerOptions options_for(uint64_t seed, bool strict) {
   LowerOptions options;
   options.strict = strict;
-  options.convolution = seed % 3 == 0 ? ConvolutionForm::im2col : ConvolutionForm::automatic;
+  const ConvolutionForm forms[] = {ConvolutionForm::im2col, ConvolutionForm::automatic, ConvolutionForm::winograd};
+  options.convolution = forms[seed % 3];
   options.separate_arrays = seed % 7 == 0;
   return options;
 }

@@ -1,10 +1,11 @@
 // Rules between operator calls: each row against the evaluator, what their conditions keep out, and faults of rows.
+#include "lowering/rules/program_rules.h"
+
 #include <gmock/gmock.h>
 
-#include "ir/program_rule.h"
-#include "ir/program_text.h"
+#include "ir/rules/program_rule.h"
+#include "ir/text/program_text.h"
 #include "lowering/passes.h"
-#include "lowering/rules/operators.h"
 
 namespace hoist {
 namespace {

@@ -8,8 +8,8 @@ Tensor one_float(double v) { return Tensor::of<double>(Scalar::f32, {}, {v}); }
 namespace {
 
 // Without a function before the end.
-Graph start(Scalar in, Scalar out) {
-  Graph g;
+NamedModel start(Scalar in, Scalar out) {
+  NamedModel g;
   g.name = "g";
   g.opset = 21;
   g.inputs = {{"x", in, {2, 128}}};
@@ -24,9 +24,9 @@ Graph start(Scalar in, Scalar out) {
 
 }  // namespace
 
-Graph quantised(const std::vector<Layer>& functions, Scalar in, Scalar out) {
-  Graph g = start(in, out);
-  for (const Layer& f : functions) {
+NamedModel quantised(const std::vector<NamedCall>& functions, Scalar in, Scalar out) {
+  NamedModel g = start(in, out);
+  for (const NamedCall& f : functions) {
     const std::string from = g.layers.back().outputs[0];
     g.layers.push_back(f);
     g.layers.back().inputs.insert(g.layers.back().inputs.begin(), from);
@@ -36,13 +36,13 @@ Graph quantised(const std::vector<Layer>& functions, Scalar in, Scalar out) {
   return g;
 }
 
-Graph random_quantised(std::mt19937_64& random) {
+NamedModel random_quantised(std::mt19937_64& random) {
   static const std::vector<std::string> unary = {"Abs",       "Ceil",      "Elu",  "Erf", "Exp",  "Gelu",
                                                  "HardSwish", "LeakyRelu", "Mish", "Neg", "Relu", "Sigmoid",
                                                  "Softplus",  "Sqrt",      "Tanh", "Sin"};
   static const std::vector<std::string> binary = {"Add", "Div", "Max", "Min", "Mul", "Sub"};
   const auto byte = [&] { return random() % 2 == 0 ? Scalar::u8 : Scalar::i8; };
-  Graph g = start(byte(), byte());
+  NamedModel g = start(byte(), byte());
   g.constants["s"] = one_float(0.001 + 0.0001 * static_cast<double>(random() % 1000));
   g.constants["t"] = one_float(0.001 + 0.0001 * static_cast<double>(random() % 1000));
   std::vector<std::string> values = {"v0"};
@@ -52,7 +52,7 @@ Graph random_quantised(std::mt19937_64& random) {
     const std::string name = "f" + std::to_string(i), value = "v" + std::to_string(i), number = "c" + std::to_string(i);
     // Mostly in a row, so that little is left unread.
     const std::string first = random() % 4 == 0 ? any() : values.back();
-    Layer layer{name, unary[random() % unary.size()], "", {}, {first}, {value}};
+    NamedCall layer{name, unary[random() % unary.size()], "", {}, {first}, {value}};
     if (random() % 3 == 0) {
       layer.operation = binary[random() % binary.size()];
       layer.inputs.push_back(random() % 2 == 0 ? any() : number);

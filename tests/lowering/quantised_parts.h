@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "ir/graph.h"
+#include "tests/support/named_model.h"
 
 namespace hoist {
 
@@ -13,11 +13,11 @@ Tensor one_float(double v);
 
 /// x -> dequantise -> functions -> quantise -> y, all with one scale; x and y have 2 x 128 elements. The first input
 /// and the output of each function are filled in: v0, v2, v3, ...
-Graph quantised(const std::vector<Layer>& functions, Scalar in, Scalar out);
+NamedModel quantised(const std::vector<NamedCall>& functions, Scalar in, Scalar out);
 
 /// The same with up to eight functions that read any of those before them, and constants; several may be what is
 /// quantised, others are read by nobody. The same generator state gives the same graph.
-Graph random_quantised(std::mt19937_64& random);
+NamedModel random_quantised(std::mt19937_64& random);
 
 /// All inputs that such a graph can have.
 Tensor every_byte(Scalar scalar);

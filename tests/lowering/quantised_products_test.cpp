@@ -5,13 +5,13 @@
 #include <cmath>
 #include <random>
 
-#include "ir/evaluate.h"
-#include "ir/import_graph.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/properties.h"
 #include "lowering/lower.h"
 #include "lowering/passes.h"
 #include "lowering/terms.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
+#include "tests/support/named_model.h"
 
 namespace hoist {
 namespace {
@@ -54,8 +54,8 @@ struct Case {
   std::map<std::string, Attribute> attributes = {{"pads", Ints{1, 1, 1, 1}}};
   int64_t axis = 0;
 
-  Graph graph() const {
-    Graph g;
+  NamedModel graph() const {
+    NamedModel g;
     g.opset = 21;
     g.inputs = {{"x", Scalar::f32, input}};
     g.outputs = {{"y", Scalar::f32, {}}};
@@ -83,7 +83,7 @@ struct Case {
 };
 
 // The passes over operator calls up to the one of that name.
-Program program_after(const Graph& graph, std::string_view last) {
+Program program_after(const NamedModel& graph, std::string_view last) {
   auto program = program_of(graph);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   auto done =
@@ -113,8 +113,8 @@ Tensor output_of(const Program& program, const Tensor& x) {
 }
 
 void expect_within_a_step(const Case& c) {
-  const Graph graph = c.graph();
-  auto exact = lower_graph(graph, true), integers = lower_graph(graph, false);
+  const NamedModel graph = c.graph();
+  auto exact = lower_calls(graph, true), integers = lower_calls(graph, false);
   ASSERT_TRUE(exact.ok()) << exact.errors()[0].text();
   ASSERT_TRUE(integers.ok()) << integers.errors()[0].text();
   EXPECT_TRUE(std::any_of(integers->definitions.begin(), integers->definitions.end(),
@@ -170,14 +170,14 @@ TEST(QuantisedProducts, AreWithinOneStepOfTheOutputsGrid) {
 
 // MatMulInteger of x and w, the numbers of x with one zero point.
 Tensor integer_product(const Tensor& x, const Tensor& w, int64_t zero, bool strict) {
-  Graph g;
+  NamedModel g;
   g.opset = 21;
   g.inputs = {{"x", x.scalar(), x.shape()}};
   g.outputs = {{"y", Scalar::i32, {}}};
   g.constants["w"] = w;
   g.constants["z"] = scalar_of(x.scalar(), static_cast<double>(zero));
   g.layers = {{"product", "MatMulInteger", "", {}, {"x", "w", "z"}, {"y"}}};
-  auto program = lower_graph(g, strict);
+  auto program = lower_calls(g, strict);
   EXPECT_TRUE(program.ok()) << program.errors()[0].text();
   return program.ok() ? output_of(*program, x) : Tensor();
 }
@@ -200,35 +200,35 @@ TEST(QuantisedProducts, SignedActivationsBecomeUnsigned) {
   Case c;
   c.activation = Scalar::i8;
   c.zero_point = -128;
-  EXPECT_TRUE(has_step(program_after(c.graph(), "whole-words"), "signed-to-unsigned"));
+  EXPECT_TRUE(has_step(program_after(c.graph(), "pad-to-four"), "signed-to-unsigned"));
   // Not where somebody else sees the numbers.
-  Graph graph = c.graph();
+  NamedModel graph = c.graph();
   graph.outputs.push_back({"xq", Scalar::i8, {}});
-  const Program program = program_after(graph, "whole-words");
+  const Program program = program_after(graph, "pad-to-four");
   EXPECT_FALSE(has_step(program, "signed-to-unsigned"));
   EXPECT_TRUE(has_step(program, "dequantise-"));
 }
 
 TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
   Case c;
-  auto rewritten = [&](const std::function<void(Graph&)>& change) {
-    Graph graph = c.graph();
+  auto rewritten = [&](const std::function<void(NamedModel&)>& change) {
+    NamedModel graph = c.graph();
     change(graph);
-    return has_step(program_after(graph, "whole-words"), "dequantise-");
+    return has_step(program_after(graph, "pad-to-four"), "dequantise-");
   };
-  EXPECT_TRUE(rewritten([](Graph&) {}));
-  EXPECT_FALSE(rewritten([](Graph& g) {  // weights with a zero point
+  EXPECT_TRUE(rewritten([](NamedModel&) {}));
+  EXPECT_FALSE(rewritten([](NamedModel& g) {  // weights with a zero point
     g.constants["w_zero"] = numbers(Scalar::i8, {16}, 1, 1, 1);
     g.layers[2].inputs.push_back("w_zero");
   }));
-  EXPECT_FALSE(rewritten([](Graph& g) {  // by input channel
+  EXPECT_FALSE(rewritten([](NamedModel& g) {  // by input channel
     g.constants["w_scale"] = floats({8}, 2, 0.001, 0.02);
     g.layers[2].attributes["axis"] = int64_t{1};
   }));
-  EXPECT_FALSE(rewritten([](Graph& g) {
+  EXPECT_FALSE(rewritten([](NamedModel& g) {
     g.constants.erase("w"), g.inputs.push_back({"w", Scalar::i8, {16, 8, 3, 3}});
   }));
-  EXPECT_FALSE(rewritten([](Graph& g) {
+  EXPECT_FALSE(rewritten([](NamedModel& g) {
     g.constants["x_scale"] = floats({8}, 1, 0.1, 0.2);
     g.constants["x_zero"] = numbers(Scalar::u8, {8}, 3, 3, 1);
   }));
@@ -237,7 +237,7 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
   c.weights = {2, 40000};
   c.product = "Gemm";
   c.attributes = {{"transB", int64_t{1}}};
-  EXPECT_FALSE(rewritten([](Graph& g) { g.constants["w"] = numbers(Scalar::i8, {2, 40000}, 127, 127, 1); }));
+  EXPECT_FALSE(rewritten([](NamedModel& g) { g.constants["w"] = numbers(Scalar::i8, {2, 40000}, 127, 127, 1); }));
 }
 
 TEST(QuantisedProducts, ReadWholeWordsWhereThereIsAnInstruction) {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/random_terms.h"
+#include "ir/rules/random_terms.h"
 #include "ir/seeded.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "operators_layer.h"
 #include "stored_run.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
 
 namespace hoist {
 namespace {
@@ -30,13 +30,13 @@ Bindings seeded_bindings(Expr e, uint64_t seed) {
 
 // What the layers give when they are lowered and evaluated in turn.
 Result<Tensor> value_of_layers(const RaisedLayers& raised, const Bindings& inputs) {
-  Graph graph;
+  NamedModel graph;
   graph.opset = 28;
   for (const auto& [name, tensor] : inputs) graph.inputs.push_back({name, tensor.scalar(), tensor.shape()});
   graph.outputs = {{"result", Scalar::f32, {}}};
   graph.layers = raised.layers;
   graph.constants = raised.constants;
-  HOIST_TRY(const Program program, lower_graph(graph, true));
+  HOIST_TRY(const Program program, lower_calls(graph, true));
   if (program.constants.count("result")) return program.constants.at("result");
   const Bindings values = values_of(program, inputs);
   return values.at("result");
@@ -108,7 +108,7 @@ TEST(Raise, SharedTermsAreMadeOnce) {
   ASSERT_TRUE(raised.ok());
   const auto count = [&](const std::string& operation) {
     return std::count_if(raised->layers.begin(), raised->layers.end(),
-                         [&](const Layer& layer) { return layer.operation == operation; });
+                         [&](const NamedCall& layer) { return layer.operation == operation; });
   };
   EXPECT_EQ(count("Exp"), 1);
   EXPECT_EQ(count("ReduceMax"), 1);
@@ -167,41 +167,41 @@ TEST(Raise, SaysWhatHasNoOperator) {
   EXPECT_THAT(complaint(zip({x, x})), HasSubstr("gives a tuple"));
 }
 
-// ---- Layers of a graph
+// ---- Layers of a program
 // -----------------------------------------------------------------------------------------------
 
-Graph two_layers() {
-  Graph graph;
-  graph.name = "two";
-  graph.opset = 28;
-  graph.inputs = {{"x", Scalar::f32, {2, 3}}};
-  graph.outputs = {{"y", Scalar::f32, {2, 3}}};
-  graph.layers = {{"first", "Tanh", "", {}, {"x"}, {"a"}}, {"second", "Sigmoid", "", {}, {"a"}, {"y"}}};
-  return graph;
+Program two_layers() {
+  NamedModel model;
+  model.name = "two";
+  model.opset = 28;
+  model.inputs = {{"x", Scalar::f32, {2, 3}}};
+  model.outputs = {{"y", Scalar::f32, {2, 3}}};
+  model.layers = {{"first", "Tanh", "", {}, {"x"}, {"a"}}, {"second", "Sigmoid", "", {}, {"a"}, {"y"}}};
+  return *program_of(model);
 }
 
 TEST(ReplaceByExpressions, KeepsNamesAndTheOtherLayers) {
-  Graph graph = two_layers();
+  Program program = two_layers();
   // A value that is called like what raising makes must not be mistaken for it.
-  graph.constants["second/Exp_1"] = Tensor(Scalar::f32, {2, 3});
-  const auto done = replace_by_expressions(graph, {"second"}, [](const std::string& layer, Expr e) -> Result<Expr> {
+  program.constants["second/Exp_1"] = Tensor(Scalar::f32, {2, 3});
+  const auto done = replace_by_expressions(program, {"second"}, [](const std::string& layer, Expr e) -> Result<Expr> {
     EXPECT_EQ(layer, "second");
     return e;
   });
   ASSERT_TRUE(done.ok()) << done.errors()[0].text();
-  EXPECT_EQ(graph.layers.front().name, "first");
-  EXPECT_EQ(graph.layers.back().name, "second");
-  EXPECT_EQ(graph.layers.back().operation, "Div");
-  EXPECT_EQ(graph.layers.back().outputs, std::vector<std::string>{"y"});
-  EXPECT_GT(graph.layers.size(), 3U);
+  const std::vector<NamedCall> layers = named_calls(*done);
+  EXPECT_EQ(layers.front().name, "first");
+  EXPECT_EQ(layers.back().name, "second");
+  EXPECT_EQ(layers.back().operation, "Div");
+  EXPECT_EQ(layers.back().outputs, std::vector<std::string>{"y"});
+  EXPECT_GT(layers.size(), 3U);
   const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, {2, 3}, 1, 0, -3, 3)}};
-  const auto before = lower_graph(two_layers(), true), after = lower_graph(graph, true);
+  const auto before = lower_calls(two_layers(), true), after = lower_calls(*done, true);
   ASSERT_TRUE(before.ok() && after.ok());
   EXPECT_TRUE(same_bits(values_of(*before, inputs).at("y"), values_of(*after, inputs).at("y")));
 }
 
 TEST(ReplaceByExpressions, NamesTheLayerThatCannotBeSaid) {
-  Graph graph = two_layers();
   const auto unsayable = [](const std::string&, Expr e) -> Result<Expr> {
     return map_at(
         2,
@@ -210,7 +210,7 @@ TEST(ReplaceByExpressions, NamesTheLayerThatCannotBeSaid) {
         },
         e);
   };
-  auto done = replace_by_expressions(graph, {"first", "third"}, unsayable);
+  auto done = replace_by_expressions(two_layers(), {"first", "third"}, unsayable);
   ASSERT_FALSE(done.ok());
   ASSERT_EQ(done.errors().size(), 2U);
   EXPECT_THAT(done.errors()[0].text(), HasSubstr("layer first: function modulo on f32 has no ONNX operator"));

@@ -81,7 +81,7 @@ class Generator {
   // Adds a layer; `known` is what is known of its result besides name and shape. The result's name.
   std::string layer(const std::string& operation, std::vector<std::string> inputs,
                     std::map<std::string, Attribute> attributes, Value known, const Shape& shape, bool use = true) {
-    Layer l;
+    NamedCall l;
     l.name = fresh(operation + "_");
     l.operation = operation;
     l.attributes = std::move(attributes);
@@ -419,7 +419,7 @@ class Generator {
   // What nothing reads, and some values in the middle; rarely an input as it is.
   void choose_outputs() {
     std::map<std::string, int> uses;
-    for (const Layer& l : out_.graph.layers) {
+    for (const NamedCall& l : out_.graph.layers) {
       for (const std::string& name : l.inputs) ++uses[name];
     }
     std::vector<Value> outputs;
@@ -443,10 +443,10 @@ class Generator {
 RandomGraph random_graph(std::mt19937_64& random) { return Generator(random).run(); }
 
 Bindings values_of(const RandomGraph& random) {
-  const Graph& graph = random.graph;
+  const NamedModel& graph = random.graph;
   Bindings values = random.inputs;
   for (const auto& [name, tensor] : graph.constants) values[name] = tensor;
-  for (const Layer& layer : graph.layers) {
+  for (const NamedCall& layer : graph.layers) {
     const OperatorCall call = call_of(layer, graph.opset);
     OperatorContext context{call, {}, {}};
     for (const std::string& name : layer.inputs) {

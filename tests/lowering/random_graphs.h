@@ -9,13 +9,13 @@
 #include <random>
 #include <string>
 
-#include "ir/evaluate.h"
-#include "ir/graph.h"
+#include "ir/evaluate/evaluate.h"
+#include "tests/support/named_model.h"
 
 namespace hoist {
 
 struct RandomGraph {
-  Graph graph;
+  NamedModel graph;
   Bindings inputs;
   /// By value: the difference that other orders of summation and fused or folded products explain (twice the forward
   /// error bound n u sum|terms|, handed on through the layers after it). 0 where all intermediate numbers are whole.

@@ -4,13 +4,13 @@
 
 #include <gmock/gmock.h>
 
-#include "ir/import_graph.h"
-#include "ir/program_text.h"
-#include "ir/text.h"
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
 #include "lowering/lower.h"
 #include "quantised_parts.h"
 #include "random_graphs.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
+#include "tests/support/named_model.h"
 
 namespace hoist {
 namespace {
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr uint64_t random_models = 60;
 
-LoweredModel lowered(const Graph& graph, const LowerOptions& options, const Profile& profile = {}) {
+LoweredModel lowered(const NamedModel& graph, const LowerOptions& options, const Profile& profile = {}) {
   auto model = lower_model(graph, options, profile);
   HOIST_CHECK(model.ok(), model.errors()[0].text());
   return std::move(*model);
@@ -61,13 +61,8 @@ TEST(Replay, LeadsToTheKernelsOfRandomModels) {
   for (uint64_t seed = 0; seed < random_models; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const Graph graph = random_graph(random).graph;
-    LowerOptions options;
-    options.strict = seed % 3 == 0;
-    if (seed % 2 == 0) options.convolution = ConvolutionForm::im2col;
-    Profile profile;
-    profile.gpu = seed % 5 == 0;
-    profile.vector_width = seed % 4 == 0 ? 4 : 16;
+    const NamedModel graph = random_graph(random).graph;
+    const auto [options, profile] = varied_compilation(seed);
     const LoweredModel model = lowered(graph, options, profile);
     expect_leads_to(model.derivation, model, profile);
     const ProgramDerivation read = read_back(model.derivation);
@@ -82,8 +77,8 @@ TEST(Replay, LeadsToTheKernelsOfRandomModels) {
 }
 
 // x quantised, a product with weights of 8 bits, a function, and quantised again.
-Graph quantised_model() {
-  Graph graph;
+NamedModel quantised_model() {
+  NamedModel graph;
   graph.name = "quantised";
   graph.opset = 21;
   graph.inputs = {{"x", Scalar::u8, {4, 20}}};
@@ -124,7 +119,7 @@ TEST(Replay, LeadsToTablesAndIntegerProducts) {
 // Positions that are known decide the term that a Gather unfolds to only through a check; those of a zero point through
 // its form. Values that decide are written out, however many they are.
 TEST(Replay, ValuesThatDecideATermAreInTheStep) {
-  Graph graph;
+  NamedModel graph;
   graph.opset = 21;
   graph.inputs = {{"x", Scalar::u8, {3, 4}}};
   graph.outputs = {{"y", Scalar::i32, {}}};
@@ -137,7 +132,7 @@ TEST(Replay, ValuesThatDecideATermAreInTheStep) {
   graph.layers = {{"product", "MatMulInteger", "", {}, {"x", "w", "z", "wz"}, {"y"}}};
   const LoweredModel model = lowered(graph, {});
   const ProgramDerivation read = read_back(model.derivation);
-  EXPECT_THAT(print_derivation(read), HasSubstr("unfold at %y\n  constant %w"));
+  EXPECT_THAT(print_derivation(read), HasSubstr("unfold(operator = MatMulInteger) at %y\n  constant %w"));
   EXPECT_THAT(print_derivation(read), HasSubstr("  constant %wz : [20]u8 = {0, 1, 2, 0, 1,"));
   expect_leads_to(read, model, {});
 }

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "ir/rule_check.h"
-#include "ir/text.h"
-#include "lowering/rules/operators.h"
+#include "ir/rules/rule_check.h"
+#include "ir/text/text.h"
+#include "lowering/rules/program_rules.h"
 
 namespace hoist {
 namespace {

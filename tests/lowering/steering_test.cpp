@@ -3,12 +3,12 @@
 
 #include <gmock/gmock.h>
 
-#include "ir/evaluate.h"
-#include "ir/text.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/text/text.h"
 #include "lowering/lower.h"
 #include "lowering/replay.h"
 #include "stored_run.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
 
 namespace hoist {
 namespace {
@@ -68,8 +68,8 @@ TEST(UserRules, WrongFilesAreRefused) {
 }
 
 // y = relu(a b + c), one kernel.
-Graph product() {
-  Graph graph;
+NamedModel product() {
+  NamedModel graph;
   graph.name = "product";
   graph.opset = 21;
   graph.inputs = {{"a", Scalar::f32, {8, 12}}};

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "lowering/stored_terms.h"
+
 namespace hoist {
 namespace {
 
@@ -99,8 +101,8 @@ Bindings stored_values_of(const Program& program, const StoragePlan& storage, co
   }
   for (const Definition& d : program.definitions) {
     const Storage& s = storage.values.at(d.value);
-    Expr term = surround(s, interior(s, over_storage(d.expression, storage.values)));
-    write_region(arrays.at(s.array), evaluated(term, arrays, d.value), region_of(s), s.rounding);
+    const Tensor whole = evaluated(stored_term(d, storage), arrays, d.value);
+    write_region(arrays.at(s.array), whole, region_of(s), s.vector_padding);
   }
   Bindings values;
   for (const auto& [name, s] : storage.values) {
@@ -141,7 +143,7 @@ Bindings outputs_of(const LoweredModel& model, const Bindings& inputs, bool low)
     Tensor result = array_at(arguments.back());
     const Storage& s = model.storage.values.at(group.value);
     Expr term = low ? kernel.expression : group.derivation.start;
-    write_region(result, evaluated(term, bindings, group.value), kernel.region, s.rounding);
+    write_region(result, evaluated(term, bindings, group.value), kernel.region, s.vector_padding);
     const PlanArray& a = model.arrays[static_cast<size_t>(arguments.back())];
     if (a.place == Place::arena)
       std::copy(result.bytes().begin(), result.bytes().end(), arena.begin() + a.offset);

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/region.h"
 #include "lowering/lower.h"
 

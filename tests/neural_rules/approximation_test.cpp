@@ -1,13 +1,13 @@
 // Best approximations against errors that are known from elsewhere, and bounds of terms against what they bound.
-#include "neural_rules/approximation.h"
+#include "neural_rules/functions/approximation.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
-#include "ir/text.h"
-#include "neural_rules/minimax.h"
-#include "neural_rules/term_error.h"
+#include "ir/text/text.h"
+#include "neural_rules/functions/minimax.h"
+#include "neural_rules/functions/term_error.h"
 
 namespace hoist {
 namespace {

@@ -1,5 +1,5 @@
 // Budgets as users write them, and when they are met: to the sample.
-#include "neural_rules/budget.h"
+#include "neural_rules/choice/budget.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

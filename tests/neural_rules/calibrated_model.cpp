@@ -5,8 +5,8 @@
 #include <random>
 
 #include "lowering/program.h"
-#include "neural_rules/functions.h"
-#include "tests/support/lower_graph.h"
+#include "neural_rules/functions/functions.h"
+#include "tests/support/lower_model.h"
 
 namespace hoist {
 
@@ -19,32 +19,39 @@ Tensor normal_tensor(std::vector<int64_t> shape, double deviation, double mean, 
 }
 
 std::string ModelBuilder::input(const std::string& name, std::vector<int64_t> shape) {
-  graph_.inputs.push_back({name, Scalar::f32, std::move(shape)});
+  model_.inputs.push_back({name, Scalar::f32, std::move(shape)});
   return name;
 }
 
 std::string ModelBuilder::constant(const std::string& name, std::vector<int64_t> shape, double deviation, double mean) {
-  graph_.constants[name] = normal_tensor(std::move(shape), deviation, mean, seed_++);
+  return constant(name, normal_tensor(std::move(shape), deviation, mean, seed_++));
+}
+
+std::string ModelBuilder::constant(const std::string& name, Tensor value) {
+  model_.constants[name] = std::move(value);
   return name;
 }
 
 std::string ModelBuilder::layer(const std::string& operation, const std::string& name, std::vector<std::string> inputs,
                                 std::map<std::string, Attribute> attributes) {
-  graph_.layers.push_back({name, operation, "", std::move(attributes), std::move(inputs), {name}});
+  model_.layers.push_back({name, operation, "", std::move(attributes), std::move(inputs), {name}});
   return name;
 }
 
-Graph ModelBuilder::finish(const std::vector<std::string>& outputs) {
-  for (const std::string& output : outputs) graph_.outputs.push_back({output, Scalar::f32, {}});
-  return graph_;
+Program ModelBuilder::finish(const std::vector<std::string>& outputs) {
+  for (const std::string& output : outputs) model_.outputs.push_back({output, Scalar::f32, {}});
+  auto program = program_of(model_);
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  return *program;
 }
 
-Bindings all_values(const Graph& graph, const Bindings& inputs, const std::map<std::string, std::string>& functions) {
-  auto program = lower_graph(graph, true);
-  HOIST_CHECK(program.ok(), program.errors()[0].text());
+Bindings all_values(const Program& program, const Bindings& inputs,
+                    const std::map<std::string, std::string>& functions) {
+  auto lowered = lower_calls(program, true);
+  HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
   Bindings values = inputs;
-  for (const auto& [name, tensor] : program->constants) values[name] = tensor;
-  for (const Definition& definition : program->definitions) {
+  for (const auto& [name, tensor] : lowered->constants) values[name] = tensor;
+  for (const Definition& definition : lowered->definitions) {
     auto under = under_functions(definition.expression, definition.layers, functions);
     HOIST_CHECK(under.ok(), under.errors()[0].text());
     auto value = evaluate(under->term, values);
@@ -54,14 +61,14 @@ Bindings all_values(const Graph& graph, const Bindings& inputs, const std::map<s
   return values;
 }
 
-CalibratedModel calibrated(Graph graph, int samples, uint64_t seed) {
+CalibratedModel calibrated(Program program, int samples, uint64_t seed) {
   CalibratedModel model;
-  Calibrator calibrator(graph);
+  Calibrator calibrator(program);
   std::vector<Bindings> values;
   for (int i = 0; i < samples; ++i) {
     Bindings inputs;
-    for (const ValueInfo& input : graph.inputs) inputs[input.name] = normal_tensor(input.shape, 1, 0.2, seed++);
-    values.push_back(all_values(graph, inputs));
+    for (const ValueInfo& input : input_infos(program)) inputs[input.name] = normal_tensor(input.shape, 1, 0.2, seed++);
+    values.push_back(all_values(program, inputs));
     model.samples.push_back(std::move(inputs));
   }
   for (const Bindings& sample : values) {
@@ -70,7 +77,7 @@ CalibratedModel calibrated(Graph graph, int samples, uint64_t seed) {
       HOIST_CHECK(seen.ok(), seen.errors()[0].text());
     }
   }
-  for (const Layer& layer : graph.layers) calibrator.collect_second_moments(graph, layer.name);
+  for (const NamedCall& layer : named_calls(program)) calibrator.collect_second_moments(program, layer.name);
   for (const Bindings& sample : values) {
     for (const auto& [name, tensor] : sample) {
       auto seen = calibrator.observe(name, tensor);
@@ -80,15 +87,15 @@ CalibratedModel calibrated(Graph graph, int samples, uint64_t seed) {
   auto statistics = calibrator.finish();
   HOIST_CHECK(statistics.ok(), statistics.errors()[0].text());
   model.statistics = std::move(*statistics);
-  model.graph = std::move(graph);
+  model.program = std::move(program);
   return model;
 }
 
-double measured_error(const CalibratedModel& model, const Graph& rewritten, const std::string& value) {
-  return difference(model, model.graph, value, rewritten, value);
+double measured_error(const CalibratedModel& model, const Program& rewritten, const std::string& value) {
+  return difference(model, model.program, value, rewritten, value);
 }
 
-double difference(const CalibratedModel& model, const Graph& a, const std::string& value_a, const Graph& b,
+double difference(const CalibratedModel& model, const Program& a, const std::string& value_a, const Program& b,
                   const std::string& value_b, const std::map<std::string, std::string>& functions_b) {
   double sum = 0;
   int64_t count = 0;
@@ -102,7 +109,7 @@ double difference(const CalibratedModel& model, const Graph& a, const std::strin
   return sum / static_cast<double>(count);
 }
 
-Graph residual_model(uint64_t seed) {
+Program residual_model(uint64_t seed) {
   ModelBuilder b(seed);
   const std::vector<int64_t> pads = {1, 1, 1, 1};
   const std::map<std::string, Attribute> same = {{"pads", pads}};
@@ -123,7 +130,7 @@ Graph residual_model(uint64_t seed) {
   return b.finish({"dense"});
 }
 
-Graph outlier_model() {
+Program outlier_model() {
   ModelBuilder b(23);
   b.input("x", {4, 5, 32});
   b.constant("scale", {32}, 0.2, 1);
@@ -133,12 +140,12 @@ Graph outlier_model() {
   b.layer("MatMul", "query", {"norm", b.constant("wq", {32, 16}, 0.2)});
   b.layer("MatMul", "key", {"norm", b.constant("wk", {32, 16}, 0.2)});
   b.layer("Add", "both", {"query", "key"});
-  Graph graph = b.finish({"both"});
-  for (int64_t c : {3, 20}) graph.constants.at("scale").set_float(c, 40);
-  return graph;
+  Program program = b.finish({"both"});
+  for (int64_t c : {3, 20}) program.constants.at("scale").set_float(c, 40);
+  return program;
 }
 
-Graph matrix_model(uint64_t seed) {
+Program matrix_model(uint64_t seed) {
   ModelBuilder b(seed);
   b.input("x", {32, 96});
   b.layer("Gemm", "dense", {"x", b.constant("w1", {96, 80}, 0.1), b.constant("b1", {80}, 0.1)});

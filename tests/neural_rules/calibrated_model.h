@@ -6,32 +6,32 @@
 #include <string>
 #include <vector>
 
-#include "ir/evaluate.h"
-#include "ir/graph.h"
-#include "neural_rules/calibration.h"
+#include "ir/evaluate/evaluate.h"
+#include "neural_rules/calibration/calibration.h"
+#include "tests/support/named_model.h"
 
 namespace hoist {
 
-/// Builds a graph layer by layer; weights are seeded normal numbers.
+/// Builds a program layer by layer; weights are seeded normal numbers.
 class ModelBuilder {
  public:
-  explicit ModelBuilder(uint64_t seed) : seed_(seed) { graph_.opset = 23; }
+  explicit ModelBuilder(uint64_t seed) : seed_(seed) { model_.opset = 23; }
 
   std::string input(const std::string& name, std::vector<int64_t> shape);
   std::string constant(const std::string& name, std::vector<int64_t> shape, double deviation, double mean = 0);
+  std::string constant(const std::string& name, Tensor value);
   /// The layer and its only output are called `name`.
   std::string layer(const std::string& operation, const std::string& name, std::vector<std::string> inputs,
                     std::map<std::string, Attribute> attributes = {});
-  Graph finish(const std::vector<std::string>& outputs);
-  Graph& graph() { return graph_; }
+  Program finish(const std::vector<std::string>& outputs);
 
  private:
   uint64_t seed_;
-  Graph graph_;
+  NamedModel model_;
 };
 
 struct CalibratedModel {
-  Graph graph;
+  Program program;
   std::vector<Bindings> samples;  ///< by input name
   Statistics statistics;
 };
@@ -39,24 +39,24 @@ struct CalibratedModel {
 /// Normal numbers of the shape, the same for the same seed.
 Tensor normal_tensor(std::vector<int64_t> shape, double deviation, double mean, uint64_t seed);
 /// All values of the model, every layer alone, inputs included; `functions` as in RewrittenModel.
-Bindings all_values(const Graph& graph, const Bindings& inputs,
+Bindings all_values(const Program& program, const Bindings& inputs,
                     const std::map<std::string, std::string>& functions = {});
 /// Statistics of all values over seeded normal samples.
-CalibratedModel calibrated(Graph graph, int samples, uint64_t seed);
+CalibratedModel calibrated(Program program, int samples, uint64_t seed);
 /// Of the calibration samples, so many serve for measuring.
 inline constexpr size_t measured_samples = 8;
 
 /// Mean squared difference of a value between the two models over these samples.
-double measured_error(const CalibratedModel& model, const Graph& rewritten, const std::string& value);
+double measured_error(const CalibratedModel& model, const Program& rewritten, const std::string& value);
 /// The same of two values in two models.
-double difference(const CalibratedModel& model, const Graph& a, const std::string& value_a, const Graph& b,
+double difference(const CalibratedModel& model, const Program& a, const std::string& value_a, const Program& b,
                   const std::string& value_b, const std::map<std::string, std::string>& functions_b = {});
 
 /// Convolutions with a residual sum, pooling, a product of matrices behind; names in the .cpp.
-Graph residual_model(uint64_t seed);
+Program residual_model(uint64_t seed);
 /// Gemm, Tanh, MatMul.
-Graph matrix_model(uint64_t seed);
+Program matrix_model(uint64_t seed);
 /// A normalisation, two of whose channels are 40 times as large as the others, and two products that read it.
-Graph outlier_model();
+Program outlier_model();
 
 }  // namespace hoist

@@ -9,7 +9,8 @@
 #include <numeric>
 #include <random>
 
-#include "neural_rules/formats.h"
+#include "neural_rules/formats/formats.h"
+#include "neural_rules/neural_rules.h"
 #include "tests/neural_rules/calibrated_model.h"
 
 namespace hoist {
@@ -17,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Graph one_product() {
+Program one_product() {
   ModelBuilder b(1);
   b.input("x", {1, 6, 7, 7});
   b.layer("Conv", "y", {"x", b.constant("w", {4, 6, 3, 3}, 1)}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
@@ -25,9 +26,9 @@ Graph one_product() {
 }
 
 Result<Statistics> statistics_of(const std::vector<Tensor>& tensors, int64_t most_windows = most_sample_windows) {
-  const Graph graph = one_product();
-  Calibrator calibrator(graph);
-  calibrator.collect_second_moments(graph, "y", most_windows);
+  const Program program = one_product();
+  Calibrator calibrator(program);
+  calibrator.collect_second_moments(program, "y", most_windows);
   for (const Tensor& tensor : tensors) HOIST_TRY_VOID(calibrator.observe_extremes("x", tensor));
   for (const Tensor& tensor : tensors) HOIST_TRY_VOID(calibrator.observe("x", tensor));
   return calibrator.finish();
@@ -264,9 +265,10 @@ TEST(Range, ClippedShareIsThatOfTheData) {
 
 TEST(Formats, ZeroStaysZeroAndNumbersInsideMoveByHalfAStep) {
   const ValueStatistics s = statistics_of({normal_tensor({5, 6, 7, 7}, 1.7, 0.4, 11)})->at("x");
-  for (const ValueFormat& format : value_formats()) {
-    if (format.block != 0) continue;
-    SCOPED_TRACE(format.name);
+  for (const NeuralRule& rule : neural_rules()) {
+    if (!rule.stored || rule.stored->block != 0) continue;
+    SCOPED_TRACE(rule.name);
+    const ValueFormat& format = *rule.stored;
     const Grid grid = grid_of(format, s);
     EXPECT_EQ(rounded(grid, 0), 0);
     if (is_float(format.scalar)) continue;

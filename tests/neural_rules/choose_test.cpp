@@ -1,12 +1,12 @@
-// From sensitivity to the choice, on small models without a device: the switchboard is the model when all is off,
-// errors add up as predicted, and the solver beats chance.
-#include "neural_rules/choose.h"
+// From sensitivity to the choice, on small models without a device: the multi-variant program is the model when all is
+// off, errors add up as predicted, and the solver beats chance.
+#include "neural_rules/choice/choose.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "neural_rules/candidates.h"
-#include "neural_rules/cost.h"
+#include "neural_rules/choice/candidates.h"
+#include "neural_rules/choice/cost.h"
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 #include "tests/neural_rules/random_assignment.h"
@@ -19,30 +19,32 @@ using testing::HasSubstr;
 constexpr int64_t samples_of_test = 6;
 
 struct Studied {
-  Graph graph;
+  Program program;
   Samples samples;
   Sensitivity sensitivity;
 };
 
-Studied studied(Graph graph, bool measure_all = true) {
-  Studied out{typed(std::move(graph)), {}, {}};
-  out.samples = normal_samples(out.graph, samples_of_test, 7);
+Studied studied(const Program& program, bool measure_all = true) {
+  Studied out{program, {}, {}};
+  out.samples = normal_samples(out.program, samples_of_test, 7);
   SensitivityOptions options;
   options.measure_all = measure_all;
   options.half = true;  // the evaluator computes in every type
-  auto found = find_sensitivity(out.graph, out.samples, evaluated_models(), options);
+  auto found = find_sensitivity(out.program, out.samples, evaluated_models(), options);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
   out.sensitivity = std::move(*found);
   return out;
 }
 
-Switchboard board_of(const Studied& model) {
-  return make_switchboard(model.graph, model.sensitivity.sites, model.sensitivity.rules);
+MultiVariantProgram variants_of(const Studied& model) {
+  auto made = make_multi_variant(model.program, model.sensitivity.sites, model.sensitivity.rules);
+  HOIST_CHECK(made.ok(), made.errors()[0].text());
+  return std::move(*made);
 }
 
-RunOutputs outputs_under(const Studied& model, const Switchboard& board, RunnableModel& runnable,
+RunOutputs outputs_under(const Studied& model, const MultiVariantProgram& variants, RunnableModel& runnable,
                          const Assignment& assignment) {
-  const std::vector<Tensor> fed = board.inputs(model.sensitivity.sites, assignment);
+  const std::vector<Tensor> fed = variants.inputs(model.sensitivity.sites, assignment);
   auto outputs =
       run_all(runnable, model.samples, model.samples.runs.size(), [&](size_t) { return std::vector<Tensor>(fed); });
   HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
@@ -50,43 +52,43 @@ RunOutputs outputs_under(const Studied& model, const Switchboard& board, Runnabl
 }
 
 double measured(const Studied& model, const RunOutputs& outputs) {
-  auto metrics = compare_runs(output_kinds(model.graph), model.samples, model.sensitivity.reference, outputs);
+  auto metrics = compare_runs(output_kinds(model.program), model.samples, model.sensitivity.reference, outputs);
   HOIST_CHECK(metrics.ok(), metrics.errors()[0].text());
   return metrics->mean_squared_error;
 }
 
-TEST(Switchboard, AllOffIsTheModelBitForBit) {
-  for (Graph (*make)(uint64_t) : {residual_model, matrix_model}) {
+TEST(MultiVariantProgram, AllOffIsTheModelBitForBit) {
+  for (Program (*make)(uint64_t) : {residual_model, matrix_model}) {
     const Studied model = studied(make(3), false);
     ASSERT_GT(model.sensitivity.rules.size(), 10u);
-    const Switchboard board = board_of(model);
-    auto runnable = evaluated_models()(board.model);
+    const MultiVariantProgram variants = variants_of(model);
+    auto runnable = evaluated_models()(variants.model);
     ASSERT_TRUE(runnable.ok()) << runnable.errors()[0].text();
-    EXPECT_EQ(outputs_under(model, board, **runnable, {}), model.sensitivity.reference);
+    EXPECT_EQ(outputs_under(model, variants, **runnable, {}), model.sensitivity.reference);
   }
 }
 
-// A board computes all rules whichever is on, so this takes their number squared: one sample is enough, since what is
-// compared is every bit, and nobody has to measure the rules for it.
-TEST(Switchboard, OneOnIsTheRewrittenModel) {
-  for (Graph (*make)(uint64_t) : {residual_model, matrix_model}) {
+// The program computes all rules whichever is on, so this takes their number squared: one sample is enough, since what
+// is compared is every bit, and nobody has to measure the rules for it.
+TEST(MultiVariantProgram, OneOnIsTheRewrittenModel) {
+  for (Program (*make)(uint64_t) : {residual_model, matrix_model}) {
     Studied model = studied(make(4), false);
     ASSERT_GT(model.sensitivity.rules.size(), 10u);
     model.samples.runs.resize(1);
     model.samples.count = 1;
-    const Switchboard board = board_of(model);
-    auto runnable = evaluated_models()(board.model);
+    const MultiVariantProgram variants = variants_of(model);
+    auto runnable = evaluated_models()(variants.model);
     ASSERT_TRUE(runnable.ok()) << runnable.errors()[0].text();
     for (const SiteRule& rule : model.sensitivity.rules) {
       Assignment assignment = rule.needs;
       assignment[model.sensitivity.sites[rule.site].key()] = rule.rule;
-      auto rewritten = rewrite(model.graph, assignment, model.sensitivity.statistics);
+      auto rewritten = rewrite(model.program, assignment, model.sensitivity.statistics);
       ASSERT_TRUE(rewritten.ok()) << rewritten.errors()[0].text();
       auto alone = evaluated_models()(*rewritten);
       ASSERT_TRUE(alone.ok()) << alone.errors()[0].text();
       auto expected = run_all(**alone, model.samples, model.samples.runs.size());
       ASSERT_TRUE(expected.ok());
-      EXPECT_EQ(outputs_under(model, board, **runnable, assignment), *expected)
+      EXPECT_EQ(outputs_under(model, variants, **runnable, assignment), *expected)
           << model.sensitivity.sites[rule.site].key() << " " << rule.rule;
     }
   }
@@ -95,15 +97,15 @@ TEST(Switchboard, OneOnIsTheRewrittenModel) {
 TEST(Sensitivity, ErrorsOfRandomAssignmentsAddUpAsPredicted) {
   std::vector<std::pair<double, double>> pairs;
   std::mt19937_64 random(11);
-  for (Graph (*make)(uint64_t) : {residual_model, matrix_model}) {
+  for (Program (*make)(uint64_t) : {residual_model, matrix_model}) {
     const Studied model = studied(make(5));
-    const Switchboard board = board_of(model);
-    auto runnable = evaluated_models()(board.model);
+    const MultiVariantProgram variants = variants_of(model);
+    auto runnable = evaluated_models()(variants.model);
     ASSERT_TRUE(runnable.ok()) << runnable.errors()[0].text();
     for (int i = 0; i < 10; ++i) {
       const Assignment assignment = random_assignment(model.sensitivity, random);
       pairs.emplace_back(predicted_error(model.sensitivity, assignment),
-                         measured(model, outputs_under(model, board, **runnable, assignment)));
+                         measured(model, outputs_under(model, variants, **runnable, assignment)));
     }
   }
   const PredictionQuality quality = prediction_quality(pairs);
@@ -145,13 +147,14 @@ TEST(Candidates, BlocksAreKeptWhereNoSmallerFormatIsAsClose) {
   b.layer("Relu", "relu1", {"conv1"});
   b.layer("Conv", "conv2", {"relu1", b.constant("w2", {64, 64, 1, 1}, 0.1)});
   b.layer("Conv", "conv3", {"conv2", b.constant("w3", {8, 64, 1, 1}, 0.1)});
-  Graph graph = b.finish({"conv3"});
+  Program program = b.finish({"conv3"});
   // Half of conv2's channels are in another range than the others, and that half is a block.
-  Tensor& weights = graph.constants.at("w2");
+  Tensor& weights = program.constants.at("w2");
   for (int64_t i = 0; i < weights.size() / 2; ++i) weights.set_float(i, 1000 * weights.float_at(i));
-  const CalibratedModel model = calibrated(typed(graph), 4, 7);
-  const std::vector<Site> sites = find_sites(model.graph);
-  const auto rules = weigh_rules(model.graph, sites, *candidate_rules(model.graph, sites, {}, false), model.statistics);
+  const CalibratedModel model = calibrated(program, 4, 7);
+  const std::vector<Site> sites = find_sites(model.program);
+  const auto rules =
+      weigh_rules(model.program, sites, *candidate_rules(model.program, sites, {}, false), model.statistics);
   const auto kept = [&](const std::string& value) {
     for (size_t i = 0; i < sites.size(); ++i) {
       if (sites[i].key() != "value " + value) continue;
@@ -185,9 +188,9 @@ TEST(Sensitivity, FormatsOfValuesSayWhatTheyHold) {
   }
 }
 
-TEST(Sensitivity, NoiseOfTheProbeHasTheErrorThatTheGainSays) {
+TEST(Sensitivity, NoiseOfTheProbeHasTheErrorThatTheSensitivitySays) {
   const Studied& model = residual_six();
-  for (const StudySite& site : model.sensitivity.studied) EXPECT_GT(site.gain, 0) << site.site.key();
+  for (const StudySite& site : model.sensitivity.studied) EXPECT_GT(site.sensitivity, 0) << site.site.key();
   // What is put in at the output comes out as it is.
   EXPECT_GT(model.sensitivity.output_power, 0);
 }
@@ -213,11 +216,11 @@ ChooseOptions options_for(const std::string& budget) {
 }
 
 TEST(Choose, TheChosenPointKeepsTheBudgetAndIsCheapest) {
-  const Graph graph = typed(residual_model(9));
+  const Program program = residual_model(9);
   ChooseOptions options = options_for("sqnr=25dB");
   options.objective = Objective::size;  // no device here has a time that a format would save
-  auto found = choose(graph, normal_samples(graph, samples_of_test, 1), normal_samples(graph, samples_of_test, 100),
-                      evaluated_models(), options);
+  auto found = choose(program, normal_samples(program, samples_of_test, 1),
+                      normal_samples(program, samples_of_test, 100), evaluated_models(), options);
   ASSERT_TRUE(found.ok()) << found.errors()[0].text();
   EXPECT_TRUE(found->study.budget_met);
   const StudyPoint* chosen = nullptr;
@@ -236,38 +239,38 @@ TEST(Choose, TheChosenPointKeepsTheBudgetAndIsCheapest) {
 }
 
 TEST(Choose, PinsThatBreakTheBudgetAreSaidToDoSo) {
-  const Graph graph = typed(residual_model(9));
+  const Program program = residual_model(9);
   ChooseOptions options = options_for("sqnr=90dB");
   std::string product;
-  for (const Site& site : find_sites(graph)) {
+  for (const Site& site : find_sites(program)) {
     if (site.kind == SiteKind::product && product.empty()) product = site.layer;
   }
   auto preferences = parse_preferences("pin \"" + product + "\" w8\n", "pins");
   ASSERT_TRUE(preferences.ok()) << preferences.errors()[0].text();
   options.sensitivity.preferences = *preferences;
-  auto found = choose(graph, normal_samples(graph, samples_of_test, 1), normal_samples(graph, samples_of_test, 100),
-                      evaluated_models(), options);
+  auto found = choose(program, normal_samples(program, samples_of_test, 1),
+                      normal_samples(program, samples_of_test, 100), evaluated_models(), options);
   ASSERT_TRUE(found.ok()) << found.errors()[0].text();
   EXPECT_FALSE(found->study.budget_met);
   EXPECT_EQ(found->chosen.at("product " + product), "w8");
 }
 
 // What `text` leaves of 4-bit weights, smallest size at 12 dB.
-Choosing chosen_under(const Graph& graph, const std::string& text) {
+Choosing chosen_under(const Program& program, const std::string& text) {
   ChooseOptions options = options_for("sqnr=12dB");
   options.objective = Objective::size;
   auto preferences = parse_preferences(text, "preferences");
   HOIST_CHECK(preferences.ok(), preferences.errors()[0].text());
   options.sensitivity.preferences = *preferences;
-  auto found = choose(graph, normal_samples(graph, samples_of_test, 1), normal_samples(graph, samples_of_test, 100),
-                      evaluated_models(), options);
+  auto found = choose(program, normal_samples(program, samples_of_test, 1),
+                      normal_samples(program, samples_of_test, 100), evaluated_models(), options);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
   return std::move(*found);
 }
 
 TEST(Choose, WeightsThatAreRoundedWithDataAreChosenAndKept) {
-  const Graph graph = typed(residual_model(9));
-  const Choosing found = chosen_under(graph, "prefer * w4-g32-adaptive\n");
+  const Program program = residual_model(9);
+  const Choosing found = chosen_under(program, "prefer * w4-g32-adaptive\n");
   EXPECT_TRUE(found.study.budget_met);
   int rounded = 0;
   for (const auto& [site, rule] : found.chosen) rounded += rule == "w4-g32-adaptive" ? 1 : 0;
@@ -278,13 +281,13 @@ TEST(Choose, WeightsThatAreRoundedWithDataAreChosenAndKept) {
     for (const auto& [layer, rules] : of.rounded) kept += static_cast<int>(rules.size());
   }
   EXPECT_EQ(kept, rounded);
-  EXPECT_TRUE(rewrite(graph, found.chosen, found.statistics).ok());
+  EXPECT_TRUE(rewrite(program, found.chosen, found.statistics).ok());
 }
 
 TEST(Choose, RoundingWithDataLosesLessThanRoundingToNearest) {
-  const Graph graph = typed(residual_model(9));
+  const Program program = residual_model(9);
   const auto uniform_error = [&](const std::string& rule) {
-    const Choosing found = chosen_under(graph, "prefer * " + rule + "\n");
+    const Choosing found = chosen_under(program, "prefer * " + rule + "\n");
     for (const StudyPoint& point : found.study.points) {
       if (point.name == "uniform " + rule) return point.error;
     }
@@ -294,14 +297,14 @@ TEST(Choose, RoundingWithDataLosesLessThanRoundingToNearest) {
 }
 
 TEST(Choose, ScaledChannelsGoWithTheChoice) {
-  const Graph graph = typed(outlier_model());
-  const Samples verification = normal_samples(graph, samples_of_test, 100);
+  const Program program = outlier_model();
+  const Samples verification = normal_samples(program, samples_of_test, 100);
   ChooseOptions options = options_for("sqnr=25dB");
   options.objective = Objective::size;
-  auto found = choose(graph, normal_samples(graph, samples_of_test, 1), verification, evaluated_models(), options);
+  auto found = choose(program, normal_samples(program, samples_of_test, 1), verification, evaluated_models(), options);
   ASSERT_TRUE(found.ok()) << found.errors()[0].text();
   ASSERT_TRUE(found->factors.contains("norm"));
-  Graph scaled = graph;
+  Program scaled = program;
   ASSERT_TRUE(scale_channels(scaled, found->factors).ok());
   auto rewritten = rewrite(scaled, found->chosen, found->statistics);
   ASSERT_TRUE(rewritten.ok()) << rewritten.errors()[0].text();
@@ -311,8 +314,8 @@ TEST(Choose, ScaledChannelsGoWithTheChoice) {
     return *run_all(**runnable, verification, verification.runs.size());
   };
   RewrittenModel as_it_was;
-  as_it_was.graph = graph;
-  const auto metrics = compare_runs(output_kinds(graph), verification, outputs(as_it_was), outputs(*rewritten));
+  as_it_was.program = program;
+  const auto metrics = compare_runs(output_kinds(program), verification, outputs(as_it_was), outputs(*rewritten));
   ASSERT_TRUE(metrics.ok());
   for (const StudyPoint& point : found->study.points) {
     if (point.chosen) {
@@ -322,15 +325,14 @@ TEST(Choose, ScaledChannelsGoWithTheChoice) {
 }
 
 TEST(Choose, BudgetsThatTheModelCannotAnswerAreRefused) {
-  const auto refusal = [](Graph graph) {
-    graph = typed(std::move(graph));
-    const Samples samples = normal_samples(graph, 4, 1);
-    const auto found = choose(graph, samples, samples, evaluated_models(), options_for("top1=1%"));
+  const auto refusal = [](const Program& program) {
+    const Samples samples = normal_samples(program, 4, 1);
+    const auto found = choose(program, samples, samples, evaluated_models(), options_for("top1=1%"));
     return found.ok() ? "" : found.errors()[0].text();
   };
-  Graph pictures = residual_model(9);
-  pictures.outputs[0].name = pictures.layers[0].outputs[0];
-  EXPECT_THAT(refusal(std::move(pictures)), HasSubstr("asks for classes"));
+  Program pictures = residual_model(9);
+  pictures.outputs[0] = pictures.definitions[0].value;
+  EXPECT_THAT(refusal(pictures), HasSubstr("asks for classes"));
   EXPECT_THAT(refusal(matrix_model(9)), HasSubstr("needs labels"));
 }
 

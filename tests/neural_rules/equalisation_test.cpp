@@ -1,5 +1,5 @@
 // Helpers that move scale between layers: the model computes the same, and what they are for becomes better.
-#include "neural_rules/equalisation.h"
+#include "neural_rules/model/equalisation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "neural_rules/rewrite.h"
+#include "neural_rules/rewrite/rewrite_model.h"
 #include "tests/neural_rules/calibrated_model.h"
 
 namespace hoist {
@@ -19,7 +19,7 @@ using testing::IsEmpty;
 using testing::Key;
 
 // Convolution, Relu, depthwise, LeakyRelu, convolution; channel c of the first one is about 4^c / 8 as large.
-Graph mobile_model() {
+Program mobile_model() {
   ModelBuilder b(17);
   const std::map<std::string, Attribute> same = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}};
   b.input("x", {2, 3, 6, 6});
@@ -30,13 +30,13 @@ Graph mobile_model() {
   b.layer("Conv", "depthwise", {"relu", b.constant("w2", {6, 1, 3, 3}, 0.3)}, depthwise);
   b.layer("LeakyRelu", "leaky", {"depthwise"}, {{"alpha", 0.1}});
   b.layer("Conv", "narrow", {"leaky", b.constant("w3", {4, 6, 1, 1}, 0.3)});
-  Graph graph = b.finish({"narrow"});
-  Tensor& weights = graph.constants.at("w1");
+  Program program = b.finish({"narrow"});
+  Tensor& weights = program.constants.at("w1");
   for (int64_t i = 0; i < weights.size(); ++i) {
     const int64_t channel = i / 3;
     weights.set_float(i, weights.float_at(i) * std::pow(4.0, static_cast<double>(channel)) / 8);
   }
-  return graph;
+  return program;
 }
 
 std::vector<double> largest_by_channel(const Tensor& weights, int64_t channels, int64_t inner) {
@@ -50,32 +50,32 @@ std::vector<double> largest_by_channel(const Tensor& weights, int64_t channels, 
 
 TEST(Equalisation, KeepsTheModelAndMakesRangesEqual) {
   const CalibratedModel model = calibrated(mobile_model(), 3, 5);
-  Graph graph = model.graph;
-  const ChannelFactors factors = equalisation(graph);
+  Program program = model.program;
+  const ChannelFactors factors = equalisation(program);
   EXPECT_THAT(factors, ElementsAre(Key("leaky"), Key("relu")));
-  ASSERT_TRUE(scale_channels(graph, factors).ok());
-  EXPECT_EQ(graph.steps.size(), 2U);
-  EXPECT_EQ(graph.steps[0].rule_class, RuleClass::rounding);
-  EXPECT_LT(measured_error(model, graph, "narrow"), 1e-12 * model.statistics.at("narrow").mean_square);
-  const auto wide = largest_by_channel(graph.constants.at("w1"), 6, 3);
-  const auto middle = largest_by_channel(graph.constants.at("w2"), 6, 9);
-  const auto narrow = largest_by_channel(graph.constants.at("w3"), 6, 1);
+  ASSERT_TRUE(scale_channels(program, factors).ok());
+  EXPECT_EQ(program.steps.size(), 2U);
+  EXPECT_EQ(program.steps[0].rule_class, RuleClass::rounding);
+  EXPECT_LT(measured_error(model, program, "narrow"), 1e-12 * model.statistics.at("narrow").mean_square);
+  const auto wide = largest_by_channel(program.constants.at("w1"), 6, 3);
+  const auto middle = largest_by_channel(program.constants.at("w2"), 6, 9);
+  const auto narrow = largest_by_channel(program.constants.at("w3"), 6, 1);
   for (size_t c = 0; c < 6; ++c) {
     EXPECT_NEAR(wide[c] / middle[c], 1, 0.01);
     EXPECT_NEAR(middle[c] / narrow[c], 1, 0.01);
   }
-  EXPECT_THAT(equalisation(graph), IsEmpty());
+  EXPECT_THAT(equalisation(program), IsEmpty());
 }
 
 TEST(Equalisation, HelpsAStoredValue) {
   CalibratedModel model = calibrated(mobile_model(), 3, 5);
   auto error = [](const CalibratedModel& m) {
-    auto stored = rewrite(m.graph, {{"value relu", "u8"}}, m.statistics);
-    return measured_error(m, stored->graph, "narrow");
+    auto stored = rewrite(m.program, {{"value relu", "u8"}}, m.statistics);
+    return measured_error(m, stored->program, "narrow");
   };
-  Graph graph = model.graph;
-  ASSERT_TRUE(scale_channels(graph, equalisation(graph)).ok());
-  EXPECT_LT(error(calibrated(graph, 3, 5)), 0.5 * error(model));
+  Program program = model.program;
+  ASSERT_TRUE(scale_channels(program, equalisation(program)).ok());
+  EXPECT_LT(error(calibrated(program, 3, 5)), 0.5 * error(model));
 }
 
 TEST(Equalisation, LeavesAloneWhatOthersReadOrWhatIsNotHomogeneous) {
@@ -88,36 +88,36 @@ TEST(Equalisation, LeavesAloneWhatOthersReadOrWhatIsNotHomogeneous) {
   b.layer("Conv", "three", {"shared", b.constant("w3", {4, 4, 1, 1}, 1)});
   b.layer("Add", "sum", {"three", "shared"});
   b.layer("Conv", "four", {"sum", "w3"});
-  Graph graph = b.finish({"four"});
-  EXPECT_THAT(equalisation(graph), IsEmpty());
+  Program program = b.finish({"four"});
+  EXPECT_THAT(equalisation(program), IsEmpty());
 }
 
-TEST(Smoothing, KeepsTheModelAndHelpsQuantisation) {
+TEST(SmoothQuant, KeepsTheModelAndHelpsQuantisation) {
   const CalibratedModel model = calibrated(outlier_model(), 6, 5);
-  Graph graph = model.graph;
-  const ChannelFactors factors = smoothing(graph, model.statistics);
+  Program program = model.program;
+  const ChannelFactors factors = smoothquant(program, model.statistics);
   EXPECT_THAT(factors, ElementsAre(Key("norm")));
-  EXPECT_EQ(channel_factors(graph, model.statistics, ChannelScaling::automatic), factors)
+  EXPECT_EQ(channel_factors(program, model.statistics, ChannelScaling::automatic), factors)
       << "it more than halves the cost";
-  EXPECT_THAT(smoothing(graph, model.statistics, 0.01), IsEmpty()) << "nothing saves 99 % of the cost";
-  ASSERT_TRUE(scale_channels(graph, factors).ok());
-  EXPECT_LT(measured_error(model, graph, "both"), 1e-11 * model.statistics.at("both").mean_square);
+  EXPECT_THAT(smoothquant(program, model.statistics, 0.01), IsEmpty()) << "nothing saves 99 % of the cost";
+  ASSERT_TRUE(scale_channels(program, factors).ok());
+  EXPECT_LT(measured_error(model, program, "both"), 1e-11 * model.statistics.at("both").mean_square);
   const Assignment integers = {{"value norm", "u8"}, {"product query", "w8a8"}, {"product key", "w8a8"}};
   auto error = [&](const CalibratedModel& m) {
-    return measured_error(m, rewrite(m.graph, integers, m.statistics)->graph, "both");
+    return measured_error(m, rewrite(m.program, integers, m.statistics)->program, "both");
   };
-  EXPECT_LT(error(calibrated(graph, 6, 5)), 0.5 * error(model));
+  EXPECT_LT(error(calibrated(program, 6, 5)), 0.5 * error(model));
 }
 
-TEST(Smoothing, NeedsStatisticsOfChannels) {
+TEST(SmoothQuant, NeedsStatisticsOfChannels) {
   const CalibratedModel model = calibrated(outlier_model(), 1, 5);
-  EXPECT_THAT(smoothing(model.graph, {}), IsEmpty());
+  EXPECT_THAT(smoothquant(model.program, {}), IsEmpty());
 }
 
 TEST(ChannelScaling, FactorsThatDoNotFitAreRefused) {
   const auto refusal = [](const ChannelFactors& factors) {
-    Graph graph = mobile_model();
-    const auto scaled = scale_channels(graph, factors);
+    Program program = mobile_model();
+    const auto scaled = scale_channels(program, factors);
     return scaled.ok() ? "" : scaled.errors()[0].text();
   };
   EXPECT_THAT(refusal({{"nowhere", {1}}}), HasSubstr("value nowhere: has no channels that can be scaled"));

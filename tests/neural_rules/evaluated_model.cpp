@@ -1,10 +1,10 @@
 #include "tests/neural_rules/evaluated_model.h"
 
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "lowering/program.h"
-#include "neural_rules/functions.h"
+#include "neural_rules/functions/functions.h"
 #include "tests/neural_rules/calibrated_model.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
 
 namespace hoist {
 namespace {
@@ -52,7 +52,7 @@ class EvaluatedModel : public RunnableModel {
 
 PrepareModel evaluated_models() {
   return [](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
-    HOIST_TRY(Program program, lower_graph(model.graph, true));
+    HOIST_TRY(Program program, lower_calls(model.program, true));
     for (Definition& definition : program.definitions) {
       HOIST_TRY(UnderFunctions under, under_functions(definition.expression, definition.layers, model.functions));
       definition.expression = under.term;
@@ -61,19 +61,11 @@ PrepareModel evaluated_models() {
   };
 }
 
-Graph typed(Graph graph) {
-  auto program = lower_graph(graph, true);
-  HOIST_CHECK(program.ok(), program.errors()[0].text());
-  for (const auto& [name, type] : value_types(*program))
-    graph.types[name] = {name, leaf_of(type)->scalar, shape_of(type)};
-  return graph;
-}
-
-Samples normal_samples(const Graph& graph, int64_t count, uint64_t seed) {
+Samples normal_samples(const Program& program, int64_t count, uint64_t seed) {
   Samples out;
   for (int64_t i = 0; i < count; ++i) {
     std::vector<Tensor> run;
-    for (const ValueInfo& input : graph.inputs) run.push_back(normal_tensor(input.shape, 1, 0.2, seed++));
+    for (const ValueInfo& input : input_infos(program)) run.push_back(normal_tensor(input.shape, 1, 0.2, seed++));
     out.runs.push_back(std::move(run));
   }
   out.count = count;

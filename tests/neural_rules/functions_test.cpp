@@ -1,6 +1,6 @@
 // Every row that stands in for a function, as the rewritten expression computes it, against what is promised of it; and
 // layers as lowering writes them.
-#include "neural_rules/functions.h"
+#include "neural_rules/functions/functions.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "tests/lowering/operators_layer.h"
 
 namespace hoist {

@@ -1,6 +1,6 @@
 // Intervals against values worked out elsewhere (with exact fractions or forty digits), and where there is nothing to
 // be sure of.
-#include "neural_rules/interval.h"
+#include "neural_rules/choice/interval.h"
 
 #include <gtest/gtest.h>
 

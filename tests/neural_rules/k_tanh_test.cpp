@@ -1,12 +1,12 @@
 // K-TanH on every number of bf16, against the table that its paper prints and against the format's own limits.
-#include "neural_rules/k_tanh.h"
+#include "neural_rules/functions/k_tanh.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "ir/evaluate.h"
-#include "ir/text.h"
+#include "ir/evaluate/evaluate.h"
+#include "ir/text/text.h"
 
 namespace hoist {
 namespace {

@@ -1,5 +1,5 @@
 // Metrics of an output against values worked out by hand, and whatever outputs may hold.
-#include "neural_rules/metric.h"
+#include "neural_rules/choice/metric.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <random>
 
 #include "ir/special_values.h"
-#include "neural_rules/outputs.h"
+#include "neural_rules/choice/outputs.h"
 
 namespace hoist {
 namespace {

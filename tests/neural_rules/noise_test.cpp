@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "neural_rules/prepare.h"
-#include "neural_rules/rewrite.h"
+#include "neural_rules/formats/product_weights.h"
+#include "neural_rules/rewrite/rewrite_model.h"
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 
@@ -15,17 +15,17 @@ namespace {
 constexpr double factor = 1.5;
 
 RewrittenModel changed(const CalibratedModel& model, const Assignment& assignment) {
-  auto result = rewrite(model.graph, assignment, model.statistics);
+  auto result = rewrite(model.program, assignment, model.statistics);
   HOIST_CHECK(result.ok(), result.errors()[0].text());
   return std::move(*result);
 }
 
 // Other sites that the rule needs: every value in the format that an integer product reads.
-Assignment needed_by(const NeuralRule& rule, const Graph& graph) {
+Assignment needed_by(const NeuralRule& rule, const Program& program) {
   Assignment assignment;
-  if (rule.input_format.empty()) return assignment;
-  for (const Site& site : find_sites(graph)) {
-    if (site.kind == SiteKind::value) assignment[site.key()] = rule.input_format;
+  if (!rule.input()) return assignment;
+  for (const Site& site : find_sites(program)) {
+    if (site.kind == SiteKind::value) assignment[site.key()] = row(*rule.input()).name;
   }
   return assignment;
 }
@@ -34,10 +34,10 @@ Assignment needed_by(const NeuralRule& rule, const Graph& graph) {
 double measured_at(const CalibratedModel& model, const Site& site, const RewrittenModel& before,
                    const RewrittenModel& after) {
   const auto against = [&](const std::string& value) {
-    return difference(model, before.graph, site.value, after.graph, value, after.functions);
+    return difference(model, before.program, site.value, after.program, value, after.functions);
   };
   if (site.kind == SiteKind::product) return against(site.value);
-  for (const Layer& layer : after.graph.layers) {
+  for (const NamedCall& layer : named_calls(after.program)) {
     if (layer.name == site.value + "/dequantise") return against(layer.outputs[0]);
   }
   return NAN;
@@ -48,18 +48,18 @@ class Noise : public testing::TestWithParam<const NeuralRule*> {};
 TEST_P(Noise, IsWhatWasPredicted) {
   const NeuralRule& rule = *GetParam();
   int measured_sites = 0;
-  std::vector<Graph> graphs = {typed(residual_model(5)), typed(matrix_model(6))};
-  if (rule.half) graphs.push_back(typed(outlier_model()));  // most sums of the others are too long for it
-  for (const Graph& graph : graphs) {
+  std::vector<Program> programs = {residual_model(5), matrix_model(6)};
+  if (rule.half()) programs.push_back(outlier_model());  // most sums of the others are too long for it
+  for (const Program& program : programs) {
     // Second moments of sums of 96 terms ask for more than that many vectors.
-    const int samples = rule.name.ends_with("-adaptive") ? 32 : measured_samples;
-    const CalibratedModel model = calibrated(graph, samples, 21);
-    for (const Site& site : find_sites(graph)) {
-      if (why_not(rule, site, graph)) continue;
-      SCOPED_TRACE(graph.layers[0].name + ": " + site.key());
-      auto predicted = predicted_noise(graph, site, rule, model.statistics);
+    const int samples = rule.product && rule.product->adaptive ? 32 : measured_samples;
+    const CalibratedModel model = calibrated(program, samples, 21);
+    for (const Site& site : find_sites(program)) {
+      if (why_not(rule, site, program)) continue;
+      SCOPED_TRACE(program.definitions[0].value + ": " + site.key());
+      auto predicted = predicted_noise(program, site, rule, model.statistics);
       ASSERT_TRUE(predicted.ok()) << predicted.errors()[0].text();
-      Assignment assignment = needed_by(rule, graph);
+      Assignment assignment = needed_by(rule, program);
       const RewrittenModel before = changed(model, assignment);
       assignment[site.key()] = rule.name;
       const RewrittenModel after = changed(model, assignment);
@@ -93,7 +93,7 @@ TEST(Helpers, BiasCorrectionAndAdaptiveRoundingMakeTheErrorSmaller) {
   const CalibratedModel unseen = calibrated(residual_model(5), 6, 900);
   for (const char* layer : {"conv2", "conv3", "dense"}) {
     auto error = [&](const CalibratedModel& data, const char* rule) {
-      return measured_error(data, changed(model, {{std::string("product ") + layer, rule}}).graph, layer);
+      return measured_error(data, changed(model, {{std::string("product ") + layer, rule}}).program, layer);
     };
     SCOPED_TRACE(layer);
     EXPECT_LT(error(model, "w4-g32-corrected"), error(model, "w4-g32"));

@@ -1,20 +1,21 @@
 // All outputs of a model as one: which of them is scores, and errors that are added.
-#include "neural_rules/outputs.h"
+#include "neural_rules/choice/outputs.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "tests/neural_rules/calibrated_model.h"
+
 namespace hoist {
 namespace {
 
-Graph with_output_shapes(const std::vector<std::vector<int64_t>>& shapes) {
-  Graph out;
+Program with_output_shapes(const std::vector<std::vector<int64_t>>& shapes) {
+  Program out;
   for (const std::vector<int64_t>& shape : shapes) {
     const std::string name = "output " + std::to_string(out.outputs.size());
-    out.outputs.push_back({name, Scalar::f32, shape});
-    out.types[name] = out.outputs.back();
-    out.inputs.push_back(out.outputs.back());
+    out.outputs.push_back(name);
+    out.inputs.emplace_back(name, type_of(ValueInfo{name, Scalar::f32, shape}));
   }
   return out;
 }
@@ -36,12 +37,13 @@ TEST(Outputs, ScoresAreOneRowOfClassesASample) {
 }
 
 TEST(Outputs, ASoftmaxBehindViewsMakesProbabilities) {
-  Graph graph = with_output_shapes({{1, 10, 1, 1}});
-  graph.inputs = {{"x", Scalar::f32, {1, 10}}};
-  graph.constants["shape"] = Tensor::of<int64_t>(Scalar::i64, {4}, {1, 10, 1, 1});
-  graph.layers.push_back({"s", "Softmax", "", {}, {"x"}, {"y"}});
-  graph.layers.push_back({"r", "Reshape", "", {}, {"y", "shape"}, {"output 0"}});
-  EXPECT_EQ(output_kinds(graph).main_kind(), OutputKind::probabilities);
+  ModelBuilder b(1);
+  b.input("x", {1, 10});
+  b.layer("Softmax", "y", {"x"});
+  b.constant("shape", Tensor::of<int64_t>(Scalar::i64, {4}, {1, 10, 1, 1}));
+  b.layer("Reshape", "output", {"y", "shape"});
+  const Program program = b.finish({"output"});
+  EXPECT_EQ(output_kinds(program).main_kind(), OutputKind::probabilities);
 }
 
 TEST(Outputs, ClassesAreReadOffTheFirstOutputOfScores) {

@@ -1,5 +1,5 @@
 // What users write about layers and rules: what it leaves of the candidates, and what is wrong with it.
-#include "neural_rules/preferences.h"
+#include "neural_rules/choice/preferences.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,23 +6,23 @@
 
 #include "calibrated_model.h"
 #include "frontend/write_model.h"
-#include "ir/evaluate.h"
-#include "ir/import_graph.h"
+#include "ir/evaluate/evaluate.h"
 #include "ir/seeded.h"
 #include "lowering/raise.h"
-#include "neural_rules/functions.h"
+#include "neural_rules/functions/functions.h"
+#include "tests/support/named_model.h"
 
 namespace hoist {
 namespace {
 
-Graph one_layer(const std::string& operation) {
-  Graph graph;
-  graph.name = operation;
-  graph.opset = 28;
-  graph.inputs = {{"x", Scalar::f32, {3, 257}}};
-  graph.outputs = {{"y", Scalar::f32, {3, 257}}};
-  graph.layers = {{"layer", operation, "", {}, {"x"}, {"y"}}};
-  return graph;
+Program one_layer(const std::string& operation) {
+  NamedModel model;
+  model.name = operation;
+  model.opset = 28;
+  model.inputs = {{"x", Scalar::f32, {3, 257}}};
+  model.outputs = {{"y", Scalar::f32, {3, 257}}};
+  model.layers = {{"layer", operation, "", {}, {"x"}, {"y"}}};
+  return *program_of(model);
 }
 
 TEST(RaisedFunctions, OperatorsComputeTheApproximation) {
@@ -30,9 +30,9 @@ TEST(RaisedFunctions, OperatorsComputeTheApproximation) {
   for (const char* operation : {"Tanh", "Sigmoid", "Gelu", "Softmax", "Erf", "Exp", "Mish"}) {
     for (const NeuralRule& rule : function_rules()) {
       SCOPED_TRACE(std::string(operation) + " under " + std::string(rule.name));
-      Graph graph = one_layer(operation);
+      const Program program = one_layer(operation);
       Expr approximated = nullptr;
-      const auto done = replace_by_expressions(graph, {"layer"}, [&](const std::string&, Expr e) -> Result<Expr> {
+      const auto done = replace_by_expressions(program, {"layer"}, [&](const std::string&, Expr e) -> Result<Expr> {
         HOIST_TRY(const Approximated changed, approximate(e, std::string(rule.name)));
         return approximated = changed.term;
       });
@@ -42,15 +42,13 @@ TEST(RaisedFunctions, OperatorsComputeTheApproximation) {
       const Tensor input = seeded_tensor(Scalar::f32, {3, 257}, 5, 0, -9, 9);
       const auto wanted = evaluate(approximated, {{"x", input}});
       ASSERT_TRUE(wanted.ok());
-      const Tensor found = all_values(graph, {{"x", input}}).at("y");
+      const Tensor found = all_values(*done, {{"x", input}}).at("y");
       // Only the rounding of products that are fused in the expression may differ.
       for (int64_t i = 0; i < found.size(); ++i) {
         const double error = std::abs(found.float_at(i) - wanted->float_at(i));
         ASSERT_LE(error, 1e-6 * std::max(1.0, std::abs(wanted->float_at(i)))) << input.float_at(i);
       }
-      const auto program = program_of(graph);
-      ASSERT_TRUE(program.ok()) << program.errors()[0].text();
-      const auto bytes = write_model(*program);
+      const auto bytes = write_model(*done);
       EXPECT_TRUE(bytes.ok()) << bytes.errors()[0].text();
     }
   }

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "neural_rules/cost.h"
+#include "neural_rules/choice/cost.h"
 
 namespace hoist {
 

@@ -1,5 +1,5 @@
 // Whether a record is one, and whether it is of what is compiled now.
-#include "neural_rules/record.h"
+#include "neural_rules/choice/record.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

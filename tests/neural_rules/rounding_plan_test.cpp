@@ -1,13 +1,13 @@
 // Which layers' weights are rounded with data, and that what is kept of it is all that a rewrite needs.
-#include "neural_rules/rounding_plan.h"
+#include "neural_rules/formats/rounding_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "neural_rules/rewrite.h"
-#include "neural_rules/site_statistics.h"
+#include "neural_rules/calibration/site_statistics.h"
+#include "neural_rules/rewrite/rewrite_model.h"
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 
@@ -20,10 +20,10 @@ using testing::IsEmpty;
 
 constexpr double seconds = 60;
 
-CandidateRules rules_under(const Graph& graph, const std::vector<Site>& sites, const std::string& text) {
+CandidateRules rules_under(const Program& program, const std::vector<Site>& sites, const std::string& text) {
   auto preferences = parse_preferences(text, "preferences");
   HOIST_CHECK(preferences.ok(), preferences.errors()[0].text());
-  auto found = candidate_rules(graph, sites, *preferences, false);
+  auto found = candidate_rules(program, sites, *preferences, false);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
   return *found;
 }
@@ -35,23 +35,19 @@ std::vector<std::string> names(const RoundingPlan& plan) {
 }
 
 // Three convolutions, the widest first; the plan never reads a weight.
-Graph three_widths() {
+Program three_widths() {
   ModelBuilder b(3);
   b.input("x", {1, 1900, 16, 16});
   b.layer("Conv", "wide", {"x", b.constant("w1", {256, 1900, 1, 1}, 0.1)});
   b.layer("Conv", "middle", {"wide", b.constant("w2", {16, 256, 1, 1}, 0.1)});
   b.layer("Conv", "narrow", {"middle", b.constant("w3", {8, 16, 1, 1}, 0.1)});
-  Graph graph = b.finish({"narrow"});
-  graph.types["wide"] = {"wide", Scalar::f32, {1, 256, 16, 16}};
-  graph.types["middle"] = {"middle", Scalar::f32, {1, 16, 16, 16}};
-  graph.types["narrow"] = {"narrow", Scalar::f32, {1, 8, 16, 16}};
-  return graph;
+  return b.finish({"narrow"});
 }
 
 RoundingPlan plan_under(const std::string& preferences, size_t runs, double most_seconds) {
-  const Graph graph = three_widths();
-  const std::vector<Site> sites = find_sites(graph);
-  return plan_rounding(graph, sites, rules_under(graph, sites, preferences), runs, most_seconds);
+  const Program program = three_widths();
+  const std::vector<Site> sites = find_sites(program);
+  return plan_rounding(program, sites, rules_under(program, sites, preferences), runs, most_seconds);
 }
 
 TEST(RoundingPlan, TakesTheSmallestFirstAndSaysWhatIsLeftOut) {
@@ -86,77 +82,78 @@ TEST(RoundingPlan, ManySamplesGiveFewerWindowsEach) {
   EXPECT_EQ(windows(1'000'000), 0);
 }
 
-Statistics statistics_for(const Graph& graph, const Samples& samples) {
-  const std::vector<Site> sites = find_sites(graph);
-  const RoundingPlan plan = plan_rounding(graph, sites, rules_under(graph, sites, ""), samples.runs.size(), seconds);
+Statistics statistics_for(const Program& program, const Samples& samples) {
+  const std::vector<Site> sites = find_sites(program);
+  const RoundingPlan plan =
+      plan_rounding(program, sites, rules_under(program, sites, ""), samples.runs.size(), seconds);
   HOIST_CHECK(!plan.layers.empty(), "no layer is rounded");
-  auto found = calibrate(graph, sites, samples, evaluated_models(), plan, ChannelScaling::off);
+  auto found = calibrate(program, sites, samples, evaluated_models(), plan, ChannelScaling::off);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
   return found->statistics;
 }
 
 // Every rule that rounds with data, and what it needs, at all sites where it applies.
-std::vector<Assignment> adaptive_assignments(const Graph& graph) {
-  const std::vector<Site> sites = find_sites(graph);
+std::vector<Assignment> adaptive_assignments(const Program& program) {
+  const std::vector<Site> sites = find_sites(program);
   std::vector<Assignment> out;
   for (const std::vector<std::string>& rules :
        {std::vector<std::string>{"w4-g32-adaptive"}, {"w4-g128-adaptive"}, {"u8", "w8a8-adaptive"}}) {
-    auto assignment = uniform_assignment(graph, sites, rules);
+    auto assignment = uniform_assignment(program, sites, rules);
     HOIST_CHECK(assignment.ok(), assignment.errors()[0].text());
     out.push_back(*assignment);
   }
   return out;
 }
 
-std::map<std::string, Tensor> constants_under(const Graph& graph, const Assignment& assignment,
+std::map<std::string, Tensor> constants_under(const Program& program, const Assignment& assignment,
                                               const Statistics& statistics) {
-  auto model = rewrite(graph, assignment, statistics);
+  auto model = rewrite(program, assignment, statistics);
   HOIST_CHECK(model.ok(), model.errors()[0].text());
-  return model->graph.constants;
+  return model->program.constants;
 }
 
 TEST(RoundedWeights, AreThoseThatMomentsGiveAndNeedThemNoMore) {
-  for (Graph (*make)(uint64_t) : {residual_model, matrix_model}) {
-    const Graph graph = typed(make(3));
-    Statistics kept = statistics_for(graph, normal_samples(graph, 6, 7));
+  for (Program (*make)(uint64_t) : {residual_model, matrix_model}) {
+    const Program program = make(3);
+    Statistics kept = statistics_for(program, normal_samples(program, 6, 7));
     Statistics moments = kept;
     for (auto& [value, of] : moments) of.rounded.clear();
     drop_second_moments(kept);
-    for (const Assignment& assignment : adaptive_assignments(graph)) {
+    for (const Assignment& assignment : adaptive_assignments(program)) {
       Statistics chosen = kept;
       keep_rounded(assignment, chosen);
-      EXPECT_EQ(constants_under(graph, assignment, chosen), constants_under(graph, assignment, moments));
+      EXPECT_EQ(constants_under(program, assignment, chosen), constants_under(program, assignment, moments));
       Statistics nothing = kept;
       keep_rounded({}, nothing);
-      EXPECT_FALSE(rewrite(graph, assignment, nothing).ok());
+      EXPECT_FALSE(rewrite(program, assignment, nothing).ok());
     }
   }
 }
 
 TEST(RoundedWeights, DoNotDependOnTheOrderOfSamples) {
-  const Graph graph = typed(matrix_model(3));
-  Samples samples = normal_samples(graph, 6, 7);
-  const Statistics one = statistics_for(graph, samples);
+  const Program program = matrix_model(3);
+  Samples samples = normal_samples(program, 6, 7);
+  const Statistics one = statistics_for(program, samples);
   std::reverse(samples.runs.begin(), samples.runs.end());
-  const Statistics other = statistics_for(graph, samples);
-  for (const Assignment& assignment : adaptive_assignments(graph))
-    EXPECT_EQ(constants_under(graph, assignment, one), constants_under(graph, assignment, other));
+  const Statistics other = statistics_for(program, samples);
+  for (const Assignment& assignment : adaptive_assignments(program))
+    EXPECT_EQ(constants_under(program, assignment, one), constants_under(program, assignment, other));
 }
 
 TEST(RoundedWeights, OfAnotherShapeOrRangeAreRefused) {
-  const Graph graph = typed(matrix_model(3));
-  Statistics statistics = statistics_for(graph, normal_samples(graph, 6, 7));
+  const Program program = matrix_model(3);
+  Statistics statistics = statistics_for(program, normal_samples(program, 6, 7));
   const Assignment assignment = {{"product dense", "w4-g32-adaptive"}};
   std::shared_ptr<const Tensor>& numbers = statistics.at("x").rounded.at("dense").at("w4-g32-adaptive");
   const auto error_with = [&](const Tensor& changed) {
     numbers = std::make_shared<const Tensor>(changed);
-    const auto result = rewrite(graph, assignment, statistics);
+    const auto result = rewrite(program, assignment, statistics);
     return result.ok() ? "" : result.errors()[0].text();
   };
   Tensor lowest = *numbers;
   EXPECT_EQ(error_with(lowest), "");
   lowest.set_integer(5, -8);
-  EXPECT_THAT(error_with(lowest), HasSubstr("dense: rounded number 5 is -8, w4-g32 goes from -7 to 7"));
+  EXPECT_THAT(error_with(lowest), HasSubstr("dense: rounded number 5 is -8, i4 goes from -7 to 7"));
   EXPECT_THAT(error_with(Tensor(Scalar::i4, {80, 96})),
               HasSubstr("its rounded numbers are [80][96]i4, its weights ask for [96][80]i4"));
   EXPECT_THAT(error_with(Tensor(Scalar::i8, {96, 80})), HasSubstr("are [96][80]i8"));

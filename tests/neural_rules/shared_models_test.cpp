@@ -11,15 +11,15 @@
 #include "frontend/frontend.h"
 #include "ir/operators/operators.h"
 #include "lowering/program.h"
-#include "neural_rules/constants.h"
-#include "neural_rules/rewrite.h"
+#include "neural_rules/model/constants.h"
+#include "neural_rules/rewrite/rewrite_model.h"
 #include "tests/neural_rules/calibrated_model.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
 
 namespace hoist {
 namespace {
 
-Graph read(const std::string& name) {
+Program read(const std::string& name) {
   ReadOptions options;
   options.has_operator = [](const std::string& domain, const std::string& operation) {
     return find_operator(domain, operation, INT32_MAX) != nullptr;
@@ -28,19 +28,18 @@ Graph read(const std::string& name) {
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   auto folded = find_pass("fold-batch-norm")->run(*program, {});
   HOIST_CHECK(folded.ok(), folded.errors()[0].text());
-  Graph graph = graph_of(*program);
-  fold_constant_shapes(graph);
-  return graph;
+  fold_constant_shapes(*program);
+  return *program;
 }
 
 // Every product in integers whose input is a value that can be stored, and every value in u8.
-Assignment integers_everywhere(const Graph& graph) {
+Assignment integers_everywhere(const Program& program) {
   Assignment assignment;
-  for (const Site& site : find_sites(graph)) {
+  for (const Site& site : find_sites(program)) {
     if (site.kind == SiteKind::value) assignment[site.key()] = "u8";
   }
-  for (const Site& site : find_sites(graph)) {
-    if (site.kind == SiteKind::product && !why_not(*find_neural_rule("w8a8"), site, graph))
+  for (const Site& site : find_sites(program)) {
+    if (site.kind == SiteKind::product && !why_not(*find_neural_rule("w8a8"), site, program))
       assignment[site.key()] = "w8a8";
   }
   return assignment;
@@ -56,12 +55,12 @@ class SharedModel : public testing::TestWithParam<SharedCase> {};
 TEST_P(SharedModel, InIntegersEverywhere) {
   if (std::getenv("HOIST_SHARED") == nullptr) GTEST_SKIP() << "HOIST_SHARED is not set";
   const CalibratedModel model = calibrated(read(GetParam().file), 3, 1);
-  const Assignment assignment = integers_everywhere(model.graph);
-  auto changed = rewrite(model.graph, assignment, model.statistics);
+  const Assignment assignment = integers_everywhere(model.program);
+  auto changed = rewrite(model.program, assignment, model.statistics);
   ASSERT_TRUE(changed.ok()) << changed.errors()[0].text();
   EXPECT_EQ(changed->uses.size(), assignment.size());
-  const std::string output = model.graph.outputs[0].name;
-  const double error = measured_error(model, changed->graph, output);
+  const std::string output = model.program.outputs[0];
+  const double error = measured_error(model, changed->program, output);
   const double sqnr = 10 * std::log10(model.statistics.at(output).mean_square / error);
   EXPECT_GT(sqnr, GetParam().least_sqnr);
   RecordProperty("sqnr", fmt::format("{:.1f}", sqnr));

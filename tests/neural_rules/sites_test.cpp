@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "neural_rules/constants.h"
-#include "neural_rules/rules.h"
+#include "neural_rules/model/constants.h"
+#include "neural_rules/neural_rules.h"
 #include "tests/neural_rules/calibrated_model.h"
 
 namespace hoist {
@@ -11,13 +11,13 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<std::string> keys(const Graph& graph) {
+std::vector<std::string> keys(const Program& program) {
   std::vector<std::string> out;
-  for (const Site& site : find_sites(graph)) out.push_back(site.key());
+  for (const Site& site : find_sites(program)) out.push_back(site.key());
   return out;
 }
 
-TEST(Sites, OneForEachDecisionInTheOrderOfTheGraph) {
+TEST(Sites, OneForEachDecisionInTheOrderOfTheProgram) {
   EXPECT_THAT(keys(residual_model(1)),
               ElementsAre("value x", "product conv1", "value relu1", "product conv2", "value relu2", "product conv3",
                           "function gate", "value silu", "product dense"));
@@ -50,11 +50,11 @@ TEST(Sites, WhatIsMadeOfConstantsOrQuantisedAlreadyIsNone) {
   ModelBuilder b(3);
   b.input("x", {2, 4});
   b.constant("w", {4, 4}, 1);
-  b.layer("Transpose", "turned", {"w"});
-  b.graph().constants["scale"] = Tensor::of<double>(Scalar::f32, {}, {0.1});
+  b.layer("Transpose", "transposed", {"w"});
+  b.constant("scale", Tensor::of<double>(Scalar::f32, {}, {0.1}));
   b.layer("QuantizeLinear", "q", {"x", "scale"});
   b.layer("DequantizeLinear", "dq", {"q", "scale"});
-  b.layer("MatMul", "y", {"dq", "turned"});
+  b.layer("MatMul", "y", {"dq", "transposed"});
   EXPECT_THAT(keys(b.finish({"y"})), ElementsAre());
 }
 
@@ -62,12 +62,12 @@ TEST(Sites, WeightsThatTheModelReshapesAreConstants) {
   ModelBuilder b(3);
   b.input("x", {2, 12});
   b.constant("w", {3, 4, 5}, 1);
-  b.graph().constants["shape"] = Tensor::of<int64_t>(Scalar::i64, {2}, {-1, 5});
+  b.constant("shape", Tensor::of<int64_t>(Scalar::i64, {2}, {-1, 5}));
   b.layer("Reshape", "matrix", {"w", "shape"});
   b.layer("MatMul", "y", {"x", "matrix"});
   CalibratedModel model = calibrated(b.finish({"y"}), 1, 3);
-  EXPECT_THAT(keys(model.graph), ElementsAre("value x"));
-  Graph folded = model.graph;
+  EXPECT_THAT(keys(model.program), ElementsAre("value x"));
+  Program folded = model.program;
   fold_constant_shapes(folded);
   EXPECT_THAT(keys(folded), ElementsAre("value x", "product y"));
   EXPECT_EQ(folded.constants.at("matrix").shape(), (std::vector<int64_t>{12, 5}));

@@ -1,5 +1,5 @@
 // The budget solver against brute force on small random problems, and its promises on large ones.
-#include "neural_rules/solver.h"
+#include "neural_rules/choice/solver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "backends/opencl/kernel_runner.h"
-#include "backends/runtime/device.h"
+#include "backends/runtime/opencl_device.h"
 #include "ir/seeded.h"
 
 namespace hoist {

@@ -197,13 +197,13 @@ std::vector<SmallLayer> other_layers() {
   };
 }
 
-Graph graph_of(const std::vector<SmallLayer>& layers) {
-  Graph graph;
-  graph.name = "small_layers";
-  graph.opset = 21;
-  graph.hash = 1;
+NamedModel model_of(const std::vector<SmallLayer>& layers) {
+  NamedModel model;
+  model.name = "small_layers";
+  model.opset = 21;
+  model.hash = 1;
   for (const SmallLayer& small : layers) {
-    Layer layer;
+    NamedCall layer;
     layer.name = small.name;
     layer.operation = small.operation;
     layer.attributes = small.attributes;
@@ -211,11 +211,11 @@ Graph graph_of(const std::vector<SmallLayer>& layers) {
       const Operand& operand = small.inputs[i];
       const std::string name = small.name + "_in" + std::to_string(i);
       if (operand.constant && !operand.values.empty()) {
-        graph.constants.emplace(name, Tensor::of(operand.scalar, operand.shape, operand.values));
+        model.constants.emplace(name, Tensor::of(operand.scalar, operand.shape, operand.values));
       } else if (operand.constant) {
-        graph.constants.emplace(name, seeded_tensor(operand.scalar, operand.shape, 1, static_cast<uint32_t>(i), -1, 1));
+        model.constants.emplace(name, seeded_tensor(operand.scalar, operand.shape, 1, static_cast<uint32_t>(i), -1, 1));
       } else if (!operand.shape.empty()) {
-        graph.inputs.push_back({name, operand.scalar, operand.shape});
+        model.inputs.push_back({name, operand.scalar, operand.shape});
       } else {  // an optional input that is left out
         layer.inputs.emplace_back();
         continue;
@@ -225,11 +225,11 @@ Graph graph_of(const std::vector<SmallLayer>& layers) {
     for (size_t i = 0; i < small.outputs; ++i) {
       const std::string name = small.name + "_out" + std::to_string(i);
       layer.outputs.push_back(name);
-      graph.outputs.push_back({name, Scalar::f32, {}});
+      model.outputs.push_back({name, Scalar::f32, {}});
     }
-    graph.layers.push_back(std::move(layer));
+    model.layers.push_back(std::move(layer));
   }
-  return graph;
+  return model;
 }
 
 }  // namespace hoist

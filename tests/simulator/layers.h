@@ -1,4 +1,4 @@
-// Small layers that between them need every form of kernel: one graph of many layers, each with inputs and outputs of
+// Small layers that between them need every form of kernel: one model of many layers, each with inputs and outputs of
 // its own, so that one bundle holds them all.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "tests/support/named_model.h"
 
 namespace hoist {
 
@@ -31,6 +31,6 @@ std::vector<SmallLayer> convolution_layers();
 /// All other families.
 std::vector<SmallLayer> other_layers();
 
-Graph graph_of(const std::vector<SmallLayer>& layers);
+NamedModel model_of(const std::vector<SmallLayer>& layers);
 
 }  // namespace hoist

@@ -9,8 +9,9 @@
 #include <sstream>
 
 #include "backends/bundle/bundle.h"
+#include "ir/text/program_text.h"
 #include "tests/simulator/layers.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
 #include "tools/compile.h"
 #include "tools/files.h"
 
@@ -81,8 +82,8 @@ Result<Plan> compile(const std::vector<SmallLayer>& layers, const Form& form) {
   CompileOptions options;
   options.lower.convolution = form.convolution;
   options.lower.separate_arrays = true;
-  const Graph graph = graph_of(layers);
-  HOIST_TRY(auto lowered, lower_model(graph, options.lower, profile));
+  const NamedModel model = model_of(layers);
+  HOIST_TRY(auto lowered, lower_model(model, options.lower, profile));
   return make_plan(std::move(lowered), options, profile);
 }
 
@@ -112,8 +113,58 @@ INSTANTIATE_TEST_SUITE_P(Forms, Simulated,
                                          Form{"cpu_narrow", false, ConvolutionForm::stencil, false, 4},
                                          Form{"gpu", true, ConvolutionForm::stencil, false, 4},
                                          Form{"cpu_im2col", false, ConvolutionForm::im2col, true, 16},
-                                         Form{"gpu_im2col", true, ConvolutionForm::im2col, true, 4}),
+                                         Form{"gpu_im2col", true, ConvolutionForm::im2col, true, 4},
+                                         Form{"cpu_winograd", false, ConvolutionForm::winograd, true, 16},
+                                         Form{"gpu_winograd", true, ConvolutionForm::winograd, true, 4}),
                          [](const auto& form) { return std::string(form.param.name); });
+
+// Several layers in one launch: without the barriers between them they would race for the arrays in local memory.
+constexpr char chain[] = R"(program %chain version 21
+input %x : [1][3][7][5]f32
+input %w : [6][3][3][3]f32
+input %u : [6][6][1][1]f32
+input %v : [6][10]f32
+define %a : [1][6][7][5]f32 = Conv(%x, %w; pads = [1, 1, 1, 1]) from "convolution"
+define %b : [1][6][7][5]f32 = Conv(%a, %u) from "pointwise"
+define %c : [1][6][3][2]f32 = MaxPool(%a; kernel_shape = [3, 3], strides = [2, 2]) from "pool"
+define %d : [1][6][3][2]f32 = MaxPool(%b; kernel_shape = [3, 3], strides = [2, 2]) from "second_pool"
+define %s : [1][6][3][2]f32 = Add(%c, %d) from "sum"
+define %p : [1][6][1][1]f32 = GlobalAveragePool(%s) from "average"
+define %f : [1][6]f32 = Reshape(%p; shape = [1, 6]) from "flatten"
+define %g : [1][10]f32 = MatMul(%f, %v) from "product"
+define %y : [1][10]f32 = Softmax(%g; axis = 1) from "softmax"
+output %y
+)";
+
+TEST(SimulatedLaunch, StatementsOfOneLaunch) {
+  if (!has_oclgrind()) GTEST_SKIP() << "oclgrind is not installed";
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  auto program = parse_program(chain);
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  for (const bool gpu : {false, true}) {
+    Profile profile;
+    profile.gpu = gpu;
+    profile.vector_width = 4;
+    profile.maximum_group = 16;
+    CompileOptions options;
+    options.lower.fusion = LaunchFusion::launch;
+    auto lowered = lower_model(*program, options.lower, profile);
+    ASSERT_TRUE(lowered.ok()) << testing::PrintToString(texts(lowered.errors()));
+    auto compiled = make_plan(std::move(*lowered), options, profile);
+    ASSERT_TRUE(compiled.ok()) << testing::PrintToString(texts(compiled.errors()));
+    ASSERT_EQ(compiled->kernels.size(), 1u);
+    if (gpu) {
+      EXPECT_THAT(compiled->kernels[0].source, HasSubstr("barrier(CLK_LOCAL_MEM_FENCE)"));
+    }
+    ASSERT_TRUE(write_bundle(*compiled, folder->path() / "layers.hoist", {true}).ok());
+    for (const auto& simulated : {simulate_kernels, simulate_model}) {
+      const Reports found = simulated(folder->path());
+      EXPECT_EQ(found.code, 0) << found.said;
+      EXPECT_EQ(found.log, "");
+    }
+  }
+}
 
 // The same way with kernels that have faults: what the test above would see.
 struct Fault {

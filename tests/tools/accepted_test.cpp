@@ -6,10 +6,10 @@
 #include <cstdlib>
 
 #include "backends/bundle/bundle.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "program.h"
 #include "tests/lowering/random_graphs.h"
-#include "tests/support/lower_graph.h"
+#include "tests/support/lower_model.h"
 #include "tools/files.h"
 #include "tools/self_check.h"
 
@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 using Ints = std::vector<int64_t>;
 using Attributes = std::map<std::string, Attribute>;
 
-Graph graph_of(const Ints& shape, std::vector<Layer> layers, std::map<std::string, Tensor> constants = {}) {
-  Graph out;
+NamedModel case_model(const Ints& shape, std::vector<NamedCall> layers, std::map<std::string, Tensor> constants = {}) {
+  NamedModel out;
   out.name = "case";
   out.opset = 21;
   out.inputs = {{"x", Scalar::f32, shape}};
@@ -31,67 +31,68 @@ Graph graph_of(const Ints& shape, std::vector<Layer> layers, std::map<std::strin
   return out;
 }
 
-Graph resize(const Ints& from, const Ints& to, const std::string& mode, const Attributes& more = {}) {
+NamedModel resize(const Ints& from, const Ints& to, const std::string& mode, const Attributes& more = {}) {
   Attributes attributes = more;
   attributes["mode"] = mode;
-  return graph_of(from, {{"resize", "Resize", "", attributes, {"x", "", "", "sizes"}, {"y"}}},
-                  {{"sizes", Tensor::of(Scalar::i64, {static_cast<int64_t>(to.size())}, to)}});
+  return case_model(from, {{"resize", "Resize", "", attributes, {"x", "", "", "sizes"}, {"y"}}},
+                    {{"sizes", Tensor::of(Scalar::i64, {static_cast<int64_t>(to.size())}, to)}});
 }
 
 // A selection by the same condition twice: of the inner one's values one is never chosen.
-Graph twice_selected(const Ints& shape) {
+NamedModel twice_selected(const Ints& shape) {
   const Tensor k = Tensor::of(Scalar::f32, {1}, std::vector<double>{0.3}),
                c = Tensor::of(Scalar::f32, {1}, std::vector<double>{-0.5});
-  return graph_of(shape,
-                  {{"above", "Greater", "", {}, {"x", "k"}, {"b"}},
-                   {"inner", "Where", "", {}, {"b", "k", "x"}, {"r"}},
-                   {"outer", "Where", "", {}, {"b", "c", "r"}, {"s"}},
-                   {"sums", "CumSum", "", {{"exclusive", int64_t{1}}}, {"s", "axis"}, {"y"}}},
-                  {{"k", k}, {"c", c}, {"axis", Tensor::of(Scalar::i64, {}, Ints{1})}});
+  return case_model(shape,
+                    {{"above", "Greater", "", {}, {"x", "k"}, {"b"}},
+                     {"inner", "Where", "", {}, {"b", "k", "x"}, {"r"}},
+                     {"outer", "Where", "", {}, {"b", "c", "r"}, {"s"}},
+                     {"sums", "CumSum", "", {{"exclusive", int64_t{1}}}, {"s", "axis"}, {"y"}}},
+                    {{"k", k}, {"c", c}, {"axis", Tensor::of(Scalar::i64, {}, Ints{1})}});
 }
 
 struct Case {
   std::string name;
-  Graph graph;
+  NamedModel model;
 };
 
 std::vector<Case> cases() {
   std::vector<Case> out;
-  const auto add = [&](const std::string& name, Graph graph) { out.push_back({name, std::move(graph)}); };
+  const auto add = [&](const std::string& name, NamedModel model) { out.push_back({name, std::move(model)}); };
   add("linear 33x7", resize({1, 2, 9, 5}, {1, 2, 33, 7}, "linear"));
   add("linear 37x41", resize({1, 2, 11, 20}, {1, 2, 37, 41}, "linear"));
   add("cubic 64x64", resize({1, 1, 9, 9}, {1, 1, 64, 64}, "cubic"));
   add("cubic down", resize({1, 3, 40, 30}, {1, 3, 11, 20}, "cubic", {{"antialias", int64_t{1}}}));
   add("nearest by table", resize({1, 2, 30, 7}, {1, 2, 71, 100}, "nearest"));
-  add("cropped", graph_of({1, 1, 20, 20},
-                          {{"resize",
-                            "Resize",
-                            "",
-                            {{"mode", std::string("linear")},
-                             {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
-                             {"extrapolation_value", 7.0}},
-                            {"x", "roi", "", "sizes"},
-                            {"y"}}},
-                          {{"roi", Tensor::of(Scalar::f32, {8}, std::vector<double>{0, 0, -0.2, 0.1, 1, 1, 1.3, 0.9})},
-                           {"sizes", Tensor::of(Scalar::i64, {4}, Ints{1, 1, 90, 70})}}));
-  add("pool with counts", graph_of({1, 8, 7, 8, 4}, {{"pool",
-                                                      "AveragePool",
-                                                      "",
-                                                      {{"ceil_mode", int64_t{1}},
-                                                       {"kernel_shape", Ints{2, 1, 4}},
-                                                       {"pads", Ints{0, 0, 2, 0, 0, 1}},
-                                                       {"strides", Ints{2, 1, 1}}},
-                                                      {"x"},
-                                                      {"y"}}}));
+  add("cropped",
+      case_model({1, 1, 20, 20},
+                 {{"resize",
+                   "Resize",
+                   "",
+                   {{"mode", std::string("linear")},
+                    {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
+                    {"extrapolation_value", 7.0}},
+                   {"x", "roi", "", "sizes"},
+                   {"y"}}},
+                 {{"roi", Tensor::of(Scalar::f32, {8}, std::vector<double>{0, 0, -0.2, 0.1, 1, 1, 1.3, 0.9})},
+                  {"sizes", Tensor::of(Scalar::i64, {4}, Ints{1, 1, 90, 70})}}));
+  add("pool with counts", case_model({1, 8, 7, 8, 4}, {{"pool",
+                                                        "AveragePool",
+                                                        "",
+                                                        {{"ceil_mode", int64_t{1}},
+                                                         {"kernel_shape", Ints{2, 1, 4}},
+                                                         {"pads", Ints{0, 0, 2, 0, 0, 1}},
+                                                         {"strides", Ints{2, 1, 1}}},
+                                                        {"x"},
+                                                        {"y"}}}));
   add("pool of pictures",
-      graph_of({1, 3, 40, 50}, {{"pool",
-                                 "AveragePool",
-                                 "",
-                                 {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 2}}},
-                                 {"x"},
-                                 {"y"}}}));
+      case_model({1, 3, 40, 50}, {{"pool",
+                                   "AveragePool",
+                                   "",
+                                   {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 2}}},
+                                   {"x"},
+                                   {"y"}}}));
   // Behind another layer, and before one: tables stand in the middle of a kernel that is merged.
-  Graph joined = resize({1, 2, 9, 5}, {1, 2, 33, 70}, "linear");
+  NamedModel joined = resize({1, 2, 9, 5}, {1, 2, 33, 70}, "linear");
   joined.layers[0].inputs[0] = "r";
   joined.layers[0].outputs[0] = "s";
   joined.layers.insert(joined.layers.begin(), {"relu", "Relu", "", {}, {"x"}, {"r"}});
@@ -111,9 +112,9 @@ Profile gpu_profile() {
 }
 
 // Everything that a bundle needs but the device, for both mappings.
-std::string compile_fault(const Graph& graph) {
+std::string compile_fault(const NamedModel& model) {
   for (const Profile& profile : {Profile(), gpu_profile()}) {
-    auto lowered = lower_model(graph, {}, profile);
+    auto lowered = lower_model(model, {}, profile);
     if (!lowered) return lowered.errors()[0].text();
     auto plan = make_plan(std::move(*lowered), {}, profile);
     if (!plan) return (profile.gpu ? "for GPUs: " : "") + plan.errors()[0].text();
@@ -137,8 +138,8 @@ TEST(Accepted, TablesAndPartsThatNothingReads) {
   auto folder = TemporaryFolder::make();
   ASSERT_TRUE(folder.ok());
   for (const Case& c : cases()) {
-    EXPECT_EQ(compile_fault(c.graph), "") << c.name;
-    const Program program = *program_of(c.graph);
+    EXPECT_EQ(compile_fault(c.model), "") << c.name;
+    const Program program = *program_of(c.model);
     auto compiled = compile_model(program, ModelOptions{});
     ASSERT_TRUE(compiled.ok()) << c.name << ": " << compiled.failure().problems[0].text();
     const fs::path path = folder->path() / "a.hoist";

@@ -69,8 +69,11 @@ TEST_F(Commands, SamplesOfALargerBatchCountOnce) {
 }
 
 TEST_F(Commands, FormsOfConvolutionAndStrictAgree) {
-  for (const std::vector<std::string>& options :
-       {std::vector<std::string>{"--conv", "stencil"}, {"--conv=im2col"}, {"--strict"}}) {
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"--conv", "stencil"},
+                                                  {"--conv=im2col"},
+                                                  {"--conv=winograd"},
+                                                  {"--fuse=launch"},
+                                                  {"--strict"}}) {
     const std::string folder = in("form.hoist"), answer = in("form.json");
     std::vector<std::string> words = {"compile", (models / "digits_residual.onnx").string(), "-o", folder, "--force"};
     words.insert(words.end(), options.begin(), options.end());

@@ -113,7 +113,8 @@ TEST_F(Derivations, ExplainShowsBothSidesOfEveryStep) {
   for (const std::string& subject : {in("digits_residual"), models + "digits_residual.onnx"}) {
     const Ran ran = run_hoist({"explain", subject, "conv1"});
     ASSERT_EQ(ran.code, 0) << ran.err;
-    EXPECT_THAT(ran.out, HasSubstr("unfold at layer relu1  [exact]  the definition of every operator call"));
+    EXPECT_THAT(ran.out,
+                HasSubstr("unfold(operator = Relu) at layer relu1  [exact]  the definition of every operator call"));
     EXPECT_THAT(ran.out, HasSubstr("          Relu(%normalize1)\n        = %normalize1 |> map3d (map relu)\n"));
     EXPECT_THAT(ran.out, HasSubstr("          %x1 + %x0.0 * %x0.1\n        = fma(%x0.0, %x0.1, %x1)\n"));
     EXPECT_THAT(ran.out, Not(HasSubstr("relu1:1.")));
@@ -121,6 +122,24 @@ TEST_F(Derivations, ExplainShowsBothSidesOfEveryStep) {
     EXPECT_THAT(paths.out, HasSubstr("open-unroll at relu1:1."));
     EXPECT_GT(run_hoist({"explain", subject, "conv1", "--terms"}).out.size(), ran.out.size());
   }
+}
+
+TEST_F(Derivations, ConvolutionsInSeveralKernelsReplay) {
+  const std::string model = models + "digits_residual.onnx", folder = in("winograd");
+  Ran ran = run_hoist({"compile", model, "-o", folder, "--conv=winograd", "--no-check"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = run_hoist({"verify", folder, "--derivation", "--model", model});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  // Each of the three kernels with what led to it.
+  ran = run_hoist({"explain", folder, "conv1"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  size_t cuts = 0;
+  for (size_t at = 0; (at = ran.out.find(" cut-kernels at layer ", at)) != std::string::npos; ++at) ++cuts;
+  EXPECT_EQ(cuts, 3U) << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr(" winograd-f2x2-3x3-bias(i = 0, j = 0) at layer conv1  [rounding]"));
+  ran = run_hoist({"compile", model, "-o", in("both"), "--conv=winograd", "--strict"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("--conv winograd: rounds otherwise than the model says"));
 }
 
 TEST_F(Derivations, LongTextsAreCutAndSharedPartsNamed) {
@@ -135,13 +154,13 @@ TEST_F(Derivations, RulesCountsWhatBundlesUse) {
   const Ran ran = run_hoist({"rules", "--used", in("digits_residual"), in("digits_fully_connected")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("  batch-norm-folding\n"));
-  EXPECT_THAT(ran.out, HasSubstr("  unfold  (pass)\n"));
+  EXPECT_THAT(ran.out, HasSubstr("  unfold Relu\n"));
   EXPECT_THAT(ran.out, HasSubstr("are used by 2 bundles\n"));
   const auto both = nlohmann::json::parse(
       run_hoist({"rules", "--used", in("digits_residual"), in("digits_fully_connected"), "--json", "-"}).out);
   const auto one = nlohmann::json::parse(run_hoist({"rules", "--used", in("digits_residual"), "--json", "-"}).out);
   EXPECT_EQ(one["rules"]["batch-norm-folding"], both["rules"]["batch-norm-folding"]);
-  EXPECT_GT(both["passes"]["unfold"], one["passes"]["unfold"]);
+  EXPECT_GT(both["rules"]["unfold Relu"], one["rules"]["unfold Relu"]);
   EXPECT_EQ(run_hoist({"rules", "map-fusion", "--used", in("digits_residual")}).code, 2);
   EXPECT_EQ(run_hoist({"rules", "--used", in("no-bundle")}).code, 3);
   EXPECT_THAT(run_hoist({"rules", "map-fusion"}).out, HasSubstr("    library: "));

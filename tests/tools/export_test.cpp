@@ -135,10 +135,10 @@ TEST_F(Export, RulesThatNeedNoDataAreCarriedOut) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("w8 at"));
   EXPECT_THAT(ran.out, HasSubstr("bf16 at"));
-  const auto graph = read_model(in("w8.onnx"));
-  ASSERT_TRUE(graph.ok()) << graph.errors()[0].text();
+  const auto program = read_model(in("w8.onnx"));
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   const auto count = [&](const std::string& operation) {
-    return std::count_if(graph->layers.begin(), graph->layers.end(),
+    return std::count_if(program->layers.begin(), program->layers.end(),
                          [&](const ModelLayer& layer) { return layer.operation == operation; });
   };
   EXPECT_GT(count("DequantizeLinear"), 0);
@@ -174,7 +174,7 @@ TEST_F(Export, SaysWhatIsWrongWithRules) {
 
   ran = run(digits_, in("x.onnx"), {"--calibrate", digits_});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("is of no use without a rule"));
+  EXPECT_THAT(ran.err, HasSubstr("requires --rule"));
 
   ran = run(digits_, in("x.onnx"), {"--rule", "u8", "--calibrate", in("missing.npz")});
   EXPECT_EQ(ran.code, 3);

@@ -6,8 +6,8 @@
 #include "program.h"
 #include "rewritten_plan.h"
 #include "tools/derivation.h"
+#include "tools/device_models.h"
 #include "tools/files.h"
-#include "tools/prepare.h"
 
 namespace hoist {
 namespace {

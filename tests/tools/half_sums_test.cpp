@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "backends/bundle/bundle.h"
-#include "neural_rules/sums.h"
+#include "neural_rules/functions/sums.h"
 #include "program.h"
 #include "rewritten_plan.h"
+#include "tools/device_models.h"
 #include "tools/files.h"
-#include "tools/prepare.h"
 
 namespace hoist {
 namespace {
@@ -17,8 +17,8 @@ TEST(HalfSums, HaveTheInterpretersBitsOnADevice) {
   const NeuralRule& rule = *find_neural_rule(half_rule);
   Assignment assignment;
   Statistics statistics;
-  for (const Site& site : find_sites(model->graph)) {
-    if (site.kind != SiteKind::product || why_not(rule, site, model->graph)) continue;
+  for (const Site& site : find_sites(model->program)) {
+    if (site.kind != SiteKind::product || why_not(rule, site, model->program)) continue;
     assignment[site.key()] = rule.name;
     statistics[site.input].low = -16;
     statistics[site.input].high = 16;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ir/program_text.h"
+#include "ir/text/program_text.h"
 #include "tools/compile.h"
 
 namespace hoist {

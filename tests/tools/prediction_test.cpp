@@ -8,7 +8,7 @@
 #include <random>
 
 #include "tests/neural_rules/random_assignment.h"
-#include "tools/prepare.h"
+#include "tools/device_models.h"
 #include "tools/samples.h"
 
 namespace hoist {
@@ -16,32 +16,33 @@ namespace {
 
 struct Findings {
   PredictionQuality quality;
-  double all_off = 0;  ///< SQNR of the switchboard with all off against the model
+  double all_off = 0;  ///< SQNR of the multi-variant program with all off against the model
   int compared = 0;    ///< assignments that the solver's front was compared with
 };
 
 Findings findings_of(const std::filesystem::path& path, const std::string& data, int assignments, int rivals) {
   auto model = open_for_study(path, {});
   HOIST_CHECK(model.ok(), model.failure().problems[0].text());
-  auto samples = read_samples(data, model->graph.inputs, {.numbers = true});
+  auto samples = read_samples(data, input_infos(model->program), {.numbers = true});
   HOIST_CHECK(samples.ok(), samples.errors()[0].text());
   SensitivityOptions options;
   options.measure_all = false;
-  auto found = find_sensitivity(model->graph, *samples, model->prepare, options);
+  auto found = find_sensitivity(model->program, *samples, model->prepare, options);
   HOIST_CHECK(found.ok(), found.errors()[0].text());
-  const Switchboard board = make_switchboard(found->graph, found->sites, found->rules);
-  auto runnable = model->prepare(board.model);
+  const auto variants = make_multi_variant(found->program, found->sites, found->rules);
+  HOIST_CHECK(variants.ok(), variants.errors()[0].text());
+  auto runnable = model->prepare(variants->model);
   HOIST_CHECK(runnable.ok(), runnable.errors()[0].text());
   // As many as each rule alone was measured with.
   const size_t runs = std::min(samples->runs.size(), static_cast<size_t>(options.alone_samples));
   const auto under = [&](const Assignment& assignment) {
-    const std::vector<Tensor> fed = board.inputs(found->sites, assignment);
+    const std::vector<Tensor> fed = variants->inputs(found->sites, assignment);
     auto outputs = run_all(**runnable, *samples, runs, [&](size_t) { return std::vector<Tensor>(fed); });
     HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
     return *outputs;
   };
   // With all off it is the model, but for the rounding of kernels that were formed differently.
-  const OutputKinds kinds = output_kinds(model->graph);
+  const OutputKinds kinds = output_kinds(model->program);
   const RunOutputs off = under({});
   auto difference = compare_runs(kinds, *samples, found->reference, off);
   HOIST_CHECK(difference.ok(), difference.errors()[0].text());
@@ -65,7 +66,7 @@ Findings findings_of(const std::filesystem::path& path, const std::string& data,
 }
 
 void expect_good(const Findings& findings) {
-  // The sums of the board's kernels are rounded in another order than the model's.
+  // The sums of its kernels are rounded in another order than the model's.
   EXPECT_GT(findings.all_off, 90);
   EXPECT_GT(findings.quality.median_ratio, 0.8);
   EXPECT_LT(findings.quality.median_ratio, 1.25);

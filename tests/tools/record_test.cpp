@@ -1,6 +1,4 @@
 // The JSON form of a record: every bit comes back, and nothing that is not a record is taken for one.
-#include "tools/record.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <random>
 
 #include "tools/files.h"
+#include "tools/record_json.h"
 
 namespace hoist {
 namespace {
@@ -112,7 +111,7 @@ void expect_same(const Record& a, const Record& b) {
   for (size_t i = 0; i < a.sites.size(); ++i) {
     const RecordedSite &x = a.sites[i], &y = b.sites[i];
     EXPECT_EQ(x.key, y.key);
-    EXPECT_TRUE(same(x.gain, y.gain) && same(x.time, y.time) && same(x.bytes, y.bytes));
+    EXPECT_TRUE(same(x.sensitivity, y.sensitivity) && same(x.time, y.time) && same(x.bytes, y.bytes));
     ASSERT_EQ(x.candidates.size(), y.candidates.size());
     for (size_t c = 0; c < x.candidates.size(); ++c) {
       const Candidate &p = x.candidates[c], &q = y.candidates[c];
@@ -214,7 +213,7 @@ Record small() {
 }
 
 TEST(RecordText, IsReadable) {
-  EXPECT_THAT(record_text(small()), HasSubstr("\n    {\"site\":\"value x\",\"gain\":1.0,\"time\":2.0,"));
+  EXPECT_THAT(record_text(small()), HasSubstr("\n    {\"site\":\"value x\",\"sensitivity\":1.0,\"time\":2.0,"));
 }
 
 TEST(RecordText, TruncatedTextIsRefused) {
@@ -227,9 +226,9 @@ TEST(RecordText, ChangedTextIsRefused) {
   const std::string text = record_text(small());
   ASSERT_EQ(error(text), "");
   EXPECT_THAT(error(replaced(text, "hoist record", "other")), HasSubstr("no record of hoist"));
-  EXPECT_THAT(error(replaced(text, "\"format\": 3", "\"format\": 1")),
-              HasSubstr("format 1, this hoist reads format 3"));
-  EXPECT_THAT(error(replaced(text, "\"format\": 3", "\"format\": -1")), HasSubstr("format of the record"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 4", "\"format\": 1")),
+              HasSubstr("format 1, this hoist reads format 4"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 4", "\"format\": -1")), HasSubstr("format of the record"));
   EXPECT_THAT(error(replaced(text, "\"format\"", "\"fromat\"")), HasSubstr("has no format"));
   EXPECT_THAT(error(replaced(text, "\"high\":1.5", "\"high\":\"much\"")),
               HasSubstr("high of statistics 0 is not a number"));

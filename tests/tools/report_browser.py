@@ -75,13 +75,13 @@ def order_shown(browser):
 def table(browser, study):
     sites = study["sites"]
     check(len(order_shown(browser)) == len(sites), "a row for each site")
-    for column, key in (("Before", lambda site: site["time"]), ("Gain", lambda site: site["gain"])):
+    for column, key in (("Before", lambda site: site["time"]), ("Sensitivity", lambda site: site["sensitivity"])):
         browser.click(f'[data-sort="{column}"]')
         expected = [site["key"] for site in sorted(sites, key=key, reverse=True)]
         check(order_shown(browser) == expected, f"sorted by {column}, largest first")
         browser.click(f'[data-sort="{column}"]')
         check(order_shown(browser) == expected[::-1], f"sorted by {column}, smallest first")
-    check(browser.evaluate("document.querySelector('[data-sort=Gain]').closest('th').ariaSort") == "ascending",
+    check(browser.evaluate("document.querySelector('[data-sort=Sensitivity]').closest('th').ariaSort") == "ascending",
           "the order is said aloud")
     browser.type("#search", "gelu")
     check(order_shown(browser) == ["function head/gelu"], "the search finds an operator")

@@ -37,14 +37,14 @@ SyntheticStudy hostile_study() {
   site.candidates[0].rule = site.candidates[0].proof = site.chosen = name;
   study.points[2].name = name;
   study.points[2].assignment[name] = name;
-  const std::string before = made.graph.layers[1].name;
-  made.graph.layers[1].name = made.layers[1].name = made.layers[1].operation = name;
+  const std::string before = made.network[1].name;
+  made.network[1].name = made.layers[1].name = made.layers[1].operation = name;
   made.layers[1].chosen.source = name;
   return made;
 }
 
 std::string page_of(const SyntheticStudy& made, size_t most_nodes = 1500) {
-  const auto picture = lay_out(made.graph, most_nodes);
+  const auto picture = lay_out(made.network, most_nodes);
   EXPECT_TRUE(picture.ok()) << picture.errors()[0].text();
   return report_page(made.study, made.layers, picture.ok() ? *picture : NetworkPicture{});
 }
@@ -150,12 +150,12 @@ TEST(Report, AnEmptyStudyIsAPage) {
 }
 
 TEST(Picture, EveryLayerHasAPlaceBelowWhatItReads) {
-  const Graph graph = synthetic_study().graph;
-  const auto picture = lay_out(graph);
+  const std::vector<NamedCall> network = synthetic_study().network;
+  const auto picture = lay_out(network);
   ASSERT_TRUE(picture.ok()) << picture.errors()[0].text();
-  ASSERT_EQ(picture->nodes.size(), graph.layers.size());
+  ASSERT_EQ(picture->nodes.size(), network.size());
   size_t reads = 0;  // of what other layers make: all but the first layer's input
-  for (const Layer& layer : graph.layers) reads += layer.inputs.size();
+  for (const NamedCall& layer : network) reads += layer.inputs.size();
   EXPECT_EQ(picture->edges.size(), reads - 1);
   for (const auto& node : picture->nodes) {
     EXPECT_GE(node.x - node.width / 2, -1);
@@ -168,25 +168,24 @@ TEST(Picture, EveryLayerHasAPlaceBelowWhatItReads) {
 }
 
 TEST(Picture, LargeModelsAreCollapsed) {
-  Graph graph;
+  std::vector<NamedCall> network;
   for (int i = 0; i < 5000; ++i) {
     const std::string last = i == 0 ? "input" : "value " + std::to_string(i - 1);
     const std::string older = i < 5 ? "input" : "value " + std::to_string(i - 5);
-    graph.layers.push_back(
-        {"layer " + std::to_string(i), "Add", "", {}, {last, older}, {"value " + std::to_string(i)}});
+    network.push_back({"layer " + std::to_string(i), "Add", "", {}, {last, older}, {"value " + std::to_string(i)}});
   }
-  const auto picture = lay_out(graph, 300);
+  const auto picture = lay_out(network, 300);
   ASSERT_TRUE(picture.ok()) << picture.errors()[0].text();
   EXPECT_LE(picture->nodes.size(), 300U);
   size_t layers = 0;
   for (const auto& node : picture->nodes) layers += node.layers.size();
-  EXPECT_EQ(layers, graph.layers.size());
+  EXPECT_EQ(layers, network.size());
 }
 
 TEST(Picture, WithoutGraphvizTheMessageSaysWhatToInstall) {
   const std::string path = std::getenv("PATH") != nullptr ? std::getenv("PATH") : "";
   setenv("PATH", "/nonexistent", 1);
-  const auto picture = lay_out(synthetic_study().graph);
+  const auto picture = lay_out(synthetic_study().network);
   setenv("PATH", path.c_str(), 1);
   ASSERT_FALSE(picture.ok());
   EXPECT_THAT(picture.errors()[0].text(), HasSubstr("dot: cannot be started"));

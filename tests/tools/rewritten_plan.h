@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/plan.h"
-#include "tools/prepare.h"
+#include "tools/device_models.h"
 
 namespace hoist {
 

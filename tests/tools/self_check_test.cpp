@@ -10,7 +10,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
-#include "ir/import_graph.h"
+#include "tests/support/named_model.h"
 #include "tools/files.h"
 
 namespace hoist {
@@ -20,8 +20,8 @@ using testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
 // x -> Relu -> CumSum -> Mul by what is summed -> y.
-Graph running_sums(const Ints& shape, int64_t axis, bool exclusive) {
-  Graph graph;
+NamedModel running_sums(const Ints& shape, int64_t axis, bool exclusive) {
+  NamedModel graph;
   graph.name = "sums";
   graph.opset = 21;
   graph.inputs = {{"x", Scalar::f32, shape}};
@@ -45,7 +45,7 @@ class SelfCheckTest : public testing::Test {
   }
 
   // As hoist compile has it, without the bundle.
-  CompiledModel compiled(const Graph& graph) {
+  CompiledModel compiled(const NamedModel& graph) {
     auto out = compile_model(*program_of(graph), ModelOptions{});
     HOIST_CHECK(out.ok(), out.failure().problems[0].text());
     return std::move(*out);
@@ -146,7 +146,7 @@ TEST_F(SelfCheckTest, ActivationsOfExtremeNumbers) {
       {"Mish", {}, {0, nan, -20 * 2.0611536181902037e-09, -9.5 * 7.48518298877e-05, 0, 3e38, nan, 0}},
       {"Shrink", {}, {-3e38, -infinity, -20, -9.5, 0, 3e38, 0, -1e10}}};
   for (const Row& row : rows) {
-    Graph graph;
+    NamedModel graph;
     graph.name = row.operation;
     graph.opset = 21;
     graph.inputs = {{"x", Scalar::f32, {8}}};

@@ -12,34 +12,32 @@ namespace {
 constexpr int64_t samples = 744;
 constexpr double power = 14.2;
 
-void add_layer(Graph& graph, const std::string& name, const std::string& operation,
+void add_layer(std::vector<NamedCall>& layers, const std::string& name, const std::string& operation,
                const std::vector<std::string>& inputs) {
-  graph.layers.push_back({name, operation, "", {}, inputs, {name + "_out"}});
+  layers.push_back({name, operation, "", {}, inputs, {name + "_out"}});
 }
 
-Graph residual_network() {
-  Graph graph;
-  graph.name = "residual network";
-  graph.inputs.push_back({"picture", Scalar::f32, {1, 3, 32, 32}});
-  add_layer(graph, "stem/conv", "Conv", {"picture"});
-  add_layer(graph, "stem/relu", "Relu", {"stem/conv_out"});
+std::vector<NamedCall> residual_network() {
+  std::vector<NamedCall> layers;
+  add_layer(layers, "stem/conv", "Conv", {"picture"});
+  add_layer(layers, "stem/relu", "Relu", {"stem/conv_out"});
   std::string last = "stem/relu_out";
   for (int stage = 1; stage <= 3; ++stage) {
     const auto name = [&](const std::string& part) { return fmt::format("stage{}/{}", stage, part); };
-    add_layer(graph, name("conv1"), "Conv", {last});
-    add_layer(graph, name("relu1"), "Relu", {name("conv1_out")});
-    add_layer(graph, name("conv2"), "Conv", {name("relu1_out")});
-    if (stage > 1) add_layer(graph, name("shortcut"), "Conv", {last});
-    add_layer(graph, name("add"), "Add", {name("conv2_out"), stage > 1 ? name("shortcut_out") : last});
-    add_layer(graph, name("relu2"), "Relu", {name("add_out")});
+    add_layer(layers, name("conv1"), "Conv", {last});
+    add_layer(layers, name("relu1"), "Relu", {name("conv1_out")});
+    add_layer(layers, name("conv2"), "Conv", {name("relu1_out")});
+    if (stage > 1) add_layer(layers, name("shortcut"), "Conv", {last});
+    add_layer(layers, name("add"), "Add", {name("conv2_out"), stage > 1 ? name("shortcut_out") : last});
+    add_layer(layers, name("relu2"), "Relu", {name("add_out")});
     last = name("relu2_out");
   }
-  add_layer(graph, "head/pool", "GlobalAveragePool", {last});
-  add_layer(graph, "head/flatten", "Flatten", {"head/pool_out"});
-  add_layer(graph, "head/gelu", "Gelu", {"head/flatten_out"});
-  add_layer(graph, "head/dense", "Gemm", {"head/gelu_out"});
-  add_layer(graph, "head/softmax", "Softmax", {"head/dense_out"});
-  return graph;
+  add_layer(layers, "head/pool", "GlobalAveragePool", {last});
+  add_layer(layers, "head/flatten", "Flatten", {"head/pool_out"});
+  add_layer(layers, "head/gelu", "Gelu", {"head/flatten_out"});
+  add_layer(layers, "head/dense", "Gemm", {"head/gelu_out"});
+  add_layer(layers, "head/softmax", "Softmax", {"head/dense_out"});
+  return layers;
 }
 
 // Without a noise it is exact, without a speed nobody has tried it.
@@ -89,13 +87,13 @@ ValueStatistics statistics_of(bool positive, double spread, std::mt19937& random
   return out;
 }
 
-StudySite site_of(const Layer& layer, SiteKind kind, std::mt19937& random) {
+StudySite site_of(const NamedCall& layer, SiteKind kind, std::mt19937& random) {
   std::uniform_real_distribution<double> uniform(0, 1);
   StudySite out;
   out.site = {kind, layer.name, layer.outputs[0], "", ""};
   if (kind == SiteKind::product) out.site.weights = layer.name + "_weights", out.site.input = layer.inputs[0];
   out.operation = layer.operation;
-  out.gain = std::exp(2.5 * uniform(random) - 2.2);
+  out.sensitivity = std::exp(2.5 * uniform(random) - 2.2);
   out.time = (kind == SiteKind::product ? 4e-5 : 2e-6) * (0.4 + 1.8 * uniform(random));
   out.bytes = std::floor(kind == SiteKind::product ? 9216 + 140000 * uniform(random) : 65536);
   const double spread = 0.4 + 2 * uniform(random);
@@ -104,7 +102,7 @@ StudySite site_of(const Layer& layer, SiteKind kind, std::mt19937& random) {
     Candidate candidate;
     candidate.rule = format.rule;
     candidate.local_error = format.noise * power * (0.5 + uniform(random));
-    candidate.predicted_error = candidate.local_error * out.gain;
+    candidate.predicted_error = candidate.local_error * out.sensitivity;
     candidate.error_alone = candidate.predicted_error * std::exp(0.4 * (uniform(random) - 0.5));
     candidate.time = out.time * format.speed * (0.95 + 0.1 * uniform(random));
     if (format.speed == 0) candidate.time = candidate.error_alone = std::nan("");
@@ -199,7 +197,7 @@ void choose(Study& study) {
   }
 }
 
-LayerForms forms_of(const Layer& layer, const std::string& scalar) {
+LayerForms forms_of(const NamedCall& layer, const std::string& scalar) {
   LayerForms out;
   out.high = fmt::format(
       "layer {} : [64][32][32]{} from {}(\"{}\") =\n  let windows = x |> map (pad2d 1 1 0 >> slide2d 3 1)\n            "
@@ -228,7 +226,7 @@ LayerForms forms_of(const Layer& layer, const std::string& scalar) {
 SyntheticStudy synthetic_study() {
   std::mt19937 random(7);
   SyntheticStudy out;
-  out.graph = residual_network();
+  out.network = residual_network();
   Study& study = out.study;
   study.model = "residual_network.onnx";
   study.model_hash = "xxh3:9f2c61d07ab3e518";
@@ -247,7 +245,7 @@ SyntheticStudy synthetic_study() {
   study.notes = {
       "calibration data are training pictures: good for the loss that a rewrite causes, not for absolute accuracy",
       "dimension N of input picture is taken to be 1; use --dim N=..."};
-  for (const Layer& layer : out.graph.layers) {
+  for (const NamedCall& layer : out.network) {
     if (layer.operation == "Conv" || layer.operation == "Gemm")
       study.sites.push_back(site_of(layer, SiteKind::product, random));
     if (layer.operation == "Relu" || layer.operation == "Add" || layer.operation == "GlobalAveragePool" ||

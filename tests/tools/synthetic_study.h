@@ -1,16 +1,16 @@
 // A study that no one measured, of a small residual network: about 25 sites with up to six candidates, twelve points,
-// graph and code of every layer. Deterministic; for tests of what is made of studies.
+// program and code of every layer. Deterministic; for tests of what is made of studies.
 #pragma once
 
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/program/program_builder.h"
 #include "tools/report/report.h"
 
 namespace hoist {
 
 struct SyntheticStudy {
-  Graph graph;
+  std::vector<NamedCall> network;
   Study study;
   std::vector<ReportLayer> layers;
 };

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "backends/opencl/device.h"
-#include "ir/evaluate.h"
-#include "ir/import_graph.h"
+#include "ir/evaluate/evaluate.h"
 #include "program.h"
 #include "tests/frontend/model_builder.h"
+#include "tests/support/named_model.h"
+#include "tools/device_models.h"
 #include "tools/files.h"
-#include "tools/prepare.h"
 
 namespace hoist {
 namespace {
@@ -94,7 +94,7 @@ class Tables : public testing::Test {
     auto program = read_program(path_, {});
     HOIST_CHECK(program.ok(), program.failure().problems[0].text());
     RewrittenModel out;
-    out.graph = graph_of(*program);
+    out.program = *program;
     return out;
   }
 

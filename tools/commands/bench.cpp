@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/stopwatch.h"
-#include "neural_rules/interval.h"
-#include "tools/bundle.h"
+#include "neural_rules/choice/interval.h"
 #include "tools/command.h"
 #include "tools/json_answer.h"
+#include "tools/opened_bundle.h"
 #include "tools/terminal.h"
 
 namespace hoist {

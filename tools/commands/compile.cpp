@@ -2,18 +2,18 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
-#include "ir/import_graph.h"
 #include "ir/stopwatch.h"
-#include "tools/budget.h"
-#include "tools/bundle.h"
+#include "tools/budgeted_compile.h"
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/layers.h"
 #include "tools/model.h"
+#include "tools/opened_bundle.h"
 #include "tools/report/report.h"
 #include "tools/self_check.h"
 #include "tools/show_passes.h"
 #include "tools/terminal.h"
+#include "tools/translation.h"
 
 namespace hoist {
 namespace {
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 struct CompileCommand {
   std::string model, output;
-  bool force = false, best_effort = false, no_check = false;
+  bool force = false, best_effort = false, no_check = false, validate = false;
   ModelOptions options;
   BudgetOptions budget;
   ShownPasses shown;
@@ -49,14 +49,35 @@ void describe(const ChosenModel& chosen) {
   say(summary_text(*chosen.study));
 }
 
-Attempt<CompiledModel> compile_chosen(ChosenModel chosen) {
+// --validate: no bundle of a derivation with a step that changes a number which it must not.
+Attempt<> check_steps(const CompileCommand& command, const ProgramDerivation& derivation, const Profile& profile) {
+  if (!command.validate) return ExitCode::done;
+  HOIST_ATTEMPT(const Validation validation, validate_derivation(derivation, profile, false));
+  say_line("{}", summary_of(validation));
+  if (validation.differences.empty()) return ExitCode::done;
+  Failure out{ExitCode::differs, {}};
+  for (const StepDifference& difference : validation.differences) out.problems.push_back(described(difference));
+  return out;
+}
+
+Attempt<CompiledModel> compile_program(const CompileCommand& command, Program program) {
+  if (!command.validate) return compile_model(std::move(program), command.options);
+  ModelOptions options = command.options;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
+  HOIST_ATTEMPT(OpenedModel model, open_model(std::move(program), options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode valid, check_steps(command, model.lowered.derivation, model.profile));
+  return compile_model(std::move(model), options);
+}
+
+Attempt<CompiledModel> compile_chosen(const CompileCommand& command, ChosenModel chosen) {
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input,
              lower_rewritten(chosen.rewritten, chosen.compile.lower, chosen.model.profile));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode valid, check_steps(command, lowered.derivation, chosen.model.profile));
   std::vector<LoweredGroup> groups = lowered.groups;
   HOIST_STEP(Plan plan, ExitCode::bad_input, make_plan(std::move(lowered), chosen.compile, chosen.model.profile));
   plan.certificate = chosen.record.certificate;
-  HOIST_STEP(Program program, ExitCode::bad_input, program_of(chosen.rewritten.graph));
-  return CompiledModel{std::move(program), std::move(chosen.model.profile), std::move(plan), std::move(groups)};
+  return CompiledModel{std::move(chosen.rewritten.program), std::move(chosen.model.profile), std::move(plan),
+                       std::move(groups)};
 }
 
 // The layers of the kernel that differs as a model beside the bundle that does not come to be; what to say of it.
@@ -152,12 +173,12 @@ Attempt<> compile(const CompileCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
   const Stopwatch stopwatch;
   if (command.budget.budget.empty()) {
-    if (command.best_effort) return usage_failure("--best-effort", "is of no use without a budget");
+    if (command.best_effort) return usage_failure("--best-effort", "requires --budget");
     HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
     HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
     HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
     if (!goes_on) return ExitCode::done;
-    HOIST_ATTEMPT(CompiledModel compiled, compile_model(std::move(program), command.options));
+    HOIST_ATTEMPT(CompiledModel compiled, compile_program(command, std::move(program)));
     HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, nullptr));
     report_size(command, compiled, stopwatch.seconds());
     report_check(check);
@@ -175,7 +196,7 @@ Attempt<> compile(const CompileCommand& command) {
     return ExitCode::no;
   }
   const Record record = chosen.record;
-  HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(std::move(chosen)));
+  HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
   HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, &record));
   report_size(command, compiled, stopwatch.seconds());
   report_check(check);
@@ -198,6 +219,9 @@ void add_compile(CLI::App& program, Action& action) {
   command.add_flag("--force", options->force, "replace the folder if it is a bundle");
   command.add_flag("--no-check", options->no_check,
                    "do not compare the kernels with the interpreter on the device before the bundle is written");
+  command.add_flag("--validate", options->validate,
+                   "compare both sides of every step of the derivation with the interpreter, on random and extreme "
+                   "inputs, before anything is written");
   add_model_options(command, options->options);
   add_steering_options(command, options->options);
   add_shown_passes(command, options->shown);

@@ -2,11 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/stopwatch.h"
-#include "neural_rules/metric.h"
-#include "tools/bundle.h"
+#include "neural_rules/choice/metric.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/json_answer.h"
+#include "tools/opened_bundle.h"
 #include "tools/samples.h"
 #include "tools/terminal.h"
 

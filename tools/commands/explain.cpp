@@ -1,12 +1,12 @@
 // hoist explain: the derivation of a layer's kernel, like a proof.
 #include <set>
 
-#include "ir/text.h"
-#include "tools/bundle.h"
+#include "ir/text/text.h"
 #include "tools/command.h"
 #include "tools/derivation.h"
 #include "tools/layers.h"
 #include "tools/model.h"
+#include "tools/opened_bundle.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -71,8 +71,12 @@ std::vector<const ReplayedStep*> steps_towards(const std::vector<ReplayedStep>& 
     const bool between_calls = seen.before == nullptr || seen.after == nullptr ||
                                seen.before->pattern == Pattern::operator_call ||
                                seen.step.rule_class == RuleClass::neural;
-    const bool concerns = values.count(seen.step.value) != 0 || (between_calls && share(seen.layers, layers));
+    const bool cut_from = std::any_of(seen.stages.begin(), seen.stages.end(),
+                                      [&](const std::string& stage) { return values.count(stage) != 0; });
+    const bool concerns =
+        cut_from || values.count(seen.step.value) != 0 || (between_calls && share(seen.layers, layers));
     if (!concerns) continue;
+    if (cut_from) values.insert(seen.step.value);
     if (auto producer = seen.step.parameters.find("producer"); producer != seen.step.parameters.end())
       values.insert(producer->second);
     out.push_back(&seen);

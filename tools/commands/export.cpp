@@ -3,14 +3,13 @@
 #include <map>
 
 #include "frontend/write_model.h"
-#include "ir/import_graph.h"
 #include "lowering/raise.h"
-#include "neural_rules/functions.h"
-#include "neural_rules/site_statistics.h"
-#include "neural_rules/sums.h"
+#include "neural_rules/calibration/site_statistics.h"
+#include "neural_rules/functions/functions.h"
+#include "neural_rules/functions/sums.h"
 #include "tools/command.h"
+#include "tools/device_models.h"
 #include "tools/files.h"
-#include "tools/prepare.h"
 #include "tools/samples.h"
 #include "tools/terminal.h"
 
@@ -55,44 +54,44 @@ CandidateRules named_rules(const std::vector<Site>& sites, const Assignment& ass
 }
 
 // Data are read and a device is used only where a rule wants to know the range of values.
-Attempt<CalibratedGraph> calibrated(const ExportCommand& command, const Graph& graph, const std::vector<Site>& sites,
-                                    const Assignment& assignment) {
+Attempt<CalibratedProgram> calibrated(const ExportCommand& command, const Program& program,
+                                      const std::vector<Site>& sites, const Assignment& assignment) {
   const bool needs_data = std::any_of(command.rules.begin(), command.rules.end(), [](const std::string& name) {
     const NeuralRule* rule = find_neural_rule(name);
     return rule != nullptr && rule->calibrated;
   });
-  if (!needs_data) return CalibratedGraph{graph, {}, {}};
+  if (!needs_data) return CalibratedProgram{program, {}, {}};
   if (command.calibration.empty())
     return usage_failure("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
   HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
-  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(command.calibration, graph.inputs, {.numbers = true}));
-  const RoundingPlan plan = plan_rounding(graph, sites, named_rules(sites, assignment), samples.runs.size(), 0);
+  HOIST_STEP(Samples samples, ExitCode::bad_input,
+             read_samples(command.calibration, input_infos(program), {.numbers = true}));
+  const RoundingPlan plan = plan_rounding(program, sites, named_rules(sites, assignment), samples.runs.size(), 0);
   Progress progress;
   progress.show("calibrating");
   HOIST_STEP(ChannelScaling scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
-  HOIST_STEP(CalibratedGraph out, ExitCode::bad_input, calibrate(graph, sites, samples, model.prepare, plan, scaling));
+  HOIST_STEP(CalibratedProgram out, ExitCode::bad_input,
+             calibrate(program, sites, samples, model.prepare, plan, scaling));
   return out;
 }
 
-Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Graph& graph) {
-  const std::vector<Site> sites = find_sites(graph);
-  HOIST_STEP(Assignment assignment, ExitCode::bad_input, uniform_assignment(graph, sites, command.rules));
-  HOIST_ATTEMPT(CalibratedGraph ready, calibrated(command, graph, sites, assignment));
-  HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(ready.graph, assignment, ready.statistics));
+Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Program& program) {
+  const std::vector<Site> sites = find_sites(program);
+  HOIST_STEP(Assignment assignment, ExitCode::bad_input, uniform_assignment(program, sites, command.rules));
+  HOIST_ATTEMPT(CalibratedProgram ready, calibrated(command, program, sites, assignment));
+  HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(ready.program, assignment, ready.statistics));
   return model;
 }
 
 // Layers under function rules as the operators that compute the approximation, products in f16 between casts.
 Result<Program> program_of_operators(const RewrittenModel& model) {
-  Graph out = model.graph;
   std::vector<std::string> layers, products;
-  for (const auto& [layer, rule] : model.functions) (rule == half_rule ? products : layers).push_back(layer);
-  write_half_products(out, products);
-  HOIST_TRY_VOID(replace_by_expressions(out, layers, [&](const std::string& layer, Expr e) -> Result<Expr> {
+  for (const auto& [layer, rule] : model.functions) (find_scheme(rule) != nullptr ? products : layers).push_back(layer);
+  HOIST_TRY(const Program program, with_half_products(model.program, products));
+  return replace_by_expressions(program, layers, [&](const std::string& layer, Expr e) -> Result<Expr> {
     HOIST_TRY(const Approximated approximated, approximate(e, model.functions.at(layer)));
     return approximated.term;
-  }));
-  return program_of(out);
+  });
 }
 
 std::string summary(const RewrittenModel& model) {
@@ -106,14 +105,14 @@ std::string summary(const RewrittenModel& model) {
 Attempt<> export_model(const ExportCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, check_output(command));
   if (!command.calibration.empty() && command.rules.empty())
-    return usage_failure("--calibrate", "is of no use without a rule", "name one: --rule RULE");
+    return usage_failure("--calibrate", "requires --rule", "name one: --rule RULE");
   HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
   for (const std::string& note : program.notes) complain("note", note);
   RewrittenModel model;
   Program written = program;
   if (!command.rules.empty()) {
-    HOIST_STEP(Graph graph, ExitCode::bad_input, prepared_graph(std::move(program)));
-    HOIST_ATTEMPT(model, under_rules(command, graph));
+    HOIST_STEP(program, ExitCode::bad_input, prepared_program(std::move(program)));
+    HOIST_ATTEMPT(model, under_rules(command, program));
     HOIST_STEP(written, ExitCode::bad_input, program_of_operators(model));
   }
   HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));

@@ -2,13 +2,13 @@
 #include <set>
 #include <sstream>
 
-#include "ir/program_text.h"
-#include "ir/text.h"
-#include "tools/bundle.h"
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/layers.h"
 #include "tools/model.h"
+#include "tools/opened_bundle.h"
 #include "tools/program_file.h"
 #include "tools/show_passes.h"
 #include "tools/terminal.h"

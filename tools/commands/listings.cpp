@@ -2,17 +2,17 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/opencl/device.h"
-#include "ir/near_miss.h"
 #include "ir/operators/operators.h"
+#include "ir/text/near_miss.h"
 #include "lowering/rules.h"
-#include "lowering/rules/operators.h"
-#include "neural_rules/functions.h"
-#include "neural_rules/rules.h"
-#include "neural_rules/sums.h"
-#include "tools/bundle.h"
+#include "lowering/rules/program_rules.h"
+#include "neural_rules/functions/functions.h"
+#include "neural_rules/functions/sums.h"
+#include "neural_rules/neural_rules.h"
 #include "tools/command.h"
 #include "tools/derivation.h"
 #include "tools/json_answer.h"
+#include "tools/opened_bundle.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -88,7 +88,13 @@ Attempt<> used_rules(const RulesCommand& command) {
   for (const std::string& folder : command.used) {
     HOIST_ATTEMPT(const BundleInfo info, bundle_info(folder));
     HOIST_ATTEMPT(const Derived from, derived(info.plan));
-    for (const ProgramStep& step : from.derivation.steps) ++(is_pass(step.rule) ? steps_of_passes : rules)[step.rule];
+    for (const ProgramStep& step : from.derivation.steps) {
+      // The definition of each operator is a rule of its own.
+      if (auto unfolded = step.parameters.find("operator"); unfolded != step.parameters.end())
+        ++rules[step.rule + " " + unfolded->second];
+      else
+        ++(is_pass(step.rule) ? steps_of_passes : rules)[step.rule];
+    }
   }
   const auto by_count = [](const std::map<std::string, int64_t>& counts) {
     std::vector<std::pair<std::string, int64_t>> out(counts.begin(), counts.end());
@@ -250,14 +256,19 @@ Attempt<> operators(const OperatorsCommand& command) {
                      {"least_inputs", r->least_inputs},
                      {"most_inputs", r->most_inputs},
                      {"takes", name_of(r->takes)},
+                     {"definition", r->text},
                      {"meaning", r->meaning}});
     }
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
     return ExitCode::done;
   }
-  std::vector<std::vector<std::string>> rows = {{"operator", "since", "takes", "meaning"}};
-  for (const OperatorRow* r : chosen)
-    rows.push_back({full_name(*r), std::to_string(r->since), std::string(name_of(r->takes)), std::string(r->meaning)});
+  std::vector<std::vector<std::string>> rows = {{"operator", "since", "takes", "definition"}};
+  constexpr size_t longest = 100;  // in a list; a single operator is shown whole
+  for (const OperatorRow* r : chosen) {
+    std::string definition(r->text.empty() ? r->meaning : r->text);
+    if (chosen.size() > 1 && definition.size() > longest) definition = definition.substr(0, longest - 4) + " ...";
+    rows.push_back({full_name(*r), std::to_string(r->since), std::string(name_of(r->takes)), definition});
+  }
   say(table(rows));
   return ExitCode::done;
 }

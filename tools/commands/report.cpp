@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ir/text.h"
-#include "tools/budget.h"
+#include "ir/text/text.h"
+#include "tools/budgeted_compile.h"
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/json_answer.h"
@@ -58,7 +58,7 @@ Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, 
 
 Result<std::vector<ReportLayer>> report_layers(const ChosenModel& chosen, const LowerOptions& options) {
   RewrittenModel reference;
-  reference.graph = chosen.model.graph;
+  reference.program = chosen.model.program;
   std::vector<std::map<std::string, LayerForms>> forms;
   for (const RewrittenModel* model : {&static_cast<const RewrittenModel&>(reference), &chosen.rewritten}) {
     HOIST_TRY(LoweredModel lowered, lower_rewritten(*model, options, chosen.model.profile));
@@ -66,7 +66,7 @@ Result<std::vector<ReportLayer>> report_layers(const ChosenModel& chosen, const 
     forms.push_back(std::move(texts));
   }
   std::vector<ReportLayer> out;
-  for (const Layer& layer : chosen.model.graph.layers)
+  for (const NamedCall& layer : named_calls(chosen.model.program))
     out.push_back({layer.name, layer.operation, forms[0][layer.name], forms[1][layer.name]});
   return out;
 }
@@ -78,7 +78,7 @@ Attempt<> report(const ReportCommand& command) {
   const Study& study = *chosen.study;
   HOIST_STEP(std::vector<ReportLayer> layers, ExitCode::bad_input, report_layers(chosen, chosen.compile.lower));
   NetworkPicture picture;
-  if (auto drawn = lay_out(chosen.model.graph))
+  if (auto drawn = lay_out(named_calls(chosen.model.program)))
     picture = std::move(*drawn);
   else
     complain("warning", drawn.errors());

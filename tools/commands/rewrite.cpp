@@ -1,10 +1,10 @@
 // hoist rewrite: passes and rules on a program, or rules on a single term, that stand in a file as text.
-#include "ir/program_rule.h"
-#include "ir/program_text.h"
-#include "ir/text.h"
+#include "ir/rules/program_rule.h"
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
 #include "lowering/passes.h"
 #include "lowering/rules.h"
-#include "lowering/rules/operators.h"
+#include "lowering/rules/program_rules.h"
 #include "lowering/user_rules.h"
 #include "tools/command.h"
 #include "tools/files.h"
@@ -34,7 +34,6 @@ Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
   PassOptions options;
   options.strict = command.strict;
   options.tables.use = TableUse::automatic;
-  options.windows = true;  // whoever names the pass wants it
   for (const std::string& name : command.passes) {
     const Pass* pass = find_pass(name);
     if (pass == nullptr)

@@ -2,11 +2,11 @@
 #include <map>
 
 #include "frontend/tensor_file.h"
-#include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/files.h"
 #include "tools/npy.h"
+#include "tools/opened_bundle.h"
 #include "tools/terminal.h"
 
 namespace hoist {

@@ -2,14 +2,14 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/bundle/bundle.h"
-#include "ir/evaluate.h"
+#include "ir/evaluate/evaluate.h"
 #include "lowering/passes.h"
-#include "tools/bundle.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/files.h"
 #include "tools/json_answer.h"
 #include "tools/model.h"
+#include "tools/opened_bundle.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -122,7 +122,7 @@ struct Runnable {
 
 // Through the same passes as a compilation, up to where terms become kernels.
 Attempt<Runnable> interpretable(Program program, const ModelOptions& options) {
-  const PassOptions passes = pass_options(compile_options(options).lower);
+  const PassOptions passes = pass_options(compile_options(options).lower, Profile{});
   for (const Pass::Part part : {Pass::calls, Pass::terms})
     HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes));
   Runnable out;

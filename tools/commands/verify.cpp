@@ -3,13 +3,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "ir/interpret_cost.h"
-#include "tools/bundle.h"
+#include "ir/evaluate/interpret_cost.h"
 #include "tools/certificate.h"
 #include "tools/command.h"
 #include "tools/derivation.h"
 #include "tools/json_answer.h"
 #include "tools/model.h"
+#include "tools/opened_bundle.h"
 #include "tools/samples.h"
 #include "tools/self_check.h"
 #include "tools/terminal.h"

@@ -29,12 +29,12 @@ double node_width(const std::vector<std::string>& layers) {
 }
 
 // Layers stand in topological order, so edges between runs of consecutive layers go forward only.
-Collapsed collapse(const Graph& graph, size_t most_nodes) {
+Collapsed collapse(const std::vector<NamedCall>& layers, size_t most_nodes) {
   Collapsed out;
-  const size_t together = (graph.layers.size() + most_nodes - 1) / std::max<size_t>(most_nodes, 1);
+  const size_t together = (layers.size() + most_nodes - 1) / std::max<size_t>(most_nodes, 1);
   std::map<std::string, size_t> makers;
-  for (size_t i = 0; i < graph.layers.size(); ++i) {
-    const Layer& layer = graph.layers[i];
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const NamedCall& layer = layers[i];
     const size_t node = i / together;
     if (node == out.nodes.size()) out.nodes.emplace_back();
     out.nodes[node].layers.push_back(layer.name);
@@ -132,9 +132,9 @@ Result<NetworkPicture> read_layout(const std::string& text, std::vector<NetworkP
 
 }  // namespace
 
-Result<NetworkPicture> lay_out(const Graph& graph, size_t most_nodes) {
-  if (graph.layers.empty()) return NetworkPicture{};
-  Collapsed collapsed = collapse(graph, most_nodes);
+Result<NetworkPicture> lay_out(const std::vector<NamedCall>& layers, size_t most_nodes) {
+  if (layers.empty()) return NetworkPicture{};
+  Collapsed collapsed = collapse(layers, most_nodes);
   HOIST_TRY(std::string text, run_dot(dot_text(collapsed)));
   return read_layout(text, std::move(collapsed.nodes));
 }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/program/program_builder.h"
 #include "ir/result.h"
 
 namespace hoist {
@@ -28,8 +28,9 @@ struct NetworkPicture {
   std::vector<Edge> edges;
 };
 
-/// The graph in at most `most_nodes` nodes: where it has more layers, each node stands for several that follow one
-/// another in the graph's order, so that no cycle appears. Errors: dot is missing, fails or answers what is no layout.
-Result<NetworkPicture> lay_out(const Graph& graph, size_t most_nodes = 1500);
+/// The layers of a program, in its order, in at most `most_nodes` nodes: where there are more, each node stands for
+/// several that follow one another, so that no cycle appears. Errors: dot is missing, fails or answers what is no
+/// layout.
+Result<NetworkPicture> lay_out(const std::vector<NamedCall>& layers, size_t most_nodes = 1500);
 
 }  // namespace hoist

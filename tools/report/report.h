@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "neural_rules/study.h"
+#include "neural_rules/choice/study.h"
 #include "tools/report/picture.h"
 
 namespace hoist {

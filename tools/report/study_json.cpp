@@ -1,7 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "neural_rules/interval.h"
+#include "neural_rules/choice/interval.h"
 #include "tools/report/report.h"
 
 namespace hoist {
@@ -53,7 +53,7 @@ Json site(const StudySite& of) {
           {"input", of.site.input},
           {"weights", of.site.weights},
           {"operation", of.operation},
-          {"gain", number(of.gain)},
+          {"sensitivity", number(of.sensitivity)},
           {"time", number(of.time)},
           {"bytes", number(of.bytes)},
           {"accumulated_error", number(of.accumulated_error)},

@@ -109,7 +109,7 @@ Row site_row(const ChangedSite& changed, double total_error, double output_power
           decibel_of(output_power, rule->predicted_error),
           decibel_of(output_power, rule->error_alone),
           decibel_of(output_power, site->accumulated_error),
-          shown(site->gain, "", 3),
+          shown(site->sensitivity, "", 3),
           percent(rule->clipped_share),
           printable(rule->proof)};
 }
@@ -121,7 +121,7 @@ std::string site_table(const Study& study) {
   double total = 0;
   for (const ChangedSite& each : changed) total += each.rule->predicted_error;
   std::vector<Row> rows = {{"site", "rule", "before", "after", "error share", "predicted", "alone", "accumulated",
-                            "gain", "clipped", "how known"}};
+                            "sensitivity", "clipped", "how known"}};
   for (size_t i = 0; i < std::min(changed.size(), most_sites); ++i) {
     rows.push_back(site_row(changed[i], total, study.output_power));
   }

@@ -37,7 +37,7 @@ function siteBlock(site) {
   return html("div", { class: `card site${site.key === selectedSite ? " lit" : ""}`, "data-key": site.key },
     html("h4", {}, what[site.kind] || site.kind),
     html("p", { class: "note" }, `value ${site.value}`, site.weights && ` · weights ${site.weights}`,
-         isNumber(site.gain) && ` · gain ${digits(site.gain, 2)}`,
+         isNumber(site.sensitivity) && ` · sensitivity ${digits(site.sensitivity, 2)}`,
          errorShare(site) !== null && isChanged(site) && ` · ${percent(errorShare(site), 1)} of the error`,
          site.accumulated_error > 0 && ` · accumulated ${errorCell(site.accumulated_error)}`),
     html("div", { class: "wide-table", tabindex: 0, role: "region", "aria-label": `Rules at ${site.key}` },

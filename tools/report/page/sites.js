@@ -13,7 +13,7 @@ const columns = [
     cell: (site) => errorOfRule(site.chosen, chosenAt(site).error_alone) },
   { name: "Accumulated", words: "error accumulated", key: (site) => site.accumulated_error, number: true,
     cell: (site) => errorCell(site.accumulated_error) },
-  { name: "Gain", class: "gain-column", key: (site) => site.gain, number: true, cell: (site) => digits(site.gain, 2) },
+  { name: "Sensitivity", class: "sensitivity-column", key: (site) => site.sensitivity, number: true, cell: (site) => digits(site.sensitivity, 2) },
   { name: "Clipped", key: (site) => chosenAt(site).clipped_share, number: true,
     cell: (site) => smallPercent(chosenAt(site).clipped_share) },
   { name: "Bytes", key: (site) => chosenAt(site).bytes, number: true,

@@ -1,0 +1,195 @@
+// Panels: arrays in local memory that stand inside work-item loops. Such an array is the group's: it has its own
+// dimensions and one for each work-item, unroll and vec loop that it depends on, so it holds what all work-items
+// together read. It is filled where the innermost fold step that it depends on begins, by all work-items, neighbours
+// from neighbouring addresses.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+namespace {
+
+// The variables of a value, and the first element of a parameter that it reads.
+class Look : public H::Internal::IRGraphVisitor {
+ public:
+  explicit Look(const std::map<std::string, H::ImageParam>& inputs) {
+    // Halide reads a parameter through a Func that is named after it.
+    for (const auto& [name, input] : inputs) inputs_.emplace(input.name() + "_im", input);
+  }
+  std::set<std::string> variables;
+
+  // How far apart in memory the first two elements along a variable are read; large where that is not known. Further
+  // on it may differ, at the ends of rows or at a border.
+  int64_t distance(const std::string& variable) const {
+    if (load_ == nullptr) return 0;
+    auto first = address(variable, 0), second = address(variable, 1);
+    return first && second ? std::abs(*second - *first) : std::numeric_limits<int64_t>::max();
+  }
+
+ private:
+  using IRGraphVisitor::visit;
+  std::map<std::string, H::ImageParam> inputs_;
+  const H::Internal::Call* load_ = nullptr;
+  const H::ImageParam* input_ = nullptr;
+
+  // Where the load reads when the variable has a value and all others are zero.
+  std::optional<int64_t> address(const std::string& variable, int value) const {
+    std::map<std::string, H::Expr> at;
+    for (const std::string& name : variables) at[name] = 0;
+    at[variable] = value;
+    int64_t whole = 0, stride = 1;
+    for (size_t i = 0; i < load_->args.size(); ++i) {
+      auto index = H::Internal::as_const_int(H::Internal::simplify(H::Internal::substitute(at, load_->args[i])));
+      auto extent = H::Internal::as_const_int(input_->parameter().extent_constraint(static_cast<int>(i)));
+      HOIST_CHECK(extent.has_value(), "parameters have constant extents");
+      if (!index) return std::nullopt;
+      whole += *index * stride;
+      stride *= *extent;
+    }
+    return whole;
+  }
+
+  void visit(const H::Internal::Variable* op) override { variables.insert(op->name); }
+  void visit(const H::Internal::Call* op) override {
+    if (auto place = inputs_.find(op->name.substr(0, op->name.find('$'))); load_ == nullptr && place != inputs_.end()) {
+      load_ = op;
+      input_ = &place->second;
+    }
+    IRGraphVisitor::visit(op);
+  }
+};
+
+// Copies per work-item that are written out rather than looped over.
+constexpr int64_t most_unrolled = 16;
+
+struct Dimension {
+  H::Var variable;
+  int64_t extent;
+  int64_t distance;
+};
+
+// Vectors of 4 where the elements that are next to each other in the tile are so in memory.
+int64_t vector_lanes(const std::vector<Dimension>& dimensions) {
+  int64_t run = 1;
+  for (const Dimension& d : dimensions) {
+    if (d.distance != run) break;
+    run *= d.extent;
+  }
+  return run % 4 == 0 ? 4 : 1;
+}
+
+// All work-items fill the tile, `items` of them in each dimension, neighbours in it one after the other.
+void fill(H::Func& f, const std::vector<Dimension>& dimensions, const int64_t (&items)[3], int& fresh) {
+  H::Var all = dimensions[0].variable;
+  int64_t total = dimensions[0].extent;
+  for (const Dimension& d : dimensions) f.bound(d.variable, 0, number(d.extent));
+  for (size_t i = 1; i < dimensions.size(); ++i) {
+    H::Var fused(fmt::format("fused{}", fresh++));
+    f.fuse(all, dimensions[i].variable, fused);
+    all = fused;
+    total *= dimensions[i].extent;
+  }
+  int64_t lanes = vector_lanes(dimensions), count = items[0] * items[1] * items[2], shares = total / lanes;
+  auto tail = shares % count == 0 ? H::TailStrategy::RoundUp : H::TailStrategy::GuardWithIf;
+  H::Var vector("vector"), share("share"), item("item"), rest("rest");
+  H::Var x("x"), y("y"), z("z");
+  if (lanes > 1) {
+    f.split(all, all, vector, number(lanes), H::TailStrategy::RoundUp).vectorize(vector);
+  }
+  f.split(all, share, item, number(count), tail);
+  f.split(item, rest, x, number(items[0]), H::TailStrategy::RoundUp);
+  f.split(rest, z, y, number(items[1]), H::TailStrategy::RoundUp);
+  std::vector<H::VarOrRVar> order = {share, x, y, z};
+  if (lanes > 1) order.insert(order.begin(), vector);
+  f.reorder(order).gpu_threads(x, y, z).never_partition_all();
+  if (shares <= most_unrolled * count) f.unroll(share);
+}
+
+}  // namespace
+
+Value Emitter::local_tile(Expr e, const Environment& env) {
+  Layout layout = layout_of(e->type);
+  if (layout.scalars.size() != 1) unsupported("a local tile of tuples", "keep each component in a tile of its own");
+  Value element = read(e->children[0], env);
+  std::vector<Dimension> dimensions;
+  std::vector<H::Var> own;
+  for (int64_t n : layout.shape) {
+    own.emplace_back(fmt::format("dim{}", fresh_++));
+    dimensions.push_back({own.back(), n, 0});
+    element = element.at(own.back());
+  }
+  H::Expr value = to_private(layout.scalars[0], element.scalar);
+  Look look(inputs_);
+  value.accept(&look);
+
+  // What it depends on: register tiles and work-items are dimensions, of the others it has one value at a time.
+  std::vector<Loop> around;
+  std::string owner;
+  size_t last = 0, depth = 0;
+  int64_t items[3] = {1, 1, 1};
+  for (size_t i = 0; i < loops_.size(); ++i) {
+    const Loop& l = loops_[i];
+    if (!l.is_reduction && l.mode == Mode::local) items[l.dimension] = l.extent;
+    if (l.is_reduction && look.variables.count(l.name()) != 0) last = i;
+  }
+  for (size_t i = 0; i < loops_.size(); ++i) {
+    const Loop& l = loops_[i];
+    if (l.is_reduction || (l.mode != Mode::local && !l.spreads())) {
+      if (l.mode == Mode::group || i <= last) around.push_back(l);
+      if (l.is_reduction && i <= last) {
+        depth = owner == l.owner ? depth + 1 : 1;
+        owner = l.owner;
+      }
+    } else if (look.variables.count(l.name()) != 0) {
+      dimensions.push_back({l.variable, l.extent, 0});
+    }
+  }
+  if (dimensions.empty())
+    unsupported("a local scalar inside a local map", "bind it by a let outside of the local maps");
+  if (!owner.empty()) tile_depth_[owner] = std::max(tile_depth_[owner], depth);
+  for (Dimension& d : dimensions) d.distance = look.distance(d.variable.name());
+  std::stable_sort(dimensions.begin(), dimensions.end(),
+                   [](const Dimension& a, const Dimension& b) { return a.distance < b.distance; });
+
+  H::Func f("tile");
+  std::vector<H::Var> parameters;
+  std::map<std::string, H::Expr> inward;
+  for (const Dimension& d : dimensions) parameters.push_back(d.variable);
+  for (size_t i = around.size(); i-- > 0;) {
+    const Loop& l = around[i];
+    parameters.push_back(l.is_reduction ? H::Var(fmt::format("step{}", fresh_++)) : l.variable);
+    inward[l.name()] = parameters.back();
+  }
+  for (const auto& [name, by] : inward) value = H::Internal::graph_substitute(name, by, value);
+  f(parameters) = value;
+
+  fill(f, dimensions, items, fresh_);
+
+  std::vector<Loop> spread;
+  for (const Loop& l : loops_) {
+    if (!l.is_reduction && look.variables.count(l.name()) != 0 && (l.mode == Mode::local || l.spreads()))
+      spread.push_back(l);
+  }
+  stored_.push_back({f, around, false, true, {}, spread});
+  std::vector<Dimension> sorted = dimensions;
+  Scalar kind = layout.scalars[0];
+  return indexed(layout.shape.size(), [=](const std::vector<H::Expr>& index) {
+    std::vector<H::Expr> arguments;
+    for (const Dimension& d : sorted) {
+      H::Expr at = d.variable;
+      for (size_t i = 0; i < own.size(); ++i) {
+        if (own[i].name() == d.variable.name()) at = index[i];
+      }
+      arguments.push_back(at);
+    }
+    for (size_t i = around.size(); i-- > 0;) arguments.push_back(around[i].expr());
+    return Value{from_private(kind, H::Expr(H::Func(f)(arguments))), nullptr, {}};
+  });
+}
+
+}  // namespace hoist::emission

@@ -1,0 +1,68 @@
+/* OpenCL devices, compiled programs and what they are called. Internal to the runtime and to backends/opencl. */
+#ifndef HOIST_OPENCL_DEVICE_H
+#define HOIST_OPENCL_DEVICE_H
+
+#include "plan_file.h"
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 120
+#endif
+#include <CL/cl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A device in use. `device` may be a part of the CPU device that was asked for. */
+typedef struct hoist_target {
+  cl_platform_id platform;
+  cl_device_id device;
+  int is_part;          /* made by clCreateSubDevices: release it */
+  int is_cpu;           /* shares the program's memory and cores */
+  int computes_exactly; /* rounds to nearest, keeps denormals and infinities */
+  int divides_exactly;
+  cl_uint compute_units;
+  cl_ulong global_memory, local_memory, largest_allocation;
+  size_t alignment; /* of sub-buffers, bytes */
+  char name[256], platform_name[128], driver[128];
+} hoist_target;
+
+HOIST_INTERNAL const char* hoist_cl_name(cl_int code);
+/* HOIST_DEVICE_ERROR with "WHAT: NAME OF CODE" unless the code is CL_SUCCESS. */
+HOIST_INTERNAL hoist_status hoist_cl_check(hoist_error* error, cl_int code, const char* what);
+
+/* All devices of all platforms in the loader's order. free() the array; the first call prepares the environment. */
+HOIST_INTERNAL hoist_status hoist_all_devices(cl_device_id** devices, size_t* count, hoist_error* error);
+/* Which of these devices, compared by `name` and `is_cpu` alone, runs what is made for another machine's or this one's:
+ * the first of its name and kind, else the first of its kind, else the first. */
+HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t count, const hoist_made_for* made_for);
+/* The wanted device; where `wanted` is NULL or "" the default one for what is to run there, or the first one where that
+ * is NULL too. `index` may be NULL. */
+HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_made_for* made_for, int threads,
+                                              hoist_target* target, size_t* index, hoist_error* error);
+HOIST_INTERNAL int hoist_has_vpdpbusd(const hoist_target* target);
+HOIST_INTERNAL void hoist_target_close(hoist_target* target);
+
+/* Where a compiled program is kept: the key in words, and its file; no file: it is not kept. */
+typedef struct hoist_cache_entry {
+  char key[2048];
+  char folder[2048];
+  char path[2100];
+  char outcome[512]; /* "hit" or "miss: REASON" */
+} hoist_cache_entry;
+
+/* Compiles `source`, or takes it from the cache. The plan's options come first, what the device allows comes after
+ * them: correctly rounded division, and HOIST_VPDPBUSD where PoCL runs on a processor with AVX-512 VNNI. `cache_folder`
+ * NULL: no cache. */
+HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
+                                                size_t bytes, const char* options, const char* cache_folder,
+                                                cl_program* program, hoist_cache_entry* entry, hoist_error* error);
+/* Keeps what was a miss. Best after every kernel has run once, since drivers compile the last part at the first launch.
+ * A failure only adds to the outcome. */
+HOIST_INTERNAL void hoist_program_keep(cl_program program, hoist_cache_entry* entry);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

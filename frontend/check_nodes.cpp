@@ -1,0 +1,113 @@
+#include "frontend/check_nodes.h"
+
+#include <onnx/defs/schema.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/inference.h"
+#include "frontend/structure.h"
+#include "ir/text/near_miss.h"
+
+namespace hoist {
+namespace {
+
+// Operators that the version converter turns into others.
+struct Replacement {
+  const char* operation;
+  const char* becomes;
+};
+constexpr Replacement replacements[] = {{"Upsample", "Resize"}, {"Scatter", "ScatterElements"}};
+
+bool constant_has_values(const onnx::NodeProto& node) {
+  return std::any_of(node.attribute().begin(), node.attribute().end(), [](const onnx::AttributeProto& attribute) {
+    const std::string& name = attribute.name();
+    return name == "value" || name == "value_float" || name == "value_floats" || name == "value_int" ||
+           name == "value_ints";
+  });
+}
+
+bool exists_at_some_version(const std::string& operation) {
+  return onnx::OpSchemaRegistry::Schema(operation, "") != nullptr ||
+         std::any_of(std::begin(replacements), std::end(replacements),
+                     [&](const Replacement& row) { return row.operation == operation; });
+}
+
+const std::vector<std::string>& standard_operators() {
+  static const std::vector<std::string> names = [] {
+    std::set<std::string> out;
+    for (const onnx::OpSchema& schema : onnx::OpSchemaRegistry::get_all_schemas()) {
+      if (schema.domain().empty()) out.insert(schema.Name());
+    }
+    return std::vector<std::string>(out.begin(), out.end());
+  }();
+  return names;
+}
+
+Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
+  Diagnostic out{layer_place(node), "operator " + node.op_type() + " is not supported", ""};
+  if (!node.domain().empty()) {
+    out.what = "operator " + node.op_type() + " of domain '" + node.domain() + "' is not supported";
+    out.hint = "export the model with operators of the ONNX standard only";
+  } else if (!exists_at_some_version(node.op_type())) {
+    out.what = "operator " + node.op_type() + " is not in the ONNX standard";
+    const std::string near = near_miss(node.op_type(), standard_operators());
+    out.hint =
+        near.empty() ? "export the model with operators of the ONNX standard only" : "did you mean " + near + "?";
+  } else if (onnx::OpSchemaRegistry::Schema(node.op_type(), opset, "") == nullptr) {
+    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), "");
+    out.what = "operator " + node.op_type() + " is not part of opset " + std::to_string(opset);
+    if (schema != nullptr) out.hint = "its newest definition is of opset " + std::to_string(schema->since_version());
+  } else if (has_subgraph(node)) {
+    out.hint = "it holds a graph of its own, and which part runs depends on data; export the model without it";
+  } else if (node.op_type() == "Constant") {
+    out.what = "a constant of this kind is not supported";
+    out.hint = "dense numbers are; strings and sparse tensors are not";
+  } else {
+    out.hint =
+        "'hoist operators' lists those that are; another export of the model, or a cut before this layer, may help";
+  }
+  return out;
+}
+
+}  // namespace
+
+Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& has_operator) {
+  const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+  const std::string& operation = node.op_type();
+  if (has_subgraph(node)) return Support::none;
+  if (!domain.empty()) return has_operator && has_operator(domain, operation) ? Support::operation : Support::none;
+  if (onnx::OpSchemaRegistry::Schema(operation, opset, "") == nullptr) return Support::none;
+  if (operation == "Constant") return constant_has_values(node) ? Support::constant : Support::none;
+  if (!has_operator || has_operator("", operation)) return Support::operation;
+  for (const Replacement& row : replacements) {
+    if (operation == row.operation && has_operator("", row.becomes)) return Support::operation;
+  }
+  return has_function_body(operation, opset) || has_function_body(operation, newest_opset()) ? Support::function
+                                                                                             : Support::none;
+}
+
+Diagnostics check_operators(const onnx::ModelProto& model, const HasOperator& has_operator) {
+  Diagnostics out;
+  const int opset = opset_of(model);
+  for (const onnx::NodeProto& node : model.graph().node()) {
+    if (support_of(node, opset, has_operator) == Support::none) {
+      out.push_back(unsupported(node, opset));
+      continue;
+    }
+    if (auto problem = check_node(node, model)) out.push_back(*problem);
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (!attribute.ref_attr_name().empty()) {
+        out.push_back({layer_place(node),
+                       "attribute '" + attribute.name() + "' refers to attribute '" + attribute.ref_attr_name() +
+                           "' outside a function",
+                       ""});
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace hoist

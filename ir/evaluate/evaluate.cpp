@@ -1,0 +1,67 @@
+// evaluate: compile, run, and where that is not possible, interpret.
+#include "ir/evaluate/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/evaluate/evaluate_compile.h"
+#include "ir/evaluate/interpret_check.h"
+#include "ir/operators/operators.h"
+
+namespace hoist {
+
+namespace {
+
+// The interpreter takes this many elements in a moment, whatever each is made of.
+constexpr int64_t few_elements = 1 << 12;
+
+struct Evaluation {
+  std::optional<Tensor> value;
+  int64_t bytes = 0;  ///< needed in between; without a value more than allowed, or 0 where there is no fast form
+};
+
+Result<Evaluation> evaluate_in(Expr term, const Bindings& bindings, int64_t most_bytes, bool slowly) {
+  Expr e = without_operator_calls(term);
+  HOIST_TRY_VOID(check_whole_computable(e, bindings));
+  Evaluation out;
+  const int64_t size = element_count(shape_of(e->type));
+  const auto interpreted = [&]() -> Result<Evaluation> {
+    if (!slowly && size > few_elements) return Evaluation{};
+    HOIST_TRY(out.value, interpret(e, bindings));
+    return out;
+  };
+  if (size == 0) {
+    out.value = Tensor(leaf_of(e->type)->scalar, shape_of(e->type));
+    return out;
+  }
+  auto compiled = compile(e, bindings);
+  if (compiled == nullptr) return interpreted();
+  for (const Stage& stage : compiled->stages) {
+    for (int b : stage.buffers) out.bytes += compiled->buffers[static_cast<size_t>(b)].count * 8;
+  }
+  if (out.bytes > most_bytes) return out;
+  // An index outside its array is a fault only where the element is needed, which columns of elements do not tell.
+  if (!run(*compiled)) return interpreted();
+  const Buffer& last = compiled->buffers[static_cast<size_t>(compiled->stages.back().buffers[0])];
+  out.value = Tensor(leaf_of(e->type)->scalar, shape_of(e->type));
+  write_column(last.data, out.value->scalar(), out.value->data(), 0, size);
+  return out;
+}
+
+}  // namespace
+
+Result<Tensor> evaluate(Expr e, const Bindings& bindings) {
+  HOIST_TRY(Evaluation found, evaluate_in(e, bindings, memory_limit, true));
+  if (found.value) return *found.value;
+  return Diagnostic{
+      "", fmt::format("the values in between need {} GiB, more than {}", found.bytes >> 30, memory_limit >> 30),
+      "evaluate the term in parts"};
+}
+
+Result<std::optional<Tensor>> evaluate_within(Expr e, const Bindings& bindings, int64_t bytes) {
+  HOIST_TRY(Evaluation found, evaluate_in(e, bindings, std::min(bytes, memory_limit), false));
+  return found.value;
+}
+
+}  // namespace hoist

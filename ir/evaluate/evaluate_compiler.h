@@ -1,0 +1,192 @@
+// The compiler of terms to stages and programs, as its parts share it: evaluate_compile.cpp computes symbolically the
+// scalar of a term at a path, evaluate_stages.cpp decides what becomes a loop or a stage of its own. Internal to those
+// two.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/evaluate/evaluate.h"
+#include "ir/evaluate/evaluate_compile.h"
+#include "ir/evaluate/evaluate_program.h"
+
+namespace hoist::evaluation {
+
+using Path = std::vector<IndexId>;  // indices and (constant) components, outermost first
+
+// A bound variable. Frames are interned, so that equal surroundings have equal numbers.
+struct Frame {
+  enum Kind : uint8_t { element, whole, accumulators, state } kind;
+  int outer, env;  // the next variable outwards; where `value` is to be read
+  Expr value;      // of element and whole
+  IndexId index;   // of element
+  int fold;        // of accumulators the open loop, of state the serial stage
+  bool operator<(const Frame& f) const {
+    return std::tie(kind, outer, env, value, index, fold) < std::tie(f.kind, f.outer, f.env, f.value, f.index, f.fold);
+  }
+};
+
+struct OpenLoop {
+  std::vector<Path> paths;  // of its slots
+};
+
+constexpr size_t most_slots = 64;
+constexpr int64_t most_stage_elements = int64_t{1} << 28;
+constexpr size_t most_values = size_t{1} << 21;
+constexpr size_t usual_stack = size_t{3} << 20;
+
+/// One compilation: false from run() where only the interpreter can compute the term.
+class Compiler {
+ public:
+  Compiler(const Bindings& bindings, Compiled& out) : bindings_(bindings), out_(out), indices_(out.indices) {
+    char here;
+    base_ = reinterpret_cast<uintptr_t>(&here);
+  }
+
+  bool run(Expr e);
+
+  /// The formula of an element instead: nothing becomes a stage, and parameters have no values.
+  static bool formula(Expr e, ElementFormula& out);
+
+ private:
+  // ---- Values ------------------------------------------------------------------------------------------------------
+
+  int intern(Value v);
+  const Value& at(int v) const { return out_.values[static_cast<size_t>(v)]; }
+
+  int literal(Scalar scalar, uint64_t word);
+  int load(int buffer, IndexId offset);
+  int select(int condition, int a, int b);
+
+  // Whether low <= index < high; empty where it always holds or never.
+  std::optional<int> within(IndexId index, int64_t low, int64_t high);
+  int fail();
+
+  // ---- Frames ------------------------------------------------------------------------------------------------------
+
+  int bind(Frame frame);
+  const Frame& frame(int f) const { return frames_[static_cast<size_t>(f)]; }
+  // No accumulator is in sight: what is computed here can be computed beforehand.
+  bool is_clean(int f) const { return f < 0 || clean_[static_cast<size_t>(f)]; }
+
+  // ---- The scalar of a term at a path ------------------------------------------------------------------------------
+
+  using Key = std::tuple<Expr, int, int, Path>;
+  int value(Expr e, int env, const Path& path);
+  int compute(Expr e, int env, const Path& path);
+  static int64_t extent(Expr array) { return array->type->size.value(); }
+  int64_t component(IndexId id) const { return indices_[id].constant; }
+
+  int variable(Expr e, int env, const Path& path);
+
+  // A value that has a place: a stage where it is an array that costs something, else it is seen through.
+  int kept(Expr e, int env, const Path& path);
+  bool computes(Expr e);
+  IndexId computed(int position, int64_t n);
+  int padded(Expr e, int env, const Path& path);
+  int concatenated(Expr e, int env, const Path& path);
+
+  // ---- Buffers -----------------------------------------------------------------------------------------------------
+
+  int add_buffer(Scalar scalar, int64_t count);
+  int tensor_buffer(const Tensor& tensor);
+  int parameter_buffer(Expr e);
+  int constant_buffer(Expr e);
+  int element_of(int buffer, Type type, const Path& path) { return load(buffer, offset(type, path)); }
+
+  // Row-major offset of the indices of a path among the scalars with the same components.
+  IndexId offset(Type type, const Path& path);
+
+  // The scalars of a type without their array indices: (a, [4](b, c)) has three. Their extents and types.
+  struct Leaf {
+    Path components;  // -1 where an index belongs
+    std::vector<int64_t> extents;
+    Scalar scalar;
+  };
+  static std::vector<Leaf> leaves(Type type);
+  static size_t leaf_count(Type type);
+  std::pair<size_t, Scalar> leaf_of_path(Type type, const Path& path) const;
+  // A path to the leaf with fresh variables as its indices; the variables are added to `variables`.
+  Path fresh_path(const Leaf& leaf, std::vector<IndexId>& variables);
+
+  // ---- Folds as loops ----------------------------------------------------------------------------------------------
+
+  static bool has_elements(Expr fold) { return fold->pattern != Pattern::iterate; }
+  static int64_t steps_of(Expr fold) { return has_elements(fold) ? extent(fold->children[2]) : fold->sizes[0].value(); }
+
+  int folded(Expr e, int env, const Path& path);
+
+  // An inline loop; fails where the accumulator's elements mix. A loop is complete when this returns: what later asks
+  // for a scalar that it does not have gets another loop, since it may depend on this one's result.
+  int looped(Expr e, int env, const Path& path);
+  size_t slot_of(int loop, const Path& path, Scalar scalar);
+  int accumulator(int loop, Scalar scalar, const Path& path);
+
+  // ---- Stages ------------------------------------------------------------------------------------------------------
+
+  // The same surroundings with every map's element at a variable of its own, which runs over the whole array.
+  struct Domain {
+    IndexId variable, index;  // the map's own position in the surroundings that asked
+    int64_t extent;
+  };
+  int widened(int f, std::vector<Domain>& domains, std::map<int, int>& done);
+
+  // What stands in a stage's buffer: the variables of the domains that are its leading dimensions.
+  struct Kept {
+    bool usable = false;
+    int buffer = -1;
+    std::vector<IndexId> variables;
+  };
+
+  // The scalar out of a stage that computes all of `e`; empty where that would be more work than it saves.
+  std::optional<int> staged(Expr e, int env, const Path& path);
+  int staged_or_fail(Expr e, int env, const Path& path);
+
+  // Adds the stage that computes `e` in the widened surroundings and enters it in kept_, or enters that it is not worth
+  // it.
+  void make_stage(Expr e, int env, const std::vector<Domain>& domains, size_t leaf);
+  bool make_plain_stage(Expr e, int env, const std::vector<Domain>& domains, size_t leaf_number, bool is_loop,
+                        double plain, double evaluations);
+  int add_plain_stage(int root, const std::vector<int64_t>& extents, const std::vector<IndexId>& variables);
+
+  // A fold, scan or iterate whose states are kept whole, each computed from the one before.
+  void make_serial_stage(Expr e, int env, const std::vector<Domain>& domains);
+  void make_scatter_stage(Expr e, int env, const std::vector<Domain>& domains);
+
+  // Programs, buffers and kept entries of a stage that computes all scalars of its value at once.
+  void finish(Stage stage, Expr e, int env, const std::vector<Domain>& domains, const std::vector<Leaf>& all,
+              const std::vector<int>& roots, const std::vector<std::vector<IndexId>>& variables,
+              const std::vector<const Leaf*>& shapes);
+  static int64_t product(const std::vector<int64_t>& extents);
+
+  // Those domains whose variable one of the values depends on.
+  std::vector<Domain> used_domains(const std::vector<Domain>& domains, const std::vector<int>& roots) const;
+
+  const Bindings& bindings_;
+  std::map<int, ElementFormula::Read>* reads_ = nullptr;  // of a formula
+  Compiled& out_;
+  Indices& indices_;
+  uintptr_t base_ = 0;
+  bool failed_ = false;
+  int scope_ = 0;           // of the innermost loop being compiled
+  double evaluations_ = 1;  // how often what is being compiled will be computed
+  double plain_ = 1;        // the same without its loops
+  std::map<Value, int> value_ids_;
+  std::vector<Frame> frames_;
+  std::vector<bool> clean_;
+  std::map<Frame, int> frame_ids_;
+  std::map<Key, int> memo_;
+  std::unordered_map<Expr, int> tensors_;
+  std::unordered_map<Expr, bool> computes_;
+  std::vector<OpenLoop> open_;  // by loop
+  std::map<std::tuple<Expr, int, int>, std::vector<int>> loop_ids_;
+  std::vector<Stage> serial_;
+  std::map<std::tuple<int, int, Expr>, IndexId> domain_variables_;
+  std::map<std::tuple<Expr, int, size_t>, Kept> kept_;
+};
+
+}  // namespace hoist::evaluation

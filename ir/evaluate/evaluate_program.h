@@ -1,0 +1,142 @@
+// What evaluate compiles a term to. The result and everything computed for it in between are stages, in the order in
+// which they run; each fills one or more buffers, completely. The work of a stage is done by programs: scalar code over
+// columns of neighbouring positions, with loops for folds whose accumulators are columns too. For evaluate's files
+// only.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "ir/evaluate/evaluate_index.h"
+#include "ir/evaluate/scalar_math.h"
+#include "ir/pattern.h"
+
+namespace hoist {
+
+/// A scalar of a stage as a function of its variables; interned, operands before users.
+struct Value {
+  enum Kind : uint8_t { literal, load, position, operation, conversion, selection, within, accumulator, result } kind;
+  Scalar scalar = Scalar::f32;
+  Function function = Function::add;
+  Scalar from = Scalar::f32;   ///< of a conversion
+  bool same_bits = false;      ///< a conversion that reinterprets
+  int a = -1, b = -1, c = -1;  ///< operands; of a load the buffer; of an accumulator or result the loop and its slot
+  IndexId index = -1;          ///< of a load, position, within
+  uint64_t low = 0, high = 0;  ///< of within; `low` is a literal's word
+  int scope = 0;
+
+  auto operator<=>(const Value&) const = default;
+};
+
+/// A fold inside a program. Each slot is a scalar of the accumulator that somebody needs.
+struct Loop {
+  struct Slot {
+    int initial, body;
+    Scalar scalar;
+  };
+  int scope = 0;
+  int64_t count = 0;
+  IndexId variable = -1;
+  std::vector<Slot> slots;
+};
+
+/// Dense elements in column storage. `data` is set before the stage that reads it runs.
+struct Buffer {
+  Scalar scalar = Scalar::f32;
+  int64_t count = 0;
+  const std::byte* data = nullptr;
+  std::vector<std::byte> own;
+};
+
+struct Instruction {
+  enum Kind : uint8_t {
+    sum,
+    quotient,
+    modulus,
+    clamped,
+    mirrored,
+    computed,  // give positions
+    literal,
+    load,
+    position,
+    operation,
+    conversion,
+    selection,
+    within,
+    loop,  // give columns
+  } kind = sum;
+  Scalar scalar = Scalar::f32;
+  int out = -1;                ///< register of a position or of a column
+  int a = -1, b = -1, c = -1;  ///< operand registers; of a load the buffer
+  int index = -1;              ///< position register
+  int64_t low = 0, high = 0;   ///< constants of the kind; of a computed position low is the number of elements
+  ColumnOperation operate = nullptr;
+  ColumnConversion convert = nullptr;
+  std::vector<std::pair<int, int64_t>> terms;  ///< of a sum
+};
+
+struct ProgramLoop {
+  struct Slot {
+    int initial, accumulator, body;
+    bool may_swap;  ///< the body's column is its own and nobody else's
+    int bytes;
+  };
+  int64_t count = 0;
+  int variable = -1;
+  int list = 0;
+  size_t first_spare = 0;  ///< among the spare columns of all loops
+  std::vector<Slot> slots;
+};
+
+struct CompiledTerm {
+  std::vector<int64_t> extents;                 ///< of its positions, outermost first
+  std::vector<int> variables;                   ///< their position registers, -1 where unused
+  std::vector<std::pair<AtomId, int>> uniform;  ///< variables that the stage sets, with their registers
+  std::vector<std::vector<Instruction>> lists;  ///< 0: once for all; 1: for each block of positions; others: loops
+  std::vector<ProgramLoop> loops;
+  int position_registers = 0, columns = 0;
+  int root = -1;
+  Scalar scalar = Scalar::f32;
+  int64_t count = 1;  ///< product of the extents
+  double work = 1;    ///< instructions for one position, loops unrolled
+};
+
+struct Stage {
+  enum Kind : uint8_t { plain, serial, scatter } kind = plain;
+  std::vector<CompiledTerm>
+      programs;                ///< plain: one. serial: first states, then steps. scatter: positions, updates, bases
+  std::vector<int> buffers;    ///< that it fills; serial and scatter: one for each scalar of the state or element
+  std::vector<int> states;     ///< serial: buffers that the steps read
+  std::vector<int64_t> outer;  ///< serial, scatter: extents of the variables around it
+  std::vector<IndexId> outer_variables;
+  IndexId step = -1;
+  int64_t steps = 0;
+  bool keeps_all = false;  ///< scan
+  int64_t base_count = 0;  ///< scatter: elements of the base
+};
+
+struct Compiled {
+  Indices indices;
+  std::vector<Value> values;
+  std::vector<Loop> loops;
+  std::vector<Buffer> buffers;
+  std::vector<Stage> stages;
+};
+
+/// What values depend on: themselves, their operands, their loops, and the variables that are dimensions or steps.
+struct Reach {
+  std::vector<int> values;  ///< ascending
+  std::set<AtomId> variables;
+};
+Reach reach_of(const Compiled& compiled, const std::vector<int>& roots);
+
+/// The program that gives `root` at positions with these variables.
+CompiledTerm emit(const Compiled& compiled, int root, const std::vector<int64_t>& extents,
+                  const std::vector<IndexId>& variables);
+
+/// Runs all stages; false when a position that was computed lies outside its array (perhaps of an element that nobody
+/// needs: the caller asks the interpreter).
+bool run(Compiled& compiled);
+
+}  // namespace hoist

@@ -1,0 +1,182 @@
+// Runs the stages of a compiled term one after the other, long rows on all cores; evaluate_machine.h runs their
+// programs.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <system_error>
+#include <thread>
+
+#include "ir/evaluate/evaluate_machine.h"
+#include "ir/evaluate/evaluate_program.h"
+
+namespace hoist {
+namespace {
+
+using evaluation::Machine;
+
+constexpr double work_for_threads = 2e6;
+
+class Runner {
+ public:
+  explicit Runner(Compiled& compiled) : c_(compiled) {}
+
+  bool run() {
+    for (const Stage& stage : c_.stages) {
+      for (int b : stage.buffers) allocate(b);
+      switch (stage.kind) {
+        case Stage::plain:
+          plain(stage);
+          break;
+        case Stage::serial:
+          serial(stage);
+          break;
+        case Stage::scatter:
+          scatter(stage);
+          break;
+      }
+      if (outside_) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::byte* allocate(int id) {
+    Buffer& b = buffer(id);
+    b.own.resize(static_cast<size_t>(b.count * column_bytes(b.scalar)));
+    b.data = b.own.data();
+    return b.own.data();
+  }
+  Buffer& buffer(int id) { return c_.buffers[static_cast<size_t>(id)]; }
+
+  void plain(const Stage& stage) {
+    const CompiledTerm& program = stage.programs[0];
+    std::byte* out = buffer(stage.buffers[0]).own.data();
+    if (program.work * static_cast<double>(program.count) < work_for_threads) {
+      Machine machine(program, c_.buffers);
+      machine.run(0, program.count, out);
+      outside_ = outside_ || machine.outside();
+      return;
+    }
+    // Pieces that begin where rows begin, taken by whoever is free.
+    const int64_t row = std::max<int64_t>(1, program.extents.empty() ? 1 : program.extents.back());
+    const int64_t rows = program.count / row;
+    const int64_t piece = std::max<int64_t>(1, rows / 32) * row;
+    std::atomic<int64_t> next = 0;
+    std::atomic<bool> outside = false;
+    auto work = [&] {
+      Machine machine(program, c_.buffers);
+      for (int64_t at = next.fetch_add(piece); at < program.count; at = next.fetch_add(piece)) {
+        machine.run(at, std::min(at + piece, program.count), out);
+      }
+      if (machine.outside()) outside = true;
+    };
+    std::vector<std::thread> others;
+    try {
+      others.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads: this one does all of it
+    }
+    work();
+    for (std::thread& t : others) t.join();
+    outside_ = outside_ || outside;
+  }
+
+  // Calls f for each combination of the variables around a stage, with machines of its programs set to it.
+  template <class F>
+  void for_each_outer(const Stage& stage, std::vector<std::unique_ptr<Machine>>& machines, F f) {
+    int64_t combinations = 1;
+    for (int64_t extent : stage.outer) combinations *= extent;
+    for (int64_t at = 0; at < combinations; ++at) {
+      int64_t rest = at;
+      for (size_t i = stage.outer.size(); i-- > 0;) {
+        set(stage, machines, stage.outer_variables[i], rest % stage.outer[i]);
+        rest /= stage.outer[i];
+      }
+      f(at);
+    }
+    for (const auto& m : machines) outside_ = outside_ || m->outside();
+  }
+
+  void set(const Stage& stage, std::vector<std::unique_ptr<Machine>>& machines, IndexId variable, int64_t value) {
+    const Index& index = c_.indices[variable];
+    if (index.terms.empty()) return;
+    for (size_t p = 0; p < machines.size(); ++p) {
+      for (auto [atom, r] : stage.programs[p].uniform) {
+        if (atom == index.terms[0].first) machines[p]->set(r, value);
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<Machine>> machines_of(const Stage& stage) {
+    std::vector<std::unique_ptr<Machine>> machines;
+    for (const CompiledTerm& program : stage.programs)
+      machines.push_back(std::make_unique<Machine>(program, c_.buffers));
+    return machines;
+  }
+
+  void serial(const Stage& stage) {
+    const size_t leaves = stage.states.size();
+    std::vector<std::vector<std::byte>> next(leaves);
+    for (size_t i = 0; i < leaves; ++i) {
+      allocate(stage.states[i]);
+      next[i].resize(buffer(stage.states[i]).own.size());
+    }
+    auto machines = machines_of(stage);
+    for_each_outer(stage, machines, [&](int64_t at) {
+      for (size_t i = 0; i < leaves; ++i) {
+        machines[i]->run(0, stage.programs[i].count, buffer(stage.states[i]).own.data());
+      }
+      for (int64_t step = 0; step < stage.steps; ++step) {
+        set(stage, machines, stage.step, step);
+        for (size_t i = 0; i < leaves; ++i)
+          machines[leaves + i]->run(0, stage.programs[leaves + i].count, next[i].data());
+        for (size_t i = 0; i < leaves; ++i) {
+          Buffer& state = buffer(stage.states[i]);
+          std::swap(state.own, next[i]);
+          state.data = state.own.data();
+          if (stage.keeps_all) keep(stage, i, at * stage.steps + step);
+        }
+      }
+      for (size_t i = 0; i < leaves && !stage.keeps_all; ++i) keep(stage, i, at);
+    });
+  }
+
+  void keep(const Stage& stage, size_t leaf, int64_t place) {
+    const Buffer& state = buffer(stage.states[leaf]);
+    std::memcpy(buffer(stage.buffers[leaf]).own.data() + static_cast<size_t>(place) * state.own.size(),
+                state.own.data(), state.own.size());
+  }
+
+  void scatter(const Stage& stage) {
+    const size_t leaves = stage.buffers.size();
+    const CompiledTerm& where = stage.programs[0];
+    std::vector<std::byte> column(static_cast<size_t>(stage.steps * column_bytes(where.scalar)));
+    std::vector<int64_t> positions(static_cast<size_t>(stage.steps));
+    auto machines = machines_of(stage);
+    for_each_outer(stage, machines, [&](int64_t at) {
+      machines[0]->run(0, stage.steps, column.data());
+      column_conversion(where.scalar, Scalar::i64)(column.data(), positions.data(), stage.steps);
+      for (size_t i = 0; i < leaves; ++i) {
+        const CompiledTerm &update = stage.programs[1 + i], &base = stage.programs[1 + leaves + i];
+        const auto element = static_cast<size_t>(update.count / stage.steps * column_bytes(update.scalar));
+        std::vector<std::byte> updates(element * static_cast<size_t>(stage.steps));
+        machines[1 + i]->run(0, update.count, updates.data());
+        std::byte* out = buffer(stage.buffers[i]).own.data() + at * base.count * column_bytes(base.scalar);
+        machines[1 + leaves + i]->run(0, base.count, out);
+        for (size_t k = 0; k < positions.size(); ++k) {
+          if (positions[k] < 0 || positions[k] >= stage.base_count) continue;
+          std::memcpy(out + static_cast<size_t>(positions[k]) * element, updates.data() + k * element, element);
+        }
+      }
+    });
+  }
+
+  Compiled& c_;
+  bool outside_ = false;
+};
+
+}  // namespace
+
+bool run(Compiled& compiled) { return Runner(compiled).run(); }
+
+}  // namespace hoist

@@ -1,0 +1,50 @@
+#include "ir/program/operator_call.h"
+
+#include <xxhash.h>
+
+#include <bit>
+
+#include "ir/program/program.h"
+
+namespace hoist {
+namespace {
+
+uint64_t combined(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + (h >> 29); }
+
+uint64_t hash_of(int64_t value) { return static_cast<uint64_t>(value); }
+uint64_t hash_of(double value) { return std::bit_cast<uint64_t>(value); }
+uint64_t hash_of(const std::string& value) { return XXH3_64bits(value.data(), value.size()); }
+uint64_t hash_of(const Tensor& value) { return XXH3_64bits(value.data(), value.bytes().size()); }
+uint64_t hash_of(const Body& value) { return value.program == nullptr ? 0 : value.program->definitions.size(); }
+
+template <class T>
+uint64_t hash_of(const std::vector<T>& values) {
+  uint64_t h = values.size();
+  for (const T& value : values) h = combined(h, hash_of(value));
+  return h;
+}
+
+}  // namespace
+
+bool Body::operator==(const Body& other) const {
+  if (program == other.program) return true;
+  return program != nullptr && other.program != nullptr && same_program(*program, *other.program);
+}
+
+uint64_t OperatorCall::hash() const {
+  uint64_t h = combined(hash_of(domain), hash_of(name));
+  h = combined(h, static_cast<uint64_t>(version));
+  h = combined(h, static_cast<uint64_t>(results));
+  h = combined(h, hash_of(operands));
+  for (const auto& [key, attribute] : attributes) {
+    h = combined(h, hash_of(key));
+    h = combined(h, std::visit([](const auto& value) { return hash_of(value); }, attribute));
+  }
+  return h;
+}
+
+std::string full_name(const OperatorCall& call) {
+  return call.domain.empty() ? call.name : call.domain + "." + call.name;
+}
+
+}  // namespace hoist

@@ -1,0 +1,131 @@
+#include "ir/program/program.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/text/program_text.h"
+
+namespace hoist {
+
+bool same_program(const Program& a, const Program& b) {
+  auto same_definition = [](const Definition& x, const Definition& y) {
+    return x.value == y.value && x.layers == y.layers && x.expression == y.expression;
+  };
+  return a.name == b.name && a.inputs == b.inputs && a.outputs == b.outputs && a.constants == b.constants &&
+         std::equal(a.definitions.begin(), a.definitions.end(), b.definitions.begin(), b.definitions.end(),
+                    same_definition);
+}
+
+Type type_of(const Tensor& tensor) {
+  Type t = scalar_type(tensor.scalar());
+  for (size_t i = tensor.shape().size(); i-- > 0;) t = array_type(tensor.shape()[i], t);
+  return t;
+}
+
+std::map<std::string, Type> value_types(const Program& program) {
+  std::map<std::string, Type> types;
+  for (const auto& [name, type] : program.inputs) types[name] = type;
+  for (const auto& [name, tensor] : program.constants) types[name] = type_of(tensor);
+  for (const Definition& d : program.definitions) types[d.value] = d.expression->type;
+  return types;
+}
+
+Type type_of(const ValueInfo& info) {
+  Type t = scalar_type(info.scalar);
+  for (size_t i = info.shape.size(); i-- > 0;) t = array_type(info.shape[i], t);
+  return t;
+}
+
+ValueInfo value_info(const std::string& name, Type type) { return {name, leaf_of(type)->scalar, shape_of(type)}; }
+
+std::vector<ValueInfo> input_infos(const Program& program) {
+  std::vector<ValueInfo> out;
+  for (const auto& [name, type] : program.inputs) out.push_back(value_info(name, type));
+  return out;
+}
+
+std::vector<ValueInfo> output_infos(const Program& program) {
+  const std::map<std::string, Type> types = value_types(program);
+  std::vector<ValueInfo> out;
+  for (const std::string& name : program.outputs) out.push_back(value_info(name, types.at(name)));
+  return out;
+}
+
+std::map<std::string, int> use_counts(const Program& program) {
+  std::map<std::string, int> uses;
+  for (const Definition& d : program.definitions) {
+    for (Expr p : parameters_of(d.expression)) ++uses[p->name];
+  }
+  for (const std::string& output : program.outputs) ++uses[output];
+  return uses;
+}
+
+const Definition* find_definition(const Program& program, const std::string& value) {
+  for (const Definition& definition : program.definitions) {
+    if (definition.value == value) return &definition;
+  }
+  return nullptr;
+}
+
+Definition* find_definition(Program& program, const std::string& value) {
+  return const_cast<Definition*>(find_definition(std::as_const(program), value));
+}
+
+const std::string& layer_name(const Definition& definition) {
+  return definition.layers.empty() ? definition.value : definition.layers.front();
+}
+
+ProgramStep replayed_step(const std::string& rule) {
+  ProgramStep step;
+  step.rule = rule;
+  step.replays = true;
+  return step;
+}
+
+ProgramStep replayed_step(const std::string& rule, const Definition& definition) {
+  ProgramStep step = replayed_step(rule);
+  step.value = definition.value;
+  step.layer = layer_name(definition);
+  return step;
+}
+
+StepConstant step_constant(const Program& program, const std::string& name, bool with_values) {
+  constexpr int64_t few = 16;
+  const Tensor& tensor = program.constants.at(name);
+  StepConstant out{name, type_of(tensor), {}, std::nullopt};
+  if (auto withheld = program.withheld.find(name); withheld != program.withheld.end()) {
+    out.hash = withheld->second;
+    return out;
+  }
+  out.hash = constant_hash(tensor);
+  if (with_values || tensor.size() <= few) out.value = tensor;
+  return out;
+}
+
+void remove_unused(Program& program) {
+  std::set<std::string> needed(program.outputs.begin(), program.outputs.end());
+  for (size_t i = program.definitions.size(); i-- > 0;) {
+    if (needed.count(program.definitions[i].value) == 0) continue;
+    for (Expr p : parameters_of(program.definitions[i].expression)) needed.insert(p->name);
+  }
+  auto unused = [&](const Definition& d) { return needed.count(d.value) == 0; };
+  program.definitions.erase(std::remove_if(program.definitions.begin(), program.definitions.end(), unused),
+                            program.definitions.end());
+  auto unread = [&](const auto& entry) { return needed.count(entry.first) == 0; };
+  std::erase_if(program.constants, unread);
+  std::erase_if(program.withheld, unread);
+}
+
+ValueNames::ValueNames(const Program& program) {
+  for (const auto& [name, type] : value_types(program)) take(name);
+  for (const ModelLayer& layer : program.layers) take(layer.name);
+  for (const Definition& definition : program.definitions)
+    taken_.insert(definition.layers.begin(), definition.layers.end());
+}
+
+std::string ValueNames::make(std::string wanted) {
+  while (!taken_.insert(wanted).second) wanted += "_";
+  return wanted;
+}
+
+}  // namespace hoist

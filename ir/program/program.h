@@ -1,0 +1,147 @@
+// A model as a program: inputs, constants, and definitions in topological order whose parameters are named after the
+// values that they read. What a frontend makes holds one operator call a definition; passes put other terms in their
+// place, merge definitions and choose how values are stored, and the meaning of every value that an output needs stays.
+// A call of several results defines a tuple, and each result that somebody reads is a definition of its own that takes
+// a component of it. Invariants: value names are unique; a definition reads inputs, constants and earlier definitions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/expression.h"
+#include "ir/rules/rule_class.h"
+#include "ir/seeded.h"
+
+namespace hoist {
+
+/// A constant that a step computes, or whose values decide what the step gives.
+struct StepConstant {
+  std::string name;
+  Type type = nullptr;
+  std::string hash;             ///< constant_hash
+  std::optional<Tensor> value;  ///< where it is small, or decides
+
+  bool operator==(const StepConstant&) const = default;
+};
+
+/// One step of the derivation that leads from an imported model to its kernels: a rule of a table, applied to a
+/// definition or at a place in its term, or a pass that did something to one definition or to the program.
+struct ProgramStep {
+  std::string rule;   ///< of a rule or of a pass
+  std::string layer;  ///< the first of those that the definition computes, for people
+  RuleClass rule_class = RuleClass::exact;
+  std::string note;                        ///< one plain sentence
+  std::vector<std::string> absorbed = {};  ///< layers that are gone now: `layer` computes them too
+  /// What replay goes by. A step without it tells what was done in another way, before the program was imported say.
+  bool replays = false;
+  std::string value = {};  ///< of the definition; "" where the step is about the whole program
+  Path place = {};         ///< in the definition's term
+  std::map<std::string, std::string> parameters = {};
+  std::vector<StepConstant> constants = {};
+};
+
+/// A matrix of weights in a definition and the dimension that runs over output channels (columns): packing makes that
+/// one the innermost.
+struct Weights {
+  std::string value;             ///< grouping may put what computes it in its place
+  std::vector<int64_t> extents;  ///< of that value
+  int64_t output_dimension = 0;
+  int64_t groups = 1;    ///< of output channels, each of which reads input channels of its own
+  bool in_place = true;  ///< the result still has the product's dimensions, nothing was reshaped since
+};
+
+struct Definition {
+  std::string value;                ///< the value that it defines; unique
+  std::vector<std::string> layers;  ///< what it computes, in model order; the first one names its kernel
+  Expr expression = nullptr;        ///< closed; parameters are named by values
+  // What storage wants to know beside the term; neither printed nor compared.
+  std::vector<Weights> weights = {};  ///< the right-hand operands of its products, constant or not
+  bool channels_first = false;        ///< a picture: dimension 1 holds channels, those after it are spatial
+  /// A concatenation only: the values that it joins, and along which dimension. Its parts may be written in place.
+  std::vector<std::string> parts = {};
+  int64_t parts_dimension = 0;
+  /// The order in which dimensions are stored, where it is not the usual one for the shape.
+  std::vector<int64_t> order = {};
+};
+
+/// A layer of the model that a program was made from.
+struct ModelLayer {
+  std::string name;
+  std::string operation;  ///< ONNX op_type
+};
+
+struct ValueInfo {
+  std::string name;
+  Scalar scalar = Scalar::f32;
+  std::vector<int64_t> shape;
+};
+
+struct Program {
+  std::string name;
+  int64_t version = newest_version;  ///< of ai.onnx, which calls have unless they say otherwise; matters for text only
+  std::vector<std::pair<std::string, Type>> inputs;
+  std::vector<std::string> outputs;
+  std::map<std::string, Tensor> constants;  ///< those that definitions read or that are outputs
+  std::vector<Definition> definitions;
+  std::vector<ProgramStep> steps;
+  /// The program as it was when the first pass began; null before that.
+  std::shared_ptr<const Program> imported;
+  /// Constants of which only the type and the hash are known, by name: a derivation that is replayed without the model.
+  /// Zeros stand for their values, and what would be computed from them is withheld too ("" until its hash is known).
+  std::map<std::string, std::string> withheld;
+  std::vector<std::string> evaluated;  ///< layers whose outputs are constants, known at compile time
+  std::vector<std::string> notes;      ///< for the user: "dimension N of input x is taken to be 1; use --dim N=..."
+  /// Where float values have to lie so that what reads them is defined there: positive numbers for a logarithm. Known
+  /// once calls are unfolded, for seeded checks; neither printed nor compared.
+  std::map<std::string, Domain> domains;
+  // Of the model that it was made from; neither printed nor compared.
+  std::vector<ModelLayer> layers;  ///< in the model's order
+  uint64_t hash = 0;               ///< of its bytes, external data included
+};
+
+/// The same inputs, outputs, constants and definitions: names, types, layers and terms.
+bool same_program(const Program& a, const Program& b);
+Type type_of(const Tensor& tensor);
+Type type_of(const ValueInfo& info);
+/// The type of every input, constant and definition by value name.
+std::map<std::string, Type> value_types(const Program& program);
+/// A value that is one array.
+ValueInfo value_info(const std::string& name, Type type);
+std::vector<ValueInfo> input_infos(const Program& program);
+std::vector<ValueInfo> output_infos(const Program& program);
+/// How many definitions and outputs read each value (a definition counts once however often it does).
+std::map<std::string, int> use_counts(const Program& program);
+/// The definition of that value; null when there is none.
+const Definition* find_definition(const Program& program, const std::string& value);
+Definition* find_definition(Program& program, const std::string& value);
+/// What the definition is called to people: its first layer, or its value where it computes none.
+const std::string& layer_name(const Definition& definition);
+/// A step that replays: of the rule or pass, at the definition, or on the whole program.
+ProgramStep replayed_step(const std::string& rule, const Definition& definition);
+ProgramStep replayed_step(const std::string& rule);
+/// What a step says of a constant of the program: its hash, and its values where there are few or all are wanted.
+StepConstant step_constant(const Program& program, const std::string& name, bool with_values = false);
+/// Removes definitions and constants that no output needs.
+void remove_unused(Program& program);
+
+/// Names for values that are made up: by a pass, or while a program is built. A model may call its own values and
+/// layers anything, "conv1.windows" too, so every such name comes from here.
+class ValueNames {
+ public:
+  ValueNames() = default;
+  /// None that a value or a layer of the program has.
+  explicit ValueNames(const Program& program);
+  void take(const std::string& name) { taken_.insert(name); }
+  /// `wanted`, with as many "_" behind it as it takes to be new; taken from then on.
+  std::string make(std::string wanted);
+
+ private:
+  std::set<std::string> taken_;
+};
+
+}  // namespace hoist

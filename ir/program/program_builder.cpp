@@ -1,0 +1,270 @@
+#include "ir/program/program_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/evaluate/evaluate.h"
+#include "ir/operators/operators.h"
+
+namespace hoist {
+namespace {
+
+// Lists of i64 and of f32, which is what shapes, axes and scales are, read better than tensors.
+Attribute attribute_of(const Tensor& value) {
+  if (value.shape().size() != 1 || value.size() > 64) return value;
+  if (value.scalar() == Scalar::i64) return value.as_integers();
+  if (value.scalar() != Scalar::f32) return value;
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < value.size(); ++i) numbers.push_back(value.float_at(i));
+  return numbers;
+}
+
+}  // namespace
+
+OperatorCall call_of(const NamedCall& named, int64_t version) {
+  OperatorCall call;
+  call.domain = named.domain == "ai.onnx" ? "" : named.domain;
+  call.name = named.operation;
+  call.version = version;
+  call.results = std::max<int64_t>(static_cast<int64_t>(named.outputs.size()), 1);
+  call.attributes = named.attributes;
+  return call;
+}
+
+ProgramBuilder::ProgramBuilder(std::string name, int64_t version) {
+  program_.name = std::move(name);
+  program_.version = version;
+}
+
+void ProgramBuilder::add_input(const ValueInfo& input) {
+  const Type type = type_of(input);
+  program_.inputs.emplace_back(input.name, type);
+  types_[input.name] = type;
+  names_.take(input.name);
+}
+
+void ProgramBuilder::add_constant(const std::string& name, Tensor value) {
+  types_[name] = type_of(value);
+  names_.take(name);
+  program_.constants[name] = std::move(value);
+}
+
+void ProgramBuilder::expect(const ValueInfo& value) { expected_[value.name] = value; }
+
+void ProgramBuilder::compare_expected(const std::string& value, Type type, const std::string& layer) {
+  auto place = expected_.find(value);
+  if (place == expected_.end() || !leaf_of(type)->is_scalar()) return;
+  const std::vector<int64_t> shape = shape_of(type);
+  const std::vector<int64_t>& expected = place->second.shape;
+  bool agrees = shape.size() == expected.size() && place->second.scalar == leaf_of(type)->scalar;
+  for (size_t i = 0; agrees && i < shape.size(); ++i) agrees = expected[i] < 0 || expected[i] == shape[i];
+  if (agrees) return;
+  program_.notes.push_back(fmt::format("{}: onnx's shape inference says [{}]{} for {}, hoist computes {}", layer,
+                                       fmt::join(expected, "]["), row(place->second.scalar).name, value, text(type)));
+}
+
+void ProgramBuilder::add_call(const NamedCall& named) {
+  program_.layers.push_back({named.name, named.operation});
+  reserve({named.outputs.begin(), named.outputs.end()});
+  auto fail = [&](Diagnostics problems) {
+    for (Diagnostic& d : problems) {
+      if (d.where.empty()) d.where = named.name;
+      problems_.push_back(std::move(d));
+    }
+    failed_.insert(named.outputs.begin(), named.outputs.end());
+  };
+  Diagnostics unknown;
+  bool reachable = true;
+  for (const std::string& name : named.inputs) {
+    if (failed_.count(name) != 0)
+      reachable = false;
+    else if (!name.empty() && types_.count(name) == 0)
+      unknown.push_back({named.name, "reads " + name + ", which nothing defines", ""});
+  }
+  for (const std::string& name : named.outputs) {
+    if (types_.count(name) != 0) unknown.push_back({named.name, "defines " + name + ", which is defined already", ""});
+  }
+  if (!reachable || !unknown.empty()) return fail(unknown);
+  auto call = call_for(named);
+  if (!call) return fail(call.errors());
+  const int64_t results = (*call)->operation->results;
+  if (results == 1) return define(named.outputs[0], *call, named);
+  const std::string all = names_.make(named.name + ".results");
+  define(all, *call, named);
+  for (int64_t i = 0; i < results; ++i) {
+    const std::string& value = named.outputs[static_cast<size_t>(i)];
+    if (!value.empty()) define(value, get(i, parameter(all, (*call)->type)), named);
+  }
+}
+
+Result<Expr> ProgramBuilder::call_for(const NamedCall& named) {
+  OperatorCall call = call_of(named, program_.version);
+  std::vector<Expr> operands;
+  for (const std::string& name : named.inputs)
+    operands.push_back(name.empty() ? nullptr : parameter(name, types_.at(name)));
+  if (const OperatorRow* row = find_operator(call.domain, call.name, call.version)) {
+    // Outputs that nobody wants at the end of the list are none.
+    while (!row->counts_results && call.results > 1 && named.outputs[static_cast<size_t>(call.results) - 1].empty())
+      --call.results;
+    for (const ShapeInput& input : shape_inputs(*row)) {
+      if (input.place >= operands.size() || operands[input.place] == nullptr) continue;
+      HOIST_TRY(const Tensor* value, known_value(named.inputs[input.place]));
+      if (value == nullptr) continue;  // the definition says that it has to be known
+      call.attributes[std::string(input.name)] = attribute_of(*value);
+      operands[input.place] = nullptr;
+    }
+  }
+  return operator_call(std::move(call), operands);
+}
+
+void ProgramBuilder::define(const std::string& value, Expr e, const NamedCall& call) {
+  types_[value] = e->type;
+  compare_expected(value, e->type, call.name);
+  // The definition counts: the shape of a value is known where the value is not.
+  const Expr unfolded = without_operator_calls(e);
+  const std::vector<Expr> reads = parameters_of(unfolded);
+  const bool known = std::all_of(reads.begin(), reads.end(), [&](Expr p) {
+    return program_.constants.count(p->name) != 0 || known_.count(p->name) != 0;
+  });
+  if (known) known_[value] = {program_.definitions.size(), unfolded};
+  std::vector<std::string> computed = {call.name};
+  computed.insert(computed.end(), call.absorbed.begin(), call.absorbed.end());
+  program_.definitions.push_back({value, computed, e});
+}
+
+// The value of what reads nothing but constants, which becomes a constant; null where it does not.
+Result<const Tensor*> ProgramBuilder::known_value(const std::string& value) {
+  if (auto constant = program_.constants.find(value); constant != program_.constants.end()) return &constant->second;
+  auto last = known_.find(value);
+  if (last == known_.end() || !leaf_of(types_.at(value))->is_scalar()) return nullptr;
+  // What it needs, back from the value, then forwards.
+  std::map<size_t, Expr> needed = {{last->second.place, last->second.term}};
+  for (auto at = needed.rbegin(); at != needed.rend(); ++at) {
+    for (Expr p : parameters_of(at->second)) {
+      if (auto inner = known_.find(p->name); inner != known_.end())
+        needed.emplace(inner->second.place, inner->second.term);
+    }
+  }
+  std::map<std::string, Expr> tuples;
+  for (const auto& [place, term] : needed) {
+    const Definition& definition = program_.definitions[place];
+    if (program_.constants.count(definition.value) != 0) continue;
+    const Expr e = substitute_parameters(term, tuples);
+    if (!leaf_of(e->type)->is_scalar()) {
+      tuples[definition.value] = e;
+      continue;
+    }
+    Bindings bindings;
+    for (Expr p : parameters_of(e)) bindings[p->name] = program_.constants.at(p->name);
+    HOIST_TRY(program_.constants[definition.value], evaluate(e, bindings));
+    program_.evaluated.insert(program_.evaluated.end(), definition.layers.begin(), definition.layers.end());
+  }
+  return &program_.constants.at(value);
+}
+
+void ProgramBuilder::add_output(const std::string& value) {
+  if (types_.count(value) == 0 && failed_.count(value) == 0)
+    problems_.push_back({value, "a model output that nothing defines", ""});
+  program_.outputs.push_back(value);
+}
+
+Result<Program> ProgramBuilder::finish() {
+  if (!problems_.empty()) return problems_;
+  // What has become a constant on the way needs no definition, and what has become an attribute is read no more.
+  std::erase_if(program_.definitions, [&](const Definition& d) { return program_.constants.count(d.value) != 0; });
+  const std::map<std::string, int> uses = use_counts(program_);
+  std::erase_if(program_.constants, [&](const auto& constant) { return uses.count(constant.first) == 0; });
+  return std::move(program_);
+}
+
+namespace {
+
+NamedCall named_call(const Definition& definition, std::set<std::string>& names) {
+  const Spec& call = *definition.expression;
+  NamedCall out;
+  out.name = layer_name(definition);
+  if (!names.insert(out.name).second) names.insert(out.name = definition.value);
+  out.operation = call.operation->name;
+  out.domain = call.operation->domain;
+  out.attributes = call.operation->attributes;
+  for (size_t i = 0; i < call.children.size(); ++i) {
+    const auto place = static_cast<size_t>(call.operation->operands[i]);
+    if (out.inputs.size() <= place) out.inputs.resize(place + 1);
+    out.inputs[place] = call.children[i]->name;
+  }
+  if (call.operation->results == 1)
+    out.outputs = {definition.value};
+  else
+    out.outputs.resize(static_cast<size_t>(call.operation->results));
+  if (!definition.layers.empty()) out.absorbed.assign(definition.layers.begin() + 1, definition.layers.end());
+  return out;
+}
+
+}  // namespace
+
+std::vector<NamedCall> named_calls(const Program& program) {
+  std::vector<NamedCall> calls;
+  std::set<std::string> names;
+  std::map<std::string, size_t> tuples;
+  for (const Definition& definition : program.definitions) {
+    const Expr e = definition.expression;
+    if (e->pattern == Pattern::get && e->children[0]->pattern == Pattern::parameter) {
+      const size_t call = tuples.at(e->children[0]->name);
+      calls[call].outputs[static_cast<size_t>(e->integers[0])] = definition.value;
+      continue;
+    }
+    HOIST_CHECK(e->pattern == Pattern::operator_call, definition.value + " is no operator call");
+    if (e->type->is_tuple()) tuples[definition.value] = calls.size();
+    calls.push_back(named_call(definition, names));
+  }
+  return calls;
+}
+
+void shapes_to_inputs(NamedCall& call, int64_t version, std::map<std::string, Tensor>& constants) {
+  const OperatorRow* row = find_operator(call.domain, call.operation, version);
+  if (row == nullptr) return;
+  const std::string value = *std::find_if(call.outputs.begin(), call.outputs.end(),
+                                          [](const std::string& output) { return !output.empty(); });
+  for (const ShapeInput& shape : shape_inputs(*row)) {
+    const auto attribute = call.attributes.find(std::string(shape.name));
+    if (attribute == call.attributes.end() || (shape.place < call.inputs.size() && !call.inputs[shape.place].empty()))
+      continue;
+    const std::string name = value + "." + std::string(shape.name);
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute->second))
+      constants[name] = Tensor::of(Scalar::i64, {static_cast<int64_t>(list->size())}, *list);
+    else if (const auto* numbers = std::get_if<std::vector<double>>(&attribute->second))
+      constants[name] = Tensor::of(Scalar::f32, {static_cast<int64_t>(numbers->size())}, *numbers);
+    else if (const auto* tensor = std::get_if<Tensor>(&attribute->second))
+      constants[name] = *tensor;
+    else
+      continue;
+    call.attributes.erase(attribute);
+    if (call.inputs.size() <= shape.place) call.inputs.resize(shape.place + 1);
+    call.inputs[shape.place] = name;
+  }
+}
+
+Result<Program> with_calls(const Program& program, const std::vector<NamedCall>& calls) {
+  ProgramBuilder builder(program.name, program.version);
+  for (const ValueInfo& input : input_infos(program)) builder.add_input(input);
+  for (const auto& [name, value] : program.constants) builder.add_constant(name, value);
+  for (const NamedCall& call : calls) builder.reserve({call.outputs.begin(), call.outputs.end()});
+  for (const NamedCall& call : calls) builder.add_call(call);
+  for (const std::string& output : program.outputs) builder.add_output(output);
+  HOIST_TRY(Program out, builder.finish());
+  const std::set<std::string> known(program.evaluated.begin(), program.evaluated.end());
+  std::vector<ModelLayer> evaluated;
+  for (const ModelLayer& layer : program.layers) {
+    if (known.count(layer.name) == 0) continue;
+    evaluated.push_back(layer);
+    out.evaluated.push_back(layer.name);
+  }
+  out.layers.insert(out.layers.begin(), evaluated.begin(), evaluated.end());
+  out.steps = program.steps;
+  out.notes.insert(out.notes.begin(), program.notes.begin(), program.notes.end());
+  out.hash = program.hash;
+  return out;
+}
+
+}  // namespace hoist

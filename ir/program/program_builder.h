@@ -1,0 +1,82 @@
+// Builds a program from operator calls that name what they read, as model files have them, and gives the calls of a
+// program by name: for frontends, exporters, and rewrites that put other calls in the place of a program's. Calls are
+// typed as they are added. Inputs that decide shapes become attributes: shape arithmetic is evaluated here, and nothing
+// else is.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/program/program.h"
+
+namespace hoist {
+
+/// A call by names.
+struct NamedCall {
+  std::string name;       ///< of the layer that it is in the model; unique
+  std::string operation;  ///< ONNX op_type: "Conv"
+  std::string domain;     ///< "" is ai.onnx
+  Attributes attributes;
+  std::vector<std::string> inputs;         ///< value names; "" where an optional input is left out
+  std::vector<std::string> outputs;        ///< value names; "" where an optional output is not wanted
+  std::vector<std::string> absorbed = {};  ///< layers of the model that the call computes beside its own
+};
+
+/// Less its operands.
+OperatorCall call_of(const NamedCall& named, int64_t version);
+
+class ProgramBuilder {
+ public:
+  /// `version` of ai.onnx, for all calls.
+  ProgramBuilder(std::string name, int64_t version);
+
+  void add_input(const ValueInfo& input);
+  void add_constant(const std::string& name, Tensor value);
+  /// What something else believes of a value's type; -1 for an extent that it does not know. Where the definition of
+  /// the operator says otherwise, one of the two is wrong: the program gets a note.
+  void expect(const ValueInfo& value);
+  /// Value names that calls to come define, so that names made up here do not take them.
+  void reserve(const std::set<std::string>& names) {
+    for (const std::string& name : names) names_.take(name);
+  }
+  /// Calls come in topological order.
+  void add_call(const NamedCall& call);
+  void add_output(const std::string& value);
+
+  /// Errors: every layer that has no definition, in one go; each names the layer. Readers of such a layer are silent.
+  Result<Program> finish();
+
+ private:
+  Result<Expr> call_for(const NamedCall& call);
+  void define(const std::string& value, Expr e, const NamedCall& call);
+  Result<const Tensor*> known_value(const std::string& value);
+  void compare_expected(const std::string& value, Type type, const std::string& layer);
+
+  Program program_;
+  Diagnostics problems_;
+  std::map<std::string, Type> types_;
+  std::map<std::string, ValueInfo> expected_;
+  ValueNames names_;
+  std::set<std::string> failed_;
+  struct Known {
+    size_t place;  // of the definition
+    Expr term;     // without calls
+  };
+  std::map<std::string, Known> known_;  // definitions that read nothing but constants
+};
+
+/// The calls of a program of one operator call a definition, in order. What decides a shape is an attribute; a result
+/// that no definition takes is "".
+std::vector<NamedCall> named_calls(const Program& program);
+
+/// The call as model files have it: what decides a shape is an input again, a constant called after a result and the
+/// input ("y.shape"), unless the operator has the attribute itself in this version.
+void shapes_to_inputs(NamedCall& call, int64_t version, std::map<std::string, Tensor>& constants);
+
+/// `program` with these calls, in topological order, in the place of its definitions: its inputs, the outputs that it
+/// names, what was done to it, and the constants that are read. Errors: those of ProgramBuilder.
+Result<Program> with_calls(const Program& program, const std::vector<NamedCall>& calls);
+
+}  // namespace hoist

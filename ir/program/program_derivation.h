@@ -1,0 +1,39 @@
+// The derivation of a whole model: the program as it was imported, and every step from there to the terms of the
+// kernels, as a bundle stores them. Its text has the constants that the steps need as values and of all others the
+// hash, so that the terms can be replayed without the model, and the constants too with it (lowering/replay.h).
+//
+//   program version 21
+//   ...
+//   steps
+//   batch-norm-folding at %normalize1 rounding
+//     constant %"normalize1.weights" : [16][1][3][3]f32 = #58b0c92ad0f1a2b3
+//   unfold at %normalize1
+//   merge-producers(producer = "normalize1") at %relu1
+//   open-vectors(k = 16) at %relu1:1.1.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/program/program.h"
+
+namespace hoist {
+
+struct ProgramDerivation {
+  Program start;
+  std::vector<ProgramStep> steps;
+  std::string rules;  ///< the text of the user's own rules that the steps name; "" without any
+};
+
+/// Equal derivations have equal texts.
+std::string print_derivation(const ProgramDerivation& derivation);
+/// Where only the hash of a constant is known the program has it withheld. Errors name line and column of the program,
+/// or the line of the step.
+Result<ProgramDerivation> parse_derivation(const std::string& text);
+
+/// "open-vectors(k = 16) at %relu1:1.1.0 rounding": the step without its constants.
+std::string text(const ProgramStep& step);
+/// "(k = 16, R = 8)"; "" without parameters.
+std::string parameters_text(const ProgramStep& step);
+
+}  // namespace hoist

@@ -1,0 +1,83 @@
+// Rules that reach across definitions: rows whose sides hold operator calls. The left side is a call whose operands are
+// names or calls again; a call in a call stands for the definition that computes that operand, which goes when nobody
+// else reads it. The right side is any term over what the left side binds. It may compute constants: what reads nothing
+// but constants is evaluated, within a limit, when the rule is applied.
+//
+//   {"batch-norm-folding",                                        name
+//    "w: [n]W, b: [n]f32 = fill 0 [n], s: [n]f32, e = 1e-5",      types of operands, and what stands for one left out
+//    "BatchNormalization(Conv(x, w, b; *A), s, ...; epsilon = e)",  *A: all attributes that the pattern does not name
+//    "Conv(x, weights, bias; *A) where weights = ...; bias = ...",
+//    "known w, known s", rounding, "one sentence", {examples}}
+//
+// Names in types are sizes, capitals are type variables (a row over arrays of any rank says [n]W); an operand without a
+// type is of any. An attribute name stands for its value: for a number in terms (f64 or i64), for anything in
+// attributes. Names of a where on the right become names of constants and definitions. An operand `_` has to be left
+// out. Side conditions: `known x` (a constant), `zero x` (known, all zeros), `alone` (nobody but the match reads what
+// the inner calls give, and no output; without it they are computed again or stay), or the name of a C++ condition.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/program/program.h"
+#include "ir/rules/match.h"
+
+namespace hoist {
+
+struct ProgramRuleRow {
+  std::string name;
+  std::string given, left, right, where;
+  RuleClass rule_class = RuleClass::exact;
+  std::string meaning;  ///< one plain sentence, shown by explain
+  /// Instances of the left side for the row's own test: calls over typed parameters, with lower-case names for sizes
+  /// that the test draws.
+  std::vector<std::string> examples;
+};
+
+/// What the names of a row stand for at a place.
+struct ProgramMatch {
+  const Program* program = nullptr;
+  std::map<std::string, Expr> values;
+  std::map<std::string, Attribute> attributes;
+  std::map<std::string, Attributes> rests;
+  Match types;                        ///< sizes and type variables
+  std::string value;                  ///< of the definition that the rule is applied to
+  std::vector<std::string> consumed;  ///< values of the definitions that inner calls stand for, in order
+
+  const Tensor* known(const std::string& name) const;  ///< null where the operand is left out or computed
+};
+/// A condition may add attributes that the right side names.
+using ProgramConditions = std::map<std::string, std::function<bool(ProgramMatch&)>>;
+
+class ProgramRule;  // parsed; made by load_program_rules only
+const ProgramRuleRow& row(const ProgramRule& rule);
+
+/// Rules live as long as the program. Faults of all rows in one go.
+Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const ProgramRuleRow> rows,
+                                                           const ProgramConditions& conditions);
+
+/// Applies the rule to the definition of that value; false where it does not apply. The definition keeps its value and
+/// computes the layers of all that it replaces; definitions and constants that the right side adds stand before it.
+/// Recorded in the program's steps. Errors: the right side has no type there.
+Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value);
+/// Each of the rules wherever it applies, in the order of definitions, until none does; a right side that has no type
+/// somewhere does not apply there. How often any did.
+int apply_program_rules(std::span<const ProgramRule* const> rules, Program& program);
+
+/// Definitions of one call each over parameters, as a frontend makes them: calls inside the term of a definition become
+/// definitions of their own, named after it.
+void name_calls(Program& program, const std::string& value);
+
+/// The row's own test: instances of its examples with random sizes and data, the rule applied, both programs evaluated
+/// and compared bit for bit or within rounding_bound (rule_check.h). Faults, each with its instance.
+struct ProgramRuleCheck {
+  int compared = 0;
+  std::vector<std::string> faults;
+};
+ProgramRuleCheck check_program_rule(const ProgramRule& rule, int instances, uint64_t seed);
+
+}  // namespace hoist

@@ -1,0 +1,147 @@
+// The test of a program rule: an instance of one of its examples becomes a program of one call a definition, with
+// random constants where the rule asks for known operands; before and after the rule the outputs are compared.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "ir/evaluate/evaluate.h"
+#include "ir/rules/program_rule.h"
+#include "ir/rules/rule_check.h"
+#include "ir/rules/rule_instance.h"
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
+
+namespace hoist {
+namespace {
+
+constexpr int program_attempts = 300;
+constexpr size_t program_fault_limit = 3;
+
+bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+class ProgramRuleChecker {
+ public:
+  ProgramRuleChecker(const ProgramRule& rule, uint64_t seed) : rule_(rule), random_(seed) {}
+
+  ProgramRuleCheck run(int instances) {
+    if (row(rule_).examples.empty()) fault("the row has no examples");
+    for (int i = 0; i < instances && check_.faults.size() < program_fault_limit; ++i) {
+      bool done = false;
+      for (int a = 0; a < program_attempts && !done; ++a) done = attempt(static_cast<size_t>(i));
+      if (!done) {
+        fault("no instance was found; " + refusal_);
+        break;
+      }
+    }
+    return std::move(check_);
+  }
+
+ private:
+  void fault(const std::string& what) { check_.faults.push_back(row(rule_).name + ": " + what); }
+
+  // Lower-case names between brackets become numbers, the same name the same number.
+  std::string with_sizes(const std::string& example) {
+    std::map<std::string, std::string> sizes;
+    std::string out;
+    int nesting = 0;
+    for (size_t i = 0; i < example.size();) {
+      nesting += example[i] == '[' ? 1 : example[i] == ']' ? -1 : 0;
+      size_t end = i;
+      while (end < example.size() && is_name_character(example[end])) ++end;
+      const bool letter = end > i && std::islower(static_cast<unsigned char>(example[i])) != 0;
+      if (nesting == 0 || !letter) {
+        out += end > i ? example.substr(i, end - i) : std::string(1, example[i]);
+      } else {
+        std::string& size = sizes[example.substr(i, end - i)];
+        if (size.empty()) size = std::to_string(1 + random_.below(5));
+        out += size;
+      }
+      i = std::max(end, i + 1);
+    }
+    return out;
+  }
+
+  Tensor data_for(Type type) {
+    Tensor tensor(leaf_of(type)->scalar, shape_of(type));
+    const bool numbers = is_float(tensor.scalar());
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      // Positive, so that variances and scales among them make sense.
+      if (numbers)
+        tensor.set_float(i, static_cast<double>(1 + random_.below(2000)) / 512.0);
+      else
+        tensor.set_integer(i, random_.below(7));
+    }
+    return tensor;
+  }
+
+  Result<std::vector<Tensor>> outputs_of(const Program& program, const Bindings& inputs) {
+    Bindings values = inputs;
+    for (const auto& [name, tensor] : program.constants) values[name] = tensor;
+    for (const Definition& definition : program.definitions) {
+      HOIST_TRY(values[definition.value], evaluate(definition.expression, values));
+    }
+    std::vector<Tensor> outputs;
+    for (const std::string& output : program.outputs) outputs.push_back(values.at(output));
+    return outputs;
+  }
+
+  bool attempt(size_t which) {
+    const std::vector<std::string>& examples = row(rule_).examples;
+    const std::string text = with_sizes(examples[which % examples.size()]);
+    auto term = parse(text);
+    if (!term.ok()) {
+      refusal_ = text + ": " + term.errors()[0].text();
+      return false;
+    }
+    // Parameters whose names begin with "known" are constants, "zero" ones are zeros, and the rest are inputs.
+    Program before;
+    Bindings inputs;
+    for (Expr p : parameters_of(*term)) {
+      const bool known = p->name.starts_with("known"), zero = p->name.starts_with("zero");
+      if (zero)
+        before.constants[p->name] = Tensor(leaf_of(p->type)->scalar, shape_of(p->type));
+      else if (known)
+        before.constants[p->name] = data_for(p->type);
+      else
+        inputs[p->name] = data_for(p->type);
+      if (!known && !zero) before.inputs.emplace_back(p->name, p->type);
+    }
+    before.definitions = {{"result", {"layer"}, *term}};
+    before.outputs = {"result"};
+    name_calls(before, "result");
+    Program after = before;
+    auto applied = apply_program_rule(rule_, after, "result");
+    if (!applied.ok()) {
+      fault(text + "\n    " + applied.errors()[0].text());
+      return true;
+    }
+    refusal_ = "the rule does not apply to " + text;
+    if (!*applied) return false;
+    auto left = outputs_of(before, inputs), right = outputs_of(after, inputs);
+    if (!left.ok()) return false;
+    if (!right.ok()) {
+      fault(text + "\n    the right side is undefined: " + right.errors()[0].text());
+      return true;
+    }
+    ++check_.compared;
+    if (auto wrong = rule_difference((*left)[0], (*right)[0], row(rule_).rule_class,
+                                     row(rule_).rule_class == RuleClass::exact ? 0 : 1))
+      fault(fmt::format("{}\n    {}\n{}", *wrong, text, print_program(after)));
+    return true;
+  }
+
+  const ProgramRule& rule_;
+  RandomTerms random_;
+  ProgramRuleCheck check_;
+  std::string refusal_;
+};
+
+}  // namespace
+
+ProgramRuleCheck check_program_rule(const ProgramRule& rule, int instances, uint64_t seed) {
+  return ProgramRuleChecker(rule, seed).run(instances);
+}
+
+}  // namespace hoist

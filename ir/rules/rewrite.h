@@ -1,0 +1,119 @@
+// Rules, their application and the record of it. A rule is a row of text (RuleRow): both sides are terms of the
+// language with metavariables; load_rules parses and types every row once, at start-up, and refuses the table when a
+// row is wrong. Application is at one place of a term and is pure; a Derivation records every application, prints like
+// a proof and can be replayed from its text. A rule that does not apply is an empty optional, not an error.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/expression.h"
+#include "ir/rules/rule_class.h"
+
+namespace hoist {
+
+/// One row. `given` declares the metavariables with their types: "x: [m*k]T, f: T -> U, z: U"; sizes and type variables
+/// are those that appear there. `parameters` lists the sizes that a strategy may supply ("k, l"); one that matching
+/// finds may be left out. The parameter "d" is a dimension: a row with `map group(d)` stands for three, with 0, 1
+/// and 2. `left` and `right` are terms; `map f x` may use a declared function by name, `f x y` applies it. On the left
+/// a function is applied to bound variables or their components only, and stands for a term that mentions no other
+/// variable bound there; a value stands for a term that mentions none. `where` lists side conditions separated by
+/// commas:
+///   k divides n, k <= n, k < n, k = n     sizes, known to hold
+///   constant n                            a size without names
+///   associative op, exactly-associative op, commutative op    op a b is one function of the table applied to a and b;
+///                                         exactly means bit for bit in the type at hand
+///   neutral op z                          z is a literal, the neutral element of that function
+///   z is 0                                z is this literal (of its own type; 0 and -0 differ on floats)
+///   integer T, float T                    a type variable stands for such a scalar
+///   NAME                                  a C++ condition (RuleFunctions)
+/// A row whose right side is `native NAME` is a C++ function; its left side only says what the function may be asked
+/// for.
+struct RuleRow {
+  std::string name;
+  std::string parameters;
+  std::string given;
+  std::string left, right;
+  std::string where;
+  RuleClass rule_class = RuleClass::exact;
+  std::string meaning;  ///< one line, with its source where it has one
+  /// Why the row is there although no strategy or pass applies it: the algebra that users and --rules, --steps draw on.
+  /// "" for rows that compilations use.
+  std::string library = {};
+};
+
+/// What rows name where text cannot say it; keep these rare.
+struct Match;  // match.h
+struct RuleFunctions {
+  std::map<std::string, std::function<bool(const Match&)>> conditions;
+  std::map<std::string, std::function<std::optional<Expr>(Expr term, const std::map<std::string, Nat>& arguments)>>
+      rewrites;
+};
+
+class Rule;  // rule.h: parsed and typed; made by RuleTable::load only
+class RuleTable {
+ public:
+  /// All rows, parsed and typed; every fault of every row in one go: a side that does not parse or type, sides whose
+  /// types differ, a name on the right that the left does not bind, an unknown condition.
+  static Result<RuleTable> load(std::span<const RuleRow> rows, const RuleFunctions& functions = {});
+  const Rule* find(const std::string& name) const;  ///< null when there is none
+  const std::vector<const Rule*>& rules() const { return rules_; }
+
+ private:
+  std::vector<const Rule*> rules_;  // live as long as the program
+};
+const RuleRow& row(const Rule& rule);
+
+/// Sizes that a strategy supplies, by parameter name.
+using RuleArguments = std::map<std::string, Nat>;
+
+/// The right side for a term that the left side matches; nothing when it does not match, a side condition is not known
+/// to hold, or the result would be ill-typed. The term may be open (under functions): bound positions are kept right.
+std::optional<Expr> apply_rule(const Rule& rule, Expr term, const RuleArguments& arguments = {});
+/// Why apply_rule gives nothing: the first difference, for people ("expected reduce, found fold at 0.1").
+std::string why_not(const Rule& rule, Expr term, const RuleArguments& arguments = {});
+
+/// One application: `rule(k = 8) at 0.1`, with `rounding` or `neural` after it where the class is not exact.
+struct Application {
+  std::string rule;
+  RuleArguments arguments;
+  Path place;
+  RuleClass rule_class = RuleClass::exact;
+};
+std::string text(const Application& application);
+
+struct Derivation {
+  Expr start = nullptr;
+  std::vector<Application> steps;
+};
+/// The terms after each step, the start first. Fails when a step does not apply or claims another class than its
+/// rule's.
+Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& derivation);
+/// Steps from their text, one a line, as print_steps writes them.
+Result<std::vector<Application>> parse_steps(const std::string& text);
+std::string print_steps(const std::vector<Application>& steps);
+
+/// A term being rewritten, with its record. Strategies are functions over this.
+class Rewriter {
+ public:
+  Rewriter(const RuleTable& table, Expr start);
+  Expr term() const { return term_; }
+  const Derivation& derivation() const { return derivation_; }
+  /// Applies the rule at the place; false (and no change) when it does not apply.
+  bool apply(const std::string& rule, const Path& place, const RuleArguments& arguments = {});
+  /// At the first place, outermost first and left to right, where it applies below `under`; the place, or nothing.
+  std::optional<Path> apply_first(const std::string& rule, const RuleArguments& arguments = {}, const Path& under = {});
+  /// The listed rules wherever they apply, outermost first, until none does or the limit is reached.
+  int apply_everywhere(const std::vector<std::string>& rules, const Path& under = {}, int limit = 10000);
+
+ private:
+  const RuleTable& table_;
+  Expr term_;
+  Derivation derivation_;
+};
+
+}  // namespace hoist

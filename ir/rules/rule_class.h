@@ -1,0 +1,15 @@
+// How far a rule may change a value. For rules over terms (rewrite.h) and for those over operator calls
+// (program_rule.h).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace hoist {
+
+/// exact: bit-identical. rounding: equal in real arithmetic, floats may round differently within a stated bound.
+/// neural: the value changes; needs a budget or a name.
+enum class RuleClass : uint8_t { exact, rounding, neural };
+std::string_view name_of(RuleClass rule_class);
+
+}  // namespace hoist

@@ -1,0 +1,48 @@
+// Random well-typed terms, for the tests of rules and of everything that takes terms: values of a type, functions over
+// values that are at hand, and data for the parameters that they use. The same seed gives the same terms.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/evaluate/evaluate.h"
+#include "ir/expression.h"
+
+namespace hoist {
+
+class RandomTerms {
+ public:
+  explicit RandomTerms(uint64_t seed) : state_(seed) {}
+
+  uint64_t bits();
+  /// 0 .. n-1
+  int64_t below(int64_t n);
+  bool chance(double probability);
+  template <class T>
+  const T& one_of(const std::vector<T>& choices) {
+    return choices[static_cast<size_t>(below(static_cast<int64_t>(choices.size())))];
+  }
+
+  /// A scalar mostly; small arrays and tuples. `rank` limits the nesting.
+  Type type(int rank = 1);
+  /// A value made of fresh parameters, which data() then knows.
+  Expr value(Type type);
+  /// A term over the values in scope (at least one). Not a bare variable.
+  Expr over(Type type, const std::vector<Expr>& scope);
+  /// A function of these parameters that may also read `outer`.
+  Expr function_of(const std::vector<Type>& parameters, Type result, const std::vector<Expr>& outer);
+
+  /// Data for every parameter that value() made. With `special`, some are signed zeros, infinities, NaN, tiny and huge.
+  Bindings data(bool special);
+
+ private:
+  Expr element(Type type, const std::vector<Nat>& sizes, const std::vector<Expr>& positions);
+  Expr some_scalar(Scalar wanted, Expr value);
+  Expr scalar_over(Scalar wanted, const std::vector<Expr>& scope, int depth);
+
+  uint64_t state_;
+  std::vector<Expr> parameters_;
+};
+
+}  // namespace hoist

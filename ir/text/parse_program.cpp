@@ -1,0 +1,294 @@
+// Operator calls, their attributes, and programs: the part of the grammar that stands above terms.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "ir/operators/operators.h"
+#include "ir/text/elaborate.h"
+#include "ir/text/program_text.h"
+#include "ir/text/syntax.h"
+
+namespace hoist {
+namespace {
+
+// Zeros stand for values that are withheld: memory that a text can ask for.
+constexpr int64_t most_withheld_bytes = int64_t{8} << 30;
+
+constexpr int64_t any_version = std::numeric_limits<int64_t>::max();
+
+std::optional<double> float_of(const Token& token, bool negative) {
+  const std::string text = (negative ? "-" : "") + token.text;
+  // A float of ONNX is an f32; what no f32 holds is written with its type.
+  const Scalar scalar = token.suffix == "f64" ? Scalar::f64 : Scalar::f32;
+  const auto bits = number_bits(scalar, text);
+  return bits ? std::optional(float_from_bits(scalar, *bits)) : std::nullopt;
+}
+
+bool is_float_text(const Token& token) {
+  return token.suffix == "f64" || token.text.find_first_of(".e") != std::string::npos;
+}
+
+template <class T, class Element>
+Result<Attribute> list_of(const std::vector<Attribute>& parts, const Token& token, Element kind) {
+  std::vector<T> out;
+  for (const Attribute& part : parts) {
+    const T* value = std::get_if<T>(&part);
+    if (value == nullptr) return fault_at(token, fmt::format("a list of {} holds something else", kind));
+    out.push_back(*value);
+  }
+  return Attribute(std::move(out));
+}
+
+}  // namespace
+
+// A name of the table with an adjacent parenthesis behind it; a domain may stand before it.
+bool SyntaxParser::at_operator_call() const {
+  size_t last = 0;
+  std::string domain;
+  while (peek(last).kind == Token::name && at(".", last + 1) && peek(last + 1).adjacent &&
+         peek(last + 2).kind == Token::name && peek(last + 2).adjacent) {
+    domain += (domain.empty() ? "" : ".") + peek(last).text;
+    last += 2;
+  }
+  if (peek(last).kind != Token::name || !at("(", last + 1) || !peek(last + 1).adjacent) return false;
+  return find_operator(domain, peek(last).text, any_version) != nullptr;
+}
+
+Result<Syn> SyntaxParser::operator_call() {
+  Nest nest{nesting_};
+  HOIST_TRY_VOID(deeper());
+  Syntax& s = store_.add(Syntax::operation, peek());
+  for (s.call.name = next().text; take("."); s.call.name = next().text)
+    s.call.domain += (s.call.domain.empty() ? "" : ".") + s.call.name;
+  s.call.version = version_;
+  HOIST_TRY_VOID(expect("("));
+  for (int64_t place = 0; !at(";") && !at(")"); ++place) {
+    if (place > 0) HOIST_TRY_VOID(expect(","));
+    if (take("_")) continue;
+    HOIST_TRY(Syn operand, term());
+    s.children.push_back(operand);
+    s.call.operands.push_back(place);
+    if (s.children.size() > 4096) return fault_at(s.token, "more than 4096 operands");
+  }
+  if (take(";")) {
+    do {
+      if (attribute_names_ && take("*")) {
+        HOIST_TRY(s.rest, new_name("the name of attributes"));
+        continue;
+      }
+      const Token key = next();
+      if (key.kind != Token::name && key.kind != Token::string)
+        return fault_at(key, "expected the name of an attribute");
+      HOIST_TRY_VOID(expect("="));
+      const bool is_name = peek().kind == Token::name && !at("constant") && !at("[", 1);
+      if (attribute_names_ && is_name) {
+        s.attribute_names[key.text] = next().text;
+        continue;
+      }
+      HOIST_TRY(Attribute value, attribute());
+      const auto* number = std::get_if<int64_t>(&value);
+      const bool reserved = key.kind == Token::name && (key.text == "version" || key.text == "results");
+      if (reserved && (number == nullptr || *number < 1 || *number > 4096))
+        return fault_at(key, key.text + " has to be a number from 1 to 4096");
+      if (reserved)
+        (key.text == "version" ? s.call.version : s.call.results) = *number;
+      else if (!s.call.attributes.emplace(key.text, std::move(value)).second)
+        return fault_at(key, "the attribute " + key.text + " stands here twice");
+    } while (take(","));
+  }
+  HOIST_TRY_VOID(expect(")"));
+  return sealed(s);
+}
+
+Result<Attribute> SyntaxParser::attribute() {
+  Nest nest{nesting_};
+  HOIST_TRY_VOID(deeper());
+  const Token token = peek();
+  if (token.kind == Token::string) return Attribute(next().text);
+  if (take("{")) {
+    HOIST_TRY(Program body, program({}));
+    HOIST_TRY_VOID(expect("}"));
+    return Attribute(Body{std::make_shared<const Program>(std::move(body))});
+  }
+  if (at("constant")) {
+    HOIST_TRY(Syn tensor, constant(next()));
+    return Attribute(tensor->tensor);
+  }
+  if (token.kind == Token::payload && token.suffix == "f64") {
+    ++position_;
+    const bool hexadecimal = !token.text.empty() && token.text.size() <= 16 &&
+                             token.text.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (!hexadecimal) return fault_at(token, "expected 16 hexadecimal digits after f64#");
+    return Attribute(std::bit_cast<double>(static_cast<uint64_t>(std::stoull(token.text, nullptr, 16))));
+  }
+  for (std::string_view kind : {"integers", "floats", "strings"}) {
+    if (!at(kind) || !at("[", 1)) continue;
+    position_ += 2;
+    HOIST_TRY_VOID(expect("]"));
+    if (kind == "integers") return Attribute(std::vector<int64_t>());
+    return kind == "floats" ? Attribute(std::vector<double>()) : Attribute(std::vector<std::string>());
+  }
+  if (take("[")) {
+    std::vector<Attribute> parts;
+    do {
+      HOIST_TRY(Attribute part, attribute());
+      parts.push_back(std::move(part));
+    } while (take(","));
+    HOIST_TRY_VOID(expect("]"));
+    if (std::holds_alternative<int64_t>(parts[0])) return list_of<int64_t>(parts, token, "integers");
+    if (std::holds_alternative<double>(parts[0])) return list_of<double>(parts, token, "floats");
+    if (std::holds_alternative<std::string>(parts[0])) return list_of<std::string>(parts, token, "strings");
+    return fault_at(token, "a list holds integers, floats or strings");
+  }
+  const bool negative = take("-");
+  const Token number = next();
+  if (number.kind != Token::number)
+    return fault_at(token, "expected an attribute: a number, a string, a list, constant or { program }");
+  if (is_float_text(number)) {
+    const auto value = float_of(number, negative);
+    if (!value) return fault_at(number, number.text + " is no float");
+    return Attribute(*value);
+  }
+  const auto bits = number_bits(Scalar::i64, (negative ? "-" : "") + number.text);
+  if (!bits || !number.suffix.empty()) return fault_at(number, number.text + number.suffix + " is no integer");
+  return Attribute(static_cast<int64_t>(*bits));
+}
+
+// ---- Programs
+// --------------------------------------------------------------------------------------------------------
+
+Result<Nothing> SyntaxParser::program_constant(Program& program, const Sidecar& sidecar, bool withhold) {
+  const Token name = next();
+  HOIST_TRY_VOID(expect(":"));
+  HOIST_TRY(Type declared, type());
+  const Type leaf = leaf_of(declared);
+  std::vector<int64_t> shape;
+  for (const Nat& n : sizes_of(declared)) {
+    if (!n.is_constant() || n.value() < 0) return fault_at(name, "a constant's sizes have to be numbers");
+    shape.push_back(n.value());
+  }
+  if (!leaf->is_scalar()) return fault_at(name, "a constant is an array of scalars, found " + text(declared));
+  HOIST_TRY_VOID(expect("="));
+  if (at("{")) {
+    HOIST_TRY(program.constants[name.text], listed(leaf->scalar, shape));
+  } else {
+    const Token hash = next();
+    if (hash.kind != Token::payload) return fault_at(hash, "expected {values} or #hash");
+    std::optional<Tensor> value = sidecar ? sidecar(name.text, hash.text) : std::nullopt;
+    if (withhold) {
+      int64_t bytes = 0;
+      for (const auto& [other, hidden] : program.withheld)
+        bytes += static_cast<int64_t>(program.constants.at(other).bytes().size());
+      const double more = std::accumulate(shape.begin(), shape.end(), 8.0, std::multiplies<>());
+      if (static_cast<double>(bytes) + more > static_cast<double>(most_withheld_bytes))
+        return fault_at(name, fmt::format("constants of more than {} bytes", most_withheld_bytes));
+      program.constants[name.text] = Tensor(leaf->scalar, shape);
+      program.withheld[name.text] = hash.text;
+      parameters_[name.text] = declared;
+      return Nothing{};
+    }
+    if (!value) return fault_at(name, "the values of %" + name.text + " are not in the file of constants");
+    if (value->scalar() != leaf->scalar || value->shape() != shape || constant_hash(*value) != hash.text)
+      return fault_at(name, "the values of %" + name.text + " are not those of the text: their type or hash differs");
+    program.constants[name.text] = std::move(*value);
+  }
+  parameters_[name.text] = declared;
+  return Nothing{};
+}
+
+Result<Nothing> SyntaxParser::program_definition(Program& program) {
+  const Token name = next();
+  HOIST_TRY_VOID(expect(":"));
+  HOIST_TRY(Type declared, type());
+  HOIST_TRY_VOID(expect("="));
+  HOIST_TRY(Syn syntax, term());
+  Elaborator elaborator;
+  HOIST_TRY(Expr e, elaborator.run(syntax));
+  if (e->type != declared)
+    return fault_at(
+        name, fmt::format("%{} is declared as {}, its term has type {}", name.text, text(declared), text(e->type)));
+  Definition definition{name.text, {}, e};
+  if (take("from")) {
+    do {
+      const Token layer = next();
+      if (layer.kind != Token::string) return fault_at(layer, "expected the name of a layer in quotes");
+      definition.layers.push_back(layer.text);
+    } while (take(","));
+  }
+  parameters_[name.text] = declared;
+  program.definitions.push_back(std::move(definition));
+  return Nothing{};
+}
+
+Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
+  const std::map<std::string, Type> outer = std::exchange(parameters_, {});
+  const int64_t outer_version = version_;
+  Program program;
+  std::set<std::string> defined;
+  auto fresh = [&](const Token& name) -> Result<Nothing> {
+    if (name.kind != Token::parameter || name.text.empty() || is_internal_name(name.text))
+      return fault_at(name, "expected a value such as %x");
+    if (!defined.insert(name.text).second) return fault_at(name, "%" + name.text + " is defined twice");
+    return Nothing{};
+  };
+  HOIST_TRY_VOID(expect("program"));
+  const int outer_programs = programs_++;
+  if (peek().kind == Token::parameter) program.name = next().text;
+  if (take("version")) {
+    HOIST_TRY(version_, integer());
+    program.version = version_;
+  }
+  while (!at_end() && !at("}")) {
+    if (take("input")) {
+      const Token name = peek();
+      HOIST_TRY_VOID(fresh(name));
+      ++position_;
+      HOIST_TRY_VOID(expect(":"));
+      HOIST_TRY(Type declared, type());
+      program.inputs.emplace_back(name.text, declared);
+      parameters_[name.text] = declared;
+    } else if (take("constant")) {
+      HOIST_TRY_VOID(fresh(peek()));
+      HOIST_TRY_VOID(program_constant(program, sidecar, withhold));
+    } else if (take("output")) {
+      const Token name = next();
+      if (parameters_.count(name.text) == 0 || name.kind != Token::parameter)
+        return fault_at(name, "an output that nothing defines");
+      program.outputs.push_back(name.text);
+    } else {
+      if (!take("define")) return expected("input, constant, define or output");
+      HOIST_TRY_VOID(fresh(peek()));
+      HOIST_TRY_VOID(program_definition(program));
+    }
+  }
+  parameters_ = outer;
+  version_ = outer_version;
+  programs_ = outer_programs;
+  return program;
+}
+
+namespace {
+
+Result<Program> whole_program(const std::string& text, const Sidecar& sidecar, bool withhold) {
+  HOIST_TRY(auto tokens, tokenise(text));
+  SyntaxStore store;
+  SyntaxParser parser(std::move(tokens), store, {});
+  HOIST_TRY(Program program, parser.program(sidecar, withhold));
+  HOIST_TRY_VOID(parser.end());
+  return program;
+}
+
+}  // namespace
+
+Result<Program> parse_program(const std::string& text, const Sidecar& sidecar) {
+  return whole_program(text, sidecar, false);
+}
+
+Result<Program> parse_program_without_values(const std::string& text) { return whole_program(text, {}, true); }
+
+}  // namespace hoist

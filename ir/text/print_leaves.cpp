@@ -1,0 +1,110 @@
+// Numbers, sizes, parameters and constants as text.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ir/text/print_term.h"
+
+namespace hoist {
+namespace {
+
+constexpr int64_t written_out = 16;  // elements of a constant that is printed as numbers
+
+std::string base64(const std::vector<std::byte>& bytes) {
+  static constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve(bytes.size() * 4 / 3 + 2);
+  uint32_t word = 0;
+  int held = 0;
+  for (std::byte b : bytes) {
+    word = word << 8 | static_cast<uint32_t>(b);
+    for (held += 8; held >= 6; held -= 6) out += digits[word >> (held - 6) & 63];
+  }
+  if (held > 0) out += digits[word << (6 - held) & 63];
+  return out;
+}
+
+uint64_t element_bits(const Tensor& tensor, int64_t i) {
+  int width = row(tensor.scalar()).bits;
+  auto byte_at = [&](int64_t b) { return static_cast<uint64_t>(tensor.bytes()[static_cast<size_t>(b)]); };
+  if (width == 4) return byte_at(i / 2) >> (i % 2 * 4) & 0xf;
+  uint64_t bits = 0;
+  for (int b = 0; b < width / 8; ++b) bits |= byte_at(i * (width / 8) + b) << (8 * b);
+  return bits;
+}
+
+uint64_t sign_extended(Scalar scalar, uint64_t bits) {
+  int shift = 64 - row(scalar).bits;
+  if (is_float(scalar) || !row(scalar).is_signed || shift == 0) return bits;
+  return static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
+}
+
+}  // namespace
+
+std::optional<std::string> number_text(Scalar scalar, uint64_t bits) {
+  std::string text;
+  if (!is_float(scalar)) {
+    text = row(scalar).is_signed ? std::to_string(static_cast<int64_t>(bits)) : std::to_string(bits);
+  } else if (!std::isfinite(float_from_bits(scalar, bits))) {
+    return std::nullopt;
+  } else if (scalar == Scalar::f64) {
+    text = fmt::format("{}", float_from_bits(scalar, bits));
+  } else {
+    text = fmt::format("{}", static_cast<float>(float_from_bits(scalar, bits)));
+  }
+  return number_bits(scalar, text) == bits ? std::optional(text) : std::nullopt;
+}
+
+std::string size_argument(const Nat& n) {
+  bool plain = n.as_name().has_value() || (n.is_constant() && n.value() >= 0);
+  return plain ? n.text() : "(" + n.text() + ")";
+}
+
+std::string quoted_parameter(const std::string& name) {
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  bool plain = !name.empty() && letter(name[0]);
+  for (char c : name) plain &= letter(c) || (c >= '0' && c <= '9');
+  if (plain) return "%" + name;
+  return "%" + quoted(name);
+}
+
+std::string constant_text(const Tensor& tensor) {
+  std::string type;
+  for (int64_t n : tensor.shape()) type += fmt::format("[{}]", n);
+  std::string out = fmt::format("constant {}{} ", type, row(tensor.scalar()).name);
+  bool padding = row(tensor.scalar()).bits == 4 && tensor.size() % 2 == 1 && !tensor.bytes().empty() &&
+                 (static_cast<unsigned>(tensor.bytes().back()) >> 4) != 0;  // written out, it would be lost
+  if (tensor.size() > written_out || padding) return out + "#\"" + base64(tensor.bytes()) + "\"";
+  return out + elements_text(tensor);
+}
+
+std::string elements_text(const Tensor& tensor) {
+  std::string out = "{";
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    uint64_t bits = element_bits(tensor, i);
+    auto number = number_text(tensor.scalar(), sign_extended(tensor.scalar(), bits));
+    out += (i > 0 ? ", " : "") + (number ? *number : fmt::format("#{:x}", bits));
+  }
+  return out + "}";
+}
+
+Document Printer::parameter_name(Expr e, int least) {
+  if (!options_.declare_parameters) return text(quoted_parameter(e->name));
+  Type& declared = declared_[e->name];
+  if (declared == e->type) return text(quoted_parameter(e->name));
+  declared = e->type;
+  return parenthesised_if(least > composed, text(quoted_parameter(e->name) + " : " + hoist::text(e->type)));
+}
+
+Document Printer::literal(Expr e, int least, bool bare) {
+  Scalar scalar = e->type->scalar;
+  if (scalar == Scalar::boolean) return text(e->bits != 0 ? "true" : "false");
+  auto number = number_text(scalar, e->bits);
+  if (!number) return text(fmt::format("{}#{:0{}x}", row(scalar).name, e->bits, row(scalar).bits / 4));
+  return parenthesised_if(number->front() == '-' && least > prefixed,
+                          text(bare ? *number : *number + std::string(row(scalar).name)));
+}
+
+Document Printer::constant(Expr e) { return text(constant_text(e->constant)); }
+
+}  // namespace hoist

@@ -1,0 +1,20 @@
+// Kernels as a decision inside a term: what a definition keeps in global memory becomes a definition of its own before
+// it, so one definition becomes as many kernels as its term says. Rules and people write `materialise global`; the cut
+// only names what they wrote, so its value is the same bit for bit. What is kept inside a map and depends on its
+// variable is computed for all elements at once, by a map of its own over the same array. That array, and what a let
+// binds, is computed by both: a rule that minds keeps it as well.
+#pragma once
+
+#include <string>
+
+#include "ir/program/program.h"
+
+namespace hoist {
+
+/// Cuts the definition of that value at every `materialise global` in its term; false where there is none. The arrays
+/// are named after the value (conv1.stage1, ...) and stored in the order of dimensions that the term gives them.
+/// Records "cut-kernels". Errors: an array that depends on the variables of a fold or another loop, or that does not
+/// hold numbers. The program stays as it is then.
+Result<bool> cut_definition(Program& program, const std::string& value);
+
+}  // namespace hoist

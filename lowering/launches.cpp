@@ -1,0 +1,201 @@
+#include "lowering/launches.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "ir/properties.h"
+#include "lowering/kernel_size.h"
+#include "lowering/statements.h"
+#include "lowering/steps.h"
+#include "lowering/storage.h"
+#include "lowering/terms.h"
+
+namespace hoist {
+namespace {
+
+size_t tree_nodes(Expr root) {
+  std::unordered_map<Expr, size_t> known;
+  std::function<size_t(Expr)> count = [&](Expr e) {
+    if (auto place = known.find(e); place != known.end()) return place->second;
+    size_t nodes = 1;
+    for (Expr c : e->children) nodes = std::min(most_nodes + 1, nodes + count(c));
+    return known[e] = nodes;
+  };
+  return count(root);
+}
+
+// Bytes of a kept array. Rows run along the last dimension, or along the channels of pictures.
+int64_t stored_bytes(Type type, const Profile& profile) {
+  const std::vector<int64_t> shape = shape_of(type);
+  int64_t most = 0;
+  for (const size_t along : {shape.size() - 1, std::min<size_t>(shape.size() - 1, 1)}) {
+    std::vector<int64_t> rounded = shape;
+    rounded[along] = rounded_row(rounded[along], profile);
+    most = std::max(most, byte_size(leaf_of(type)->scalar, rounded));
+  }
+  return most;
+}
+
+// What a group shares beside the arrays: the results of folds that all elements of a row need.
+int64_t shared_bytes(Expr e) {
+  int64_t bytes = 0;
+  std::set<Expr> seen;
+  any_node(e, [&](Expr n) {
+    if (n->pattern == Pattern::let && is_fold(n->children[0]) && seen.insert(n).second) {
+      const Type type = n->children[0]->type;
+      const int64_t elements = element_count(shape_of(type));
+      const Type leaf = leaf_of(type);
+      bytes += elements * (leaf->is_scalar() ? 1 : static_cast<int64_t>(leaf->parts.size())) * 8;
+    }
+    return false;
+  });
+  return bytes;
+}
+
+struct LocalArray {
+  int64_t bytes = 0;
+  size_t first = 0, last = 0;  // the statements that write and read it
+};
+
+// What Halide takes for arrays, in the order of their statements: the place of one that is dead goes to a later one,
+// the one whose size is nearest first, and grows where it is too small. One that outlives a later one keeps its place.
+int64_t local_bytes(const std::vector<LocalArray>& arrays) {
+  struct Place {
+    int64_t bytes;
+    size_t holds;
+    bool taken;
+  };
+  std::vector<Place> places;
+  size_t begin = 0;
+  for (size_t stage = 0; stage < arrays.size() + 1; ++stage) {
+    for (size_t i = begin; i < arrays.size() && arrays[i].first <= stage; ++i) {
+      const LocalArray& array = arrays[i];
+      if (array.first == stage) {
+        Place* best = nullptr;
+        for (Place& place : places) {
+          if (place.taken) continue;
+          if (best == nullptr || std::abs(place.bytes - array.bytes) < std::abs(best->bytes - array.bytes))
+            best = &place;
+        }
+        if (best == nullptr) best = &places.emplace_back(Place{0, 0, false});
+        *best = {std::max(best->bytes, array.bytes), i, true};
+      } else if (array.last + 1 == stage) {
+        for (Place& place : places) place.taken &= place.holds != i;
+        begin = i + 1;
+      }
+    }
+  }
+  int64_t bytes = 0;
+  for (const Place& place : places) bytes += place.bytes;
+  return bytes;
+}
+
+bool may_be_kept(const Definition& d) {
+  const Type type = d.expression->type;
+  return d.parts.empty() && d.order.empty() && type->is_array() && leaf_of(type)->is_scalar() &&
+         row(leaf_of(type)->scalar).bits >= 8 && element_count(shape_of(type)) > 0 &&
+         count_statements(d.expression) == 0 && !concatenates(d.expression);
+}
+
+// Definitions that become one launch, by their places in the program.
+class Launch {
+ public:
+  Launch(const Program& program, size_t result, const Profile& profile) : program_(program), profile_(profile) {
+    take(result);
+  }
+  const std::set<size_t>& members() const { return members_; }
+  bool reads(const std::string& value) const { return read_.count(value) != 0; }
+
+  /// Is there room for one more?
+  bool has_room_for(size_t producer) const {
+    if (nodes_ + tree_nodes(program_.definitions[producer].expression) > most_nodes) return false;
+    std::set<size_t> all = members_;
+    all.insert(producer);
+    std::vector<size_t> order(all.begin(), all.end());
+    std::vector<LocalArray> arrays;
+    int64_t shared = 0;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const Definition& d = program_.definitions[order[i]];
+      shared += shared_bytes(d.expression);
+      for (Expr p : parameters_of(d.expression)) {
+        for (size_t j = 0; j < i; ++j) {
+          if (program_.definitions[order[j]].value == p->name) arrays[j].last = i;
+        }
+      }
+      if (i + 1 < order.size()) arrays.push_back({stored_bytes(d.expression->type, profile_), i, i});
+    }
+    return local_bytes(arrays) + shared <= profile_.local_memory;
+  }
+  void take(size_t i) {
+    members_.insert(i);
+    nodes_ += tree_nodes(program_.definitions[i].expression);
+    for (Expr p : parameters_of(program_.definitions[i].expression)) read_.insert(p->name);
+  }
+
+ private:
+  const Program& program_;
+  const Profile& profile_;
+  std::set<size_t> members_;
+  std::set<std::string> read_;
+  size_t nodes_ = 0;
+};
+
+}  // namespace
+
+void keep_in_launch(Program& program, const Definition& producer, Definition& reader) {
+  ProgramStep step = replayed_step("fuse-launch", reader);
+  step.parameters["producer"] = producer.value;
+  step.note = layer_name(producer) + " is computed by the same work-group, which keeps its values in local memory";
+  program.steps.push_back(std::move(step));
+
+  const Expr rest = reader.expression;
+  reader.expression = let(materialise(Memory::local, producer.expression), [&](Expr kept) {
+    return substitute_parameters(rest, {{producer.value, kept}});
+  });
+  reader.weights.insert(reader.weights.begin(), producer.weights.begin(), producer.weights.end());
+  std::vector<std::string> layers = producer.layers;
+  for (const std::string& layer : reader.layers) {
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  }
+  reader.layers = std::move(layers);
+}
+
+void fuse_launches(Program& program, const Profile& profile) {
+  const std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
+  std::map<std::string, std::set<size_t>> readers;
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    for (Expr p : parameters_of(program.definitions[i].expression)) readers[p->name].insert(i);
+  }
+  std::set<size_t> gone;
+  for (size_t result = program.definitions.size(); result-- > 0;) {
+    const Definition& last = program.definitions[result];
+    const bool launches = last.parts.empty() && last.expression->type->is_array() && !concatenates(last.expression) &&
+                          count_statements(last.expression) == 0;
+    if (gone.count(result) != 0 || !launches) continue;
+    Launch launch(program, result, profile);
+    std::vector<size_t> order;
+    for (size_t p = result; p-- > 0;) {
+      const Definition& producer = program.definitions[p];
+      if (gone.count(p) != 0 || !launch.reads(producer.value) || outputs.count(producer.value) != 0) continue;
+      const std::set<size_t>& all = readers[producer.value];
+      const bool inside = std::all_of(all.begin(), all.end(), [&](size_t i) { return launch.members().count(i) != 0; });
+      if (!inside || !may_be_kept(producer) || !launch.has_room_for(p)) continue;
+      launch.take(p);
+      order.push_back(p);
+    }
+    for (size_t p : order) {
+      keep_in_launch(program, program.definitions[p], program.definitions[result]);
+      gone.insert(p);
+    }
+  }
+  std::vector<Definition> kept;
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    if (gone.count(i) == 0) kept.push_back(std::move(program.definitions[i]));
+  }
+  program.definitions = std::move(kept);
+}
+
+}  // namespace hoist

@@ -1,0 +1,285 @@
+#include "lowering/rules/program_rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hoist {
+namespace {
+
+int64_t integer(const ProgramMatch& match, const std::string& name) {
+  auto place = match.attributes.find(name);
+  const auto* value = place == match.attributes.end() ? nullptr : std::get_if<int64_t>(&place->second);
+  return value == nullptr ? 0 : *value;
+}
+
+bool is_one_number(const Tensor* tensor) { return tensor != nullptr && tensor->size() == 1; }
+
+// Can no sum of products leave i32? `axis` is that of the outputs; an activation is at most 255 from its zero point.
+// Both the sum of stored numbers and its correction by the zero point have to fit.
+bool sums_fit(const Tensor& numbers, size_t axis) {
+  int64_t inner = 1;
+  for (size_t i = axis + 1; i < numbers.shape().size(); ++i) inner *= numbers.shape()[i];
+  const int64_t outputs = numbers.shape()[axis];
+  std::vector<int64_t> sums(static_cast<size_t>(outputs), 0);
+  for (int64_t i = 0; i < numbers.size(); ++i)
+    sums[static_cast<size_t>(i / inner % outputs)] += std::abs(numbers.integer_at(i));
+  return std::all_of(sums.begin(), sums.end(), [](int64_t sum) { return sum * 255 * 2 < INT32_MAX; });
+}
+
+// x is 8 bits with one scale p and one zero point z, w a constant in 8 signed bits without zero point and with one
+// scale q for all or for each output along `axis`. Adds `channels`: the shape in which factors and a bias broadcast.
+bool is_integer_product(ProgramMatch& match, size_t axis) {
+  const Tensor *x = match.known("x"), *p = match.known("p"), *z = match.known("z"), *w = match.known("w"),
+               *q = match.known("q");
+  if (x != nullptr || !is_one_number(p) || p->scalar() != Scalar::f32 || !is_one_number(z)) return false;
+  if (z->scalar() != Scalar::u8 && z->scalar() != Scalar::i8) return false;
+  if (w == nullptr || w->scalar() != Scalar::i8 || w->shape().size() <= axis || q == nullptr) return false;
+  if (q->scalar() != Scalar::f32 || integer(match, "k") != 0 || !sums_fit(*w, axis)) return false;
+  const auto rank = static_cast<int64_t>(w->shape().size());
+  const int64_t along = integer(match, "d") < 0 ? integer(match, "d") + rank : integer(match, "d");
+  const bool each = q->size() == w->shape()[axis] && along == static_cast<int64_t>(axis);
+  if (q->size() != 1 && !each) return false;
+  // Channels of a convolution come before its spatial dimensions, columns of a product last.
+  std::vector<int64_t> shape;
+  if (axis == 0 && match.rests.count("A") != 0) {
+    shape.assign(static_cast<size_t>(rank) - 1, 1);
+    shape[0] = -1;
+    match.attributes["by_channel"] = shape;
+  }
+  if (q->size() == 1)
+    shape.clear();
+  else if (shape.empty())
+    shape = {-1};
+  match.attributes["factors"] = shape;
+  return true;
+}
+
+bool is_matrix(const ProgramMatch& match) {
+  return match.known("w") != nullptr && match.known("w")->shape().size() == 2;
+}
+
+// What is quantised by a scale other than 1, one for the whole tensor.
+bool has_other_scale(ProgramMatch& match) {
+  const Tensor* s = match.known("s");
+  return is_one_number(s) && s->scalar() == Scalar::f32 && s->float_at(0) != 1 && match.known("x") == nullptr;
+}
+
+// Input channels of integer sums that are no multiple of four: adds the amounts by which zeros complete them.
+// Negative axes count from the last, as both operands of a product may have batch dimensions of their own.
+bool is_no_multiple_of_four(ProgramMatch& match, int64_t axis, int64_t from_weights) {
+  const Tensor *w = match.known("w"), *z = match.known("z");
+  if (w == nullptr || w->scalar() != Scalar::i8 || !is_one_number(z) || z->scalar() != Scalar::u8) return false;
+  const auto rank = static_cast<int64_t>(w->shape().size());
+  // A vector of weights has no columns.
+  const int64_t place = from_weights >= 0 ? from_weights : std::max<int64_t>(rank + from_weights, 0);
+  if (place >= rank) return false;
+  const auto weights_axis = static_cast<size_t>(place);
+  if (auto rest = match.rests.find("A"); rest != match.rests.end()) {
+    auto group = rest->second.find("group");
+    if (group != rest->second.end() && group->second != Attribute(int64_t{1})) return false;
+  }
+  const int64_t missing = (4 - w->shape()[weights_axis] % 4) % 4;
+  if (missing == 0) return false;
+  match.attributes["amounts"] = std::vector<int64_t>{0, missing};
+  match.attributes["along"] =
+      std::vector<int64_t>{axis < 0 ? static_cast<int64_t>(sizes_of(match.values.at("x")->type).size()) - 1 : axis};
+  match.attributes["weights_along"] = std::vector<int64_t>{static_cast<int64_t>(weights_axis)};
+  return true;
+}
+
+// A signed zero point of one number where the quantised value is read by calls of the same shape only: everybody who
+// dequantises it is changed in turn.
+bool is_only_dequantised(ProgramMatch& match) {
+  const Program& program = *match.program;
+  auto signed_zero = [&](const Tensor* zero) { return is_one_number(zero) && zero->scalar() == Scalar::i8; };
+  if (!signed_zero(match.known("z")) || !signed_zero(match.known("y"))) return false;
+  const std::string& quantised = match.consumed.front();
+  if (std::find(program.outputs.begin(), program.outputs.end(), quantised) != program.outputs.end()) return false;
+  auto self = std::find_if(program.definitions.begin(), program.definitions.end(),
+                           [&](const Definition& d) { return d.value == match.value; });
+  const std::string& reader = self->expression->operation->name;
+  for (const Definition& definition : program.definitions) {
+    const std::vector<Expr> reads = parameters_of(definition.expression);
+    if (std::none_of(reads.begin(), reads.end(), [&](Expr p) { return p->name == quantised; })) continue;
+    const Spec& call = *definition.expression;
+    if (call.pattern != Pattern::operator_call || call.operation->name != reader || call.children.size() != 3)
+      return false;
+    if (call.children[0]->name != quantised || call.children[2]->pattern != Pattern::parameter) return false;
+    auto zero = program.constants.find(call.children[2]->name);
+    if (zero == program.constants.end() || !signed_zero(&zero->second)) return false;
+  }
+  return true;
+}
+
+const ProgramConditions& conditions() {
+  static const ProgramConditions all = {
+      {"integer product over outputs first", [](ProgramMatch& m) { return is_integer_product(m, 0); }},
+      {"integer product over columns", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 1); }},
+      {"integer product over rows", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 0); }},
+      {"plain factor", [](ProgramMatch& m) { return integer(m, "t") == 0; }},
+      {"transposed factor", [](ProgramMatch& m) { return integer(m, "t") != 0; }},
+      {"left factor as it is", [](ProgramMatch& m) { return integer(m, "l") == 0; }},
+      {"whole bias",
+       [](ProgramMatch& m) {
+         const auto* beta = std::get_if<double>(&m.attributes["g"]);
+         return beta != nullptr && *beta == 1;
+       }},
+      {"another scale than 1", has_other_scale},
+      {"no multiple of four: channels", [](ProgramMatch& m) { return is_no_multiple_of_four(m, 1, 1); }},
+      {"no multiple of four: columns", [](ProgramMatch& m) { return is_no_multiple_of_four(m, -1, -2); }},
+      {"only dequantised", is_only_dequantised},
+  };
+  return all;
+}
+
+// A convolution and a batch norm over its channels, for pictures of 1 and 2 dimensions.
+std::vector<std::string> batch_norm_examples() {
+  const std::string statistics = "%known_s : [n]f32, %known_o : [n]f32, %known_m : [n]f32, %known_v : [n]f32";
+  return {
+      "BatchNormalization(Conv(%x : [b][c][h][w]f32, %known_w : [n][c][k][l]f32, %known_b : [n]f32; "
+      "strides = [i, j]), " +
+          statistics + "; epsilon = 0.001)",
+      "BatchNormalization(Conv(%x : [b][c][h]f32, %known_w : [n][c][k]f32), " + statistics + ")"};
+}
+
+// The operands of a product of dequantised numbers.
+constexpr char quantised_given[] =
+    "x: X, p: P, z: Z, w: W, q: Q, y: Y = 0i8, d = 1, k = 0, t = 0, l = 0, f = 1.0, g = 1.0";
+
+// clang-format off
+std::vector<ProgramRuleRow> rows() {
+  const std::string activation = "DequantizeLinear(%x : [b][c][h][v]u8, %known_p : f32, %known_z : u8)";
+  const std::string filters = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_q : [n]f32; axis = 0)";
+  const std::string one_scale = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_q : f32, %zero_y : i8)";
+  const std::string rows_of_bytes = "DequantizeLinear(%x : [m][k]u8, %known_p : f32, %known_z : u8)";
+  const std::string columns = "DequantizeLinear(%known_w : [k][n]i8, %known_q : [n]f32; axis = 1)";
+  const std::string transposed = "DequantizeLinear(%known_w : [n][k]i8, %known_q : [n]f32; axis = 0)";
+  const std::string product = "(DequantizeLinear(x, p, z), DequantizeLinear(w, q, y; axis = d, block_size = k)";
+  const std::string factor =
+      "factor = Reshape(Cast(Mul(Cast(p; to = 11), Cast(q; to = 11)); to = 1); shape = factors)";
+  const std::string gemm_factor =
+      "factor = Reshape(Cast(Mul(Mul(Cast(p; to = 11), Cast(q; to = 11)), f); to = 1); shape = factors)";
+  const std::string exact_sums = "sums of integer products are exact and scaled once, instead of sums of dequantised numbers";
+  return {
+    {"batch-norm-folding",
+     "x: X, w: [n]W, b: [n]F = fill 0 [n], s: [n]F, o: [n]F, m: [n]G, v: [n]G, e = 1e-5f64",
+     "BatchNormalization(Conv(x, w, b; *A), s, o, m, v; epsilon = e)",
+     "Conv(x, weights, bias; *A) where "
+     "factors = zip(s, v) |> map (\\(s, v). cast f64 s / sqrt (cast f64 v + e)); "
+     "weights = zip(w, factors) |> map (\\(filter, a). CastLike(Mul(Cast(filter; to = 11), a), filter)); "
+     "bias = zip(zip(b, o), zip(m, factors)) |> map (\\((b, o), (m, a)). CastLike(cast f64 b * a + (cast f64 o - cast f64 m * a), o))",
+     "known w, known b, known s, known o, known m, known v, alone", RuleClass::rounding,
+     "the normalisation scales each channel by a known number, which the weights and the bias take in", batch_norm_examples()},
+
+    {"signed-to-unsigned",
+     "x: X, s: S, z: Z, p: P, y: Y, t = 0",
+     "DequantizeLinear(QuantizeLinear(x, s, z; output_dtype = t, *A), p, y; *B)",
+     "DequantizeLinear(unsigned, p, zero; *B) where "
+     "moved = Cast(Add(Cast(z; to = 6), 128i32); to = 2); zero = Cast(Add(Cast(y; to = 6), 128i32); to = 2); "
+     "unsigned = QuantizeLinear(x, s, moved; *A)",
+     "only dequantised", RuleClass::rounding,
+     "8-bit values that only dequantising layers see are stored as unsigned numbers, 128 larger (a NaN, for which "
+     "quantising has no number, may become another one)",
+     {"DequantizeLinear(QuantizeLinear(%x : [a][b]f32, %known_s : f32, %known_z : i8), %known_p : f32, %known_y : i8)"}},
+
+    {"dequantise-convolution", quantised_given,
+     "Conv" + product + "; *A)",
+     "Mul(Cast(sums; to = 1), factor) where sums = ConvInteger(x, w, z; *A); " + factor,
+     "zero y, integer product over outputs first", RuleClass::rounding, exact_sums,
+     {"Conv(" + activation + ", " + filters + ")", "Conv(" + activation + ", " + one_scale + "; strides = [s, t])"}},
+    {"dequantise-convolution-bias", std::string(quantised_given) + ", b: B",
+     "Conv" + product + ", b; *A)",
+     "Add(scaled, Reshape(b; shape = by_channel)) where sums = ConvInteger(x, w, z; *A); " + factor +
+     "; scaled = Mul(Cast(sums; to = 1), factor)",
+     "zero y, integer product over outputs first", RuleClass::rounding, exact_sums,
+     {"Conv(" + activation + ", " + filters + ", %known_b : [n]f32)", "Conv(" + activation + ", " + one_scale + ", %b : [n]f32)"}},
+    {"dequantise-matrix-product", quantised_given,
+     "MatMul" + product + ")",
+     "Mul(Cast(sums; to = 1), factor) where sums = MatMulInteger(x, w, z); " + factor,
+     "zero y, integer product over columns", RuleClass::rounding, exact_sums,
+     {"MatMul(" + rows_of_bytes + ", " + columns + ")"}},
+    {"dequantise-gemm", quantised_given,
+     "Gemm" + product + "; alpha = f, beta = g, transA = l, transB = t)",
+     "Mul(Cast(sums; to = 1), factor) where sums = MatMulInteger(x, w, z); " + gemm_factor,
+     "zero y, plain factor, left factor as it is, integer product over columns", RuleClass::rounding, exact_sums,
+     {"Gemm(" + rows_of_bytes + ", " + columns + "; alpha = 0.5)"}},
+    {"dequantise-gemm-bias", std::string(quantised_given) + ", b: B",
+     "Gemm" + product + ", b; alpha = f, beta = g, transA = l, transB = t)",
+     "Add(scaled, b) where sums = MatMulInteger(x, w, z); " + gemm_factor + "; scaled = Mul(Cast(sums; to = 1), factor)",
+     "zero y, plain factor, left factor as it is, whole bias, integer product over columns", RuleClass::rounding, exact_sums,
+     {"Gemm(" + rows_of_bytes + ", " + columns + ", %b : [n]f32)"}},
+    {"dequantise-gemm-transposed", quantised_given,
+     "Gemm" + product + "; alpha = f, beta = g, transA = l, transB = t)",
+     "Mul(Cast(sums; to = 1), factor) where columns = Transpose(w); sums = MatMulInteger(x, columns, z); " + gemm_factor,
+     "zero y, transposed factor, left factor as it is, integer product over rows", RuleClass::rounding, exact_sums,
+     {"Gemm(" + rows_of_bytes + ", " + transposed + "; transB = 1)"}},
+    {"dequantise-gemm-transposed-bias", std::string(quantised_given) + ", b: B",
+     "Gemm" + product + ", b; alpha = f, beta = g, transA = l, transB = t)",
+     "Add(scaled, b) where columns = Transpose(w); sums = MatMulInteger(x, columns, z); " + gemm_factor +
+     "; scaled = Mul(Cast(sums; to = 1), factor)",
+     "zero y, transposed factor, left factor as it is, whole bias, integer product over rows", RuleClass::rounding, exact_sums,
+     {"Gemm(" + rows_of_bytes + ", " + transposed + ", %b : [n]f32; transB = 1, alpha = 2.0)"}},
+
+    {"quantise-by-reciprocal", "x: X, s: S",
+     "QuantizeLinear(x, s; *A)",
+     "QuantizeLinear(steps, one; *A) where reciprocal = Reshape(Cast(Reciprocal(Cast(s; to = 11)); to = 1); shape = integers []); "
+     "one = Cast(Equal(s, s); to = 1); steps = Mul(x, reciprocal)",
+     "another scale than 1", RuleClass::rounding, "multiplies by 1 / scale instead of dividing",
+     {"QuantizeLinear(%x : [a][b]f32, %known_s : f32)"}},
+    {"quantise-by-reciprocal-around", "x: X, s: S, z: Z",
+     "QuantizeLinear(x, s, z; *A)",
+     "QuantizeLinear(steps, one, z; *A) where reciprocal = Reshape(Cast(Reciprocal(Cast(s; to = 11)); to = 1); shape = integers []); "
+     "one = Cast(Equal(s, s); to = 1); steps = Mul(x, reciprocal)",
+     "another scale than 1", RuleClass::rounding, "multiplies by 1 / scale instead of dividing",
+     {"QuantizeLinear(%x : [a][b]f32, %known_s : f32, %known_z : i8)"}},
+
+    {"channels-to-four", "x: X, w: W, z: Z",
+     "ConvInteger(x, w, z; *A)",
+     "ConvInteger(padded, weights, z; *A) where zero = Reshape(z; shape = integers []); "
+     "padded = Pad(x, _, zero; pads = amounts, axes = along); weights = Pad(w; pads = amounts, axes = weights_along)",
+     "no multiple of four: channels", RuleClass::exact,
+     "input channels of zeros complete groups of four, which dot instructions take",
+     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %known_z : u8)"}},
+    {"columns-to-four", "x: X, w: W, z: Z",
+     "MatMulInteger(x, w, z)",
+     "MatMulInteger(padded, weights, z) where zero = Reshape(z; shape = integers []); "
+     "padded = Pad(x, _, zero; pads = amounts, axes = along); weights = Pad(w; pads = amounts, axes = weights_along)",
+     "no multiple of four: columns", RuleClass::exact,
+     "columns of zeros complete groups of four, which dot instructions take",
+     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %known_z : u8)"}},
+  };
+}
+// clang-format on
+
+}  // namespace
+
+std::span<const ProgramRuleRow> operator_rule_rows() {
+  static const std::vector<ProgramRuleRow> all = rows();
+  return all;
+}
+
+const std::vector<const ProgramRule*>& operator_rules() {
+  static const std::vector<const ProgramRule*> rules = [] {
+    auto loaded = load_program_rules(operator_rule_rows(), conditions());
+    std::string messages;
+    if (!loaded.ok()) {
+      for (const Diagnostic& d : loaded.errors()) messages += "\n  " + d.text();
+    }
+    HOIST_CHECK(loaded.ok(), "the table of rules between operators is wrong:" + messages);
+    return *loaded;
+  }();
+  return rules;
+}
+
+std::vector<const ProgramRule*> operator_rules(std::span<const std::string_view> names) {
+  std::vector<const ProgramRule*> chosen;
+  for (std::string_view name : names) {
+    auto place = std::find_if(operator_rules().begin(), operator_rules().end(),
+                              [&](const ProgramRule* rule) { return row(*rule).name == name; });
+    HOIST_CHECK(place != operator_rules().end(), "there is no rule " + std::string(name));
+    chosen.push_back(*place);
+  }
+  return chosen;
+}
+
+}  // namespace hoist

@@ -1,0 +1,294 @@
+#include "neural_rules/calibration/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <span>
+
+#include "neural_rules/calibration/patches.h"
+#include "neural_rules/formats/formats.h"
+#include "neural_rules/formats/rounding.h"
+#include "neural_rules/model/flow.h"
+
+namespace hoist {
+namespace {
+
+// Sums of integers do not depend on the order of their terms; 128 bits hold 2^66 terms of 60 bits.
+__extension__ using WideSum = __int128;
+constexpr int fixed_bits = 60;
+
+// By how much numbers below 2^exponent are multiplied to become whole numbers of 60 bits, and their squares.
+struct Units {
+  explicit Units(int exponent)
+      : plain(std::ldexp(1.0, fixed_bits - exponent)), square(std::ldexp(1.0, fixed_bits - 2 * exponent)) {}
+  double plain, square;
+};
+
+// Sums of x and of x^2 in these units.
+struct Moments {
+  WideSum sum = 0, squares = 0;
+  int64_t count = 0;
+
+  void add(double x, const Units& units) {
+    sum += std::llrint(x * units.plain);
+    squares += std::llrint(x * x * units.square);
+    ++count;
+  }
+  double mean(const Units& units) const {
+    return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(count, 1)) / units.plain;
+  }
+  double mean_square(const Units& units) const {
+    return static_cast<double>(squares) / static_cast<double>(std::max<int64_t>(count, 1)) / units.square;
+  }
+};
+
+struct Extremes {
+  double low = INFINITY, high = -INFINITY;
+
+  void add(double x) {
+    low = std::min(low, x);
+    high = std::max(high, x);
+  }
+};
+
+// Of one value: by channel, or in one part where it has no channels.
+struct Collected {
+  std::vector<Extremes> extremes;
+  std::vector<Moments> moments;
+  bool has_channels = false;
+  int64_t count = 0;  // of the first pass
+  int64_t zeros = 0;
+  std::vector<uint64_t> histogram = std::vector<uint64_t>(histogram_bins);
+  WideSum block_errors = 0;  // squares
+
+  Extremes all_extremes() const {
+    Extremes all;
+    for (const Extremes& part : extremes) {
+      all.low = std::min(all.low, part.low);
+      all.high = std::max(all.high, part.high);
+    }
+    return all;
+  }
+  Moments all_moments() const {
+    Moments all;
+    for (const Moments& part : moments) {
+      all.sum += part.sum;
+      all.squares += part.squares;
+      all.count += part.count;
+    }
+    return all;
+  }
+};
+
+// The least power of two that bounds every magnitude.
+int exponent_of(const Extremes& extremes) {
+  const double largest = std::max(std::abs(extremes.low), std::abs(extremes.high));
+  return largest == 0 ? 0 : std::ilogb(largest) + 1;
+}
+
+// How many channels a tensor has, or one part where the dimension is missing, and for how long one lasts.
+struct ChannelLayout {
+  int64_t channels = 1, inner = 1;
+  bool has_channels = false;
+
+  /// Calls f(channel, begin, end) for each run of elements of one channel.
+  template <class F>
+  void for_each_run(int64_t size, F f) const {
+    for (int64_t begin = 0, channel = 0; begin < size; begin += inner) {
+      f(static_cast<size_t>(channel), begin, begin + inner);
+      if (++channel == channels) channel = 0;
+    }
+  }
+};
+
+ChannelLayout layout_of(const Tensor& tensor, int64_t axis) {
+  const auto rank = static_cast<int64_t>(tensor.shape().size());
+  if (rank < 2) return {1, tensor.size(), false};
+  const int64_t at = axis < 0 ? rank - 1 : axis;
+  ChannelLayout layout{tensor.shape()[static_cast<size_t>(at)], 1, true};
+  for (int64_t i = at + 1; i < rank; ++i) layout.inner *= tensor.shape()[static_cast<size_t>(i)];
+  return layout;
+}
+
+// The elements of a tensor of floats; nearly all are f32.
+class Numbers {
+ public:
+  explicit Numbers(const Tensor& tensor) : tensor_(tensor) {
+    if (tensor.scalar() == Scalar::f32) floats_ = tensor.floats();
+  }
+  double operator[](int64_t i) const { return floats_.empty() ? tensor_.float_at(i) : floats_[static_cast<size_t>(i)]; }
+
+ private:
+  const Tensor& tensor_;
+  std::span<const float> floats_;
+};
+
+// Squared errors of numbers in blocks of channels, each under a power of two of its own.
+WideSum block_errors(const Numbers& numbers, int64_t size, const ChannelLayout& layout, const Units& units) {
+  WideSum sum = 0;
+  std::vector<double> steps(static_cast<size_t>(layout.inner));
+  for (int64_t outer = 0; outer < size; outer += layout.channels * layout.inner) {
+    for (int64_t first = 0; first < layout.channels; first += block_channels) {
+      const int64_t begin = outer + first * layout.inner;
+      const int64_t end = outer + std::min(first + block_channels, layout.channels) * layout.inner;
+      std::fill(steps.begin(), steps.end(), 0);
+      for (int64_t i = begin; i < end; i += layout.inner) {
+        for (size_t k = 0; k < steps.size(); ++k)
+          steps[k] = std::max(steps[k], std::abs(numbers[i + static_cast<int64_t>(k)]));
+      }
+      for (double& step : steps) step = block_step(step);
+      for (int64_t i = begin; i < end; i += layout.inner) {
+        for (size_t k = 0; k < steps.size(); ++k) {
+          const double x = numbers[i + static_cast<int64_t>(k)], error = rounded_in_block(steps[k], x) - x;
+          sum += std::llrint(error * error * units.square);
+        }
+      }
+    }
+  }
+  return sum;
+}
+
+bool is_counted(const Tensor& tensor) { return is_float(tensor.scalar()) && tensor.size() > 0; }
+
+}  // namespace
+
+struct Calibrator::State {
+  std::map<std::string, Collected> values;
+  std::set<std::string> inputs;                                        // of the model
+  std::set<std::string> last_channel;                                  // matrix_inputs
+  std::map<std::string, std::map<std::string, PatchMoments>> patches;  // by value, by layer
+
+  int64_t axis(const std::string& value) const { return last_channel.count(value) != 0 ? -1 : 1; }
+};
+
+Calibrator::Calibrator(const Program& program) : state_(std::make_unique<State>()) {
+  for (const auto& [name, type] : program.inputs) state_->inputs.insert(name);
+  state_->last_channel = matrix_inputs(definitions_of(program));
+}
+Calibrator::~Calibrator() = default;
+Calibrator::Calibrator(Calibrator&&) noexcept = default;
+Calibrator& Calibrator::operator=(Calibrator&&) noexcept = default;
+
+bool Calibrator::collect_second_moments(const Program& program, const std::string& name, int64_t most_windows) {
+  const Definition* layer = find_layer(program, name);
+  if (layer == nullptr || why_not_adaptive(program, *layer)) return false;
+  Product product = *product_of(program, *layer);
+  const std::string input = product.input;
+  state_->patches[input].try_emplace(name, std::move(product), *layer, most_windows);
+  return true;
+}
+
+Result<Nothing> Calibrator::observe_extremes(const std::string& value, const Tensor& tensor) {
+  if (!is_counted(tensor)) return Nothing{};
+  Collected& collected = state_->values[value];
+  const ChannelLayout layout = layout_of(tensor, state_->axis(value));
+  const auto channels = static_cast<size_t>(layout.channels);
+  if (collected.count == 0) collected.extremes.resize(channels);
+  if (collected.extremes.size() != channels) {
+    return Diagnostic{
+        value,
+        fmt::format("has {} channels here and {} in other calibration data", channels, collected.extremes.size()),
+        "all samples need the same shape"};
+  }
+  int64_t bad = -1;
+  const Numbers numbers(tensor);
+  layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
+    Extremes& extremes = collected.extremes[channel];
+    for (int64_t i = begin; i < end; ++i) {
+      const double x = numbers[i];
+      if (!std::isfinite(x) && bad < 0) bad = i;
+      extremes.add(x);
+    }
+  });
+  if (bad >= 0) {
+    const bool input = state_->inputs.count(value) != 0;
+    return Diagnostic{value, fmt::format("element {} of the calibration data is {}", bad, tensor.float_at(bad)),
+                      input ? "remove the sample" : "the model overflows on this sample; remove it"};
+  }
+  collected.has_channels = layout.has_channels;
+  collected.count += tensor.size();
+  return Nothing{};
+}
+
+Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tensor) {
+  if (!is_counted(tensor)) return Nothing{};
+  Collected& collected = state_->values[value];
+  const ChannelLayout layout = layout_of(tensor, state_->axis(value));
+  if (collected.extremes.size() != static_cast<size_t>(layout.channels))
+    return Diagnostic{value, "the second pass over the calibration data has other shapes", ""};
+  const Extremes all = collected.all_extremes();
+  const double low = all.low, high = all.high;
+  const int exponent = exponent_of(all);
+  const Units units(exponent);
+  const double bins_a_unit = high > low ? histogram_bins / (high - low) : 0;
+  collected.moments.resize(collected.extremes.size());
+  int64_t outside = -1;
+  const Numbers numbers(tensor);
+  layout.for_each_run(tensor.size(), [&](size_t channel, int64_t begin, int64_t end) {
+    Moments moments = collected.moments[channel];
+    for (int64_t i = begin; i < end; ++i) {
+      const double x = numbers[i];
+      if (!(x >= low && x <= high)) {
+        outside = i;
+        continue;
+      }
+      if (x == 0) ++collected.zeros;
+      moments.add(x, units);
+      ++collected.histogram[std::min<size_t>(static_cast<size_t>((x - low) * bins_a_unit), histogram_bins - 1)];
+    }
+    collected.moments[channel] = moments;
+  });
+  if (outside >= 0) {
+    return Diagnostic{value,
+                      fmt::format("is {} in the second pass over the calibration data, outside [{}, {}]",
+                                  tensor.float_at(outside), low, high),
+                      "both passes need the same data"};
+  }
+  if (layout.has_channels) collected.block_errors += block_errors(numbers, tensor.size(), layout, units);
+  for (auto& [layer, patches] : state_->patches[value]) HOIST_TRY_VOID(patches.add(tensor, exponent));
+  return Nothing{};
+}
+
+Result<Statistics> Calibrator::finish() const {
+  Statistics statistics;
+  Diagnostics problems;
+  if (state_->values.empty()) return Diagnostic{"calibration data", "there are no numbers in it", ""};
+  for (const auto& [name, collected] : state_->values) {
+    const Moments moments = collected.all_moments();
+    const Extremes extremes = collected.all_extremes();
+    if (moments.count != collected.count) {
+      problems.push_back({name,
+                          fmt::format("the second pass over the calibration data has {} elements, the first one {}",
+                                      moments.count, collected.count),
+                          "both passes need the same data"});
+    }
+    if (state_->inputs.count(name) != 0 && extremes.low == 0 && extremes.high == 0)
+      problems.push_back({name, "the calibration data are zero everywhere", "give samples such as the model will see"});
+    const int exponent = exponent_of(extremes);
+    const Units units(exponent);
+    ValueStatistics& s = statistics[name];
+    s.count = collected.count;
+    s.zeros = collected.zeros;
+    s.low = extremes.low;
+    s.high = extremes.high;
+    s.mean = moments.mean(units);
+    s.mean_square = moments.mean_square(units);
+    s.histogram = collected.histogram;
+    s.channel_axis = state_->axis(name);
+    s.block_noise = static_cast<double>(collected.block_errors) / static_cast<double>(collected.count) / units.square;
+    for (size_t c = 0; collected.has_channels && c < collected.moments.size(); ++c) {
+      const auto& [least, most] = collected.extremes[c];
+      s.channels.push_back({least, most, collected.moments[c].mean(units), collected.moments[c].mean_square(units)});
+    }
+    auto patches = state_->patches.find(name);
+    if (patches == state_->patches.end()) continue;
+    for (const auto& [layer, collector] : patches->second)
+      s.second_moments[layer] = std::make_shared<const SecondMoments>(collector.finish(exponent));
+  }
+  if (!problems.empty()) return problems;
+  return statistics;
+}
+
+}  // namespace hoist

@@ -1,0 +1,43 @@
+// What neural rules need of a device, handed in by tools: a model that runs, and how long its parts take. Tests hand in
+// the evaluator instead.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/result.h"
+#include "ir/tensor.h"
+#include "neural_rules/rewrite/rewrite_model.h"
+
+namespace hoist {
+
+struct StepTime {
+  std::vector<std::string> layers;  ///< what the step computes
+  double seconds = 0;               ///< lower quartile
+};
+
+class RunnableModel {
+ public:
+  virtual ~RunnableModel() = default;
+  /// All inputs in the model's order to all outputs.
+  virtual Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) = 0;
+  virtual Result<std::vector<StepTime>> step_times() = 0;
+  /// A whole run from host memory to host memory: samples in seconds.
+  virtual Result<std::vector<double>> run_times(int count) = 0;
+};
+
+using PrepareModel = std::function<Result<std::unique_ptr<RunnableModel>>(const RewrittenModel&)>;
+
+/// Data for calibration or verification: the inputs of each run in the model's order, and a class for each sample where
+/// there are labels. Where `count` samples do not fill the last run, it repeats its last sample, which is not counted.
+struct Samples {
+  std::vector<std::vector<Tensor>> runs;
+  std::vector<int64_t> labels;  ///< none, or one for each of `count` samples
+  std::string hash;             ///< of the data, for the record and the report
+  int64_t count = 0;
+  int64_t samples_a_run = 1;
+};
+
+}  // namespace hoist

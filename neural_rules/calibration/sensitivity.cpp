@@ -1,0 +1,343 @@
+#include "neural_rules/calibration/sensitivity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "ir/stopwatch.h"
+#include "neural_rules/calibration/site_statistics.h"
+#include "neural_rules/choice/candidates.h"
+#include "neural_rules/formats/formats.h"
+#include "neural_rules/model/flow.h"
+#include "neural_rules/model/product.h"
+
+namespace hoist {
+namespace {
+
+// The noise that sensitivities are measured with, against the root mean square of the value: small enough for the
+// output to answer linearly, large enough to stand out of rounding.
+constexpr double noise_share = 0.05;
+constexpr uint64_t noise_draws = 4;
+constexpr int64_t least_alone_samples = 8;
+
+class SensitivityStudy {
+ public:
+  SensitivityStudy(const Program& program, const Samples& samples, const PrepareModel& prepare,
+                   const SensitivityOptions& options)
+      : program_(program), samples_(samples), prepare_(prepare), options_(options), kinds_(output_kinds(program)) {}
+
+  Result<Sensitivity> run() {
+    out_.sites = find_sites(program_);
+    out_.samples = samples_.count;
+    HOIST_TRY(const CandidateRules candidates,
+              candidate_rules(program_, out_.sites, options_.preferences, options_.half));
+    HOIST_TRY_VOID(gather_statistics(candidates));
+    HOIST_TRY_VOID(find_rules(candidates));
+    HOIST_TRY_VOID(measure_sensitivities());
+    HOIST_TRY_VOID(measure_local_errors());
+    for (StudySite& site : out_.studied) {
+      for (Candidate& found : site.candidates) found.predicted_error = site.sensitivity * found.local_error;
+    }
+    HOIST_TRY_VOID(measure_alone());
+    out_.program = std::move(program_);
+    return std::move(out_);
+  }
+
+ private:
+  size_t runs_for(int64_t samples) const {
+    const int64_t runs = (samples + samples_.samples_a_run - 1) / samples_.samples_a_run;
+    return std::min(samples_.runs.size(), static_cast<size_t>(std::max<int64_t>(1, runs)));
+  }
+  int64_t samples_in(size_t runs) const {
+    return std::min(samples_.count, static_cast<int64_t>(runs) * samples_.samples_a_run);
+  }
+
+  Result<Nothing> gather_statistics(const CandidateRules& candidates) {
+    options_.progress("calibrating");
+    const RoundingPlan plan =
+        plan_rounding(program_, out_.sites, candidates, samples_.runs.size(), options_.rounding_seconds);
+    out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
+    HOIST_TRY(CalibratedProgram calibrated,
+              calibrate(program_, out_.sites, samples_, prepare_, plan, options_.scaling,
+                        [&](const std::vector<Tensor>& outputs) { out_.reference.push_back(outputs); }));
+    program_ = std::move(calibrated.program);
+    out_.factors = std::move(calibrated.factors);
+    out_.statistics = std::move(calibrated.statistics);
+    if (!out_.factors.empty())
+      out_.notes.push_back(
+          fmt::format("channels of {} values are scaled so that 8 bits hold them better", out_.factors.size()));
+    HOIST_TRY(OutputMetrics same, compare_runs(kinds_, samples_, out_.reference, out_.reference));
+    out_.output_power = same.signal_power;
+    return Nothing{};
+  }
+
+  Result<Nothing> find_rules(const CandidateRules& candidates) {
+    const std::vector<std::vector<WeighedRule>> weighed =
+        weigh_rules(program_, out_.sites, candidates, out_.statistics);
+    drop_second_moments(out_.statistics);
+    out_.may_stay = candidates.may_stay;
+    for (size_t i = 0; i < out_.sites.size(); ++i) {
+      StudySite studied;
+      studied.site = out_.sites[i];
+      const Definition* layer = find_layer(program_, studied.site.layer);
+      if (layer != nullptr) studied.operation = layer->expression->operation->name;
+      if (auto known = out_.statistics.find(studied.site.value); known != out_.statistics.end())
+        studied.statistics = known->second;
+      studied.bytes = bytes_of(studied.site);
+      studied.sensitivity = studied.time = studied.accumulated_error = std::nan("");
+      for (const WeighedRule& rule : weighed[i]) HOIST_TRY_VOID(add_candidate(i, rule, studied));
+      out_.studied.push_back(std::move(studied));
+    }
+    const std::vector<std::vector<size_t>> readers = reader_sites(program_, out_.sites);
+    for (size_t i = 0; i < readers.size(); ++i) {
+      for (size_t reader : readers[i]) out_.studied[i].successors.push_back(out_.sites[reader].key());
+    }
+    return Nothing{};
+  }
+
+  Result<Nothing> add_candidate(size_t site, const WeighedRule& weighed, StudySite& studied) {
+    Candidate described;
+    described.rule = weighed.candidate.rule;
+    described.bytes = weighed.bytes;
+    described.local_error = weighed.predicted_noise;
+    described.predicted_error = described.error_alone = described.time = std::nan("");
+    described.proof = weighed.kept ? "" : "predicted from statistics";
+    describe_clip(described, studied);
+    if (weighed.kept) {
+      auto rule =
+          rewrite_alone(program_, out_.sites, site, weighed.candidate.rule, weighed.candidate.needs, out_.statistics);
+      if (!rule) {
+        out_.notes.push_back(studied.site.key() + ": " + weighed.candidate.rule + ": " + rule.errors()[0].text());
+        return Nothing{};
+      }
+      rule->cost_class = weighed.cost_class;
+      described.clipped_share = rule->use.clipped_share;
+      described.proof = rule->use.proof;
+      out_.rules.push_back(std::move(*rule));
+    }
+    studied.candidates.push_back(std::move(described));
+    return Nothing{};
+  }
+
+  // Integer products clip nothing of their own: what they read is a value with a format.
+  static void describe_clip(Candidate& described, const StudySite& studied) {
+    const ValueFormat* format = find_value_format(described.rule);
+    if (studied.site.kind != SiteKind::value || format == nullptr || format->block != 0) return;
+    if (studied.statistics.count == 0) return;
+    const Range range = range_of(grid_of(*format, studied.statistics));
+    described.clip_low = range.low;
+    described.clip_high = range.high;
+  }
+
+  double bytes_of(const Site& site) const {
+    if (site.kind == SiteKind::function) return 0;
+    if (site.kind == SiteKind::product) return static_cast<double>(program_.constants.at(site.weights).bytes().size());
+    const Type type = find_type(program_, site.value);
+    return static_cast<double>(byte_size(leaf_of(type)->scalar, shape_of(type)));
+  }
+
+  Candidate& candidate(const SiteRule& rule) {
+    for (Candidate& known : out_.studied[rule.site].candidates) {
+      if (known.rule == rule.rule) return known;
+    }
+    HOIST_CHECK(false, "no candidate " + rule.rule);
+  }
+
+  Result<Nothing> measure_local_errors() {
+    const double fitting = options_.alone_seconds / variant_seconds(out_.rules);
+    const bool all = options_.measure_all && fitting >= static_cast<double>(runs_for(least_alone_samples));
+    std::vector<SiteRule> measured;
+    for (const SiteRule& rule : out_.rules) {
+      if (all || std::isnan(candidate(rule).local_error)) measured.push_back(rule);
+    }
+    if (measured.empty()) return Nothing{};
+    options_.progress(fmt::format("local errors of {} rules at {} sites", measured.size(), out_.sites.size()));
+    HOIST_TRY(const LocalErrors local, make_local_errors(program_, out_.sites, measured));
+    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(local.model));
+    const size_t runs = std::min(runs_for(options_.local_samples), static_cast<size_t>(std::max(1.0, fitting)));
+    std::vector<double> sums(measured.size(), 0);
+    for (size_t run = 0; run < runs; ++run) {
+      HOIST_TRY(std::vector<Tensor> outputs, runnable->run(samples_.runs[run]));
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] += outputs[i].float_at(0);
+    }
+    for (size_t i = 0; i < sums.size(); ++i) {
+      candidate(measured[i]).local_error = sums[i] / static_cast<double>(runs) / static_cast<double>(local.elements[i]);
+    }
+    return Nothing{};
+  }
+
+  Result<Nothing> measure_sensitivities() {
+    options_.progress("preparing sensitivities");
+    std::vector<double> scales;
+    for (const StudySite& studied : out_.studied) {
+      const double rms = std::sqrt(studied.statistics.mean_square);
+      scales.push_back(rms > 0 ? noise_share * rms : noise_share);
+    }
+    HOIST_TRY(const MultiVariantProgram variants, make_noise_variants(program_, out_.sites, out_.rules, scales));
+    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(variants.model));
+    std::vector<std::vector<Tensor>> noises;  // shared by sites and by runs in turn: to make it takes longer than a run
+    for (uint64_t i = 0; i < noise_draws; ++i) noises.push_back(variants.noise(options_.seed + i));
+    HOIST_TRY(noise_seconds_, measure_all_off(*runnable, variants, runs_for(options_.noise_samples), noises[0]));
+    const double fitting = options_.noise_seconds / (noise_seconds_ * static_cast<double>(out_.sites.size()));
+    const size_t runs = std::min(all_off_.size(), static_cast<size_t>(std::max(1.0, fitting)));
+    for (size_t i = 0; i < out_.sites.size(); ++i) {
+      if (options_.out_of_time()) {
+        out_.notes.push_back(fmt::format(
+            "{} of {} sites have a sensitivity: the time was over; the others stay as they are", i, out_.sites.size()));
+        return Nothing{};
+      }
+      options_.progress(fmt::format("sensitivity of site {} of {}", i + 1, out_.sites.size()));
+      const auto noisy = [&](size_t run) { return variants.inputs(out_.sites, {}, i, noises[run % noise_draws]); };
+      HOIST_TRY(double error, error_with(*runnable, runs, noisy));
+      out_.studied[i].sensitivity = error / (scales[i] * scales[i]);
+    }
+    return Nothing{};
+  }
+
+  // The outputs with all switches off: a device may round differently in other kernels, and what is put in is
+  // compared with nothing put in. The seconds of a run: the first, in which devices still get ready, is not timed.
+  Result<double> measure_all_off(RunnableModel& runnable, const MultiVariantProgram& variants, size_t runs,
+                                 const std::vector<Tensor>& noise = {}) {
+    const std::vector<Tensor> off = variants.inputs(out_.sites, {}, MultiVariantProgram::npos, noise);
+    const auto nothing = [&](size_t) { return std::vector<Tensor>(off); };
+    HOIST_TRY_VOID(run_all(runnable, samples_, 1, nothing));
+    const Stopwatch stopwatch;
+    HOIST_TRY(all_off_, run_all(runnable, samples_, runs, nothing));
+    return std::max(stopwatch.seconds() / static_cast<double>(runs), 1e-9);
+  }
+
+  // A multi-variant program computes each product once more for each of its rules.
+  double variant_seconds(const std::vector<SiteRule>& rules) const {
+    double model = 0, all = 0;
+    for (size_t site = 0; site < out_.sites.size(); ++site) {
+      const Definition* layer = find_layer(program_, out_.sites[site].layer);
+      const auto product = layer == nullptr ? std::nullopt : product_of(program_, *layer);
+      const std::vector<int64_t> shape = shape_of(find_type(program_, out_.sites[site].value));
+      const bool sums = out_.sites[site].kind == SiteKind::product && product.has_value();
+      const double work = static_cast<double>(element_count(shape) * (sums ? product->terms() : 1));
+      const auto here = [&](const SiteRule& rule) { return rule.site == site; };
+      model += work;
+      all += work * static_cast<double>(1 + std::count_if(rules.begin(), rules.end(), here));
+    }
+    return noise_seconds_ * (model > 0 ? all / model : 1);
+  }
+
+  // A program computes all of its variants in each run, so it holds one rule a site.
+  static std::vector<std::vector<SiteRule>> programs_of(const std::vector<SiteRule>& rules) {
+    std::vector<std::vector<SiteRule>> out;
+    std::map<size_t, size_t> used;  // by site: how many have one of its rules
+    for (const SiteRule& rule : rules) {
+      const size_t program = used[rule.site]++;
+      if (program == out.size()) out.emplace_back();
+      out[program].push_back(rule);
+    }
+    return out;
+  }
+
+  // To measure each rule in one run.
+  double seconds_alone(const std::vector<SiteRule>& rules) const {
+    double out = 0;
+    for (const std::vector<SiteRule>& together : programs_of(rules))
+      out += variant_seconds(together) * static_cast<double>(together.size());
+    return out;
+  }
+
+  // How many runs a rule can be measured with, rounded down.
+  size_t runs_that_fit(const std::vector<SiteRule>& rules) const {
+    return std::min(runs_for(options_.alone_samples),
+                    static_cast<size_t>(options_.alone_seconds / seconds_alone(rules)));
+  }
+
+  Result<Nothing> measure_alone() {
+    if (out_.rules.empty()) return Nothing{};
+    const size_t least = runs_for(least_alone_samples), runs = runs_that_fit(out_.rules);
+    size_t measured = 0;
+    if (runs >= least) {
+      HOIST_TRY(measured, measure_alone(out_.rules, runs));
+    } else {
+      HOIST_TRY(measured, measure_representatives());
+    }
+    if (measured == out_.rules.size()) return Nothing{};
+    const double minutes = seconds_alone(out_.rules) * static_cast<double>(least) / 60;
+    const std::string why =
+        runs >= least ? "the time was over" : fmt::format("all would take about {:.0f} minutes", std::ceil(minutes));
+    out_.notes.push_back(fmt::format("{} of {} rules were measured alone: {}; the others are predicted", measured,
+                                     out_.rules.size(), why));
+    return Nothing{};
+  }
+
+  // One rule for the weights of each product shows what the errors of weights come to at the output. They have the form
+  // of what the layer reads, so that averages behind it do not make them as small as noise.
+  Result<size_t> measure_representatives() {
+    std::vector<SiteRule> rules;
+    for (const SiteRule& rule : out_.rules) {
+      const ProductScheme* scheme = find_scheme(rule.rule);
+      const bool stores = scheme != nullptr && scheme->activation == ActivationUse::as_is && !scheme->corrected;
+      if (stores && candidate(rule).local_error > 0 && (rules.empty() || rules.back().site != rule.site))
+        rules.push_back(rule);
+    }
+    const size_t runs = rules.empty() ? 0 : runs_that_fit(rules);
+    if (runs == 0) return size_t{0};
+    HOIST_TRY(const size_t measured, measure_alone(rules, runs));
+    for (const SiteRule& rule : rules) {
+      const double sensitivity = candidate(rule).error_alone / candidate(rule).local_error;
+      if (std::isnan(sensitivity)) continue;
+      for (Candidate& other : out_.studied[rule.site].candidates)
+        other.predicted_error = sensitivity * other.local_error;
+    }
+    return measured;
+  }
+
+  // How many of them the time was enough for, with so many runs or fewer where a program is slower than was expected.
+  Result<size_t> measure_alone(const std::vector<SiteRule>& rules, size_t most_runs) {
+    size_t measured = 0;
+    for (const std::vector<SiteRule>& together : programs_of(rules)) {
+      if (options_.out_of_time()) return measured;
+      options_.progress(fmt::format("preparing a program of {} variants", together.size()));
+      HOIST_TRY(const MultiVariantProgram variants, make_multi_variant(program_, out_.sites, together));
+      HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(variants.model));
+      HOIST_TRY(const double seconds, measure_all_off(*runnable, variants, most_runs));
+      const double fitting = options_.alone_seconds / (seconds * static_cast<double>(rules.size()));
+      const size_t runs = std::clamp(static_cast<size_t>(fitting), size_t{1}, most_runs);
+      for (const SiteRule& rule : together) {
+        if (options_.out_of_time()) return measured;
+        options_.progress(fmt::format("rule {} of {} alone", measured + 1, rules.size()));
+        const Assignment alone = {{out_.sites[rule.site].key(), rule.rule}};
+        const std::vector<Tensor> fed = variants.inputs(out_.sites, alone);
+        HOIST_TRY(double error, error_with(*runnable, runs, [&](size_t) { return std::vector<Tensor>(fed); }));
+        Candidate& found = candidate(rule);
+        found.error_alone = error;
+        if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
+        ++measured;
+      }
+    }
+    return measured;
+  }
+
+  Result<double> error_with(RunnableModel& runnable, size_t runs,
+                            const std::function<std::vector<Tensor>(size_t)>& more) {
+    HOIST_TRY(const RunOutputs changed, run_all(runnable, samples_, runs, more));
+    HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, all_off_, changed));
+    return metrics.mean_squared_error;
+  }
+
+  Program program_;
+  const Samples& samples_;
+  const PrepareModel& prepare_;
+  const SensitivityOptions& options_;
+  const OutputKinds kinds_;
+  Sensitivity out_;
+  RunOutputs all_off_;
+  double noise_seconds_ = 0;  ///< of a run of the program with noise
+};
+
+}  // namespace
+
+Result<Sensitivity> find_sensitivity(const Program& program, const Samples& samples, const PrepareModel& prepare,
+                                     const SensitivityOptions& options) {
+  return SensitivityStudy(program, samples, prepare, options).run();
+}
+
+}  // namespace hoist

@@ -1,0 +1,57 @@
+// What each site of a model tolerates: how much of a disturbance there reaches the output (its sensitivity), what each
+// rule does where it is applied (local error) and to the output (sensitivity times local error, and measured alone).
+// Errors add up over sites as long as they are small, which is what the choice under a budget rests on (choose.h).
+// Needs a device or an evaluator only through PrepareModel. Not for times: cost.h.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "neural_rules/calibration/runner.h"
+#include "neural_rules/choice/outputs.h"
+#include "neural_rules/choice/preferences.h"
+#include "neural_rules/choice/study.h"
+#include "neural_rules/model/equalisation.h"
+#include "neural_rules/rewrite/multi_variant.h"
+
+namespace hoist {
+
+struct SensitivityOptions {
+  int64_t local_samples = 64;  ///< that local errors are measured on, at most
+  bool measure_all = true;     ///< false: statistics predict local errors where they can, which saves half the time
+  int64_t noise_samples = 32;  ///< that noise is put in with, at most
+  int64_t alone_samples = 64;  ///< that each rule is measured alone with, at most
+  /// Large models get fewer samples, so that measuring takes about so long on this device. Where not even the least
+  /// number of samples fits, rules are not measured alone: sensitivities and statistics predict.
+  double noise_seconds = 60, alone_seconds = 240;
+  double rounding_seconds = 60;  ///< of rounding weights with data (rounding_plan.h); layers that do not fit have none
+  uint64_t seed = 1;
+  Preferences preferences;
+  bool half = false;  ///< the device computes in f16 (Profile::half)
+  ChannelScaling scaling = ChannelScaling::automatic;
+  std::function<void(const std::string&)> progress = [](const std::string&) {};
+  std::function<bool()> out_of_time = [] { return false; };  ///< what is not measured by then is predicted
+};
+
+/// Errors are of all outputs of the model (compare_runs).
+struct Sensitivity {
+  Program program;         ///< what all else here is of: the model with channels scaled (equalisation.h)
+  ChannelFactors factors;  ///< by which
+  std::vector<Site> sites;
+  std::vector<StudySite> studied;  ///< a site each; candidates are those that are allowed
+  std::vector<bool> may_stay;      ///< a site each: whether it may stay as it is
+  std::vector<SiteRule> rules;     ///< a candidate each, in the order of sites and their candidates
+  Statistics statistics;           ///< with rounded weights, without the second moments that they are from
+  RunOutputs reference;            ///< of the model as it is
+  double output_power = 0;
+  int64_t samples = 0;  ///< of calibration
+  std::vector<std::string> notes;
+};
+
+/// Values and layers under the model's rules. Errors: what rewriting, preparing and running give, data with numbers
+/// that are not finite.
+Result<Sensitivity> find_sensitivity(const Program& program, const Samples& samples, const PrepareModel& prepare,
+                                     const SensitivityOptions& options);
+
+}  // namespace hoist

@@ -1,0 +1,139 @@
+#include "neural_rules/calibration/site_statistics.h"
+
+#include <optional>
+
+#include "ir/text/near_miss.h"
+#include "neural_rules/choice/candidates.h"
+#include "neural_rules/neural_rules.h"
+#include "neural_rules/rewrite/multi_variant.h"
+
+namespace hoist {
+namespace {
+
+Result<Nothing> observe(Calibrator& calibrator, const std::string& value, const Tensor& tensor, bool extremes) {
+  return extremes ? calibrator.observe_extremes(value, tensor) : calibrator.observe(value, tensor);
+}
+
+// Behind the model's own outputs stand copies.
+const std::string& seen_value(const Program& program, size_t output, size_t own) {
+  if (output < own) return program.outputs[output];
+  return find_definition(program, program.outputs[output])->expression->children[0]->name;
+}
+
+Diagnostic unknown_rule(const std::string& name) {
+  std::vector<std::string> names;
+  for (const NeuralRule& rule : neural_rules()) names.emplace_back(rule.name);
+  const std::string near = near_miss(name, names);
+  return {"rule " + name, "there is no such rule",
+          near.empty() ? "hoist rules lists them" : "did you mean " + near + "?"};
+}
+
+// Where the rule applies, or why it does nowhere.
+class Uniform {
+ public:
+  Uniform(const Program& program, const std::vector<Site>& sites) : program_(program), sites_(sites) {}
+
+  // Rules for values first: products read what these give.
+  Result<Assignment> assign(const std::vector<const NeuralRule*>& rules) {
+    for (const bool values : {true, false}) {
+      for (const NeuralRule* rule : rules) {
+        if ((rule->kind == SiteKind::value) != values) continue;
+        HOIST_TRY_VOID(assign(*rule));
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Result<Nothing> assign(const NeuralRule& rule) {
+    std::string reason = "the model has no site for it";
+    int assigned = 0;
+    for (const Site& site : sites_) {
+      if (site.kind != rule.kind || out_.count(site.key()) != 0) continue;
+      if (const auto why = reason_against(rule, site)) {
+        if (assigned == 0) reason = site.key() + ": " + *why;
+        continue;
+      }
+      out_[site.key()] = rule.name;
+      ++assigned;
+    }
+    if (assigned == 0) return Diagnostic{"rule " + std::string(rule.name), "applies nowhere", reason};
+    return Nothing{};
+  }
+
+  std::optional<std::string> reason_against(const NeuralRule& rule, const Site& site) const {
+    if (auto why = why_not(rule, site, program_)) return why;
+    const std::optional<Scalar> wanted = rule.input();
+    if (!wanted) return std::nullopt;
+    const size_t input = input_site(program_, sites_, site);
+    const auto format = input < sites_.size() ? out_.find(sites_[input].key()) : out_.end();
+    if (format != out_.end() && gives(format->second, *wanted)) return std::nullopt;
+    return "its input is not stored as " + std::string(row(*wanted).name) + ": name a rule that does so too";
+  }
+
+  const Program& program_;
+  const std::vector<Site>& sites_;
+  Assignment out_;
+};
+
+Result<Statistics> statistics_of(const Program& program, const std::vector<Site>& sites, const Samples& samples,
+                                 const PrepareModel& prepare, const RoundingPlan& plan,
+                                 const std::function<void(const std::vector<Tensor>&)>& seen) {
+  std::vector<std::string> values;
+  for (const Site& site : sites) {
+    values.push_back(site.value);
+    if (!site.input.empty()) values.push_back(site.input);
+  }
+  RewrittenModel model;
+  HOIST_TRY(model.program, with_outputs(program, values));
+  model.only_values = true;
+  HOIST_TRY(const std::unique_ptr<RunnableModel> runnable, prepare(model));
+  Calibrator calibrator(program);
+  for (const PlannedRounding& planned : plan.layers)
+    calibrator.collect_second_moments(program, planned.layer, planned.windows);
+  for (const bool extremes : {true, false}) {
+    for (const std::vector<Tensor>& inputs : samples.runs) {
+      HOIST_TRY(const std::vector<Tensor> outputs, runnable->run(inputs));
+      if (extremes) seen({outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(program.outputs.size())});
+      for (size_t i = 0; i < inputs.size(); ++i)
+        HOIST_TRY_VOID(observe(calibrator, program.inputs[i].first, inputs[i], extremes));
+      for (size_t i = 0; i < outputs.size(); ++i)
+        HOIST_TRY_VOID(observe(calibrator, seen_value(model.program, i, program.outputs.size()), outputs[i], extremes));
+    }
+  }
+  return calibrator.finish();
+}
+
+}  // namespace
+
+Result<CalibratedProgram> calibrate(const Program& program, const std::vector<Site>& sites, const Samples& samples,
+                                    const PrepareModel& prepare, const RoundingPlan& plan, ChannelScaling scaling,
+                                    const std::function<void(const std::vector<Tensor>&)>& seen) {
+  CalibratedProgram out;
+  out.program = program;
+  HOIST_TRY(out.statistics, statistics_of(program, sites, samples, prepare, plan, seen));
+  out.factors = channel_factors(program, out.statistics, scaling);
+  if (!out.factors.empty()) {
+    HOIST_TRY_VOID(scale_channels(out.program, out.factors));
+    HOIST_TRY(out.statistics,
+              statistics_of(out.program, sites, samples, prepare, plan, [](const std::vector<Tensor>&) {}));
+  }
+  HOIST_TRY_VOID(round_weights(out.program, plan, out.statistics));
+  return out;
+}
+
+Result<Assignment> uniform_assignment(const Program& program, const std::vector<Site>& sites,
+                                      const std::vector<std::string>& names) {
+  std::vector<const NeuralRule*> rules;
+  Diagnostics problems;
+  for (const std::string& name : names) {
+    if (const NeuralRule* rule = find_neural_rule(name))
+      rules.push_back(rule);
+    else
+      problems.push_back(unknown_rule(name));
+  }
+  if (!problems.empty()) return problems;
+  return Uniform(program, sites).assign(rules);
+}
+
+}  // namespace hoist

@@ -1,0 +1,222 @@
+#include "neural_rules/choice/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "neural_rules/formats/formats.h"
+#include "neural_rules/formats/product_weights.h"
+#include "neural_rules/model/flow.h"
+
+namespace hoist {
+namespace {
+
+// The family of each value that is stored between layers.
+std::map<std::string, std::string> family_names(const Program& program) {
+  std::map<std::string, std::string> out;
+  for (const ValueFamily& family : value_families(program, flow_of(program))) {
+    for (const std::string& member : family.members) out[member] = family.name;
+  }
+  return out;
+}
+
+std::string family_of(const std::map<std::string, std::string>& families, const std::string& value) {
+  const auto place = families.find(value);
+  return place == families.end() ? "" : place->second;
+}
+
+size_t site_of_family(const std::vector<Site>& sites, const std::string& family) {
+  const auto is_it = [&](const Site& site) { return site.kind == SiteKind::value && site.value == family; };
+  return static_cast<size_t>(std::find_if(sites.begin(), sites.end(), is_it) - sites.begin());
+}
+
+// The value that the layer's kernel writes: layers that only work on single elements join it.
+std::string made_family(const Flow& flow, const std::map<std::string, std::string>& families, std::string value) {
+  for (size_t steps = 0; steps < flow.calls.size(); ++steps) {
+    if (std::string family = family_of(families, value); !family.empty()) return family;
+    const auto readers = flow.readers.find(value);
+    if (readers == flow.readers.end()) return "";
+    const auto joins = [&](size_t reader) {
+      const LayerKind kind = flow.kinds[reader];
+      return kind == LayerKind::elementwise || kind == LayerKind::view;
+    };
+    const auto next = std::find_if(readers->second.begin(), readers->second.end(), joins);
+    if (next == readers->second.end()) return "";
+    value = flow.calls[*next].outputs[0];
+  }
+  return "";
+}
+
+Result<Nothing> check_arithmetic(const Preferences& preferences, bool half) {
+  Diagnostics problems;
+  for (const Preference& statement : preferences.statements) {
+    const NeuralRule* rule = find_neural_rule(statement.rule);
+    if (half || rule == nullptr || !rule->half() || statement.wish == Wish::forbid) continue;
+    problems.push_back({fmt::format("{}:{}", preferences.where, statement.line),
+                        fmt::format("rule {} needs arithmetic in f16, which the device has not", statement.rule),
+                        "hoist devices says what devices have; hoist export --rule needs none"});
+  }
+  if (!problems.empty()) return problems;
+  return Nothing{};
+}
+
+}  // namespace
+
+Result<CandidateRules> candidate_rules(const Program& program, const std::vector<Site>& sites,
+                                       const Preferences& preferences, bool half) {
+  HOIST_TRY_VOID(check_arithmetic(preferences, half));
+  std::vector<SiteCandidates> possible;
+  for (const Site& site : sites) {
+    SiteCandidates candidates{&site, {}};
+    for (const NeuralRule& rule : neural_rules()) {
+      if (rule.kind == site.kind && (half || !rule.half()) && !why_not(rule, site, program))
+        candidates.rules.emplace_back(rule.name);
+    }
+    possible.push_back(std::move(candidates));
+  }
+  HOIST_TRY(std::vector<AllowedRules> allowed, apply_preferences(preferences, possible, neural_rules()));
+  const std::map<std::string, std::string> families = family_names(program);
+  CandidateRules out;
+  out.rules.resize(sites.size());
+  for (size_t i = 0; i < sites.size(); ++i) {
+    out.may_stay.push_back(allowed[i].unchanged);
+    for (const std::string& name : allowed[i].rules) {
+      CandidateRule candidate{name, {}};
+      if (const auto wanted = find_neural_rule(name)->input()) {
+        const size_t input = site_of_family(sites, family_of(families, sites[i].input));
+        if (input == sites.size()) continue;
+        const auto format = std::find_if(allowed[input].rules.begin(), allowed[input].rules.end(),
+                                         [&](const std::string& rule) { return gives(rule, *wanted); });
+        if (format == allowed[input].rules.end()) continue;
+        candidate.needs[sites[input].key()] = *format;
+      }
+      out.rules[i].push_back(std::move(candidate));
+    }
+  }
+  return out;
+}
+
+size_t input_site(const Program& program, const std::vector<Site>& sites, const Site& product) {
+  return site_of_family(sites, family_of(family_names(program), product.input));
+}
+
+std::vector<std::vector<size_t>> reader_sites(const Program& program, const std::vector<Site>& sites) {
+  const std::map<std::string, std::string> families = family_names(program);
+  const Flow flow = flow_of(program);
+  std::vector<std::vector<size_t>> out(sites.size());
+  for (size_t i = 0; i < sites.size(); ++i) {
+    const Site& site = sites[i];
+    if (site.kind != SiteKind::value) {
+      const size_t made = site_of_family(sites, made_family(flow, families, site.value));
+      if (made != sites.size()) out[i].push_back(made);
+      continue;
+    }
+    for (size_t k = 0; k < sites.size(); ++k) {
+      if (sites[k].kind != SiteKind::value && family_of(families, sites[k].input) == site.value) out[i].push_back(k);
+    }
+  }
+  return out;
+}
+
+namespace {
+
+constexpr const char* blocks_class = "blocks";
+
+struct Weight {
+  std::string cost_class;
+  double bytes = 0;
+};
+
+Weight weight_of(const Program& program, const Site& site, const std::string& rule) {
+  if (site.kind == SiteKind::function) return {rule, 0};
+  if (site.kind == SiteKind::value) {
+    const ValueFormat& format = *find_value_format(rule);
+    const std::vector<int64_t> shape = shape_of(find_type(program, site.value));
+    const auto bytes = static_cast<double>(byte_size(format.scalar, shape));
+    if (format.block != 0) return {blocks_class, bytes + bytes / static_cast<double>(format.block) * 4};
+    // Formats of products that want an input of their own kind stay apart.
+    const std::string type(row(format.scalar).name);
+    return {is_float(format.scalar) ? std::to_string(row(format.scalar).bits) : type, bytes};
+  }
+  const ProductScheme& scheme = *find_scheme(rule);
+  const WeightFormat& format = scheme.weights;
+  const Tensor& weights = program.constants.at(site.weights);
+  const Product product = *product_of(program, *find_layer(program, site.layer));
+  const auto scales = static_cast<double>(layout_of(product, format).count) * 4;
+  const double bytes = static_cast<double>(weights.size()) * static_cast<double>(row(format.scalar).bits) / 8;
+  return {(scheme.half ? "half product " : "product ") + std::string(scheme.input ? row(*scheme.input).name : "") +
+              " " + std::to_string(static_cast<int>(scheme.activation)) + " " + std::to_string(row(format.scalar).bits),
+          bytes + (is_float(format.scalar) && row(format.scalar).bits == 16 ? 0 : scales)};
+}
+
+void keep_least_noise(std::vector<WeighedRule>& rules) {
+  for (size_t i = 0; i < rules.size(); ++i) {
+    bool beaten = false;
+    for (size_t k = 0; k < rules.size(); ++k) {
+      if (k == i || rules[k].cost_class != rules[i].cost_class) continue;
+      beaten = beaten || rules[k].predicted_noise < rules[i].predicted_noise ||
+               (rules[k].predicted_noise == rules[i].predicted_noise && k < i);
+    }
+    rules[i].kept = !beaten;
+  }
+}
+
+// Blocks take kernels of their own, so they are worth a look only where no smaller format is as close.
+void drop_blocks(std::vector<WeighedRule>& rules) {
+  for (WeighedRule& blocks : rules) {
+    if (blocks.cost_class != blocks_class) continue;
+    const auto beats = [&](const WeighedRule& other) {
+      return other.bytes < blocks.bytes && other.predicted_noise <= blocks.predicted_noise;
+    };
+    if (std::any_of(rules.begin(), rules.end(), beats)) blocks.kept = false;
+  }
+}
+
+// A product's rule reads the format that was kept for its input, or goes with it.
+void match_needs(const std::vector<Site>& sites, std::vector<std::vector<WeighedRule>>& rules) {
+  for (std::vector<WeighedRule>& at_site : rules) {
+    for (WeighedRule& rule : at_site) {
+      const auto wanted = find_neural_rule(rule.candidate.rule)->input();
+      for (auto& [key, format] : rule.candidate.needs) {
+        const auto is_input = [&, name = key](const Site& site) { return site.key() == name; };
+        const auto input = std::find_if(sites.begin(), sites.end(), is_input) - sites.begin();
+        const std::vector<WeighedRule>& formats = rules[static_cast<size_t>(input)];
+        const auto fits = [&](const WeighedRule& f) { return f.kept && gives(f.candidate.rule, *wanted); };
+        const auto found = std::find_if(formats.begin(), formats.end(), fits);
+        if (found == formats.end())
+          rule.kept = false;
+        else
+          format = found->candidate.rule;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<WeighedRule>> weigh_rules(const Program& program, const std::vector<Site>& sites,
+                                                  const CandidateRules& candidates, const Statistics& statistics) {
+  std::vector<std::vector<WeighedRule>> out(sites.size());
+  for (size_t i = 0; i < sites.size(); ++i) {
+    for (const CandidateRule& candidate : candidates.rules[i]) {
+      WeighedRule weighed{candidate, std::nan(""), 0, "", true};
+      if (sites[i].kind != SiteKind::function) {
+        const auto noise = predicted_noise(program, sites[i], *find_neural_rule(candidate.rule), statistics);
+        if (!noise) continue;
+        weighed.predicted_noise = *noise;
+      }
+      const Weight weight = weight_of(program, sites[i], candidate.rule);
+      weighed.bytes = weight.bytes;
+      weighed.cost_class = weight.cost_class;
+      out[i].push_back(std::move(weighed));
+    }
+    keep_least_noise(out[i]);
+    drop_blocks(out[i]);
+  }
+  match_needs(sites, out);
+  return out;
+}
+
+}  // namespace hoist

@@ -1,0 +1,51 @@
+// Which rules may be used at which sites of a program, and what each needs elsewhere: the table's preconditions and the
+// user's preferences joined. Not for whether a rule is worth it: sensitivity.h and choose.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "neural_rules/choice/preferences.h"
+#include "neural_rules/neural_rules.h"
+#include "neural_rules/rewrite/multi_variant.h"
+
+namespace hoist {
+
+struct CandidateRule {
+  std::string rule;
+  Assignment needs;  ///< a format for the value that a product reads, where the rule wants one
+};
+
+struct CandidateRules {
+  std::vector<std::vector<CandidateRule>> rules;  ///< by site
+  std::vector<bool> may_stay;                     ///< by site: leaving it as it is
+};
+
+/// `half`: whether the device computes in f16. Errors: preferences that do not fit (apply_preferences), or that ask for
+/// what the device has not.
+Result<CandidateRules> candidate_rules(const Program& program, const std::vector<Site>& sites,
+                                       const Preferences& preferences, bool half);
+
+/// The value site that holds what the product reads, or sites.size() where none does.
+size_t input_site(const Program& program, const std::vector<Site>& sites, const Site& product);
+
+/// By site: of a value the products and functions that read it, of a product or function the value that its kernel
+/// writes.
+std::vector<std::vector<size_t>> reader_sites(const Program& program, const std::vector<Site>& sites);
+
+/// A candidate with what is known of it before anything runs.
+struct WeighedRule {
+  CandidateRule candidate;
+  double predicted_noise = 0;  ///< mean squared, at the site; NaN where nothing predicts it
+  double bytes = 0;            ///< of the weights, or of the stored value
+  std::string cost_class;      ///< rules of one class cost the same
+  bool kept = false;           ///< not beaten by another rule that costs the same
+};
+
+/// By site, in the order of the candidates. Rules cost the same that store in the same number of bits and compute
+/// alike; the one with the least predicted noise stands for them. Blocks of values are kept only where no smaller
+/// format is as close. Rules whose statistics are missing are left out.
+std::vector<std::vector<WeighedRule>> weigh_rules(const Program& program, const std::vector<Site>& sites,
+                                                  const CandidateRules& candidates, const Statistics& statistics);
+
+}  // namespace hoist

@@ -1,0 +1,361 @@
+#include "neural_rules/choice/choose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "neural_rules/choice/candidates.h"
+#include "neural_rules/choice/cost.h"
+#include "neural_rules/choice/verification.h"
+#include "neural_rules/formats/rounding_plan.h"
+
+namespace hoist {
+namespace {
+
+// SQNR of the front's ends, from where nothing is lost to where nothing is left, and how many points lie between.
+constexpr double finest = 60, coarsest = 6;
+constexpr int front_points = 16;
+// Where the first proposal for a budget in samples is looked for: at 20 dB some 3 % of answers change.
+constexpr double reference_sqnr = 20, reference_flips = 0.03;
+
+class Chooser {
+ public:
+  Chooser(const Program& program, const Samples& calibration, const Samples& verification, const PrepareModel& prepare,
+          const ChooseOptions& options)
+      : program_(program),
+        calibration_(calibration),
+        verification_(verification),
+        prepare_(prepare),
+        options_(options),
+        kinds_(output_kinds(program)) {}
+
+  Result<Choosing> run() {
+    HOIST_TRY_VOID(check());
+    HOIST_TRY_VOID(measure_reference());
+    SensitivityOptions timed = options_.sensitivity;
+    timed.out_of_time = [this] { return options_.spent() >= 0.5; };
+    HOIST_TRY(sensitivity_, find_sensitivity(program_, calibration_, prepare_, timed));
+    timed.out_of_time = [this] { return options_.spent() >= 0.75; };
+    HOIST_TRY(std::vector<UniformModel> uniform, uniform_models(sensitivity_, prepare_, timed));
+    costs_ = cost_model(sensitivity_, uniform, options_.objective);
+    StudyPoint& reference = verifier_->points[0];
+    predict(reference);
+    // Pins can forbid the model as it is, and everything is compared with it all the same.
+    const std::vector<double>& seconds = uniform[0].site_seconds;
+    if (options_.objective == Objective::time)
+      reference.predicted_time = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    for (size_t i = 1; i < uniform.size(); ++i) {
+      StudyPoint point;
+      point.name = "uniform " + uniform[i].name;
+      point.assignment = uniform[i].assignment;
+      predict(point);
+      HOIST_TRY([[maybe_unused]] size_t place, verifier_->add(std::move(point), std::move(uniform[i].runnable)));
+    }
+    HOIST_TRY_VOID(search());
+    HOIST_TRY_VOID(verifier_->take_times());
+    add_overhead();
+    return finish();
+  }
+
+ private:
+  Result<Nothing> check() const {
+    const BudgetMeasure measure = options_.budget.measure;
+    const bool of_scores = measure == BudgetMeasure::top1 || measure == BudgetMeasure::agreement;
+    if (of_scores && kinds_.main_kind() == OutputKind::values) {
+      return Diagnostic{"budget " + options_.budget.text(),
+                        "asks for classes, and no output is one row of scores a sample", "use sqnr=NdB or metric=CMD"};
+    }
+    if (measure == BudgetMeasure::top1 && verification_.labels.empty()) {
+      return Diagnostic{"budget " + options_.budget.text(), "needs labels, and the verification data has none",
+                        "add an array labels, or use agreement=N%"};
+    }
+    HOIST_CHECK(measure != BudgetMeasure::metric || options_.metric, "a budget by metric without one");
+    // Preferences that contradict themselves are known before the work.
+    const SensitivityOptions& asked = options_.sensitivity;
+    HOIST_TRY_VOID(candidate_rules(program_, find_sites(program_), asked.preferences, asked.half));
+    return Nothing{};
+  }
+
+  // Comes first, so that a metric that fails is known before the work.
+  Result<Nothing> measure_reference() {
+    RewrittenModel reference;
+    reference.program = program_;
+    HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(reference));
+    verifier_.emplace(sensitivity_, kinds_, verification_, prepare_, options_);
+    return verifier_->add_reference(std::move(runnable));
+  }
+
+  void predict(StudyPoint& point) const {
+    const Choice choice = evaluate_choice(costs_.problem, options_of(sensitivity_, costs_, point.assignment));
+    point.predicted_error = choice.error;
+    point.predicted_time = options_.objective == Objective::time ? choice.cost + costs_.base : std::nan("");
+    point.size = weight_bytes(sensitivity_, point.assignment);
+  }
+
+  // What a run costs beside its kernels: waking the device, moving inputs and outputs.
+  void add_overhead() {
+    if (options_.objective != Objective::time) return;
+    const StudyPoint& reference = verifier_->points[0];
+    const double overhead = std::max(0.0, reference.time.value - reference.predicted_time);
+    costs_.base += overhead;
+    for (StudyPoint& point : verifier_->points) point.predicted_time += overhead;
+  }
+
+  bool out_of_time() const { return options_.spent() >= 1; }
+
+  double error_at(double decibel) const { return error_at_sqnr(sensitivity_.output_power, decibel); }
+
+  double first_error() const {
+    const Budget& budget = options_.budget;
+    if (budget.measure == BudgetMeasure::sqnr) return error_at(budget.limit);
+    // Of the flips of a classifier about a third are lost answers, and gained ones make up for some of these.
+    double share = budget.limit / 100;
+    if (budget.measure == BudgetMeasure::agreement) share = 1 - share;
+    if (budget.measure == BudgetMeasure::top1) share *= 3;
+    if (share <= 0) return error_at(finest);
+    return error_at(std::clamp(reference_sqnr + 20 * std::log10(reference_flips / share), coarsest, finest));
+  }
+
+  // Bisects the predicted error between what was seen to keep the budget and what was seen to break it. One proposal is
+  // verified however late it is, or all that was measured would be for nothing.
+  Result<Nothing> search() {
+    double kept = 0, broken = std::numeric_limits<double>::infinity();
+    double error = first_error();
+    for (int i = 0; i < options_.verifications && (i == 0 || !out_of_time()); ++i) {
+      options_.sensitivity.progress(fmt::format("verifying proposal {}", i + 1));
+      auto choice = solve(costs_.problem, error, solver_options());
+      if (!choice) {  // pins may ask for more error than this
+        kept = std::max(kept, error);
+        error = std::min(error * 4, std::sqrt(error * std::min(broken, error * 16)));
+        if (error >= error_at(-20)) break;
+        --i;
+        continue;
+      }
+      HOIST_TRY(Proposal proposal, verify(assignment_of(sensitivity_, costs_, choice->options), i));
+      if (proposal.keeps)
+        kept = std::max(kept, error);
+      else
+        broken = std::min(broken, error);
+      const double next = next_error(error, kept, broken, proposal);
+      if (proposal.keeps && choice->error < error * 0.5 && std::isinf(broken) && next <= error) break;
+      if (std::abs(std::log(next / error)) < 0.05) break;
+      error = next;
+    }
+    return repair();
+  }
+
+  struct Proposal {
+    size_t point = 0;
+    bool keeps = false;
+  };
+
+  Result<Proposal> verify(const Assignment& assignment, int number) {
+    for (size_t i = 0; i < verifier_->points.size(); ++i) {
+      if (verifier_->points[i].assignment == assignment) return Proposal{i, verifier_->keeps_budget(i)};
+    }
+    StudyPoint point;
+    point.name = fmt::format("front {}", number + 1);
+    point.assignment = assignment;
+    point.on_front = true;
+    predict(point);
+    HOIST_TRY(size_t place, verifier_->add(std::move(point)));
+    return Proposal{place, verifier_->keeps_budget(place)};
+  }
+
+  double next_error(double error, double kept, double broken, const Proposal& proposal) const {
+    const StudyPoint& point = verifier_->points[proposal.point];
+    if (options_.budget.measure == BudgetMeasure::sqnr && point.error > 0 && point.predicted_error > 0) {
+      // Actual over predicted carries over to the neighbourhood.
+      const double scale = point.error / point.predicted_error;
+      const double next = error_at(options_.budget.limit) / scale;
+      return proposal.keeps ? std::min(next, broken * 0.97) : std::min(next * 0.98, error * 0.95);
+    }
+    if (std::isinf(broken)) return error * 4;
+    if (kept == 0) return broken / 4;
+    return std::sqrt(kept * broken);
+  }
+
+  // Where no proposal of the solver keeps the budget: undo the choice with the most error for the time that it saves.
+  Result<Nothing> repair() {
+    if (best(true) != 0 || keeps_by_staying()) return Nothing{};
+    for (int step = 0; step < options_.verifications && !out_of_time(); ++step) {
+      const size_t worst = best(false);
+      Assignment assignment = verifier_->points[worst].assignment;
+      const std::string site = worst_site(assignment);
+      if (site.empty()) return Nothing{};
+      assignment.erase(site);
+      HOIST_TRY(Proposal proposal, verify(assignment, options_.verifications + step));
+      if (proposal.keeps) return Nothing{};
+    }
+    return Nothing{};
+  }
+
+  bool keeps_by_staying() const {
+    return std::all_of(sensitivity_.may_stay.begin(), sensitivity_.may_stay.end(), [](bool may) { return may; });
+  }
+
+  std::string worst_site(const Assignment& assignment) const {
+    std::string out;
+    double most = 0;
+    const std::vector<size_t> options = options_of(sensitivity_, costs_, assignment);
+    for (size_t i = 0; i < options.size(); ++i) {
+      if (options[i] == 0 || !sensitivity_.may_stay[i]) continue;
+      const ChoiceOption& chosen = costs_.problem.nodes[i].options[options[i]];
+      const double saved = std::max(costs_.problem.nodes[i].options[0].cost - chosen.cost, 1e-9);
+      if (chosen.error / saved <= most) continue;
+      std::vector<size_t> without = options;
+      without[i] = 0;
+      if (std::isinf(evaluate_choice(costs_.problem, without).cost)) continue;
+      most = chosen.error / saved;
+      out = sensitivity_.sites[i].key();
+    }
+    return out;
+  }
+
+  // Whether pins and preferences allow the point.
+  bool allowed(const StudyPoint& point) const {
+    const std::vector<size_t> options = options_of(sensitivity_, costs_, point.assignment);
+    return std::isfinite(evaluate_choice(costs_.problem, options).cost);
+  }
+
+  double cost_of(const StudyPoint& point) const {
+    if (options_.objective == Objective::size) return point.size;
+    return point.time.value > 0 ? point.time.value : point.predicted_time;
+  }
+
+  // The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) where there is none.
+  size_t best(bool keeping) const {
+    size_t out = 0;
+    bool found = allowed(verifier_->points[0]);
+    for (size_t i = 1; i < verifier_->points.size(); ++i) {
+      const StudyPoint& point = verifier_->points[i];
+      if (!allowed(point) || (keeping && !verifier_->keeps_budget(i))) continue;
+      const StudyPoint& known = verifier_->points[out];
+      const bool better = keeping ? cost_of(point) < cost_of(known) : point.error < known.error;
+      if (found && !better) continue;
+      out = i;
+      found = true;
+    }
+    return out;
+  }
+
+  SolverOptions solver_options() const {
+    SolverOptions out;
+    out.out_of_time = [this] { return out_of_time(); };
+    return out;
+  }
+
+  Result<Choosing> finish() {
+    size_t chosen = best(true);
+    Choosing out;
+    out.study.budget_met = allowed(verifier_->points[chosen]) && verifier_->keeps_budget(chosen);
+    if (!out.study.budget_met) chosen = best(false);
+    verifier_->points[chosen].chosen = true;
+    out.chosen = verifier_->points[chosen].assignment;
+    describe(out.study, chosen);
+    add_front(out.study);
+    out.conversions = conversions();
+    out.reference_outputs = verifier_->digests[0];
+    out.chosen_outputs = verifier_->digests[chosen];
+    out.factors = std::move(sensitivity_.factors);
+    out.statistics = std::move(sensitivity_.statistics);
+    keep_rounded(out.chosen, out.statistics);
+    return out;
+  }
+
+  void describe(Study& study, size_t chosen) {
+    study.budget = options_.budget.text();
+    study.objective = name_of(options_.objective);
+    study.seed = options_.sensitivity.seed;
+    study.calibration_hash = calibration_.hash;
+    study.verification_hash = verification_.hash;
+    study.calibration_samples = calibration_.count;
+    study.verification_samples = verification_.count;
+    study.output_power = sensitivity_.output_power;
+    if (kinds_.main_kind() != OutputKind::values) study.classes = class_count(program_);
+    study.points = verifier_->points;
+    const StudyPoint& point = study.points[chosen];
+    double accumulated = 0;
+    for (StudySite& site : sensitivity_.studied) {
+      if (const auto place = point.assignment.find(site.site.key()); place != point.assignment.end()) {
+        site.chosen = place->second;
+        for (const Candidate& candidate : site.candidates) {
+          if (candidate.rule == site.chosen)
+            accumulated += std::isnan(candidate.error_alone) ? candidate.predicted_error : candidate.error_alone;
+        }
+      }
+      site.accumulated_error = accumulated;
+    }
+    study.sites = sensitivity_.studied;
+    study.notes = sensitivity_.notes;
+    if (const std::string note = resolution_note(options_.budget, verification_.count); !note.empty())
+      study.notes.push_back(note);
+    study.summary = fmt::format(
+        "{} of {} sites changed: {}; {:.3f} ms a run against {:.3f} ms, {:.0f} kB of weights against {:.0f} kB",
+        point.assignment.size(), study.sites.size(), verdict(options_.budget, verifier_->evidence(chosen)),
+        point.time.value * 1e3, study.points[0].time.value * 1e3, point.size / 1e3, study.points[0].size / 1e3);
+  }
+
+  // The rest of the front, as predicted.
+  void add_front(Study& study) const {
+    std::vector<double> budgets;
+    for (int i = 0; i < front_points; ++i)
+      budgets.push_back(error_at(finest + (coarsest - finest) * i / (front_points - 1)));
+    const auto front = solve_front(costs_.problem, budgets, solver_options());
+    if (!front) return;
+    for (const Choice& choice : *front) {
+      StudyPoint point;
+      point.assignment = assignment_of(sensitivity_, costs_, choice.options);
+      const auto same = [&](const StudyPoint& known) { return known.assignment == point.assignment; };
+      if (const auto known = std::find_if(study.points.begin(), study.points.end(), same);
+          known != study.points.end()) {
+        known->on_front = true;
+        continue;
+      }
+      point.name = fmt::format("predicted at {:.0f} dB", sqnr_of(sensitivity_.output_power, choice.error));
+      point.on_front = true;
+      predict(point);
+      const double nothing = std::nan("");
+      point.error = point.sqnr = point.user_metric = nothing;
+      point.time = point.agreement = point.top1 = {nothing, nothing, nothing};
+      study.points.push_back(std::move(point));
+    }
+  }
+
+  std::vector<RecordedConversion> conversions() const {
+    std::vector<RecordedConversion> out;
+    const auto rule = [&](size_t site, size_t option) {
+      return option == 0 ? "" : sensitivity_.rules[costs_.rules[site][option - 1]].rule;
+    };
+    for (const ChoiceEdge& edge : costs_.problem.edges) {
+      const size_t width = costs_.problem.nodes[edge.to].options.size();
+      for (size_t i = 0; i < edge.cost.size(); ++i) {
+        if (edge.cost[i] == 0 || std::isinf(edge.cost[i])) continue;
+        out.push_back({sensitivity_.sites[edge.from].key(), rule(edge.from, i / width),
+                       sensitivity_.sites[edge.to].key(), rule(edge.to, i % width), edge.cost[i]});
+      }
+    }
+    return out;
+  }
+
+  const Program& program_;
+  const Samples& calibration_;
+  const Samples& verification_;
+  const PrepareModel& prepare_;
+  const ChooseOptions& options_;
+  const OutputKinds kinds_;
+  Sensitivity sensitivity_;
+  CostModel costs_;
+  std::optional<Verifier> verifier_;
+};
+
+}  // namespace
+
+Result<Choosing> choose(const Program& program, const Samples& calibration, const Samples& verification,
+                        const PrepareModel& prepare, const ChooseOptions& options) {
+  return Chooser(program, calibration, verification, prepare, options).run();
+}
+
+}  // namespace hoist

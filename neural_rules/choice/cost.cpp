@@ -1,0 +1,280 @@
+#include "neural_rules/choice/cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "neural_rules/choice/candidates.h"
+
+namespace hoist {
+namespace {
+
+constexpr double forbidden = std::numeric_limits<double>::infinity();
+
+// Rules that cost the same are one kind, called after the first of them: the model that has them everywhere shows their
+// cost.
+struct Kind {
+  std::string cost_class, name;
+};
+
+// Integer products come first: they save the most, and the time may be over before the last kind.
+std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
+  std::vector<Kind> out;
+  for (const SiteKind kind : {SiteKind::product, SiteKind::value, SiteKind::function}) {
+    for (const SiteRule& rule : sensitivity.rules) {
+      const auto same = [&](const Kind& known) { return known.cost_class == rule.cost_class; };
+      if (sensitivity.sites[rule.site].kind == kind && std::none_of(out.begin(), out.end(), same))
+        out.push_back({rule.cost_class, rule.rule});
+    }
+  }
+  const auto multiplies_integers = [](const Kind& kind) {
+    const ProductScheme* scheme = find_scheme(kind.name);
+    return scheme != nullptr && scheme->activation != ActivationUse::as_is;
+  };
+  std::stable_partition(out.begin(), out.end(), multiplies_integers);
+  return out;
+}
+
+// Whether a site has no way around it, so that its time has to be known however late it is.
+bool is_required(const Sensitivity& sensitivity, const Kind& kind) {
+  return std::any_of(sensitivity.rules.begin(), sensitivity.rules.end(), [&](const SiteRule& rule) {
+    return rule.cost_class == kind.cost_class && !sensitivity.may_stay[rule.site];
+  });
+}
+
+// The kind wherever it may be chosen, and what it needs there.
+Assignment everywhere(const Sensitivity& sensitivity, const std::string& cost_class) {
+  Assignment out;
+  for (const SiteRule& rule : sensitivity.rules) {
+    if (rule.cost_class != cost_class) continue;
+    out[sensitivity.sites[rule.site].key()] = rule.rule;
+    out.insert(rule.needs.begin(), rule.needs.end());
+  }
+  return out;
+}
+
+// Which site a kernel's layers belong to: a product before a value, since the value's format joins its kernel.
+class Owners {
+ public:
+  explicit Owners(const Sensitivity& sensitivity) : sites_(sensitivity.sites) {
+    for (const SiteRule& rule : sensitivity.rules) {
+      for (const NamedCall& call : rule.change.added) added_.emplace(call.name, rule.site);
+    }
+  }
+
+  size_t owner(const std::vector<std::string>& layers) const {
+    for (const SiteKind kind : {SiteKind::product, SiteKind::function, SiteKind::value}) {
+      for (size_t i = 0; i < sites_.size(); ++i) {
+        if (sites_[i].kind == kind && std::find(layers.begin(), layers.end(), sites_[i].layer) != layers.end())
+          return i;
+      }
+    }
+    for (const std::string& layer : layers) {
+      if (const auto place = added_.find(layer); place != added_.end()) return place->second;
+    }
+    return sites_.size();
+  }
+
+ private:
+  const std::vector<Site>& sites_;
+  std::map<std::string, size_t> added_;
+};
+
+Result<UniformModel> timed(const Sensitivity& sensitivity, const PrepareModel& prepare, const Owners& owners,
+                           const Kind& kind) {
+  UniformModel out;
+  out.name = kind.name;
+  out.cost_class = kind.cost_class;
+  if (!kind.name.empty()) out.assignment = everywhere(sensitivity, kind.cost_class);
+  HOIST_TRY(RewrittenModel model, rewrite(sensitivity.program, out.assignment, sensitivity.statistics));
+  HOIST_TRY(out.runnable, prepare(model));
+  HOIST_TRY(std::vector<StepTime> steps, out.runnable->step_times());
+  out.site_seconds.assign(sensitivity.sites.size() + 1, 0);
+  for (const StepTime& step : steps) out.site_seconds[owners.owner(step.layers)] += step.seconds;
+  return out;
+}
+
+// Puts the solver's problem together.
+class Coster {
+ public:
+  Coster(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective)
+      : sensitivity_(sensitivity), uniform_(uniform), objective_(objective) {
+    out_.rules.resize(sensitivity.sites.size());
+    classes_[""] = "";
+    for (size_t i = 0; i < sensitivity.rules.size(); ++i) {
+      out_.rules[sensitivity.rules[i].site].push_back(i);
+      classes_[sensitivity.rules[i].rule] = sensitivity.rules[i].cost_class;
+    }
+  }
+
+  CostModel make() {
+    for (size_t site = 0; site < sensitivity_.sites.size(); ++site) add_node(site);
+    const std::vector<std::vector<size_t>> readers = reader_sites(sensitivity_.program, sensitivity_.sites);
+    for (size_t site = 0; site < readers.size(); ++site) {
+      for (size_t other : readers[site]) {
+        if (sensitivity_.sites[site].kind == SiteKind::value)
+          add_edge(site, other, true);
+        else
+          add_edge(other, site, false);
+      }
+    }
+    out_.base = objective_ == Objective::time ? uniform_[0].site_seconds.back() : 0;
+    return std::move(out_);
+  }
+
+ private:
+  // The model that shows what the rule costs; "" is the model as it is.
+  const UniformModel* uniform(const std::string& rule) const {
+    const auto known = classes_.find(rule);
+    if (known == classes_.end()) return nullptr;
+    const auto shows = [&](const UniformModel& model) { return model.cost_class == known->second; };
+    const auto place = std::find_if(uniform_.begin(), uniform_.end(), shows);
+    return place == uniform_.end() ? nullptr : &*place;
+  }
+  double seconds(const std::string& rule, size_t site) const { return uniform(rule)->site_seconds[site]; }
+
+  Candidate* candidate(size_t site, const std::string& rule) {
+    for (Candidate& known : sensitivity_.studied[site].candidates) {
+      if (known.rule == rule) return &known;
+    }
+    return nullptr;
+  }
+
+  void add_node(size_t site) {
+    const bool by_time = objective_ == Objective::time;
+    StudySite& studied = sensitivity_.studied[site];
+    studied.time = uniform_[0].site_seconds[site];
+    const bool is_product = studied.site.kind == SiteKind::product;
+    ChoiceNode node;
+    node.options.push_back(
+        {by_time ? studied.time : (is_product ? studied.bytes : 0), 0, !sensitivity_.may_stay[site]});
+    for (size_t index : out_.rules[site]) {
+      const SiteRule& rule = sensitivity_.rules[index];
+      Candidate& found = *candidate(site, rule.rule);
+      const bool known = uniform(rule.rule) != nullptr;
+      if (known) found.time = seconds(rule.rule, site);
+      const double error = std::isnan(found.error_alone) ? found.predicted_error : found.error_alone;
+      // A format that saves nothing in the file is not chosen for its own sake.
+      const double bytes = is_product ? found.bytes : 1e-3;
+      const double cost = by_time ? (known ? found.time : 0) : bytes;
+      const bool usable = std::isfinite(error) && (known || !by_time);
+      node.options.push_back({cost, usable ? error : 0, !usable});
+    }
+    out_.problem.nodes.push_back(std::move(node));
+  }
+
+  std::string rule_of(size_t site, size_t option) const {
+    return option == 0 ? "" : sensitivity_.rules[out_.rules[site][option - 1]].rule;
+  }
+
+  // How much of a kernel's time that depends on formats is due to what it reads; the rest is due to what it writes.
+  double share_read(size_t reader) const {
+    const Site& site = sensitivity_.sites[reader];
+    const auto bytes = [&](const std::string& value) {
+      const Type type = find_type(sensitivity_.program, value);
+      return type == nullptr ? 1.0 : static_cast<double>(element_count(shape_of(type)));
+    };
+    return bytes(site.input) / std::max(1.0, bytes(site.input) + bytes(site.value));
+  }
+
+  // The kernel's time depends on the format of a value that it reads or writes.
+  void add_edge(size_t value, size_t kernel, bool reads) {
+    ChoiceEdge edge{value, kernel, {}};
+    const double share = reads ? share_read(kernel) : 1 - share_read(kernel);
+    for (size_t i = 0; i < out_.problem_options(value); ++i) {
+      for (size_t j = 0; j < out_.problem_options(kernel); ++j)
+        edge.cost.push_back(pair_cost(value, rule_of(value, i), kernel, rule_of(kernel, j), reads, share));
+    }
+    out_.problem.edges.push_back(std::move(edge));
+  }
+
+  double pair_cost(size_t value, const std::string& format, size_t kernel, const std::string& rule, bool reads,
+                   double share) const {
+    const auto wanted = rule.empty() ? std::nullopt : find_neural_rule(rule)->input();
+    if (reads && wanted && !gives(format, *wanted)) return forbidden;
+    if (objective_ == Objective::size) return 0;
+    double cost = format_cost(format, kernel);
+    if (wanted) {  // its time was taken with all values in the format that it wants
+      const UniformModel* model = uniform(rule);
+      const auto assigned =
+          model == nullptr ? Assignment::const_iterator{} : model->assignment.find(sensitivity_.sites[value].key());
+      if (model != nullptr && assigned != model->assignment.end()) cost -= format_cost(assigned->second, kernel);
+      if (reads) return 0;
+    }
+    return share * cost;
+  }
+
+  double format_cost(const std::string& format, size_t kernel) const {
+    if (format.empty() || uniform(format) == nullptr) return 0;
+    return seconds(format, kernel) - seconds("", kernel);
+  }
+
+  Sensitivity& sensitivity_;
+  const std::vector<UniformModel>& uniform_;
+  Objective objective_;
+  std::map<std::string, std::string> classes_;  // by rule
+  CostModel out_;
+};
+
+}  // namespace
+
+Result<std::vector<UniformModel>> uniform_models(const Sensitivity& sensitivity, const PrepareModel& prepare,
+                                                 const SensitivityOptions& options) {
+  const Owners owners(sensitivity);
+  std::vector<UniformModel> out;
+  options.progress("timing the model as it is");
+  HOIST_TRY(UniformModel reference, timed(sensitivity, prepare, owners, Kind{}));
+  out.push_back(std::move(reference));
+  for (const Kind& kind : kinds_of(sensitivity)) {
+    if (options.out_of_time() && !is_required(sensitivity, kind)) continue;
+    options.progress("timing " + kind.name + " everywhere");
+    HOIST_TRY(UniformModel model, timed(sensitivity, prepare, owners, kind));
+    out.push_back(std::move(model));
+  }
+  return out;
+}
+
+size_t CostModel::problem_options(size_t site) const { return rules[site].size() + 1; }
+
+CostModel cost_model(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective) {
+  return Coster(sensitivity, uniform, objective).make();
+}
+
+Assignment assignment_of(const Sensitivity& sensitivity, const CostModel& model, const std::vector<size_t>& options) {
+  Assignment out;
+  for (size_t site = 0; site < options.size(); ++site) {
+    if (options[site] != 0)
+      out[sensitivity.sites[site].key()] = sensitivity.rules[model.rules[site][options[site] - 1]].rule;
+  }
+  return out;
+}
+
+std::vector<size_t> options_of(const Sensitivity& sensitivity, const CostModel& model, const Assignment& assignment) {
+  std::vector<size_t> out(sensitivity.sites.size(), 0);
+  for (size_t site = 0; site < out.size(); ++site) {
+    const auto chosen = assignment.find(sensitivity.sites[site].key());
+    if (chosen == assignment.end()) continue;
+    for (size_t i = 0; i < model.rules[site].size(); ++i) {
+      if (sensitivity.rules[model.rules[site][i]].rule == chosen->second) out[site] = i + 1;
+    }
+  }
+  return out;
+}
+
+double weight_bytes(const Sensitivity& sensitivity, const Assignment& assignment) {
+  double out = 0;
+  for (const StudySite& studied : sensitivity.studied) {
+    if (studied.site.kind != SiteKind::product) continue;
+    double bytes = studied.bytes;
+    if (const auto chosen = assignment.find(studied.site.key()); chosen != assignment.end()) {
+      for (const Candidate& candidate : studied.candidates) {
+        if (candidate.rule == chosen->second) bytes = candidate.bytes;
+      }
+    }
+    out += bytes;
+  }
+  return out;
+}
+
+}  // namespace hoist

@@ -1,0 +1,50 @@
+// What rules cost on a device. Times come from uniform models, in which every site that can has the rules of one kind;
+// each kernel's time there belongs to the sites whose layers it computes. From them the problem of the solver is put
+// together: a node a site, and edges for how a kernel's time depends on the formats that it reads and writes. Not for
+// errors: sensitivity.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "neural_rules/calibration/runner.h"
+#include "neural_rules/calibration/sensitivity.h"
+#include "neural_rules/choice/budget.h"
+#include "neural_rules/choice/solver.h"
+
+namespace hoist {
+
+/// Every site that can under one rule for values, or one for products (with the formats that they need).
+struct UniformModel {
+  std::string name;        ///< "u8", "w8a8", ...; "" is the model as it is
+  std::string cost_class;  ///< of its rules
+  Assignment assignment;
+  std::unique_ptr<RunnableModel> runnable;
+  std::vector<double> site_seconds;  ///< of the kernels that belong to each site
+};
+
+/// The model as it is first. When the time is out only rules that a site has to have are timed; the others are not
+/// chosen.
+Result<std::vector<UniformModel>> uniform_models(const Sensitivity& sensitivity, const PrepareModel& prepare,
+                                                 const SensitivityOptions& options);
+
+/// A node a site; option 0 leaves it as it is, the others are the site's rules in the order of sensitivity.rules.
+/// Errors of options are those measured alone, or predicted. Costs are seconds, or bytes.
+struct CostModel {
+  ChoiceProblem problem;
+  std::vector<std::vector<size_t>> rules;  ///< by site: indices into sensitivity.rules
+  double base = 0;                         ///< of what belongs to no site
+
+  size_t problem_options(size_t site) const;  ///< of the node: its rules and leaving it as it is
+};
+CostModel cost_model(Sensitivity& sensitivity, const std::vector<UniformModel>& uniform, Objective objective);
+
+Assignment assignment_of(const Sensitivity& sensitivity, const CostModel& model, const std::vector<size_t>& options);
+std::vector<size_t> options_of(const Sensitivity& sensitivity, const CostModel& model, const Assignment& assignment);
+
+/// Bytes of the weights of all products under the assignment.
+double weight_bytes(const Sensitivity& sensitivity, const Assignment& assignment);
+
+}  // namespace hoist

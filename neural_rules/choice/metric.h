@@ -1,0 +1,92 @@
+// What a change of a model did to one of its outputs: error power, agreement and right answers, gathered run by run so
+// that outputs need not be kept. Every sum goes over samples in their order, so the numbers do not depend on how
+// samples were batched. Values that are not finite are never hidden: such a sample is wrong, and it is counted. Not for
+// comparing tensors within a tolerance (tools/data.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/result.h"
+#include "ir/tensor.h"
+#include "neural_rules/choice/interval.h"
+
+namespace hoist {
+
+/// What an output's numbers are. values: pictures, boxes, anything: the error is taken as it is. logits and
+/// probabilities: one score a class; the error is taken after each sample's mean is subtracted, since a constant added
+/// to all scores changes no answer; probabilities are what a softmax gave (this concerns the divergence alone).
+enum class OutputKind : uint8_t { values, logits, probabilities };
+
+/// An element as a number, whatever its type.
+double value_at(const Tensor& tensor, int64_t i);
+
+/// The class with the highest score among `classes` elements from flat position `first`; the first of equals; -1 where
+/// any of them is NaN, which is no label and so never right.
+int64_t top_class(const Tensor& scores, int64_t first, int64_t classes);
+
+/// Of all samples that were added; NaN where nothing was measured.
+struct OutputMetrics {
+  OutputKind kind = OutputKind::values;
+  int64_t samples = 0, values_a_sample = 0;
+  double signal_power = 0;        ///< mean square of the reference output (centred for scores)
+  double mean_squared_error = 0;  ///< infinite where a value is not finite in one of the two alone
+  double sqnr = 0;                ///< dB; infinity where nothing changed, -infinity where the error is not finite
+  double psnr = 0;                ///< dB, with the range of the reference as the peak; infinity where nothing changed
+  double largest_error = 0;       ///< absolute
+  double low = 0, high = 0;       ///< of the finite reference values, not centred
+  int64_t not_finite = 0;         ///< samples of the changed output that hold a NaN or an infinity
+  int64_t reference_not_finite = 0;
+  // Scores only:
+  int64_t flips = 0;      ///< samples whose top class changed; one that lost its class to a NaN is a flip
+  Interval agreement{};   ///< share without a flip
+  double divergence = 0;  ///< mean Kullback-Leibler divergence of the softmax, reference to changed, in nats
+  // Scores with labels only:
+  bool labelled = false;
+  PairedCounts paired;
+  Interval reference_top1{}, top1{};  ///< shares of right answers
+  Interval drop{};                    ///< paired_drop(paired)
+  double p_value = 1;                 ///< mcnemar_p_value
+  int64_t worst_class = -1;           ///< the label with the largest drop of its own share of right answers
+  double worst_class_drop = 0;        ///< in [-1, 1]
+  int64_t worst_class_samples = 0;
+};
+
+/// SQNR in dB of two mean squares, and back: the mean squared error that a signal of this power has at this SQNR.
+double sqnr_of(double signal_power, double mean_squared_error);
+double error_at_sqnr(double signal_power, double decibel);
+
+/// Gathers one output over the runs of a data set.
+class OutputComparison {
+ public:
+  explicit OutputComparison(OutputKind kind) : kind_(kind) {}
+
+  /// One run: both outputs have the same shape, floats or integers, with `samples_a_run` samples along the first axis
+  /// (the whole tensor is the sample where it is 1). Only the first `samples` are counted, since the last run of a data
+  /// set may be filled up. `labels` is empty or has a class for each of `samples`; all calls or none give labels.
+  /// Errors: shapes that differ between the two or between calls, a first axis that does not hold the samples, labels
+  /// outside the classes or of another count.
+  Result<Nothing> add(const Tensor& reference, const Tensor& changed, int64_t samples_a_run, int64_t samples,
+                      std::span<const int64_t> labels = {});
+  OutputMetrics metrics() const;
+
+ private:
+  struct OfClass {
+    int64_t samples = 0, reference_right = 0, right = 0;
+  };
+  void add_values(std::span<const double> reference, std::span<const double> changed);
+  void add_scores(std::span<const double> reference, std::span<const double> changed);
+  void add_label(int64_t label, int64_t reference_class, int64_t changed_class);
+
+  OutputKind kind_;
+  int64_t samples_ = 0, values_ = -1;
+  int64_t finite_values_ = 0;  ///< of the reference that the signal is made of
+  double signal_ = 0, error_ = 0, largest_ = 0, low_ = 0, high_ = 0, divergence_ = 0;
+  int64_t not_finite_ = 0, reference_not_finite_ = 0, flips_ = 0;
+  bool labelled_ = false;
+  PairedCounts paired_;
+  std::vector<OfClass> classes_;
+};
+
+}  // namespace hoist

@@ -1,0 +1,50 @@
+// All outputs of a model over a data set: what their numbers are, and what a change of the model did to them as a
+// whole. Not for one output by itself: metric.h.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ir/program/program.h"
+#include "neural_rules/calibration/runner.h"
+#include "neural_rules/choice/metric.h"
+
+namespace hoist {
+
+/// By run of a data set, then by output in the model's order.
+using RunOutputs = std::vector<std::vector<Tensor>>;
+
+struct OutputKinds {
+  std::vector<OutputKind> of;  ///< an output each
+  /// The output that classes are read off, and whose power errors are given against: the first that is scores, or the
+  /// first.
+  size_t main = 0;
+
+  OutputKind main_kind() const { return of[main]; }
+};
+
+/// Scores are [samples][classes] of at least two classes, further axes have one element.
+OutputKinds output_kinds(const Program& program);
+
+/// Of the main output.
+int64_t class_count(const Program& program);
+
+/// The outputs of each of the first `runs` runs; `more` is fed after each run's own inputs.
+Result<RunOutputs> run_all(RunnableModel& model, const Samples& samples, size_t runs,
+                           const std::function<std::vector<Tensor>(size_t run)>& more = {});
+
+/// The metrics of the main output, but its error and SQNR stand for all outputs: the errors of the others are scaled to
+/// the power of the main one and added, so that no output has a lower SQNR. Outputs without elements do not count.
+/// Errors: those of OutputComparison::add.
+Result<OutputMetrics> compare_runs(const OutputKinds& kinds, const Samples& samples, const RunOutputs& reference,
+                                   const RunOutputs& changed);
+
+/// What outputs came to, for a later look whether a device still gives them.
+struct OutputDigest {
+  size_t main = 0;                   ///< the output that the classes are of
+  std::vector<int64_t> classes;      ///< the top class of each sample, where the main output is scores
+  std::vector<double> mean_squares;  ///< of all values of each output
+};
+OutputDigest digest_of(const OutputKinds& kinds, const Samples& samples, const RunOutputs& outputs);
+
+}  // namespace hoist

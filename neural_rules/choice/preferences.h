@@ -1,0 +1,65 @@
+// What a user wants of the choice of rules, layer by layer: a small text, one statement a line. Checked as a whole
+// before anything is tried: a preferences text that contradicts itself or names what is not there changes nothing. Not
+// for naming rules on the command line without a budget.
+//
+//   pin conv1 w8a8         # the rule is used there, whatever it costs
+//   forbid "last layer" *  # the layer stays as it is
+//   forbid * f8e5m2        # never
+//   prefer * w8a8          # the only choice beside leaving things as they are, where it applies
+//
+// A statement that names a layer overrides those for all layers (*): there, none of them pins, prefers or forbids
+// against it. A rule that is pinned or preferred for all layers concerns those where it can be used. Names with spaces
+// or # are quoted; inside quotes
+// \" and \\ stand for themselves.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/result.h"
+#include "neural_rules/model/site.h"
+#include "neural_rules/neural_rules.h"
+
+namespace hoist {
+
+enum class Wish : uint8_t { pin, forbid, prefer };
+
+struct Preference {
+  Wish wish = Wish::pin;
+  std::string layer;
+  bool all_layers = false;  ///< *, not quoted
+  std::string rule;         ///< forbid: "*" for all
+  int line = 0;             ///< from 1
+};
+
+struct Preferences {
+  std::string where;  ///< the file, for messages
+  std::vector<Preference> statements;
+};
+
+/// Errors name `where`:line, all of them at once: an unknown statement (with the near miss), a missing or surplus word,
+/// a quote without an end, `pin LAYER *`.
+Result<Preferences> parse_preferences(const std::string& text, const std::string& where);
+
+/// A site with the rules that could be used there, without "" for leaving it as it is.
+struct SiteCandidates {
+  const Site* site = nullptr;
+  std::vector<std::string> rules;
+};
+
+/// What the wishes leave of the candidates.
+struct AllowedRules {
+  bool unchanged = true;           ///< leaving the site as it is
+  std::vector<std::string> rules;  ///< in the order of the candidates
+};
+
+/// One answer a site. Errors, all at once: layers or rules that are not there (with near misses), rules for another
+/// kind of site than the layer has or that cannot be used there, and statements of one scope (a layer, or *) that
+/// contradict each other: two rules of one kind pinned, pinned or preferred and forbidden, pinned and another one of
+/// its kind preferred.
+Result<std::vector<AllowedRules>> apply_preferences(const Preferences& preferences,
+                                                    std::span<const SiteCandidates> sites,
+                                                    std::span<const NeuralRule> rules);
+
+}  // namespace hoist

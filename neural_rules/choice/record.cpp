@@ -1,0 +1,134 @@
+#include "neural_rules/choice/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "neural_rules/neural_rules.h"
+
+namespace hoist {
+namespace {
+
+struct OriginPart {
+  const char* name;
+  std::string RecordOrigin::*field;
+  const char* hint;
+};
+constexpr const char* again = "compile without the record to make another one";
+constexpr OriginPart origin_parts[] = {
+    {"model", &RecordOrigin::model_hash, again},
+    {"calibration data", &RecordOrigin::calibration_hash, again},
+    {"verification data", &RecordOrigin::verification_hash, again},
+    {"profile", &RecordOrigin::profile_hash, again},
+    {"device", &RecordOrigin::device, "times of one device say little of another; compile without the record"},
+    {"budget", &RecordOrigin::budget, "give the record's budget, or compile without it"},
+    {"objective", &RecordOrigin::objective, "give the record's objective, or compile without it"},
+    {"preferences", &RecordOrigin::preferences_hash, again},
+};
+
+class Check {
+ public:
+  Check(const Record& record, const std::string& where) : record_(record), where_(where) {}
+
+  Result<Nothing> run() {
+    for (const auto& [name, statistics] : record_.statistics) check_statistics(name, statistics);
+    for (const RecordedSite& site : record_.sites) check_site(site);
+    for (const RecordedConversion& conversion : record_.conversions) {
+      check_use("conversion", conversion.from, conversion.from_rule);
+      check_use("conversion", conversion.to, conversion.to_rule);
+      if (!std::isfinite(conversion.seconds))  // a format may save time
+        problem(fmt::format("conversion from {} to {} takes {} seconds", conversion.from, conversion.to,
+                            conversion.seconds));
+    }
+    for (const auto& [site, rule] : record_.chosen) {
+      check_use("choice", site, rule);
+      check_rounded(site, rule);
+    }
+    if (!problems_.empty()) return problems_;
+    return Nothing{};
+  }
+
+ private:
+  void problem(std::string what) { problems_.push_back({where_, std::move(what), ""}); }
+
+  void check_statistics(const std::string& name, const ValueStatistics& of) {
+    const bool channels_fit = std::all_of(of.channels.begin(), of.channels.end(), [&](const auto& channel) {
+      return channel.low <= channel.high && channel.low >= of.low && channel.high <= of.high;
+    });
+    if (of.count < 0 || (of.count > 0 && !(of.low <= of.high))) {
+      problem(fmt::format("value {} has {} elements from {} to {}", name, of.count, of.low, of.high));
+    } else if (!channels_fit) {
+      problem(fmt::format("value {} has a channel outside its range of {} to {}", name, of.low, of.high));
+    }
+    uint64_t sum = 0;
+    const auto count = static_cast<uint64_t>(std::max<int64_t>(of.count, 0));
+    for (uint64_t bin : of.histogram) sum = bin > count - sum ? count + 1 : sum + bin;
+    if (sum > count)
+      problem(fmt::format("value {} has more elements in its histogram than the {} it has", name, count));
+    if (of.zeros < 0 || of.zeros > of.count)
+      problem(fmt::format("value {} has {} zeros among {} elements", name, of.zeros, of.count));
+    if (of.channel_axis != 1 && of.channel_axis != -1)
+      problem(fmt::format("value {} has its channels in dimension {}, expected 1 or -1", name, of.channel_axis));
+    for (const auto& [layer, rules] : of.rounded) {
+      for (const auto& [rule, numbers] : rules) {
+        if (!rounded_.emplace(site_key(SiteKind::product, layer), rule).second)
+          problem(fmt::format("the rounded weights of {} under {} are there twice", layer, rule));
+      }
+    }
+  }
+
+  void check_site(const RecordedSite& site) {
+    if (!rules_.emplace(site.key, std::set<std::string>{}).second) {
+      problem("site " + site.key + " is there twice");
+      return;
+    }
+    for (const Candidate& candidate : site.candidates) {
+      if (!rules_[site.key].insert(candidate.rule).second)
+        problem(fmt::format("site {} has candidate {} twice", site.key, candidate.rule));
+    }
+  }
+
+  // "" is the site as it is.
+  void check_use(const char* what, const std::string& site, const std::string& rule) {
+    const auto found = rules_.find(site);
+    if (found == rules_.end())
+      problem(fmt::format("a {} names site {}, which the record has not", what, site));
+    else if (!rule.empty() && !found->second.contains(rule))
+      problem(fmt::format("a {} names rule {}, which is no candidate at site {}", what, rule, site));
+  }
+
+  // A second compilation has no data to round weights with.
+  void check_rounded(const std::string& site, const std::string& rule) {
+    const ProductScheme* scheme = find_scheme(rule);
+    if (scheme == nullptr || !scheme->adaptive) return;
+    if (!rounded_.contains({site, rule}))
+      problem(fmt::format("a choice names rule {} at site {}, and the rounded weights are missing", rule, site));
+  }
+
+  const Record& record_;
+  const std::string& where_;
+  std::set<std::pair<std::string, std::string>> rounded_;  ///< sites and rules that have numbers
+  std::map<std::string, std::set<std::string>> rules_;     ///< candidates by site
+  Diagnostics problems_;
+};
+
+}  // namespace
+
+Result<Nothing> check_origin(const Record& record, const RecordOrigin& wanted, const std::string& where) {
+  Diagnostics problems;
+  for (const OriginPart& part : origin_parts) {
+    const std::string &has = record.origin.*part.field, &now = wanted.*part.field;
+    if (now.empty() || has == now) continue;
+    const std::string of =
+        has.empty() ? "of no " + std::string(part.name) : fmt::format("of another {}, {}", part.name, has);
+    problems.push_back({where, fmt::format("is {}; this is {}", of, now), part.hint});
+  }
+  if (!problems.empty()) return problems;
+  return Nothing{};
+}
+
+Result<Nothing> check_record(const Record& record, const std::string& where) { return Check(record, where).run(); }
+
+}  // namespace hoist

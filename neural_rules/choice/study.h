@@ -1,0 +1,69 @@
+// Everything that a study of accuracy against time found, in one structure: the report page, the JSON file, the
+// terminal summary and the certificate of a bundle are views of it. Numbers that were not measured are NaN.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "neural_rules/choice/interval.h"
+#include "neural_rules/rewrite/rewrite_model.h"
+
+namespace hoist {
+
+/// One assignment, evaluated on data that neither calibration nor the choice saw (where `verified`).
+struct StudyPoint {
+  std::string name;  ///< "reference", "uniform w8a8", "front 3"
+  Assignment assignment;
+  double predicted_time = 0, predicted_error = 0;  ///< seconds; mean squared error of the output
+  double size = 0;                                 ///< bytes of weights
+  bool verified = false, chosen = false, on_front = false;
+  Interval time{};  ///< seconds of a run, measured
+  double error = 0, sqnr = 0;
+  double psnr = std::nan("");  ///< dB, of outputs that are no scores
+  Interval agreement{}, top1{};
+  int64_t samples = 0, both_right = 0, lost = 0, gained = 0, both_wrong = 0;  ///< paired with the reference
+  int64_t flips = 0;
+  double worst_class_drop = 0;
+  int64_t worst_class = -1;
+  double user_metric = 0;
+};
+
+/// A rule that could be or is chosen at a site.
+struct Candidate {
+  std::string rule;
+  double predicted_error = 0;  ///< of the model's output, sensitivity times the local error
+  double error_alone = 0;      ///< of the model's output, measured with this rule only
+  double local_error = 0;      ///< mean squared, where the rule is applied
+  double time = 0;             ///< seconds of the site's kernel under the rule
+  double bytes = 0;
+  double clipped_share = 0;
+  double clip_low = std::nan(""), clip_high = std::nan("");  ///< what the format can hold; NaN where nothing is clipped
+  std::string proof;                                         ///< or how it was measured: "256 samples"
+};
+
+struct StudySite {
+  Site site;
+  std::string operation;         ///< of the layer
+  double sensitivity = 0;        ///< mean squared change of the output over mean squared noise put in
+  double time = 0, bytes = 0;    ///< as the model is
+  double accumulated_error = 0;  ///< of the output, this site and all before it as chosen
+  std::vector<Candidate> candidates;
+  std::string chosen;  ///< a rule, or "" for as it is
+  ValueStatistics statistics;
+  std::vector<std::string> successors;  ///< keys of the sites that read this one (format conversions between)
+};
+
+struct Study {
+  std::string model, model_hash, calibration_hash, verification_hash, device, profile, version, budget, objective;
+  uint64_t seed = 0;
+  int64_t calibration_samples = 0, verification_samples = 0, classes = 0;
+  bool budget_met = true;
+  std::string summary;      ///< what changed, in one sentence
+  double output_power = 0;  ///< mean square of the reference output (centred for classifiers), for SQNR
+  std::vector<StudySite> sites;
+  std::vector<StudyPoint> points;
+  std::vector<std::string> notes;
+};
+
+}  // namespace hoist

@@ -1,0 +1,95 @@
+#include "neural_rules/choice/verification.h"
+
+#include <cmath>
+
+#include "ir/stopwatch.h"
+
+namespace hoist {
+
+// Runs all verification data; the user's metric goes into the point.
+Result<RunOutputs> Verifier::run(RunnableModel& runnable, StudyPoint& point) const {
+  HOIST_TRY(RunOutputs outputs, run_all(runnable, samples_, samples_.runs.size()));
+  point.user_metric = std::nan("");
+  if (options_.metric) {
+    HOIST_TRY(point.user_metric, options_.metric(outputs));
+  }
+  return outputs;
+}
+
+Result<Nothing> Verifier::add_reference(std::shared_ptr<RunnableModel> runnable) {
+  StudyPoint point;
+  point.name = "reference";
+  HOIST_TRY(reference_, run(*runnable, point));
+  HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, reference_, reference_));
+  point.samples = metrics.samples;
+  point.verified = true;
+  point.sqnr = metrics.sqnr;
+  if (metrics.kind == OutputKind::values) point.psnr = metrics.psnr;
+  point.agreement = metrics.agreement;
+  point.top1 = metrics.top1;
+  point.both_right = metrics.paired.both_right;
+  point.both_wrong = metrics.paired.both_wrong;
+  points.push_back(std::move(point));
+  digests.push_back(digest_of(kinds_, samples_, reference_));
+  models_.push_back(std::move(runnable));
+  return Nothing{};
+}
+
+Result<size_t> Verifier::add(StudyPoint point, std::shared_ptr<RunnableModel> runnable) {
+  if (runnable == nullptr) {
+    HOIST_TRY(RewrittenModel model, rewrite(studied_.program, point.assignment, studied_.statistics));
+    HOIST_TRY(std::unique_ptr<RunnableModel> prepared, prepare_(model));
+    runnable = std::move(prepared);
+  }
+  HOIST_TRY(const RunOutputs changed, run(*runnable, point));
+  HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, reference_, changed));
+  point.verified = true;
+  point.samples = metrics.samples;
+  point.error = metrics.mean_squared_error;
+  point.sqnr = metrics.sqnr;
+  if (metrics.kind == OutputKind::values) point.psnr = metrics.psnr;
+  point.agreement = metrics.agreement;
+  point.top1 = metrics.top1;
+  point.both_right = metrics.paired.both_right;
+  point.both_wrong = metrics.paired.both_wrong;
+  point.lost = metrics.paired.lost;
+  point.gained = metrics.paired.gained;
+  point.flips = metrics.flips;
+  point.worst_class = metrics.worst_class;
+  point.worst_class_drop = metrics.worst_class_drop;
+  points.push_back(std::move(point));
+  digests.push_back(digest_of(kinds_, samples_, changed));
+  models_.push_back(std::move(runnable));
+  return points.size() - 1;
+}
+
+BudgetEvidence Verifier::evidence(size_t index) const {
+  const StudyPoint& point = points[index];
+  BudgetEvidence out;
+  out.samples = point.samples;
+  out.labelled = !samples_.labels.empty();
+  out.lost = point.lost;
+  out.gained = point.gained;
+  out.flips = point.flips;
+  out.sqnr = point.sqnr;
+  out.reference_metric = points[0].user_metric;
+  out.metric = point.user_metric;
+  return out;
+}
+
+Result<Nothing> Verifier::take_times() {
+  constexpr int warm_up_rounds = 2, least_rounds = 7;
+  std::vector<std::vector<double>> times(models_.size());
+  const Stopwatch stopwatch;
+  const auto over = [&] { return stopwatch.seconds() >= options_.timing_seconds; };
+  for (int round = -warm_up_rounds; round < options_.timing_rounds && !(round >= least_rounds && over()); ++round) {
+    for (size_t i = 0; i < models_.size(); ++i) {
+      HOIST_TRY(std::vector<double> seconds, models_[i]->run_times(3));
+      if (round >= 0) times[i].insert(times[i].end(), seconds.begin(), seconds.end());
+    }
+  }
+  for (size_t i = 0; i < models_.size(); ++i) points[i].time = summarise_times(times[i]).lower_quartile;
+  return Nothing{};
+}
+
+}  // namespace hoist

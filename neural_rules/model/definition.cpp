@@ -1,0 +1,86 @@
+#include "neural_rules/model/definition.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "ir/operators/operators.h"
+
+namespace hoist {
+namespace {
+
+TermFacts find_facts(Expr term) {
+  TermFacts out;
+  out.joins = concatenates(term);
+  out.product = product_form(term);
+  const bool view = moves_only(term) && !out.joins;
+  if (view || out.joins || folds(term)) out.moved = moved_from(term);
+  if (view)
+    out.kind = LayerKind::view;
+  else if (!out.joins && !folds(term))
+    out.kind = LayerKind::elementwise;
+  else
+    out.kind = out.moved.empty() ? LayerKind::anchor : LayerKind::mover;
+  return out;
+}
+
+}  // namespace
+
+const Definition* find_layer(const Program& program, const std::string& layer) {
+  for (const Definition& definition : program.definitions) {
+    if (definition.expression->pattern == Pattern::operator_call && layer_name(definition) == layer) return &definition;
+  }
+  return nullptr;
+}
+
+const Tensor* find_constant(const Program& program, const std::string& value) {
+  const auto place = program.constants.find(value);
+  return place == program.constants.end() ? nullptr : &place->second;
+}
+
+Type find_type(const Program& program, const std::string& value) {
+  if (const Tensor* constant = find_constant(program, value)) return type_of(*constant);
+  if (const Definition* definition = find_definition(program, value)) return definition->expression->type;
+  for (const auto& [name, type] : program.inputs) {
+    if (name == value) return type;
+  }
+  return nullptr;
+}
+
+double float_attribute(const Definition& layer, const std::string& name, double otherwise) {
+  const Attributes& attributes = layer.expression->operation->attributes;
+  const auto place = attributes.find(name);
+  const double* value = place == attributes.end() ? nullptr : std::get_if<double>(&place->second);
+  return value == nullptr ? otherwise : *value;
+}
+
+Expr term_of(const Program& program, const Definition& definition) {
+  const Expr e = definition.expression;
+  if (e->pattern != Pattern::get || e->children[0]->pattern != Pattern::parameter) return without_operator_calls(e);
+  const std::string& tuple = e->children[0]->name;
+  const Expr results = without_operator_calls(find_definition(program, tuple)->expression);
+  return substitute_parameters(e, {{tuple, results}});
+}
+
+Definitions definitions_of(const Program& program) {
+  Definitions out;
+  std::map<std::string, Expr> tuples;
+  for (const Definition& d : program.definitions) {
+    const Expr e = without_operator_calls(substitute_parameters(d.expression, tuples));
+    if (e->type->is_tuple())
+      tuples[d.value] = e;
+    else
+      out[d.value] = e;
+  }
+  return out;
+}
+
+const TermFacts& facts_of(Expr term) {
+  static std::mutex mutex;
+  static auto* known = new std::unordered_map<Expr, TermFacts>;  // never destroyed: terms live as long as the program
+  const std::lock_guard lock(mutex);
+  auto place = known->find(term);
+  if (place == known->end()) place = known->emplace(term, find_facts(term)).first;
+  return place->second;
+}
+
+}  // namespace hoist

@@ -1,0 +1,404 @@
+#include "neural_rules/model/equalisation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "neural_rules/model/flow.h"
+#include "neural_rules/model/product.h"
+
+namespace hoist {
+namespace {
+
+constexpr int most_rounds = 20;
+// Ranges that differ by less than this share count as equal.
+constexpr double tolerance = 1e-3;
+constexpr int alphas = 20;
+// What SmoothQuant may leave of the cost before it is worth another calibration.
+constexpr double automatic_share = 0.5;
+// Channels that are nearly silent on calibration data may not be on other data.
+constexpr double largest_factor = 32;
+
+class Scaler {
+ public:
+  explicit Scaler(Program& program) : program_(program), flow_(flow_of(program)) {}
+
+  const Flow& flow() const { return flow_; }
+
+  /// A layer by its place in the flow.
+  const Definition& definition(size_t layer) const { return program_.definitions[flow_.places[layer]]; }
+
+  /// The value's only reader, or nothing where it has more or is an output.
+  const Definition* only_reader(const std::string& value) const {
+    auto readers = flow_.readers.find(value);
+    if (flow_.outputs.count(value) != 0 || readers == flow_.readers.end() || readers->second.size() != 1)
+      return nullptr;
+    return &definition(readers->second[0]);
+  }
+
+  bool is_own(const std::string& constant) const {
+    auto readers = flow_.readers.find(constant);
+    return readers != flow_.readers.end() && readers->second.size() == 1 && flow_.outputs.count(constant) == 0 &&
+           program_.constants.count(constant) != 0;
+  }
+
+  /// Back from a value through layers that carry the scale of its channels on to the layer that makes these; null where
+  /// somebody else reads on the way.
+  const Definition* maker_of(std::string value, bool pictures) const {
+    for (auto made = flow_.producer.find(value); made != flow_.producer.end(); made = flow_.producer.find(value)) {
+      const auto carried = carries(value, pictures);
+      if (!carried) return &definition(made->second);
+      value = *carried;
+      if (only_reader(value) == nullptr) return nullptr;
+    }
+    return nullptr;
+  }
+
+  /// The value whose scale of channels the definition of `value` carries on, or nothing.
+  std::optional<std::string> carries(const std::string& value, bool pictures) const {
+    const auto definition = flow_.definitions.find(value);
+    if (definition == flow_.definitions.end() || facts_of(definition->second).product) return std::nullopt;
+    const size_t rank = sizes_of(definition->second->type).size();
+    const size_t channels = pictures ? 1 : rank - 1;
+    if (rank < 2) return std::nullopt;
+    for (Expr p : parameters_of(definition->second)) {
+      if (flow_.floats.count(p->name) == 0 || sizes_of(p->type).size() != rank) continue;
+      if (carries_scale(definition->second, {{p->name, channels}}) == channels) return p->name;
+    }
+    return std::nullopt;
+  }
+
+  /// The constants of their own, a number a channel, with which a layer that normalises scales its channels: all of
+  /// them together.
+  std::vector<std::string> scaling_vectors(const Definition& layer, int64_t channels, bool pictures) const {
+    const auto definition = flow_.definitions.find(layer.value);
+    if (definition == flow_.definitions.end()) return {};
+    const size_t rank = sizes_of(definition->second->type).size();
+    std::vector<std::string> vectors;
+    for (Expr operand : layer.expression->children) {
+      const Tensor* constant = find_constant(program_, operand->name);
+      if (constant != nullptr && constant->shape() == std::vector<int64_t>{channels}) vectors.push_back(operand->name);
+    }
+    const auto scales = [&](const std::vector<std::string>& names) {
+      std::map<std::string, size_t> dimensions;
+      for (const std::string& name : names) dimensions[name] = 0;
+      return carries_scale(definition->second, dimensions) == (pictures ? 1 : rank - 1) &&
+             std::all_of(names.begin(), names.end(), [&](const std::string& name) { return is_own(name); });
+    };
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      for (size_t k = i + 1; k < vectors.size(); ++k) {
+        if (scales({vectors[i], vectors[k]})) return {vectors[i], vectors[k]};
+      }
+      if (scales({vectors[i]})) return {vectors[i]};
+    }
+    return {};
+  }
+
+  /// Multiplies element i of a constant by factor[channel(i)].
+  template <class F>
+  void multiply(const std::string& name, const std::vector<double>& factor, F channel) {
+    Tensor& tensor = program_.constants.at(name);
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      tensor.set_float(i, tensor.float_at(i) * factor[static_cast<size_t>(channel(i))]);
+  }
+
+ private:
+  Program& program_;
+  Flow flow_;
+};
+
+// The input channel that a weight multiplies.
+int64_t input_channel(const Product& p, int64_t i) {
+  int64_t inner = 1;
+  for (size_t k = p.sum_axis + 1; k < p.shape.size(); ++k) inner *= p.shape[k];
+  const int64_t within = i / inner % p.shape[p.sum_axis];
+  if (p.groups == 1) return within;
+  const int64_t output = i / (inner * p.shape[p.sum_axis]);
+  return output / (p.channels() / p.groups) * p.shape[p.sum_axis] + within;
+}
+
+int64_t input_channels(const Product& p) { return p.shape[p.sum_axis] * p.groups; }
+
+int64_t output_channel(const Product& p, int64_t i) {
+  int64_t inner = 1;
+  for (size_t k = p.channel_axis + 1; k < p.shape.size(); ++k) inner *= p.shape[k];
+  return i / inner % p.channels();
+}
+
+// Products whose channels can be scaled on either side: one matrix or filter bank, constants of their own.
+std::optional<Product> scalable(const Scaler& scaler, const Program& program, const Definition& layer) {
+  auto product = product_of(program, layer);
+  if (!product || !product->whole_sums || product->stacked || !scaler.is_own(product->weights)) return std::nullopt;
+  return product->pictures || product->reads_rows ? product : std::nullopt;
+}
+
+// The bias follows the outputs' scale, so it has to be there to be changed or not at all.
+bool bias_follows(const Scaler& scaler, const Definition& layer, const Product& product) {
+  const std::vector<int64_t>& operands = layer.expression->operation->operands;
+  if (std::find(operands.begin(), operands.end(), 2) == operands.end()) return true;
+  return !product.bias.empty() && scaler.is_own(product.bias);
+}
+
+std::vector<double> largest_weights(const Tensor& weights, int64_t channels, const Product& product,
+                                    int64_t (*channel)(const Product&, int64_t)) {
+  std::vector<double> largest(static_cast<size_t>(channels));
+  for (int64_t i = 0; i < weights.size(); ++i) {
+    double& most = largest[static_cast<size_t>(channel(product, i))];
+    most = std::max(most, std::abs(weights.float_at(i)));
+  }
+  return largest;
+}
+
+std::vector<double> inverse(std::vector<double> factor) {
+  for (double& f : factor) f = 1 / f;
+  return factor;
+}
+
+void scale_outputs(Scaler& scaler, const Product& product, const std::vector<double>& factor) {
+  scaler.multiply(product.weights, factor, [&](int64_t i) { return output_channel(product, i); });
+  if (!product.bias.empty()) scaler.multiply(product.bias, factor, [](int64_t i) { return i; });
+}
+
+void scale_inputs(Scaler& scaler, const Product& product, const std::vector<double>& factor) {
+  scaler.multiply(product.weights, factor, [&](int64_t i) { return input_channel(product, i); });
+}
+
+// The constants by which channels of a value can be scaled where it is made: [channels] each, or the weights and bias
+// of a product.
+struct Source {
+  const Definition* layer = nullptr;
+  std::optional<Product> product;
+  std::vector<std::string> vectors;
+};
+
+std::optional<Source> source_of(const Scaler& scaler, const Program& program, const std::string& value,
+                                int64_t channels, bool pictures) {
+  Source source;
+  source.layer = scaler.maker_of(value, pictures);
+  if (source.layer == nullptr) return std::nullopt;
+  if (auto product = scalable(scaler, program, *source.layer)) {
+    if (product->pictures != pictures || product->channels() != channels ||
+        !bias_follows(scaler, *source.layer, *product))
+      return std::nullopt;
+    source.product = product;
+    return source;
+  }
+  source.vectors = scaler.scaling_vectors(*source.layer, channels, pictures);
+  return source.vectors.empty() ? std::nullopt : std::optional(source);
+}
+
+// All readers as products over the same dimension of the value; or nothing.
+std::vector<Product> product_readers(const Scaler& scaler, const Program& program, const std::string& value,
+                                     bool pictures) {
+  std::vector<Product> products;
+  auto readers = scaler.flow().readers.find(value);
+  if (readers == scaler.flow().readers.end() || scaler.flow().outputs.count(value) != 0) return {};
+  for (size_t reader : readers->second) {
+    auto product = scalable(scaler, program, scaler.definition(reader));
+    if (!product || product->input != value || product->pictures != pictures) return {};
+    products.push_back(*product);
+  }
+  return products;
+}
+
+std::vector<double> smoothquant_factors(const ValueStatistics& input, const std::vector<double>& weights,
+                                        double alpha) {
+  std::vector<double> factor(weights.size(), 1);
+  for (size_t c = 0; c < weights.size(); ++c) {
+    const double x = std::max(-input.channels[c].low, input.channels[c].high);
+    if (x > 0 && weights[c] > 0) factor[c] = std::pow(weights[c], 1 - alpha) / std::pow(x, alpha);
+  }
+  // Only ratios matter to the rounding; their geometric mean of 1 keeps numbers where they were.
+  double logarithm = 0;
+  for (double f : factor) logarithm += std::log(f);
+  const double common = std::exp(-logarithm / static_cast<double>(factor.size()));
+  for (double& f : factor) f = std::clamp(f * common, 1 / largest_factor, largest_factor);
+  return factor;
+}
+
+// What rounding to 8 bits costs at the outputs of the products when channels are multiplied by the factors: step^2 / 12
+// of the activation through the weights, and that of each output channel's weights through the activation.
+double rounding_cost(const Program& program, const std::vector<Product>& products, const ValueStatistics& input,
+                     const std::vector<double>& factor) {
+  double low = 0, high = 0;
+  for (size_t c = 0; c < factor.size(); ++c) {
+    low = std::min(low, input.channels[c].low * factor[c]);
+    high = std::max(high, input.channels[c].high * factor[c]);
+  }
+  const double step = (high - low) / 255;
+  double cost = 0;
+  for (const Product& product : products) {
+    const Tensor& weights = program.constants.at(product.weights);
+    std::vector<double> largest(static_cast<size_t>(product.channels())), power(largest.size());
+    for (int64_t i = 0; i < weights.size(); ++i) {
+      const auto c = static_cast<size_t>(input_channel(product, i));
+      const auto o = static_cast<size_t>(output_channel(product, i));
+      const double w = weights.float_at(i) / factor[c];
+      cost += step * step / 12 * w * w;
+      largest[o] = std::max(largest[o], std::abs(w));
+      power[o] += input.channels[c].mean_square * factor[c] * factor[c];
+    }
+    for (size_t o = 0; o < largest.size(); ++o) cost += std::pow(largest[o] / 127, 2) / 12 * power[o];
+  }
+  return cost;
+}
+
+// The places at which the channels of a value can be scaled: where it is made, and where it is read.
+struct Scalable {
+  Source source;
+  std::vector<Product> readers;
+  int64_t channels = 0;
+  bool pictures = false;  ///< channels are the second dimension, not the last
+};
+
+std::optional<Scalable> scalable_value(const Scaler& scaler, const Program& program, const std::string& value) {
+  const auto readers = scaler.flow().readers.find(value);
+  if (readers == scaler.flow().readers.end()) return std::nullopt;
+  Scalable out;
+  const auto reader = product_of(program, scaler.definition(readers->second[0]));
+  out.pictures = reader && reader->pictures;
+  out.readers = product_readers(scaler, program, value, out.pictures);
+  if (out.readers.empty()) return std::nullopt;
+  out.channels = input_channels(out.readers[0]);
+  for (const Product& product : out.readers) {
+    if (input_channels(product) != out.channels) return std::nullopt;
+  }
+  auto source = source_of(scaler, program, value, out.channels, out.pictures);
+  if (!source) return std::nullopt;
+  out.source = std::move(*source);
+  return out;
+}
+
+void scale(Scaler& scaler, const Scalable& at, const std::vector<double>& factor) {
+  if (at.source.product) scale_outputs(scaler, *at.source.product, factor);
+  for (const std::string& vector : at.source.vectors) scaler.multiply(vector, factor, [](int64_t i) { return i; });
+  for (const Product& product : at.readers) scale_inputs(scaler, product, inverse(factor));
+}
+
+// Values between two products alone, in the order of the program.
+std::vector<Scalable> between_products(const Scaler& scaler, const Program& program) {
+  std::vector<Scalable> out;
+  for (size_t i = 0; i < scaler.flow().calls.size(); ++i) {
+    const auto reader = scalable(scaler, program, scaler.definition(i));
+    auto at = reader ? scalable_value(scaler, program, reader->input) : std::nullopt;
+    if (at && at->source.product && at->readers.size() == 1) out.push_back(std::move(*at));
+  }
+  return out;
+}
+
+// Nothing where all channels are as they should be but for the tolerance.
+std::vector<double> equalising_factors(const Program& program, const Scalable& at) {
+  const Product &first = *at.source.product, &second = at.readers[0];
+  const auto made = largest_weights(program.constants.at(first.weights), at.channels, first, output_channel);
+  const auto read = largest_weights(program.constants.at(second.weights), at.channels, second, input_channel);
+  std::vector<double> factor(made.size(), 1);
+  bool moved = false;
+  for (size_t c = 0; c < made.size(); ++c) {
+    if (made[c] <= 0 || read[c] <= 0) continue;
+    factor[c] = std::sqrt(read[c] / made[c]);
+    moved = moved || std::abs(factor[c] - 1) > tolerance;
+  }
+  return moved ? factor : std::vector<double>{};
+}
+
+// The factors that cost least, or nothing where less than 1 - share of the cost is saved.
+std::optional<std::vector<double>> best_smoothquant(const Program& program, const Scalable& at,
+                                                    const ValueStatistics& input, double share) {
+  if (static_cast<int64_t>(input.channels.size()) != at.channels || at.pictures != (input.channel_axis == 1))
+    return std::nullopt;
+  std::vector<double> largest(input.channels.size());
+  for (const Product& product : at.readers) {
+    const auto own = largest_weights(program.constants.at(product.weights), at.channels, product, input_channel);
+    for (size_t c = 0; c < own.size(); ++c) largest[c] = std::max(largest[c], own[c]);
+  }
+  const std::vector<double> as_is(largest.size(), 1);
+  std::optional<std::vector<double>> best;
+  const double before = rounding_cost(program, at.readers, input, as_is);
+  double least = before;
+  for (int i = 1; i <= alphas; ++i) {
+    std::vector<double> factor = smoothquant_factors(input, largest, static_cast<double>(i) / alphas);
+    const double cost = rounding_cost(program, at.readers, input, factor);
+    if (cost >= least || cost > share * before) continue;
+    least = cost;
+    best = std::move(factor);
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<ChannelScaling> parse_channel_scaling(std::string_view name) {
+  if (name == "auto") return ChannelScaling::automatic;
+  if (name == "off") return ChannelScaling::off;
+  if (name == "equalise") return ChannelScaling::equalise;
+  if (name == "smoothquant") return ChannelScaling::smoothquant;
+  return Diagnostic{"--scale-channels", "is " + std::string(name), "it is auto, off, equalise or smoothquant"};
+}
+
+ChannelFactors equalisation(const Program& program) {
+  Program scratch = program;
+  Scaler scaler(scratch);
+  const std::vector<Scalable> values = between_products(scaler, scratch);
+  ChannelFactors out;
+  for (int round = 0; round < most_rounds; ++round) {
+    bool moved = false;
+    for (const Scalable& at : values) {
+      const std::vector<double> factor = equalising_factors(scratch, at);
+      if (factor.empty()) continue;
+      moved = true;
+      scale(scaler, at, factor);
+      std::vector<double>& all = out[at.readers[0].input];
+      all.resize(factor.size(), 1);
+      for (size_t c = 0; c < factor.size(); ++c) all[c] *= factor[c];
+    }
+    if (!moved) break;
+  }
+  return out;
+}
+
+ChannelFactors smoothquant(const Program& program, const Statistics& statistics, double share) {
+  Program scratch = program;
+  Scaler scaler(scratch);
+  ChannelFactors out;
+  for (const auto& [value, input] : statistics) {
+    const auto at = scalable_value(scaler, scratch, value);
+    auto factor = at ? best_smoothquant(scratch, *at, input, share) : std::nullopt;
+    if (!factor) continue;
+    scale(scaler, *at, *factor);
+    out[value] = std::move(*factor);
+  }
+  return out;
+}
+
+ChannelFactors channel_factors(const Program& program, const Statistics& statistics, ChannelScaling how) {
+  if (how == ChannelScaling::off) return {};
+  if (how == ChannelScaling::equalise) return equalisation(program);
+  return smoothquant(program, statistics, how == ChannelScaling::automatic ? automatic_share : 1);
+}
+
+Result<Nothing> scale_channels(Program& program, const ChannelFactors& factors) {
+  Scaler scaler(program);
+  for (const auto& [value, factor] : factors) {
+    const auto problem = [&, name = value](const std::string& what) { return Diagnostic{"value " + name, what, ""}; };
+    const auto at = scalable_value(scaler, program, value);
+    if (!at) return problem("has no channels that can be scaled");
+    if (static_cast<int64_t>(factor.size()) != at->channels)
+      return problem(fmt::format("has {} channels, not {}", at->channels, factor.size()));
+    if (!std::all_of(factor.begin(), factor.end(), [](double f) { return f > 0 && std::isfinite(f); }))
+      return problem("has a factor that is no positive number");
+    scale(scaler, *at, factor);
+    const auto [least, most] = std::minmax_element(factor.begin(), factor.end());
+    program.steps.push_back({"channel-scaling",
+                             layer_name(*at->source.layer),
+                             RuleClass::rounding,
+                             fmt::format("channels of {} are multiplied by {:.3g} to {:.3g} and divided where they are "
+                                         "read: 8 bits hold them better",
+                                         value, *least, *most),
+                             {}});
+  }
+  return Nothing{};
+}
+
+}  // namespace hoist

@@ -1,0 +1,44 @@
+// Moving scale between layers: a channel that one layer makes s times smaller and the next one multiplies by s again is
+// the same number in the end, but the arrays between and the weights on both sides become easier to round. Equal in
+// real arithmetic, so every change is of the rounding class and recorded in the program's steps; worth doing only
+// before a model is quantised. Statistics of values that were scaled hold no longer: calibrate again.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/result.h"
+#include "neural_rules/calibration/calibration.h"
+
+namespace hoist {
+
+/// automatic: SmoothQuant where it promises at most half of the error of 8-bit products.
+enum class ChannelScaling : uint8_t { automatic, off, equalise, smoothquant };
+Result<ChannelScaling> parse_channel_scaling(std::string_view name);
+
+/// By value, what each of its channels is multiplied by where it is made; its readers' weights are divided by it.
+using ChannelFactors = std::map<std::string, std::vector<double>>;
+
+/// Cross-layer equalisation (Nagel et al. 2019, arXiv 1906.04721): wherever one product leads to another with nothing
+/// between that reads the value too, and only Relu, LeakyRelu or views of pictures in between, the ranges of weights of
+/// each channel become the same on both sides; through chains of depthwise layers until nothing changes any more.
+/// Needs no data, and so does not see a channel whose weights are small and whose values are not.
+ChannelFactors equalisation(const Program& program);
+
+/// SmoothQuant (Xiao et al. 2022, arXiv 2211.10438): where all readers of a value are products with constant weights,
+/// and a normalisation or product with nothing but Relu between makes it, channels with large numbers are divided by
+/// max|x|^alpha / max|w|^(1 - alpha), at most 32 times the geometric mean of all channels and at least 1/32 of it.
+/// Alpha is the one of 0, 0.05, ..., 1 for which rounding activation and weights to 8 bits costs least; 0 changes
+/// nothing. Values stay as they are where that leaves more than `share` of the cost, or where there are no statistics
+/// of their channels.
+ChannelFactors smoothquant(const Program& program, const Statistics& statistics, double share = 1);
+
+ChannelFactors channel_factors(const Program& program, const Statistics& statistics, ChannelScaling how);
+
+/// Errors: a value whose channels cannot be scaled, factors of another count or that are no positive numbers (a record
+/// may hold anything).
+Result<Nothing> scale_channels(Program& program, const ChannelFactors& factors);
+
+}  // namespace hoist

@@ -1,0 +1,52 @@
+// A program to which parts of rewritten programs are added under names of their own. For programs that hold several
+// variants of a layer at once (multi_variant.h). The layers of the program that it starts from stay and keep their
+// names.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/program/program_builder.h"
+#include "neural_rules/model/site.h"
+#include "neural_rules/rewrite/difference.h"
+
+namespace hoist {
+
+struct SiteRule;
+
+class Graft {
+ public:
+  /// What to read where a grafted layer reads a value of the original program.
+  using Resolver = std::function<std::string(const std::string&)>;
+
+  explicit Graft(const Program& program);
+
+  Program& program() { return program_; }
+  void add(NamedCall layer);
+  bool has_layer(const std::string& name) const { return places_.count(name) != 0; }
+  NamedCall& layer(const std::string& name);                 ///< as it is now
+  const NamedCall& original(const std::string& name) const;  ///< as it was
+
+  /// The value of the rewritten program that `change` leads to, with all that computes it, each name after `prefix`.
+  /// The name of it in this one; values that both programs have are resolved.
+  std::string value(const std::string& prefix, const ProgramDifference& change, const std::string& name,
+                    const Resolver& resolve);
+
+  /// Layers in topological order, those that no output needs left out. Errors: those of with_calls.
+  Result<Program> finish();
+
+ private:
+  Program program_;
+  std::vector<NamedCall> original_;
+  std::vector<NamedCall> calls_;
+  std::map<std::string, size_t> places_;
+};
+
+/// The layers that a rule computes in another way as a whole, reading what the rule gives them, by their own names:
+/// products and functions, and those with another operator. Products are among them where only their weights change,
+/// since constants are packed for a kernel and what a switch selects is not.
+std::vector<NamedCall> replaced_by(const Graft& graft, const Site& site, const SiteRule& rule);
+
+}  // namespace hoist

@@ -1,0 +1,82 @@
+// One program instead of one per assignment. A multi-variant program holds every rule of every site at once, each
+// behind a switch that is an input of the model, so that any assignment can be evaluated by what is fed in; with all
+// switches off its expressions give the model's own bits (kernels may round differently, being grouped differently).
+// What a rule does at its site is read off what rewrite() makes of it there, so the two cannot disagree. Its sibling,
+// the program of local errors, computes each rule beside the unchanged layer on unchanged inputs. Neither is for
+// timing: both compute everything that could be chosen.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "neural_rules/rewrite/difference.h"
+#include "neural_rules/rewrite/rewrite_model.h"
+
+namespace hoist {
+
+/// One rule at one site, as rewrite() carries it out: alone, or together with the formats that it needs of its inputs.
+struct SiteRule {
+  size_t site = 0;  ///< among the sites
+  std::string rule;
+  std::string cost_class;                        ///< rules of one class cost the same (candidates.h)
+  Assignment needs;                              ///< what else had to be assigned for the rule to apply
+  std::map<std::string, std::string> functions;  ///< layer -> function rule
+  RuleUse use;                                   ///< parameters, clipped share and proof
+  ProgramDifference change;                      ///< from the program with what the rule needs
+  ProgramDifference whole;                       ///< from the program as it is: has every layer that `change` reads
+};
+
+/// Rewrites the program with this rule alone. Errors are rewrite()'s.
+Result<SiteRule> rewrite_alone(const Program& program, const std::vector<Site>& sites, size_t site,
+                               const std::string& rule, const Assignment& needs, const Statistics& statistics);
+
+/// The values at which a site's rules take effect: the layer's output, or the arrays that are stored in the format.
+std::vector<std::string> points_of(const Program& program, const Site& site, const std::vector<const SiteRule*>& rules);
+
+/// Inputs that a multi-variant program has after the model's own.
+struct SwitchInput {
+  size_t site = 0;
+  std::vector<std::string> rules;  ///< a switch each, in this order; "" is the one for noise
+};
+struct NoiseInput {
+  std::vector<int64_t> shape;  ///< all sites whose values have this shape share it
+};
+
+struct MultiVariantProgram {
+  RewrittenModel model;
+  std::vector<SwitchInput> switches;  ///< bool arrays
+  std::vector<NoiseInput> noises;     ///< f32 arrays, multiplied by the site's noise scale
+  /// What to feed after the model's own inputs: the switches, then `noise` (nothing where the program has none).
+  /// `noisy`: the site that gets noise, or npos.
+  std::vector<Tensor> inputs(const std::vector<Site>& sites, const Assignment& assignment, size_t noisy = npos,
+                             const std::vector<Tensor>& noise = {}) const;
+  /// Noise of mean 0 and mean square 1 for all sites.
+  std::vector<Tensor> noise(uint64_t seed) const;
+  static constexpr size_t npos = static_cast<size_t>(-1);
+};
+
+/// Errors: those of with_calls.
+Result<MultiVariantProgram> make_multi_variant(const Program& program, const std::vector<Site>& sites,
+                                               const std::vector<SiteRule>& rules);
+
+/// Variants with noise instead of rules: little more work than the model itself. `rules` say where the noise goes in,
+/// `noise_scales`, by site, its standard deviation.
+Result<MultiVariantProgram> make_noise_variants(const Program& program, const std::vector<Site>& sites,
+                                                const std::vector<SiteRule>& rules,
+                                                const std::vector<double>& noise_scales);
+
+/// A program with the model's inputs whose outputs are, a rule each, the sum of squared differences at the rule's
+/// points.
+struct LocalErrors {
+  RewrittenModel model;
+  std::vector<int64_t> elements;  ///< of each sum
+};
+Result<LocalErrors> make_local_errors(const Program& program, const std::vector<Site>& sites,
+                                      const std::vector<SiteRule>& rules);
+
+/// The model with copies of further values as outputs, after its own, made by the last layers in the same order:
+/// copies, so that the kernels before them keep the form that they have in the model. Values that are model inputs are
+/// left out.
+Result<Program> with_outputs(const Program& program, const std::vector<std::string>& values);
+
+}  // namespace hoist

@@ -1,0 +1,38 @@
+// A model under an assignment of neural rules: the program with quantise and dequantise layers, casts and new weights,
+// in terms of ONNX's own operators, so that it can be exported; and the layers whose functions are to be approximated
+// once they are expressions. Exact where nothing is assigned: an empty assignment gives the same program.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/program/program_builder.h"
+#include "ir/result.h"
+#include "neural_rules/calibration/calibration.h"
+#include "neural_rules/neural_rules.h"
+
+namespace hoist {
+
+/// One rule at one site, with what it was told by calibration.
+struct RuleUse {
+  std::string site;  ///< Site::key()
+  std::string layer;
+  std::string rule;
+  std::string parameters;    ///< "scale = 0.0123, zero point = 128", for the derivation
+  double clipped_share = 0;  ///< of the calibration data outside the range
+  std::string proof;         ///< "sums stay below 2^31: 4.2e6", "within 6.1e-5 everywhere"; "" where only measured
+};
+
+struct RewrittenModel {
+  Program program;  ///< program.steps has a neural step for each use but those of functions
+  std::map<std::string, std::string> functions;  ///< layer -> rule that functions.h applies to its expression
+  std::vector<RuleUse> uses;
+  bool only_values = false;  ///< nobody asks how long it takes: what is ready to run soonest will do
+};
+
+/// Faults: an unknown site or rule (with the near miss), a rule that does not apply at its site, missing statistics, a
+/// product rule whose input value has not the format that it needs.
+Result<RewrittenModel> rewrite(const Program& program, const Assignment& assignment, const Statistics& statistics);
+
+}  // namespace hoist

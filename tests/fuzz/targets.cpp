@@ -1,0 +1,191 @@
+#include "targets.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+
+#include "backends/runtime/plan_file.h"
+#include "frontend/frontend.h"
+#include "frontend/tensor_file.h"
+#include "ir/operators/operators.h"
+#include "ir/profile.h"
+#include "ir/program/program_derivation.h"
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
+#include "lowering/replay.h"
+#include "lowering/steering.h"
+#include "lowering/user_rules.h"
+#include "neural_rules/choice/preferences.h"
+#include "tools/files.h"
+#include "tools/model.h"
+#include "tools/npy.h"
+#include "tools/record_json.h"
+
+namespace hoist {
+namespace {
+
+// A file of these bytes for readers that take paths; one folder a process.
+std::filesystem::path file_of(const std::string& name, std::string_view bytes) {
+  static const TemporaryFolder* const folder = [] {
+    auto made = TemporaryFolder::make();
+    HOIST_CHECK(made.ok(), "no temporary folder");
+    return new TemporaryFolder(std::move(*made));  // goes with the process, or with the next that makes one
+  }();
+  std::filesystem::path path = folder->path() / name;
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return path;
+}
+
+bool read_onnx_model(std::string_view bytes) {
+  auto options = read_options({});
+  HOIST_CHECK(options.ok(), "no operators");
+  options->maximum_file_bytes = 1 << 20;
+  const auto path = file_of("model.onnx", bytes);
+  (void)list_operators(path, *options);
+  auto program = read_model(path, *options);
+  if (!program.ok()) return false;
+  // What is read can be written as text, and comes back.
+  const std::string text = print_program(*program);
+  auto back = parse_program(text, [&](const std::string& name, const std::string&) {
+    auto constant = program->constants.find(name);
+    return constant == program->constants.end() ? std::nullopt : std::optional(constant->second);
+  });
+  HOIST_CHECK(back.ok(), "the text of a program that was read does not parse: " + back.errors()[0].text());
+  return true;
+}
+
+bool read_tensor(std::string_view bytes) { return read_tensor_proto(file_of("tensor.pb", bytes)).ok(); }
+
+bool parse_lift_term(std::string_view bytes) {
+  auto term = parse(std::string(bytes));
+  if (!term.ok() || (*term)->has_meta) return false;
+  const std::string text = print(*term);
+  auto back = parse(text);
+  HOIST_CHECK(back.ok() && *back == *term, "print and parse disagree on " + text);
+  return true;
+}
+
+bool parse_lift_program(std::string_view bytes) {
+  auto program = parse_program_without_values(std::string(bytes));
+  if (program.ok()) (void)print_program(*program);
+  return program.ok();
+}
+
+bool parse_a_derivation(std::string_view bytes) {
+  auto derivation = parse_derivation(std::string(bytes));
+  if (derivation.ok()) (void)print_derivation(*derivation);
+  return derivation.ok();
+}
+
+// Whoever has a bundle from a stranger may ask for its derivation to be replayed.
+bool replay_a_derivation(std::string_view bytes) {
+  auto derivation = parse_derivation(std::string(bytes));
+  return derivation.ok() && replay(*derivation, {}).ok();
+}
+
+bool parse_a_profile(std::string_view bytes) {
+  auto profile = parse_profile(std::string(bytes), "profile");
+  if (!profile.ok()) return false;
+  auto back = parse_profile(print(*profile), "printed");
+  HOIST_CHECK(back.ok(), "the text of a profile does not parse");
+  return true;
+}
+
+bool parse_a_preference(std::string_view bytes) { return parse_preferences(std::string(bytes), "preferences").ok(); }
+bool parse_rules(std::string_view bytes) { return parse_rule_rows(std::string(bytes), "rules").ok(); }
+bool parse_steps(std::string_view bytes) { return parse_steering(std::string(bytes), "layer", "steps").ok(); }
+bool parse_choice(std::string_view bytes) { return parse_record(std::string(bytes), "record").ok(); }
+bool parse_array(std::string_view bytes) { return parse_npy(bytes, "array").ok(); }
+
+bool read_arrays(std::string_view bytes) {
+  auto file = NpzFile::open(file_of("arrays.npz", bytes));
+  if (!file.ok()) return false;
+  for (const auto& [name, header] : file->arrays()) {
+    if (header.bytes < (1U << 20U)) (void)file->read(name);
+  }
+  return true;
+}
+
+// The plan and, behind it, the values of its self-check; the hashes are made right, since whoever writes a hostile
+// bundle makes them right too. The first four bytes say how long the plan is.
+bool read_plan(std::string_view bytes) {
+  if (bytes.size() < 20) return false;
+  uint32_t split = 0;
+  std::memcpy(&split, bytes.data(), sizeof split);
+  bytes.remove_prefix(sizeof split);
+  std::string plan_bytes(bytes.substr(0, split % (bytes.size() + 1)));
+  std::string check_bytes(bytes.substr(plan_bytes.size()));
+  const auto seal = [](std::string& file) {
+    constexpr size_t size_at = 16;
+    if (file.size() < 32) return;
+    const uint64_t size = file.size();
+    std::memcpy(file.data() + size_at, &size, sizeof size);
+    const uint64_t hash = XXH64(file.data(), file.size() - 8, 0);
+    std::memcpy(file.data() + file.size() - 8, &hash, sizeof hash);
+  };
+  seal(check_bytes);
+  // The plan's list of files names check.bin by its size and hash.
+  if (const size_t at = plan_bytes.find("check.bin"); at != std::string::npos && at + 26 < plan_bytes.size()) {
+    const uint64_t size = check_bytes.size(), hash = XXH64(check_bytes.data(), check_bytes.size(), 0);
+    std::memcpy(plan_bytes.data() + at + 10, &size, sizeof size);
+    std::memcpy(plan_bytes.data() + at + 18, &hash, sizeof hash);
+  }
+  seal(plan_bytes);
+  const auto folder = file_of("plan.bin", plan_bytes).parent_path();
+  file_of("check.bin", check_bytes);
+  hoist_plan plan = {};
+  hoist_error error = {};
+  bool taken = hoist_plan_read(folder.c_str(), &plan, &error) == HOIST_OK;
+  if (taken) {
+    hoist_checks checks = {};
+    taken = hoist_checks_read(&plan, &checks, &error) == HOIST_OK;
+    hoist_pool_free(&checks.pool);
+  }
+  hoist_plan_free(&plan);
+  return taken;
+}
+
+constexpr auto targets = std::to_array<FuzzTarget>({
+    {"onnx_model", "an ONNX file, read to a program and printed", read_onnx_model, false},
+    {"tensor", "a TensorProto of a test case", read_tensor, false},
+    {"term", "a term of the language", parse_lift_term, true},
+    {"program", "a program as text", parse_lift_program, true},
+    {"derivation", "derivation.lift of a bundle", parse_a_derivation, true},
+    {"replay", "derivation.lift of a bundle, replayed", replay_a_derivation, true},
+    {"profile", "a profile", parse_a_profile, true},
+    {"preferences", "a user's preferences", parse_a_preference, true},
+    {"rules", "a user's rules, before they are typed", parse_rules, true},
+    {"steps", "a user's steps for a kernel", parse_steps, true},
+    {"record", "the record of a choice, JSON", parse_choice, true},
+    {"npy", "an array of numpy's", parse_array, false},
+    {"npz", "arrays of numpy's in a zip file", read_arrays, false},
+    {"plan", "plan.bin and check.bin of a bundle, hashes made right", read_plan, false},
+});
+
+}  // namespace
+
+std::span<const FuzzTarget> fuzz_targets() { return targets; }
+
+const FuzzTarget* find_fuzz_target(std::string_view name) {
+  const auto* place = std::find_if(targets.begin(), targets.end(), [&](const FuzzTarget& t) { return t.name == name; });
+  return place == targets.end() ? nullptr : place;
+}
+
+std::vector<CorpusFile> corpus_of(const FuzzTarget& target) {
+  std::vector<std::filesystem::path> paths;
+  const std::filesystem::path folder = std::filesystem::path(HOIST_SOURCE_DIR "/tests/fuzz/corpus") / target.name;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<CorpusFile> out;
+  for (const auto& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    out.push_back({path.filename().string(), {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()}});
+  }
+  return out;
+}
+
+}  // namespace hoist

@@ -1,0 +1,77 @@
+// Kernels of several statements: arrays in local memory that the work-items of one group compute one after the other.
+#include <gtest/gtest.h>
+
+#include "ir/text/text.h"
+#include "tests/halide/runner.h"
+
+namespace hoist {
+namespace {
+
+using testing::check;
+
+Expr parsed(const std::string& text) {
+  auto e = parse(text);
+  EXPECT_TRUE(e.ok()) << e.errors()[0].text();
+  return e.ok() ? *e : literal(Scalar::f32, 0);
+}
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+// Two products, each with a work-item an element of its result.
+constexpr char two_products[] = R"(
+let h = %w : [24][16]f32 |> map local(0) (\row. zip(row, %x : [16]f32) |> fold (\s p. fma(p.0, p.1, s)) 0f32 |> (max 0f32))
+        |> materialise local
+in %v : [10][24]f32 |> map local(0) (\row. zip(row, h) |> fold (\s p. fma(p.0, p.1, s)) 0f32)
+)";
+
+TEST(Statements, TwoProductsOfAGroup) {
+  for (const bool gpu : {false, true}) {
+    EmitOptions options;
+    options.gpu = gpu;
+    auto kernel = emit(parsed(two_products), options);
+    ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+    EXPECT_EQ(kernel->local, (std::array<uint64_t, 3>{24, 1, 1}));
+    EXPECT_EQ(kernel->global, kernel->local);
+    EXPECT_EQ(kernel->local_bytes, 24u * 4);
+    EXPECT_EQ(count(kernel->source, "barrier(CLK_LOCAL_MEM_FENCE)"), 1u) << kernel->source;
+    EXPECT_EQ(check(parsed(two_products), options), "");
+  }
+}
+
+// Vectors and a register tile under the work-items, with rows that stick out; a value that two statements read.
+constexpr char tiles[] = R"(
+let h = %w : [22][16]f32 |> pad 0 2 undefined |> split 2 |> split 4 |> map seq (\items. items |> map local(0) (\rows. rows |> map unroll (\row.
+           zip(row, %x : [16]f32) |> fold (\s p. fma(p.0, p.1, s)) 0f32))) |> join |> join |> slice 0 22 |> materialise local
+in let g = %v : [32][22]f32 |> split 8 |> map local(0) (\rows. rows |> map vec (\row.
+           zip(row, h) |> fold (\s p. fma(p.0, p.1, s)) 0f32)) |> join |> materialise local
+in zip(h, g |> slice 0 22) |> map seq (\p. p.0 * p.1)
+)";
+
+TEST(Statements, TilesAndValuesReadTwice) {
+  auto kernel = emit(parsed(tiles), {});
+  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+  EXPECT_EQ(kernel->local[0], 4u);
+  EXPECT_EQ(check(parsed(tiles)), "") << kernel->source;
+}
+
+// What nobody reads any more makes room: three arrays of which two live at a time.
+constexpr char chain[] = R"(
+let a = %x : [64]f32 |> map local(0) (\v. v * 2) |> materialise local
+in let b = a |> map local(0) (\v. v + 1) |> materialise local
+in let c = b |> map local(0) (\v. v * v) |> materialise local
+in c |> map local(0) (\v. v - 3)
+)";
+
+TEST(Statements, LocalMemoryIsUsedAgain) {
+  auto kernel = emit(parsed(chain), {});
+  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+  EXPECT_EQ(kernel->local_bytes, 2u * 64 * 4);
+  EXPECT_EQ(check(parsed(chain)), "");
+}
+
+}  // namespace
+}  // namespace hoist

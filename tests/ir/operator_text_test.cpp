@@ -1,0 +1,106 @@
+// Definitions of operators as text: every text of the table can be read, an operator added by one row of text is an
+// operator like any other, and what a head refuses is refused with the numbers that disagree.
+#include "ir/operators/operator_text.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/evaluate/evaluate.h"
+#include "ir/properties.h"
+#include "ir/text/text.h"
+
+namespace hoist {
+namespace {
+
+using operators::by_text;
+using operators::check_text;
+using operators::ScopedOperators;
+
+std::string refusal(const std::string& call) {
+  auto made = parse(call);
+  return made.ok() ? "" : made.errors()[0].what;
+}
+
+TEST(OperatorText, EveryRowHasATextThatCanBeReadOrAFunction) {
+  for (const OperatorRow& row : operator_table()) {
+    EXPECT_NE(row.text.empty(), row.lower == nullptr) << row.name;
+    EXPECT_NE(row.text.empty(), row.meaning.empty()) << row.name;
+    if (row.text.empty()) continue;
+    auto read = check_text(row);
+    EXPECT_TRUE(read.ok()) << row.name << ": " << read.errors()[0].text();
+  }
+}
+
+TEST(OperatorText, WhatCannotBeReadIsSaid) {
+  EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats) = each x. max(x,")).ok());
+  EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats; alpha 1.0) = x")).ok());
+  EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats) x")).ok());
+}
+
+TEST(OperatorText, TheHeadSaysWhatACallMayHave) {
+  const OperatorRow clip = by_text("", 1, "(x : numbers, low?, high?) = x");
+  EXPECT_EQ(clip.least_inputs, 1);
+  EXPECT_EQ(clip.most_inputs, 3);
+  EXPECT_EQ(clip.takes, Takes::numbers);
+  EXPECT_EQ(by_text("", 1, "(x... : floats) = x").most_inputs, -1);
+  const OperatorRow reduction = by_text("", 1, "(x : floats; axes?, keepdims = 1) = x", -2, 2, "1 axes");
+  EXPECT_EQ(reduction.least_inputs, 1);
+  EXPECT_EQ(reduction.most_inputs, 2);
+  EXPECT_EQ(by_text("", 1, "(x : floats; axis, reverse = 0) = x", -2, 2, "1 axis").least_inputs, 2);
+}
+
+// The example of ir/README.md.
+TEST(OperatorText, OneRowAddsAnOperator) {
+  EXPECT_EQ(refusal("Ramp(%x : [2]f32)"), "unknown name Ramp");
+  const ScopedOperators added({by_text("Ramp", 1,
+                                       "(x : floats; slope = 0.5, top from 1) "
+                                       "refuse top > 9: \"top is {top}, at most 9 for {x}\" "
+                                       "= each x. select(x < 0, slope * x, min(x, top))")});
+  auto call = parse("Ramp(%x : [2][3]f32; top = 2)");
+  ASSERT_TRUE(call.ok()) << call.errors()[0].text();
+  EXPECT_EQ(print(*call), "Ramp(%x : [2][3]f32; top = 2)");
+  auto definition = unfold(**call);
+  ASSERT_TRUE(definition.ok());
+  EXPECT_EQ(*definition, *parse("%x : [2][3]f32 |> map2d (\\a. select(a < 0, 0.5 * a, min(a, 2)))"));
+  auto value =
+      interpret(*definition, {{"x", Tensor::of(Scalar::f32, {2, 3}, std::vector<double>{-4, -1, 0, 1, 2, 3})}});
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(value->float_at(0), -2);
+  EXPECT_EQ(value->float_at(5), 2);
+  EXPECT_EQ(refusal("Ramp(%x : [2]f32)"), "top is 0, expected at least 1");
+  EXPECT_EQ(refusal("Ramp(%x : [2]f32; top = 12)"), "top is 12, at most 9 for [2]");
+  EXPECT_EQ(refusal("Ramp(%x : [2]i32; top = 2)"), "Ramp takes floats, found i32");
+  EXPECT_EQ(refusal("Ramp(%x : [2]f32; top = 2, slope = \"a\")"), "attribute slope has to be a float");
+}
+
+// What passes go by is read off the definition, so the added operator fuses, is tabled between 8-bit values and has the
+// format of its input like any other.
+TEST(OperatorText, AnAddedOperatorHasItsProperties) {
+  const ScopedOperators added({by_text("Ramp", 1, "(x : floats; slope = 0.5) = each x. select(x < 0, slope * x, x)"),
+                               by_text("Mass", 1, "(x : floats; axis = 0) = over axis 0 sum x")});
+  const Type type = array_type({Nat(2), Nat(3)}, scalar_type(Scalar::f32));
+  const Expr x = parameter("x", type);
+  auto ramp = operator_call({"", "Ramp", newest_version, 1, {}, {}}, {x});
+  auto mass = operator_call({"", "Mass", newest_version, 1, {}, {}}, {x});
+  ASSERT_TRUE(ramp.ok() && mass.ok());
+  const Expr curve = *unfold(**ramp), total = *unfold(**mass);
+  EXPECT_TRUE(elementwise_in(curve, "x").has_value());
+  EXPECT_EQ(carries_scale(curve, {{"x", 1}}), 1u);
+  EXPECT_FALSE(elementwise_in(total, "x").has_value());
+  EXPECT_TRUE(folds(total));
+}
+
+// The only window of a pool may reach beyond the input where extents are rounded up.
+TEST(OperatorText, TheOnlyWindowMayReachBeyondTheInput) {
+  auto pool =
+      parse("AveragePool(%x : [1][1][2]f32; kernel_shape = [2], dilations = [2], strides = [2], ceil_mode = 1)");
+  ASSERT_TRUE(pool.ok()) << pool.errors()[0].text();
+  auto value = interpret(*pool, {{"x", Tensor::of(Scalar::f32, {1, 1, 2}, std::vector<double>{3, 5})}});
+  ASSERT_TRUE(value.ok()) << value.errors()[0].text();
+  ASSERT_EQ(value->shape(), (std::vector<int64_t>{1, 1, 1}));
+  EXPECT_EQ(value->float_at(0), 3);
+  EXPECT_NE(refusal("AveragePool(%x : [1][1][2]f32; kernel_shape = [2], dilations = [2], strides = [2])"), "");
+  EXPECT_NE(refusal("AveragePool(%x : [1][1][2]f32; kernel_shape = [2], dilations = [2], ceil_mode = 1)"), "");
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,164 @@
+// Winograd's form of convolutions: the same numbers on whole ones, close ones else, and only where it fits.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "ir/seeded.h"
+#include "lowering/lower.h"
+#include "stored_run.h"
+#include "tests/support/lower_model.h"
+
+namespace hoist {
+namespace {
+
+struct Picture {
+  std::vector<int64_t> x, w;
+  Attributes attributes;
+  bool bias = true;
+  Scalar scalar = Scalar::f32;
+};
+
+NamedModel convolution(const Picture& p, const Tensor& weights, const Tensor& bias) {
+  NamedModel graph;
+  graph.opset = 21;
+  graph.inputs = {{"x", p.scalar, p.x}};
+  graph.constants["w"] = weights;
+  graph.layers = {{"conv", "Conv", "", p.attributes, {"x", "w"}, {"sums"}}, {"relu", "Relu", "", {}, {"sums"}, {"y"}}};
+  if (p.bias) {
+    graph.constants["b"] = bias;
+    graph.layers[0].inputs.push_back("b");
+  }
+  graph.outputs = {{"y", p.scalar, {}}};
+  return graph;
+}
+
+// Whole numbers from -4 to 4, of which every sum in these tests is exact, or any numbers.
+Tensor numbers(Scalar scalar, const std::vector<int64_t>& shape, bool whole, uint32_t stream) {
+  const Tensor any = seeded_tensor(Scalar::f32, shape, 7, stream, -4, 4);
+  Tensor out(scalar, shape);
+  for (int64_t i = 0; i < out.size(); ++i) out.set_float(i, whole ? std::round(any.float_at(i)) : any.float_at(i));
+  return out;
+}
+
+struct Forms {
+  LoweredModel direct, winograd;
+  Bindings inputs;
+};
+
+Forms forms_of(const Picture& p, bool whole, const Profile& profile) {
+  const NamedModel graph = convolution(p, numbers(p.scalar, p.w, whole, 1), numbers(p.scalar, {p.w[0]}, whole, 2));
+  const auto lowered = [&](ConvolutionForm form) {
+    LowerOptions options;
+    options.convolution = form;
+    auto model = lower_model(graph, options, profile);
+    HOIST_CHECK(model.ok(), model.errors()[0].text());
+    return std::move(*model);
+  };
+  return {
+      lowered(ConvolutionForm::stencil), lowered(ConvolutionForm::winograd), {{"x", numbers(p.scalar, p.x, whole, 0)}}};
+}
+
+// Without copies of the input that have a border.
+int64_t kernels_of_convolution(const LoweredModel& model) {
+  return std::count_if(model.groups.begin(), model.groups.end(),
+                       [](const LoweredGroup& group) { return group.layers.front() == "conv"; });
+}
+
+Profile profile_of_width(int64_t width, bool gpu) {
+  Profile profile;
+  profile.vector_width = width;
+  profile.gpu = gpu;
+  return profile;
+}
+
+const Attributes padded = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}};
+
+std::vector<Picture> fitting() {
+  return {
+      {{1, 16, 8, 8}, {16, 16, 3, 3}, padded},
+      {{1, 3, 7, 9}, {5, 3, 3, 3}, padded, false},
+      {{2, 4, 6, 7}, {8, 4, 3, 3}, {}},
+      {{1, 1, 3, 3}, {1, 1, 3, 3}, {}},         // one result
+      {{3, 2, 4, 3}, {3, 2, 3, 3}, {}, false},  // a row of one
+      {{1, 2, 1, 1}, {2, 2, 3, 3}, padded},     // mostly border
+      {{1, 5, 5, 6}, {7, 5, 3, 3}, {{"pads", std::vector<int64_t>{2, 0, 1, 3}}}},
+      {{1, 4, 5, 5}, {4, 4, 3, 3}, {{"auto_pad", std::string("SAME_UPPER")}}},
+  };
+}
+
+TEST(Winograd, GivesTheSameWholeNumbers) {
+  for (const Picture& p : fitting()) {
+    for (const Profile& profile : {profile_of_width(8, false), profile_of_width(4, true), profile_of_width(1, false)}) {
+      SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
+      const Forms forms = forms_of(p, true, profile);
+      EXPECT_EQ(kernels_of_convolution(forms.direct), 1);
+      EXPECT_EQ(kernels_of_convolution(forms.winograd), 3);
+      const Tensor wanted = outputs_of(forms.direct, forms.inputs).at("y");
+      EXPECT_TRUE(same_bits(outputs_of(forms.winograd, forms.inputs, false).at("y"), wanted));
+      EXPECT_TRUE(same_bits(outputs_of(forms.winograd, forms.inputs).at("y"), wanted));
+    }
+  }
+}
+
+TEST(Winograd, RoundsOtherNumbersOnly) {
+  for (const Picture& p : fitting()) {
+    SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
+    const Forms forms = forms_of(p, false, profile_of_width(8, false));
+    const Tensor wanted = outputs_of(forms.direct, forms.inputs).at("y");
+    const Tensor found = outputs_of(forms.winograd, forms.inputs).at("y");
+    EXPECT_TRUE(close(found, wanted, 1e-4)) << "sums of up to 144 products of numbers up to 4";
+  }
+}
+
+// What nobody knows before the run is transformed by a kernel of its own.
+TEST(Winograd, TransformsFiltersThatAreComputed) {
+  const Picture p = fitting()[0];
+  NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));
+  Bindings inputs = {{"x", numbers(p.scalar, p.x, true, 0)}, {"w", graph.constants.at("w")}};
+  graph.inputs.push_back({"w", p.scalar, p.w});
+  graph.constants.erase("w");
+  LowerOptions options;
+  const auto direct = lower_model(graph, options, {});
+  options.convolution = ConvolutionForm::winograd;
+  const auto winograd = lower_model(graph, options, {});
+  ASSERT_TRUE(direct.ok() && winograd.ok());
+  EXPECT_EQ(kernels_of_convolution(*winograd), 4);
+  EXPECT_TRUE(same_bits(outputs_of(*winograd, inputs).at("y"), outputs_of(*direct, inputs).at("y")));
+}
+
+TEST(Winograd, LeavesOtherConvolutionsAlone) {
+  const Picture others[] = {
+      {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"strides", std::vector<int64_t>{2, 2}}}},
+      {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"strides", std::vector<int64_t>{1, 2}}}},
+      {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"dilations", std::vector<int64_t>{2, 2}}}},
+      {{1, 4, 8, 8}, {4, 2, 3, 3}, {{"group", int64_t{2}}}},
+      {{1, 4, 8, 8}, {4, 1, 3, 3}, {{"group", int64_t{4}}}, false},
+      {{1, 4, 8, 8}, {4, 4, 5, 5}, {}},
+      {{1, 4, 8, 8}, {4, 4, 3, 1}, {}},
+      {{1, 4, 8, 8}, {4, 4, 1, 1}, {}},
+      {{1, 4, 8}, {4, 4, 3}, {}},
+      {{1, 2, 4, 4, 4}, {2, 2, 3, 3, 3}, {}},
+      {{1, 4, 8, 8}, {4, 4, 3, 3}, {}, true, Scalar::f16},
+  };
+  for (const Picture& p : others) {
+    SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
+    const Forms forms = forms_of(p, true, profile_of_width(8, false));
+    ASSERT_EQ(forms.direct.kernels.size(), forms.winograd.kernels.size());
+    for (size_t i = 0; i < forms.direct.kernels.size(); ++i)
+      EXPECT_EQ(forms.direct.kernels[i].expression, forms.winograd.kernels[i].expression);
+  }
+}
+
+TEST(Winograd, IsNoPartOfStrictCompilations) {
+  const Picture p = fitting()[0];
+  const NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));
+  LowerOptions options;
+  options.convolution = ConvolutionForm::winograd;
+  options.strict = true;
+  const auto model = lower_model(graph, options, {});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(kernels_of_convolution(*model), 1);
+}
+
+}  // namespace
+}  // namespace hoist

@@ -1,0 +1,46 @@
+// Compiling under a budget, as the commands compile and report share it: the options, the data, the user's metric, the
+// record. The choice itself: neural_rules/choice/choose.h; what a bundle says of it: certificate.h.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "neural_rules/choice/choose.h"
+#include "tools/attempt.h"
+#include "tools/device_models.h"
+#include "tools/record_json.h"
+
+namespace hoist {
+
+/// As the command line has them; "" is what was not given.
+struct BudgetOptions {
+  std::string budget, objective = "time", calibration, verification, preferences, record;
+  std::string scaling = "auto";
+  double seconds = 0;  ///< to stop measuring after; 0 is no limit
+};
+void add_budget_options(CLI::App& command, BudgetOptions& options);
+/// Wrong use where an option is given that means nothing without a budget.
+Attempt<> refuse_budget_options(const BudgetOptions& options);
+
+/// A command as a metric: it gets a folder with a folder for each run of the verification data, 0, 1, ..., in which
+/// each output of the model is NAME.npy, and prints one number. Errors: it fails, prints anything else, an output
+/// has a type that .npy lacks, or a run takes longer than `seconds`.
+UserMetric command_metric(const std::string& command, const Program& program, double seconds);
+
+struct ChosenModel {
+  StudiedModel model;
+  CompileOptions compile;  ///< as it was studied
+  RewrittenModel rewritten;
+  Record record;
+  std::optional<Study> study;  ///< none where a record was read
+  bool budget_met = true;
+};
+/// The chosen point and what was measured of it, in a line: "front 2: lost 7 of 250, allowed 1".
+std::string best_point(const ChosenModel& chosen);
+
+/// The choice that a record holds, where there is one already; else the search. `budget` is never empty.
+Attempt<ChosenModel> choose_model(const std::filesystem::path& path, const ModelOptions& model,
+                                  const BudgetOptions& options);
+
+}  // namespace hoist

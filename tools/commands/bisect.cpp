@@ -1,0 +1,141 @@
+// hoist bisect: the first step from a model to its kernels that changes a number which it must not. hoist reduce: the
+// smallest part of the model in which one does.
+#include <algorithm>
+
+#include "backends/bundle/bundle.h"
+#include "frontend/write_model.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/layers.h"
+#include "tools/opened_bundle.h"
+#include "tools/self_check.h"
+#include "tools/terminal.h"
+#include "tools/translation.h"
+
+namespace hoist {
+namespace {
+
+struct BisectCommand {
+  std::string model, output;
+  ModelOptions options;
+  bool no_check = false;
+};
+
+// Where the numbers first change, and the layers that are concerned; nothing where they do not.
+struct Fault {
+  Diagnostics problems;
+  std::vector<std::string> layers;
+};
+
+// What comes after the rules: code generator and driver, where there is a device of the profile.
+Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOptions& options) {
+  HOIST_ATTEMPT(const CompiledModel compiled, compile_model(std::move(model), options));
+  const std::optional<Device> device = device_for(compiled.profile, options.device);
+  if (!device || !too_large_to_check(compiled.plan).empty()) return std::optional<Fault>();
+  HOIST_STEP(const TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
+  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, folder.path() / "bundle", {}));
+  HOIST_ATTEMPT(const SelfCheck check,
+                self_check(folder.path() / "bundle", compiled.plan, compiled.groups, *device, 1,
+                           compiled.rules != nullptr ? compiled.rules->table : lowering_rules()));
+  if (!check.mismatch) return std::optional<Fault>();
+  const PlanStep& step = compiled.plan.steps[check.mismatch->step];
+  const PlanKernel& kernel = compiled.plan.kernels[static_cast<size_t>(step.kernel)];
+  return std::optional(
+      Fault{{{"kernel " + kernel.name, check.mismatch->comparison.message, check.mismatch->origin}}, step.layers});
+}
+
+Attempt<std::optional<Fault>> first_fault(const Program& program, const BisectCommand& command, Validation* seen) {
+  ModelOptions options = command.options;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
+  HOIST_ATTEMPT(OpenedModel model, open_model(program, options));
+  HOIST_ATTEMPT(Validation validation, validate_derivation(model.lowered.derivation, model.profile, true));
+  if (seen != nullptr) *seen = validation;
+  if (validation.differences.empty() && command.no_check) return std::optional<Fault>();
+  if (validation.differences.empty()) return fault_on_device(std::move(model), options);
+  const StepDifference& first = validation.differences.front();
+  return std::optional(Fault{{described(first)}, {first.layer}});
+}
+
+Attempt<> bisect(const BisectCommand& command) {
+  HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
+  Validation seen;
+  HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, &seen));
+  say_line("{}", summary_of(seen));
+  if (fault) return Failure{ExitCode::differs, fault->problems};
+  return ExitCode::done;
+}
+
+// Layers go one after the other, larger parts first, as long as what is left has a fault.
+Attempt<Program> reduced(Program program, const BisectCommand& command) {
+  Progress progress;
+  for (size_t part = std::max<size_t>(program.definitions.size() / 2, 1);; part = std::max<size_t>(part / 2, 1)) {
+    bool smaller = false;
+    for (size_t start = 0; start < program.definitions.size() && program.definitions.size() > 1;) {
+      std::vector<std::string> kept;
+      for (size_t i = 0; i < program.definitions.size(); ++i) {
+        if (i < start || i >= start + part) kept.push_back(layer_name(program.definitions[i]));
+      }
+      progress.show(fmt::format("{} layers, {} left out", program.definitions.size(), part));
+      Program candidate = model_of_layers(program, kept);
+      bool faulty = false;
+      if (!candidate.outputs.empty() && candidate.definitions.size() < program.definitions.size()) {
+        auto fault = first_fault(candidate, command, nullptr);
+        faulty = fault.ok() && fault->has_value();  // what no longer compiles is no smaller example
+      }
+      if (faulty) {
+        program = std::move(candidate);
+        smaller = true;
+      } else {
+        start += part;
+      }
+    }
+    if (part == 1 && !smaller) return program;
+  }
+}
+
+Attempt<> reduce(const BisectCommand& command) {
+  HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
+  HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, nullptr));
+  if (!fault)
+    return Failure{ExitCode::no,
+                   {{command.model, "every step and every kernel keeps the numbers",
+                     "there is nothing to look for: hoist bisect says what was compared"}}};
+  const size_t before = program.definitions.size();
+  HOIST_ATTEMPT(program, reduced(std::move(program), command));
+  HOIST_ATTEMPT(const std::optional<Fault> left, first_fault(program, command, nullptr));
+  HOIST_STEP(const std::string bytes, ExitCode::bad_input, write_model(program, {.producer_version = HOIST_VERSION}));
+  HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
+  say_line("{}: {} of {} layers", command.output, program.definitions.size(), before);
+  if (left) complain("note", left->problems);
+  return ExitCode::done;
+}
+
+void add_options(CLI::App& command, BisectCommand& options) {
+  command.add_option("model", options.model, "an ONNX file")->required()->type_name("MODEL");
+  command.add_flag("--no-check", options.no_check, "look at rules and passes only, not at kernels on the device");
+  add_model_options(command, options.options);
+  add_steering_options(command, options.options);
+}
+
+}  // namespace
+
+void add_bisect(CLI::App& program, Action& action) {
+  auto options = std::make_shared<BisectCommand>();
+  CLI::App& command = add_command(
+      program, action, "bisect",
+      "find the first step from a model to its kernels that changes a number which it must not: both sides of every "
+      "step are computed on random and extreme inputs, then every kernel is compared on the device",
+      "  hoist bisect models/digits_residual.onnx", options, bisect);
+  add_options(command, *options);
+}
+
+void add_reduce(CLI::App& program, Action& action) {
+  auto options = std::make_shared<BisectCommand>();
+  CLI::App& command =
+      add_command(program, action, "reduce", "write the smallest part of a model in which hoist bisect finds a fault",
+                  "  hoist reduce model.onnx -o small.onnx", options, reduce);
+  command.add_option("-o,--output", options->output, "the part, an ONNX file")->required()->type_name("FILE");
+  add_options(command, *options);
+}
+
+}  // namespace hoist

@@ -1,0 +1,45 @@
+// Rewritten models on a device: what neural rules ask for when they want to know an error or a time (PrepareModel).
+// Each model becomes a bundle in a private folder that goes with it. Not for bundles that stay: commands/compile.cpp.
+#pragma once
+
+#include "backends/opencl/bundle_runner.h"
+#include "neural_rules/calibration/runner.h"
+#include "tools/compile.h"
+#include "tools/model.h"
+
+namespace hoist {
+
+/// Where and how models run. No kernel has values for a self-check: nobody verifies a bundle that does not stay.
+struct PrepareOptions {
+  Profile profile;
+  RunOptions run;
+  LowerOptions lower;
+};
+
+PrepareModel prepare_on_device(PrepareOptions options);
+
+/// The kernels of a rewritten model: its layers as expressions, function rules applied to them, then all passes.
+Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile);
+
+/// A model that is to be studied on a device: the program that rules see (prepared_program), and how to run what rules
+/// make of it.
+struct StudiedModel {
+  Program program;
+  Profile profile;
+  std::string device;
+  PrepareModel prepare;
+};
+/// Neural rules are chosen on a device: --profile alone is wrong use.
+Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options);
+
+inline constexpr char calibration_help[] =
+    "an .npz with one array per input of the model, [samples][the input's axes after the first], or a folder of "
+    "test_data_set_K";
+
+/// --scale-channels: a name that parse_channel_scaling knows.
+void add_scaling_option(CLI::App& command, std::string& scaling);
+
+/// Batch normalisation folded, and reshaped weights as constants: what sites and rules need to see.
+Result<Program> prepared_program(Program program);
+
+}  // namespace hoist

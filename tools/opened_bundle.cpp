@@ -1,0 +1,120 @@
+#include "tools/opened_bundle.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "ir/seeded.h"
+#include "ir/text/near_miss.h"
+#include "tools/terminal.h"
+
+namespace hoist {
+
+namespace {
+
+Attempt<size_t> array_called(const char* kind, const std::vector<ArrayInfo>& arrays, const std::string& name) {
+  std::vector<std::string> names;
+  std::string all;
+  for (const ArrayInfo& array : arrays) {
+    names.push_back(array.name);
+    all += (all.empty() ? "" : ", ") + array.name;
+  }
+  const auto place = std::find(names.begin(), names.end(), name);
+  if (place != names.end()) return static_cast<size_t>(place - names.begin());
+  const std::string near = near_miss(name, names);
+  return input_failure(std::string(kind) + " " + name, std::string("the model has no such ") + kind,
+                       near.empty() ? (all.empty() ? "it has none" : "it has " + all) : "did you mean " + near + "?");
+}
+
+}  // namespace
+
+void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options) {
+  command.add_option("bundle", folder, "what hoist compile wrote")->required()->type_name("DIR");
+  command
+      .add_option(
+          "--device", options.device,
+          "run on this device: an index, a name or a part of one (default: the one that the bundle is made for)")
+      ->type_name("DEVICE");
+  command.add_option("--threads", options.threads, "use at most so many threads of a CPU device")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+}
+
+Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const std::string name = folder.string(), hint = "hoist compile MODEL -o DIR writes one";
+  if (!std::filesystem::exists(folder, ignored))
+    return input_failure("bundle " + name, "there is no such folder", hint);
+  if (!std::filesystem::is_directory(folder, ignored))
+    return input_failure(name, "is a file, and a bundle is a folder", hint);
+  if (!std::filesystem::exists(folder / "plan.bin", ignored))
+    return input_failure(name, "is not a bundle: it holds no plan.bin", hint);
+  HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(folder));
+  return info;
+}
+
+std::optional<Device> device_for(const Profile& profile, const std::string& wanted) {
+  const auto fits = [&](const Device& device) { return same_device(profile, profile_of(device)); };
+  if (!wanted.empty()) {
+    auto device = find_device(wanted);
+    return device && fits(*device) ? std::optional(*device) : std::nullopt;
+  }
+  auto devices = list_devices();
+  if (!devices) return std::nullopt;
+  for (const Device& device : *devices) {
+    if (fits(device)) return device;
+  }
+  return std::nullopt;
+}
+
+Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const RunOptions& options) {
+  HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
+  if (!runner.fits_profile()) {
+    complain("warning",
+             fmt::format("the bundle is made for {}, a {}, and runs on {}, which is none: it may take a "
+                         "thousand times as long (--device chooses, hoist devices lists them)",
+                         runner.profile_name(), runner.profile_is_cpu() ? "CPU" : "GPU", runner.device_name()));
+  }
+  return runner;
+}
+
+Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options) {
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo info, bundle_info(folder));
+  return open_checked(folder, options);
+}
+
+Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name) {
+  return array_called("input", bundle.inputs(), name);
+}
+
+Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& name) {
+  return array_called("output", bundle.outputs(), name);
+}
+
+std::vector<ValueInfo> inputs_of(const BundleRunner& bundle) {
+  std::vector<ValueInfo> out;
+  for (const ArrayInfo& input : bundle.inputs()) out.push_back({input.name, input.scalar, input.shape});
+  return out;
+}
+
+std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed) {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < bundle.inputs().size(); ++i) {
+    const ArrayInfo& input = bundle.inputs()[i];
+    const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
+    out.push_back(seeded_tensor(input.scalar, input.shape, seed, static_cast<uint32_t>(i), domain.low, domain.high));
+  }
+  return out;
+}
+
+std::string file_name(const std::string& value) {
+  std::string out = value;
+  for (char& c : out) {
+    const bool kept =
+        (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+    if (!kept) c = '_';
+  }
+  return out;
+}
+
+}  // namespace hoist

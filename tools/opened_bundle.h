@@ -1,0 +1,52 @@
+// Opening a bundle as every command that runs one does it. Not for the files alone: backends/bundle.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/bundle/bundle.h"
+#include "backends/opencl/bundle_runner.h"
+#include "backends/opencl/device.h"
+#include "ir/plan.h"
+#include "ir/program/program.h"
+#include "tools/attempt.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hoist {
+
+/// The bundle's folder, --device and --threads.
+void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options);
+
+/// What the files of a bundle say; what is no bundle at all is named as what it is.
+Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder);
+
+/// The device that a bundle of this profile is for: the wanted one where there is a name, else the first of that
+/// profile; nothing where none fits.
+std::optional<Device> device_for(const Profile& profile, const std::string& wanted);
+
+/// A bundle whose files are checked, on the wanted device or the one that fits it best; with a warning where that is of
+/// another kind, a CPU or not, than the bundle is made for: kernels are right there and far slower.
+Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const RunOptions& options);
+
+/// Checks the files first, so that a damaged bundle is bad input and only what follows is device trouble.
+Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options);
+
+/// The position of the input (output) called `name`.
+Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name);
+Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& name);
+
+/// The inputs as a graph describes them.
+std::vector<ValueInfo> inputs_of(const BundleRunner& bundle);
+
+/// Numbers for every input, drawn from its domain.
+std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed);
+
+/// How an output's file is called without its ending: characters outside A-Z a-z 0-9 _ . - become _.
+std::string file_name(const std::string& value);
+
+}  // namespace hoist

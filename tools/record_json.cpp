@@ -1,0 +1,377 @@
+#include "tools/record_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "ir/text/text.h"
+#include "tools/files.h"
+
+namespace hoist {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr size_t largest_record = size_t{1} << 30;  // bytes; a large model's is some megabytes
+constexpr const char* kind = "hoist record";
+
+// JSON text is UTF-8, names of models are bytes: a name that is no UTF-8 is written as its bytes.
+Json text_json(const std::string& text) {
+  try {
+    (void)Json(text).dump();
+    return text;
+  } catch (const Json::type_error&) {
+    return std::vector<uint8_t>(text.begin(), text.end());
+  }
+}
+
+// JSON has no infinities and no NaN.
+Json number_json(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  return number;
+}
+
+Json factors_json(const std::vector<double>& factors) {
+  Json out = Json::array();
+  for (const double factor : factors) out.push_back(number_json(factor));
+  return out;
+}
+
+// Weights are written as the language writes constants.
+Json rounded_json(const ValueStatistics& of) {
+  Json out = Json::array();
+  for (const auto& [layer, rules] : of.rounded) {
+    for (const auto& [rule, numbers] : rules)
+      out.push_back({{"layer", text_json(layer)}, {"rule", text_json(rule)}, {"numbers", print(constant(*numbers))}});
+  }
+  return out;
+}
+
+Json statistics_json(const std::string& name, const ValueStatistics& of) {
+  Json channels = Json::array();
+  for (const auto& channel : of.channels)
+    channels.push_back({number_json(channel.low), number_json(channel.high), number_json(channel.mean),
+                        number_json(channel.mean_square)});
+  return {{"value", text_json(name)},
+          {"count", of.count},
+          {"zeros", of.zeros},
+          {"low", number_json(of.low)},
+          {"high", number_json(of.high)},
+          {"mean", number_json(of.mean)},
+          {"mean_square", number_json(of.mean_square)},
+          {"histogram", of.histogram},
+          {"channel_axis", of.channel_axis},
+          {"channels", std::move(channels)},
+          {"rounded", rounded_json(of)}};
+}
+
+Json site_json(const RecordedSite& site) {
+  Json candidates = Json::array();
+  for (const Candidate& of : site.candidates) {
+    candidates.push_back({{"rule", text_json(of.rule)},
+                          {"predicted_error", number_json(of.predicted_error)},
+                          {"error_alone", number_json(of.error_alone)},
+                          {"local_error", number_json(of.local_error)},
+                          {"time", number_json(of.time)},
+                          {"bytes", number_json(of.bytes)},
+                          {"clipped_share", number_json(of.clipped_share)},
+                          {"clip_low", number_json(of.clip_low)},
+                          {"clip_high", number_json(of.clip_high)},
+                          {"proof", text_json(of.proof)}});
+  }
+  return {{"site", text_json(site.key)},
+          {"sensitivity", number_json(site.sensitivity)},
+          {"time", number_json(site.time)},
+          {"bytes", number_json(site.bytes)},
+          {"candidates", std::move(candidates)}};
+}
+
+Json conversion_json(const RecordedConversion& of) {
+  return {{"from", text_json(of.from)},
+          {"from_rule", text_json(of.from_rule)},
+          {"to", text_json(of.to)},
+          {"to_rule", text_json(of.to_rule)},
+          {"seconds", number_json(of.seconds)}};
+}
+
+Json origin_json(const RecordOrigin& of) {
+  return {{"model_hash", text_json(of.model_hash)},
+          {"calibration_hash", text_json(of.calibration_hash)},
+          {"verification_hash", text_json(of.verification_hash)},
+          {"profile_hash", text_json(of.profile_hash)},
+          {"device", text_json(of.device)},
+          {"budget", text_json(of.budget)},
+          {"objective", text_json(of.objective)},
+          {"preferences_hash", text_json(of.preferences_hash)},
+          {"seed", of.seed}};
+}
+
+// One element a line, so that records can be compared line by line.
+std::string lines_text(const std::vector<Json>& elements) {
+  std::string out = "[";
+  for (size_t i = 0; i < elements.size(); ++i) out += (i == 0 ? "\n    " : ",\n    ") + elements[i].dump();
+  return out + (elements.empty() ? "]" : "\n  ]");
+}
+
+/// Something in the text that is not as it should be; caught where the text enters.
+struct Fault {
+  std::string what;
+};
+
+// Reads the parts of one JSON object; every key must be there, and no other.
+class Fields {
+ public:
+  Fields(const Json& object, std::string name) : object_(object), name_(std::move(name)) {
+    if (!object.is_object()) throw Fault{name_ + " is no object"};
+  }
+
+  const Json& at(const char* key) {
+    ++read_;
+    const auto found = object_.find(key);
+    if (found == object_.end()) throw Fault{fmt::format("{} has no {}", name_, key)};
+    return *found;
+  }
+  std::string text(const char* key) {
+    const Json& of = at(key);
+    if (of.is_string()) return of.get<std::string>();
+    if (!of.is_array()) throw wrong(key, "a text");
+    std::string out;
+    for (const Json& byte : of) {
+      if (!byte.is_number_unsigned() || byte.get<uint64_t>() > 255) throw wrong(key, "a text");
+      out += static_cast<char>(byte.get<uint8_t>());
+    }
+    return out;
+  }
+  double number(const char* key) { return number_of(at(key), key); }
+  uint64_t natural(const char* key) {
+    const Json& of = at(key);
+    if (!of.is_number_unsigned()) throw wrong(key, "a whole number from 0");
+    return of.get<uint64_t>();
+  }
+  const Json& list(const char* key) {
+    const Json& of = at(key);
+    if (!of.is_array()) throw wrong(key, "a list");
+    return of;
+  }
+  double number_of(const Json& of, const char* key) const {
+    if (of.is_number()) return of.get<double>();
+    if (of == "nan") return std::numeric_limits<double>::quiet_NaN();
+    if (of == "inf") return std::numeric_limits<double>::infinity();
+    if (of == "-inf") return -std::numeric_limits<double>::infinity();
+    throw wrong(key, "a number");
+  }
+  Fault wrong(const char* key, const char* expected) const {
+    return Fault{fmt::format("{} of {} is not {}", key, name_, expected)};
+  }
+  void end() const {
+    if (read_ != object_.size()) throw Fault{fmt::format("{} has {} parts, expected {}", name_, object_.size(), read_)};
+  }
+
+ private:
+  const Json& object_;
+  std::string name_;
+  size_t read_ = 0;
+};
+
+int64_t count_of(Fields& fields, const char* key) {
+  const uint64_t count = fields.natural(key);
+  if (count > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) throw fields.wrong(key, "a count");
+  return static_cast<int64_t>(count);
+}
+
+Tensor tensor_of(Fields& fields, const char* key) {
+  const Result<Expr> term = parse(fields.text(key));
+  if (!term || (*term)->pattern != Pattern::constant) throw fields.wrong(key, "a constant");
+  return (*term)->constant;
+}
+
+void add_rounded(const Json& json, const std::string& value, ValueStatistics& of) {
+  Fields fields(json, "rounded weights of the layer that reads " + value);
+  const std::string layer = fields.text("layer"), rule = fields.text("rule");
+  auto numbers = std::make_shared<const Tensor>(tensor_of(fields, "numbers"));
+  if (!of.rounded[layer].emplace(rule, std::move(numbers)).second)
+    throw Fault{fmt::format("the rounded weights of {} under {} are there twice", layer, rule)};
+  fields.end();
+}
+
+std::pair<std::string, ValueStatistics> statistics_of(const Json& json, size_t index) {
+  Fields fields(json, fmt::format("statistics {}", index));
+  std::pair<std::string, ValueStatistics> out;
+  ValueStatistics& of = out.second;
+  out.first = fields.text("value");
+  of.count = count_of(fields, "count");
+  of.zeros = count_of(fields, "zeros");
+  of.low = fields.number("low");
+  of.high = fields.number("high");
+  of.mean = fields.number("mean");
+  of.mean_square = fields.number("mean_square");
+  for (const Json& bin : fields.list("histogram")) {
+    if (!bin.is_number_unsigned()) throw fields.wrong("histogram", "a list of counts");
+    of.histogram.push_back(bin.get<uint64_t>());
+  }
+  for (const Json& channel : fields.list("channels")) {
+    if (!channel.is_array() || channel.size() != 4)
+      throw fields.wrong("channels", "a list of [low, high, mean, mean square]");
+    const auto at = [&](size_t i) { return fields.number_of(channel[i], "channels"); };
+    of.channels.push_back({at(0), at(1), at(2), at(3)});
+  }
+  const Json& axis = fields.at("channel_axis");
+  if (!axis.is_number_integer()) throw fields.wrong("channel_axis", "a whole number");
+  of.channel_axis = axis.get<int64_t>();
+  for (const Json& rounded : fields.list("rounded")) add_rounded(rounded, out.first, of);
+  fields.end();
+  return out;
+}
+
+Candidate candidate_of(const Json& json, const std::string& site, size_t index) {
+  Fields fields(json, fmt::format("candidate {} of site {}", index, site));
+  Candidate out;
+  out.rule = fields.text("rule");
+  out.predicted_error = fields.number("predicted_error");
+  out.error_alone = fields.number("error_alone");
+  out.local_error = fields.number("local_error");
+  out.time = fields.number("time");
+  out.bytes = fields.number("bytes");
+  out.clipped_share = fields.number("clipped_share");
+  out.clip_low = fields.number("clip_low");
+  out.clip_high = fields.number("clip_high");
+  out.proof = fields.text("proof");
+  fields.end();
+  return out;
+}
+
+RecordedSite site_of(const Json& json, size_t index) {
+  Fields fields(json, fmt::format("site {}", index));
+  RecordedSite out;
+  out.key = fields.text("site");
+  out.sensitivity = fields.number("sensitivity");
+  out.time = fields.number("time");
+  out.bytes = fields.number("bytes");
+  for (const Json& candidate : fields.list("candidates"))
+    out.candidates.push_back(candidate_of(candidate, out.key, out.candidates.size()));
+  fields.end();
+  return out;
+}
+
+RecordedConversion conversion_of(const Json& json, size_t index) {
+  Fields fields(json, fmt::format("conversion {}", index));
+  RecordedConversion out;
+  out.from = fields.text("from");
+  out.from_rule = fields.text("from_rule");
+  out.to = fields.text("to");
+  out.to_rule = fields.text("to_rule");
+  out.seconds = fields.number("seconds");
+  fields.end();
+  return out;
+}
+
+RecordOrigin origin_of(const Json& json) {
+  Fields fields(json, "origin");
+  RecordOrigin out;
+  out.model_hash = fields.text("model_hash");
+  out.calibration_hash = fields.text("calibration_hash");
+  out.verification_hash = fields.text("verification_hash");
+  out.profile_hash = fields.text("profile_hash");
+  out.device = fields.text("device");
+  out.budget = fields.text("budget");
+  out.objective = fields.text("objective");
+  out.preferences_hash = fields.text("preferences_hash");
+  out.seed = fields.natural("seed");
+  fields.end();
+  return out;
+}
+
+Record record_of(const Json& json) {
+  Fields fields(json, "the record");
+  if (fields.text("kind") != kind) throw Fault{"is JSON, but no record of hoist"};
+  const uint64_t format = fields.natural("format");
+  if (format != static_cast<uint64_t>(record_format))
+    throw Fault{fmt::format("is a record of format {}, this hoist reads format {}", format, record_format)};
+  Record out;
+  out.hoist_version = fields.text("hoist_version");
+  out.origin = origin_of(fields.at("origin"));
+  out.certificate = fields.text("certificate");
+  out.output_power = fields.number("output_power");
+  size_t index = 0;
+  for (const Json& choice : fields.list("chosen")) {
+    Fields of(choice, fmt::format("choice {}", index++));
+    std::string site = of.text("site");
+    if (!out.chosen.emplace(site, of.text("rule")).second) throw Fault{"site " + site + " is chosen for twice"};
+    of.end();
+  }
+  for (const Json& conversion : fields.list("conversions"))
+    out.conversions.push_back(conversion_of(conversion, out.conversions.size()));
+  for (const Json& site : fields.list("sites")) out.sites.push_back(site_of(site, out.sites.size()));
+  for (const Json& scaled : fields.list("scaled")) {
+    Fields of(scaled, fmt::format("scaled value {}", out.factors.size()));
+    std::string value = of.text("value");
+    std::vector<double> factors;
+    for (const Json& factor : of.list("factors")) factors.push_back(of.number_of(factor, "factors"));
+    of.end();
+    if (!out.factors.emplace(value, std::move(factors)).second) throw Fault{"value " + value + " is scaled twice"};
+  }
+  for (const Json& statistics : fields.list("statistics")) {
+    auto [name, of] = statistics_of(statistics, out.statistics.size());
+    if (!out.statistics.emplace(name, std::move(of)).second) throw Fault{"value " + name + " has statistics twice"};
+  }
+  fields.end();
+  return out;
+}
+
+}  // namespace
+
+std::string record_text(const Record& record) {
+  std::vector<Json> chosen, conversions, scaled, sites, statistics;
+  for (const auto& [site, rule] : record.chosen)
+    chosen.push_back({{"site", text_json(site)}, {"rule", text_json(rule)}});
+  for (const RecordedConversion& of : record.conversions) conversions.push_back(conversion_json(of));
+  for (const RecordedSite& site : record.sites) sites.push_back(site_json(site));
+  for (const auto& [value, factors] : record.factors)
+    scaled.push_back({{"value", text_json(value)}, {"factors", factors_json(factors)}});
+  for (const auto& [name, of] : record.statistics) statistics.push_back(statistics_json(name, of));
+  const std::pair<const char*, std::string> parts[] = {
+      {"kind", Json(kind).dump()},
+      {"format", Json(record_format).dump()},
+      {"hoist_version", text_json(record.hoist_version).dump()},
+      {"origin", origin_json(record.origin).dump()},
+      {"certificate", text_json(record.certificate).dump()},
+      {"output_power", number_json(record.output_power).dump()},
+      {"chosen", lines_text(chosen)},
+      {"conversions", lines_text(conversions)},
+      {"scaled", lines_text(scaled)},
+      {"sites", lines_text(sites)},
+      {"statistics", lines_text(statistics)},
+  };
+  std::string out = "{";
+  for (const auto& [key, text] : parts) out += fmt::format("{}\n  \"{}\": {}", out.size() > 1 ? "," : "", key, text);
+  return out + "\n}\n";
+}
+
+Result<Record> parse_record(const std::string& text, const std::string& where) {
+  const std::string hint = "compile without the record to make another one";
+  try {
+    Record out = record_of(Json::parse(text));
+    HOIST_TRY_VOID(check_record(out, where));
+    return out;
+  } catch (const Fault& fault) {
+    return Diagnostic{where, fault.what, hint};
+  } catch (const Json::parse_error& error) {
+    return Diagnostic{
+        where, fmt::format("is not JSON: it breaks off or goes wrong at byte {} of {}", error.byte, text.size()), hint};
+  } catch (const Json::exception& error) {
+    return Diagnostic{where, std::string("is no record: ") + error.what(), hint};
+  }
+}
+
+Result<Nothing> write_record(const std::filesystem::path& path, const Record& record) {
+  return write_file(path, record_text(record));
+}
+
+Result<Record> read_record(const std::filesystem::path& path) {
+  HOIST_TRY(const std::string text, read_file(path, largest_record));
+  return parse_record(text, path.string());
+}
+
+}  // namespace hoist
