@@ -190,8 +190,8 @@ RemovedOnSignal::RemovedOnSignal(fs::path path) : path_(std::move(path)) {
 
 RemovedOnSignal::~RemovedOnSignal() { unregister(path_); }
 
-// Other threads run on and may be writing there. They find no folder under its own name any more, and since nobody gives
-// the lock back, they make and register no further one.
+// Other threads run on and may be writing there. They find no folder under its own name any more, and since nobody
+// gives the lock back, they make and register no further one.
 void remove_on_signal() {
   registry().mutex.lock();
   for (const fs::path& path : registry().folders) {
