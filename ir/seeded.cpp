@@ -16,6 +16,8 @@ uint64_t mix(uint64_t x) {
 
 }  // namespace
 
+uint64_t next_random(uint64_t& state) { return mix(state += counter_step); }
+
 Domain domain_of_type(Scalar scalar, Domain domain) {
   const ScalarRow& type = row(scalar);
   if (type.is_float) return domain;

@@ -28,4 +28,7 @@ uint64_t seeded_bits(Scalar scalar, uint64_t seed, uint32_t parameter, double lo
 Tensor seeded_tensor(Scalar scalar, std::vector<int64_t> shape, uint64_t seed, uint32_t parameter, double low,
                      double high);
 
+/// The next of a sequence of numbers that are the same everywhere, for tests and samples: splitmix64.
+uint64_t next_random(uint64_t& state);
+
 }  // namespace hoist

@@ -3,6 +3,9 @@
 // only names what they wrote, so its value is the same bit for bit. What is kept inside a map and depends on its
 // variable is computed for all elements at once, by a map of its own over the same array. That array, and what a let
 // binds, is computed by both: a rule that minds keeps it as well.
+//
+// What is kept is stored in the order of dimensions that the term gives it, since the rule that wrote it knows how it
+// is read. Arrays that read constants alone, transformed filters say, become constants.
 #pragma once
 
 #include <string>

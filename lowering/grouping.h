@@ -2,6 +2,9 @@
 // normalisation) with the elementwise definitions after it and the views around it. Merging is substitution of one
 // definition's expression for a parameter of another, so meaning and bits stay; what is decided here is only that no
 // element is computed more often than before.
+//
+// What is dequantised is computed again by every reader that reads each element once: reading bytes is cheaper than
+// reading what they widen to.
 #pragma once
 
 #include "lowering/program.h"

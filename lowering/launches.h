@@ -2,6 +2,15 @@
 // it as a statement (statements.h), where all that is kept at a time fits in the local memory of a work-group. Nothing
 // is computed twice and no bit changes. A launch is one work-group then, which cannot use more than one compute unit:
 // whether that pays is the caller's decision.
+//
+// Whether a chain fits is decided by how Halide gives the memory of dead arrays to later ones; what a kernel really
+// needs is compared with the profile once more when it is emitted. What is kept stays without borders and is read
+// through the comparison that a padding is, and a model input gets no bordered copy, which would be a launch.
+//
+// A launch is one core or compute unit, so it is made only where asked for. On PoCL (two busy cores, interleaved, lower
+// quartiles) the ad autoencoder's ten launches as one take 0.72 to 0.77 of the time, micro_kws' ten as one 2.0 times as
+// long: its convolutions lose the second core and their borders. On an H200 one work-group is one of 132 compute units:
+// mnist-8 takes 15.9 ms as one launch against 0.24 as six, the autoencoder 1.4 against 0.27.
 #pragma once
 
 #include "ir/profile.h"

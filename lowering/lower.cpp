@@ -150,12 +150,14 @@ class Lowering {
 
   // By the strategy, or by the user's steps for a layer of the kernel.
   Result<Derivation> derive(const StrategyInput& input, const Definition& definition, Expr& low) const {
-    auto steering = steered_.find(definition.value);
-    if (steering == steered_.end()) return lower_to_kernel(input, profile_, low);
     const RuleTable& rules = options_.rules != nullptr ? options_.rules->table : lowering_rules();
+    const std::vector<Strategy>& candidates = options_.strategies != nullptr ? *options_.strategies : strategies();
     Rewriter rewriter(rules, input.term);
-    HOIST_TRY_VOID(steer(rewriter, rules, *steering->second, input.inside, options_.strict,
-                         [&](Rewriter& r) { apply_strategy(r, input, profile_); }));
+    if (auto steering = steered_.find(definition.value); steering != steered_.end()) {
+      HOIST_TRY_VOID(steer(rewriter, rules, *steering->second, input, profile_, candidates));
+    } else {
+      HOIST_TRY_VOID(apply_strategy(rewriter, input, profile_, candidates));
+    }
     low = rewriter.term();
     return rewriter.derivation();
   }

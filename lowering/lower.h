@@ -16,6 +16,7 @@
 #include "lowering/program.h"
 #include "lowering/steering.h"
 #include "lowering/storage.h"
+#include "lowering/strategy.h"
 #include "lowering/user_rules.h"
 
 namespace hoist {
@@ -26,10 +27,11 @@ struct LowerOptions {
   TableUse tables = TableUse::automatic;
   ConstantUse constants = ConstantUse::computed;
   FoldingBudget folding;
-  bool strict = false;               ///< exact rules only
-  const UserRules* rules = nullptr;  ///< of the user, for `steps`; lives as long as the compilation
-  std::vector<Steering> steps;       ///< the user's own for kernels, in the place of the strategy
-  bool separate_arrays = false;      ///< no reuse in the arena, so that a simulated device sees every overrun
+  bool strict = false;                                ///< exact rules only
+  const UserRules* rules = nullptr;                   ///< of the user, for `steps`; lives as long as the compilation
+  std::vector<Steering> steps;                        ///< the user's own for kernels, in the place of the strategy
+  const std::vector<Strategy>* strategies = nullptr;  ///< others than strategies(); live as long as the compilation
+  bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
 };
 
 /// One kernel; steps with equal terms share it.

@@ -16,8 +16,9 @@ namespace {
 
 Result<SteeringStep> parse_line(const std::string& line) {
   SteeringStep step;
-  if (line == "strategy") {
+  if (constexpr std::string_view word = "strategy"; line == word || line.starts_with("strategy ")) {
     step.where = SteeringStep::strategy;
+    step.rule = trimmed(line.substr(word.size()));
     return step;
   }
   size_t end = line.find_first_of(" (");
@@ -91,27 +92,50 @@ std::vector<Path> places_of(Expr root, const std::string& pattern) {
 
 class Steerer {
  public:
-  Steerer(Rewriter& rewriter, const RuleTable& rules, const Steering& steering, const Path& inside, bool strict)
-      : rewriter_(rewriter), rules_(rules), steering_(steering), inside_(inside), strict_(strict) {}
+  Steerer(Rewriter& rewriter, const RuleTable& rules, const Steering& steering, const StrategyInput& input,
+          const Profile& profile, const std::vector<Strategy>& candidates)
+      : rewriter_(rewriter),
+        rules_(rules),
+        steering_(steering),
+        input_(input),
+        profile_(profile),
+        candidates_(candidates),
+        start_(at(rewriter.term(), input.inside)) {}
 
-  Result<Nothing> run(const std::function<void(Rewriter&)>& strategy) {
-    Expr start = at(rewriter_.term(), inside_);
-    for (const SteeringStep& step : steering_.steps) {
-      if (step.where == SteeringStep::strategy) {
-        Expr now = at(rewriter_.term(), inside_);
-        if (now == nullptr || now->type != start->type)
-          return fault(step, "the strategy finds no result where it was", "let it run before steps that open loops");
-        strategy(rewriter_);
-        continue;
-      }
-      HOIST_TRY_VOID(apply(step));
-    }
+  Result<Nothing> run() {
+    for (const SteeringStep& step : steering_.steps)
+      HOIST_TRY_VOID(step.where == SteeringStep::strategy ? map(step) : apply(step));
     return Nothing{};
   }
 
  private:
   Diagnostic fault(const SteeringStep& step, const std::string& what, const std::string& hint = "") const {
     return {fmt::format("{}:{}", steering_.where, step.line), what, hint};
+  }
+
+  Result<Nothing> map(const SteeringStep& step) {
+    Expr now = at(rewriter_.term(), input_.inside);
+    if (now == nullptr || now->type != start_->type)
+      return fault(step, "the strategy finds no result where it was", "let it run before steps that open loops");
+    std::vector<Strategy> named;
+    std::vector<std::string> names;
+    for (const Strategy& strategy : candidates_) {
+      names.emplace_back(strategy.name);
+      if (step.rule.empty() || step.rule == strategy.name) named.push_back(strategy);
+    }
+    if (named.empty()) {
+      const std::string near = near_miss(step.rule, names);
+      return fault(step, "there is no strategy " + step.rule,
+                   near.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : "did you mean " + near + "?");
+    }
+    try {
+      const FaultsAreErrors steps_before_may_have_left_anything;
+      auto outcome = apply_strategy(rewriter_, input_, profile_, named);
+      if (outcome.ok()) return Nothing{};
+      return fault(step, outcome.errors().at(0).what, outcome.errors().at(0).hint);
+    } catch (const InternalFault& found) {
+      return fault(step, found.text, "let the strategy run before steps that change the result's loops");
+    }
   }
 
   Result<Nothing> apply(const SteeringStep& step) {
@@ -123,7 +147,7 @@ class Steerer {
       return fault(step, "there is no rule " + step.rule,
                    near.empty() ? "hoist rules lists them; --rules brings more" : "did you mean " + near + "?");
     }
-    if (strict_ && row(*rule).rule_class != RuleClass::exact)
+    if (input_.strict && row(*rule).rule_class != RuleClass::exact)
       return fault(step,
                    fmt::format("{} is a {} rule, and --strict takes exact ones alone", step.rule,
                                name_of(row(*rule).rule_class)),
@@ -160,7 +184,7 @@ class Steerer {
   }
 
   Result<Path> place_of(const SteeringStep& step) const {
-    if (step.where == SteeringStep::result) return inside_;
+    if (step.where == SteeringStep::result) return input_.inside;
     if (step.where == SteeringStep::loop) {
       if (!last_) return fault(step, "no step before has opened a loop", "say a place: at result");
       const auto body = opened_body(rewriter_.term(), *last_);
@@ -185,8 +209,10 @@ class Steerer {
   Rewriter& rewriter_;
   const RuleTable& rules_;
   const Steering& steering_;
-  const Path& inside_;
-  const bool strict_;
+  const StrategyInput& input_;
+  const Profile& profile_;
+  const std::vector<Strategy>& candidates_;
+  Expr start_;  ///< the result before the first step
   std::optional<Path> last_;
 };
 
@@ -225,9 +251,9 @@ Result<Steering> parse_steering(const std::string& text, const std::string& laye
   return out;
 }
 
-Result<Nothing> steer(Rewriter& rewriter, const RuleTable& rules, const Steering& steering, const Path& inside,
-                      bool strict, const std::function<void(Rewriter&)>& strategy) {
-  return Steerer(rewriter, rules, steering, inside, strict).run(strategy);
+Result<Nothing> steer(Rewriter& rewriter, const RuleTable& rules, const Steering& steering, const StrategyInput& input,
+                      const Profile& profile, const std::vector<Strategy>& candidates) {
+  return Steerer(rewriter, rules, steering, input, profile, candidates).run();
 }
 
 }  // namespace hoist

@@ -1,5 +1,10 @@
 // What passes do, one definition at a time and without deciding anything: the passes call these where they have
 // decided, replay calls them where a derivation says so. Each leaves a program that means the same.
+//
+// Steps record what was done, not why: a step names the definition and what went into it, so replay needs neither
+// budgets nor estimates. Constants whose values decide a term stand in the step with their values, since unfolding with
+// zeros in their place gives another term; all others are hashes, so a derivation is small whatever the weights are.
+// Storage is chosen again, from the profile.
 #pragma once
 
 #include <string>

@@ -1,8 +1,13 @@
 // How values lie in memory. Every value is logically what ONNX says; its Storage says which dimension order it is kept
-// in, what surrounds it inside its array (a border of zeros for the convolutions that read it, rounding to whole
+// in, what surrounds it inside its array (a border of zeros for the convolutions that read it, padding to whole
 // vectors, the other parts of a concatenation), and both directions as views of the language. Because views cost
 // nothing, any operator reads and writes any storage; storage only decides speed.
 // Model inputs and outputs keep ONNX's row-major order and have nothing around them.
+//
+// Padding to vectors is `pad ... undefined`: elements that nobody reads may hold anything, so no guard is needed for
+// them. A row with a border of zeros behind it is not padded to whole vectors, since the padding would lie between.
+// Weights of a dot instruction lie in groups of four input channels, images with channels innermost and in whole
+// groups.
 #pragma once
 
 #include <map>
@@ -23,7 +28,7 @@ struct Storage {
   std::vector<int64_t> before, after;  ///< elements around the value, per stored dimension
   /// The byte that every element around the value is made of, where readers depend on those: 0 but for zero points.
   std::optional<uint8_t> border;
-  int64_t vector_padding = 0;  ///< so many of the last dimension's `after` are computed along, value open
+  int64_t vector_padding = 0;  ///< so many of the last dimension's `after` are computed along, and undefined
   int64_t panel = 0;           ///< weights: the last dimension is cut into panels of so many, outermost
   int64_t interleave = 0;      ///< weights: so many of the last dimension but one lie together, innermost
   int64_t joined = 0;          ///< arrays in local memory: so many of the first dimensions are one with the next
@@ -36,7 +41,7 @@ struct Storage {
 
 struct Padding;
 
-/// What a row of so many elements takes in an array of the program, rounded to whole vectors where it is long enough.
+/// What a row of so many elements takes in an array of the program, padded to whole vectors where it is long enough.
 int64_t rounded_row(int64_t columns, const Profile& profile);
 
 /// Row-major as ONNX has it.
@@ -44,9 +49,9 @@ Storage plain_storage(const std::string& array, Type logical);
 
 /// The logical value as a view of the stored array (a term of type array_type()).
 Expr read_storage(const Storage& storage, Expr stored);
-/// The stored value as a view of the logical one, with the rounding (open) but without what surrounds it.
+/// The stored value as a view of the logical one, with its padding to vectors but without what surrounds it.
 Expr interior(const Storage& storage, Expr logical);
-/// Places an interior into its array; elements around are open.
+/// Places an interior into its array; elements around are undefined.
 Expr surround(const Storage& storage, Expr interior);
 /// Like read_storage, with elements of the border around (not more than there are).
 Expr read_with_border(const Storage& storage, Expr stored, const Padding& padding);

@@ -1,5 +1,8 @@
 // The last things that happen to definitions before rules make kernels of them: large tables inside terms become
 // constants with names, and the definition's term becomes one over stored arrays.
+//
+// Constants of more than 64 elements inside a term become weights of the program: code would select among them element
+// by element, memory is read. Seeded checks draw them from the range that they have, since they may be positions.
 #pragma once
 
 #include <map>

@@ -96,13 +96,15 @@ constexpr auto own_rows = std::to_array<NeuralRule>({
 });
 // clang-format on
 
+const std::vector<NeuralRule>* scoped_rows = nullptr;  // of a ScopedNeuralRules
+
 const std::vector<NeuralRule>& all_rows() {
   static const std::vector<NeuralRule> rows = [] {
     std::vector<NeuralRule> all(own_rows.begin(), own_rows.end());
     all.insert(all.end(), function_rules().begin(), function_rules().end());
     return all;
   }();
-  return rows;
+  return scoped_rows != nullptr ? *scoped_rows : rows;
 }
 
 // The first version of ai.onnx that can say the rule.
@@ -224,6 +226,12 @@ std::string_view name_of(ErrorModel model) {
 }
 
 std::span<const NeuralRule> neural_rules() { return all_rows(); }
+
+ScopedNeuralRules::ScopedNeuralRules(const std::vector<NeuralRule>& rows) : rows_(all_rows()), outer_(scoped_rows) {
+  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  scoped_rows = &rows_;
+}
+ScopedNeuralRules::~ScopedNeuralRules() { scoped_rows = outer_; }
 
 const NeuralRule* find_neural_rule(std::string_view name) {
   const auto& rows = all_rows();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "neural_rules/formats/formats.h"
 #include "neural_rules/formats/weights.h"
@@ -52,6 +53,21 @@ struct NeuralRule {
 };
 
 std::span<const NeuralRule> neural_rules();
+
+/// Rows beside those of the table, as long as this lives. For tests of what one more row does: no study may have begun
+/// before, and none may outlive it.
+class ScopedNeuralRules {
+ public:
+  explicit ScopedNeuralRules(const std::vector<NeuralRule>& rows);
+  ~ScopedNeuralRules();
+  ScopedNeuralRules(const ScopedNeuralRules&) = delete;
+  ScopedNeuralRules& operator=(const ScopedNeuralRules&) = delete;
+
+ private:
+  std::vector<NeuralRule> rows_;
+  const std::vector<NeuralRule>* outer_;
+};
+
 const NeuralRule* find_neural_rule(std::string_view name);  ///< null when there is none
 /// What the rule of that name puts in place; null where there is none, or it is for something else.
 const ProductScheme* find_scheme(std::string_view rule);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ir/evaluate/interpret_cost.h"
+#include "ir/seeded.h"
 #include "ir/stopwatch.h"
 #include "ir/text/text.h"
 #include "lowering/rules.h"
@@ -28,14 +29,6 @@ constexpr int64_t most_steps_an_element = int64_t{1} << 24;
 Tolerance tolerance_on(const Device& device, const Tolerance& tolerance) {
   if (!tolerance.exact || (device.computes_exactly && (!tolerance.divides || device.divides_exactly))) return tolerance;
   return {false, tolerance.divides, inexact_relative, inexact_absolute};
-}
-
-uint64_t next_random(uint64_t& state) {
-  state += 0x9E3779B97F4A7C15u;  // splitmix64
-  uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
 }
 
 // Every element, fast; nothing where that is too much.

@@ -67,7 +67,7 @@ Value select_value(const H::Expr& condition, const Value& a, const Value& b);
 
 // ---- Scalars (scalars.cpp) -----------------------------------------------------------------------------------------
 
-H::Type storage_type(Scalar scalar);  ///< in arrays of the plan
+H::Type stored_type(Scalar scalar);  ///< in arrays of the plan
 H::Expr from_private(Scalar scalar, const H::Expr& kept);
 H::Expr to_private(Scalar scalar, const H::Expr& value);
 
@@ -79,8 +79,8 @@ struct Scalars {
 
   H::Type value_type(Scalar scalar) const;
   H::Type private_type(Scalar scalar) const;  ///< in private and local arrays
-  H::Expr from_storage(Scalar scalar, const H::Expr& stored) const;
-  H::Expr to_storage(Scalar scalar, const H::Expr& value) const;
+  H::Expr from_stored(Scalar scalar, const H::Expr& stored) const;
+  H::Expr to_stored(Scalar scalar, const H::Expr& value) const;
   H::Expr literal_value(Scalar scalar, uint64_t bits) const;
   H::Expr call_value(Function function, Scalar scalar, const std::vector<H::Expr>& arguments) const;
   H::Expr cast_value(Scalar from, Scalar to, const H::Expr& value) const;
@@ -223,7 +223,7 @@ class Emitter {
   bool passes_on(const Value& initial, Type type, const WriteView& w, Nest& nest);
   void finish(Nest& nest, const Value& v, Type type, const WriteView& w);
 
-  // storage.cpp: folds and materialised arrays as Funcs
+  // kept_arrays.cpp: folds and materialised arrays as Funcs
   Value fold(Expr e, const Environment& env);
   /// A fold in vec mode: what a dot instruction computes.
   Value dot(Expr e, const Environment& env);

@@ -1,5 +1,5 @@
 // Read views: a term evaluated with a variable per loop. Arrays are functions of the index, layout patterns rewrite
-// indices, scalar code becomes Halide expressions. Nothing is stored here but what storage.cpp is asked for.
+// indices, scalar code becomes Halide expressions. Nothing is stored here but what kept_arrays.cpp is asked for.
 #include <fmt/format.h>
 
 #include "backends/halide/emitter.h"
@@ -122,7 +122,7 @@ Value Emitter::read_parameter(Expr e) {
     }
     if (elements == 0) unsupported(fmt::format("parameter {} is empty", e->name));
     bool flat = packed || shape.empty();
-    H::ImageParam input(storage_type(kind), flat ? 1 : static_cast<int>(shape.size()), name);
+    H::ImageParam input(stored_type(kind), flat ? 1 : static_cast<int>(shape.size()), name);
     int64_t stride = 1;
     for (size_t i = 0; i < shape.size() && !flat; ++i) {
       int64_t n = shape[shape.size() - 1 - i];
@@ -136,7 +136,7 @@ Value Emitter::read_parameter(Expr e) {
     argument_names_[name] = e->name;
   }
   H::ImageParam input = place->second;
-  if (shape.empty() && !packed) return scalar(scalars_.from_storage(kind, input(0)));
+  if (shape.empty() && !packed) return scalar(scalars_.from_stored(kind, input(0)));
   if (packed) {
     return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
       H::Expr flat = 0;
@@ -149,7 +149,7 @@ Value Emitter::read_parameter(Expr e) {
   return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
     std::vector<H::Expr> innermost_first;
     for (size_t i = index.size(); i-- > 0;) innermost_first.push_back(safe_index(index[i], shape[i]));
-    return scalar(scalars_.from_storage(kind, input(innermost_first)));
+    return scalar(scalars_.from_stored(kind, input(innermost_first)));
   });
 }
 

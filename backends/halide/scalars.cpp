@@ -52,21 +52,21 @@ constexpr Scalars plain;
 // The bits of a half as f32; a literal stays one.
 H::Expr widened(const H::Expr& e) {
   if (auto bits = H::Internal::as_const_uint(e)) return plain.literal_value(Scalar::f16, *bits);
-  return plain.from_storage(Scalar::f16, e);
+  return plain.from_stored(Scalar::f16, e);
 }
 
 }  // namespace
 
 H::Type Scalars::value_type(Scalar s) const {
   if (s == Scalar::boolean) return H::Bool();
-  if (is_bits(s)) return storage_type(s);
+  if (is_bits(s)) return stored_type(s);
   if (is_reduced_float(s)) return H::Float(32);
   if (is_float(s)) return H::Float(row(s).bits);
   int bits = std::max(row(s).bits, 8);
   return row(s).is_signed ? H::Int(bits) : H::UInt(bits);
 }
 
-H::Type storage_type(Scalar s) {
+H::Type stored_type(Scalar s) {
   if (s == Scalar::boolean) return H::UInt(8);
   if (is_reduced_float(s)) return H::UInt(row(s).bits);
   if (row(s).bits < 8) return H::UInt(8);
@@ -75,20 +75,18 @@ H::Type storage_type(Scalar s) {
 
 H::Type Scalars::private_type(Scalar s) const { return s == Scalar::boolean ? H::UInt(8) : value_type(s); }
 
-H::Expr Scalars::from_storage(Scalar s, const H::Expr& e) const {
+H::Expr Scalars::from_stored(Scalar s, const H::Expr& e) const {
   if (s == Scalar::boolean) return e != H::cast<uint8_t>(0);
   if (is_bits(s)) return e;
   if (is_reduced_float(s)) return extern_call(H::Float(32), fmt::format("hoist_from_{}", row(s).name), {e});
   return e;
 }
 
-H::Expr Scalars::to_storage(Scalar s, const H::Expr& e) const {
+H::Expr Scalars::to_stored(Scalar s, const H::Expr& e) const {
   // NaN is stored as the type's one quiet NaN.
-  auto to = [&](const H::Expr& x) {
-    return extern_call(storage_type(s), fmt::format("hoist_to_{}", row(s).name), {x});
-  };
+  auto to = [&](const H::Expr& x) { return extern_call(stored_type(s), fmt::format("hoist_to_{}", row(s).name), {x}); };
   auto quiet = [&](const H::Expr& x) {
-    return extern_call(storage_type(s), fmt::format("hoist_quiet_{}", row(s).name), {x});
+    return extern_call(stored_type(s), fmt::format("hoist_quiet_{}", row(s).name), {x});
   };
   const auto* made = e.as<H::Internal::Call>();
   auto made_by = [&](const char* prefix) {
@@ -130,7 +128,7 @@ H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x)
     std::vector<H::Expr> wide;
     for (const H::Expr& e : x) wide.push_back(widened(e));
     H::Expr e = plain.call_value(f, s, wide);
-    return e.type().is_float() ? plain.to_storage(s, e) : e;
+    return e.type().is_float() ? plain.to_stored(s, e) : e;
   }
   H::Type t = value_type(s);
   bool on_float = is_float(s), on_bool = s == Scalar::boolean;
@@ -241,7 +239,7 @@ H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x)
 H::Expr Scalars::cast_value(Scalar from, Scalar to, const H::Expr& e) const {
   if (from == to) return e;
   if (is_bits(from)) return plain.cast_value(from, to, widened(e));
-  if (is_bits(to)) return plain.to_storage(to, plain.cast_value(from, to, e));
+  if (is_bits(to)) return plain.to_stored(to, plain.cast_value(from, to, e));
   H::Type t = value_type(to);
   if (to == Scalar::boolean && is_float(from))
     return extern_call(H::Int(32), "hoist_not_equal", {e, H::Internal::make_zero(e.type())}) != 0;
@@ -261,15 +259,15 @@ H::Expr Scalars::cast_value(Scalar from, Scalar to, const H::Expr& e) const {
 
 H::Expr Scalars::reinterpret_value(Scalar from, Scalar to, const H::Expr& e) const {
   if (from == to) return e;
-  H::Expr bits = to_storage(from, e);
+  H::Expr bits = to_stored(from, e);
   if (from == Scalar::f32 || from == Scalar::f64) {
     uint64_t quiet = from == Scalar::f32 ? 0x7fc00000 : 0x7ff8ull << 48;
     H::Type unsigned_type = H::UInt(row(from).bits);
     bits = H::select(extern_call(H::Int(32), "hoist_is_nan", {e}) != 0,
                      H::Internal::UIntImm::make(unsigned_type, quiet), H::reinterpret(unsigned_type, bits));
   }
-  H::Type stored = storage_type(to);
-  return from_storage(to, bits.type() == stored ? bits : H::reinterpret(stored, bits));
+  H::Type stored = stored_type(to);
+  return from_stored(to, bits.type() == stored ? bits : H::reinterpret(stored, bits));
 }
 
 }  // namespace hoist::emission

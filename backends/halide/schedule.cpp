@@ -68,7 +68,7 @@ H::Func Emitter::build() {
     Loop launch = open(1, Mode::group, 0, nest);
     order.insert(order.begin(), launch);
   }
-  H::Expr value = scalars_.to_storage(layout.scalars[0], nest.values[0]);
+  H::Expr value = scalars_.to_stored(layout.scalars[0], nest.values[0]);
   H::Expr stored = H::Internal::Call::make(value.type(), store_marker,
                                            {H::Internal::simplify(flat), H::Internal::simplify(condition), value},
                                            H::Internal::Call::PureExtern);

@@ -16,6 +16,7 @@
 #include "ir/evaluate/interpret_layout.h"
 #include "ir/evaluate/scalar_math.h"
 #include "ir/operators/operators.h"
+#include "ir/seeded.h"
 
 namespace hoist {
 namespace {
@@ -630,13 +631,8 @@ std::vector<int64_t> sample_positions(int64_t size, int64_t count, uint64_t seed
   }
   if (size <= 0 || count <= 0) return all;
   std::set<int64_t> chosen = {0, size - 1};
-  while (static_cast<int64_t>(chosen.size()) < count) {
-    seed += 0x9E3779B97F4A7C15ull;  // splitmix64
-    uint64_t z = seed;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    chosen.insert(static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(size)));
-  }
+  while (static_cast<int64_t>(chosen.size()) < count)
+    chosen.insert(static_cast<int64_t>(next_random(seed) % static_cast<uint64_t>(size)));
   return {chosen.begin(), chosen.end()};
 }
 

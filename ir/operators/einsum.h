@@ -1,4 +1,6 @@
-// What the equation of an Einsum says, once its operands' extents are known. Only for the operator's row.
+// What the equation of an Einsum says, once its operands' extents are known. Only for the operator's row. One of many
+// operands becomes products of two: four matrices of 128 rows take 6.3e6 steps so, and 3.4e10 as one sum. Sums between
+// are rounded to the element type, so that is no part of a strict compilation.
 #pragma once
 
 #include <cstdint>

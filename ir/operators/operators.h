@@ -2,6 +2,21 @@
 // not how: maps without a mode, reductions and views, over arrays of scalars in ONNX's logical layout (a tensor of rank
 // 0 is a scalar). The type of a call is that of its definition, which is also the shape inference. Unfolding a call,
 // which puts the definition in its place, is an exact rule. Extents are constants at this point.
+//
+// What definitions keep to where ONNX leaves it open, NUMERICS.md beside this file having the comparison with others:
+// - Positions from data are clamped and updates outside are dropped, since a kernel must not leave its arrays whatever
+//   a model's input holds. Positions known at compile time are checked instead, and an error.
+// - Sums of f16 and bf16 are formed in f32 and rounded once, as engines do; a long sum in f16 stops growing.
+// - An integer layer has one meaning: the exact sum of products of (number - zero point), plus the bias, times one f32
+//   factor (the scales' product over the result's scale), rounded half to even, plus the zero point, saturated. Sums
+//   are i32 where the number of terms and a known bias prove that it holds them, else i64; MatMulInteger and
+//   ConvInteger have i32 from the standard. Zero points are subtracted before products are formed, so that padding is
+//   zeros and the definitions of the float operators serve; taking them out of the sum is a rule's business.
+// - A quantised number's sum with its zero point is formed in f32, for scales of f16 as well, which does not hold
+// 16-bit
+//   zero points; the division is in the type that ONNX says.
+// - Where ONNX has an operator and a function body for it and the direct form is smaller, it has a row: softmax without
+//   a broadcast maximum, layer normalisation without reshapes, Clip without Less and Where.
 #pragma once
 
 #include <cstdint>

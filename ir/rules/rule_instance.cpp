@@ -2,15 +2,11 @@
 
 #include <limits>
 
+#include "ir/seeded.h"
+
 namespace hoist {
 
-uint64_t RandomTerms::bits() {
-  state_ += 0x9E3779B97F4A7C15ull;  // splitmix64
-  uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
-}
+uint64_t RandomTerms::bits() { return next_random(state_); }
 
 int64_t RandomTerms::below(int64_t n) { return static_cast<int64_t>(bits() % static_cast<uint64_t>(n)); }
 

@@ -1,6 +1,9 @@
 // What is known of the values that flow through a model on calibration data. Independent of the order of samples and of
 // how they are batched, bit for bit: extremes first, then histograms over the fixed range between them and sums in
 // fixed point.
+//
+// Sums are whole numbers of 60 bits below the largest magnitude: the extremes are known from the first pass, integers
+// add up to the same in any order, and the rounding is 2^-60 of the largest number.
 #pragma once
 
 #include <cstdint>

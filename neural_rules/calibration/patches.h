@@ -1,5 +1,8 @@
 // What the sums of a product read, as vectors: rows of a matrix, windows of a picture. Collects their second moments in
 // whole numbers, so that neither order nor batches matter. A part of the calibrator.
+//
+// Correlations shrink where few vectors were seen: covariances are multiplied by n / (n + terms). Without it the error
+// of w8a8-adaptive at a layer of 384 terms was 1.8 times what 24 vectors of calibration predicted.
 #pragma once
 
 #include <optional>

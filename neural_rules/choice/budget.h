@@ -1,6 +1,8 @@
 // How much accuracy may be given up, in the words of the command line, and whether a measured model keeps within it.
 // The rule is exact and about the verification data alone: counts are compared with counts. How far the answer carries
 // to other data is what intervals say (interval.h). Not for choosing an assignment: solver.h does.
+//
+// A share is a number of samples: top1=0.5% of 1,000 samples is five of them, exactly.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
 // Which rules may be used at which sites of a program, and what each needs elsewhere: the table's preconditions and the
 // user's preferences joined. Not for whether a rule is worth it: sensitivity.h and choose.h.
+//
+// Of rules that cost the same at a site the one with the least predicted noise stands for all.
 #pragma once
 
 #include <string>

@@ -2,6 +2,9 @@
 // size), the solver walks it, and what it proposes is believed only after the true measure was taken on data that
 // neither calibration nor the choice saw. Everything that was found on the way is in the study. Needs a device only
 // through PrepareModel. Not for a choice that is made already: rewrite.h.
+//
+// The cost model orders, the clock decides: uniform models are verified with the solver's proposals, in one round of
+// interleaved runs.
 #pragma once
 
 #include <functional>

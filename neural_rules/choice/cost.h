@@ -2,6 +2,10 @@
 // each kernel's time there belongs to the sites whose layers it computes. From them the problem of the solver is put
 // together: a node a site, and edges for how a kernel's time depends on the formats that it reads and writes. Not for
 // errors: sensitivity.h.
+//
+// Uniform models give times since formats of a kernel's inputs and results change its time too; what formats change is
+// shared between reading and writing by their sizes. Integer products are timed first: the time limit gives sensitivity
+// the first half and uniform models the next quarter, and what is not timed by then is not chosen.
 #pragma once
 
 #include <functional>

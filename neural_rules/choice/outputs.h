@@ -1,5 +1,9 @@
 // All outputs of a model over a data set: what their numbers are, and what a change of the model did to them as a
 // whole. Not for one output by itself: metric.h.
+//
+// All outputs count: the error of each is taken against its own power and added, so that the sum bounds each of them
+// and stays a sum over sites. The main output (the first with scores) keeps its unit, so a model with one output has
+// plain mean squared errors.
 #pragma once
 
 #include <functional>

@@ -9,6 +9,12 @@
 // the answer is the optimum; longer lists keep the cheapest entry of each error step, and then the answer costs at most
 // the optimum of a budget that is smaller by one step a node (2/error_steps of the budget at most). Wide graphs get
 // prices and local improvement alone.
+//
+// As an integer program with a variable for each pair of options of an edge, HiGHS 1.15 takes 8 to 13 s for 300
+// residual nodes with 6 options; prices with a frontier take 0.1 s and prove the same optimum, and a front asks a dozen
+// times. With the bound that prices give, nearly all entries of the lists can be left out. Lists are thinned by steps
+// but keep each entry's own error, so that the budget is kept to the last bit. Everything that a compilation chooses
+// hangs on this, and it is the same on every machine.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,13 @@
 // Which weights are rounded with data, as far as time and memory allow, and their numbers: second moments are large and
 // rounding is slow, so that both are done once for each layer and rule, and what is kept are the numbers. Not for how a
 // layer is rounded: rounding.h.
+//
+// Second moments of a layer take terms^2 numbers and its rounding up to seconds, while a choice rewrites the model
+// dozens of times; so numbers are made right after calibration, moments dropped after predictions, and the record has
+// the chosen numbers, since a second compilation has no data. What rounding may take is counted, not timed: 10^9
+// multiplications are a second; 3 s a layer, 60 s in all (an eighth of the time limit), 128 MiB of moments, smallest
+// layers first. Large layers look at fewer windows of a sample before they are left out. A clock would give other plans
+// on other days.
 #pragma once
 
 #include <string>

@@ -2,6 +2,12 @@
 // may lie from the function, on every device that rounds to nearest. Made at run time from the functions themselves
 // (minimax.h), bounded as the very term that is computed (term_error.h). Rules are made of these (functions.h); whoever
 // rewrites layers uses those.
+//
+// A certificate is made from the term that is computed: coefficients are rounded and operations ordered there, so
+// nothing is lost between a paper's error and the kernel's. A quotient ends in a selection, not in a clamp: beyond its
+// range the result is exactly 1 or -1, so that GELU and SiLU of large negative numbers are 0. The sigmoid is half of
+// tanh plus a half, with exact ends; its relative error in the negative tail is unbounded, so whoever needs that takes
+// an exp rule, whose error is relative.
 #pragma once
 
 #include <span>

@@ -1,6 +1,8 @@
 // Best approximation of a function by a polynomial or a rational function, found by exchanging reference points (Remez)
 // on a dense grid. What comes out is a proposal: its error is that on the grid, in double, before coefficients are
 // rounded. Whoever needs a promise for the term that is computed uses term_error.h.
+//
+// The exchange starts from least squares and levels by secants. Debian's Boost (1.74) ships no Remez header.
 #pragma once
 
 #include <functional>

@@ -2,6 +2,9 @@
 // large ones swallow small terms. A row of the rule engine, as those for functions are (functions.h applies both); what
 // it costs follows from the moments of what the product reads. Only devices that compute in f16 gain from it
 // (Profile::half); on others kernels give the same bits more slowly.
+//
+// A sum has at most 64 products: f16 keeps longer ones worse than 8 bits do (1.2e-2 for 1,024 positive terms). ONNX has
+// no word for the type of a sum, so an export has the operator in f16 between casts.
 #pragma once
 
 #include <string>

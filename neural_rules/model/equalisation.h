@@ -2,6 +2,11 @@
 // the same number in the end, but the arrays between and the weights on both sides become easier to round. Equal in
 // real arithmetic, so every change is of the rounding class and recorded in the program's steps; worth doing only
 // before a model is quantised. Statistics of values that were scaled hold no longer: calibrate again.
+//
+// SmoothQuant gains 0.1 to 1 dB of W8A8 on ResNet-8 and squeezenet1.1 and 3 to 5 dB on MobileNet (vww), for a second
+// calibration; so it is automatic where it promises half of the error. Equalising ranges of weights alone is not: of
+// vww it left 0.5 dB where there were 28, since a channel with small weights had large values. Records keep the
+// factors.
 #pragma once
 
 #include <map>

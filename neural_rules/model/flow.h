@@ -2,6 +2,10 @@
 // only move numbers, which values become arrays in memory, and which of these arrays share one storage format because
 // nothing but movement lies between them. The picture of kernels is that of lowering/grouping.cpp at the level of
 // layers; where the two differ, a format costs time but no number changes. Not for types and shapes.
+//
+// Maxima and joins of numbers of a format are numbers of the format, so a value on its way through MaxPool or Concat is
+// one site. A concatenation joins its parts' formats only where nobody else reads them, since its range has to be
+// theirs.
 #pragma once
 
 #include <map>

@@ -1,6 +1,17 @@
 // A model under an assignment of neural rules: the program with quantise and dequantise layers, casts and new weights,
 // in terms of ONNX's own operators, so that it can be exported; and the layers whose functions are to be approximated
 // once they are expressions. Exact where nothing is assigned: an empty assignment gives the same program.
+//
+// What is written, so that lowering and other engines recognise it:
+// - A value is followed by one QuantizeLinear (u8 with a zero point; i8, i16 and float8 with zero point 0; i8 with
+//   computed scales of blocks along the channels for `bfp8`) or Cast (f16, bf16). Reshape, Flatten, Transpose, Squeeze,
+//   Unsqueeze, Slice, Split, DepthToSpace, SpaceToDepth, MaxPool and Concat behind it run on the small numbers where
+//   ONNX has the type; one DequantizeLinear or Cast for all readers stands behind those.
+// - Weights are a constant of the small type with DequantizeLinear (or Cast) directly before the product: one scale an
+//   output channel (axis 0 of Conv and of Gemm with transB, else the last axis; 1 of ConvTranspose), symmetric; or
+//   blocks along the summed axis. Blocks over several axes of a filter are a matrix [O][C k k] with a Reshape behind.
+// - An integer product is both, the bias untouched in f32. What becomes of it is lowering's: as layers it is f32
+//   arithmetic on rounded numbers.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The GPU mapping: local-memory panels, register tiles per work-item; small, since it also runs under Oclgrind.
+// The GPU mapping: tiles in local memory, register tiles per work-item; small, since it also runs under Oclgrind.
 #include <gtest/gtest.h>
 
 #include "tests/halide/runner.h"
@@ -117,9 +117,10 @@ TEST(Gpu, MatrixProductWithLocalPanels) {
   EXPECT_EQ(check(e, gpu), "");
 }
 
-// A product whose tiles are spread over work-items and registers, the folds inside filling panels as they go.
-Expr product_with_panels(int64_t m, int64_t n, int64_t k, int64_t ty, int64_t ry, int64_t tx, int64_t rx,
-                         int64_t depth) {
+// A product whose tiles are spread over work-items and registers, the folds inside filling tiles in local memory as
+// they go.
+Expr product_with_local_tiles(int64_t m, int64_t n, int64_t k, int64_t ty, int64_t ry, int64_t tx, int64_t rx,
+                              int64_t depth) {
   Expr a = parameter("a", array({m, k})), b = parameter("b", array({k, n}));
   Expr product = map(
       [&](Expr row) {
@@ -175,7 +176,7 @@ Expr product_with_panels(int64_t m, int64_t n, int64_t k, int64_t ty, int64_t ry
 TEST(Gpu, PanelsInsideWorkItems) {
   EmitOptions gpu;
   gpu.gpu = true;
-  Expr tiles = product_with_panels(32, 32, 24, 4, 2, 2, 2, 8);
+  Expr tiles = product_with_local_tiles(32, 32, 24, 4, 2, 2, 2, 8);
   Expr e = join(map([](Expr band) { return map([](Expr row) { return join(row); }, transpose(band)); }, tiles));
   auto kernel = emit(e, gpu);
   ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();

@@ -237,7 +237,7 @@ TEST_F(Half, PrivateAndLocalArrays) {
         x, Mode::group);
     EXPECT_EQ(testing::check(e, native()), "");
   }
-  Expr panels = map(
+  Expr tiles = map(
       [&](Expr row) {
         return map(
             [&](Expr v) {
@@ -251,7 +251,7 @@ TEST_F(Half, PrivateAndLocalArrays) {
             row, Mode::local);
       },
       x, Mode::group);
-  EXPECT_EQ(testing::check(panels, native(true)), "");
+  EXPECT_EQ(testing::check(tiles, native(true)), "");
 }
 
 TEST_F(Half, ScansAndTuples) {

@@ -48,30 +48,6 @@ TEST(OperatorText, TheHeadSaysWhatACallMayHave) {
   EXPECT_EQ(by_text("", 1, "(x : floats; axis, reverse = 0) = x", -2, 2, "1 axis").least_inputs, 2);
 }
 
-// The example of ir/README.md.
-TEST(OperatorText, OneRowAddsAnOperator) {
-  EXPECT_EQ(refusal("Ramp(%x : [2]f32)"), "unknown name Ramp");
-  const ScopedOperators added({by_text("Ramp", 1,
-                                       "(x : floats; slope = 0.5, top from 1) "
-                                       "refuse top > 9: \"top is {top}, at most 9 for {x}\" "
-                                       "= each x. select(x < 0, slope * x, min(x, top))")});
-  auto call = parse("Ramp(%x : [2][3]f32; top = 2)");
-  ASSERT_TRUE(call.ok()) << call.errors()[0].text();
-  EXPECT_EQ(print(*call), "Ramp(%x : [2][3]f32; top = 2)");
-  auto definition = unfold(**call);
-  ASSERT_TRUE(definition.ok());
-  EXPECT_EQ(*definition, *parse("%x : [2][3]f32 |> map2d (\\a. select(a < 0, 0.5 * a, min(a, 2)))"));
-  auto value =
-      interpret(*definition, {{"x", Tensor::of(Scalar::f32, {2, 3}, std::vector<double>{-4, -1, 0, 1, 2, 3})}});
-  ASSERT_TRUE(value.ok());
-  EXPECT_EQ(value->float_at(0), -2);
-  EXPECT_EQ(value->float_at(5), 2);
-  EXPECT_EQ(refusal("Ramp(%x : [2]f32)"), "top is 0, expected at least 1");
-  EXPECT_EQ(refusal("Ramp(%x : [2]f32; top = 12)"), "top is 12, at most 9 for [2]");
-  EXPECT_EQ(refusal("Ramp(%x : [2]i32; top = 2)"), "Ramp takes floats, found i32");
-  EXPECT_EQ(refusal("Ramp(%x : [2]f32; top = 2, slope = \"a\")"), "attribute slope has to be a float");
-}
-
 // What passes go by is read off the definition, so the added operator fuses, is tabled between 8-bit values and has the
 // format of its input like any other.
 TEST(OperatorText, AnAddedOperatorHasItsProperties) {

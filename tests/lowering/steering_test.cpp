@@ -116,6 +116,19 @@ TEST(Steering, DerivesAKernelAsTheFileSays) {
   EXPECT_TRUE(same_bits(outputs_of(*model, {{"a", a}}).at("y"), outputs_of(*plain, {{"a", a}}).at("y")));
 }
 
+TEST(Steering, RunsAStrategyByName) {
+  auto named = steered("strategy elements\n"), tiles = steered("strategy register-tiles\n");
+  auto plain = lower_model(product(), {}, {});
+  ASSERT_TRUE(named.ok()) << said(named.errors());
+  ASSERT_TRUE(tiles.ok() && plain.ok());
+  EXPECT_EQ(tiles->groups[0].low, plain->groups[0].low);
+  EXPECT_NE(named->groups[0].low, plain->groups[0].low);
+  EXPECT_THAT(fault_of(steered("strategy tiles\n")), HasSubstr("my.steps:1: there is no strategy tiles"));
+  EXPECT_THAT(fault_of(steered("strategy register-tile\n")), HasSubstr("did you mean register-tiles?"));
+  EXPECT_THAT(fault_of(steered("strategy group-rows\n")),
+              HasSubstr("my.steps:1: group-rows cannot map this kernel to the device"));
+}
+
 TEST(Steering, UsesTheUsersRulesAndReplays) {
   auto rules = read_user_rules(pairs, "my.rules");
   ASSERT_TRUE(rules.ok());

@@ -322,6 +322,7 @@ TEST_F(Commands, ExplainPrintsTheDerivation) {
 
 TEST_F(Commands, ListingsComeFromTheTables) {
   EXPECT_THAT(run_hoist({"operators"}).out, HasSubstr("Conv "));
+  EXPECT_THAT(run_hoist({"rules", "--strategies"}).out, HasSubstr("register-tiles"));
   EXPECT_THAT(run_hoist({"rules", "map-fusion"}).out, HasSubstr("map-fusion"));
   EXPECT_THAT(run_hoist({"rules", "w8a8"}).out, HasSubstr("at product sites"));
   EXPECT_THAT(run_hoist({"rules", "tanh-rational-5"}).out, HasSubstr("absolute error at most"));

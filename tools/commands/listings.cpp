@@ -6,6 +6,7 @@
 #include "ir/text/near_miss.h"
 #include "lowering/rules.h"
 #include "lowering/rules/program_rules.h"
+#include "lowering/strategy.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/functions/sums.h"
 #include "neural_rules/neural_rules.h"
@@ -78,6 +79,7 @@ Attempt<> devices(const DevicesCommand& command) {
 struct RulesCommand {
   std::string name, json;
   std::vector<std::string> used;
+  bool strategies = false;
 };
 
 // How often each rule and each pass is applied in the derivations of bundles.
@@ -183,10 +185,24 @@ Json json_of(const NeuralRule& r) {
           {"source", r.source}};
 }
 
+Attempt<> list_strategies(const RulesCommand& command) {
+  if (!command.json.empty()) {
+    Json out = Json::array();
+    for (const Strategy& s : strategies()) out.push_back({{"name", s.name}, {"meaning", s.what}});
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
+    return ExitCode::done;
+  }
+  std::vector<std::vector<std::string>> rows = {{"strategy", "maps the loops of a kernel"}};
+  for (const Strategy& s : strategies()) rows.push_back({std::string(s.name), std::string(s.what)});
+  say(table(rows));
+  return ExitCode::done;
+}
+
 // Rules between operator calls, rules over terms, and those that change values: a row of the engine stands behind those
 // for functions and sums.
 Attempt<> rules(const RulesCommand& command) {
   if (!command.used.empty()) return used_rules(command);
+  if (command.strategies) return list_strategies(command);
   std::vector<const ProgramRuleRow*> between;
   std::vector<const RuleRow*> chosen;
   std::vector<const NeuralRule*> neural;
@@ -293,9 +309,14 @@ void add_rules(CLI::App& program, Action& action) {
   auto options = std::make_shared<RulesCommand>();
   CLI::App& command = add_command(program, action, "rules", "list the rules, show one, or count those that bundles use",
                                   "  hoist rules map-fusion\n  hoist rules --used digits.hoist", options, rules);
-  command.add_option("rule", options->name, "only this one")->type_name("RULE");
-  command.add_option("--used", options->used, "how often the derivations of these bundles use each rule")
-      ->type_name("BUNDLE...");
+  auto* rule = command.add_option("rule", options->name, "only this one")->type_name("RULE");
+  auto* used = command.add_option("--used", options->used, "how often the derivations of these bundles use each rule")
+                   ->type_name("BUNDLE...");
+  command
+      .add_flag("--strategies", options->strategies,
+                "list the strategies that apply rules to a kernel's loops, which --steps of compile may name")
+      ->excludes(rule)
+      ->excludes(used);
   add_json_option(command, options->json, "the list");
 }
 

@@ -8,8 +8,9 @@ A model has 5 to 40 nodes with odd attributes, over arrays whose extents lie aro
 node is evaluated by the reference as it is added, so extents and values are known and what has no meaning is left out. Where
 a result jumps (rounding, comparing, casting to integers), operands are numbers that every engine computes exactly. Many models
 go through one process of `hoist test`. One that differs is reduced: to the first node whose value differs, then to as few nodes
-before it as needed; it stays in build/compare/work/fuzz with its data. A difference counts where onnxruntime sides with the
-reference; else it is printed as disputed. Exit code 1 where something is found.
+before it as needed; it stays in build/compare/work/fuzz with its data. onnxruntime is the judge: a difference is *found* where it
+sides with the reference, *outvoted* where it sides with hoist, *disputed* where all three differ, and *unwitnessed* where it
+cannot run the model. Exit code 1 where something is found.
 """
 
 from __future__ import annotations
@@ -630,8 +631,8 @@ def session_outputs(path: str, data: dict[str, np.ndarray], answer: Any) -> None
         answer.send(str(problem).splitlines()[0])
 
 
-def onnxruntime_says(folder: Path, model: Model, output: str, cut: set[str]) -> str:
-    """"agrees" with the reference, "differs", or what keeps it from an answer."""
+def onnxruntime_says(runner: Runner, folder: Path, model: Model, output: str, cut: set[str]) -> tuple[str, str]:
+    """The verdict on a difference, and why there is none."""
     _, given = model.proto([output], cut)
     receiver, sender = multiprocessing.Pipe(False)
     process = multiprocessing.Process(target=session_outputs, args=(
@@ -644,16 +645,20 @@ def onnxruntime_says(folder: Path, model: Model, output: str, cut: set[str]) -> 
         found = "ends the process"
     process.join()
     if isinstance(found, str):
-        return found[:200]
-    if np.shape(found[0]) != model.values[output].array.shape:
-        return "differs"
-    close = np.allclose(np.asarray(found[0], np.float64), model.values[output].array.astype(np.float64), 2e-3, 2e-3,
-                        equal_nan=True)
-    return "agrees" if close else "differs"
+        return "unwitnessed", found[:200]
+    expected = model.values[output].array
+    if np.shape(found[0]) == expected.shape and np.allclose(
+            np.asarray(found[0], np.float64), expected.astype(np.float64), 2e-3, 2e-3, equal_nan=True):
+        return "found", ""
+    theirs = FOLDER / "theirs"
+    model.values[output].array = np.asarray(found[0], expected.dtype)
+    write_case(theirs, model, [output], cut)
+    model.values[output].array = expected
+    return ("disputed" if runner.verdicts([theirs])["theirs"] else "outvoted"), ""
 
 
-def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str]:
-    """The folder of the smallest model that still differs, what hoist says of it, and what onnxruntime does."""
+def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str, str]:
+    """The folder of the smallest model that still differs, what hoist says of it, and the verdict with its reason."""
     places = {}
     for place, name in enumerate(name for node in model.nodes for name in node.outputs):
         folder = FOLDER / "parts" / f"part_{place:03}"
@@ -664,7 +669,7 @@ def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str]:
     bad = [name for name, message in sorted(verdicts.items()) if message]
     if not bad:  # only all outputs together show it
         write_case(kept, model, model.leaves(), set())
-        return kept, runner.verdicts([kept])[kept.name], "not asked: several outputs"
+        return kept, runner.verdicts([kept])[kept.name], "unwitnessed", "only several outputs together show it"
     output, cut = places[bad[0]][1], set()
     made = [name for node in model.nodes for name in node.outputs if name != output]
     for attempt in [set(made)] + [{name} for name in reversed(made)]:
@@ -674,7 +679,7 @@ def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str]:
             if len(attempt) > 1:
                 break
     write_case(kept, model, [output], cut)
-    return kept, runner.verdicts([kept])[kept.name], onnxruntime_says(kept, model, output, cut)
+    return kept, runner.verdicts([kept])[kept.name], *onnxruntime_says(runner, kept, model, output, cut)
 
 
 def main() -> int:
@@ -687,7 +692,8 @@ def main() -> int:
     options = parser.parse_args()
     runner = Runner(options.hoist, ["--interpret"] if options.interpret else [])
     FOLDER.mkdir(parents=True, exist_ok=True)
-    tried = nodes = found = disputed = 0
+    tried = nodes = 0
+    counts = {"found": 0, "disputed": 0, "unwitnessed": 0, "outvoted": 0}
     start = time.monotonic()
     for first in range(options.seed, options.seed + options.count, options.batch):
         models = {}
@@ -704,16 +710,15 @@ def main() -> int:
             if not message:
                 continue
             seed, model, _ = models[name]
-            kept, least, witness = reduce(runner, seed, model)
+            kept, least, verdict, reason = reduce(runner, seed, model)
             graph = onnx.load(kept / "model.onnx").graph
-            disputed += witness == "differs"
-            found += witness != "differs"
-            print(f"{'disputed' if witness == 'differs' else 'found'}: seed {seed}: "
-                  f"{' '.join(node.op_type for node in graph.node)}: {least[:300]} (onnxruntime: {witness}) in {kept}",
-                  flush=True)
+            counts[verdict] += 1
+            print(f"{verdict}: seed {seed}: {' '.join(node.op_type for node in graph.node)}: {least[:300]} "
+                  f"{f'(onnxruntime: {reason}) ' if reason else ''}in {kept}", flush=True)
         shutil.rmtree(FOLDER / "batch", ignore_errors=True)
-    print(f"{tried} models of {nodes} nodes in {time.monotonic() - start:.0f} s: {found} found, {disputed} disputed")
-    return 1 if found else 0
+    print(f"{tried} models of {nodes} nodes in {time.monotonic() - start:.0f} s: "
+          f"{', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
+    return 1 if counts["found"] else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+// What strategies open loops with: each function applies rules of rules/nest.cpp at a place of the rewriter's term and
+// gives the place of the loop's body. They abort where a rule does not apply, since a strategy asks first. Only
+// strategies include this.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ir/rules/rewrite.h"
+#include "lowering/strategy.h"
+
+namespace hoist::loops {
+
+/// Of dimension `dimension` of the array at the path.
+int64_t extent(Expr root, const Path& path, int dimension);
+int rank_at(Expr root, const Path& path);
+
+/// The body of the loop that the rule, just applied at the place, has opened.
+Path opened(Expr root, const Path& place);
+/// Applies a rule that opens a loop.
+Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArguments& arguments = {});
+
+/// The columns of a register tile, in vectors of `width` lanes.
+void open_tile_columns(Rewriter& r, const Path& place, int64_t width);
+/// The innermost dimension of something that computes no folds.
+void open_columns(Rewriter& r, const Path& place, int64_t width);
+/// Loops over the outermost dimensions that no rule maps together, until `rank` are left.
+Path open_outermost(Rewriter& r, Path place, int rank);
+/// All dimensions but the last `keep` become one dimension of work-groups.
+Path open_leading(Rewriter& r, Path place, int keep, int dimension);
+
+}  // namespace hoist::loops

@@ -1,0 +1,16 @@
+// The strategies by file; lowering/strategy.h has their table. Only that and these files include this.
+#pragma once
+
+#include "lowering/strategy.h"
+
+namespace hoist {
+
+Strategy statements();
+Strategy cpu_rows();
+Strategy cpu_register_tiles();
+Strategy cpu_elements();
+Strategy gpu_rows();
+Strategy gpu_tiles();
+Strategy gpu_elements();
+
+}  // namespace hoist

@@ -1,0 +1,51 @@
+// Random models as bundles on a device: every kernel, in every mapping and form, against the interpreter, on inputs
+// that the steps before it have computed. HOIST_RANDOM_GRAPHS sets how many models are tried. The same models go
+// through the passes alone in tests/lowering/passes_test.cpp; models of all operators come from tools/compare/fuzz.py.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "backends/bundle/bundle.h"
+#include "tests/lowering/random_graphs.h"
+#include "tests/support/lower_model.h"
+#include "tools/compile.h"
+#include "tools/files.h"
+#include "tools/self_check.h"
+
+namespace hoist {
+namespace {
+
+TEST(RandomModels, HaveTheInterpretersNumbersOnADevice) {
+  const char* wanted = std::getenv("HOIST_RANDOM_GRAPHS");
+  const uint64_t models = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 15;
+  auto device = find_device("");
+  ASSERT_TRUE(device.ok()) << device.errors()[0].text();
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  uint64_t compared = 0;
+  for (uint64_t seed = 0; seed < models; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    auto program = program_of(random_graph(random).graph);
+    ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+    const Compilation how = varied_compilation(seed);
+    auto lowered = lower_model(std::move(*program), how.options, how.profile);
+    ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+    const std::vector<LoweredGroup> groups = lowered->groups;
+    CompileOptions options;
+    options.lower = how.options;
+    auto plan = make_plan(std::move(*lowered), options, how.profile);
+    ASSERT_TRUE(plan.ok()) << plan.errors()[0].text();
+    const auto bundle = folder->path() / "random.hoist";
+    auto written = write_bundle(*plan, bundle, {.force = true});
+    ASSERT_TRUE(written.ok()) << written.errors()[0].text();
+    auto check = self_check(bundle, *plan, groups, *device);
+    ASSERT_TRUE(check.ok()) << check.failure().problems[0].text();
+    EXPECT_FALSE(check->mismatch) << check->mismatch->comparison.message << "\n" << check->mismatch->origin;
+    compared += check->compared;
+  }
+  EXPECT_GT(compared, 100 * models);
+}
+
+}  // namespace
+}  // namespace hoist
