@@ -40,6 +40,7 @@ EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33]
 FLOATS = [np.float32] * 6 + [np.float16, np.float64]
 INTEGERS = [np.int32, np.int64, np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64]
 MOST_ELEMENTS = 6000
+VERDICTS = ["found", "disputed", "unwitnessed", "outvoted"]
 
 
 @dataclass
@@ -682,31 +683,28 @@ def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str, str
     return kept, runner.verdicts([kept])[kept.name], *onnxruntime_says(runner, kept, model, output, cut)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hoist", type=Path, default=HOIST, help="the program (default: build/release/hoist)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first model; the next one has the next")
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--batch", type=int, default=20, help="models in one process of hoist")
-    parser.add_argument("--interpret", action="store_true", help="evaluate programs, without a device")
-    options = parser.parse_args()
-    runner = Runner(options.hoist, ["--interpret"] if options.interpret else [])
+def explore(options: argparse.Namespace, seeds: range, folder: Path, answer: Any) -> None:
+    """Tries these seeds with a folder of its own, prints differences, and sends how many there were of each verdict."""
+    global FOLDER
+    FOLDER = folder
     FOLDER.mkdir(parents=True, exist_ok=True)
-    tried = nodes = 0
-    counts = {"found": 0, "disputed": 0, "unwitnessed": 0, "outvoted": 0}
-    start = time.monotonic()
-    for first in range(options.seed, options.seed + options.count, options.batch):
+    runner = Runner(options.hoist, ["--interpret"] if options.interpret else [])
+    counts = dict.fromkeys(["models", "nodes", *VERDICTS], 0)
+    end = time.monotonic() + options.time if options.time else None
+    for first in range(seeds.start, seeds.stop, options.batch):
+        if end and time.monotonic() > end:
+            break
         models = {}
-        for seed in range(first, min(first + options.batch, options.seed + options.count)):
+        for seed in range(first, min(first + options.batch, seeds.stop)):
             model = Maker(seed).make()
             if not model.nodes:
                 continue
-            folder = FOLDER / "batch" / f"seed_{seed}"
-            write_case(folder, model, model.leaves(), set())
-            models[folder.name] = (seed, model, folder)
-            nodes += len(model.nodes)
-        tried += len(models)
-        for name, message in runner.verdicts([folder for _, _, folder in models.values()]).items():
+            case = FOLDER / "batch" / f"seed_{seed}"
+            write_case(case, model, model.leaves(), set())
+            models[case.name] = (seed, model, case)
+            counts["nodes"] += len(model.nodes)
+        counts["models"] += len(models)
+        for name, message in runner.verdicts([case for _, _, case in models.values()]).items():
             if not message:
                 continue
             seed, model, _ = models[name]
@@ -716,9 +714,44 @@ def main() -> int:
             print(f"{verdict}: seed {seed}: {' '.join(node.op_type for node in graph.node)}: {least[:300]} "
                   f"{f'(onnxruntime: {reason}) ' if reason else ''}in {kept}", flush=True)
         shutil.rmtree(FOLDER / "batch", ignore_errors=True)
-    print(f"{tried} models of {nodes} nodes in {time.monotonic() - start:.0f} s: "
-          f"{', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
-    return 1 if counts["found"] else 0
+    answer.send(counts)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hoist", type=Path, default=HOIST, help="the program (default: build/release/hoist)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first model; the next one has the next")
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=20, help="models in one process of hoist")
+    parser.add_argument("--jobs", type=int, default=1, help="so many batches side by side")
+    parser.add_argument("--time", type=float, default=0, help="begin no batch after so many seconds")
+    parser.add_argument("--interpret", action="store_true", help="evaluate programs, without a device")
+    options = parser.parse_args()
+    start = time.monotonic()
+    share = -(-options.count // options.jobs)
+    answers, jobs = [], []
+    for job in range(options.jobs):
+        first = options.seed + job * share
+        seeds = range(first, min(first + share, options.seed + options.count))
+        receiver, sender = multiprocessing.Pipe(False)
+        jobs.append(multiprocessing.Process(target=explore, args=(options, seeds, FOLDER / f"job_{job}", sender)))
+        jobs[-1].start()
+        sender.close()
+        answers.append(receiver)
+    total = dict.fromkeys(["models", "nodes", *VERDICTS], 0)
+    ended_early = 0
+    for answer, job in zip(answers, jobs):
+        try:
+            for what, count in answer.recv().items():
+                total[what] += count
+        except EOFError:
+            ended_early += 1
+        job.join()
+    print(f"{total['models']} models of {total['nodes']} nodes in {time.monotonic() - start:.0f} s: "
+          f"{', '.join(f'{total[verdict]} {verdict}' for verdict in VERDICTS)}")
+    if ended_early:
+        print(f"error: {ended_early} jobs ended without an answer", file=sys.stderr)
+    return 1 if total["found"] or ended_early else 0
 
 
 if __name__ == "__main__":
