@@ -77,6 +77,17 @@ std::vector<RuleRow> reduction_rules() {
     {"map-of-fold-over-initial", "", "x: [n]T, zs: [k]S, f: S, T -> S",
      "map (\\z. fold (\\s v. f s v) z x) zs", "fold (\\ss v. map (\\s. f s v) ss) zs x", "", exact, "one fold with an array of accumulators", library::partial_sums},
 
+    // scatters: no element depends on how many updates there are
+    {"scatter-of-rows", "", "p: [m]I, u: [m][k]T, x: [n][k]T",
+     "scatter(p, u, x)", "transpose (map (\\r. scatter(p, r.0, r.1)) (zip(transpose u, transpose x)))", "", exact,
+     "updates that are rows update each column by itself"},
+    {"scatter-to-fold", "", "p: [m]i64, u: [m]T, x: [n]T",
+     "scatter(p, u, x)", "map (\\r. fold (\\s w. select(w.0 == r.1, w.1, s)) r.0 (zip(p, u))) (zip(x, iota n i64))", "", exact,
+     "an element is the last update at its position, or what it was"},
+    {"scatter-to-fold-i32", "", "p: [m]i32, u: [m]T, x: [n]T",
+     "scatter(p, u, x)", "map (\\r. fold (\\s w. select(w.0 == r.1, w.1, s)) r.0 (zip(p, u))) (zip(x, iota n i32))", "", exact,
+     "an element is the last update at its position, or what it was"},
+
     // sums of products, as batch normalisation wants them
     {"scale-into-sum", "", "x: [n]T, z: T, s: T",
      "reduce (\\a b. a + b) z x * s", "reduce (\\a b. a + b) z (map (\\v. v * s) x)", "z is 0", rounding, "each term is scaled", library::sums_of_products},

@@ -50,6 +50,17 @@ NamedModel twice_selected(const Ints& shape) {
                     {{"k", k}, {"c", c}, {"axis", Tensor::of(Scalar::i64, {}, Ints{1})}});
 }
 
+// More updates than one expression could hold. Some positions repeat, some lie outside.
+NamedModel scatter(const std::string& operation, const Ints& data, const Ints& positions, const Ints& updates,
+                   Scalar scalar, const Attributes& attributes) {
+  Tensor at(scalar, positions), by(Scalar::f32, updates);
+  for (int64_t i = 0; i < at.size(); ++i) at.set_integer(i, i * 7 % 11 % data[i % 2 == 0 ? 0 : 1]);
+  for (int64_t i = 0; i < by.size(); ++i) by.set_float(i, static_cast<double>(i) / 4);
+  return case_model(
+      data, {{"scatter", operation, "", attributes, {"x", "at", "by"}, {"s"}}, {"relu", "Relu", "", {}, {"s"}, {"y"}}},
+      {{"at", at}, {"by", by}});
+}
+
 struct Case {
   std::string name;
   NamedModel model;
@@ -98,6 +109,12 @@ std::vector<Case> cases() {
   joined.layers.insert(joined.layers.begin(), {"relu", "Relu", "", {}, {"x"}, {"r"}});
   joined.layers.push_back({"tanh", "Tanh", "", {}, {"s"}, {"y"}});
   add("resize between layers", joined);
+  add("scatter of rows", scatter("ScatterND", {7, 130, 3}, {200, 2}, {200, 3}, Scalar::i64, {}));
+  add("scatter along rows",
+      scatter("ScatterElements", {9, 120}, {9, 100}, {9, 100}, Scalar::i32, {{"axis", int64_t{1}}}));
+  add("scatter along columns", scatter("ScatterElements", {90, 12}, {80, 11}, {80, 11}, Scalar::i64, {}));
+  add("scatter that adds", scatter("ScatterElements", {9, 120}, {9, 100}, {9, 100}, Scalar::i64,
+                                   {{"axis", int64_t{1}}, {"reduction", std::string("add")}}));
   for (int64_t n : {1, 8, 17}) add("twice selected " + std::to_string(n), twice_selected({1, n}));
   return out;
 }
