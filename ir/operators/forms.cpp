@@ -7,6 +7,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "ir/operators/precision.h"
 #include "ir/operators/support.h"
 #include "ir/operators/windows.h"
 
@@ -30,7 +31,9 @@ class FormCall {
   Result<Expr> value(size_t i, Type number = nullptr) const { return elaborator_.argument(arguments_[i], number); }
   /// The function that stands there, for arguments of these types.
   Result<Expr> function(size_t i, const std::vector<Type>& types) const {
-    return elaborator_.function_argument(arguments_[i], types, nullptr);
+    return rounded_once(types, [&](const std::vector<Type>& used) {
+      return elaborator_.function_argument(arguments_[i], used, nullptr);
+    });
   }
   template <class T>
   Result<T> known(size_t i, const char* what) const {

@@ -56,13 +56,14 @@ constexpr auto normalisation_rows = std::to_array<OperatorRow>({
           "x |> map (\\image. zip(image, ss, bs, ms, vs) |> map (\\(channel, s, b, m, v). each channel. normal channel s b m v)), "
           "x |> map (\\e. normal e (index 0i32 ss) (index 0i32 bs) (index 0i32 ms) (index 0i32 vs))) "
           "where normal = \\e s b m v. convert(type(x), (convert(T, e) - m) / sqrt(v + epsilon) * s + b); "
-          "T = wider(type(mean), type(x)); ss = (each scale. convert(T, scale)); bs = (each bias. convert(T, bias)); "
+          "T = wide(wider(type(mean), type(x))); ss = (each scale. convert(T, scale)); bs = (each bias. convert(T, bias)); "
           "ms = (each mean. convert(T, mean)); vs = (each variance. convert(T, variance))", 0.25, 2),
   by_text("InstanceNormalization", 6,
           "(x : floats [n][c][d]..., scale : [c], bias : [c]; epsilon = 0.00001) "
-          "= x |> map (\\image. zip(image, scale, bias) |> map (\\(plane, s, b). plane |> flat (\\row. "
+          "= x |> map (\\image. zip(image, widened scale, widened bias) |> map (\\(plane, s, b). plane |> flat (widened >> (\\row. "
           "let m = mean row in let d = sqrt(mean (map (\\v. (v - m) * (v - m)) row) + epsilon) "
-          "in map (\\v. (v - m) / d * s + b) row)))"),
+          "in map (\\v. convert(type(x), (v - m) / d * s + b)) row)))) "
+          "where widened = \\row. (each row. convert(wide(type(x)), row))"),
   // Scale and bias were one for each group once.
   by_text("GroupNormalization", 18,
           "(x : floats [n][c]..., scale, bias; epsilon = 0.00001, num_groups = 0) "

@@ -6,7 +6,8 @@
 // What definitions keep to where ONNX leaves it open, NUMERICS.md beside this file having the comparison with others:
 // - Positions from data are clamped and updates outside are dropped, since a kernel must not leave its arrays whatever
 //   a model's input holds. Positions known at compile time are checked instead, and an error.
-// - Sums of f16 and bf16 are formed in f32 and rounded once, as engines do; a long sum in f16 stops growing.
+// - Formulas of several operations on f16 and bf16 are computed in f32 and rounded once, as engines do: a long sum in
+//   f16 stops growing, and 1 + exp(-8) is 1 there (precision.h).
 // - An integer layer has one meaning: the exact sum of products of (number - zero point), plus the bias, times one f32
 //   factor (the scales' product over the result's scale), rounded half to even, plus the zero point, saturated. Sums
 //   are i32 where the number of terms and a known bias prove that it holds them, else i64; MatMulInteger and

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "ir/evaluate/evaluate.h"
 #include "ir/properties.h"
 #include "ir/text/text.h"
@@ -76,6 +78,32 @@ TEST(OperatorText, TheOnlyWindowMayReachBeyondTheInput) {
   EXPECT_EQ(value->float_at(0), 3);
   EXPECT_NE(refusal("AveragePool(%x : [1][1][2]f32; kernel_shape = [2], dilations = [2], strides = [2])"), "");
   EXPECT_NE(refusal("AveragePool(%x : [1][1][2]f32; kernel_shape = [2], dilations = [2], ceil_mode = 1)"), "");
+}
+
+double value_at_zero(const std::string& call, const Bindings& inputs) {
+  auto made = parse(call);
+  HOIST_CHECK(made.ok(), made.errors()[0].text());
+  auto value = interpret(*made, inputs);
+  HOIST_CHECK(value.ok(), value.errors()[0].text());
+  return value->float_at(0);
+}
+
+// A formula of several operations on 16-bit floats is computed in f32 and rounded once.
+TEST(OperatorText, ShortFloatsAreRoundedOnce) {
+  const auto half = [](std::vector<double> numbers) {
+    const auto count = static_cast<int64_t>(numbers.size());
+    return Tensor::of(Scalar::f16, {count}, numbers);
+  };
+  const auto rounded = [&](double x) { return half({x}).float_at(0); };
+  // 1 + exp(-8) is 1 in f16.
+  EXPECT_EQ(value_at_zero("Softplus(%x : [1]f16)", {{"x", half({-8})}}), rounded(std::log1p(std::exp(-8.0))));
+  // The product of the first two is infinite in f16.
+  EXPECT_EQ(value_at_zero("ReduceProd(%x : [3]f16)", {{"x", half({300, 300, 0})}}), 0);
+  EXPECT_EQ(value_at_zero("ReduceL2(%x : [2]f16)", {{"x", half({300, 400})}}), 500);
+  // A single operation needs no wider type, and what only compares none at all.
+  EXPECT_EQ(print(*unfold(**parse("Add(%x : [2]f16, %y : [2]f16)"))),
+            print(*parse("zip(%x : [2]f16, %y : [2]f16) |> map (\\(a, b). a + b)")));
+  EXPECT_EQ(print(*unfold(**parse("Relu(%x : [2]f16)"))), print(*parse("%x : [2]f16 |> map (\\a. max(a, 0))")));
 }
 
 }  // namespace

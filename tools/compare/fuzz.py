@@ -357,7 +357,7 @@ def rows(m: Maker) -> bool:
         axes = sorted({m.axis(x) % x.array.ndim for _ in range(2)})
         return np.ptp(x.array) > 0 and x.exact and m.node(operator, [x], axes=axes)
     if operator == "LpNormalization":
-        return m.node(operator, [x], axis=m.axis(x), p=m.between(1, 2))
+        return m.node(operator, [x], axis=m.axis(x), p=2)  # reference: p = 1 divides by the sum itself
     if operator == "LayerNormalization":
         axis = m.axis(x) % x.array.ndim
         shape = x.array.shape[axis:]
@@ -372,12 +372,15 @@ def channels(m: Maker) -> bool:
     n, kind = x.array.shape[1], x.array.dtype
     operator = m.pick(["BatchNormalization", "InstanceNormalization", "LRN", "GlobalAveragePool", "GlobalMaxPool"])
     if operator == "LRN":
-        return m.node(operator, [x], size=m.pick([1, 2, 3, 5]), alpha=0.5, beta=0.75, bias=1.5)
+        size = m.pick([1, 3, 5])  # onnxruntime takes no even ones
+        return m.node(operator, [x], size=size, alpha=0.5, beta=0.75, bias=1.5)
     if operator == "BatchNormalization":
         variance = m.add((np.abs(m.data(kind, (n,))) + kind.type(0.5)).astype(kind), True)
         return m.node(operator, [x, *(m.add(m.data(kind, (n,)), m.chance(0.8)) for _ in range(3)), variance], epsilon=0.01)
     if operator == "InstanceNormalization":
         return x.exact and m.node(operator, [x, m.fresh(kind, (n,)), m.fresh(kind, (n,))], epsilon=0.01)
+    if operator == "GlobalMaxPool" and x.array.ndim != 4:  # reference: other ranks lose the channels
+        return False
     return m.node(operator, [x])
 
 
@@ -491,6 +494,8 @@ def product(m: Maker) -> bool:
     return m.node(operator, [x, m.fresh(kind, (shape[-1], columns))], equation="...i,ij->...j")
 
 
+# What the reference evaluator computes otherwise than the standard says, and onnxruntime too or not at all, is left out: here
+# and below "reference:" names it.
 def window(m: Maker, spatial: int, extents: tuple[int, ...], transposed: bool = False) -> dict[str, Any]:
     kernel = [min(m.between(1, 4), n) for n in extents]
     options: dict[str, Any] = {"kernel_shape": kernel}
@@ -500,6 +505,9 @@ def window(m: Maker, spatial: int, extents: tuple[int, ...], transposed: bool = 
         options["dilations"] = [m.between(1, 2) for _ in range(spatial)]
     if m.chance(0.3) and not transposed:
         options["auto_pad"] = m.pick(["SAME_UPPER", "SAME_LOWER", "VALID"])
+        options.pop("dilations", None)  # reference: padding as if there were none
+        if "strides" in options:  # reference: less than no padding
+            options["strides"] = [min(s, k) for s, k in zip(options["strides"], kernel)]
     elif m.chance(0.6):
         options["pads"] = [m.between(0, k - 1) for k in kernel] * 2 if m.chance() else [
             m.between(0, k - 1) for k in kernel + kernel]
@@ -513,7 +521,7 @@ def convolution(m: Maker) -> bool:
         return False
     transposed = m.chance(0.3)
     options = window(m, len(extents), tuple(extents), transposed)
-    group = m.pick([g for g in (1, 1, 2, c) if c % g == 0])
+    group = 1 if transposed else m.pick([g for g in (1, 1, 2, c) if c % g == 0])  # reference: groups when transposed
     outputs = group * m.between(1, 3)
     shape = (c, outputs // group, *options["kernel_shape"]) if transposed else (
         outputs, c // group, *options["kernel_shape"])
@@ -526,8 +534,10 @@ def convolution(m: Maker) -> bool:
 def pool(m: Maker) -> bool:
     x = m.floats(3, most=4)
     options = window(m, x.array.ndim - 2, x.array.shape[2:])
-    operator = m.pick(["MaxPool", "AveragePool", "LpPool"])
-    if m.chance(0.3):
+    operator = m.pick(["MaxPool", "MaxPool", "AveragePool", "AveragePool", "LpPool"])
+    if operator == "LpPool":  # reference: padding counts
+        options.pop("pads", None), options.pop("auto_pad", None)
+    elif m.chance(0.3):
         options["ceil_mode"] = 1
     if operator == "AveragePool" and m.chance():
         options["count_include_pad"] = 1
