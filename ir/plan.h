@@ -3,6 +3,9 @@
 // it all to disk. Invariants: every index is in range; a step's arguments have the scalar types and sizes of its
 // kernel's parameters; two intermediate arrays that are alive at the same step do not overlap in the arena; a step that
 // reads an array that it writes reads other regions of it.
+//
+// Parameters carry the regions that they read and write: parts of a concatenation share an array, so a step may read an
+// array that it writes, but no element of its result; and checks compare only elements that mean something.
 #pragma once
 
 #include <array>
@@ -47,7 +50,9 @@ struct KernelParameter {
   }
 };
 
-/// How close a kernel on a device has to come to its interpreted expression.
+/// How close a kernel on a device has to come to its interpreted expression. Division and square root are apart from
+/// other inexact functions: drivers that round both correctly say so, and all CPUs' and NVIDIA's do, so that a kernel
+/// that divides is checked bit for bit there.
 struct Tolerance {
   /// Bit-identical, NaNs equal, on devices that round to nearest and keep denormals.
   bool exact = true;

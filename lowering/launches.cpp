@@ -33,7 +33,7 @@ int64_t stored_bytes(Type type, const Profile& profile) {
   int64_t most = 0;
   for (const size_t along : {shape.size() - 1, std::min<size_t>(shape.size() - 1, 1)}) {
     std::vector<int64_t> rounded = shape;
-    rounded[along] = rounded_row(rounded[along], profile);
+    rounded[along] = padded_row(rounded[along], profile);
     most = std::max(most, byte_size(leaf_of(type)->scalar, rounded));
   }
   return most;

@@ -234,7 +234,7 @@ std::set<std::string> pictures_of(const Program& program, const Profile& profile
 void round_last(Storage& s, const Profile& profile) {
   std::vector<int64_t> shape = s.stored_shape();
   if (shape.empty()) return;
-  int64_t more = rounded_row(shape.back(), profile) - shape.back();
+  int64_t more = padded_row(shape.back(), profile) - shape.back();
   s.after.back() = more;
   s.vector_padding = more;
 }
@@ -465,7 +465,7 @@ std::set<std::string> launches_of(const Program& program) {
 
 }  // namespace
 
-int64_t rounded_row(int64_t columns, const Profile& profile) {
+int64_t padded_row(int64_t columns, const Profile& profile) {
   // The smallest multiple worth rounding to: whole vectors, and less where the array is narrow.
   int64_t multiple = 1;
   while (multiple < profile.vector_width && multiple < columns) multiple *= 2;

@@ -42,7 +42,7 @@ struct Storage {
 struct Padding;
 
 /// What a row of so many elements takes in an array of the program, padded to whole vectors where it is long enough.
-int64_t rounded_row(int64_t columns, const Profile& profile);
+int64_t padded_row(int64_t columns, const Profile& profile);
 
 /// Row-major as ONNX has it.
 Storage plain_storage(const std::string& array, Type logical);

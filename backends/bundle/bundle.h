@@ -14,7 +14,7 @@
 namespace hoist {
 
 struct BundleOptions {
-  bool force = false;  ///< replace an existing folder, if it is a bundle
+  bool force = false;  ///< replace an existing folder, if it is a bundle; an empty one is none
   /// Gets the finished bundle, under a name of its own, before it takes the place of `folder`; an error stops that.
   std::function<Result<Nothing>(const std::filesystem::path&)> check = {};
 };

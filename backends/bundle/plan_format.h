@@ -1,6 +1,11 @@
 // plan.bin and check.bin as bytes: little-endian, flat, one record after the other, between a header (magic, version,
 // own size) and the hash of everything before it. The C runtime (backends/runtime/plan_file.c) is the reader. Internal
 // to backends/bundle.
+//
+// Records stand one after the other, without a table of offsets: a bounded cursor is the whole reader, and every field
+// is checked where it is read. The hash is XXH64, which is fast and written out in the runtime, so that it depends on
+// OpenCL alone; the writer uses libxxhash, so that each tests the other. One format version is read, older ones are
+// refused too: a bundle carries the runtime of its version, and compiling again costs seconds.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,12 @@
 // What a kernel keeps: folds, scans and materialised arrays become Funcs. Their dimensions are their own (an array for
 // a register tile), the unroll and vec loops around the place where they stand (so that a fold under a vec map is a
 // fold of vectors), and the other enclosing loops, which have one value where the Func is computed.
+//
+// A fold behind a condition of the data is always computed: the selection would be between a value and memory that
+// nobody wrote, and PoCL 3.1 (LLVM 14) takes the memory, where it is of vectors even for a condition of indices. One
+// behind a condition of indices (a border) leaves zeros where it is skipped, and a scan starts full of its initial
+// value: a skipped fold's own indices are inside its array only where it is needed, so it cannot be computed
+// everywhere.
 #include <fmt/format.h>
 
 #include <algorithm>

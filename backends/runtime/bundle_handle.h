@@ -1,4 +1,8 @@
-/* An open bundle. Internal to the runtime and to backends/opencl. */
+/* An open bundle. Internal to the runtime and to backends/opencl.
+ *
+ * Every weight is a buffer of its own: alignment rules for sub-buffers differ by driver, and CPU devices use the
+ * file's memory in place. Memory is compared with the device's before any is asked for, since a host may grant more
+ * than it has and end the program at the first touch. */
 #ifndef HOIST_BUNDLE_HANDLE_H
 #define HOIST_BUNDLE_HANDLE_H
 

@@ -1,4 +1,8 @@
-/* OpenCL devices, compiled programs and what they are called. Internal to the runtime and to backends/opencl. */
+/* OpenCL devices, compiled programs and what they are called. Internal to the runtime and to backends/opencl.
+ *
+ * Threads are counted by clCreateSubDevices, which holds for one bundle instead of the process, and for every driver.
+ * The default device is chosen here, by name and kind of the profile alone, so that a user's C program gets what the
+ * hoist program gets; the other lines of a profile say how fast kernels are, not where they belong. */
 #ifndef HOIST_OPENCL_DEVICE_H
 #define HOIST_OPENCL_DEVICE_H
 

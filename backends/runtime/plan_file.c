@@ -1,5 +1,9 @@
 /* Reads plan.bin and check.bin. Everything in them is hostile until checked here: counts are bounded by the bytes that
- * are left, so no count can make this allocate more than a small multiple of the file. */
+ * are left, so no count can make this allocate more than a small multiple of the file.
+ *
+ * An array has at most 2^48 bytes, a kernel no more groups than elements to write, and every kernel a step: what is in
+ * a plan can then be multiplied and added up without another check, and a kernel of no step would have no arrays that
+ * bound it. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif

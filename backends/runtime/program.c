@@ -1,4 +1,7 @@
-/* Compiling kernels, and the cache of compiled ones. */
+/* Compiling kernels, and the cache of compiled ones.
+ *
+ * How long an entry of the cache was unused is its modification time, which a hit renews: access times are often
+ * switched off. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif

@@ -1,4 +1,7 @@
-/* Inputs and outputs on their way between the program and the device. */
+/* Inputs and outputs on their way between the program and the device.
+ *
+ * Small transfers go through staging memory inside the queue, and no buffer in use is mapped: as fast as writing to
+ * mapped memory on PoCL (12 us against 10 us for six kernels), and allowed by the OpenCL standard on every driver. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif

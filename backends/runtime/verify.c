@@ -1,4 +1,7 @@
-/* The self-check: files, then every kernel, then the whole model, against what the interpreter says. */
+/* The self-check: files, then every kernel, then the whole model, against what the interpreter says.
+ *
+ * What a checked kernel writes starts as NaN, or as zeros where it fills the interior of a cleared array, so that an
+ * element that was never written shows. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif

@@ -7,9 +7,13 @@
 namespace hoist::operators {
 namespace {
 
-// Softplus takes the larger part out of the logarithm, so that no exponential overflows. Gelu multiplies x by what is 0
-// in any precision for x below -9: a device's erf or tanh may miss -1 by its last bit there, which times a large x is a
-// large number; -infinity times 0 stays NaN.
+// Softplus takes the larger part out of the logarithm, so that no exponential overflows, and the logarithm of 1 + t is
+// corrected for what the sum loses of a small t (Kahan's log1p), so that small results keep their digits. Gelu
+// multiplies x by what is 0 in any precision for x below -9: a device's erf or tanh may miss -1 by its last bit there,
+// which times a large x is a large number; -infinity times 0 stays NaN.
+#define HOIST_SOFTPLUS "max(x, 0) + select(u == 1, t, log(u) * t / (u - 1))"
+#define HOIST_SOFTPLUS_PARTS " where t = exp(-abs(x)); u = 1 + t"
+
 // clang-format off
 constexpr auto activation_rows = std::to_array<OperatorRow>({
   by_text("Relu", 6, "(x : numbers) = each x. max(x, 0)"),
@@ -26,8 +30,8 @@ constexpr auto activation_rows = std::to_array<OperatorRow>({
   by_text("HardSigmoid", 6, "(x : floats; alpha = 0.2, beta = 0.5) = each x. max(min(alpha * x + beta, 1), 0)"),
   by_text("HardSwish", 14, "(x : floats) = each x. x * max(min(x / 6 + 0.5, 1), 0)"),
   by_text("Swish", 24, "(x : floats; alpha = 1.0) = each x. x * sigmoid(alpha * x)"),
-  by_text("Mish", 18, "(x : floats) = each x. x * tanh(max(x, 0) + log(1 + exp(-abs(x))))"),
-  by_text("Softplus", 1, "(x : floats) = each x. max(x, 0) + log(1 + exp(-abs(x)))"),
+  by_text("Mish", 18, "(x : floats) = each x. x * tanh(" HOIST_SOFTPLUS ")" HOIST_SOFTPLUS_PARTS),
+  by_text("Softplus", 1, "(x : floats) = each x. " HOIST_SOFTPLUS HOIST_SOFTPLUS_PARTS),
   by_text("Softsign", 1, "(x : floats) = each x. x / (1 + abs(x))"),
   by_text("ThresholdedRelu", 10, "(x : floats; alpha = 1.0) = each x. select(x > alpha, x, 0)"),
   by_text("Shrink", 9,
@@ -38,6 +42,9 @@ constexpr auto activation_rows = std::to_array<OperatorRow>({
           "tanh(sqrt(2 / pi) * (x + 0.044715 * (x * x * x))))"),
 });
 // clang-format on
+
+#undef HOIST_SOFTPLUS
+#undef HOIST_SOFTPLUS_PARTS
 
 }  // namespace
 

@@ -25,9 +25,9 @@ namespace {
 
 #define HOIST_RUNNING(function, neutral)                                                    \
   "(x : numbers; axis, exclusive = 0, reverse = 0) "                                        \
-  "= along axis (\\row[n]. select(n == 0, row, row |> turned |> scan " function " " neutral \
-  " |> shifted |> turned)) x "                                                              \
-  "where turned = \\row[n]. select(reverse, slice (n - 1) n step -1 row, row); "            \
+  "= along axis (\\row[n]. select(n == 0, row, row |> reversed |> scan " function " " neutral \
+  " |> shifted |> reversed)) x "                                                              \
+  "where reversed = \\row[n]. select(reverse, slice (n - 1) n step -1 row, row); "            \
   "shifted = \\row[n]. select(exclusive, row |> pad 1 0 " neutral " |> slice 0 n, row)"
 
 // Before version 13 everything from the axis on is one row.

@@ -88,6 +88,15 @@ double value_at_zero(const std::string& call, const Bindings& inputs) {
   return value->float_at(0);
 }
 
+TEST(OperatorText, SmallResultsOfSoftplusKeepTheirDigits) {
+  for (const double x : {-40.0, -20.0, -8.0, -0.5, 0.0, 3.0, 90.0}) {
+    const double found =
+        value_at_zero("Softplus(%x : [1]f32)", {{"x", Tensor::of(Scalar::f32, {1}, std::vector<double>{x})}});
+    const double exact = std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+    EXPECT_NEAR(found, exact, 3e-7 * exact) << x;
+  }
+}
+
 // A formula of several operations on 16-bit floats is computed in f32 and rounded once.
 TEST(OperatorText, ShortFloatsAreRoundedOnce) {
   const auto half = [](std::vector<double> numbers) {

@@ -1,5 +1,9 @@
 // Small layers that between them need every form of kernel: one model of many layers, each with inputs and outputs of
 // its own, so that one bundle holds them all.
+//
+// Uninitialised values are sought kernel by kernel, on data that is all initialised; of whole models the outputs are
+// compared. Oclgrind reports such a value when it is an operand, and elements of an undefined border are operands of
+// results that are thrown away.
 #pragma once
 
 #include <map>
