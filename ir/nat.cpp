@@ -166,7 +166,7 @@ Nat Nat::name(const std::string& name) {
 }
 
 int64_t Nat::value() const {
-  HOIST_CHECK(is_constant(), "the size " + text() + " is not a constant");
+  HOIST_CHECK(is_constant(), "the size " + text() + " has to be a number");
   return constant_;
 }
 

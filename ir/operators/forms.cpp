@@ -71,7 +71,7 @@ class FormCall {
 };
 
 Type element_type(Expr x) { return scalar_type(element_of(x)); }
-Type row_type(int64_t n, Expr x) { return array_type(Nat(n), element_type(x)); }
+Type row_type(const Nat& n, Expr x) { return array_type(n, element_type(x)); }
 
 // The type of what lies under the first dimensions.
 Type type_under(Expr x, int64_t depth) {
@@ -103,7 +103,7 @@ Result<Expr> form_each(const FormCall& c) {
     }
     types.push_back(tuple_type(parts)), widths.push_back(parts.size());
   }
-  HOIST_TRY_VOID(broadcast_extents(arrays));
+  HOIST_TRY_VOID(broadcast_sizes(arrays));
   HOIST_TRY(Expr f, c.function(0, types));
   return elementwise(arrays, [&](const std::vector<Expr>& elements) {
     std::vector<Expr> arguments;
@@ -131,10 +131,10 @@ Result<Expr> form_combined(const FormCall& c) {
   return total;
 }
 
-int64_t extent_along(Expr x, const Shape& axes) {
-  const Shape shape = extents(x);
-  int64_t n = 1;
-  for (int64_t a : axes) n *= shape[static_cast<size_t>(a)];
+Nat extent_along(Expr x, const Shape& axes) {
+  const Sizes sizes = sizes_of(x->type);
+  Nat n = 1;
+  for (int64_t a : axes) n = n * sizes[static_cast<size_t>(a)];
   return n;
 }
 
@@ -391,13 +391,13 @@ Result<Expr> form_statistic(const FormCall& c) {
   HOIST_TRY(Expr x, c.value(2));
   HOIST_TRY(int64_t named, c.integer(0));
   HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(x)));
-  Shape kept = extents(x);
-  int64_t n = 1;
-  for (auto i = static_cast<size_t>(axis); i < kept.size(); ++i) n *= kept[i], kept[i] = 1;
+  Sizes kept = sizes_of(x->type);
+  Nat n = 1;
+  for (auto i = static_cast<size_t>(axis); i < kept.size(); ++i) n = n * kept[i], kept[i] = 1;
   HOIST_TRY(Expr f, c.function(1, {row_type(n, x)}));
-  return reshape(map_at(
-                     static_cast<int>(axis), [&](Expr block) { return hoist::apply(f, {flatten(block)}); }, x),
-                 kept);
+  return reshape_to(map_at(
+                        static_cast<int>(axis), [&](Expr block) { return hoist::apply(f, {flatten(block)}); }, x),
+                    kept);
 }
 
 // spread p x: p broadcast to the extents of x, as one row.

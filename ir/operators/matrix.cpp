@@ -227,16 +227,17 @@ constexpr auto matrix_rows = std::to_array<OperatorRow>({
 }  // namespace
 
 Result<Expr> matrix_product(Expr a, Expr b, std::optional<Scalar> wide) {
-  Shape s = extents(a), t = extents(b);
+  const Sizes s = sizes_of(a->type), t = sizes_of(b->type);
   if (s.empty() || t.empty()) return fault("a scalar cannot be a factor of a matrix product", "use Mul");
-  int64_t inner_a = s.back(), inner_b = t[t.size() < 2 ? 0 : t.size() - 2];
+  const Nat inner_a = s.back(), inner_b = t[t.size() < 2 ? 0 : t.size() - 2];
   if (inner_a != inner_b) {
-    return fault(fmt::format("inner dimensions differ: {} of {} and {} of {}", inner_a, text(s), inner_b, text(t)));
+    return fault(fmt::format("inner dimensions differ: {} of {} and {} of {}", inner_a.text(), text(s), inner_b.text(),
+                             text(t)));
   }
   for (size_t i = 3; i <= std::min(s.size(), t.size()); ++i) {
-    int64_t n = s[s.size() - i], m = t[t.size() - i];
-    if (n != m && n != 1 && m != 1) {
-      return fault(fmt::format("batch dimensions differ: {} of {} and {} of {}", n, text(s), m, text(t)));
+    const Nat n = s[s.size() - i], m = t[t.size() - i];
+    if (n != m && n != Nat(1) && m != Nat(1)) {
+      return fault(fmt::format("batch dimensions differ: {} of {} and {} of {}", n.text(), text(s), m.text(), text(t)));
     }
   }
   return batched_product(a, b,

@@ -357,19 +357,19 @@ class TextDefinition {
   Result<Nothing> check_extents_of(const Operand& o) {
     auto place = operands_.find(o.name);
     if (o.extents.empty() || place == operands_.end()) return Nothing{};
-    const Shape shape = extents(place->second);
+    const Sizes sizes = sizes_of(place->second->type);
     auto wrong = [&] {
       std::string wanted;
       for (const Nat& n : o.extents) wanted += fmt::format("[{}]", elaborator_.size(n).text());
       return fault(
-          fmt::format("{} has to be {}{}, found {}", o.name, wanted, o.more_extents ? " and more" : "", text(shape)));
+          fmt::format("{} has to be {}{}, found {}", o.name, wanted, o.more_extents ? " and more" : "", text(sizes)));
     };
-    if (o.more_extents ? shape.size() < o.extents.size() : shape.size() != o.extents.size()) return wrong();
+    if (o.more_extents ? sizes.size() < o.extents.size() : sizes.size() != o.extents.size()) return wrong();
     for (size_t i = 0; i < o.extents.size(); ++i) {
       const auto name = o.extents[i].as_name();
       if (name && !elaborator_.size_named(*name)) {
-        elaborator_.declare_size(*name, Nat(shape[i]));
-      } else if (elaborator_.size(o.extents[i]) != Nat(shape[i])) {
+        elaborator_.declare_size(*name, sizes[i]);
+      } else if (elaborator_.size(o.extents[i]) != sizes[i]) {
         return wrong();
       }
     }
@@ -389,7 +389,7 @@ class TextDefinition {
   }
 
   std::string shown(const std::string& name) {
-    if (auto place = operands_.find(name); place != operands_.end()) return text(extents(place->second));
+    if (auto place = operands_.find(name); place != operands_.end()) return text(sizes_of(place->second->type));
     auto tokens = tokenise(name);
     SyntaxStore store;
     HOIST_CHECK(tokens.ok(), name);

@@ -13,10 +13,12 @@ Diagnostic fault(const std::string& what, const std::string& hint) { return {"",
 
 Lowered one(Expr e) { return std::vector<Expr>{e}; }
 
-std::string text(const Shape& shape) {
-  if (shape.empty()) return "a scalar";
+std::string text(const Shape& shape) { return text(Sizes(shape.begin(), shape.end())); }
+
+std::string text(const Sizes& sizes) {
+  if (sizes.empty()) return "a scalar";
   std::string out;
-  for (int64_t n : shape) out += fmt::format("[{}]", n);
+  for (const Nat& n : sizes) out += fmt::format("[{}]", n.text());
   return out;
 }
 
@@ -27,6 +29,12 @@ Scalar element_of(Expr x) { return leaf_of(x->type)->scalar; }
 int64_t product(const Shape& shape) {
   int64_t n = 1;
   for (int64_t e : shape) n *= e;
+  return n;
+}
+
+Nat product(const Sizes& sizes) {
+  Nat n = 1;
+  for (const Nat& size : sizes) n = n * size;
   return n;
 }
 
@@ -279,37 +287,51 @@ Expr map_zip_at(int64_t depth, const std::vector<Expr>& arrays,
   return map_zip(arrays, [&](const std::vector<Expr>& parts) { return map_zip_at(depth - 1, parts, f); });
 }
 
-Result<Shape> broadcast_extents(const std::vector<Expr>& arrays) {
-  Shape out;
+Result<Sizes> broadcast_sizes(const std::vector<Expr>& arrays) {
+  Sizes out;
   for (Expr x : arrays) {
-    Shape s = extents(x);
-    if (s.size() > out.size()) out.insert(out.begin(), s.size() - out.size(), 1);
-    size_t offset = out.size() - s.size();
+    const Sizes s = sizes_of(x->type);
+    if (s.size() > out.size()) out.insert(out.begin(), s.size() - out.size(), Nat(1));
+    const size_t offset = out.size() - s.size();
     for (size_t i = 0; i < s.size(); ++i) {
-      int64_t& n = out[offset + i];
-      if (n == 1)
+      Nat& n = out[offset + i];
+      if (n == Nat(1))
         n = s[i];
-      else if (s[i] != 1 && s[i] != n) {
-        return fault(fmt::format("{} does not broadcast with {}: {} and {} differ", text(s), text(out), s[i], n));
+      else if (s[i] != Nat(1) && s[i] != n) {
+        const bool numbers = s[i].is_constant() && n.is_constant();
+        return fault(fmt::format("{} does not broadcast with {}: {} and {} {}", text(s), text(out), s[i].text(),
+                                 n.text(), numbers ? "differ" : "may differ"));
       }
     }
   }
-  HOIST_TRY_VOID(check_extents(out));
+  Shape numbers;
+  for (const Nat& n : out) {
+    if (n.is_constant()) numbers.push_back(n.value());
+  }
+  HOIST_TRY_VOID(check_extents(numbers));
+  return out;
+}
+
+Result<Shape> broadcast_extents(const std::vector<Expr>& arrays) {
+  HOIST_TRY(const Sizes sizes, broadcast_sizes(arrays));
+  Shape out;
+  for (const Nat& n : sizes) out.push_back(n.value());
   return out;
 }
 
 Expr elementwise(std::vector<Expr> arrays, const std::function<Expr(const std::vector<Expr>&)>& f) {
-  int64_t rank = 0, n = 1;
+  int64_t rank = 0;
+  Nat n = 1;
   for (Expr x : arrays) rank = std::max(rank, rank_of(x));
   if (rank == 0) return f(arrays);
   for (Expr x : arrays) {
-    if (rank_of(x) == rank && x->type->size != Nat(1)) n = x->type->size.value();
+    if (rank_of(x) == rank && x->type->size != Nat(1)) n = x->type->size;
   }
   std::vector<Expr> moving;  // distinct arrays that have this dimension
   std::vector<size_t> slot(arrays.size(), SIZE_MAX);
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (rank_of(arrays[i]) < rank) continue;
-    if (arrays[i]->type->size != Nat(n)) {
+    if (arrays[i]->type->size != n) {
       arrays[i] = at_position(0, arrays[i]);
       continue;
     }
@@ -339,21 +361,24 @@ Expr broadcast_to(Expr x, const Shape& shape) {
   return x;
 }
 
-Expr reshape(Expr x, const Shape& to) {
-  const Shape from = extents(x);
+Expr reshape(Expr x, const Shape& to) { return reshape_to(x, Sizes(to.begin(), to.end())); }
+
+Expr reshape_to(Expr x, const Sizes& to) {
+  const Sizes from = sizes_of(x->type);
   if (from == to) return x;
-  HOIST_CHECK(product(from) == product(to), "reshape keeps the number of elements");
-  if (product(from) == 0) return constant_like(element_of(x), to, 0);
+  HOIST_CHECK(product(from) == product(to),
+              fmt::format("{} and {} have to have as many elements", text(from), text(to)));
+  if (product(from) == Nat(0)) return repeat(to, zero(element_of(x)));
   if (to.empty()) {
     for (size_t i = 0; i < from.size(); ++i) x = at_position(0, x);
     return x;
   }
-  if (from.empty()) return repeat(std::vector<Nat>(to.begin(), to.end()), x);
+  if (from.empty()) return repeat(to, x);
   auto join_at = [&](size_t depth) {
     x = map_at(
         static_cast<int>(depth), [](Expr a) { return join(a); }, x);
   };
-  auto split_at = [&](size_t depth, int64_t k) {
+  auto split_at = [&](size_t depth, const Nat& k) {
     x = map_at(
         static_cast<int>(depth), [&](Expr a) { return split(k, a); }, x);
   };
@@ -366,12 +391,12 @@ Expr reshape(Expr x, const Shape& to) {
       continue;
     }
     size_t i_end = i + 1, j_end = j + 1;
-    int64_t p = from[i], q = to[j];
+    Nat p = from[i], q = to[j];
     while (p != q) {
-      if ((p < q && i_end < from.size()) || j_end == to.size())
-        p *= from[i_end++];
+      if ((at_most(p, q) == Answer::yes && i_end < from.size()) || j_end == to.size())
+        p = p * from[i_end++];
       else
-        q *= to[j_end++];
+        q = q * to[j_end++];
     }
     for (size_t k = i + 1; k < i_end; ++k) join_at(j);
     for (size_t k = j_end; k-- > j + 1;) split_at(j, to[k]);
@@ -439,12 +464,12 @@ static Expr rows_along(Expr x, const Shape& axes) {
 }
 
 Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(Expr)>& f) {
-  Shape shape = extents(x);
-  int64_t kept = static_cast<int64_t>(shape.size() - axes.size());
+  Sizes sizes = sizes_of(x->type);
+  int64_t kept = static_cast<int64_t>(sizes.size() - axes.size());
   Expr reduced = map_at(static_cast<int>(kept), f, rows_along(x, axes));
   if (!keep) return reduced;
-  for (int64_t a : axes) shape[static_cast<size_t>(a)] = 1;
-  return reshape(reduced, shape);
+  for (int64_t a : axes) sizes[static_cast<size_t>(a)] = 1;
+  return reshape_to(reduced, sizes);
 }
 
 Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f) {

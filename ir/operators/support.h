@@ -16,6 +16,7 @@ namespace hoist::operators {
 
 using Lowered = Result<std::vector<Expr>>;
 using Shape = std::vector<int64_t>;
+using Sizes = std::vector<Nat>;  ///< extents that need not be numbers
 
 /// No array of a lowered layer has more elements; what a model asks for beyond is refused.
 inline constexpr int64_t most_elements = int64_t{1} << 40;
@@ -27,12 +28,14 @@ inline constexpr int64_t most_table_entries = int64_t{1} << 26;
 Diagnostic fault(const std::string& what, const std::string& hint = {});
 Lowered one(Expr e);
 std::string text(const Shape& shape);  ///< "[2][3]", "a scalar"
+std::string text(const Sizes& sizes);
 
 // ---- What is known of an array of scalars -------------------------------------------------------------------------
-Shape extents(Expr x);
+Shape extents(Expr x);  ///< as numbers; a definition that carries sizes along asks for sizes_of(x->type)
 int64_t rank_of(Expr x);
 Scalar element_of(Expr x);
 int64_t product(const Shape& shape);
+Nat product(const Sizes& sizes);
 /// Extents that are not negative and whose product stays within most_elements.
 Result<Nothing> check_extents(const Shape& shape);
 
@@ -113,14 +116,17 @@ Expr at_position(int64_t position, Expr array);
 Expr map_zip(const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
 /// The same under `depth` dimensions that all arrays have.
 Expr map_zip_at(int64_t depth, const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
-/// The extents to which all broadcast in numpy's sense, or which two do not fit.
-Result<Shape> broadcast_extents(const std::vector<Expr>& arrays);
+/// The extents to which all broadcast in numpy's sense, or which two do not fit. Sizes without a number fit where they
+/// are equal, and beside 1.
+Result<Sizes> broadcast_sizes(const std::vector<Expr>& arrays);
+Result<Shape> broadcast_extents(const std::vector<Expr>& arrays);  ///< as numbers
 /// A scalar function on arrays that broadcast: mapped where an array has the dimension, closed over where it has not.
 Expr elementwise(std::vector<Expr> arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
 /// Repeats along new dimensions and along those of extent 1.
 Expr broadcast_to(Expr x, const Shape& shape);
 /// The same elements in row-major order under another shape of equal size: joins and splits where extents differ.
 Expr reshape(Expr x, const Shape& shape);
+Expr reshape_to(Expr x, const Sizes& to);                             ///< the same where extents need not be numbers
 Expr flatten(Expr x);                                                 ///< to one dimension
 Expr constant_like(Scalar scalar, const Shape& shape, double value);  ///< the same number everywhere
 Expr concat_at(int64_t depth, const std::vector<Expr>& arrays);
