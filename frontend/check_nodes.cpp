@@ -61,7 +61,7 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
     out.what = "operator " + node.op_type() + " is not part of opset " + std::to_string(opset);
     if (schema != nullptr) out.hint = "its newest definition is of opset " + std::to_string(schema->since_version());
   } else if (has_subgraph(node)) {
-    out.hint = "it holds a graph of its own, and which part runs depends on data; export the model without it";
+    out.hint = "it holds a graph of its own; export the model without it";
   } else if (node.op_type() == "Constant") {
     out.what = "a constant of this kind is not supported";
     out.hint = "dense numbers are; strings and sparse tensors are not";
@@ -77,7 +77,11 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
 Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& has_operator) {
   const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
   const std::string& operation = node.op_type();
-  if (has_subgraph(node)) return Support::none;
+  if (has_subgraph(node)) {
+    const bool lists = std::any_of(node.attribute().begin(), node.attribute().end(),
+                                   [](const onnx::AttributeProto& attribute) { return attribute.graphs_size() > 0; });
+    return !lists && (!has_operator || has_operator(domain, operation)) ? Support::no_kernel : Support::none;
+  }
   if (!domain.empty()) return has_operator && has_operator(domain, operation) ? Support::operation : Support::none;
   if (onnx::OpSchemaRegistry::Schema(operation, opset, "") == nullptr) return Support::none;
   if (operation == "Constant") return constant_has_values(node) ? Support::constant : Support::none;
@@ -89,24 +93,47 @@ Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& ha
                                                                                              : Support::none;
 }
 
-Diagnostics check_operators(const onnx::ModelProto& model, const HasOperator& has_operator) {
-  Diagnostics out;
+namespace {
+
+// The nodes of a graph; `inside` names the layer that holds it, "" for the model's.
+void check_nodes(const onnx::GraphProto& graph, const std::string& inside, const onnx::ModelProto& model,
+                 const HasOperator& has_operator, Diagnostics& out) {
   const int opset = opset_of(model);
-  for (const onnx::NodeProto& node : model.graph().node()) {
-    if (support_of(node, opset, has_operator) == Support::none) {
-      out.push_back(unsupported(node, opset));
+  const auto report = [&](Diagnostic problem) {
+    if (!inside.empty()) problem.where = inside + ", " + problem.where;
+    out.push_back(std::move(problem));
+  };
+  for (const onnx::NodeProto& node : graph.node()) {
+    const Support support = support_of(node, opset, has_operator);
+    if (support == Support::none) {
+      report(unsupported(node, opset));
       continue;
     }
-    if (auto problem = check_node(node, model)) out.push_back(*problem);
+    // Bodies of functions take the place of layers of the model alone.
+    if (support == Support::function && !inside.empty()) {
+      report({layer_place(node), "operator " + node.op_type() + " is not supported inside another layer",
+              "'hoist operators' lists those that are"});
+      continue;
+    }
+    if (auto problem = check_node(node, model)) report(*problem);
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (!attribute.ref_attr_name().empty()) {
-        out.push_back({layer_place(node),
-                       "attribute '" + attribute.name() + "' refers to attribute '" + attribute.ref_attr_name() +
-                           "' outside a function",
-                       ""});
+        report({layer_place(node),
+                "attribute '" + attribute.name() + "' refers to attribute '" + attribute.ref_attr_name() +
+                    "' outside a function",
+                ""});
       }
+      if (attribute.has_g())
+        check_nodes(attribute.g(), (inside.empty() ? "" : inside + ", ") + layer_place(node), model, has_operator, out);
     }
   }
+}
+
+}  // namespace
+
+Diagnostics check_operators(const onnx::ModelProto& model, const HasOperator& has_operator) {
+  Diagnostics out;
+  check_nodes(model.graph(), "", model, has_operator, out);
   return out;
 }
 

@@ -126,6 +126,9 @@ bool step_down(onnx::ModelProto& model) {
 
 std::string convert_to_newest(onnx::ModelProto& model) {
   if (opset_of(model) == newest_opset()) return "";
+  const auto& nodes = model.graph().node();
+  if (auto holder = std::find_if(nodes.begin(), nodes.end(), has_subgraph); holder != nodes.end())
+    return "the converter leaves graphs inside of layers as they are, and " + layer_place(*holder) + " holds one";
   try {
     onnx::ModelProto aligned = model;
     align_slopes(aligned);

@@ -31,6 +31,9 @@ class FreshNames {
     for (const auto& node : graph.node()) {
       layers_.insert(node.name());
       values_.insert(node.output().begin(), node.output().end());
+      const std::vector<std::string> reads =
+          reads_of(node);  // of graphs inside too, where a new name would be captured
+      values_.insert(reads.begin(), reads.end());
     }
   }
   std::string value(const std::string& wanted) { return fresh(values_, wanted); }
@@ -44,6 +47,23 @@ class FreshNames {
   }
   std::unordered_set<std::string> values_, layers_;
 };
+
+// The names of a function's values where a graph inside of it reads them; what the graph defines itself is its own.
+void rename_captured(onnx::GraphProto& graph, std::unordered_map<std::string, std::string> names) {
+  const auto rename = [&](std::string& name) {
+    if (auto at = names.find(name); at != names.end()) name = at->second;
+  };
+  for (const onnx::ValueInfoProto& input : graph.input()) names.erase(input.name());
+  for (const onnx::TensorProto& initialiser : graph.initializer()) names.erase(initialiser.name());
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    for (std::string& name : *node.mutable_input()) rename(name);
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) rename_captured(*attribute.mutable_g(), names);
+    }
+    for (const std::string& name : node.output()) names.erase(name);
+  }
+  for (onnx::ValueInfoProto& output : *graph.mutable_output()) rename(*output.mutable_name());
+}
 
 // Appends the body of `callee` with the names of `call`; the attributes are bound already. Returns "" or what is wrong.
 std::string append_body(const onnx::NodeProto& call, onnx::FunctionProto& callee, FreshNames& fresh, Nodes& into) {
@@ -75,6 +95,9 @@ std::string append_body(const onnx::NodeProto& call, onnx::FunctionProto& callee
       const auto at = names.find(name);
       if (at == names.end()) return "reads value '" + name + "', which nothing in its function defines before";
       name = at->second;
+    }
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) rename_captured(*attribute.mutable_g(), names);
     }
     for (std::string& name : *node.mutable_output()) {
       if (name.empty()) continue;

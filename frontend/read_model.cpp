@@ -329,7 +329,8 @@ class Reader {
     for (const ValueInfo& input : inputs_) builder.add_input(input);
     std::set<std::string> used;
     for (const onnx::NodeProto& node : graph().node()) {
-      used.insert(node.input().begin(), node.input().end());
+      const std::vector<std::string> reads = reads_of(node);
+      used.insert(reads.begin(), reads.end());
       builder.reserve({node.output().begin(), node.output().end()});
     }
     for (const onnx::ValueInfoProto& value : graph().output()) used.insert(value.name());
@@ -338,20 +339,7 @@ class Reader {
     }
     for (const auto& [name, value] : inferred_) builder.expect(value);
     Diagnostics problems;
-    for (const onnx::NodeProto& node : graph().node()) {
-      NamedCall call{node.name(), node.op_type(), node.domain(), {}, {}, {}};
-      call.inputs.assign(node.input().begin(), node.input().end());
-      while (!call.inputs.empty() && call.inputs.back().empty()) call.inputs.pop_back();
-      call.outputs.assign(node.output().begin(), node.output().end());
-      for (const onnx::AttributeProto& attribute : node.attribute()) {
-        Result<Attribute> value = attribute_value(attribute, layer_place(node));
-        if (value.ok())
-          call.attributes[attribute.name()] = std::move(*value);
-        else
-          append(problems, value.errors());
-      }
-      builder.add_call(call);
-    }
+    for (const onnx::NodeProto& node : graph().node()) builder.add_call(named_call(node, problems));
     for (const onnx::ValueInfoProto& value : graph().output()) builder.add_output(value.name());
     auto program = builder.finish();
     if (!problems.empty() || !program) {
@@ -362,6 +350,48 @@ class Reader {
     program->notes.insert(program->notes.begin(), notes_.begin(), notes_.end());
     program->hash = hash_.digest();
     return program;
+  }
+
+  NamedCall named_call(const onnx::NodeProto& node, Diagnostics& problems) {
+    NamedCall call{node.name(), node.op_type(), node.domain(), {}, {}, {}};
+    call.inputs.assign(node.input().begin(), node.input().end());
+    while (!call.inputs.empty() && call.inputs.back().empty()) call.inputs.pop_back();
+    call.outputs.assign(node.output().begin(), node.output().end());
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) {
+        call.bodies.push_back(named_body(attribute, layer_place(node), problems));
+        continue;
+      }
+      Result<Attribute> value = attribute_value(attribute, layer_place(node));
+      if (value.ok())
+        call.attributes[attribute.name()] = std::move(*value);
+      else
+        append(problems, value.errors());
+    }
+    return call;
+  }
+
+  // A graph that a layer holds. Its constants stay in it, whatever their size: onnx's passes have seen them there.
+  NamedBody named_body(const onnx::AttributeProto& attribute, const std::string& where, Diagnostics& problems) {
+    const onnx::GraphProto& from = attribute.g();
+    NamedBody body{attribute.name(), from.name(), {}, {}, {}, {}};
+    std::set<std::string> initialised;
+    for (const onnx::TensorProto& proto : from.initializer()) {
+      const std::string owner = where + ", initialiser '" + proto.name() + "'";
+      auto value = tensor_from_proto(proto, owner, options_.maximum_tensor_bytes, &external_);
+      if (value.ok())
+        body.constants[proto.name()] = std::move(*value);
+      else
+        append(problems, value.errors());
+    }
+    if (from.sparse_initializer_size() > 0)
+      problems.push_back({where, "sparse tensors are not supported", "store it as a dense tensor"});
+    for (const onnx::ValueInfoProto& input : from.input()) {
+      if (body.constants.count(input.name()) == 0) body.inputs.push_back(input.name());
+    }
+    for (const onnx::NodeProto& node : from.node()) body.calls.push_back(named_call(node, problems));
+    for (const onnx::ValueInfoProto& output : from.output()) body.outputs.push_back(output.name());
+    return body;
   }
 
   Result<Attribute> attribute_value(const onnx::AttributeProto& attribute, const std::string& where) {

@@ -60,6 +60,12 @@ std::string layer_place(const onnx::NodeProto& node) {
          ")";
 }
 
+std::vector<std::string> reads_of(const onnx::NodeProto& node) {
+  std::vector<std::string> out;
+  add_reads(node, out);
+  return out;
+}
+
 bool has_subgraph(const onnx::NodeProto& node) {
   return std::any_of(node.attribute().begin(), node.attribute().end(), [](const onnx::AttributeProto& attribute) {
     return attribute.has_g() || attribute.graphs_size() > 0;
@@ -81,6 +87,11 @@ void name_layers(onnx::GraphProto& graph) {
     taken.insert(name);
     seen.insert(name);
     node.set_name(name);
+  }
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) name_layers(*attribute.mutable_g());
+    }
   }
 }
 

@@ -16,7 +16,11 @@ std::string layer_place(const onnx::NodeProto& node);
 /// Whether an attribute of the layer is a graph, as in Loop and If.
 bool has_subgraph(const onnx::NodeProto& node);
 
-/// Gives nodes without a name one made of the operator and its place ("Conv_3"), and repeated names a suffix.
+/// Every name that a node reads, and that the graphs read which it holds: those of their own values too.
+std::vector<std::string> reads_of(const onnx::NodeProto& node);
+
+/// Gives nodes without a name one made of the operator and its place ("Conv_3"), and repeated names a suffix; the same
+/// in graphs that nodes hold.
 void name_layers(onnx::GraphProto& graph);
 
 /// Values and operators without a name, names defined twice, used but never defined, or outputs never made.

@@ -232,6 +232,14 @@ class Writer {
 }  // namespace
 
 Result<std::string> write_model(const Program& program, const WriteOptions& options) {
+  Diagnostics bodies;
+  for (const Definition& definition : program.definitions) {
+    const Spec& call = *definition.expression;
+    if (call.pattern != Pattern::operator_call || !has_body(*call.operation)) continue;
+    bodies.push_back({layer_name(definition),
+                      full_name(*call.operation) + " holds a program, and hoist writes none into ONNX models", ""});
+  }
+  if (!bodies.empty()) return bodies;
   try {
     return Writer(program, options).write();
   } catch (const std::bad_alloc&) {

@@ -6,6 +6,7 @@
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/program/sizes.h"
 #include "ir/stopwatch.h"
 #include "lowering/cut.h"
 #include "lowering/grouping.h"
@@ -242,3 +243,4 @@ Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions&
 }
 
 }  // namespace hoist
+  HOIST_TRY_VOID(check_sizes_known(program));

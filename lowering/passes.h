@@ -53,8 +53,8 @@ const Pass* find_pass(std::string_view name);  ///< null when there is none
 
 /// Called after each pass; says whether to go on.
 using PassObserver = std::function<bool(const Pass& pass, const Program& program)>;
-/// The passes of one part, in order. Errors: of all layers that a pass cannot take, in one go. `stopped` is set where
-/// the observer has said so.
+/// The passes of one part, in order. Errors: a program with sizes that are no numbers, or all layers that a pass cannot
+/// take, in one go. `stopped` is set where the observer has said so.
 Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions& options,
                            const PassObserver& observer = {}, bool* stopped = nullptr);
 

@@ -254,7 +254,34 @@ void drop_unused(Program& program) {
     program.steps.push_back(replayed_step("drop-unused"));
 }
 
+namespace {
+
+// The call in the term whose attribute is a program; null where there is none.
+const OperatorCall* call_with_body(Expr e) {
+  if (!e->has_operator_call) return nullptr;
+  if (e->pattern == Pattern::operator_call && has_body(*e->operation)) return e->operation.get();
+  for (Expr c : e->children) {
+    if (const OperatorCall* found = call_with_body(c)) return found;
+  }
+  return nullptr;
+}
+
+// Their definitions are terms that the strategies have no kernel for.
+Diagnostics without_kernels(const Program& program) {
+  Diagnostics problems;
+  for (const Definition& definition : program.definitions) {
+    const OperatorCall* call = call_with_body(definition.expression);
+    if (call == nullptr) continue;
+    problems.push_back({layer_name(definition), "no kernel exists for " + full_name(*call) + " yet",
+                        "hoist reads, types and interprets it; export the model without it to compile it"});
+  }
+  return problems;
+}
+
+}  // namespace
+
 Result<Nothing> unfold_operators(Program& program, const FoldingBudget& budget) {
+  if (Diagnostics problems = without_kernels(program); !problems.empty()) return problems;
   note_domains(program);
   Folding folding(budget);
   ValueNames names(program);

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "ir/evaluate/evaluate.h"
+#include "ir/program/sizes.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/cut.h"
@@ -40,6 +41,7 @@ class Replay {
 
   Result<Nothing> run(const std::function<void(const ReplayedStep&)>& observer) {
     program_ = derivation_.start;
+    HOIST_TRY_VOID(check_sizes_known(program_));
     program_.steps.clear();
     begin_derivation(program_);
     for (size_t i = 0; i < derivation_.steps.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -22,7 +23,8 @@ std::vector<OperatorRow> joined() {
   for (auto family : {operators::elementwise_operators, operators::activation_operators, operators::matrix_operators,
                       operators::convolution_operators, operators::pooling_operators, operators::reduction_operators,
                       operators::normalisation_operators, operators::shape_operators, operators::movement_operators,
-                      operators::gather_operators, operators::resize_operators, operators::quantisation_operators}) {
+                      operators::gather_operators, operators::resize_operators, operators::quantisation_operators,
+                      operators::control_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
@@ -59,12 +61,6 @@ Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
       if (i < row.least_inputs && !given(i))
         return operators::fault(fmt::format("input {} of {} is left out, but needed", i, row.name));
       continue;
-    }
-    for (const Nat& n : sizes_of(x->type)) {
-      if (!n.is_constant()) {
-        return operators::fault(fmt::format("input {} has a dimension of unknown extent {}", i, n.text()),
-                                "give it with --dim");
-      }
     }
     if (!leaf_of(x->type)->is_scalar())
       return operators::fault(fmt::format("input {} is {}, not a tensor", i, text(x->type)));
@@ -200,6 +196,41 @@ std::vector<ShapeInput> shape_inputs(const OperatorRow& row) {
   return inputs;
 }
 
+namespace {
+
+std::set<std::string> symbolic_sizes(const OperatorContext& c) {
+  std::set<std::string> names;
+  for (Expr x : c.inputs) {
+    if (x == nullptr) continue;
+    for (const Nat& n : sizes_of(x->type)) names.merge(names_of(n));
+  }
+  return names;
+}
+
+Result<std::vector<Expr>> defined(const OperatorContext& c, const OperatorRow& row) {
+  return row.text.empty() ? row.lower(c) : operators::define_by_text(row, c);
+}
+
+// A definition takes sizes without a number as far as it only carries them along. Where it asks for the number (Nat::
+// value), or builds what has no type for every number, it has no answer: an error of the call.
+Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const OperatorRow& row,
+                                          const std::set<std::string>& sizes) {
+  const FaultsAreErrors guard;
+  try {
+    auto results = defined(c, row);
+    if (results.ok()) return results;
+    Diagnostics problems = results.errors();
+    for (Diagnostic& d : problems) d.what = fmt::format("{}: {}", row.name, d.what);
+    return problems;
+  } catch (const InternalFault& fault) {
+    return operators::fault(
+        fmt::format("{} has no type here for every {}: {}", row.name, fmt::join(sizes, ", "), fault.text),
+        "write a number in the place of the size");
+  }
+}
+
+}  // namespace
+
 Result<std::vector<Expr>> define(const OperatorContext& c) {
   const OperatorRow* row = find_operator(c.call.domain, c.call.name, c.call.version);
   if (row == nullptr) {
@@ -208,7 +239,8 @@ Result<std::vector<Expr>> define(const OperatorContext& c) {
         "hoist operators lists what is");
   }
   HOIST_TRY_VOID(check_inputs(c, *row));
-  HOIST_TRY(auto results, row->text.empty() ? row->lower(c) : operators::define_by_text(*row, c));
+  const std::set<std::string> sizes = symbolic_sizes(c);
+  HOIST_TRY(auto results, sizes.empty() ? defined(c, *row) : defined_for_all(c, *row, sizes));
   const auto wanted = static_cast<size_t>(c.call.results);
   if (results.size() < wanted) {
     return operators::fault(

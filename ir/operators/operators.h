@@ -1,7 +1,8 @@
 // The operators of the language, one row each: what a call means as an expression. A definition says what is computed,
 // not how: maps without a mode, reductions and views, over arrays of scalars in ONNX's logical layout (a tensor of rank
 // 0 is a scalar). The type of a call is that of its definition, which is also the shape inference. Unfolding a call,
-// which puts the definition in its place, is an exact rule. Extents are constants at this point.
+// which puts the definition in its place, is an exact rule. Extents may be sizes without a number wherever the
+// definition only carries them along; one that needs the number refuses the call.
 //
 // What definitions keep to where ONNX leaves it open, NUMERICS.md beside this file having the comparison with others:
 // - Positions from data are clamped and updates outside are dropped, since a kernel must not leave its arrays whatever
@@ -13,9 +14,8 @@
 //   are i32 where the number of terms and a known bias prove that it holds them, else i64; MatMulInteger and
 //   ConvInteger have i32 from the standard. Zero points are subtracted before products are formed, so that padding is
 //   zeros and the definitions of the float operators serve; taking them out of the sum is a rule's business.
-// - A quantised number's sum with its zero point is formed in f32, for scales of f16 as well, which does not hold
-// 16-bit
-//   zero points; the division is in the type that ONNX says.
+// - A quantised number's sum with its zero point is formed in f32, for scales of f16 as well: f16 does not hold 16-bit
+//   zero points. The division is in the type that ONNX says.
 // - Where ONNX has an operator and a function body for it and the direct form is smaller, it has a row: softmax without
 //   a broadcast maximum, layer normalisation without reshapes, Clip without Less and Where.
 #pragma once
@@ -44,6 +44,16 @@ enum class Takes : uint8_t { anything, numbers, floats, integers, booleans };
 std::string_view name_of(Takes takes);
 bool takes(Takes what, Scalar scalar);
 
+/// Of an operator whose attributes are programs: what ONNX hands to them. Behind it they take what they capture.
+struct BodyRow {
+  size_t fixed = 0;  ///< operands in front of those that a body takes: a condition, a number of iterations
+  /// The types of a body's inputs, from those of the operands by place; null for one that is left out.
+  Result<std::vector<Type>> (*inputs)(const OperatorCall& call, const std::vector<Type>& operands);
+  /// Where the first operand alone decides: the attribute whose program the call is for that value. Null where it does
+  /// not.
+  std::string_view (*picked)(const Tensor& first) = nullptr;
+};
+
 struct OperatorRow {
   std::string_view domain;        ///< "" is ai.onnx
   std::string_view name;          ///< ONNX op_type
@@ -65,6 +75,7 @@ struct OperatorRow {
   bool counts_results = false;
   /// The definition in the language (operator_text.h); empty where `lower` is the definition.
   std::string_view text = {};
+  const BodyRow* bodies = nullptr;  ///< null where no attribute is a program
 };
 
 /// An input that decides the shape of a result, and so is an attribute of a call: the target of a Reshape, the axes of

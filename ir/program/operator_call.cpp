@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "ir/program/program.h"
@@ -41,6 +42,11 @@ uint64_t OperatorCall::hash() const {
     h = combined(h, std::visit([](const auto& value) { return hash_of(value); }, attribute));
   }
   return h;
+}
+
+bool has_body(const OperatorCall& call) {
+  return std::any_of(call.attributes.begin(), call.attributes.end(),
+                     [](const auto& entry) { return std::holds_alternative<Body>(entry.second); });
 }
 
 std::string full_name(const OperatorCall& call) {

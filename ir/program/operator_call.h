@@ -43,6 +43,9 @@ struct OperatorCall {
 /// The version of ai.onnx that a call has unless it says otherwise.
 inline constexpr int64_t newest_version = 28;
 
+/// Whether an attribute is a program.
+bool has_body(const OperatorCall& call);
+
 /// "Conv", "com.microsoft.Gelu"
 std::string full_name(const OperatorCall& call);
 

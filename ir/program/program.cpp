@@ -11,7 +11,8 @@ bool same_program(const Program& a, const Program& b) {
   auto same_definition = [](const Definition& x, const Definition& y) {
     return x.value == y.value && x.layers == y.layers && x.expression == y.expression;
   };
-  return a.name == b.name && a.inputs == b.inputs && a.outputs == b.outputs && a.constants == b.constants &&
+  return a.name == b.name && a.sizes == b.sizes && a.inputs == b.inputs && a.outputs == b.outputs &&
+         a.constants == b.constants &&
          std::equal(a.definitions.begin(), a.definitions.end(), b.definitions.begin(), b.definitions.end(),
                     same_definition);
 }

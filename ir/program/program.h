@@ -81,9 +81,20 @@ struct ValueInfo {
   std::vector<int64_t> shape;
 };
 
+/// What is known of a size that has no number yet.
+struct SizeBounds {
+  int64_t least = 1, most = int64_t{1} << 31;  ///< never below 1 nor above 2^31, as sizes of the language (nat.h)
+
+  bool operator==(const SizeBounds&) const = default;
+};
+
 struct Program {
   std::string name;
   int64_t version = newest_version;  ///< of ai.onnx, which calls have unless they say otherwise; matters for text only
+  /// Sizes without a number, by name, that types and terms may mention. Only programs that are printed, parsed and
+  /// typed have any: with_sizes (program/sizes.h) puts numbers in their place, and passes ask for that. Bodies (of
+  /// Loop, say) mention those of the program around them and have none of their own.
+  std::map<std::string, SizeBounds> sizes;
   std::vector<std::pair<std::string, Type>> inputs;
   std::vector<std::string> outputs;
   std::map<std::string, Tensor> constants;  ///< those that definitions read or that are outputs
@@ -104,7 +115,7 @@ struct Program {
   uint64_t hash = 0;               ///< of its bytes, external data included
 };
 
-/// The same inputs, outputs, constants and definitions: names, types, layers and terms.
+/// The same sizes, inputs, outputs, constants and definitions: names, types, layers and terms.
 bool same_program(const Program& a, const Program& b);
 Type type_of(const Tensor& tensor);
 Type type_of(const ValueInfo& info);

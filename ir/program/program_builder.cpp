@@ -20,6 +20,53 @@ Attribute attribute_of(const Tensor& value) {
   return numbers;
 }
 
+// Adds what a body reads from around it, in the order in which it does.
+void add_captured(const NamedBody& body, std::vector<std::string>& captured) {
+  std::set<std::string> own(body.inputs.begin(), body.inputs.end());
+  for (const auto& [name, value] : body.constants) own.insert(name);
+  auto read = [&](const std::string& name) {
+    const bool known = name.empty() || own.count(name) != 0;
+    if (!known && std::find(captured.begin(), captured.end(), name) == captured.end()) captured.push_back(name);
+  };
+  for (const NamedCall& call : body.calls) {
+    for (const std::string& input : call.inputs) read(input);
+    std::vector<std::string> inside;
+    for (const NamedBody& inner : call.bodies) add_captured(inner, inside);
+    for (const std::string& name : inside) read(name);
+    own.insert(call.outputs.begin(), call.outputs.end());
+  }
+  for (const std::string& output : body.outputs) read(output);
+}
+
+using Renamed = std::map<std::string, std::string>;
+
+std::string renamed(const std::string& name, const Renamed& names) {
+  auto place = names.find(name);
+  return place == names.end() ? name : place->second;
+}
+
+// The call with other names for values of the program around it; what its bodies define themselves is their own.
+NamedCall with_names(NamedCall call, const Renamed& names) {
+  for (std::string& input : call.inputs) input = renamed(input, names);
+  for (NamedBody& body : call.bodies) {
+    Renamed inside = names;
+    for (const std::string& input : body.inputs) inside.erase(input);
+    for (const auto& [name, value] : body.constants) inside.erase(name);
+    for (NamedCall& inner : body.calls) {
+      inner = with_names(inner, inside);
+      for (const std::string& output : inner.outputs) inside.erase(output);
+    }
+    for (std::string& output : body.outputs) output = renamed(output, inside);
+  }
+  return call;
+}
+
+std::vector<std::string> captured_by(const NamedCall& call) {
+  std::vector<std::string> captured;
+  for (const NamedBody& body : call.bodies) add_captured(body, captured);
+  return captured;
+}
+
 }  // namespace
 
 OperatorCall call_of(const NamedCall& named, int64_t version) {
@@ -76,7 +123,9 @@ void ProgramBuilder::add_call(const NamedCall& named) {
   };
   Diagnostics unknown;
   bool reachable = true;
-  for (const std::string& name : named.inputs) {
+  std::vector<std::string> reads = captured_by(named);
+  reads.insert(reads.begin(), named.inputs.begin(), named.inputs.end());
+  for (const std::string& name : reads) {
     if (failed_.count(name) != 0)
       reachable = false;
     else if (!name.empty() && types_.count(name) == 0)
@@ -86,6 +135,9 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     if (types_.count(name) != 0) unknown.push_back({named.name, "defines " + name + ", which is defined already", ""});
   }
   if (!reachable || !unknown.empty()) return fail(unknown);
+  const auto picked = picked_body(named);
+  if (!picked) return fail(picked.errors());
+  if (*picked != nullptr) return splice(named, **picked);
   auto call = call_for(named);
   if (!call) return fail(call.errors());
   const int64_t results = (*call)->operation->results;
@@ -104,6 +156,7 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named) {
   for (const std::string& name : named.inputs)
     operands.push_back(name.empty() ? nullptr : parameter(name, types_.at(name)));
   if (const OperatorRow* row = find_operator(call.domain, call.name, call.version)) {
+    if (!named.bodies.empty()) HOIST_TRY_VOID(add_bodies(named, *row, call, operands));
     // Outputs that nobody wants at the end of the list are none.
     while (!row->counts_results && call.results > 1 && named.outputs[static_cast<size_t>(call.results) - 1].empty())
       --call.results;
@@ -118,15 +171,116 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named) {
   return operator_call(std::move(call), operands);
 }
 
+// The body that the call is, where a value that is known says so; null where none is or it has no body to choose.
+Result<const NamedBody*> ProgramBuilder::picked_body(const NamedCall& named) {
+  const NamedBody* none = nullptr;
+  if (named.bodies.empty() || named.inputs.empty() || named.inputs[0].empty()) return none;
+  const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
+  if (row == nullptr || row->bodies == nullptr || row->bodies->picked == nullptr) return none;
+  HOIST_TRY(const Tensor* first, known_value(named.inputs[0]));
+  if (first == nullptr) return none;
+  const std::string_view wanted = row->bodies->picked(*first);
+  auto place = std::find_if(named.bodies.begin(), named.bodies.end(),
+                            [&](const NamedBody& body) { return body.attribute == wanted; });
+  return place == named.bodies.end() ? none : &*place;
+}
+
+// The calls of the body in the place of the call. Its values get names of their own, its results those of the call.
+void ProgramBuilder::splice(const NamedCall& named, const NamedBody& body) {
+  program_.evaluated.push_back(named.name);
+  Renamed names;
+  std::set<std::string> made;
+  for (const NamedCall& inner : body.calls) made.insert(inner.outputs.begin(), inner.outputs.end());
+  std::vector<NamedCall> copies;  // results that the body does not compute, or gives twice
+  for (size_t i = 0; i < std::min(body.outputs.size(), named.outputs.size()); ++i) {
+    if (named.outputs[i].empty()) continue;
+    if (made.count(body.outputs[i]) == 0 || !names.emplace(body.outputs[i], named.outputs[i]).second) {
+      copies.push_back(
+          {fmt::format("{}/copy_{}", named.name, i), "Identity", "", {}, {body.outputs[i]}, {named.outputs[i]}});
+    }
+  }
+  for (const auto& [name, value] : body.constants)
+    add_constant(names[name] = names_.make(named.name + "/" + name), value);
+  for (const std::string& name : made) {
+    if (!name.empty() && names.count(name) == 0) names[name] = names_.make(named.name + "/" + name);
+  }
+  std::vector<NamedCall> calls = body.calls;
+  calls.insert(calls.end(), copies.begin(), copies.end());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    NamedCall call = with_names(calls[i], names);
+    if (i < body.calls.size()) call.name = named.name + "/" + call.name;
+    for (std::string& output : call.outputs) output = renamed(output, names);
+    add_call(call);
+  }
+}
+
+// Every body becomes a program that takes what the operator hands it, and what any of the bodies captures. Small
+// constants stand in the bodies themselves: they may decide shapes there.
+Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
+                                           std::vector<Expr>& operands) {
+  constexpr int64_t small = 64;
+  if (row.bodies == nullptr) return Diagnostic{"", full_name(call) + " takes no program as an attribute", ""};
+  std::vector<Type> types;
+  for (Expr e : operands) types.push_back(e == nullptr ? nullptr : e->type);
+  HOIST_TRY(const std::vector<Type> given, row.bodies->inputs(call, types));
+  if (operands.size() < row.bodies->fixed) operands.resize(row.bodies->fixed, nullptr);
+  std::map<std::string, Tensor> constants;
+  std::vector<std::pair<std::string, Type>> captured;
+  for (const std::string& name : captured_by(named)) {
+    const Type type = types_.at(name);
+    int64_t elements = 1;
+    for (int64_t extent : shape_of(type)) elements = std::min(elements * extent, small + 1);
+    const Tensor* value = nullptr;
+    if (elements <= small) {
+      HOIST_TRY(value, known_value(name));
+    }
+    if (value != nullptr)
+      constants.emplace(name, *value);
+    else
+      captured.emplace_back(name, type);
+  }
+  for (const auto& [name, type] : captured) operands.push_back(parameter(name, type));
+  if (!captured.empty()) call.attributes["captured"] = static_cast<int64_t>(captured.size());
+  Diagnostics problems;
+  for (const NamedBody& body : named.bodies) {
+    if (body.inputs.size() != given.size()) {
+      problems.push_back(
+          {"",
+           fmt::format("{} has {} inputs, and is given {} values", body.attribute, body.inputs.size(), given.size()),
+           ""});
+      continue;
+    }
+    ProgramBuilder inside(body.name, program_.version);
+    for (size_t i = 0; i < given.size(); ++i) inside.add_input(value_info(body.inputs[i], given[i]));
+    for (const auto& [name, type] : captured) inside.add_input(value_info(name, type));
+    for (const auto& [name, value] : constants) inside.add_constant(name, value);
+    for (const auto& [name, value] : body.constants) inside.add_constant(name, value);
+    for (const NamedCall& inner : body.calls) inside.reserve({inner.outputs.begin(), inner.outputs.end()});
+    for (const NamedCall& inner : body.calls) inside.add_call(inner);
+    for (const std::string& output : body.outputs) inside.add_output(output);
+    auto made = inside.finish();
+    if (!made.ok()) {
+      for (const Diagnostic& d : made.errors())
+        problems.push_back({fmt::format("{}, {}, {}", named.name, body.attribute, d.where), d.what, d.hint});
+      continue;
+    }
+    call.attributes[body.attribute] = Body{std::make_shared<const Program>(std::move(*made))};
+  }
+  if (!problems.empty()) return problems;
+  return Nothing{};
+}
+
 void ProgramBuilder::define(const std::string& value, Expr e, const NamedCall& call) {
   types_[value] = e->type;
   compare_expected(value, e->type, call.name);
   // The definition counts: the shape of a value is known where the value is not.
   const Expr unfolded = without_operator_calls(e);
   const std::vector<Expr> reads = parameters_of(unfolded);
-  const bool known = std::all_of(reads.begin(), reads.end(), [&](Expr p) {
-    return program_.constants.count(p->name) != 0 || known_.count(p->name) != 0;
-  });
+  // How long a body runs nobody bounds: what it gives decides no shape.
+  const bool bounded = e->pattern != Pattern::operator_call || !has_body(*e->operation);
+  const bool known = bounded && std::all_of(reads.begin(), reads.end(), [&](Expr p) {
+                       return program_.constants.count(p->name) != 0 || known_.count(p->name) != 0;
+                     });
   if (known) known_[value] = {program_.definitions.size(), unfolded};
   std::vector<std::string> computed = {call.name};
   computed.insert(computed.end(), call.absorbed.begin(), call.absorbed.end());

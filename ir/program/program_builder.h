@@ -13,6 +13,10 @@
 
 namespace hoist {
 
+struct OperatorRow;
+
+struct NamedBody;
+
 /// A call by names.
 struct NamedCall {
   std::string name;       ///< of the layer that it is in the model; unique
@@ -22,6 +26,16 @@ struct NamedCall {
   std::vector<std::string> inputs;         ///< value names; "" where an optional input is left out
   std::vector<std::string> outputs;        ///< value names; "" where an optional output is not wanted
   std::vector<std::string> absorbed = {};  ///< layers of the model that the call computes beside its own
+  std::vector<NamedBody> bodies = {};      ///< attributes that are programs
+};
+
+/// A body by names. A name that it reads and does not define is a value of the program around it: what it captures.
+struct NamedBody {
+  std::string attribute, name;
+  std::vector<std::string> inputs;
+  std::map<std::string, Tensor> constants;
+  std::vector<NamedCall> calls;
+  std::vector<std::string> outputs;
 };
 
 /// Less its operands.
@@ -50,6 +64,10 @@ class ProgramBuilder {
 
  private:
   Result<Expr> call_for(const NamedCall& call);
+  Result<const NamedBody*> picked_body(const NamedCall& call);
+  void splice(const NamedCall& call, const NamedBody& body);
+  Result<Nothing> add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
+                             std::vector<Expr>& operands);
   void define(const std::string& value, Expr e, const NamedCall& call);
   Result<const Tensor*> known_value(const std::string& value);
   void compare_expected(const std::string& value, Type type, const std::string& layer);

@@ -225,6 +225,37 @@ Result<Nothing> SyntaxParser::program_definition(Program& program) {
   return Nothing{};
 }
 
+// size NAME from LEAST to MOST; both bounds may be left out.
+Result<Nothing> SyntaxParser::program_sizes(Program& program) {
+  while (at("size")) {
+    const Token word = next();
+    if (programs_ > 1) return fault_at(word, "a body has no sizes of its own", "declare them in the program around it");
+    const Token name = peek();
+    HOIST_TRY(const std::string declared, new_name("the name of a size"));
+    SizeBounds bounds;
+    if (take("from")) {
+      HOIST_TRY(bounds.least, integer());
+    }
+    if (take("to")) {
+      HOIST_TRY(bounds.most, integer());
+    }
+    const SizeBounds limits;
+    if (bounds.least < limits.least || bounds.most > limits.most || bounds.least > bounds.most) {
+      return fault_at(name, fmt::format("the size {} from {} to {}", declared, bounds.least, bounds.most),
+                      fmt::format("sizes lie between {} and {}", limits.least, limits.most));
+    }
+    if (!program.sizes.emplace(declared, bounds).second)
+      return fault_at(name, "the size " + declared + " is declared twice");
+    sizes_.insert(declared);
+  }
+  return Nothing{};
+}
+
+Result<Program> SyntaxParser::whole_program(const Sidecar& sidecar, bool withhold) {
+  whole_program_ = true;
+  return program(sidecar, withhold);
+}
+
 Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
   const std::map<std::string, Type> outer = std::exchange(parameters_, {});
   const int64_t outer_version = version_;
@@ -243,6 +274,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
     HOIST_TRY(version_, integer());
     program.version = version_;
   }
+  HOIST_TRY_VOID(program_sizes(program));
   while (!at_end() && !at("}")) {
     if (take("input")) {
       const Token name = peek();
@@ -261,6 +293,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
         return fault_at(name, "an output that nothing defines");
       program.outputs.push_back(name.text);
     } else {
+      if (at("size")) return expected("input, constant, define or output: sizes stand before them");
       if (!take("define")) return expected("input, constant, define or output");
       HOIST_TRY_VOID(fresh(peek()));
       HOIST_TRY_VOID(program_definition(program));
@@ -278,7 +311,7 @@ Result<Program> whole_program(const std::string& text, const Sidecar& sidecar, b
   HOIST_TRY(auto tokens, tokenise(text));
   SyntaxStore store;
   SyntaxParser parser(std::move(tokens), store, {});
-  HOIST_TRY(Program program, parser.program(sidecar, withhold));
+  HOIST_TRY(Program program, parser.whole_program(sidecar, withhold));
   HOIST_TRY_VOID(parser.end());
   return program;
 }

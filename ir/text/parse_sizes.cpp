@@ -76,7 +76,12 @@ Result<Nat> SyntaxParser::size_atom() {
     HOIST_TRY_VOID(expect(")"));
     return bounded(token.text == "min" ? minimum(a, b) : maximum(a, b), token);
   }
-  if (token.kind == Token::name) return Nat::name(token.text);
+  if (token.kind == Token::name) {
+    if (whole_program_ && sizes_.count(token.text) == 0)
+      return fault_at(token, "the size " + token.text + " is not declared",
+                      "write size " + token.text + " from 1 to 512 before the inputs");
+    return Nat::name(token.text);
+  }
   if (token.kind == Token::symbol && token.text == "(") {
     HOIST_TRY(Nat n, size_sum());
     HOIST_TRY_VOID(expect(")"));

@@ -27,7 +27,13 @@ std::string attribute_text(const Tensor& value) { return constant_text(value); }
 std::string attribute_text(const Body& value) {
   ProgramPrintOptions options;
   options.written_out = std::numeric_limits<int64_t>::max();
-  return "{ " + print_program(*value.program, options) + "}";
+  const std::string text = print_program(*value.program, options);
+  std::string out = "{ ";
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if (text[i] == '\n' && i + 1 < text.size()) out += "    ";
+  }
+  return out + "  }";
 }
 
 template <class T>
@@ -105,6 +111,13 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
   std::string out = "program";
   if (!program.name.empty()) out += " " + quoted_parameter(program.name);
   out += fmt::format(" version {}\n", program.version);
+  const SizeBounds widest;
+  for (const auto& [name, bounds] : program.sizes) {
+    out += "size " + name;
+    if (bounds.least != widest.least || bounds.most != widest.most) out += fmt::format(" from {}", bounds.least);
+    if (bounds.most != widest.most) out += fmt::format(" to {}", bounds.most);
+    out += "\n";
+  }
   for (const auto& [name, type] : program.inputs)
     out += fmt::format("input {} : {}\n", quoted_parameter(name), text(type));
   for (const auto& [name, tensor] : program.constants) {

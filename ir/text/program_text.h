@@ -8,6 +8,11 @@
 //   constant %b : [2]f32 = {0.5, 1}
 //   define %y : [1][8][24][24]f32 = Conv(%image, %w; strides = [1, 1]) from "conv1"
 //   output %y
+//
+// Sizes that have no number yet stand before the inputs; from and to may be left out:
+//
+//   size batch from 1 to 512
+//   input %image : [batch][1][28][28]f32
 #pragma once
 
 #include <functional>

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -100,7 +101,8 @@ class SyntaxParser {
       : tokens_(std::move(tokens)), store_(store), parameters_(std::move(parameters)) {}
 
   Result<Syn> term();
-  Result<Program> program(const Sidecar& sidecar, bool withhold = false);
+  /// A text that is a program; a body inside a term is read by `attribute`.
+  Result<Program> whole_program(const Sidecar& sidecar, bool withhold);
   Result<Attribute> attribute();
   /// In rules, names stand for attributes: `key = name`, `*rest`.
   void allow_attribute_names() { attribute_names_ = true; }
@@ -145,6 +147,8 @@ class SyntaxParser {
   Result<Syn> constant(const Token& token);
   bool at_operator_call() const;
   Result<Syn> operator_call();
+  Result<Program> program(const Sidecar& sidecar, bool withhold = false);
+  Result<Nothing> program_sizes(Program& program);
   Result<Nothing> program_constant(Program& program, const Sidecar& sidecar, bool withhold);
   Result<Nothing> program_definition(Program& program);
   Result<Tensor> listed(Scalar scalar, const std::vector<int64_t>& shape);
@@ -167,7 +171,9 @@ class SyntaxParser {
   int nesting_ = 0;
   bool attribute_names_ = false;
   bool forms_ = false;
+  std::set<std::string> sizes_;       ///< of the outermost program, which alone may be named inside
   int programs_ = 0;                  ///< around this place: the words that begin their statements end a term
+  bool whole_program_ = false;        ///< the text is a program, and not a term that holds bodies
   int64_t version_ = newest_version;  ///< of calls that do not say theirs
 };
 

@@ -40,7 +40,7 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
   const char* part = std::getenv("HOIST_CASES");
   const fs::path file = fs::path(HOIST_SOURCE_DIR) / "tests/conformance/gaps.txt";
   std::map<std::string, std::string> failures;
-  int passed = 0;
+  int passed = 0, without_kernel = 0;
   for (const char* group : {"node", "simple", "pytorch-converted", "pytorch-operator"}) {
     for (const fs::path& path : cases_in(folder_ / "data" / group)) {
       std::string name = path.filename().string();
@@ -52,12 +52,19 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
       }
       EXPECT_TRUE(failures.emplace(name, plain(result.errors()[0].text())).second)
           << name << " is the name of two cases";
+      // What lacks a kernel alone is interpreted right.
+      if (failures[name].find("no kernel exists for") != std::string::npos) {
+        auto interpreted = run_case(path, relative, absolute, false);
+        EXPECT_TRUE(interpreted.ok()) << name << ": " << plain(interpreted.errors()[0].text());
+        ++without_kernel;
+      }
       if (part != nullptr) std::printf("%s: %s\n", name.c_str(), failures[name].c_str());
     }
   }
   RecordProperty("passed", passed);
   RecordProperty("gaps", static_cast<int>(failures.size()));
-  std::printf("%d cases pass, %zu do not\n", passed, failures.size());
+  std::printf("%d cases pass, %zu do not, of which %d are right without kernels\n", passed, failures.size(),
+              without_kernel);
   if (part != nullptr) return;
   if (std::getenv("HOIST_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(file) << write_gaps(heading, failures);

@@ -90,24 +90,29 @@ Result<Program> read_for(const fs::path& model, const std::vector<Tensor>& input
 }
 
 // Every definition is evaluated, in order.
-Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tensor>& inputs) {
+Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tensor>& inputs, bool passes) {
   PassOptions exact;
   exact.strict = true;
   exact.folding = {0, 0};
-  HOIST_TRY_VOID(run_passes(program, Pass::calls, exact));
+  if (passes) HOIST_TRY_VOID(run_passes(program, Pass::calls, exact));
   Bindings values;
+  std::map<std::string, Expr> tuples;
   for (const auto& [name, value] : program.constants) values[name] = value;
   for (size_t i = 0; i < program.inputs.size(); ++i) values[program.inputs[i].first] = inputs[i];
   for (const Definition& definition : program.definitions) {
-    if (definition.expression->type->is_tuple()) continue;
-    HOIST_TRY(values[definition.value], evaluate(definition.expression, values));
+    const Expr e = substitute_parameters(definition.expression, tuples);
+    if (e->type->is_tuple()) {
+      tuples[definition.value] = e;
+      continue;
+    }
+    HOIST_TRY(values[definition.value], evaluate(e, values));
   }
   std::vector<Tensor> out;
   for (const std::string& output : program.outputs) out.push_back(values.at(output));
   return out;
 }
 
-Result<std::vector<Tensor>> run_model(const fs::path& model, const std::vector<Tensor>& inputs) {
+Result<std::vector<Tensor>> run_model(const fs::path& model, const std::vector<Tensor>& inputs, bool passes) {
   auto program = read_for(model, inputs);
   // Many cases give a shape or axes as an input of the model; a compiled model has them as constants.
   if (!program) {
@@ -115,19 +120,20 @@ Result<std::vector<Tensor>> run_model(const fs::path& model, const std::vector<T
     options.known_inputs = inputs;
     auto known = read_model(model, options);
     if (!known || !known->inputs.empty()) return program.errors();
-    return run_program(std::move(*known), {});
+    return run_program(std::move(*known), {}, passes);
   }
   if (program->inputs.size() != inputs.size()) {
     return Diagnostic{"", fmt::format("the model has {} inputs, the data {}", program->inputs.size(), inputs.size()),
                       ""};
   }
-  return run_program(std::move(*program), inputs);
+  return run_program(std::move(*program), inputs, passes);
 }
 
-Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, double relative, double absolute) {
+Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, double relative, double absolute,
+                             bool passes) {
   HOIST_TRY(auto inputs, read_tensors(data, "input"));
   HOIST_TRY(auto wanted, read_tensors(data, "output"));
-  HOIST_TRY(auto outputs, run_model(model, inputs));
+  HOIST_TRY(auto outputs, run_model(model, inputs, passes));
   if (outputs.size() != wanted.size() || outputs.empty()) {
     return Diagnostic{"", fmt::format("the model has {} outputs, the data {}", outputs.size(), wanted.size()), ""};
   }
@@ -138,12 +144,12 @@ Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, double
 
 }  // namespace
 
-Result<Nothing> run_case(const fs::path& folder, double relative, double absolute) {
+Result<Nothing> run_case(const fs::path& folder, double relative, double absolute, bool passes) {
   int sets = 0;
   for (;; ++sets) {
     fs::path data = folder / fmt::format("test_data_set_{}", sets);
     if (!fs::exists(data)) break;
-    HOIST_TRY_VOID(run_data_set(folder / "model.onnx", data, relative, absolute));
+    HOIST_TRY_VOID(run_data_set(folder / "model.onnx", data, relative, absolute, passes));
   }
   if (sets == 0) return Diagnostic{"", "no recorded data", ""};
   return Nothing{};

@@ -13,8 +13,9 @@
 namespace hoist::conformance {
 
 /// Nothing when every output of every data set of the case agrees within |a - b| <= absolute + relative * |b| (integers
-/// and bools exactly, NaN with NaN, f16 and bf16 within one unit of their last place); else why not.
-Result<Nothing> run_case(const std::filesystem::path& folder, double relative, double absolute);
+/// and bools exactly, NaN with NaN, f16 and bf16 within one unit of their last place); else why not. Without `passes`
+/// the program is evaluated as it is read, which also goes where no kernel exists.
+Result<Nothing> run_case(const std::filesystem::path& folder, double relative, double absolute, bool passes = true);
 
 /// The model with its symbolic dimensions as the data have them, and the inputs of the first data set. Where the inputs
 /// decide shapes, they are constants of the program.
