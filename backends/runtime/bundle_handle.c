@@ -278,7 +278,11 @@ hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_
 
 void hoist_close(hoist_bundle* b) {
   if (!b) return;
-  if (b->queue) clFinish(b->queue);
+  if (b->queue) {
+    /* PoCL never frees the queue of a buffer that is still mapped. */
+    if (b->inputs && b->outputs) hoist_pass(b, b->queue, 0);
+    clFinish(b->queue);
+  }
   for (size_t i = 0; b->kernels && i < b->plan.step_count; ++i) {
     if (b->kernels[i]) clReleaseKernel(b->kernels[i]);
   }
@@ -289,8 +293,8 @@ void hoist_close(hoist_bundle* b) {
   }
   if (b->arena) clReleaseMemObject(b->arena);
   if (b->program) clReleaseProgram(b->program);
-  if (b->profiling_queue) clReleaseCommandQueue(b->profiling_queue);
-  if (b->queue) clReleaseCommandQueue(b->queue);
+  hoist_queue_release(&b->target, b->profiling_queue);
+  hoist_queue_release(&b->target, b->queue);
   if (b->context) clReleaseContext(b->context);
   hoist_target_close(&b->target);
   for (size_t i = 0; b->inputs && i < b->plan.input_count; ++i) free(b->inputs[i].staged);

@@ -21,6 +21,7 @@ typedef struct hoist_transfer {
   uint32_t array;
   unsigned char* staged; /* NULL where data goes straight between the caller's memory and the device */
   int in_place;          /* staged is the buffer's own memory; the host holds it between runs */
+  int host_holds;        /* it is mapped */
   int shared;            /* the caller reads and writes staged himself */
   int set;               /* inputs: has a value */
   int pending;           /* inputs: the staged value is not on the device yet */
@@ -41,7 +42,6 @@ struct hoist_bundle {
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
   hoist_transfer *inputs, *outputs;
-  int host_holds; /* the arrays in place are mapped */
   int has_run;
   hoist_cache_entry cache_entry;
 };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sched.h>
@@ -115,11 +116,12 @@ HOIST_INTERNAL hoist_status hoist_all_devices(cl_device_id** devices, size_t* co
   return status;
 }
 
-static void device_text(cl_device_id device, cl_device_info what, char* text, size_t capacity) {
-  size_t bytes = 0;
+static cl_int device_text(cl_device_id device, cl_device_info what, char* text, size_t capacity) {
   text[0] = 0;
-  if (clGetDeviceInfo(device, what, capacity, text, &bytes) != CL_SUCCESS) snprintf(text, capacity, "unknown");
+  const cl_int code = clGetDeviceInfo(device, what, capacity, text, NULL);
+  if (code) snprintf(text, capacity, "unknown");
   text[capacity - 1] = 0;
+  return code;
 }
 
 static hoist_status describe(cl_device_id device, hoist_target* target, hoist_error* error) {
@@ -151,13 +153,13 @@ static hoist_status describe(cl_device_id device, hoist_target* target, hoist_er
     code = clGetDeviceInfo(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof target->largest_allocation,
                            &target->largest_allocation, NULL);
   }
+  /* The names too: compiled kernels are kept under them. */
+  if (!code) code = device_text(device, CL_DEVICE_NAME, target->name, sizeof target->name);
+  if (!code) code = device_text(device, CL_DRIVER_VERSION, target->driver, sizeof target->driver);
   if (code) return hoist_cl_check(error, code, "clGetDeviceInfo");
-  device_text(device, CL_DEVICE_NAME, target->name, sizeof target->name);
-  device_text(device, CL_DRIVER_VERSION, target->driver, sizeof target->driver);
-  if (clGetPlatformInfo(target->platform, CL_PLATFORM_NAME, sizeof target->platform_name, target->platform_name,
-                        NULL) != CL_SUCCESS) {
-    snprintf(target->platform_name, sizeof target->platform_name, "unknown");
-  }
+  code = clGetPlatformInfo(target->platform, CL_PLATFORM_NAME, sizeof target->platform_name, target->platform_name,
+                           NULL);
+  if (code) return hoist_cl_check(error, code, "clGetPlatformInfo");
   if (!little) return hoist_fail(error, HOIST_DEVICE_ERROR, "%s: big-endian devices are not supported", target->name);
   const cl_device_fp_config exact = CL_FP_ROUND_TO_NEAREST | CL_FP_DENORM | CL_FP_INF_NAN;
   target->is_cpu = (type & CL_DEVICE_TYPE_CPU) && shared;
@@ -300,4 +302,18 @@ HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_ma
 HOIST_INTERNAL void hoist_target_close(hoist_target* target) {
   if (target->is_part) clReleaseDevice(target->device);
   memset(target, 0, sizeof *target);
+}
+
+/* PoCL 3.1 frees a part of a device with the program's own reference, while a worker may still be letting go of the last
+ * command that it ran there; that command holds its queue, so the queue's count says when the worker is done. */
+HOIST_INTERNAL void hoist_queue_release(const hoist_target* target, cl_command_queue queue) {
+  if (!queue) return;
+  for (int i = 0; target->is_part && i < 1000; ++i) {
+    const struct timespec moment = {0, 1000 * (long)i};
+    cl_uint references = 1;
+    if (clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof references, &references, NULL)) break;
+    if (references <= 1) break;
+    nanosleep(&moment, NULL);
+  }
+  clReleaseCommandQueue(queue);
 }

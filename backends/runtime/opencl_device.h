@@ -46,6 +46,8 @@ HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_ma
                                               hoist_target* target, size_t* index, hoist_error* error);
 HOIST_INTERNAL int hoist_has_vpdpbusd(const hoist_target* target);
 HOIST_INTERNAL void hoist_target_close(hoist_target* target);
+/* NULL is allowed. Nothing of the queue's may be running. */
+HOIST_INTERNAL void hoist_queue_release(const hoist_target* target, cl_command_queue queue);
 
 /* Where a compiled program is kept: the key in words, and its file; no file: it is not kept. */
 typedef struct hoist_cache_entry {

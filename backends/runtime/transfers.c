@@ -57,11 +57,10 @@ HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* b, size_t arra
 }
 
 HOIST_INTERNAL hoist_status hoist_pass(hoist_bundle* b, cl_command_queue queue, int to_host) {
-  if (b->host_holds == to_host) return HOIST_OK;
   for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
-    const hoist_transfer* t = transfer(b, i);
+    hoist_transfer* t = transfer(b, i);
     cl_int code = CL_SUCCESS;
-    if (!t->in_place) continue;
+    if (!t->in_place || t->host_holds == to_host) continue;
     if (to_host) {
       clEnqueueMapBuffer(queue, b->buffers[t->array], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
                          b->plan.arrays[t->array].bytes, 0, NULL, NULL, &code);
@@ -69,8 +68,8 @@ HOIST_INTERNAL hoist_status hoist_pass(hoist_bundle* b, cl_command_queue queue, 
       code = clEnqueueUnmapMemObject(queue, b->buffers[t->array], t->staged, 0, NULL, NULL);
     }
     if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[t->array].name);
+    t->host_holds = to_host;
   }
-  b->host_holds = to_host;
   return HOIST_OK;
 }
 

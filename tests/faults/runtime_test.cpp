@@ -1,0 +1,96 @@
+// The C runtime with calls that fail, as a program of its own: the linker puts wrapped_calls.c between the runtime and
+// everything that it calls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "backends/bundle/bundle.h"
+#include "tests/bundle/small_plan.h"
+
+namespace hoist {
+namespace {
+
+struct Ended {
+  int code = 0;  ///< -1 where a signal ended it
+  std::string said;
+};
+
+Ended run(const std::string& command, const TestFolder& folder) {
+  const std::filesystem::path said = folder / "said";
+  const int status = std::system((command + " >'" + said.string() + "' 2>&1").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(said)};
+}
+
+std::string written(const Plan& plan, const TestFolder& folder) {
+  const std::filesystem::path bundle = folder / "a.hoist";
+  const auto result = write_bundle(plan, bundle);
+  EXPECT_TRUE(result.ok()) << result.errors().front().text();
+  return "'" + bundle.string() + "'";
+}
+
+TEST(RuntimeFaults, EveryCallThatFailsHasACleanEnd) {
+  TestFolder folder;
+  const bool all = std::getenv("HOIST_FAULTS") != nullptr;
+  const Ended ended = run(std::string("'" HOIST_RUNTIME_FAULTS "' ") + written(small_plan(), folder) + " '" +
+                              (folder / "cache").string() + (all ? "' all" : "'"),
+                          folder);
+  EXPECT_EQ(ended.code, 0) << ended.said;
+  EXPECT_THAT(ended.said, testing::HasSubstr(" 0 complaints")) << ended.said;
+  if (all) std::cout << ended.said;
+}
+
+// So that a call which the runtime takes up later is not forgotten among those that are made to fail.
+TEST(RuntimeFaults, EveryCallOfTheRuntimeThatCanFailIsWrapped) {
+  const std::set<std::string> cannot_fail = {
+      "dirfd",
+      "fileno",
+      "getenv",
+      "memchr",
+      "memcmp",
+      "memcpy",
+      "memset",
+      "memmove",
+      "nanosleep",
+      "qsort",
+      "snprintf",
+      "vsnprintf",
+      "strchr",
+      "strcmp",
+      "strcpy",
+      "strerror",
+      "strlen",
+      "strncmp",
+      "strspn",
+      "strstr",
+      "strtoul",
+      "sysconf",
+      "strcasecmp",
+      "sched_getaffinity",      // where it fails, the process is taken to be bound to some cores
+      "clGetCommandQueueInfo",  // says when a worker is done; without an answer nobody waits for it
+  };
+  std::set<std::string> known = cannot_fail;
+  std::istringstream wrapped(HOIST_WRAPPED);
+  for (std::string name; std::getline(wrapped, name, ',');) known.insert(name);
+  TestFolder folder;
+  const Ended ended = run("nm -u '" HOIST_RUNTIME "' && nm '" HOIST_RUNTIME "'", folder);
+  ASSERT_EQ(ended.code, 0) << ended.said;
+  std::istringstream lines(ended.said);
+  size_t seen = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find(" U ");
+    if (at == std::string::npos) continue;
+    const std::string name = line.substr(at + 3);
+    if (name.starts_with("_") || name.starts_with("hoist_")) continue;
+    ++seen;
+    EXPECT_TRUE(known.contains(name)) << name << " is neither wrapped nor among those that cannot fail";
+  }
+  EXPECT_GT(seen, 50u);
+}
+
+}  // namespace
+}  // namespace hoist
