@@ -102,7 +102,7 @@ static int print_output(hoist_bundle* bundle, size_t index) {
 }
 
 int main(int count, char** arguments) {
-  hoist_options options = {NULL, 0, 0, 0, NULL};
+  hoist_options options = {NULL, 0, 0, 0, NULL, NULL};
   char folder[4096] = ".";
   const char* slash = strrchr(arguments[0], '/');
   if (slash && (size_t)(slash - arguments[0]) < sizeof folder) {

@@ -30,9 +30,12 @@ Diagnostic BundleRunner::failure() const { return {folder_, hoist_error_message(
 Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, const RunOptions& options) {
   BundleRunner out;
   out.folder_ = folder.string();
-  const hoist_options given = {options.device.empty() ? nullptr : options.device.c_str(), options.threads,
-                               options.separate_buffers ? 0xFF : 0, !options.use_cache,
-                               options.cache_folder.empty() ? nullptr : options.cache_folder.c_str()};
+  const hoist_options given = {options.device.empty() ? nullptr : options.device.c_str(),
+                               options.threads,
+                               options.separate_buffers ? 0xFF : 0,
+                               !options.use_cache,
+                               options.cache_folder.empty() ? nullptr : options.cache_folder.c_str(),
+                               nullptr};
   hoist_bundle* bundle = nullptr;
   const hoist_status status = hoist_open(folder.c_str(), &given, &bundle);
   out.bundle_.reset(bundle);

@@ -212,10 +212,32 @@ static const char* default_cache(char* path, size_t capacity) {
   return length > 0 && (size_t)length < capacity ? path : NULL;
 }
 
+/* Device and context of another handle, which may be in use by another thread: they never change. */
+static hoist_status share_context(hoist_bundle* b, const hoist_bundle* other) {
+  if (!other->context)
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "the handle to share a context with is not open");
+  cl_int code = other->target.is_part ? clRetainDevice(other->target.device) : CL_SUCCESS;
+  if (code) return hoist_cl_check(&b->error, code, "clRetainDevice");
+  b->target = other->target;
+  b->device_index = other->device_index;
+  code = clRetainContext(other->context);
+  if (code) return hoist_cl_check(&b->error, code, "clRetainContext");
+  b->context = other->context;
+  return HOIST_OK;
+}
+
+static hoist_status make_context(hoist_bundle* b, const hoist_options* options) {
+  const hoist_status status =
+      hoist_target_open(options->device, &b->plan.made_for, options->threads, &b->target, &b->device_index, &b->error);
+  if (status) return status;
+  cl_int code;
+  b->context = clCreateContext(NULL, 1, &b->target.device, NULL, NULL, &code);
+  return hoist_cl_check(&b->error, code, "clCreateContext");
+}
+
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
   b->checking = (unsigned char)options->separate_buffers;
-  hoist_status status =
-      hoist_target_open(options->device, &b->plan.made_for, options->threads, &b->target, &b->device_index, &b->error);
+  hoist_status status = options->context_of ? share_context(b, options->context_of) : make_context(b, options);
   if (!status) status = check_memory(b);
   if (status) return status;
   unsigned char* source = NULL;
@@ -228,12 +250,8 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
   if (!status) status = hoist_plan_file(&b->plan, "kernels.cl", &source, &source_bytes, &b->error);
   if (status) return status;
   cl_int code;
-  b->context = clCreateContext(NULL, 1, &b->target.device, NULL, NULL, &code);
-  status = hoist_cl_check(&b->error, code, "clCreateContext");
-  if (!status) {
-    b->queue = clCreateCommandQueue(b->context, b->target.device, 0, &code);
-    status = hoist_cl_check(&b->error, code, "clCreateCommandQueue");
-  }
+  b->queue = clCreateCommandQueue(b->context, b->target.device, 0, &code);
+  status = hoist_cl_check(&b->error, code, "clCreateCommandQueue");
   if (!status) {
     char path[4096];
     const char* cache = options->no_cache ? NULL : options->cache_folder;
@@ -266,7 +284,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
 }
 
 hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_bundle** bundle) {
-  const hoist_options defaults = {NULL, 0, 0, 0, NULL};
+  const hoist_options defaults = {NULL, 0, 0, 0, NULL, NULL};
   if (!bundle) return HOIST_BAD_ARGUMENT;
   hoist_bundle* b = *bundle = calloc(1, sizeof *b);
   if (!b) return HOIST_OUT_OF_MEMORY;

@@ -5,9 +5,9 @@
  * sizes are checked before use, and a damaged one gives a message, never a crash. What its kernels do is: they are
  * compiled and run, on a CPU as native code of your process, and the hashes (XXH64) find damage but are no signature.
  * Open bundles from those alone whose programs you would run; SECURITY.md of hoist says how to sign one. Different
- * handles may be used from different threads at the same time; one handle must not. The first call into OpenCL sets
- * POCL_AFFINITY=1 when the process may use all cores and the variable is unset, because PoCL is up to twice as fast
- * with pinned workers; set it yourself to decide otherwise. */
+ * handles may be used from different threads at the same time, also where they share a context; one handle must not.
+ * The first call into OpenCL sets POCL_AFFINITY=1 when the process may use all cores and the variable is unset, because
+ * PoCL is up to twice as fast with pinned workers; set it yourself to decide otherwise. */
 #ifndef HOIST_RUNTIME_H
 #define HOIST_RUNTIME_H
 
@@ -39,6 +39,8 @@ typedef struct hoist_options {
                                wrote changes with it (255 makes NaN) */
   int no_cache;             /* not 0: compile, neither read nor write the cache of compiled programs */
   const char* cache_folder; /* NULL: ${XDG_CACHE_HOME:-~/.cache}/hoist; kept to 1000 entries and 256 MiB */
+  const hoist_bundle* context_of; /* NULL: a context of its own; else an open handle with which to share its context,
+                                     so its device and threads as well; either may be closed first */
 } hoist_options;
 
 /* An input, an output or any other array; the strings and the shape belong to the handle. */

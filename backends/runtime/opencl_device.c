@@ -5,6 +5,7 @@
 #include "opencl_device.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static void prepare_environment(void) {
 #endif
 }
 
-HOIST_INTERNAL hoist_status hoist_all_devices(cl_device_id** devices, size_t* count, hoist_error* error) {
+static hoist_status list_devices(cl_device_id** devices, size_t* count, hoist_error* error) {
   *devices = NULL;
   *count = 0;
   prepare_environment();
@@ -113,6 +114,16 @@ HOIST_INTERNAL hoist_status hoist_all_devices(cl_device_id** devices, size_t* co
     *devices = NULL;
     *count = 0;
   }
+  return status;
+}
+
+/* One thread after the other: PoCL tells a thread that comes while another one starts the driver that there is no
+ * device. */
+HOIST_INTERNAL hoist_status hoist_all_devices(cl_device_id** devices, size_t* count, hoist_error* error) {
+  static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&listing);
+  const hoist_status status = list_devices(devices, count, error);
+  pthread_mutex_unlock(&listing);
   return status;
 }
 
@@ -157,8 +168,8 @@ static hoist_status describe(cl_device_id device, hoist_target* target, hoist_er
   if (!code) code = device_text(device, CL_DEVICE_NAME, target->name, sizeof target->name);
   if (!code) code = device_text(device, CL_DRIVER_VERSION, target->driver, sizeof target->driver);
   if (code) return hoist_cl_check(error, code, "clGetDeviceInfo");
-  code = clGetPlatformInfo(target->platform, CL_PLATFORM_NAME, sizeof target->platform_name, target->platform_name,
-                           NULL);
+  code =
+      clGetPlatformInfo(target->platform, CL_PLATFORM_NAME, sizeof target->platform_name, target->platform_name, NULL);
   if (code) return hoist_cl_check(error, code, "clGetPlatformInfo");
   if (!little) return hoist_fail(error, HOIST_DEVICE_ERROR, "%s: big-endian devices are not supported", target->name);
   const cl_device_fp_config exact = CL_FP_ROUND_TO_NEAREST | CL_FP_DENORM | CL_FP_INF_NAN;
@@ -304,8 +315,8 @@ HOIST_INTERNAL void hoist_target_close(hoist_target* target) {
   memset(target, 0, sizeof *target);
 }
 
-/* PoCL 3.1 frees a part of a device with the program's own reference, while a worker may still be letting go of the last
- * command that it ran there; that command holds its queue, so the queue's count says when the worker is done. */
+/* PoCL 3.1 frees a part of a device with the program's own reference, while a worker may still be letting go of the
+ * last command that it ran there; that command holds its queue, so the queue's count says when the worker is done. */
 HOIST_INTERNAL void hoist_queue_release(const hoist_target* target, cl_command_queue queue) {
   if (!queue) return;
   for (int i = 0; target->is_part && i < 1000; ++i) {

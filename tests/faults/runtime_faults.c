@@ -52,10 +52,11 @@ static hoist_status read_outputs(hoist_bundle* b, outcome* out) {
   return status;
 }
 
-/* Everything that a program does with a bundle: compiles it and keeps that, runs it, measures it, verifies it; then a
- * second time with what was kept. */
+/* Everything that a program does with a bundle: compiles it and keeps that, runs it, measures it, verifies it; then, in
+ * a second handle that shares the first one's context, runs what was kept. */
 static void use_bundle(const char* folder, const hoist_options* options, outcome* out) {
-  hoist_bundle* b = NULL;
+  hoist_bundle *b = NULL, *first = NULL;
+  hoist_options sharing = *options;
   hoist_device devices[4];
   out->stage = "hoist_devices";
   if (hoist_devices(devices, 4) == 0) {
@@ -66,7 +67,8 @@ static void use_bundle(const char* folder, const hoist_options* options, outcome
   for (int round = 0; round < 2 && !out->status; ++round) {
     out->bytes = 0;
     out->stage = "hoist_open";
-    out->status = hoist_open(folder, options, &b);
+    sharing.context_of = first;
+    out->status = hoist_open(folder, &sharing, &b);
     if (!out->status) {
       out->stage = "setting inputs";
       out->status = set_inputs(b, round);
@@ -89,9 +91,10 @@ static void use_bundle(const char* folder, const hoist_options* options, outcome
       }
     }
     if (out->status) snprintf(out->message, sizeof out->message, "%s", hoist_error_message(b));
-    hoist_close(b);
-    b = NULL;
+    if (round) hoist_close(first);
+    first = b;
   }
+  hoist_close(first);
   if (!out->status) {
     out->stage = "hoist_verify_files";
     out->status = hoist_verify_files(folder, NULL, NULL, out->message, sizeof out->message);
@@ -187,7 +190,7 @@ int main(int count, char** words) {
   if (count != 3 && !(count == 4 && strcmp(words[3], "all") == 0)) return 2;
   /* Every part of the runtime: arrays in place and in an arena, and each in a buffer of its own on a part of the
    * device. */
-  const hoist_options all_options[] = {{NULL, 0, 0, 0, words[2]}, {NULL, 1, 255, 0, words[2]}};
+  const hoist_options all_options[] = {{NULL, 0, 0, 0, words[2], NULL}, {NULL, 1, 255, 0, words[2], NULL}};
   for (size_t o = 0; o < sizeof all_options / sizeof *all_options; ++o) {
     outcome expected = {.outputs = expected_bytes, .stage = ""};
     use_bundle(words[1], &all_options[o], &expected);

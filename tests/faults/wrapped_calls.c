@@ -191,6 +191,13 @@ static int device_fails(const char* function) { return fault_now(FAULT_OPENCL, f
     return made;                                                  \
   }
 
+#define WRAP_RETAIN(name, type)                            \
+  WRAP_AS(name, cl_int, (type object)) {                   \
+    if (device_fails(#name)) return CL_OUT_OF_HOST_MEMORY; \
+    add(&live_objects, 1);                                 \
+    return __real_##name(object);                          \
+  }
+
 #define WRAP_RELEASE(name, type)         \
   WRAP_AS(name, cl_int, (type object)) { \
     add(&live_objects, -1);              \
@@ -298,6 +305,8 @@ WRAP_CREATION(clCreateSubBuffer, cl_mem,
               (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void* region, cl_int* code),
               (buffer, flags, type, region, code), CL_MISALIGNED_SUB_BUFFER_OFFSET)
 
+WRAP_RETAIN(clRetainContext, cl_context)
+WRAP_RETAIN(clRetainDevice, cl_device_id)
 WRAP_RELEASE(clReleaseCommandQueue, cl_command_queue)
 WRAP_RELEASE(clReleaseContext, cl_context)
 WRAP_RELEASE(clReleaseDevice, cl_device_id)
