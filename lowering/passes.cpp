@@ -229,6 +229,7 @@ const Pass* find_pass(std::string_view name) {
 
 Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions& options, const PassObserver& observer,
                            bool* stopped) {
+  HOIST_TRY_VOID(check_sizes_known(program));
   begin_derivation(program);
   for (const Pass& pass : all_passes) {
     if (pass.part != part || (options.strict && pass.only_with_rounding)) continue;
@@ -243,4 +244,3 @@ Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions&
 }
 
 }  // namespace hoist
-  HOIST_TRY_VOID(check_sizes_known(program));
