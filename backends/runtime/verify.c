@@ -15,6 +15,8 @@ typedef struct comparison {
   hoist_tolerance tolerance;
   uint64_t compared, wrong, first_wrong;
   double largest_error, first_found, first_expected;
+  uint64_t strayed;         /* bytes of guards that changed */
+  const char* strayed_from; /* the first parameter with such a guard */
 } comparison;
 
 /* What the device cannot promise is compared within bounds: a few roundings, or what the kernel's own tolerance says.
@@ -56,7 +58,10 @@ static hoist_status conclude(const comparison* c, const char* kind, const char* 
                              hoist_error* error) {
   char subject[320], message[512];
   snprintf(subject, sizeof subject, "%s %.256s", kind, name);
-  if (c->wrong) {
+  if (c->strayed) {
+    snprintf(message, sizeof message, "writes outside its arrays: %llu bytes before or behind %.256s changed",
+             (unsigned long long)c->strayed, c->strayed_from);
+  } else if (c->wrong) {
     snprintf(message, sizeof message,
              "%llu of %llu positions differ; position %llu is %.9g, expected %.9g, tolerance %s (%g + %g |expected|)",
              (unsigned long long)c->wrong, (unsigned long long)c->compared, (unsigned long long)c->first_wrong,
@@ -70,45 +75,106 @@ static hoist_status conclude(const comparison* c, const char* kind, const char* 
     snprintf(message, sizeof message, "%llu positions within %g + %g |expected|, largest error %.3g",
              (unsigned long long)c->compared, c->tolerance.absolute, c->tolerance.relative, c->largest_error);
   }
-  const hoist_finding finding = {subject, c->wrong == 0, message, c->compared, c->largest_error};
+  const int passed = !c->wrong && !c->strayed;
+  const hoist_finding finding = {subject, passed, message, c->compared, c->largest_error};
   if (report) report(user, &finding);
-  if (!c->wrong) return HOIST_OK;
+  if (passed) return HOIST_OK;
   return hoist_fail(error, HOIST_MISMATCH, "%s: %s", subject, message);
+}
+
+/* What a kernel works on: a part of a buffer, between two guards that it must leave alone. A device that checks
+ * accesses itself (Oclgrind) sees more without guards. */
+typedef struct argument {
+  cl_mem whole; /* NULL without guards */
+  cl_mem part;
+} argument;
+
+/* Guards are as long as a part's start has to be aligned. */
+static size_t guard_bytes(const hoist_bundle* b) {
+  const size_t page = 4096, alignment = b->target.alignment;
+  return b->checking ? 0 : (page + alignment - 1) / alignment * alignment;
+}
+
+/* No byte is like its neighbour but one, and the numbers of every float type are NaN, which show in a result that takes
+ * one. */
+static unsigned char guard_byte(size_t i) { return i % 2 ? 0xFF : (unsigned char)(0xF0 | (i / 2 % 16)); }
+
+static void fill_guard(unsigned char* guard, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) guard[i] = guard_byte(i);
+}
+
+static hoist_status make_argument(hoist_bundle* b, const char* kernel, size_t bytes, size_t guard, unsigned char* data,
+                                  argument* made) {
+  const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
+  const cl_buffer_region region = {guard, bytes};
+  cl_int code;
+  cl_mem buffer = clCreateBuffer(b->context, flags, bytes + 2 * guard, data, &code);
+  if (!code && !guard) made->part = buffer;
+  if (!code && guard) {
+    made->whole = buffer;
+    made->part = clCreateSubBuffer(buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+  }
+  if (!code) return HOIST_OK;
+  return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "kernel %s: no buffer of %zu bytes: %s", kernel, bytes + 2 * guard,
+                    hoist_cl_name(code));
 }
 
 /* Buffers for every parameter: seeded data to read, and for what is written a pattern that a kernel has to replace,
  * unless the border of zeros around a cleared array is part of the value. */
-static hoist_status fill_parameters(hoist_bundle* b, const hoist_plan_kernel* kernel, uint64_t seed, cl_mem* buffers) {
+static hoist_status fill_parameters(hoist_bundle* b, const hoist_plan_kernel* kernel, uint64_t seed,
+                                    argument* arguments) {
+  const size_t guard = guard_bytes(b);
   for (size_t i = 0; i < kernel->parameter_count; ++i) {
     const hoist_plan_parameter* parameter = &kernel->parameters[i];
     const size_t bytes = parameter->bytes ? parameter->bytes : 1;
-    unsigned char* data = malloc(bytes);
+    unsigned char* data = malloc(bytes + 2 * guard);
     if (!data)
       return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for %zu bytes", kernel->name, bytes);
-    memset(data, parameter->written && !kernel->writes_cleared ? 0xFF : 0, bytes);
+    fill_guard(data, guard);
+    memset(data + guard, parameter->written && !kernel->writes_cleared ? 0xFF : 0, bytes);
+    fill_guard(data + guard + bytes, guard);
     if (!parameter->written) {
-      hoist_seeded(parameter->scalar, seed, (uint32_t)i, parameter->low, parameter->high, parameter->elements, data);
+      hoist_seeded(parameter->scalar, seed, (uint32_t)i, parameter->low, parameter->high, parameter->elements,
+                   data + guard);
     }
-    cl_int code;
-    buffers[i] = clCreateBuffer(b->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data, &code);
+    const hoist_status status = make_argument(b, kernel->name, bytes, guard, data, &arguments[i]);
     free(data);
-    if (code) {
-      return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "kernel %s: no buffer of %zu bytes: %s", kernel->name, bytes,
-                        hoist_cl_name(code));
-    }
+    if (status) return status;
   }
   return HOIST_OK;
 }
 
+static hoist_status compare_guards(hoist_bundle* b, const hoist_plan_kernel* kernel, const argument* arguments,
+                                   comparison* c) {
+  const size_t guard = guard_bytes(b);
+  unsigned char* data = malloc(guard + 1);
+  hoist_status status =
+      data ? HOIST_OK : hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for guards", kernel->name);
+  for (size_t i = 0; i < 2 * kernel->parameter_count && guard && !status; ++i) {
+    const hoist_plan_parameter* parameter = &kernel->parameters[i / 2];
+    const size_t behind = guard + (parameter->bytes ? parameter->bytes : 1);
+    const cl_int code =
+        clEnqueueReadBuffer(b->queue, arguments[i / 2].whole, CL_TRUE, i % 2 ? behind : 0, guard, data, 0, NULL, NULL);
+    status = hoist_cl_check(&b->error, code, kernel->name);
+    for (size_t k = 0; k < guard && !status; ++k) {
+      if (data[k] == guard_byte(k)) continue;
+      if (!c->strayed++) c->strayed_from = parameter->name;
+    }
+  }
+  free(data);
+  return status;
+}
+
 static hoist_status compare_written(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_samples* samples,
-                                    const cl_mem* buffers, comparison* c) {
+                                    const argument* arguments, comparison* c) {
   uint64_t before = 0;
   for (size_t i = 0; i < kernel->parameter_count; ++i) {
     const hoist_plan_parameter* parameter = &kernel->parameters[i];
     if (!parameter->written || !parameter->elements) continue;
     unsigned char* data = malloc(parameter->bytes);
     if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its result", kernel->name);
-    const cl_int code = clEnqueueReadBuffer(b->queue, buffers[i], CL_TRUE, 0, parameter->bytes, data, 0, NULL, NULL);
+    const cl_int code =
+        clEnqueueReadBuffer(b->queue, arguments[i].part, CL_TRUE, 0, parameter->bytes, data, 0, NULL, NULL);
     if (code) {
       free(data);
       return hoist_cl_check(&b->error, code, kernel->name);
@@ -129,24 +195,32 @@ static hoist_status compare_written(hoist_bundle* b, const hoist_plan_kernel* ke
 
 static hoist_status verify_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_samples* samples,
                                   comparison* c) {
-  cl_mem* buffers = calloc(kernel->parameter_count, sizeof *buffers);
-  if (!buffers)
-    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its parameters", kernel->name);
+  argument* arguments = calloc(kernel->parameter_count, sizeof *arguments);
+  cl_mem* parts = calloc(kernel->parameter_count, sizeof *parts);
   cl_kernel function = NULL;
   uint64_t all = 0;
-  for (size_t i = 0; i < kernel->parameter_count; ++i) all = hoist_add(all, kernel->parameters[i].bytes);
+  for (size_t i = 0; i < kernel->parameter_count; ++i) {
+    all = hoist_add(all, hoist_add(kernel->parameters[i].bytes, 2 * guard_bytes(b)));
+  }
   hoist_status status = hoist_fits(b, kernel->name, all);
+  if (!arguments || !parts) {
+    status = hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its parameters", kernel->name);
+  }
   if (!status) status = hoist_make_kernel(b, kernel, &function);
-  if (!status) status = fill_parameters(b, kernel, samples->seed, buffers);
-  if (!status) status = hoist_bind(b, function, kernel, buffers);
+  if (!status) status = fill_parameters(b, kernel, samples->seed, arguments);
+  for (size_t i = 0; i < kernel->parameter_count && !status; ++i) parts[i] = arguments[i].part;
+  if (!status) status = hoist_bind(b, function, kernel, parts);
   if (!status) status = hoist_launch(b, b->queue, function, kernel, NULL);
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), kernel->name);
-  if (!status) status = compare_written(b, kernel, samples, buffers, c);
+  if (!status) status = compare_written(b, kernel, samples, arguments, c);
+  if (!status) status = compare_guards(b, kernel, arguments, c);
   if (function) clReleaseKernel(function);
-  for (size_t i = 0; i < kernel->parameter_count; ++i) {
-    if (buffers[i]) clReleaseMemObject(buffers[i]);
+  for (size_t i = 0; arguments && i < kernel->parameter_count; ++i) {
+    if (arguments[i].part) clReleaseMemObject(arguments[i].part);
+    if (arguments[i].whole) clReleaseMemObject(arguments[i].whole);
   }
-  free(buffers);
+  free(arguments);
+  free(parts);
   return status;
 }
 
@@ -176,7 +250,7 @@ hoist_status hoist_verify(hoist_bundle* b, hoist_report report, void* user) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.kernel_count && !status; ++i) {
     const hoist_plan_kernel* kernel = &b->plan.kernels[i];
-    comparison c = {effective(&b->target, kernel->tolerance), 0, 0, 0, 0, 0, 0};
+    comparison c = {.tolerance = effective(&b->target, kernel->tolerance)};
     hoist_error own = {HOIST_OK, ""};
     if (checks.kernels[i].count) status = verify_kernel(b, kernel, &checks.kernels[i], &c);
     if (status) break;
@@ -188,7 +262,7 @@ hoist_status hoist_verify(hoist_bundle* b, hoist_report report, void* user) {
   if (!status && checks.output_count) status = hoist_seed_inputs(b, checks.model_seed);
   if (!status && checks.output_count) status = hoist_run(b);
   for (size_t i = 0; i < checks.output_count && !status; ++i) {
-    comparison c = {effective(&b->target, checks.model_tolerance), 0, 0, 0, 0, 0, 0};
+    comparison c = {.tolerance = effective(&b->target, checks.model_tolerance)};
     hoist_error own = {HOIST_OK, ""};
     status = verify_output(b, checks.outputs[i], &checks.samples[i], &c);
     if (status) break;

@@ -225,6 +225,42 @@ TEST_F(RunTest, VerifyFindsAKernelThatIsWrong) {
   EXPECT_THAT(failed, testing::ElementsAre("kernel blur", "output y"));
 }
 
+// Every value is right, and an element too many is written, on either side.
+TEST_F(RunTest, VerifyFindsAKernelThatWritesOutsideItsArrays) {
+  const std::string last = "plus(2.0f * p0[row * 14 + j], p1[j]);\n";
+  for (const std::string place : {"-1", "196", "-1024", "1219"}) {
+    Plan plan = small_plan();
+    std::string& source = plan.kernels[0].source;
+    source.insert(source.find(last) + last.size(), "  if (row == 3) result[" + place + "] = 1.0f;\n");
+    auto runner = BundleRunner::open(written(plan, "at" + place + ".hoist"), options());
+    ASSERT_OK(runner);
+    const auto findings = runner->verify();
+    ASSERT_OK(findings);
+    for (const Finding& finding : *findings) {
+      EXPECT_EQ(finding.passed, finding.subject != "kernel shift_x") << place << ": " << finding.message;
+      if (!finding.passed) {
+        EXPECT_EQ(finding.message, "writes outside its arrays: 4 bytes before or behind result changed");
+      }
+    }
+  }
+}
+
+// What it reads there is no number.
+TEST_F(RunTest, VerifyFindsAKernelThatReadsOutsideItsArrays) {
+  Plan plan = small_plan();
+  std::string& source = plan.kernels[0].source;
+  source.replace(source.find("p1[j]"), 5, "p1[j] + 0.0f * p1[j - 1]");
+  auto runner = BundleRunner::open(written(plan), options());
+  ASSERT_OK(runner);
+  const auto findings = runner->verify();
+  ASSERT_OK(findings);
+  for (const Finding& finding : *findings) {
+    if (finding.subject == "kernel shift_x") {
+      EXPECT_THAT(finding.message, HasSubstr("nan, expected")) << finding.message;
+    }
+  }
+}
+
 TEST_F(RunTest, VerifyDemandsTheLastBit) {
   Plan plan = small_plan();
   plan.model_check.clear();
