@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
@@ -117,6 +118,8 @@ bool step_down(onnx::ModelProto& model) {
     if (!same_layers(converted_to(lower, opset).graph(), model.graph())) return false;
     model = std::move(lower);
     return true;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception&) {
     return false;
   }
@@ -134,6 +137,8 @@ std::string convert_to_newest(onnx::ModelProto& model) {
     align_slopes(aligned);
     model = converted_to(aligned, newest_opset());
     return "";
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     return tidy(error.what());
   }

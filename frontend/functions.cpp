@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <map>
+#include <new>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -296,6 +297,8 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
         std::optional<onnx::FunctionProto> body;
         try {
           body = standard_body(node, opset, types);
+        } catch (const std::bad_alloc&) {
+          throw;
         } catch (const std::exception&) {
           // The builder wants types or attributes that this node lacks: it has no body.
         }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <vector>
 
 #include "frontend/structure.h"
@@ -108,6 +109,8 @@ Diagnostics infer(const onnx::ModelProto& model, bool strict, ValueTypes& types)
       onnx::shape_inference::DataValueMap values;
       const onnx::ShapeInferenceOptions options(strict, strict ? 1 : 0, propagate);
       onnx::shape_inference::InferShapes(copy, onnx::OpSchemaRegistry::Instance(), options, &values);
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& error) {
       problems = inference_problems(error.what());
     }
@@ -182,6 +185,8 @@ std::optional<Diagnostic> check_node(const onnx::NodeProto& node, const onnx::Mo
       attribute.mutable_g()->set_name("graph");
     }
     onnx::checker::check_node(alone, context, values);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     return Diagnostic{layer_place(node), tidy(error.what()), "the model breaks the rules of its operator"};
   }

@@ -16,7 +16,7 @@ enum class ExitCode : int {
   no = 1,         ///< the answer to what was asked is no: a test failed, a model is not supported
   usage = 2,      ///< wrong use of the command line
   bad_input = 3,  ///< a file that is missing, damaged or does not fit, or one that cannot be written
-  device = 4,     ///< no OpenCL device, or it fails
+  device = 4,     ///< no OpenCL device, or it fails; memory runs out
   differs = 5,    ///< what was compiled computes other values than the model
 };
 

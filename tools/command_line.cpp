@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <exception>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -115,7 +117,7 @@ void end_on_signals() {
   }
   // All threads that are started from here on have them blocked too.
   if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) return;
-  std::thread([signals] {
+  const auto wait = [signals] {
     int number = 0;
     if (::sigwait(&signals, &number) != 0) return;
     end_programs();
@@ -127,12 +129,17 @@ void end_on_signals() {
     sigaddset(&one, number);
     ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
     ::kill(::getpid(), number);
-  }).detach();
+  };
+  try {
+    std::thread(wait).detach();
+  } catch (const std::exception&) {  // without a thread a signal ends the program at once
+    ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  }
 }
 
 }  // namespace
 
-ExitCode run_command_line(int argument_count, const char* const* arguments) {
+ExitCode run_command_line(int argument_count, const char* const* arguments) try {
   // A reader that goes away or a file-size limit then shows as a failed write, which gets a message.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -153,6 +160,10 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) {
   }
   end_is_expected();
   return code;
+} catch (const std::bad_alloc&) {
+  complain_of_memory();
+  end_is_expected();
+  return ExitCode::device;
 }
 
 }  // namespace hoist

@@ -15,6 +15,7 @@
 #include "ir/seeded.h"
 #include "ir/stopwatch.h"
 #include "ir/text/text.h"
+#include "ir/threads.h"
 #include "tools/model_check.h"
 
 namespace hoist {
@@ -175,10 +176,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
         problems.insert(problems.end(), compiled.errors().begin(), compiled.errors().end());
     }
   };
-  std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < std::min(4u, std::thread::hardware_concurrency()); ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& t : helpers) t.join();
+  run_in_threads(std::min(4u, std::thread::hardware_concurrency()), work);
   if (!problems.empty()) {
     std::sort(problems.begin(), problems.end(),
               [](const Diagnostic& a, const Diagnostic& b) { return a.text() < b.text(); });

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <mutex>
 #include <set>
 
@@ -139,7 +137,7 @@ Result<Nothing> FileSet::commit() {
 
 namespace {
 
-constexpr std::string_view temporary_prefix = "hoist-", temporary_pattern = "hoist-XXXXXX";
+constexpr char temporary_prefix[] = "hoist-";
 
 struct Registry {
   std::mutex mutex;
@@ -153,32 +151,6 @@ Registry& registry() {
 void unregister(const fs::path& path) {
   const std::lock_guard lock(registry().mutex);
   registry().folders.erase(registry().folders.find(path));
-}
-
-// A lock that goes with the process, however it ends; -1 where somebody holds it.
-int lock_folder(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0 || ::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
-  ::close(descriptor);
-  return -1;
-}
-
-// Folders of processes that are gone. One that was just made may not be locked yet.
-void remove_left_folders(const fs::path& base) {
-  constexpr time_t settled = 60;
-  std::error_code failed;
-  for (fs::directory_iterator entry(base, failed), end; !failed && entry != end; entry.increment(failed)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with(temporary_prefix) || name.size() != temporary_pattern.size()) continue;
-    struct stat status {};
-    if (::lstat(entry->path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
-    if (status.st_uid != ::getuid() || ::time(nullptr) - status.st_mtime < settled) continue;
-    const int lock = lock_folder(entry->path());
-    if (lock < 0) continue;
-    std::error_code ignored;
-    fs::remove_all(entry->path(), ignored);
-    ::close(lock);
-  }
 }
 
 }  // namespace
@@ -195,10 +167,10 @@ RemovedOnSignal::~RemovedOnSignal() { unregister(path_); }
 void remove_on_signal() {
   registry().mutex.lock();
   for (const fs::path& path : registry().folders) {
-    std::string aside = path.parent_path() / temporary_pattern;
-    const bool moved = ::mkdtemp(aside.data()) != nullptr && ::rename(path.c_str(), aside.c_str()) == 0;
+    const ProcessFolder aside = ProcessFolder::make(path.parent_path(), temporary_prefix);
+    const bool moved = !aside.path().empty() && ::rename(path.c_str(), aside.path().c_str()) == 0;
     std::error_code ignored;
-    fs::remove_all(aside, ignored);
+    fs::remove_all(aside.path(), ignored);
     if (!moved) fs::remove_all(path, ignored);
   }
 }
@@ -207,28 +179,20 @@ Result<TemporaryFolder> TemporaryFolder::make() {
   std::error_code failed;
   const fs::path found = fs::temp_directory_path(failed), base = failed ? fs::path("/tmp") : found;
   static std::once_flag once;
-  std::call_once(once, [&] { remove_left_folders(base); });
+  std::call_once(once, [&] { remove_left_folders(base, temporary_prefix); });
   TemporaryFolder out;
-  {
-    const std::lock_guard lock(registry().mutex);
-    std::string name = base / temporary_pattern;
-    if (::mkdtemp(name.data()) == nullptr) return system_error(name, "cannot be made", errno);
-    out.path_ = name;
-    registry().folders.insert(out.path_);
-  }
-  out.lock_ = lock_folder(out.path_);
+  const std::lock_guard lock(registry().mutex);
+  out.folder_ = ProcessFolder::make(base, temporary_prefix);
+  if (out.path().empty()) return system_error(base, "no temporary folder can be made here", errno);
+  registry().folders.insert(out.path());
   return out;
 }
 
-TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept
-    : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
-
 TemporaryFolder::~TemporaryFolder() {
-  if (path_.empty()) return;
+  if (path().empty()) return;
   std::error_code ignored;
-  fs::remove_all(path_, ignored);
-  unregister(path_);
-  if (lock_ >= 0) ::close(lock_);
+  fs::remove_all(path(), ignored);
+  unregister(path());
 }
 
 }  // namespace hoist

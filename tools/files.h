@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/process_folder.h"
 #include "ir/result.h"
 
 namespace hoist {
@@ -66,15 +67,14 @@ void remove_on_signal();
 class TemporaryFolder {
  public:
   static Result<TemporaryFolder> make();
-  TemporaryFolder(TemporaryFolder&&) noexcept;
+  TemporaryFolder(TemporaryFolder&&) noexcept = default;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
   ~TemporaryFolder();
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
   TemporaryFolder() = default;
-  std::filesystem::path path_;
-  int lock_ = -1;
+  ProcessFolder folder_;
 };
 
 }  // namespace hoist

@@ -53,18 +53,18 @@ Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder) {
   return info;
 }
 
-std::optional<Device> device_for(const Profile& profile, const std::string& wanted) {
-  const auto fits = [&](const Device& device) { return same_device(profile, profile_of(device)); };
-  if (!wanted.empty()) {
-    auto device = find_device(wanted);
-    return device && fits(*device) ? std::optional(*device) : std::nullopt;
+Result<Device> device_for(const Profile& profile, const std::string& wanted) {
+  std::vector<Device> devices;
+  if (wanted.empty()) {
+    HOIST_TRY(devices, list_devices());
+  } else {
+    HOIST_TRY(Device device, find_device(wanted));
+    devices.push_back(std::move(device));
   }
-  auto devices = list_devices();
-  if (!devices) return std::nullopt;
-  for (const Device& device : *devices) {
-    if (fits(device)) return device;
+  for (Device& device : devices) {
+    if (same_device(profile, profile_of(device))) return std::move(device);
   }
-  return std::nullopt;
+  return Diagnostic{"", "no device here fits the profile " + profile.name, ""};
 }
 
 Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const RunOptions& options) {

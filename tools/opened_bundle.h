@@ -26,8 +26,8 @@ void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& opti
 Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder);
 
 /// The device that a bundle of this profile is for: the wanted one where there is a name, else the first of that
-/// profile; nothing where none fits.
-std::optional<Device> device_for(const Profile& profile, const std::string& wanted);
+/// profile. An error says why there is none.
+Result<Device> device_for(const Profile& profile, const std::string& wanted);
 
 /// A bundle whose files are checked, on the wanted device or the one that fits it best; with a warning where that is of
 /// another kind, a CPU or not, than the bundle is made for: kernels are right there and far slower.

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <new>
 
 #include "tools/attempt.h"
 
@@ -37,7 +39,24 @@ void at_exit() {
 
 void at_abort(int) { end_with_message(); }
 
+// An exception that nobody may catch any more, in a destructor say.
+void at_terminate() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    complain_of_memory();
+    ::_exit(static_cast<int>(ExitCode::device));
+  } catch (...) {
+  }
+  std::abort();
+}
+
+// Before any other object of the program is made, since that takes memory too.
+__attribute__((constructor(101))) void watch_terminations() { std::set_terminate(at_terminate); }
+
 }  // namespace
+
+void complain_of_memory() { write_text("hoist: error: no memory is left\n"); }
 
 void report_unexpected_end() {
   expected = false;

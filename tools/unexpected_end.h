@@ -1,6 +1,7 @@
 // Libraries under the program end the process when they cannot go on: OpenCL drivers exit or abort when they cannot
 // write the kernels that they compile. That still has to be a message with the exit code of device trouble. Broken
-// invariants of hoist itself (HOIST_CHECK) abort as they say.
+// invariants of hoist itself (HOIST_CHECK) abort as they say. Memory that runs out is an exception, which ends where
+// the program began or where nothing may be thrown; both say so.
 #pragma once
 
 namespace hoist {
@@ -8,5 +9,8 @@ namespace hoist {
 /// From here until end_is_expected(), an exit or an abort that nobody here asked for gets a message and exit code 4.
 void report_unexpected_end();
 void end_is_expected();
+
+/// What to say when memory has run out; allocates nothing.
+void complain_of_memory();
 
 }  // namespace hoist

@@ -41,19 +41,21 @@ Result<FolderWriter> FolderWriter::begin(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(parent, error)) {
     return Diagnostic{folder.string(), parent.string() + " is not a folder", "make it first, or name another"};
   }
-  std::string temporary = (parent / ("." + name.filename().string() + ".XXXXXX")).string();
-  if (!::mkdtemp(temporary.data())) return system_error(parent, "no folder can be made here", errno);
+  const std::string prefix = "." + name.filename().string() + ".";
+  remove_left_folders(parent, prefix);
+  ProcessFolder temporary = ProcessFolder::make(parent, prefix);
+  if (temporary.path().empty()) return system_error(parent, "no folder can be made here", errno);
   // mkdtemp makes it private; a bundle is as readable as any file its user makes.
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  ::chmod(temporary.c_str(), 0777 & ~mask);
+  ::chmod(temporary.path().c_str(), 0777 & ~mask);
   return FolderWriter(std::move(name), std::move(temporary));
 }
 
 FolderWriter::FolderWriter(FolderWriter&& other) noexcept
-    : folder_(std::move(other.folder_)), temporary_(std::move(other.temporary_)) {
-  other.temporary_.clear();
-}
+    : folder_(std::move(other.folder_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      lock_(std::move(other.lock_)) {}
 
 FolderWriter::~FolderWriter() {
   std::error_code ignored;

@@ -1,5 +1,6 @@
 // A folder that appears whole or not at all: files go into a hidden sibling, which takes the folder's name at the end
-// and is removed when anything fails before. Internal to backends/bundle.
+// and is removed when anything fails before; what a killed process left of this name goes when the next one begins.
+// Internal to backends/bundle.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "backends/bundle/plan_format.h"
+#include "ir/process_folder.h"
 #include "ir/result.h"
 
 namespace hoist {
@@ -32,9 +34,10 @@ class FolderWriter {
   Result<Nothing> commit(bool replace);
 
  private:
-  FolderWriter(std::filesystem::path folder, std::filesystem::path temporary)
-      : folder_(std::move(folder)), temporary_(std::move(temporary)) {}
+  FolderWriter(std::filesystem::path folder, ProcessFolder temporary)
+      : folder_(std::move(folder)), temporary_(temporary.path()), lock_(std::move(temporary)) {}
   std::filesystem::path folder_, temporary_;
+  ProcessFolder lock_;
 };
 
 }  // namespace hoist

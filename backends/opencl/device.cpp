@@ -10,55 +10,69 @@
 namespace hoist {
 namespace {
 
-template <class T>
-int64_t integer_info(cl_device_id device, cl_device_info what) {
-  T value = 0;
-  return clGetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? static_cast<int64_t>(value) : 0;
-}
+/// Asks a device; the first answer that is none stays.
+struct Inquiry {
+  cl_device_id id;
+  cl_int code = CL_SUCCESS;
 
-std::string text_info(cl_device_id device, cl_device_info what) {
-  size_t bytes = 0;
-  if (clGetDeviceInfo(device, what, 0, nullptr, &bytes) != CL_SUCCESS || bytes == 0) return "";
-  std::string text(bytes, '\0');
-  if (clGetDeviceInfo(device, what, bytes, text.data(), nullptr) != CL_SUCCESS) return "";
-  text.resize(text.find('\0') == std::string::npos ? bytes : text.find('\0'));
-  return text;
-}
+  void ask(cl_device_info what, size_t room, void* value, size_t* bytes) {
+    if (code == CL_SUCCESS) code = clGetDeviceInfo(id, what, room, value, bytes);
+  }
+
+  template <class T>
+  int64_t integer(cl_device_info what) {
+    T value = 0;
+    ask(what, sizeof value, &value, nullptr);
+    return static_cast<int64_t>(value);
+  }
+
+  std::string text(cl_device_info what) {
+    size_t bytes = 0;
+    ask(what, 0, nullptr, &bytes);
+    std::string text(bytes, '\0');
+    if (bytes > 0) ask(what, bytes, text.data(), nullptr);
+    return text.substr(0, text.find('\0'));
+  }
+};
 
 /// Arithmetic in f16 whose bits are the interpreter's. The query is the extension's own, and headers of OpenCL 1.2 do
 /// not name it.
-bool computes_halves(cl_device_id device) {
+bool computes_halves(Inquiry& device) {
   constexpr cl_device_info half_fp_config = 0x1033;
   constexpr cl_device_fp_config exact = CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST;
-  const auto floats = static_cast<cl_device_fp_config>(integer_info<cl_device_fp_config>(device, half_fp_config));
+  const auto floats = static_cast<cl_device_fp_config>(device.integer<cl_device_fp_config>(half_fp_config));
   return (floats & exact) == exact;
 }
 
-Device describe(const hoist_target& target, int index) {
-  const cl_device_id id = target.device;
+Result<Device> describe(const hoist_target& target, int index) {
+  Inquiry device{target.device};
   Device out;
   out.index = index;
   out.platform = target.platform_name;
   out.name = target.name;
   out.driver = target.driver;
-  out.vendor = text_info(id, CL_DEVICE_VENDOR);
+  out.vendor = device.text(CL_DEVICE_VENDOR);
   out.is_cpu = target.is_cpu != 0;
   out.compute_units = target.compute_units;
-  out.global_memory = integer_info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
+  out.global_memory = device.integer<cl_ulong>(CL_DEVICE_GLOBAL_MEM_SIZE);
   out.local_memory = static_cast<int64_t>(target.local_memory);
   out.largest_allocation = static_cast<int64_t>(target.largest_allocation);
-  out.maximum_group = integer_info<size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-  out.vector_width = std::max<int64_t>(1, integer_info<cl_uint>(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
+  out.maximum_group = device.integer<size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE);
+  out.vector_width = std::max<int64_t>(1, device.integer<cl_uint>(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
   out.computes_exactly = target.computes_exactly != 0;
   out.divides_exactly = target.divides_exactly != 0;
   out.vpdpbusd = hoist_has_vpdpbusd(&target) != 0;
-  std::istringstream extensions(text_info(id, CL_DEVICE_EXTENSIONS));
+  std::istringstream extensions(device.text(CL_DEVICE_EXTENSIONS));
   for (std::string extension; extensions >> extension;) out.extensions.push_back(extension);
   const auto has = [&](const char* name) {
     return std::find(out.extensions.begin(), out.extensions.end(), name) != out.extensions.end();
   };
-  out.half = has("cl_khr_fp16") && computes_halves(id);
+  out.half = has("cl_khr_fp16") && computes_halves(device);
   out.doubles = has("cl_khr_fp64");
+  // A profile that misses something is one of another device: other kernels come of it.
+  if (device.code != CL_SUCCESS) {
+    return Diagnostic{target.name, std::string("does not say what it is: ") + hoist_cl_name(device.code), ""};
+  }
   return out;
 }
 
@@ -92,7 +106,7 @@ Result<Device> find_device(const std::string& wanted) {
   if (hoist_target_open(wanted.c_str(), nullptr, 0, &target, &index, &error) != HOIST_OK) {
     return Diagnostic{"", error.message, "hoist devices lists them"};
   }
-  Device out = describe(target, static_cast<int>(index));
+  Result<Device> out = describe(target, static_cast<int>(index));
   hoist_target_close(&target);
   return out;
 }

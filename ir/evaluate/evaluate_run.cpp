@@ -4,11 +4,10 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
-#include <system_error>
-#include <thread>
 
 #include "ir/evaluate/evaluate_machine.h"
 #include "ir/evaluate/evaluate_program.h"
+#include "ir/threads.h"
 
 namespace hoist {
 namespace {
@@ -71,13 +70,7 @@ class Runner {
       }
       if (machine.outside()) outside = true;
     };
-    std::vector<std::thread> others;
-    try {
-      others.emplace_back(work);
-    } catch (const std::system_error&) {  // no more threads: this one does all of it
-    }
-    work();
-    for (std::thread& t : others) t.join();
+    run_in_threads(2, work);
     outside_ = outside_ || outside;
   }
 

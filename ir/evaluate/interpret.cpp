@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -543,6 +544,7 @@ struct Run {
   Tensor out;
   bool too_deep = false;
   std::vector<Diagnostic> faults;
+  std::exception_ptr thrown;  // in a thread of its own
 
   void with_stack(size_t stack) {
     Interpreter interpreter(parameters, stack);
@@ -561,7 +563,12 @@ bool run_on_large_stack(Run& run) {
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_t thread;
   auto body = [](void* argument) -> void* {
-    static_cast<Run*>(argument)->with_stack(large_stack - usual_stack);
+    Run& run = *static_cast<Run*>(argument);
+    try {
+      run.with_stack(large_stack - usual_stack);
+    } catch (...) {
+      run.thrown = std::current_exception();
+    }
     return nullptr;
   };
   bool ran = pthread_attr_setstacksize(&attributes, large_stack) == 0 &&
@@ -572,9 +579,10 @@ bool run_on_large_stack(Run& run) {
 
 Result<Tensor> values(Expr e, const Parameters& parameters, const std::vector<int64_t>& positions) {
   Run run{e,     parameters, positions, Tensor(leaf_of(e->type)->scalar, {static_cast<int64_t>(positions.size())}),
-          false, {}};
+          false, {},         {}};
   run.with_stack(usual_stack);
   if (run.too_deep && !run_on_large_stack(run)) return Diagnostic{"", "no memory for a stack of 1 GiB", ""};
+  if (run.thrown) std::rethrow_exception(run.thrown);
   if (run.too_deep) return Diagnostic{"", "the term nests too deeply to be interpreted", "materialise or split it"};
   if (!run.faults.empty()) return run.faults;
   return run.out;

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,29 @@ WRAP_AS(mkdir, int, (const char* path, mode_t mode)) {
 WRAP_AS(rename, int, (const char* from, const char* to)) {
   return file_fails("rename", EACCES) ? -1 : __real_rename(from, to);
 }
+
+/* What only the program uses. */
+
+WRAP_AS(mkdtemp, char*, (char* path)) { return file_fails("mkdtemp", EACCES) ? NULL : __real_mkdtemp(path); }
+
+WRAP_AS(fwrite, size_t, (const void* data, size_t size, size_t n, FILE* file)) {
+  return file_fails("fwrite", EIO) ? 0 : __real_fwrite(data, size, n, file);
+}
+
+WRAP_AS(fflush, int, (FILE * file)) {
+  const int code = __real_fflush(file);
+  return file_fails("fflush", EIO) ? EOF : code;
+}
+
+WRAP_SIMPLE(pread, ssize_t, (int file, void* data, size_t bytes, off_t offset), (file, data, bytes, offset), FAULT_FILE,
+            EIO, -1)
+WRAP_SIMPLE(stat, int, (const char* path, struct stat* about), (path, about), FAULT_FILE, EACCES, -1)
+WRAP_SIMPLE(lstat, int, (const char* path, struct stat* about), (path, about), FAULT_FILE, EACCES, -1)
+WRAP_SIMPLE(flock, int, (int file, int how), (file, how), FAULT_FILE, ENOLCK, -1)
+WRAP_SIMPLE(rmdir, int, (const char* path), (path), FAULT_FILE, EACCES, -1)
+WRAP_SIMPLE(pthread_create, int,
+            (pthread_t * thread, const pthread_attr_t* attributes, void* (*body)(void*), void* argument),
+            (thread, attributes, body, argument), FAULT_MEMORY, EAGAIN, EAGAIN)
 
 /* ---- OpenCL ---- */
 

@@ -30,7 +30,7 @@ struct Fault {
 // What comes after the rules: code generator and driver, where there is a device of the profile.
 Attempt<std::optional<Fault>> fault_on_device(OpenedModel model, const ModelOptions& options) {
   HOIST_ATTEMPT(const CompiledModel compiled, compile_model(std::move(model), options));
-  const std::optional<Device> device = device_for(compiled.profile, options.device);
+  const Result<Device> device = device_for(compiled.profile, options.device);
   if (!device || !too_large_to_check(compiled.plan).empty()) return std::optional<Fault>();
   HOIST_STEP(const TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
   HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(compiled.plan, folder.path() / "bundle", {}));

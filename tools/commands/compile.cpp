@@ -118,8 +118,10 @@ Attempt<SelfCheck> write_results(const CompileCommand& command, const CompiledMo
   std::optional<Device> device;
   if (command.no_check)
     check.not_checked = "--no-check is given";
-  else if (device = device_for(compiled.profile, command.options.device); !device)
-    check.not_checked = "no device here fits the profile " + compiled.profile.name;
+  else if (auto found = device_for(compiled.profile, command.options.device))
+    device = *found;
+  else
+    check.not_checked = found.errors()[0].text();
   if (device) check.not_checked = too_large_to_check(compiled.plan);
   if (device && check.not_checked.empty()) {
     options.check = [&](const fs::path& folder) -> Result<Nothing> {

@@ -1,0 +1,197 @@
+// The program with allocations, calls on files and OpenCL calls that fail (hoist_with_faults, see tests/faults), killed
+// at random moments, and without room on the disk: what it leaves is a whole bundle or none, and a message says which.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "tests/tools/program.h"
+#include "tools/files.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char model[] = HOIST_SOURCE_DIR "/tests/fuzz/corpus/onnx_model/convolution.onnx";
+
+long wanted(const char* variable, long otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::atol(text) : otherwise;
+}
+
+std::string content(const fs::path& path) {
+  std::ostringstream out;
+  out << std::ifstream(path, std::ios::binary).rdbuf();
+  return out.str();
+}
+
+std::map<std::string, std::string> contents(const fs::path& folder) {
+  std::map<std::string, std::string> out;
+  for (const std::string& name : files_below(folder)) {
+    if (fs::is_regular_file(folder / name)) out[name] = content(folder / name);
+  }
+  return out;
+}
+
+// A place of its own for what a compilation writes: its bundle, its temporary folders, its caches.
+class Faults : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = TemporaryFolder::make();
+    ASSERT_TRUE(made.ok());
+    folder_.emplace(std::move(*made));
+    const Ran first = compile(HOIST_PROGRAM, "");  // fills the driver's cache as well
+    ASSERT_EQ(first.code, 0) << first.err;
+    expected_ = contents(place() / "a.hoist");
+  }
+
+  fs::path place() const { return folder_->path(); }
+  std::string command(const std::string& program, const std::string& options) const {
+    return fmt::format("'{}' compile '{}' -o '{}/a.hoist' --force {}", program, model, place().string(), options);
+  }
+  std::string environment() const {
+    return fmt::format("XDG_CACHE_HOME='{0}/cache' POCL_CACHE_DIR='{0}/pocl' TMPDIR='{0}/temporary'", place().string());
+  }
+  Ran compile(const std::string& program, const std::string& variables, const std::string& options = "") {
+    fs::remove_all(place() / "a.hoist");
+    fs::create_directories(place() / "temporary");
+    return run_shell(environment() + " " + variables + " " + command(program, options));
+  }
+
+  // What stands beside the bundle that should not.
+  std::vector<std::string> left() const {
+    std::vector<std::string> out;
+    for (const auto& entry : fs::directory_iterator(place())) {
+      const std::string name = entry.path().filename();
+      if (name != "a.hoist" && name != "cache" && name != "pocl" && name != "temporary" && name != "counts") {
+        out.push_back(name);
+      }
+    }
+    for (const auto& entry : fs::directory_iterator(place() / "temporary")) out.push_back(entry.path());
+    return out;
+  }
+
+  void expect_whole_or_nothing(const Ran& ran, const std::string& fault) {
+    EXPECT_GE(ran.code, 0) << fault;
+    EXPECT_LE(ran.code, 5) << fault << ": " << ran.err;  // no signal
+    EXPECT_NE(ran.code, 2) << fault << ": " << ran.err;
+    EXPECT_NE(ran.code, 5) << fault << ": " << ran.err;
+    const bool has_bundle = fs::exists(place() / "a.hoist");
+    if (ran.code != 0) {
+      EXPECT_NE(ran.err.find("hoist: error: "), std::string::npos) << fault << ": " << ran.err;
+      EXPECT_EQ(ran.err.find("another library"), std::string::npos) << fault << ": " << ran.err;
+      // Where nothing but the last word could not be said, the bundle stands.
+      const bool was_done = ran.err.find("error: standard output: ") != std::string::npos;
+      EXPECT_TRUE(was_done || !has_bundle) << fault << ": " << ran.err;
+    }
+    if (has_bundle) {
+      EXPECT_TRUE(contents(place() / "a.hoist") == expected_) << fault << ": another bundle";
+    } else {
+      EXPECT_NE(ran.code, 0) << fault << ": no bundle";
+    }
+  }
+
+  std::optional<TemporaryFolder> folder_;
+  std::map<std::string, std::string> expected_;
+};
+
+TEST_F(Faults, CompilingEndsCleanlyWhateverCallFails) {
+  const long each = wanted("HOIST_FAULTS", 8);
+  ASSERT_EQ(compile(HOIST_WITH_FAULTS, fmt::format("HOIST_FAULT_COUNTS='{}/counts'", place().string())).code, 0);
+  std::map<std::string, long> calls;
+  std::ifstream counts(place() / "counts");
+  for (std::string kind; counts >> kind;) counts >> calls[kind];
+  std::mt19937_64 random(20261122);
+  long tried = 0, refused = 0;
+  for (const auto& [kind, count] : calls) {
+    ASSERT_GT(count, 0) << kind;
+    for (long i = 0; i < std::min(each, count); ++i) {
+      // Every call where there are not more, else some of them.
+      const long n = count <= each ? i + 1 : 1 + static_cast<long>(random() % static_cast<uint64_t>(count));
+      for (const char* how : {"", " lasting"}) {
+        const bool is_none = kind == "short" || kind == "interrupt";
+        if (*how != 0 && (kind == "file" || is_none)) continue;
+        const std::string fault = fmt::format("{} {}{}", kind, n, how);
+        const Ran ran = compile(HOIST_WITH_FAULTS, "HOIST_FAULT='" + fault + "'");
+        ++tried;
+        refused += ran.code != 0 ? 1 : 0;
+        expect_whole_or_nothing(ran, fault);
+        if (is_none) {
+          EXPECT_EQ(ran.code, 0) << fault << ": " << ran.err;
+        }
+        if (kind != "file") {  // among which is the call that removes
+          EXPECT_EQ(left(), std::vector<std::string>()) << fault;
+        }
+        for (const std::string& name : left()) fs::remove_all(name.starts_with("/") ? fs::path(name) : place() / name);
+      }
+    }
+  }
+  EXPECT_EQ(compile(HOIST_WITH_FAULTS, "").code, 0);
+  if (std::getenv("HOIST_FAULTS") != nullptr) {
+    for (const auto& [kind, count] : calls) fmt::print("{}: {} calls\n", kind, count);
+    fmt::print("{} faults: {} refused, {} without effect\n", tried, refused, tried - refused);
+  }
+}
+
+// A file that is cut where a limit on file sizes cuts it, and the driver's files as well.
+TEST_F(Faults, AFullDiskLeavesNoBundle) {
+  for (const int blocks : {1, 2, 4, 8, 16, 64, 128}) {
+    fs::remove_all(place() / "a.hoist");
+    const Ran ran = run_shell(fmt::format("ulimit -f {}; {} {}", blocks, environment(), command(HOIST_PROGRAM, "")));
+    expect_whole_or_nothing(ran, fmt::format("at most {} blocks a file", blocks));
+    EXPECT_EQ(left(), std::vector<std::string>()) << blocks;
+  }
+}
+
+// Killed while it replaces a bundle: the old one or the new one is there, whole, and the next compilation succeeds and
+// clears away what was left.
+TEST_F(Faults, AKilledCompilationLeavesAWholeBundle) {
+  const long kills = wanted("HOIST_KILLS", 6);
+  std::mt19937_64 random(20261122);
+  const auto before = std::chrono::steady_clock::now();
+  ASSERT_EQ(compile(HOIST_PROGRAM, "", "--strict").code, 0);
+  const auto whole = std::chrono::steady_clock::now() - before;
+  const auto strict = contents(place() / "a.hoist");
+  long killed = 0;
+  for (long i = 0; i < kills; ++i) {
+    // Caches are emptied now and then, so that they are hit in the middle of being written too.
+    if (i % 3 == 0) fs::remove_all(place() / "cache");
+    if (i % 9 == 0) fs::remove_all(place() / "pocl");
+    const std::string words = environment() + " exec " + command(HOIST_PROGRAM, i % 2 == 0 ? "" : "--strict");
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::setpgid(0, 0);
+      const std::string quiet = words + " >/dev/null 2>&1";
+      ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
+      ::_exit(127);
+    }
+    std::this_thread::sleep_for(whole * static_cast<double>(random() % 1000) / 900.0);
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    killed += WIFSIGNALED(status) ? 1 : 0;
+    const auto found = contents(place() / "a.hoist");
+    EXPECT_TRUE(found == expected_ || found == strict) << "kill " << i << ": a bundle that is neither";
+  }
+  const Ran after = run_shell(environment() + " " + command(HOIST_PROGRAM, ""));
+  EXPECT_EQ(after.code, 0) << after.err;
+  EXPECT_TRUE(contents(place() / "a.hoist") == expected_);
+  for (const std::string& name : left()) EXPECT_TRUE(name.starts_with("/")) << name << " stays beside the bundle";
+  EXPECT_EQ(run_shell(environment() + " '" HOIST_PROGRAM "' verify '" + (place() / "a.hoist").string() + "'").code, 0);
+  if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
+}
+
+}  // namespace
+}  // namespace hoist
