@@ -370,6 +370,7 @@ PassOptions pass_options(const LowerOptions& options, const Profile& profile) {
   out.convolution = options.convolution;
   out.fusion = options.fusion;
   out.profile = profile;
+  out.rules = options.rules;
   return out;
 }
 

@@ -28,7 +28,7 @@ struct LowerOptions {
   ConstantUse constants = ConstantUse::computed;
   FoldingBudget folding;
   bool strict = false;                                ///< exact rules only
-  const UserRules* rules = nullptr;                   ///< of the user, for `steps`; lives as long as the compilation
+  const UserRules* rules = nullptr;                   ///< of the user; lives as long as the compilation
   std::vector<Steering> steps;                        ///< the user's own for kernels, in the place of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< others than strategies(); live as long as the compilation
   bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun

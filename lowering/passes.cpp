@@ -24,7 +24,19 @@ Result<Nothing> apply_rules(Program& program, const PassOptions&) {
     const std::string_view all[] = {names...};
     return operator_rules(all);
   }();
-  apply_program_rules(rules, program);
+  HOIST_TRY_VOID(apply_program_rules(rules, program));
+  return Nothing{};
+}
+
+bool has_user_rules(const PassOptions& options) {
+  return options.rules != nullptr && !options.rules->between_calls.empty();
+}
+
+Result<Nothing> user_rules(Program& program, const PassOptions& options) {
+  if (!has_user_rules(options))
+    return Diagnostic{"user-rules", "there are no rules between operator calls", "give a file of them with --rules"};
+  for (const ProgramRule* rule : options.rules->between_calls) HOIST_TRY_VOID(check_strict(*rule, options.strict));
+  HOIST_TRY_VOID(apply_program_rules(options.rules->between_calls, program));
   return Nothing{};
 }
 
@@ -158,6 +170,9 @@ Result<Nothing> launches(Program& program, const PassOptions& options) {
 }
 
 constexpr Pass all_passes[] = {
+    // The user's come first: they see the model as it was imported.
+    {"user-rules", "rules of --rules between operator calls, wherever they apply", Pass::calls, false, user_rules,
+     has_user_rules},
     {"fold-batch-norm", "batch norms become part of the convolutions before them", Pass::calls, true,
      apply_rules<batch_norm>},
     {"store-unsigned", "8-bit values are stored without a sign, as dot instructions take them", Pass::calls, true,

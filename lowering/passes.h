@@ -12,6 +12,7 @@
 #include "ir/program/program.h"
 #include "lowering/integer_table.h"
 #include "lowering/program.h"
+#include "lowering/user_rules.h"
 
 namespace hoist {
 
@@ -36,7 +37,8 @@ struct PassOptions {
   FoldingBudget folding;
   ConvolutionForm convolution = ConvolutionForm::automatic;
   LaunchFusion fusion = LaunchFusion::none;
-  Profile profile;  ///< what launches are made for
+  Profile profile;                   ///< what launches are made for
+  const UserRules* rules = nullptr;  ///< the user's own; lives as long as the passes run
 };
 
 struct Pass {

@@ -27,11 +27,11 @@ constexpr std::pair<std::string_view, std::string_view> further_steps[] = {
     {"store", "the term is written over the stored arrays: views that cost nothing"},
 };
 
-const ProgramRule* operator_rule(const std::string& name) {
+const ProgramRule* operator_rule(const std::string& name, const UserRules* user_rules) {
   for (const ProgramRule* rule : operator_rules()) {
     if (row(*rule).name == name) return rule;
   }
-  return nullptr;
+  return user_rules == nullptr ? nullptr : user_rules->find_between_calls(name);
 }
 
 class Replay {
@@ -151,7 +151,7 @@ class Replay {
 
   Result<Nothing> apply(const ProgramStep& step, Definition* definition) {
     if (definition == nullptr) return whole_program(step);
-    if (const ProgramRule* rule = operator_rule(step.rule)) {
+    if (const ProgramRule* rule = operator_rule(step.rule, options_.user_rules)) {
       if (row(*rule).rule_class != step.rule_class) return other_class(row(*rule).rule_class, step);
       HOIST_TRY(const bool applied, apply_program_rule(*rule, program_, step.value));
       if (!applied) return Diagnostic{"", "the rule does not apply to the definition", ""};
@@ -248,7 +248,7 @@ class Replay {
 
   Result<Nothing> in_term(const ProgramStep& step, Definition& definition) {
     const Rule* rule = lowering_rules().find(step.rule);
-    if (rule == nullptr && options_.user_rules != nullptr) rule = options_.user_rules->find(step.rule);
+    if (rule == nullptr && options_.user_rules != nullptr) rule = options_.user_rules->table.find(step.rule);
     if (rule == nullptr) {
       if (options_.other) {
         HOIST_TRY(const bool done, options_.other(step, definition));
@@ -283,13 +283,13 @@ bool is_pass(const std::string& rule) {
   return find_pass(rule) != nullptr || std::any_of(std::begin(further_steps), std::end(further_steps), further);
 }
 
-std::string meaning_of(const std::string& rule, const RuleTable* user_rules) {
+std::string meaning_of(const std::string& rule, const UserRules* user_rules) {
   for (const auto& [name, meaning] : further_steps) {
     if (name == rule) return std::string(meaning);
   }
-  if (const ProgramRule* found = operator_rule(rule)) return row(*found).meaning;
+  if (const ProgramRule* found = operator_rule(rule, user_rules)) return row(*found).meaning;
   if (const Rule* found = lowering_rules().find(rule)) return row(*found).meaning;
-  if (const Rule* found = user_rules == nullptr ? nullptr : user_rules->find(rule)) return row(*found).meaning;
+  if (const Rule* found = user_rules == nullptr ? nullptr : user_rules->table.find(rule)) return row(*found).meaning;
   if (const Pass* pass = find_pass(rule)) return std::string(pass->meaning);
   return {};
 }

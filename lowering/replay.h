@@ -11,12 +11,13 @@
 #include "ir/program/program_derivation.h"
 #include "lowering/rules.h"
 #include "lowering/storage.h"
+#include "lowering/user_rules.h"
 
 namespace hoist {
 
 struct ReplayOptions {
   Profile profile;  ///< that the kernels were made for
-  const RuleTable* user_rules = nullptr;
+  const UserRules* user_rules = nullptr;
   /// Steps of rules that other folders have: changes the definition, or gives false where the rule is not theirs.
   std::function<Result<bool>(const ProgramStep& step, Definition& definition)> other = {};
 };
@@ -49,6 +50,6 @@ Result<Replayed> replay(const ProgramDerivation& derivation, const ReplayOptions
 /// Is it the name of a pass, rather than that of a row?
 bool is_pass(const std::string& rule);
 /// The plain sentence of a rule or pass: a row's meaning, or the pass's. "" for names that neither has.
-std::string meaning_of(const std::string& rule, const RuleTable* user_rules = nullptr);
+std::string meaning_of(const std::string& rule, const UserRules* user_rules = nullptr);
 
 }  // namespace hoist

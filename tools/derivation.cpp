@@ -180,7 +180,7 @@ Attempt<Derived> derived(ProgramDerivation derivation, const Profile& profile) {
     HOIST_STEP(UserRules rules, ExitCode::bad_input,
                read_user_rules(out.derivation.rules, "the rules of the derivation"));
     out.rules = std::make_shared<const UserRules>(std::move(rules));
-    out.options.user_rules = &out.rules->table;
+    out.options.user_rules = out.rules.get();
   }
   out.options.other = neural_step;
   return out;

@@ -70,7 +70,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
 void add_steering_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--rules", options.rules,
-                  "rules of your own, which --steps may name: parsed, typed and tested on random data before use")
+                  "rules of your own, parsed, typed and tested on random data before use: those between operator calls "
+                  "apply wherever they can, before hoist's, and --steps may name the others")
       ->type_name("FILE");
   command
       .add_option("--steps", options.steps,
@@ -86,7 +87,8 @@ Attempt<> read_steering(ModelOptions& options) {
     HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(options.rules, most_bytes));
     HOIST_STEP(UserRules rules, ExitCode::bad_input, read_user_rules(text, options.rules));
     options.user_rules = std::make_shared<const UserRules>(std::move(rules));
-    if (options.steps.empty()) complain("note", "the rules of " + options.rules + " are checked; --steps applies them");
+    if (options.steps.empty() && !options.user_rules->rows.within_terms.empty())
+      complain("note", "the rules of " + options.rules + " within terms are checked; --steps applies them");
   }
   if (!options.steering.empty()) return ExitCode::done;
   for (const std::string& words : options.steps) {
@@ -134,6 +136,9 @@ Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOpti
 }
 
 Attempt<> refuse_bundle(const std::filesystem::path& model) {
+  if (model.extension() == ".lift")
+    return input_failure(model.string(), "is a program as text, and an ONNX model is needed",
+                         "hoist rewrite runs passes and rules on programs");
   if (!is_bundle(model)) return ExitCode::done;
   return input_failure(model.string(), "is a bundle, and a model is needed", "name the ONNX file that it is made from");
 }

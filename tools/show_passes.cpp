@@ -53,7 +53,9 @@ Attempt<bool> show_passes(Program program, const ModelOptions& options, const Sh
     if (asked(name) || stopped) say(fmt::format("-- after {}\n{}", name, print_program(program)));
     return !stopped;
   };
-  const CompileOptions compile = compile_options(options);
+  ModelOptions read = options;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_steering(read));
+  const CompileOptions compile = compile_options(read);
   Profile profile;
   // No other pass asks what the device is, and there may be none.
   if (compile.lower.fusion == LaunchFusion::launch) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/evaluate/evaluate.h"
+#include "ir/evaluate/interpret_cost.h"
 #include "ir/operators/operators.h"
 #include "ir/properties.h"
 #include "ir/text/elaborate.h"
@@ -86,6 +87,8 @@ class RowReader {
         if (p->take(":")) {
           GivenOperand& operand = rule_.operands[name];
           HOIST_TRY(operand.type, p->type());
+          if (leaf_scalar(operand.type) == nullptr)
+            return Diagnostic{name, "an operand is an array of scalars, found " + text(operand.type), ""};
           if (p->take("=")) {
             HOIST_TRY(operand.otherwise, p->term());
           }
@@ -264,6 +267,10 @@ bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
 // ---- Building
 // --------------------------------------------------------------------------------------------------------
 
+// Elements and steps of the interpreter: the constants of the largest layers take less, a stranger's rule may ask for
+// more.
+constexpr double most_constant_work = 4e9;
+
 // What a right side adds to a program: constants, and definitions in front of the one that is replaced.
 class RightSide {
  public:
@@ -326,6 +333,9 @@ class RightSide {
         constants[unique] = Tensor(leaf_of(e->type)->scalar, shape_of(e->type));
         return parameter(unique, e->type);
       }
+      double work = static_cast<double>(interpretation_steps(without_operator_calls(e)));
+      for (const Nat& n : sizes_of(e->type)) work *= static_cast<double>(n.value());
+      if (work > most_constant_work) return Diagnostic{name, "takes too long to compute as a constant", ""};
       HOIST_TRY(constants[unique], evaluate(e, bindings));
       return parameter(unique, e->type);
     }
@@ -438,7 +448,8 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
   return true;
 }
 
-int apply_program_rules(std::span<const ProgramRule* const> rules, Program& program) {
+Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Program& program) {
+  constexpr int most_at_one_place = 1000;  // no rule that ends needs more
   int count = 0;
   std::set<std::string> outermost;  // the operators that a left side begins with
   for (const ProgramRule* rule : rules) outermost.insert(rule->left->call.name);
@@ -449,11 +460,16 @@ int apply_program_rules(std::span<const ProgramRule* const> rules, Program& prog
       values.push_back(definition.value);
   }
   for (const std::string& value : values) {
+    int here = 0;
     for (bool changed = true; changed;) {
       changed = false;
       for (const ProgramRule* rule : rules) {
         const auto applied = apply_program_rule(*rule, program, value);
         if (!applied.ok() || !*applied) continue;
+        if (++here > most_at_one_place) {
+          return Diagnostic{rule->row.name, fmt::format("applies to what it makes at {}, again and again", value),
+                            "give it a left side that its right side does not have, or a condition"};
+        }
         changed = true;
         ++count;
       }

@@ -34,7 +34,8 @@ struct ProgramRuleRow {
   RuleClass rule_class = RuleClass::exact;
   std::string meaning;  ///< one plain sentence, shown by explain
   /// Instances of the left side for the row's own test: calls over typed parameters, with lower-case names for sizes
-  /// that the test draws.
+  /// that the test draws. A parameter is a constant where its name begins with `known`, zeros where it begins with
+  /// `zero`, and above zero where it holds `positive` (a variance, say).
   std::vector<std::string> examples;
 };
 
@@ -65,15 +66,16 @@ Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const Progr
 /// Recorded in the program's steps. Errors: the right side has no type there.
 Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value);
 /// Each of the rules wherever it applies, in the order of definitions, until none does; a right side that has no type
-/// somewhere does not apply there. How often any did.
-int apply_program_rules(std::span<const ProgramRule* const> rules, Program& program);
+/// somewhere does not apply there. How often any did. Errors: a rule that goes on applying to what it makes.
+Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Program& program);
 
 /// Definitions of one call each over parameters, as a frontend makes them: calls inside the term of a definition become
 /// definitions of their own, named after it.
 void name_calls(Program& program, const std::string& value);
 
 /// The row's own test: instances of its examples with random sizes and data, the rule applied, both programs evaluated
-/// and compared bit for bit or within rounding_bound (rule_check.h). Faults, each with its instance.
+/// and compared bit for bit or within rounding_bound (rule_check.h). Data have both signs; where the row is exact, some
+/// are signed zeros, infinities, NaN, tiny and huge. Faults, each with its instance.
 struct ProgramRuleCheck {
   int compared = 0;
   std::vector<std::string> faults;

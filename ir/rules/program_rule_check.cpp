@@ -7,6 +7,8 @@
 #include <set>
 
 #include "ir/evaluate/evaluate.h"
+#include "ir/evaluate/interpret_cost.h"
+#include "ir/operators/operators.h"
 #include "ir/rules/program_rule.h"
 #include "ir/rules/rule_check.h"
 #include "ir/rules/rule_instance.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr int program_attempts = 300;
 constexpr size_t program_fault_limit = 3;
+constexpr double most_work = 1e8;  // elements and steps of the interpreter, of one side of an instance
 
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
@@ -39,7 +42,7 @@ class ProgramRuleChecker {
   }
 
  private:
-  void fault(const std::string& what) { check_.faults.push_back(row(rule_).name + ": " + what); }
+  void fault(const std::string& what) { check_.faults.push_back(what); }
 
   // Lower-case names between brackets become numbers, the same name the same number.
   std::string with_sizes(const std::string& example) {
@@ -63,17 +66,34 @@ class ProgramRuleChecker {
     return out;
   }
 
-  Tensor data_for(Type type) {
-    Tensor tensor(leaf_of(type)->scalar, shape_of(type));
-    const bool numbers = is_float(tensor.scalar());
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      // Positive, so that variances and scales among them make sense.
-      if (numbers)
-        tensor.set_float(i, static_cast<double>(1 + random_.below(2000)) / 512.0);
+  Tensor data_for(Expr parameter, bool special) {
+    const bool positive = parameter->name.find("positive") != std::string::npos;
+    Tensor tensor = random_.tensor(parameter->type, special && !positive);
+    for (int64_t i = 0; positive && i < tensor.size(); ++i) {
+      if (is_float(tensor.scalar()))
+        tensor.set_float(i, std::abs(tensor.float_at(i)) + 1.0 / 512);
       else
-        tensor.set_integer(i, random_.below(7));
+        tensor.set_integer(i, std::abs(tensor.integer_at(i)) + 1);
     }
     return tensor;
+  }
+
+  // Why a stranger's example cannot be tried: what is not an array of numbers, or takes too long.
+  static std::string unfit(const Program& program) {
+    double work = 0;
+    for (const auto& [name, type] : value_types(program)) {
+      if (!leaf_of(type)->is_scalar()) return fmt::format("{} is {}, not a tensor", name, text(type));
+      double elements = 1;
+      for (const Nat& n : sizes_of(type)) {
+        if (!n.is_constant())
+          return fmt::format("{} is {}: sizes that the test draws are lower-case", name, text(type));
+        elements *= static_cast<double>(n.value());
+      }
+      const Definition* definition = find_definition(program, name);
+      const Expr e = definition == nullptr ? nullptr : without_operator_calls(definition->expression);
+      work += elements * (e == nullptr ? 1.0 : static_cast<double>(interpretation_steps(e)));
+    }
+    return work > most_work ? "it takes too long to compute: choose smaller sizes" : "";
   }
 
   Result<std::vector<Tensor>> outputs_of(const Program& program, const Bindings& inputs) {
@@ -95,21 +115,27 @@ class ProgramRuleChecker {
       refusal_ = text + ": " + term.errors()[0].text();
       return false;
     }
-    // Parameters whose names begin with "known" are constants, "zero" ones are zeros, and the rest are inputs.
     Program before;
+    before.definitions = {{"result", {"layer"}, *term}};
+    before.outputs = {"result"};
+    for (Expr p : parameters_of(*term)) before.inputs.emplace_back(p->name, p->type);
+    if (const std::string why = unfit(before); !why.empty()) {
+      fault(text + "\n    " + why);
+      return true;
+    }
+    before.inputs.clear();
     Bindings inputs;
+    const bool special = row(rule_).rule_class == RuleClass::exact && random_.chance(0.5);
     for (Expr p : parameters_of(*term)) {
       const bool known = p->name.starts_with("known"), zero = p->name.starts_with("zero");
       if (zero)
         before.constants[p->name] = Tensor(leaf_of(p->type)->scalar, shape_of(p->type));
       else if (known)
-        before.constants[p->name] = data_for(p->type);
+        before.constants[p->name] = data_for(p, special);
       else
-        inputs[p->name] = data_for(p->type);
+        inputs[p->name] = data_for(p, special);
       if (!known && !zero) before.inputs.emplace_back(p->name, p->type);
     }
-    before.definitions = {{"result", {"layer"}, *term}};
-    before.outputs = {"result"};
     name_calls(before, "result");
     Program after = before;
     auto applied = apply_program_rule(rule_, after, "result");
@@ -119,6 +145,10 @@ class ProgramRuleChecker {
     }
     refusal_ = "the rule does not apply to " + text;
     if (!*applied) return false;
+    if (const std::string why = unfit(after); !why.empty()) {
+      fault(text + "\n    the right side: " + why);
+      return true;
+    }
     auto left = outputs_of(before, inputs), right = outputs_of(after, inputs);
     if (!left.ok()) return false;
     if (!right.ok()) {

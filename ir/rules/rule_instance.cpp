@@ -113,26 +113,28 @@ Expr RandomTerms::function_of(const std::vector<Type>& parameters, Type result, 
   });
 }
 
-Bindings RandomTerms::data(bool special) {
+Tensor RandomTerms::tensor(Type type, bool special) {
   using limits = std::numeric_limits<double>;
   const std::vector<double> strange = {0.0,  -0.0, limits::infinity(), -limits::infinity(), limits::quiet_NaN(),
                                        1e30, 1e-41};
-  Bindings bindings;
-  for (Expr p : parameters_) {
-    Tensor tensor(leaf_of(p->type)->scalar, shape_of(p->type));
-    Scalar s = tensor.scalar();
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      if (!is_float(s)) {
-        bool small = s == Scalar::boolean;
-        tensor.set_integer(i, small ? below(2) : row(s).is_signed ? below(17) - 6 : below(17));
-      } else if (special && chance(0.08)) {
-        tensor.set_float(i, one_of(strange));
-      } else {
-        tensor.set_float(i, static_cast<double>(below(4001) - 2000) / 1024.0 / (1 + static_cast<double>(below(7))));
-      }
+  Tensor out(leaf_of(type)->scalar, shape_of(type));
+  const Scalar s = out.scalar();
+  for (int64_t i = 0; i < out.size(); ++i) {
+    if (!is_float(s)) {
+      bool small = s == Scalar::boolean;
+      out.set_integer(i, small ? below(2) : row(s).is_signed ? below(17) - 6 : below(17));
+    } else if (special && chance(0.08)) {
+      out.set_float(i, one_of(strange));
+    } else {
+      out.set_float(i, static_cast<double>(below(4001) - 2000) / 1024.0 / (1 + static_cast<double>(below(7))));
     }
-    bindings.emplace(p->name, tensor);
   }
+  return out;
+}
+
+Bindings RandomTerms::data(bool special) {
+  Bindings bindings;
+  for (Expr p : parameters_) bindings.emplace(p->name, tensor(p->type, special));
   return bindings;
 }
 

@@ -35,6 +35,8 @@ class RandomTerms {
 
   /// Data for every parameter that value() made. With `special`, some are signed zeros, infinities, NaN, tiny and huge.
   Bindings data(bool special);
+  /// The same for one array of scalars.
+  Tensor tensor(Type type, bool special);
 
  private:
   Expr element(Type type, const std::vector<Nat>& sizes, const std::vector<Expr>& positions);

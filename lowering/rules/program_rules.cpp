@@ -134,7 +134,8 @@ const ProgramConditions& conditions() {
 
 // A convolution and a batch norm over its channels, for pictures of 1 and 2 dimensions.
 std::vector<std::string> batch_norm_examples() {
-  const std::string statistics = "%known_s : [n]f32, %known_o : [n]f32, %known_m : [n]f32, %known_v : [n]f32";
+  const std::string statistics =
+      "%known_s : [n]f32, %known_o : [n]f32, %known_m : [n]f32, %known_positive_positive_v : [n]f32";
   return {
       "BatchNormalization(Conv(%x : [b][c][h][w]f32, %known_w : [n][c][k][l]f32, %known_b : [n]f32; "
       "strides = [i, j]), " +
@@ -148,12 +149,12 @@ constexpr char quantised_given[] =
 
 // clang-format off
 std::vector<ProgramRuleRow> rows() {
-  const std::string activation = "DequantizeLinear(%x : [b][c][h][v]u8, %known_p : f32, %known_z : u8)";
-  const std::string filters = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_q : [n]f32; axis = 0)";
-  const std::string one_scale = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_q : f32, %zero_y : i8)";
-  const std::string rows_of_bytes = "DequantizeLinear(%x : [m][k]u8, %known_p : f32, %known_z : u8)";
-  const std::string columns = "DequantizeLinear(%known_w : [k][n]i8, %known_q : [n]f32; axis = 1)";
-  const std::string transposed = "DequantizeLinear(%known_w : [n][k]i8, %known_q : [n]f32; axis = 0)";
+  const std::string activation = "DequantizeLinear(%x : [b][c][h][v]u8, %known_positive_p : f32, %known_z : u8)";
+  const std::string filters = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : [n]f32; axis = 0)";
+  const std::string one_scale = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : f32, %zero_y : i8)";
+  const std::string rows_of_bytes = "DequantizeLinear(%x : [m][k]u8, %known_positive_p : f32, %known_z : u8)";
+  const std::string columns = "DequantizeLinear(%known_w : [k][n]i8, %known_positive_q : [n]f32; axis = 1)";
+  const std::string transposed = "DequantizeLinear(%known_w : [n][k]i8, %known_positive_q : [n]f32; axis = 0)";
   const std::string product = "(DequantizeLinear(x, p, z), DequantizeLinear(w, q, y; axis = d, block_size = k)";
   const std::string factor =
       "factor = Reshape(Cast(Mul(Cast(p; to = 11), Cast(q; to = 11)); to = 1); shape = factors)";
@@ -180,7 +181,7 @@ std::vector<ProgramRuleRow> rows() {
      "only dequantised", RuleClass::rounding,
      "8-bit values that only dequantising layers see are stored as unsigned numbers, 128 larger (a NaN, for which "
      "quantising has no number, may become another one)",
-     {"DequantizeLinear(QuantizeLinear(%x : [a][b]f32, %known_s : f32, %known_z : i8), %known_p : f32, %known_y : i8)"}},
+     {"DequantizeLinear(QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32, %known_z : i8), %known_positive_p : f32, %known_y : i8)"}},
 
     {"dequantise-convolution", quantised_given,
      "Conv" + product + "; *A)",
@@ -225,13 +226,13 @@ std::vector<ProgramRuleRow> rows() {
      "QuantizeLinear(steps, one; *A) where reciprocal = Reshape(Cast(Reciprocal(Cast(s; to = 11)); to = 1); shape = integers []); "
      "one = Cast(Equal(s, s); to = 1); steps = Mul(x, reciprocal)",
      "another scale than 1", RuleClass::rounding, "multiplies by 1 / scale instead of dividing",
-     {"QuantizeLinear(%x : [a][b]f32, %known_s : f32)"}},
+     {"QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32)"}},
     {"quantise-by-reciprocal-around", "x: X, s: S, z: Z",
      "QuantizeLinear(x, s, z; *A)",
      "QuantizeLinear(steps, one, z; *A) where reciprocal = Reshape(Cast(Reciprocal(Cast(s; to = 11)); to = 1); shape = integers []); "
      "one = Cast(Equal(s, s); to = 1); steps = Mul(x, reciprocal)",
      "another scale than 1", RuleClass::rounding, "multiplies by 1 / scale instead of dividing",
-     {"QuantizeLinear(%x : [a][b]f32, %known_s : f32, %known_z : i8)"}},
+     {"QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32, %known_z : i8)"}},
 
     {"channels-to-four", "x: X, w: W, z: Z",
      "ConvInteger(x, w, z; *A)",

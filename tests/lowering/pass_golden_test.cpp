@@ -22,12 +22,30 @@ std::string printed(const Program& program) {
   return print_program(program, options);
 }
 
+// For the pass that applies a user's rules.
+constexpr char golden_rules[] =
+    "rule relu-of-relu exact\n"
+    "  left  Relu(Relu(x))\n"
+    "  right Relu(x)\n"
+    "  meaning the second one does nothing\n"
+    "  example Relu(Relu(%x : [n][m]f32))\n"
+    "rule column-factors rounding\n"
+    "  given x: X, w: [k][n]f32, s: [n]f32\n"
+    "  left  Mul(MatMul(x, w), s)\n"
+    "  right MatMul(x, scaled) where scaled = Mul(w, s)\n"
+    "  where known w, known s, alone\n"
+    "  meaning a known factor of each column goes into the weights\n"
+    "  example Mul(MatMul(%x : [m][k]f32, %known_w : [k][n]f32), %known_s : [n]f32)\n";
+
 // The program after the pass. One that has calls is unfolded before a pass over terms, as in a compilation.
 std::string after(const Pass& pass, const std::string& text) {
   auto program = parse_program(text);
   if (!program.ok()) return "does not parse: " + program.errors()[0].text();
   PassOptions options;
   options.tables.use = TableUse::automatic;
+  auto rules = read_user_rules(golden_rules, "golden.rules");
+  if (!rules.ok()) return "wrong rules: " + rules.errors()[0].text();
+  options.rules = &*rules;
   for (const Pass* each : {pass.part == Pass::terms ? find_pass("unfold") : nullptr, &pass}) {
     if (each == nullptr) continue;
     if (auto done = each->run(*program, options); !done.ok()) return "fails: " + done.errors()[0].text();

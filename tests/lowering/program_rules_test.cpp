@@ -23,7 +23,7 @@ const ProgramRule& rule(std::string_view name) { return *operator_rules(std::spa
 TEST(ProgramRules, EveryRowKeepsWhatItsClassPromises) {
   for (const ProgramRule* each : operator_rules()) {
     const ProgramRuleCheck check = check_program_rule(*each, 30, 7);
-    for (const std::string& fault : check.faults) ADD_FAILURE() << fault;
+    for (const std::string& fault : check.faults) ADD_FAILURE() << row(*each).name << ": " << fault;
     EXPECT_GE(check.compared, 30) << row(*each).name;
     EXPECT_FALSE(row(*each).meaning.empty()) << row(*each).name;
   }
@@ -126,7 +126,7 @@ TEST(Passes, RunOnTextAndStopWhereTheyAreTold) {
       &stopped);
   ASSERT_TRUE(done.ok());
   EXPECT_TRUE(stopped);
-  EXPECT_EQ(ran, (std::vector<std::string_view>{"fold-batch-norm", "store-unsigned", "integer-tables"}));
+  EXPECT_EQ(ran, (std::vector<std::string_view>{"user-rules", "fold-batch-norm", "store-unsigned", "integer-tables"}));
   EXPECT_EQ(program.definitions.size(), 1u);
   PassOptions strict;
   strict.strict = true;

@@ -38,8 +38,8 @@ constexpr char pairs[] =
 TEST(UserRules, AreReadAndTested) {
   auto rules = read_user_rules(pairs, "my.rules");
   ASSERT_TRUE(rules.ok()) << said(rules.errors());
-  ASSERT_EQ(rules->rows.size(), 1U);
-  EXPECT_EQ(rules->rows[0].right, "join (map (map f) (split 2 x))");
+  ASSERT_EQ(rules->rows.within_terms.size(), 1U);
+  EXPECT_EQ(rules->rows.within_terms[0].right, "join (map (map f) (split 2 x))");
   EXPECT_NE(rules->table.find("halve-loop"), nullptr);
   EXPECT_NE(rules->table.find("map-fusion"), nullptr);
 }
@@ -58,7 +58,7 @@ TEST(UserRules, WrongFilesAreRefused) {
   EXPECT_THAT(fault(head + "  left x + y\n  right z\n"), HasSubstr("mine"));
   EXPECT_THAT(fault(head + "  left x + y\n  right native map-fission\n"), HasSubstr("cannot be a C++ function"));
   EXPECT_THAT(fault("rule map-fusion exact\n  meaning m\n  given x: T, y: T\n  left x + y\n  right y + x\n"),
-              HasSubstr("hoist has a rule of this name"));
+              HasSubstr("hoist has a rule or pass of this name"));
   // Well-typed and wrong: an instance shows it.
   EXPECT_THAT(fault(head + "  left x - y\n  right y - x\n  where integer T\n"),
               HasSubstr("mine: is wrong as a rule of class exact: "));
@@ -139,7 +139,7 @@ TEST(Steering, UsesTheUsersRulesAndReplays) {
   EXPECT_EQ(read->rules, pairs);
   EXPECT_THAT(fault_of(replay(*read, {})), HasSubstr("there is no rule or pass halve-loop"));
   ReplayOptions options;
-  options.user_rules = &rules->table;
+  options.user_rules = &*rules;
   auto replayed = replay(*read, options);
   ASSERT_TRUE(replayed.ok()) << said(replayed.errors());
   EXPECT_EQ(replayed->program.definitions[0].expression, model->groups[0].low);

@@ -204,6 +204,28 @@ TEST_F(Derivations, UsersSteerAKernel) {
   EXPECT_FALSE(fs::exists(in("wrong")));
 }
 
+TEST_F(Derivations, RulesBetweenCallsApplyAndReplay) {
+  const std::string model = models + "digits_fully_connected.onnx";
+  const std::string text =
+      "rule relu-as-maximum exact\n  given x: X\n  left Relu(x)\n  right Max(x, zero) where zero = fill 0f32 [1]\n"
+      "  meaning the larger of a number and zero\n  example Relu(%x : [n][m]f32)\n";
+  const std::string mine = written("calls.rules", text);
+  Ran ran = run_hoist({"compile", model, "-o", in("ruled"), "--rules", mine});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, Not(HasSubstr("--steps applies them")));
+  ran = run_hoist({"verify", in("ruled"), "--derivation", "--model", model});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  ran = run_hoist({"rules", "--used", in("ruled")});
+  EXPECT_THAT(ran.out, HasSubstr("  relu-as-maximum\n"));
+  EXPECT_THAT(run_hoist({"compile", model, "-o", in("stopped"), "--rules", mine, "--stop-after", "user-rules"}).out,
+              HasSubstr("Max("));
+  const std::string rounding = written("rounding.rules", replaced(text, "exact", "rounding"));
+  ran = run_hoist({"compile", model, "-o", in("strict"), "--rules", rounding, "--strict"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("relu-as-maximum: is a rounding rule, and --strict takes exact ones alone"));
+  EXPECT_FALSE(fs::exists(in("strict")));
+}
+
 TEST_F(Derivations, RewriteTakesTheUsersRules) {
   const std::string term = written("term.lift", "map (* 2) %x : [8]f32\n");
   const Ran ran = run_hoist({"rewrite", term, "--rules", written("mine.rules", rules), "--rule", "halve-loop"});

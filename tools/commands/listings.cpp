@@ -307,8 +307,10 @@ void add_devices(CLI::App& program, Action& action) {
 
 void add_rules(CLI::App& program, Action& action) {
   auto options = std::make_shared<RulesCommand>();
-  CLI::App& command = add_command(program, action, "rules", "list the rules, show one, or count those that bundles use",
-                                  "  hoist rules map-fusion\n  hoist rules --used digits.hoist", options, rules);
+  CLI::App& command =
+      add_command(program, action, "rules",
+                  "list the rules, show one, or count those that bundles use; compile --rules takes yours",
+                  "  hoist rules map-fusion\n  hoist rules --used digits.hoist", options, rules);
   auto* rule = command.add_option("rule", options->name, "only this one")->type_name("RULE");
   auto* used = command.add_option("--used", options->used, "how often the derivations of these bundles use each rule")
                    ->type_name("BUNDLE...");
