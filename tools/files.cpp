@@ -137,7 +137,7 @@ Result<Nothing> FileSet::commit() {
 
 namespace {
 
-constexpr char temporary_prefix[] = "hoist-";
+constexpr char temporary_prefix[] = "hoist-temporary-";  // which nobody else calls a folder
 
 struct Registry {
   std::mutex mutex;
