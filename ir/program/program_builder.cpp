@@ -378,8 +378,9 @@ std::vector<NamedCall> named_calls(const Program& program) {
 void shapes_to_inputs(NamedCall& call, int64_t version, std::map<std::string, Tensor>& constants) {
   const OperatorRow* row = find_operator(call.domain, call.operation, version);
   if (row == nullptr) return;
-  const std::string value = *std::find_if(call.outputs.begin(), call.outputs.end(),
-                                          [](const std::string& output) { return !output.empty(); });
+  const auto output = std::find_if(call.outputs.begin(), call.outputs.end(),
+                                   [](const std::string& name) { return !name.empty(); });
+  const std::string value = output == call.outputs.end() ? call.name : *output;  // a Loop may give nothing
   for (const ShapeInput& shape : shape_inputs(*row)) {
     const auto attribute = call.attributes.find(std::string(shape.name));
     if (attribute == call.attributes.end() || (shape.place < call.inputs.size() && !call.inputs[shape.place].empty()))
