@@ -48,7 +48,7 @@ Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
 Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,
                                      const std::vector<std::vector<int64_t>>& shapes);
 
-/// A bundle where a model belongs is a mistake that has a message of its own.
+/// A bundle where a model belongs is a mistake that has a message of its own, and so is a program as text.
 Attempt<> refuse_bundle(const std::filesystem::path& model);
 
 /// For bundles, whose compilation is over: wrong use where any of the options is given.

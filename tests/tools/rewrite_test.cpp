@@ -65,6 +65,60 @@ TEST_F(RewriteCommand, AppliesRulesToTermsAndDefinitions) {
   EXPECT_EQ(run_hoist({"rewrite", program, "--rule", "batch-norm-folding", "--at", "y"}).code, 1);
 }
 
+TEST_F(RewriteCommand, PutsNumbersInThePlaceOfSizes) {
+  const std::string open = written("open.lift",
+                                   "program %net version 28\nsize batch from 1 to 8\ninput %x : [batch][2]f32\n"
+                                   "define %y : [batch][2]f32 = Softmax(%x; axis = 1) from \"softmax\"\noutput %y\n");
+  Ran ran = run_hoist({"rewrite", open});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("size batch from 1 to 8\n"));
+  ran = run_hoist({"rewrite", open, "--pass", "unfold"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("program net: has sizes without numbers: batch from 1 to 8 (hoist rewrite FILE.lift "
+                                 "--dim batch=1 puts numbers in their place)"));
+  ran = run_hoist({"rewrite", open, "--dim", "batch=4", "-o", in_folder("four.lift")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = run_hoist({"rewrite", in_folder("four.lift"), "--pass", "unfold"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("define %y : [4][2]f32"));
+  EXPECT_EQ(run_hoist({"rewrite", open, "--dim", "batch=4", "--pass", "unfold"}).out, ran.out);
+  ran = run_hoist({"rewrite", open, "--dim", "batch=9"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("size batch: 9 lies outside its bounds, from 1 to 8"));
+  ran = run_hoist({"compile", open, "-o", in_folder("open.hoist")});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("is a program as text, and an ONNX model is needed (hoist rewrite runs passes"));
+  EXPECT_EQ(run_hoist({"rewrite", open, "--dim", "batch"}).code, 2);
+  EXPECT_EQ(run_hoist({"rewrite", open, "--dim", "batch=1", "--dim", "batch=2"}).code, 2);
+  EXPECT_EQ(run_hoist({"rewrite", written("term.lift", "%x : f32\n"), "--dim", "n=1"}).code, 2);
+}
+
+TEST_F(RewriteCommand, TakesAUsersRulesBetweenCalls) {
+  const std::string program = written("net.lift",
+                                      "program version 28\ninput %x : [2]f32\ndefine %a : [2]f32 = Neg(%x)\n"
+                                      "define %y : [2]f32 = Neg(%a)\ndefine %z : [2]f32 = Add(%y, %x)\noutput %z\n");
+  const std::string head = "  meaning m\n  left Neg(Neg(x))\n  right Identity(x)\n  example Neg(Neg(%x : [n]f32))\n";
+  const std::string rules = written("mine.rules", "rule twice-negated exact\n" + head);
+  Ran ran = run_hoist({"rewrite", program, "--rules", rules, "--rule", "twice-negated", "--at", "y"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("define %y : [2]f32 = Identity(%x)"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("Neg(")));
+  EXPECT_EQ(run_hoist({"rewrite", program, "--rules", rules, "--pass", "user-rules"}).out, ran.out);
+  EXPECT_EQ(run_hoist({"rewrite", program, "--rules", rules, "--rule", "twice-negated", "--at", "z"}).code, 1);
+  EXPECT_EQ(run_hoist({"rewrite", program, "--pass", "user-rules"}).code, 3);
+  const std::string rounding = written("rounding.rules", "rule twice-negated rounding\n" + head);
+  ran = run_hoist({"rewrite", program, "--rules", rounding, "--strict", "--rule", "twice-negated", "--at", "y"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("twice-negated: is a rounding rule, and --strict takes exact ones alone"));
+  EXPECT_EQ(run_hoist({"rewrite", program, "--rules", rounding, "--strict", "--pass", "user-rules"}).code, 3);
+  ran = run_hoist({"rewrite", program, "--rules",
+                   written("wrong.rules",
+                           "rule lost-sign exact\n  meaning m\n  left Abs(x)\n  right Identity(x)\n"
+                           "  example Abs(%x : [n]f32)\n")});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("wrong.rules: lost-sign: is wrong as a rule of class exact"));
+}
+
 TEST_F(RewriteCommand, WrongUseIsSaid) {
   const std::string term = written("term.lift", "%x : f32\n");
   Ran ran = run_hoist({"rewrite", term, "--pass", "unfold"});

@@ -1,4 +1,6 @@
 // hoist rewrite: passes and rules on a program, or rules on a single term, that stand in a file as text.
+#include "frontend/frontend.h"
+#include "ir/program/sizes.h"
 #include "ir/rules/program_rule.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
@@ -17,11 +19,19 @@ namespace {
 struct RewriteCommand {
   std::string file, output;
   std::vector<std::string> passes;
+  std::vector<std::string> dimensions;  ///< NAME=N
   std::string rule, place, rules;
   std::shared_ptr<const UserRules> user_rules;
+  bool strict = false;
 
   const RuleTable& table() const { return user_rules != nullptr ? user_rules->table : lowering_rules(); }
-  bool strict = false;
+  /// The rule between operator calls that --rule names, hoist's or the user's; null where it is none of these.
+  const ProgramRule* rule_between_calls() const {
+    for (const ProgramRule* each : operator_rules()) {
+      if (row(*each).name == rule) return each;
+    }
+    return user_rules != nullptr ? user_rules->find_between_calls(rule) : nullptr;
+  }
 };
 
 Attempt<> show(const RewriteCommand& command, const Program& program) {
@@ -34,12 +44,27 @@ Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
   PassOptions options;
   options.strict = command.strict;
   options.tables.use = TableUse::automatic;
+  options.rules = command.user_rules.get();
+  if (!command.passes.empty()) HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
   for (const std::string& name : command.passes) {
     const Pass* pass = find_pass(name);
     if (pass == nullptr)
       return usage_failure("--pass " + name, "there is no such pass", "hoist rewrite --help lists them");
     HOIST_STEP_VOID(ExitCode::bad_input, pass->run(program, options));
   }
+  return ExitCode::done;
+}
+
+// Numbers in the place of the program's sizes, where --dim says any.
+Attempt<> put_sizes(const RewriteCommand& command, Program& program) {
+  std::map<std::string, int64_t> numbers;
+  for (const std::string& text : command.dimensions) {
+    HOIST_STEP(const DimensionValue value, ExitCode::usage, parse_dimension_value(text));
+    if (!numbers.emplace(value.name, value.extent).second)
+      return usage_failure("--dim " + text, "the size has a number already");
+  }
+  if (numbers.empty()) return ExitCode::done;
+  HOIST_STEP(program, ExitCode::bad_input, with_sizes(program, numbers));
   return ExitCode::done;
 }
 
@@ -59,6 +84,7 @@ Attempt<> apply_in_term(const RuleTable& table, const std::string& step, Expr& t
 
 Attempt<> rewrite_program(const RewriteCommand& command) {
   HOIST_ATTEMPT(Program program, read_program(command.file));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode put, put_sizes(command, program));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode ran, run_named_passes(command, program));
   if (command.rule.empty()) return show(command, program);
   const size_t colon = command.place.rfind(':');
@@ -68,8 +94,9 @@ Attempt<> rewrite_program(const RewriteCommand& command) {
   if (definition == program.definitions.end())
     return usage_failure("--at " + command.place, "the program defines no value " + value,
                          "write the value, and :0.1.2 behind it for a place in its term");
-  for (const ProgramRule* rule : operator_rules()) {
-    if (row(*rule).name != command.rule) continue;
+  if (const ProgramRule* rule = command.rule_between_calls()) {
+    HOIST_STEP_VOID(ExitCode::usage, check_strict(*rule, command.strict));
+    HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
     HOIST_STEP(const bool applied, ExitCode::no, apply_program_rule(*rule, program, value));
     if (!applied) return Failure{ExitCode::no, {{command.rule, "does not apply at " + value, ""}}};
     return show(command, program);
@@ -81,9 +108,11 @@ Attempt<> rewrite_program(const RewriteCommand& command) {
 }
 
 Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
-  if (!command.passes.empty())
-    return usage_failure("--pass", "is for programs, and this file holds a term",
+  for (const auto& [option, values] : {std::pair("--pass", &command.passes), {"--dim", &command.dimensions}}) {
+    if (values->empty()) continue;
+    return usage_failure(option, "is for programs, and this file holds a term",
                          "a program begins with the word program");
+  }
   auto term = parse(text);
   if (!term.ok()) {
     Diagnostics problems = term.errors();
@@ -136,7 +165,8 @@ void add_rewrite(CLI::App& program, Action& action) {
       add_command(program, action, "rewrite", "run passes or a rule on a program, or a rule on a term, from text",
                   "  hoist inspect models/digits_residual.onnx --stage graph --output digits.lift\n"
                   "  hoist rewrite digits.lift --pass fold-batch-norm --pass fold-constants --pass unfold\n"
-                  "  hoist rewrite term.lift --rule \"split-join(k = 4)\" --at root\n" +
+                  "  hoist rewrite term.lift --rule \"split-join(k = 4)\" --at root\n"
+                  "  hoist rewrite open.lift --dim batch=4 -o four.lift\n" +
                       pass_list(),
                   options, rewrite);
   command.add_option("file", options->file, "a program, or a single term")->required()->type_name("FILE.lift");
@@ -153,10 +183,18 @@ void add_rewrite(CLI::App& program, Action& action) {
           "place")
       ->type_name("PLACE");
   command
-      .add_option("--rules", options->rules,
-                  "rules of your own, which --rule may name: parsed, typed and tested on random data before use")
+      .add_option(
+          "--rules", options->rules,
+          "rules of your own, which --rule and the pass user-rules apply: parsed, typed and tested on random data "
+          "before use")
       ->type_name("FILE");
-  command.add_flag("--strict", options->strict, "passes keep to exact rules");
+  command
+      .add_option("--dim", options->dimensions,
+                  "put a number in the place of a size of the program, before anything else")
+      ->type_name("NAME=N")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_flag("--strict", options->strict, "passes and rules keep every bit");
   command.add_option("-o,--output", options->output, "write the result there instead of printing it")
       ->type_name("FILE");
 }
