@@ -198,6 +198,36 @@ Result<std::vector<Type>> loop_inputs(const OperatorCall&, const std::vector<Typ
   return out;
 }
 
+// A body once for each element: the last states, then what it gives behind them, a row an element. `step` gives all
+// that the body gives (`results`), of which the first `skipped` are neither.
+std::vector<Expr> run_over(const std::vector<Expr>& initial, const std::vector<Type>& results, size_t skipped,
+                           Expr elements,
+                           const std::function<std::vector<Expr>(const std::vector<Expr>&, Expr)>& step) {
+  const auto first = static_cast<std::ptrdiff_t>(skipped);
+  const size_t states = initial.size();
+  std::vector<Expr> out;
+  if (states > 0) {
+    const auto next = [&](Expr all, Expr element) {
+      const std::vector<Expr> given = step(unpacked(all, states), element);
+      return packed({given.begin() + first, given.begin() + first + static_cast<std::ptrdiff_t>(states)});
+    };
+    out = unpacked(fold(next, packed(initial), elements), states);
+  }
+  if (results.size() == skipped + states) return out;
+  std::vector<Expr> start = initial;
+  for (size_t i = skipped + states; i < results.size(); ++i) start.push_back(zeros(results[i]));
+  const auto next = [&](Expr all, Expr element) {
+    std::vector<Expr> before = unpacked(all, start.size());
+    before.resize(states);
+    const std::vector<Expr> given = step(before, element);
+    return packed({given.begin() + first, given.end()});
+  };
+  const Expr each = scan(next, packed(start), elements);
+  for (size_t i = states; i < start.size(); ++i)
+    out.push_back(map([&](Expr all) { return unpacked(all, start.size())[i]; }, each));
+  return out;
+}
+
 Lowered lower_if(const OperatorContext& c) {
   HOIST_TRY(const ReadBody yes, read_body(c, "then_branch"));
   HOIST_TRY(const ReadBody no, read_body(c, "else_branch"));
@@ -235,30 +265,8 @@ struct Loop {
 
 // A known number of iterations, which no condition ends.
 std::vector<Expr> counted(const Loop& loop, int64_t trips) {
-  const std::vector<Expr>& initial = loop.operands.changing;
-  const size_t states = initial.size(), rows = loop.body.results.size() - states - 1;
-  const Expr iterations = iota(trips, Scalar::i64);
-  std::vector<Expr> out;
-  if (states > 0) {
-    const auto step = [&](Expr all, Expr i) {
-      const std::vector<Expr> given = loop.run(i, unpacked(all, states));
-      return packed({given.begin() + 1, given.begin() + 1 + static_cast<std::ptrdiff_t>(states)});
-    };
-    out = unpacked(fold(step, packed(initial), iterations), states);
-  }
-  if (rows == 0) return out;
-  std::vector<Expr> start = initial;
-  for (size_t i = 0; i < rows; ++i) start.push_back(zeros(loop.body.results[1 + states + i]));
-  const auto step = [&](Expr all, Expr i) {
-    std::vector<Expr> before = unpacked(all, start.size());
-    before.resize(states);
-    const std::vector<Expr> given = loop.run(i, before);
-    return packed({given.begin() + 1, given.end()});
-  };
-  const Expr each = scan(step, packed(start), iterations);
-  for (size_t i = states; i < start.size(); ++i)
-    out.push_back(map([&](Expr all) { return unpacked(all, start.size())[i]; }, each));
-  return out;
+  return run_over(loop.operands.changing, loop.body.results, 1, iota(trips, Scalar::i64),
+                  [&](const std::vector<Expr>& states, Expr i) { return loop.run(i, states); });
 }
 
 // At most so many iterations, as long as the condition holds and fewer than `trips` are done.
@@ -412,28 +420,10 @@ Lowered lower_scan(const OperatorContext& c) {
   const auto run = [&](const std::vector<Expr>& before, Expr element) {
     return applied(body, joined(joined(before, unpacked(element, sequences.size())), operands.captured));
   };
-  std::vector<Expr> out;
-  if (states > 0) {
-    const auto step = [&](Expr all, Expr element) {
-      std::vector<Expr> given = run(unpacked(all, states), element);
-      given.resize(states);
-      return packed(given);
-    };
-    out = unpacked(fold(step, packed(initial), together), states);
-  }
-  if (row_ranks.empty()) return out;
-  std::vector<Expr> start = initial;
-  for (size_t i = states; i < body.results.size(); ++i) start.push_back(zeros(body.results[i]));
-  const auto step = [&](Expr all, Expr element) {
-    std::vector<Expr> before = unpacked(all, start.size());
-    before.resize(states);
-    return packed(run(before, element));
-  };
-  const Expr each = scan(step, packed(start), together);
-  for (size_t i = states; i < start.size(); ++i) {
-    const Expr rows = map([&](Expr all) { return unpacked(all, start.size())[i]; }, each);
+  std::vector<Expr> out = run_over(initial, body.results, 0, together, run);
+  for (size_t i = states; i < out.size(); ++i) {
     const ScanAxis& axis = row_axes[i - states];
-    out.push_back(permute(inverse(axis.first(row_ranks[i - states])), axis.turned(rows)));
+    out[i] = permute(inverse(axis.first(row_ranks[i - states])), axis.turned(out[i]));
   }
   return out;
 }
