@@ -130,7 +130,10 @@ TEST_F(Faults, CompilingEndsCleanlyWhateverCallFails) {
         if (is_none) {
           EXPECT_EQ(ran.code, 0) << fault << ": " << ran.err;
         }
-        if (kind != "file") {  // among which is the call that removes
+        // The call that removes may be the one that fails, and where no memory is left nothing can be removed: that
+        // goes with the next compilation, as it does after a kill.
+        const bool may_leave = kind == "file" || (kind == "memory" && *how != 0);
+        if (!may_leave) {
           EXPECT_EQ(left(), std::vector<std::string>()) << fault;
         }
         for (const std::string& name : left()) fs::remove_all(name.starts_with("/") ? fs::path(name) : place() / name);
