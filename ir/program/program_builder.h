@@ -15,7 +15,16 @@ namespace hoist {
 
 struct OperatorRow;
 
-struct NamedBody;
+struct NamedCall;
+
+/// A body by names. A name that it reads and does not define is a value of the program around it: what it captures.
+struct NamedBody {
+  std::string attribute, name;
+  std::vector<std::string> inputs;
+  std::map<std::string, Tensor> constants;
+  std::vector<NamedCall> calls;
+  std::vector<std::string> outputs;
+};
 
 /// A call by names.
 struct NamedCall {
@@ -27,15 +36,6 @@ struct NamedCall {
   std::vector<std::string> outputs;        ///< value names; "" where an optional output is not wanted
   std::vector<std::string> absorbed = {};  ///< layers of the model that the call computes beside its own
   std::vector<NamedBody> bodies = {};      ///< attributes that are programs
-};
-
-/// A body by names. A name that it reads and does not define is a value of the program around it: what it captures.
-struct NamedBody {
-  std::string attribute, name;
-  std::vector<std::string> inputs;
-  std::map<std::string, Tensor> constants;
-  std::vector<NamedCall> calls;
-  std::vector<std::string> outputs;
 };
 
 /// Less its operands.
