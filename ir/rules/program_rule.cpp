@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <set>
 
@@ -21,6 +22,7 @@ namespace hoist {
 struct GivenOperand {
   Type type = nullptr;      ///< null: of any type
   Syn otherwise = nullptr;  ///< the term that stands for an operand that is left out
+  bool optional = false;    ///< may be left out, and is on the right then too
 };
 
 class ProgramRule {
@@ -28,11 +30,15 @@ class ProgramRule {
   ProgramRuleRow row;
   std::map<std::string, GivenOperand> operands;
   std::map<std::string, Attribute> attributes;  ///< what stands for an attribute that is not there
+  std::set<std::string> operators;              ///< names that stand for operators
+  std::set<std::string> arguments;              ///< operands that the left side does not name
   std::vector<std::string> known, zero;
   std::vector<std::function<bool(ProgramMatch&)>> conditions;
   bool alone = false;
   Syn left = nullptr, right = nullptr;
   SyntaxStore store;
+
+  bool is_about_reads() const { return left->kind == Syntax::application; }
 };
 
 namespace {
@@ -48,17 +54,50 @@ class RowReader {
     given();
     rule_.left = side(rule_.row.left, "left side");
     rule_.right = side(rule_.row.right, "right side");
-    if (rule_.left != nullptr && rule_.left->kind != Syntax::operation) fault("the left side is no operator call");
+    if (rule_.left != nullptr) check_left();
+    find_arguments();
     for (std::string_view rest = rule_.row.where; !rest.empty();) {
       std::string condition(rest.substr(0, rest.find(',')));
       rest.remove_prefix(std::min(condition.size() + 2, rest.size()));
       read_condition(condition);
     }
+    for (Syn side : {rule_.left, rule_.right}) check_operators(side);
     return faults_;
   }
 
  private:
   void fault(const std::string& what) { faults_.push_back({rule_.row.name, what, ""}); }
+
+  void check_left() {
+    const bool is_name = rule_.left->kind == Syntax::application && rule_.left->children.empty();
+    if (!is_name && rule_.left->kind != Syntax::operation) fault("the left side is no operator call and no name");
+    if (!is_name || rule_.right == nullptr) return;
+    rule_.row.adds_layers = true;
+    const Syn right = rule_.right;
+    if (right->kind != Syntax::where || right->children[0]->text != right->names.back())
+      fault("the right side of a rule for reads is the name that it defines last: y where x = ...; y = ...");
+  }
+
+  void check_operators(Syn s) {
+    if (s == nullptr) return;
+    if (s->kind == Syntax::operation && rule_.operators.count(s->call.name) == 0 &&
+        find_operator(s->call.domain, s->call.name, std::numeric_limits<int>::max()) == nullptr)
+      fault("there is no operator " + full_name(s->call));
+    for (Syn c : s->children) check_operators(c);
+  }
+
+  static void names_in(Syn s, std::set<std::string>& out) {
+    if (s->kind == Syntax::application && s->children.empty()) out.insert(s->text);
+    for (Syn c : s->children) names_in(c, out);
+  }
+
+  void find_arguments() {
+    std::set<std::string> bound;
+    if (rule_.left != nullptr) names_in(rule_.left, bound);
+    for (const auto& [name, operand] : rule_.operands) {
+      if (bound.count(name) == 0 && operand.otherwise == nullptr) rule_.arguments.insert(name);
+    }
+  }
 
   void located(const Diagnostics& errors, const std::string& part) {
     for (Diagnostic d : errors) {
@@ -89,7 +128,10 @@ class RowReader {
           HOIST_TRY(operand.type, p->type());
           if (leaf_scalar(operand.type) == nullptr)
             return Diagnostic{name, "an operand is an array of scalars, found " + text(operand.type), ""};
-          if (p->take("=")) {
+          if (!p->take("=")) {
+          } else if (p->take("_")) {
+            operand.optional = true;
+          } else {
             HOIST_TRY(operand.otherwise, p->term());
           }
         } else {
@@ -118,6 +160,8 @@ class RowReader {
   void read_condition(const std::string& condition) {
     if (condition == "alone") {
       rule_.alone = true;
+    } else if (condition.starts_with("any ")) {
+      rule_.operators.insert(condition.substr(4));
     } else if (condition.starts_with("known ")) {
       rule_.known.push_back(condition.substr(6));
     } else if (condition.starts_with("zero ")) {
@@ -141,11 +185,16 @@ class ProgramMatcher {
  public:
   ProgramMatcher(const ProgramRule& rule, const Program& program) : rule_(rule) { match_.program = &program; }
 
-  std::optional<ProgramMatch> run(Expr term) {
+  /// `arguments` by the row's names.
+  std::optional<ProgramMatch> run(Expr term, const std::map<std::string, Expr>& arguments) {
     if (!matches(rule_.left, term)) return std::nullopt;
+    for (const auto& [name, e] : arguments) {
+      if (!bind(name, e)) return std::nullopt;
+    }
     for (const auto& [name, value] : rule_.attributes) match_.attributes.emplace(name, value);
     for (const auto& [name, operand] : rule_.operands) {
-      if (match_.values.count(name) == 0 && operand.otherwise == nullptr) return std::nullopt;
+      if (match_.values.count(name) == 0 && operand.otherwise == nullptr && match_.absent.count(name) == 0)
+        return std::nullopt;
     }
     return std::move(match_);
   }
@@ -163,7 +212,11 @@ class ProgramMatcher {
     }
     if (term->pattern != Pattern::operator_call) return false;
     const OperatorCall &wanted = pattern->call, &found = *term->operation;
-    if (wanted.name != found.name || wanted.domain != found.domain || wanted.results != found.results) return false;
+    if (wanted.results != found.results) return false;
+    if (rule_.operators.count(wanted.name) != 0)
+      match_.operators[wanted.name] = found;
+    else if (wanted.name != found.name || wanted.domain != found.domain)
+      return false;
     return operands(pattern, term) && attributes(pattern, found);
   }
 
@@ -179,7 +232,10 @@ class ProgramMatcher {
       if (i >= wanted.size() || (k < found.size() && found[k] < wanted[i])) return false;
       const Syn name = pattern->children[i++];
       auto given = rule_.operands.find(name->text);
-      if (name->kind != Syntax::application || given == rule_.operands.end() || given->second.otherwise == nullptr)
+      if (name->kind != Syntax::application || given == rule_.operands.end()) return false;
+      if (given->second.optional)
+        match_.absent.insert(name->text);
+      else if (given->second.otherwise == nullptr)
         return false;
     }
     return true;
@@ -270,12 +326,51 @@ bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
 // Elements and steps of the interpreter: the constants of the largest layers take less, a stranger's rule may ask for
 // more.
 constexpr double most_constant_work = 4e9;
+// The constants that a rule is given at a place, with names of the program.
+struct GivenConstants {
+  std::map<std::string, Expr> terms;         ///< by the row's names
+  std::map<std::string, std::string> names;  ///< by the row's names
+  std::map<std::string, Tensor> added;       ///< that the program has not
+  std::map<std::string, std::string> withheld;
+};
+
+Result<GivenConstants> given_constants(const ProgramRule& rule, const ProgramArguments& arguments,
+                                       const Program& program, const std::string& prefix, ValueNames& names) {
+  GivenConstants out;
+  const auto problem = [&](const std::string& name, const std::string& what) {
+    return Diagnostic{rule.row.name, fmt::format("the argument {} {}", name, what), ""};
+  };
+  for (const std::string& name : rule.arguments) {
+    if (arguments.count(name) == 0) return problem(name, "is missing");
+  }
+  const std::map<std::string, Type> types = arguments.empty() ? std::map<std::string, Type>{} : value_types(program);
+  for (const auto& [name, argument] : arguments) {
+    if (rule.arguments.count(name) == 0) return problem(name, "is none that the rule has");
+    auto known = program.constants.find(argument.name);
+    if (!argument.value) {
+      if (known == program.constants.end()) return problem(name, "is no constant of the program: " + argument.name);
+      out.names[name] = argument.name;
+      out.terms[name] = parameter(argument.name, type_of(known->second));
+      continue;
+    }
+    if (types.count(argument.name) != 0) return problem(name, "has the name of another value: " + argument.name);
+    const std::string unique = argument.name.empty() ? names.make(prefix + name) : argument.name;
+    names.take(unique);
+    if (!out.added.emplace(unique, *argument.value).second) return problem(name, "has the name of another argument");
+    if (!argument.withheld.empty()) out.withheld[unique] = argument.withheld;
+    out.names[name] = unique;
+    out.terms[name] = parameter(unique, type_of(*argument.value));
+  }
+  return out;
+}
 
 // What a right side adds to a program: constants, and definitions in front of the one that is replaced.
 class RightSide {
  public:
-  RightSide(const ProgramRule& rule, const ProgramMatch& match, const Program& program, std::string value)
-      : rule_(rule), match_(match), program_(program), value_(std::move(value)), names_(program) {}
+  /// New names begin with `prefix`; `before` is the value in front of whose definition they stand.
+  RightSide(const ProgramRule& rule, const ProgramMatch& match, const Program& program, std::string prefix,
+            ValueNames names)
+      : rule_(rule), match_(match), program_(program), prefix_(std::move(prefix)), names_(std::move(names)) {}
 
   Result<Expr> run() {
     for (const auto& [name, size] : match_.types.sizes) elaborator_.declare_size(name, size);
@@ -295,25 +390,48 @@ class RightSide {
       HOIST_TRY(Expr e, elaborator_.typed(operand.otherwise, numbers.ok() ? *numbers : nullptr));
       elaborator_.declare_value(name, e);
     }
-    if (rule_.right->kind != Syntax::where) return elaborator_.run(rule_.right);
+    if (rule_.right->kind != Syntax::where) return elaborator_.run(here(rule_.right));
     for (size_t i = 0; i < rule_.right->names.size(); ++i) {
-      HOIST_TRY(Expr e, elaborator_.run(rule_.right->children[i + 1]));
+      HOIST_TRY(Expr e, elaborator_.run(here(rule_.right->children[i + 1])));
       HOIST_TRY(e, named(rule_.right->names[i], e));
       elaborator_.declare_value(rule_.right->names[i], e);
     }
-    return elaborator_.run(rule_.right->children[0]);
+    return elaborator_.run(here(rule_.right->children[0]));
   }
 
   std::map<std::string, Tensor> constants;
-  std::set<std::string> withheld;  ///< of those, what is computed from values that are not at hand
+  std::map<std::string, std::string> withheld;  ///< of those, what is not known: its hash, "" where that is not either
   std::vector<Definition> definitions;
 
  private:
+  // The operators that names stand for at this place, without operands that are left out.
+  Syn here(Syn s) {
+    std::vector<Syn> children;
+    for (Syn c : s->children) children.push_back(here(c));
+    const auto bound = s->kind == Syntax::operation ? match_.operators.find(s->call.name) : match_.operators.end();
+    const auto is_absent = [&](Syn c) { return c->kind == Syntax::application && match_.absent.count(c->text) != 0; };
+    const bool shorter = s->kind == Syntax::operation && std::any_of(s->children.begin(), s->children.end(), is_absent);
+    if (children == s->children && bound == match_.operators.end() && !shorter) return s;
+    Syntax& copy = store_.add(s->kind, s->token);
+    copy = *s;
+    copy.children = std::move(children);
+    if (bound != match_.operators.end()) {
+      copy.call.name = bound->second.name;
+      copy.call.domain = bound->second.domain;
+    }
+    for (size_t i = copy.children.size(); shorter && i-- > 0;) {
+      if (!is_absent(copy.children[i])) continue;
+      copy.children.erase(copy.children.begin() + static_cast<std::ptrdiff_t>(i));
+      copy.call.operands.erase(copy.call.operands.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return &copy;
+  }
+
   // A name on the right is a constant where all that it reads is known, else a definition.
   Result<Expr> named(const std::string& name, Expr e) {
-    const std::string unique = names_.make(value_ + "." + name);
+    const std::string unique = names_.make(prefix_ + name);
     Bindings bindings;
-    bool known = true;
+    bool known = !rule_.row.adds_layers || !e->has_operator_call;
     for (Expr p : parameters_of(e)) {
       auto mine = constants.find(p->name);
       auto theirs = program_.constants.find(p->name);
@@ -329,7 +447,7 @@ class RightSide {
         return withheld.count(entry.first) != 0 || program_.withheld.count(entry.first) != 0;
       });
       if (hidden) {
-        withheld.insert(unique);
+        withheld[unique];
         constants[unique] = Tensor(leaf_of(e->type)->scalar, shape_of(e->type));
         return parameter(unique, e->type);
       }
@@ -339,9 +457,13 @@ class RightSide {
       HOIST_TRY(constants[unique], evaluate(e, bindings));
       return parameter(unique, e->type);
     }
+    if (rule_.row.adds_layers) {
+      definitions.push_back({unique, {unique}, e});
+      return parameter(unique, e->type);
+    }
     // Another reader of the same operands may have led to this definition already.
     for (const Definition& definition : program_.definitions) {
-      if (definition.value == value_) break;
+      if (definition.value == match_.value) break;
       if (definition.expression == e) return parameter(definition.value, e->type);
     }
     definitions.push_back({unique, {}, e});
@@ -351,8 +473,9 @@ class RightSide {
   const ProgramRule& rule_;
   const ProgramMatch& match_;
   const Program& program_;
-  const std::string value_;
+  const std::string prefix_;
   ValueNames names_;
+  SyntaxStore store_;
   Elaborator elaborator_;
 };
 
@@ -401,50 +524,167 @@ Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const Progr
   return rules;
 }
 
-Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value) {
+namespace {
+
+Type type_of_value(const Program& program, const std::string& value) {
+  if (const Definition* definition = find_definition(program, value)) return definition->expression->type;
+  if (auto constant = program.constants.find(value); constant != program.constants.end())
+    return type_of(constant->second);
+  auto input = std::find_if(program.inputs.begin(), program.inputs.end(),
+                            [&](const auto& entry) { return entry.first == value; });
+  return input == program.inputs.end() ? nullptr : input->second;
+}
+
+// The right side takes the place of the definition's term. What it adds stands in front.
+void replace_definition(const ProgramRule& rule, const ProgramMatch& match, Program& program, Expr e,
+                        std::vector<Definition> added, ProgramStep& step) {
   auto place = std::find_if(program.definitions.begin(), program.definitions.end(),
-                            [&](const Definition& d) { return d.value == value; });
-  if (place == program.definitions.end()) return false;
-  auto match = ProgramMatcher(rule, program).run(place->expression);
+                            [&](const Definition& d) { return d.value == match.value; });
+  if (!rule.row.adds_layers) {
+    std::vector<const Definition*> replaced;
+    for (const std::string& name : match.consumed) replaced.push_back(find_definition(program, name));
+    replaced.push_back(&*place);
+    std::sort(replaced.begin(), replaced.end());  // they stand in one vector, in program order
+    place->layers = layers_of(replaced);
+    if (!place->layers.empty()) step.layer = place->layers.front();
+    if (!place->layers.empty()) step.absorbed.assign(place->layers.begin() + 1, place->layers.end());
+    for (Definition& definition : added) definition.layers = place->layers;
+  }
+  place->expression = e;
+  program.definitions.insert(place, added.begin(), added.end());
+  for (const Definition& definition : added) name_calls(program, definition.value);
+  name_calls(program, match.value);
+  // What an inner call stood for goes where nobody reads it any more.
+  for (size_t i = match.consumed.size(); i-- > 0;) {
+    if (read_elsewhere(program, match.consumed[i], {})) continue;
+    std::erase_if(program.definitions, [&](const Definition& d) { return d.value == match.consumed[i]; });
+  }
+}
+
+// Whoever reads the value reads `e`, which is what was added last. Says whether anybody does.
+bool replace_reads(const std::string& value, Program& program, Expr e, std::vector<Definition> added) {
+  std::vector<Definition>& all = program.definitions;
+  size_t first = all.size();
+  for (size_t i = all.size(); i-- > 0;) {
+    const std::vector<Expr> reads = parameters_of(all[i].expression);
+    if (std::none_of(reads.begin(), reads.end(), [&](Expr p) { return p->name == value; })) continue;
+    all[i].expression = substitute_parameters(all[i].expression, {{value, e}});
+    first = i;
+  }
+  if (first == all.size()) return false;
+  size_t behind = 0;
+  while (behind < first && all[behind].value != value) ++behind;
+  if (behind == first) {
+    behind = 0;  // an input or a constant
+  } else {
+    // Results of one call stay together.
+    const Expr made = all[behind++].expression;
+    const auto is_other_result = [&](Expr other) {
+      return made->pattern == Pattern::get && other->pattern == Pattern::get && other->children == made->children;
+    };
+    while (behind < first && is_other_result(all[behind].expression)) ++behind;
+  }
+  all.insert(all.begin() + static_cast<std::ptrdiff_t>(behind), added.begin(), added.end());
+  return place_before_first_reader(program, e->name);
+}
+
+// Does a call make numbers of more bits from its first operand?
+bool widens(const Definition& definition) {
+  const Expr e = definition.expression;
+  if (e->pattern != Pattern::operator_call || e->children.empty()) return false;
+  const Type from = leaf_of(e->children[0]->type), to = leaf_of(e->type);
+  return from->is_scalar() && to->is_scalar() && row(from->scalar).bits < row(to->scalar).bits;
+}
+
+}  // namespace
+
+bool place_before_first_reader(Program& program, const std::string& value) {
+  std::vector<Definition>& all = program.definitions;
+  const auto self = std::find_if(all.begin(), all.end(), [&](const Definition& d) { return d.value == value; });
+  const auto is_value = [&](Expr p) { return p->name == value; };
+  const auto reader = std::find_if(self, all.end(), [&](const Definition& d) {
+    const std::vector<Expr> reads = parameters_of(d.expression);
+    return std::any_of(reads.begin(), reads.end(), is_value);
+  });
+  if (reader == all.end()) return false;
+  const std::vector<Expr> operands = parameters_of(reader->expression);
+  const auto own = std::find_if(operands.begin(), operands.end(), is_value);
+  const auto is_later = [&](const Definition& d) {
+    return widens(d) && std::any_of(own + 1, operands.end(), [&](Expr p) { return p->name == d.value; });
+  };
+  auto place = reader;
+  while (place - 1 > self && is_later(*(place - 1))) --place;
+  std::rotate(self, self + 1, place);
+  return true;
+}
+
+Result<ProgramArguments> arguments_of(const ProgramRule& rule, const ProgramStep& step, const Program& program) {
+  ProgramArguments out;
+  for (const auto& [name, constant] : step.parameters) {
+    if (rule.arguments.count(name) == 0) return Diagnostic{rule.row.name, "the rule has no argument " + name, ""};
+    auto said = std::find_if(step.constants.begin(), step.constants.end(),
+                             [&, named = constant](const StepConstant& c) { return c.name == named; });
+    if (program.constants.count(constant) != 0 || said == step.constants.end()) {
+      out[name] = {constant, std::nullopt, {}};
+    } else if (said->value) {
+      out[name] = {constant, said->value, {}};
+    } else {
+      out[name] = {constant, Tensor(leaf_of(said->type)->scalar, shape_of(said->type)), said->hash};
+    }
+  }
+  return out;
+}
+
+Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value,
+                                const ProgramArguments& arguments) {
+  const Definition* definition = find_definition(program, value);
+  Expr term = definition == nullptr ? nullptr : definition->expression;
+  if (rule.is_about_reads()) {
+    const Type type = type_of_value(program, value);
+    term = type == nullptr ? nullptr : parameter(value, type);
+  }
+  if (term == nullptr) return false;
+  const std::string before = !rule.row.adds_layers                            ? value + "."
+                             : definition == nullptr || rule.is_about_reads() ? value + "/"
+                                                                              : layer_name(*definition) + "/";
+  GivenConstants given;
+  std::optional<ValueNames> names;  // looking for all of them takes as long as the program is
+  if (!arguments.empty() || !rule.arguments.empty()) {
+    names.emplace(program);
+    HOIST_TRY(given, given_constants(rule, arguments, program, before, *names));
+  }
+  auto match = ProgramMatcher(rule, program).run(term, given.terms);
   if (!match) return false;
   match->value = value;
   if (!conditions_hold(rule, *match)) return false;
-  RightSide right(rule, *match, program, value);
+  if (!names) names.emplace(program);
+  RightSide right(rule, *match, program, before, std::move(*names));
+  right.constants = std::move(given.added);
+  right.withheld = std::move(given.withheld);
   HOIST_TRY(Expr e, right.run());
-  if (e->type != place->expression->type) {
-    return Diagnostic{
-        rule.row.name,
-        fmt::format("the right side has type {} here, the left side {}", text(e->type), text(place->expression->type)),
-        ""};
+  if (e->type != term->type) {
+    return Diagnostic{rule.row.name,
+                      fmt::format("the right side has type {} here, the left side {}", text(e->type), text(term->type)),
+                      ""};
   }
-  std::vector<const Definition*> replaced;
-  for (const std::string& name : match->consumed) replaced.push_back(find_definition(program, name));
-  replaced.push_back(&*place);
-  std::sort(replaced.begin(), replaced.end());  // they stand in one vector, in program order
-  const std::vector<std::string> layers = layers_of(replaced);
-
-  ProgramStep step = replayed_step(rule.row.name, *place);
-  step.layer = layers.empty() ? value : layers.front();
+  ProgramStep step = replayed_step(rule.row.name);
+  step.value = value;
+  step.layer = definition == nullptr ? value : layer_name(*definition);
   step.rule_class = rule.row.rule_class;
   step.note = rule.row.meaning;
-  if (!layers.empty()) step.absorbed.assign(layers.begin() + 1, layers.end());
-  place->expression = e;
-  place->layers = layers;
-  std::vector<std::string> computed;
-  for (const auto& [name, tensor] : right.constants) computed.push_back(name);
-  for (const std::string& name : right.withheld) program.withheld[name];
-  program.constants.merge(right.constants);
-  for (const std::string& name : computed) step.constants.push_back(step_constant(program, name));
-  program.steps.push_back(std::move(step));
-  for (Definition& definition : right.definitions) definition.layers = layers;
-  program.definitions.insert(place, right.definitions.begin(), right.definitions.end());
-  for (const Definition& definition : right.definitions) name_calls(program, definition.value);
-  name_calls(program, value);
-  // What an inner call stood for goes where nobody reads it any more.
-  for (size_t i = match->consumed.size(); i-- > 0;) {
-    if (read_elsewhere(program, match->consumed[i], {})) continue;
-    std::erase_if(program.definitions, [&](const Definition& d) { return d.value == match->consumed[i]; });
+  for (const auto& [name, constant] : given.names) step.parameters[name] = constant;
+  if (rule.is_about_reads()) {
+    const bool defined = !right.definitions.empty() && right.definitions.back().value == e->name;
+    if (!defined || !replace_reads(value, program, e, std::move(right.definitions))) return false;
+  } else {
+    replace_definition(rule, *match, program, e, std::move(right.definitions), step);
   }
+  for (const auto& [name, hash] : right.withheld) program.withheld[name] = hash;
+  for (auto& [name, tensor] : right.constants) {
+    program.constants.emplace(name, std::move(tensor));
+    step.constants.push_back(step_constant(program, name));
+  }
+  program.steps.push_back(std::move(step));
   return true;
 }
 
@@ -452,11 +692,15 @@ Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Progr
   constexpr int most_at_one_place = 1000;  // no rule that ends needs more
   int count = 0;
   std::set<std::string> outermost;  // the operators that a left side begins with
-  for (const ProgramRule* rule : rules) outermost.insert(rule->left->call.name);
+  bool any = false;
+  for (const ProgramRule* rule : rules) {
+    outermost.insert(rule->left->call.name);
+    any |= rule->operators.count(rule->left->call.name) != 0;
+  }
   std::vector<std::string> values;
   for (const Definition& definition : program.definitions) {
     const Expr e = definition.expression;
-    if (e->pattern == Pattern::operator_call && outermost.count(e->operation->name) != 0)
+    if (e->pattern == Pattern::operator_call && (any || outermost.count(e->operation->name) != 0))
       values.push_back(definition.value);
   }
   for (const std::string& value : values) {

@@ -12,13 +12,21 @@
 // Names in types are sizes, capitals are type variables (a row over arrays of any rank says [n]W); an operand without a
 // type is of any. An attribute name stands for its value: for a number in terms (f64 or i64), for anything in
 // attributes. Names of a where on the right become names of constants and definitions. An operand `_` has to be left
-// out. Side conditions: `known x` (a constant), `zero x` (known, all zeros), `alone` (nobody but the match reads what
-// the inner calls give, and no output; without it they are computed again or stay), or the name of a C++ condition.
+// out; one that is given as `b: B = _` may be, and is left out on the right then too. Side conditions: `known x` (a
+// constant), `zero x` (known, all zeros), `alone` (nobody but the match reads what the inner calls give, and no output;
+// without it they are computed again or stay), `any Layer` (Layer stands for every operator of one result), or the name
+// of a C++ condition.
+//
+// Operands that are given and that the left side does not name are arguments: constants that whoever applies the rule
+// hands in, such as the scale of a format. A left side that is a name alone is about the reads of a value: what the
+// right side names last, `DequantizeLinear(...)` of what was quantised say, is read instead of the value by everybody
+// but the model's outputs.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,7 +45,19 @@ struct ProgramRuleRow {
   /// that the test draws. A parameter is a constant where its name begins with `known`, zeros where it begins with
   /// `zero`, and above zero where it holds `positive` (a variance, say).
   std::vector<std::string> examples;
+  /// What the right side names are layers of their own, called LAYER/NAME (VALUE/NAME in rules for reads), and the
+  /// layer that is replaced stays what it is. Only what holds no call is evaluated then.
+  bool adds_layers = false;
 };
+
+/// A constant that a rule is given: one of the program, or a new one.
+struct RuleConstant {
+  std::string name;             ///< "" is one that the rule makes up
+  std::optional<Tensor> value;  ///< nothing where the program has the constant
+  std::string withheld;         ///< the hash of what `value` stands for, where that is not known
+};
+/// By the names that the row gives them.
+using ProgramArguments = std::map<std::string, RuleConstant>;
 
 /// What the names of a row stand for at a place.
 struct ProgramMatch {
@@ -45,9 +65,11 @@ struct ProgramMatch {
   std::map<std::string, Expr> values;
   std::map<std::string, Attribute> attributes;
   std::map<std::string, Attributes> rests;
-  Match types;                        ///< sizes and type variables
-  std::string value;                  ///< of the definition that the rule is applied to
-  std::vector<std::string> consumed;  ///< values of the definitions that inner calls stand for, in order
+  Match types;                                    ///< sizes and type variables
+  std::set<std::string> absent;                   ///< operands that are left out
+  std::map<std::string, OperatorCall> operators;  ///< a call of what `any Layer` stands for
+  std::string value;                              ///< of the definition that the rule is applied to
+  std::vector<std::string> consumed;              ///< values of the definitions that inner calls stand for, in order
 
   const Tensor* known(const std::string& name) const;  ///< null where the operand is left out or computed
 };
@@ -63,11 +85,21 @@ Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const Progr
 
 /// Applies the rule to the definition of that value; false where it does not apply. The definition keeps its value and
 /// computes the layers of all that it replaces; definitions and constants that the right side adds stand before it.
-/// Recorded in the program's steps. Errors: the right side has no type there.
-Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value);
+/// Rules for reads apply to inputs and constants too; what they add stands behind the value, and what is read instead
+/// of it before its first reader. Recorded in the program's steps, with the names of arguments as parameters. Errors:
+/// the right side has no type there, an argument is missing or has another type than the row says.
+Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value,
+                                const ProgramArguments& arguments = {});
+/// The arguments that a step says: constants of the program, or of the step, whose values may be withheld. Errors: a
+/// parameter that the row does not have, a constant that neither has.
+Result<ProgramArguments> arguments_of(const ProgramRule& rule, const ProgramStep& step, const Program& program);
 /// Each of the rules wherever it applies, in the order of definitions, until none does; a right side that has no type
 /// somewhere does not apply there. How often any did. Errors: a rule that goes on applying to what it makes.
 Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Program& program);
+
+/// The definition stands right before its first reader then, and among others that widen numbers for that one in the
+/// order of its operands; false where nobody reads it.
+bool place_before_first_reader(Program& program, const std::string& value);
 
 /// Definitions of one call each over parameters, as a frontend makes them: calls inside the term of a definition become
 /// definitions of their own, named after it.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -56,7 +57,9 @@ bool SyntaxParser::at_operator_call() const {
     last += 2;
   }
   if (peek(last).kind != Token::name || !at("(", last + 1) || !peek(last + 1).adjacent) return false;
-  return find_operator(domain, peek(last).text, any_version) != nullptr;
+  // In rules a name may stand for operators; whoever reads them knows which.
+  const bool is_capital = std::isupper(static_cast<unsigned char>(peek(last).text.front())) != 0;
+  return (attribute_names_ && is_capital) || find_operator(domain, peek(last).text, any_version) != nullptr;
 }
 
 Result<Syn> SyntaxParser::operator_call() {

@@ -51,7 +51,9 @@ TEST(ProgramRules, WrongRowsAreFound) {
 
 TEST(ProgramRules, FaultsOfRowsAreFoundWhenTheyAreLoaded) {
   const std::vector<ProgramRuleRow> wrong = {
-      {"no-call", "", "x", "x", "", RuleClass::exact, "", {}},
+      {"no-call", "", "x + x", "x", "", RuleClass::exact, "", {}},
+      {"no-name", "", "x", "y where y = Abs(x); z = Abs(y)", "", RuleClass::exact, "", {}},
+      {"no-operator", "", "Abs(x)", "Nothing(x)", "any Layer", RuleClass::exact, "", {}},
       {"no-condition", "", "Abs(x)", "x", "certainly", RuleClass::exact, "", {}},
       {"no-term", "", "Abs(x", "x +", "", RuleClass::exact, "", {}},
       {"no-type", "x: [n", "Abs(x)", "x", "", RuleClass::exact, "", {}},
@@ -60,11 +62,121 @@ TEST(ProgramRules, FaultsOfRowsAreFoundWhenTheyAreLoaded) {
   ASSERT_FALSE(rules.ok());
   std::string all;
   for (const Diagnostic& d : rules.errors()) all += d.text() + "\n";
-  EXPECT_THAT(all, HasSubstr("no-call: the left side is no operator call"));
+  EXPECT_THAT(all, HasSubstr("no-call: the left side is no operator call and no name"));
+  EXPECT_THAT(all, HasSubstr("no-name: the right side of a rule for reads is the name that it defines last"));
+  EXPECT_THAT(all, HasSubstr("no-operator: there is no operator Nothing"));
   EXPECT_THAT(all, HasSubstr("unknown condition certainly"));
   EXPECT_THAT(all, HasSubstr("no-term, left side"));
   EXPECT_THAT(all, HasSubstr("no-term, right side"));
   EXPECT_THAT(all, HasSubstr("no-type, given"));
+}
+
+const ProgramRule& loaded(ProgramRuleRow row) {
+  auto rules = load_program_rules(std::span(&row, 1), {});
+  HOIST_CHECK(rules.ok(), rules.errors()[0].text());
+  return *rules->front();
+}
+
+const ProgramRule& halved_reads() {
+  static const ProgramRule& rule = loaded({"halved-reads",
+                                           "x: X, s: f32",
+                                           "x",
+                                           "halved where halved = Mul(x, s)",
+                                           "",
+                                           RuleClass::neural,
+                                           "half of it",
+                                           {},
+                                           true});
+  return rule;
+}
+
+constexpr char two_readers[] =
+    "program version 21\n"
+    "input %x : [2]f32\n"
+    "define %a : [2]f32 = Abs(%x) from \"a\"\n"
+    "define %b : [2]f32 = Neg(%x) from \"b\"\n"
+    "define %c : [2]f32 = Add(%b, %a) from \"c\"\n"
+    "output %a\n"
+    "output %c\n";
+
+TEST(ProgramRules, ReadsOfAValueAreReplacedWithConstantsThatARuleIsGiven) {
+  Program program = parsed(two_readers);
+  const Tensor half = Tensor::of<double>(Scalar::f32, {}, {0.5});
+  ASSERT_TRUE(*apply_program_rule(halved_reads(), program, "a", {{"s", {"", half, {}}}}));
+  ASSERT_TRUE(*apply_program_rule(halved_reads(), program, "x", {{"s", {"a/s", std::nullopt, {}}}}));
+  EXPECT_EQ(print_program(program),
+            "program version 21\n"
+            "input %x : [2]f32\n"
+            "constant %\"a/s\" : f32 = {0.5}\n"
+            "define %\"x/halved\" : [2]f32 = Mul(%x, %\"a/s\") from \"x/halved\"\n"
+            "define %a : [2]f32 = Abs(%\"x/halved\") from \"a\"\n"
+            "define %b : [2]f32 = Neg(%\"x/halved\") from \"b\"\n"
+            "define %\"a/halved\" : [2]f32 = Mul(%a, %\"a/s\") from \"a/halved\"\n"
+            "define %c : [2]f32 = Add(%b, %\"a/halved\") from \"c\"\n"
+            "output %a\n"
+            "output %c\n");
+  EXPECT_FALSE(*apply_program_rule(halved_reads(), program, "c", {{"s", {"", half, {}}}})) << "only the model reads it";
+  EXPECT_FALSE(*apply_program_rule(halved_reads(), program, "nothing", {{"s", {"", half, {}}}}));
+  // What the steps say leads to the same program.
+  Program again = parsed(two_readers);
+  for (const ProgramStep& step : program.steps) {
+    auto arguments = arguments_of(halved_reads(), step, again);
+    ASSERT_TRUE(arguments.ok());
+    EXPECT_TRUE(*apply_program_rule(halved_reads(), again, step.value, *arguments));
+  }
+  EXPECT_EQ(print_program(again), print_program(program));
+  // Where only the hash is known, the constant is withheld.
+  ProgramStep hashed = program.steps[0];
+  hashed.constants[0].value.reset();
+  again = parsed(two_readers);
+  EXPECT_TRUE(*apply_program_rule(halved_reads(), again, "a", *arguments_of(halved_reads(), hashed, again)));
+  EXPECT_EQ(again.withheld.at("a/s"), constant_hash(half));
+}
+
+TEST(ProgramRules, ArgumentsThatDoNotFitAreErrors) {
+  const Tensor half = Tensor::of<double>(Scalar::f32, {}, {0.5}), whole = Tensor::of<int64_t>(Scalar::i64, {}, {1});
+  const auto fault = [&](const ProgramArguments& arguments) {
+    Program program = parsed(two_readers);
+    auto applied = apply_program_rule(halved_reads(), program, "a", arguments);
+    EXPECT_EQ(print_program(program), two_readers);
+    return applied.ok() ? (*applied ? "applies" : "does not apply") : applied.errors()[0].what;
+  };
+  EXPECT_EQ(fault({}), "the argument s is missing");
+  EXPECT_EQ(fault({{"s", {"", half, {}}}, {"t", {"", half, {}}}}), "the argument t is none that the rule has");
+  EXPECT_EQ(fault({{"s", {"b", half, {}}}}), "the argument s has the name of another value: b");
+  EXPECT_EQ(fault({{"s", {"b", std::nullopt, {}}}}), "the argument s is no constant of the program: b");
+  EXPECT_EQ(fault({{"s", {"", whole, {}}}}), "does not apply");
+  ProgramStep step = replayed_step("halved-reads");
+  step.parameters["other"] = "a/s";
+  EXPECT_FALSE(arguments_of(halved_reads(), step, parsed(two_readers)).ok());
+}
+
+TEST(ProgramRules, OneRowIsAboutAllOperatorsWithAnOperandOrWithout) {
+  const ProgramRule& scaled = loaded({"scaled-weights",
+                                      "x: X, w: W, b: B = _, f: f32",
+                                      "Layer(x, w, b; *A)",
+                                      "Layer(x, weights, b; *A) where weights = Mul(w, f)",
+                                      "any Layer, known w",
+                                      RuleClass::neural,
+                                      "scaled",
+                                      {}});
+  Program program = parsed(
+      "program version 21\n"
+      "input %x : [1][2]f32\n"
+      "constant %w : [2][2]f32 = {1, 2, 3, 4}\n"
+      "constant %b : [2]f32 = {1, 2}\n"
+      "define %p : [1][2]f32 = MatMul(%x, %w)\n"
+      "define %g : [1][2]f32 = Gemm(%p, %w, %b; alpha = 0.5)\n"
+      "define %y : [1][2]f32 = Abs(%g)\n"
+      "output %y\n");
+  const Tensor half = Tensor::of<double>(Scalar::f32, {}, {0.5});
+  EXPECT_FALSE(*apply_program_rule(scaled, program, "y", {{"f", {"", half, {}}}}));
+  EXPECT_TRUE(*apply_program_rule(scaled, program, "p", {{"f", {"", half, {}}}}));
+  EXPECT_TRUE(*apply_program_rule(scaled, program, "g", {{"f", {"", half, {}}}}));
+  const std::string printed = print_program(program);
+  EXPECT_THAT(printed, HasSubstr("= MatMul(%x, %\"p.weights\")\n"));
+  EXPECT_THAT(printed, HasSubstr("= Gemm(%p, %\"g.weights\", %b; alpha = 0.5)\n"));
+  EXPECT_THAT(printed, HasSubstr("constant %\"g.weights\" : [2][2]f32 = {0.5, 1, 1.5, 2}\n"));
 }
 
 constexpr char convolution_and_norm[] =
