@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/program/sizes.h"
@@ -54,22 +55,23 @@ class Replay {
         return Diagnostic{fmt::format("step {}, {}", i + 1, text(step)), d.what, d.hint};
       };
       Definition* definition = find(step.value);
-      if (!step.value.empty() && definition == nullptr)
+      if (!step.value.empty() && definition == nullptr && !is_input(step.value))
         return problem({"", "the program defines no value " + step.value + " here", ""});
       ReplayedStep seen{step, {}, {}, {}, {}, {}};
       if (definition != nullptr) {
         seen.before = definition->expression;
         seen.layers = definition->layers;
       }
-      const size_t known = program_.steps.size(), definitions = program_.definitions.size();
+      const size_t known = program_.steps.size();
+      // Looked for where there may be any, since programs are long.
+      const bool adds = step.rule == "cut-kernels" || meaning_of(step.rule, options_.user_rules).empty();
+      const std::set<std::string> defined = observer && adds ? defined_values() : std::set<std::string>{};
       if (auto revealed = reveal(step); !revealed) return problem(revealed.errors()[0]);
       if (auto done = apply(step, definition); !done) return problem(done.errors()[0]);
       if (auto same = compare_constants(step); !same) return problem(same.errors()[0]);
       if (observer) {
-        if (step.rule == "cut-kernels") {
-          const auto cut = find(step.value) - program_.definitions.data();
-          for (size_t k = program_.definitions.size() - definitions; k > 0; --k)
-            seen.stages.push_back(program_.definitions[static_cast<size_t>(cut) - k].value);
+        for (const Definition& each : program_.definitions) {
+          if (adds && defined.count(each.value) == 0) seen.added.emplace_back(each.value, each.expression);
         }
         if (const Definition* after = find(step.value)) {
           seen.after = after->expression;
@@ -84,7 +86,7 @@ class Replay {
         if (recorded != nullptr && !recorded->layer.empty()) seen.layer = recorded->layer;
         seen.note = recorded != nullptr && !recorded->note.empty() ? recorded->note
                                                                    : meaning_of(step.rule, options_.user_rules);
-        if (seen.note.empty()) seen.note = step.note;
+        if (seen.note.empty() || step.rule_class == RuleClass::neural) seen.note = step.note;
         if (recorded != nullptr) seen.absorbed = recorded->absorbed;
         seen.state = &state_;
         observer(seen);
@@ -106,6 +108,17 @@ class Replay {
       return &all[at];
     }
     return nullptr;
+  }
+
+  bool is_input(const std::string& value) const {
+    return std::any_of(program_.inputs.begin(), program_.inputs.end(),
+                       [&](const auto& input) { return input.first == value; });
+  }
+
+  std::set<std::string> defined_values() const {
+    std::set<std::string> out;
+    for (const Definition& definition : program_.definitions) out.insert(definition.value);
+    return out;
   }
 
   // Values that decide what the step gives are in the step.
@@ -150,6 +163,10 @@ class Replay {
   }
 
   Result<Nothing> apply(const ProgramStep& step, Definition* definition) {
+    if (options_.other) {
+      HOIST_TRY(const bool done, options_.other(step, program_));
+      if (done) return Nothing{};
+    }
     if (definition == nullptr) return whole_program(step);
     if (const ProgramRule* rule = operator_rule(step.rule, options_.user_rules)) {
       if (row(*rule).rule_class != step.rule_class) return other_class(row(*rule).rule_class, step);
@@ -249,13 +266,10 @@ class Replay {
   Result<Nothing> in_term(const ProgramStep& step, Definition& definition) {
     const Rule* rule = lowering_rules().find(step.rule);
     if (rule == nullptr && options_.user_rules != nullptr) rule = options_.user_rules->table.find(step.rule);
-    if (rule == nullptr) {
-      if (options_.other) {
-        HOIST_TRY(const bool done, options_.other(step, definition));
-        if (done) return Nothing{};
-      }
-      return Diagnostic{"", "there is no rule or pass " + step.rule, ""};
+    for (const RuleTable* table : options_.tables) {
+      if (rule == nullptr) rule = table->find(step.rule);
     }
+    if (rule == nullptr) return Diagnostic{"", "there is no rule or pass " + step.rule, ""};
     if (row(*rule).rule_class != step.rule_class) return other_class(row(*rule).rule_class, step);
     Expr term = at(definition.expression, step.place);
     if (term == nullptr) return Diagnostic{"", "there is no such place in the term", ""};

@@ -6,6 +6,8 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ir/profile.h"
 #include "ir/program/program_derivation.h"
@@ -18,8 +20,9 @@ namespace hoist {
 struct ReplayOptions {
   Profile profile;  ///< that the kernels were made for
   const UserRules* user_rules = nullptr;
-  /// Steps of rules that other folders have: changes the definition, or gives false where the rule is not theirs.
-  std::function<Result<bool>(const ProgramStep& step, Definition& definition)> other = {};
+  std::vector<const RuleTable*> tables = {};  ///< rules over terms that other folders have
+  /// Steps between calls of rules that other folders have: changes the program, or gives false where none is theirs.
+  std::function<Result<bool>(const ProgramStep& step, Program& program)> other = {};
 };
 
 struct Replayed;
@@ -31,10 +34,10 @@ struct ReplayedStep {
   std::vector<std::string> layers;    ///< of the definition after and before the step
   std::string note;                   ///< one plain sentence
   std::vector<std::string> absorbed;  ///< layers that are part of that layer now
-  std::vector<std::string> stages;    ///< values that are definitions of their own since the step
-  Expr before = nullptr;              ///< the definition's term; null where the step is about the whole program
-  Expr after = nullptr;               ///< null where there is no definition any more
-  const Replayed* state = nullptr;    ///< all of it after the step; null where the step does not replay
+  std::vector<std::pair<std::string, Expr>> added;  ///< definitions since the step: values and terms
+  Expr before = nullptr;            ///< the definition's term; null where the step is about the whole program
+  Expr after = nullptr;             ///< null where there is no definition any more
+  const Replayed* state = nullptr;  ///< all of it after the step; null where the step does not replay
 };
 
 struct Replayed {

@@ -12,18 +12,12 @@
 #include "ir/text/text.h"
 #include "lowering/lower.h"
 #include "neural_rules/functions/functions.h"
+#include "neural_rules/functions/sums.h"
+#include "neural_rules/rewrite/format_rules.h"
 #include "tools/compile.h"
 
 namespace hoist {
 namespace {
-
-// A rule for functions or sums wherever it applies in the definition.
-Result<bool> neural_step(const ProgramStep& step, Definition& definition) {
-  if (step.rule_class != RuleClass::neural) return false;
-  HOIST_TRY(const Approximated approximated, approximate(definition.expression, step.rule));
-  definition.expression = approximated.term;
-  return true;
-}
 
 Finding finding(const std::string& subject, const std::string& message) {
   Finding out;
@@ -182,7 +176,8 @@ Attempt<Derived> derived(ProgramDerivation derivation, const Profile& profile) {
     out.rules = std::make_shared<const UserRules>(std::move(rules));
     out.options.user_rules = out.rules.get();
   }
-  out.options.other = neural_step;
+  out.options.tables = {&function_rule_table(), &sum_rule_table()};
+  out.options.other = repeat_neural_step;
   return out;
 }
 
@@ -203,10 +198,7 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
   if (model != nullptr) {
     const std::string mine = print_program(*model), said = print_program(from.derivation.start);
     const bool same = mine == said;
-    const bool told = std::any_of(from.derivation.steps.begin(), from.derivation.steps.end(),
-                                  [](const ProgramStep& step) { return !step.replays; });
-    const std::string reason = told ? "what was chosen under a budget stands before the derivation's start"
-                                    : "the model is another program: " + first_line_that_differs(mine, said);
+    const std::string reason = "the model is another program: " + first_line_that_differs(mine, said);
     findings.push_back(finding("derivation, its start", same ? "" : reason));
     if (!same) return findings;
     from.derivation.start = *model;

@@ -6,6 +6,7 @@
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/device.h"
 #include "ir/stopwatch.h"
+#include "lowering/steps.h"
 #include "neural_rules/choice/interval.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/model/constants.h"
@@ -56,6 +57,7 @@ class DeviceModel : public RunnableModel {
 }  // namespace
 
 Result<Program> prepared_program(Program program) {
+  begin_derivation(program);
   HOIST_TRY_VOID(find_pass("fold-batch-norm")->run(program, {}));
   fold_constant_shapes(program);
   return program;
@@ -94,11 +96,10 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
     for (const std::string& layer : definition.layers) {
       HOIST_TRY(UnderFunctions under, under_functions(definition.expression, {layer}, model.functions));
       definition.expression = under.term;
-      if (under.steps.empty()) continue;
-      // The first one is what replays: the rule wherever it applies in the definition.
-      under.steps.front().replays = true;
-      under.steps.front().value = definition.value;
-      program.steps.insert(program.steps.end(), under.steps.begin(), under.steps.end());
+      for (ProgramStep& step : under.steps) {
+        step.value = definition.value;
+        program.steps.push_back(std::move(step));
+      }
     }
   }
   return lower_program(std::move(program), options, profile);

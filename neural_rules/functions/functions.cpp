@@ -257,12 +257,12 @@ Result<UnderFunctions> under_functions(Expr term, const std::vector<std::string>
     for (const Application& call : approximated.derivation.steps) {
       const auto certificate = certificate_of(call.rule);
       const RuleRow& replaced = row(*rows.table->find(call.rule));
-      out.steps.push_back({rule->second,
-                           layer,
-                           RuleClass::neural,
-                           fmt::format("{} at {} of its term: {}", replaced.left, text(call.place),
-                                       certificate ? promise_of(*certificate) : replaced.meaning),
-                           {}});
+      ProgramStep step = replayed_step(call.rule);
+      step.layer = layer;
+      step.rule_class = RuleClass::neural;
+      step.place = call.place;
+      step.note = fmt::format("{}: {}", replaced.left, certificate ? promise_of(*certificate) : replaced.meaning);
+      out.steps.push_back(std::move(step));
     }
   }
   return out;

@@ -46,7 +46,7 @@ Result<Approximated> approximate(Expr term, const std::string& rule);
 
 struct UnderFunctions {
   Expr term = nullptr;
-  std::vector<ProgramStep> steps;  ///< one a call: what was replaced, where in the layers' term, and the promise
+  std::vector<ProgramStep> steps;  ///< one a call: its row, where in the layers' term, and the promise; without a value
 };
 /// The term of a definition that computes these layers, each under the rule that it has in `functions` (layer -> rule).
 /// The steps are the program's: passes after this one change the term, and with it the places in it.

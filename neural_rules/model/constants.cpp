@@ -1,8 +1,8 @@
 #include "neural_rules/model/constants.h"
 
-#include <set>
+#include <algorithm>
 
-#include "neural_rules/model/flow.h"
+#include "neural_rules/model/definition.h"
 
 namespace hoist {
 namespace {
@@ -18,28 +18,44 @@ bool is_reshape(Expr e) {
 
 }  // namespace
 
-void fold_constant_shapes(Program& program) {
-  const Flow flow = flow_of(program);
-  std::set<std::string> gone;
-  for (const NamedCall& call : flow.calls) {
-    const std::string& value = call.outputs[0];
-    const auto definition = flow.definitions.find(value);
-    if (call.outputs.size() != 1 || definition == flow.definitions.end() || !is_reshape(definition->second)) continue;
-    const std::vector<Expr> reads = parameters_of(definition->second);
-    const Tensor* data = reads.size() == 1 ? find_constant(program, reads[0]->name) : nullptr;
-    auto readers = flow.readers.find(value);
-    if (data == nullptr || flow.outputs.count(value) != 0 || readers == flow.readers.end()) continue;
-    Tensor reshaped = data->reshaped(shape_of(definition->second->type));
-    program.constants[value] = std::move(reshaped);
-    gone.insert(value);
-    const size_t first = readers->second[0];
-    const std::string& reader = flow.calls[first].name;
-    program.definitions[flow.places[first]].layers.push_back(call.name);
-    program.steps.push_back({"constant-shape", reader, RuleClass::exact, value + " is a constant", {call.name}});
+bool fold_constant_shape(Program& program, const std::string& value) {
+  const auto place = std::find_if(program.definitions.begin(), program.definitions.end(),
+                                  [&](const Definition& d) { return d.value == value; });
+  if (place == program.definitions.end() || place->expression->pattern != Pattern::operator_call) return false;
+  const Expr term = term_of(program, *place);
+  if (!is_reshape(term)) return false;
+  const std::vector<Expr> reads = parameters_of(term);
+  const Tensor* data = reads.size() == 1 ? find_constant(program, reads[0]->name) : nullptr;
+  const auto reads_value = [&](const Definition& d) {
+    const std::vector<Expr> names = parameters_of(d.expression);
+    return std::any_of(names.begin(), names.end(), [&](Expr p) { return p->name == value; });
+  };
+  const auto reader = std::find_if(place, program.definitions.end(), reads_value);
+  const bool is_output = std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
+  if (data == nullptr || is_output || reader == program.definitions.end()) return false;
+  if (program.withheld.count(reads[0]->name) != 0) program.withheld[value];  // its hash is known once a step says it
+  program.constants[value] = data->reshaped(shape_of(term->type));
+
+  ProgramStep step = replayed_step(std::string(constant_shape_step), *place);
+  step.layer = layer_name(*reader);
+  step.note = value + " is a constant";
+  step.absorbed = place->layers;
+  step.constants = {step_constant(program, value)};
+  program.steps.push_back(std::move(step));
+  reader->layers.insert(reader->layers.end(), place->layers.begin(), place->layers.end());
+  program.definitions.erase(place);
+  const std::string& from = reads[0]->name;
+  if (use_counts(program).count(from) == 0) {
+    program.constants.erase(from);
+    program.withheld.erase(from);
   }
-  std::erase_if(program.definitions, [&](const Definition& d) { return gone.count(d.value) != 0; });
-  const std::map<std::string, int> uses = use_counts(program);
-  std::erase_if(program.constants, [&](const auto& constant) { return uses.count(constant.first) == 0; });
+  return true;
+}
+
+void fold_constant_shapes(Program& program) {
+  std::vector<std::string> values;
+  for (const Definition& definition : program.definitions) values.push_back(definition.value);
+  for (const std::string& value : values) fold_constant_shape(program, value);
 }
 
 }  // namespace hoist

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "ir/text/program_text.h"
 #include "neural_rules/model/flow.h"
 #include "neural_rules/model/product.h"
 
@@ -271,6 +272,15 @@ std::optional<Scalable> scalable_value(const Scaler& scaler, const Program& prog
   return out;
 }
 
+// The constants that scaling changes.
+std::vector<std::string> constants_of(const Scalable& at) {
+  std::vector<std::string> out = at.source.vectors;
+  if (at.source.product) out.push_back(at.source.product->weights);
+  if (at.source.product && !at.source.product->bias.empty()) out.push_back(at.source.product->bias);
+  for (const Product& product : at.readers) out.push_back(product.weights);
+  return out;
+}
+
 void scale(Scaler& scaler, const Scalable& at, const std::vector<double>& factor) {
   if (at.source.product) scale_outputs(scaler, *at.source.product, factor);
   for (const std::string& vector : at.source.vectors) scaler.multiply(vector, factor, [](int64_t i) { return i; });
@@ -390,15 +400,39 @@ Result<Nothing> scale_channels(Program& program, const ChannelFactors& factors) 
       return problem("has a factor that is no positive number");
     scale(scaler, *at, factor);
     const auto [least, most] = std::minmax_element(factor.begin(), factor.end());
-    program.steps.push_back({"channel-scaling",
-                             layer_name(*at->source.layer),
-                             RuleClass::rounding,
-                             fmt::format("channels of {} are multiplied by {:.3g} to {:.3g} and divided where they are "
-                                         "read: 8 bits hold them better",
-                                         value, *least, *most),
-                             {}});
+    ProgramStep step = replayed_step(std::string(channel_scaling_step));
+    step.value = value;
+    step.layer = layer_name(*at->source.layer);
+    step.rule_class = RuleClass::rounding;
+    step.note = fmt::format(
+        "channels of {} are multiplied by {:.3g} to {:.3g} and divided where they are read: 8 bits hold them better",
+        value, *least, *most);
+    const std::string name = ValueNames(program).make(value + "/factors");
+    step.parameters["factors"] = name;
+    const Tensor factors_tensor = Tensor::of(Scalar::f64, {at->channels}, factor);
+    step.constants.push_back({name, type_of(factors_tensor), constant_hash(factors_tensor), factors_tensor});
+    for (const std::string& constant : constants_of(*at)) {
+      auto withheld = program.withheld.find(constant);
+      if (withheld != program.withheld.end()) withheld->second.clear();  // known once a step says it
+      StepConstant changed = step_constant(program, constant);
+      changed.value.reset();
+      step.constants.push_back(std::move(changed));
+    }
+    program.steps.push_back(std::move(step));
   }
   return Nothing{};
+}
+
+Result<Nothing> repeat_scaling(Program& program, const ProgramStep& step) {
+  const auto named = step.parameters.find("factors");
+  const auto factors = std::find_if(step.constants.begin(), step.constants.end(), [&](const StepConstant& constant) {
+    return named != step.parameters.end() && constant.name == named->second;
+  });
+  if (factors == step.constants.end() || !factors->value || !is_float(factors->value->scalar()))
+    return Diagnostic{"", "the step does not say its factors", ""};
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < factors->value->size(); ++i) numbers.push_back(factors->value->float_at(i));
+  return scale_channels(program, {{step.value, std::move(numbers)}});
 }
 
 }  // namespace hoist

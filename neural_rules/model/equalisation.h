@@ -42,8 +42,14 @@ ChannelFactors smoothquant(const Program& program, const Statistics& statistics,
 
 ChannelFactors channel_factors(const Program& program, const Statistics& statistics, ChannelScaling how);
 
-/// Errors: a value whose channels cannot be scaled, factors of another count or that are no positive numbers (a record
-/// may hold anything).
+/// A C++ function and no row: values keep their names, which statistics and records know, while what they hold is
+/// scaled, and any number of layers may carry the scale on. Recorded in the program's steps, with the factors. Errors:
+/// a value whose channels cannot be scaled, factors of another count or that are no positive numbers (a record may hold
+/// anything).
 Result<Nothing> scale_channels(Program& program, const ChannelFactors& factors);
+
+inline constexpr std::string_view channel_scaling_step = "channel-scaling";
+/// What such a step did, done again.
+Result<Nothing> repeat_scaling(Program& program, const ProgramStep& step);
 
 }  // namespace hoist

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "ir/text/near_miss.h"
-#include "neural_rules/formats/product_weights.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/functions/sums.h"
-#include "neural_rules/rewrite/rewrite_values.h"
+#include "neural_rules/model/flow.h"
+#include "neural_rules/rewrite/format_rules.h"
 
 namespace hoist {
 namespace {
@@ -21,7 +21,8 @@ class ModelRewriter {
         statistics_(statistics),
         flow_(flow_of(program)),
         families_(value_families(program, flow_)),
-        sites_(find_sites(program)) {}
+        sites_(find_sites(program)),
+        names_(program) {}
 
   Result<RewrittenModel> run(const Assignment& assignment) {
     choose(assignment);
@@ -30,14 +31,11 @@ class ModelRewriter {
     if (!problems_.empty()) return problems_;
     model_.program = program_;
     if (chosen_.empty()) return std::move(model_);
-    ValueWriter writer(program_, flow_, stored_);
-    writer.store_inputs();
-    for (const NamedCall& layer : flow_.calls) {
-      if (!writer.move(layer)) writer.write(rewritten(layer, writer));
-    }
+    store_values();
+    for (const NamedCall& layer : flow_.calls) move(layer);
+    for (const NamedCall& layer : flow_.calls) change_product(layer);
     if (!problems_.empty()) return problems_;
-    model_.program.constants.insert(writer.constants().begin(), writer.constants().end());
-    HOIST_TRY(model_.program, with_calls(model_.program, writer.calls()));
+    list_layers();
     record();
     return std::move(model_);
   }
@@ -46,6 +44,17 @@ class ModelRewriter {
   struct Choice {
     const NeuralRule* rule = nullptr;
     RuleUse use;
+
+    std::string note() const {
+      return use.parameters + (use.parameters.empty() || use.proof.empty() ? "" : "; ") + use.proof;
+    }
+  };
+
+  // How the values of one family are stored.
+  struct StoredFamily {
+    const ValueFamily* family = nullptr;
+    const Choice* choice = nullptr;
+    ProgramArguments arguments = {};  // scale and zero point, which all of them share
   };
 
   static std::string proof_of(const NeuralRule& rule) {
@@ -98,12 +107,18 @@ class ModelRewriter {
       const bool needed = choice.rule->calibrated;
       const ValueStatistics* seen = needed ? statistics_of(family.name) : nullptr;
       if (needed && seen == nullptr) continue;
-      StoredFamily stored{&family, choice.rule, Grid{format.scalar, format.block != 0, 1, 0}};
+      StoredFamily stored{&family, &choice};
       if (needed) {
-        stored.grid = grid_of(format, *seen);
-        describe(stored.grid, *seen, choice);
+        const Grid grid = grid_of(format, *seen);
+        describe(grid, *seen, choice);
+        if (grid.scaled) {
+          stored.arguments["scale"] = {
+              names_.make(family.name + "/scale"), Tensor::of<float>(Scalar::f32, {}, {grid.scale}), {}};
+          stored.arguments["zero_point"] = {
+              names_.make(family.name + "/zero_point"), Tensor::of<int64_t>(grid.scalar, {}, {grid.zero_point}), {}};
+        }
       }
-      stored_.push_back(stored);
+      stored_.push_back(std::move(stored));
     }
   }
 
@@ -121,8 +136,8 @@ class ModelRewriter {
     choice.use.proof = fmt::format("largest magnitude {:.4g} on {} numbers, f16 ends at 65504", largest, seen.count);
   }
 
-  const StoredFamily* stored_as(const std::string& value) const {
-    for (const StoredFamily& stored : stored_) {
+  StoredFamily* stored_as(const std::string& value) {
+    for (StoredFamily& stored : stored_) {
       if (stored.family->members.count(value) != 0) return &stored;
     }
     return nullptr;
@@ -136,45 +151,68 @@ class ModelRewriter {
       const NeuralRule& rule = *place->second.rule;
       const Scalar wanted = *rule.input();
       const StoredFamily* stored = stored_as(site.input);
-      if (stored != nullptr && gives(stored->rule->name, wanted)) continue;
+      if (stored != nullptr && gives(stored->choice->rule->name, wanted)) continue;
       problems_.push_back({site.key(),
                            fmt::format("{} reads {}, which is stored as {}", rule.name, site.input,
-                                       stored == nullptr ? "f32" : stored->rule->name),
+                                       stored == nullptr ? "f32" : stored->choice->rule->name),
                            fmt::format("choose a rule {} for the value", row(wanted).name)});
     }
   }
 
-  NamedCall rewritten(const NamedCall& layer, ValueWriter& writer) {
-    NamedCall out = layer;
-    auto place = chosen_.find(site_key(SiteKind::product, layer.name));
-    const ProductScheme* scheme = place == chosen_.end() ? nullptr : &*place->second.rule->product;
-    for (size_t i = 0; i < out.inputs.size(); ++i) {
-      const bool activation = i == 0 && scheme != nullptr && scheme->activation == ActivationUse::quantised;
-      out.inputs[i] = activation ? writer.read_dequantised(out.inputs[i]) : writer.read(out.inputs[i]);
-    }
-    if (scheme != nullptr) pack(layer, *scheme, place->second, writer, out);
-    return out;
+  void store(StoredFamily& stored, const std::string& value) {
+    apply(*stored.choice, value, stored.arguments);
+    for (auto& [name, argument] : stored.arguments) argument.value.reset();  // the program has it now
+    small_.insert(value);
   }
 
-  void pack(const NamedCall& layer, const ProductScheme& scheme, Choice& choice, ValueWriter& writer, NamedCall& out) {
-    auto prepared = prepare_product(program_, *find_layer(program_, layer.name), *choice.rule, statistics_);
+  // The last value first: what is stored stands right behind the layer that makes it.
+  void store_values() {
+    for (auto stored = stored_.rbegin(); stored != stored_.rend(); ++stored) {
+      const std::vector<std::string>& sources = stored->family->sources;
+      for (auto source = sources.rbegin(); source != sources.rend(); ++source) store(*stored, *source);
+    }
+  }
+
+  void apply(const Choice& choice, const std::string& value, const ProgramArguments& arguments) {
+    const auto applied = apply_format(choice.rule->name, model_.program, value, arguments);
+    if (applied.ok() && *applied)
+      model_.program.steps.back().note = choice.note();
+    else
+      problems_.push_back({choice.use.site, fmt::format("{} does not apply at {}", choice.rule->name, value),
+                           applied.ok() ? "" : applied.errors()[0].text()});
+  }
+
+  // Layers that only move numbers of a stored family do so in its format, where the standard has them for its type.
+  void move(const NamedCall& layer) {
+    const std::string& value = layer.outputs[0];
+    if (value.empty() || small_.count(value) != 0 || stored_as(value) == nullptr) return;
+    const std::string& defined = program_.definitions[flow_.places[flow_.producer.at(value)]].value;
+    if (move_before_dequantise(model_.program, defined)) small_.insert(layer.outputs.begin(), layer.outputs.end());
+  }
+
+  void change_product(const NamedCall& layer) {
+    const auto place = chosen_.find(site_key(SiteKind::product, layer.name));
+    if (place == chosen_.end()) return;
+    Choice& choice = place->second;
+    const ProductScheme& scheme = *choice.rule->product;
+    const Definition& definition = *find_layer(program_, layer.name);
+    auto prepared = prepare_product(program_, definition, *choice.rule, statistics_);
     if (!prepared) {
       problems_.insert(problems_.end(), prepared.errors().begin(), prepared.errors().end());
       return;
     }
     const auto& [product, packed, bias] = *prepared;
-    if (bias) {
-      out.inputs.resize(3);
-      out.inputs[2] = writer.add_constant(layer.name + "/bias", *bias);
-    }
-    if (scheme.activation == ActivationUse::dynamic)
-      out.inputs[0] = writer.quantise_dynamically(layer.name, out.inputs[0]);
-    out.inputs[1] = write_weights(layer.name, product, packed, writer);
+    // A mover made it from numbers of the grid, so that rounding changes none of them; integer products want the layer
+    // that dequantises right before them.
+    if (scheme.activation == ActivationUse::quantised && small_.count(product.input) == 0)
+      store(*stored_as(product.input), product.input);
     choice.use.parameters = fmt::format("{} scales, {} bytes", packed.scales.size(), byte_size(packed));
     if (scheme.half) check_sums(product, packed, choice);
-    if (scheme.activation == ActivationUse::as_is) return;
-    const double magnitude = largest_activation(scheme);
-    choice.use.proof = fmt::format("sums stay below 2^31: {:.3g}", magnitude * largest_sum(product, packed));
+    if (scheme.activation != ActivationUse::as_is) {
+      const double magnitude = largest_activation(scheme);
+      choice.use.proof = fmt::format("sums stay below 2^31: {:.3g}", magnitude * largest_sum(product, packed));
+    }
+    apply(choice, definition.value, arguments_of(*prepared));
   }
 
   // Sums of magnitudes bound every partial sum. Twice the largest input of calibration has to fit.
@@ -190,36 +228,24 @@ class ModelRewriter {
     choice.use.proof = fmt::format("sums stay below {:.4g} on {} numbers, f16 ends at 65504", largest, seen->count);
   }
 
-  // Numbers and scales as constants, the layers that make f32 of them, and the name of that.
-  static std::string write_weights(const std::string& name, const Product& product, const PackedWeights& packed,
-                                   ValueWriter& writer) {
-    const std::string numbers = writer.add_constant(name + "/weights", packed.numbers);
-    NamedCall wide{writer.fresh(name + "/dequantise_weights"), "Cast", "", {}, {numbers}, {}};
-    wide.outputs = {writer.fresh(name + "/weights_f32")};
-    if (packed.scales.empty()) {
-      wide.attributes["to"] = onnx_type(Scalar::f32);
-    } else {
-      wide.operation = "DequantizeLinear";
-      const std::vector<int64_t> shape = packed.layout.scale_shape();
-      wide.inputs.push_back(writer.add_constant(name + "/scales", Tensor::of(Scalar::f32, shape, packed.scales)));
-      if (!packed.zero_points.empty()) {
-        wide.inputs.push_back(
-            writer.add_constant(name + "/zero_points", Tensor::of(packed.format.scalar, shape, packed.zero_points)));
+  // The model's, and those that were added where they stand.
+  void list_layers() {
+    std::map<std::string, std::string> operations;
+    for (const ModelLayer& layer : program_.layers) operations[layer.name] = layer.operation;
+    std::vector<ModelLayer> layers;
+    std::set<std::string> listed;
+    const auto list = [&](const std::string& name, const std::string& operation) {
+      if (listed.insert(name).second) layers.push_back({name, operation});
+    };
+    for (const std::string& layer : program_.evaluated) list(layer, operations[layer]);
+    for (const Definition& definition : model_.program.definitions) {
+      if (definition.expression->pattern != Pattern::operator_call) continue;
+      for (const std::string& layer : definition.layers) {
+        const auto known = operations.find(layer);
+        list(layer, known != operations.end() ? known->second : definition.expression->operation->name);
       }
-      wide.attributes["axis"] = packed.layout.axis;
-      if (packed.layout.block != 0) wide.attributes["block_size"] = packed.layout.block;
     }
-    std::string result = wide.outputs[0];
-    writer.add(std::move(wide));
-    if (packed.layout.shape == product.shape) return result;
-    NamedCall reshape{writer.fresh(name + "/reshape_weights"), "Reshape", "", {}, {result}, {}};
-    const auto rank = static_cast<int64_t>(product.shape.size());
-    reshape.inputs.push_back(
-        writer.add_constant(name + "/weights_shape", Tensor::of(Scalar::i64, {rank}, product.shape)));
-    reshape.outputs = {writer.fresh(name + "/weights_reshaped")};
-    result = reshape.outputs[0];
-    writer.add(std::move(reshape));
-    return result;
+    model_.program.layers = std::move(layers);
   }
 
   void record() {
@@ -230,10 +256,6 @@ class ModelRewriter {
       model_.uses.push_back(use);
       // under_functions() says which terms of the layer it concerns.
       if (site.kind == SiteKind::function || place->second.rule->half()) model_.functions[site.layer] = use.rule;
-      if (site.kind == SiteKind::function) continue;
-      const std::string between = use.parameters.empty() || use.proof.empty() ? "" : "; ";
-      const std::string note = use.parameters + between + use.proof;
-      model_.program.steps.push_back({use.rule, site.layer, RuleClass::neural, note, {}});
     }
   }
 
@@ -244,6 +266,8 @@ class ModelRewriter {
   std::vector<Site> sites_;
   std::map<std::string, Choice> chosen_;  // by site
   std::vector<StoredFamily> stored_;
+  ValueNames names_;
+  std::set<std::string> small_;  // values that are stored in a small format now, those that moved with them too
   Diagnostics problems_;
   RewrittenModel model_;
 };

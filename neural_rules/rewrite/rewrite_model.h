@@ -12,6 +12,9 @@
 //   blocks along the summed axis. Blocks over several axes of a filter are a matrix [O][C k k] with a Reshape behind.
 // - An integer product is both, the bias untouched in f32. What becomes of it is lowering's: as layers it is f32
 //   arithmetic on rounded numbers.
+//
+// Every change is a step of the program's derivation that replays: a rule at a value or product, with its scales, or
+// the hashes of its numbers (format_rules.h).
 #pragma once
 
 #include <map>
@@ -36,7 +39,7 @@ struct RuleUse {
 };
 
 struct RewrittenModel {
-  Program program;  ///< program.steps has a neural step for each use but those of functions
+  Program program;                               ///< program.steps has neural steps for each use but those of functions
   std::map<std::string, std::string> functions;  ///< layer -> rule that functions.h applies to its expression
   std::vector<RuleUse> uses;
   bool only_values = false;  ///< nobody asks how long it takes: what is ready to run soonest will do

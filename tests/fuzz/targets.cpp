@@ -19,6 +19,9 @@
 #include "lowering/steering.h"
 #include "lowering/user_rules.h"
 #include "neural_rules/choice/preferences.h"
+#include "neural_rules/functions/functions.h"
+#include "neural_rules/functions/sums.h"
+#include "neural_rules/rewrite/format_rules.h"
 #include "tools/files.h"
 #include "tools/model.h"
 #include "tools/npy.h"
@@ -83,7 +86,10 @@ bool parse_a_derivation(std::string_view bytes) {
 // Whoever has a bundle from a stranger may ask for its derivation to be replayed.
 bool replay_a_derivation(std::string_view bytes) {
   auto derivation = parse_derivation(std::string(bytes));
-  return derivation.ok() && replay(*derivation, {}).ok();
+  ReplayOptions options;
+  options.tables = {&function_rule_table(), &sum_rule_table()};
+  options.other = repeat_neural_step;
+  return derivation.ok() && replay(*derivation, options).ok();
 }
 
 bool parse_a_profile(std::string_view bytes) {

@@ -256,7 +256,8 @@ TEST(UnderFunctions, StepsSayWhatWasReplacedAndWhatIsPromised) {
   EXPECT_EQ(step.rule, "tanh-rational-5");
   EXPECT_EQ(step.layer, "act");
   EXPECT_EQ(step.rule_class, RuleClass::neural);
-  EXPECT_EQ(step.note, "tanh(x) at 0.0 of its term: " + promise_of(*certificate_of("tanh-rational-5")));
+  EXPECT_EQ(step.place, (Path{0, 0}));
+  EXPECT_EQ(step.note, "tanh(x): " + promise_of(*certificate_of("tanh-rational-5")));
   auto nothing = under_functions(tanh, {"before"}, {{"act", "tanh-rational-5"}});
   ASSERT_TRUE(nothing.ok());
   EXPECT_EQ(nothing->term, tanh);

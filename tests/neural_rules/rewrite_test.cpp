@@ -152,7 +152,7 @@ TEST(Rewrite, BlocksHaveAPowerOfTwoOfTheirOwn) {
         if (c.matrix ? i < c.shape.back() : i % (c.shape[2] * c.shape[3]) == 0) x.set_float(i, 0);
       }
       const Bindings values = all_values(changed.program, {{"x", x}});
-      const Tensor& stored = values.at("x/dequantised");
+      const Tensor& stored = values.at("x/dequantise");
       for (int64_t i = 0; i < x.size(); ++i) ASSERT_EQ(stored.float_at(i), in_block(x, c.axis, i)) << i;
     }
   }
@@ -180,8 +180,11 @@ TEST(Rewrite, ProofsAreStated) {
   EXPECT_LE(bound, 27 * 127 * 255);
   EXPECT_THAT(changed.uses[2].proof, HasSubstr("f16 ends at 65504"));
   ASSERT_EQ(changed.program.steps.size(), 3U);
-  EXPECT_EQ(changed.program.steps[1].rule, "w8a8");
-  EXPECT_EQ(changed.program.steps[1].rule_class, RuleClass::neural);
+  const ProgramStep& product = changed.program.steps.back();  // values are stored first
+  EXPECT_EQ(product.rule, "w8a8");
+  EXPECT_EQ(product.rule_class, RuleClass::neural);
+  EXPECT_EQ(product.note, changed.uses[1].parameters + "; " + changed.uses[1].proof);
+  for (const ProgramStep& step : changed.program.steps) EXPECT_TRUE(step.replays) << step.rule;
 }
 
 TEST(Rewrite, NumbersBeyondTheFormatAreRefused) {

@@ -4,6 +4,7 @@
 
 #include "neural_rules/model/constants.h"
 #include "neural_rules/neural_rules.h"
+#include "neural_rules/rewrite/format_rules.h"
 #include "tests/neural_rules/calibrated_model.h"
 
 namespace hoist {
@@ -72,6 +73,15 @@ TEST(Sites, WeightsThatTheModelReshapesAreConstants) {
   EXPECT_THAT(keys(folded), ElementsAre("value x", "product y"));
   EXPECT_EQ(folded.constants.at("matrix").shape(), (std::vector<int64_t>{12, 5}));
   EXPECT_EQ(measured_error(model, folded, "y"), 0);
+  // The step leads there again, and without the numbers of the weights to weights whose hash the step says.
+  Program again = model.program, withheld = model.program;
+  withheld.withheld["w"] = "0123456789abcdef";
+  ASSERT_EQ(folded.steps.size(), 1U);
+  EXPECT_TRUE(*repeat_neural_step(folded.steps[0], again));
+  EXPECT_TRUE(same_program(again, folded));
+  EXPECT_TRUE(*repeat_neural_step(folded.steps[0], withheld));
+  EXPECT_EQ(withheld.withheld.count("matrix"), 1U);
+  EXPECT_EQ(withheld.withheld.count("w"), 0U);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ class FunctionSteps : public testing::Test {
 
   struct Told {
     std::string rule, note;
+    Path place;
   };
   // The neural steps of a layer ("" for all), as the bundle's derivation replays them.
   std::vector<Told> neural_at(const std::string& layer) const {
@@ -42,7 +43,7 @@ class FunctionSteps : public testing::Test {
     if (!from.ok()) return out;
     auto done = replay(from->derivation, from->options, [&](const ReplayedStep& seen) {
       if (seen.step.rule_class == RuleClass::neural && (layer.empty() || seen.layer == layer))
-        out.push_back({seen.step.rule, seen.note});
+        out.push_back({seen.step.rule, seen.note, seen.step.place});
     });
     EXPECT_TRUE(done.ok()) << done.errors()[0].text();
     return out;
@@ -54,11 +55,11 @@ class FunctionSteps : public testing::Test {
 TEST_F(FunctionSteps, NameEveryCallOnceWithItsPlaceAndPromise) {
   const std::vector<Told> of_softmax = neural_at("block1/attention/softmax");
   ASSERT_EQ(of_softmax.size(), 2u) << "the powers and their sum";
-  EXPECT_NE(of_softmax[0].note, of_softmax[1].note);
+  EXPECT_NE(of_softmax[0].place, of_softmax[1].place);
   const std::vector<Told> of_gelu = neural_at("block2/gelu");
   ASSERT_EQ(of_gelu.size(), 1u);
   EXPECT_EQ(of_gelu[0].rule, "erf-rational-5");
-  EXPECT_THAT(of_gelu[0].note, ContainsRegex("^erf\\(x\\) at [0-9.]+ of its term: within [0-9.e-]+ for arg"));
+  EXPECT_THAT(of_gelu[0].note, ContainsRegex("^erf\\(x\\): within [0-9.e-]+ for arg"));
   EXPECT_EQ(neural_at("").size(), 3u);
 }
 
@@ -69,7 +70,7 @@ TEST_F(FunctionSteps, ArePrintedByExplain) {
   ASSERT_TRUE(write_bundle(plan_, bundle).ok());
   const Ran of_gelu = run_hoist({"explain", bundle, "block2/gelu"});
   ASSERT_EQ(of_gelu.code, 0) << of_gelu.err;
-  EXPECT_THAT(of_gelu.out, HasSubstr(". erf-rational-5 at layer block2/gelu  [neural]  erf(x) at "));
+  EXPECT_THAT(of_gelu.out, HasSubstr(". erf-rational-5 at layer block2/gelu  [neural]  erf(x): within "));
   EXPECT_THAT(of_gelu.out, HasSubstr(" 1 neural\n"));
   EXPECT_THAT(run_hoist({"explain", bundle, "block1/gelu"}).out, HasSubstr(" 0 neural\n"));
   // Bundles of rewritten models account for their layers as all others do.

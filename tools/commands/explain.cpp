@@ -46,6 +46,12 @@ void say_step(const ExplainCommand& command, size_t number, const ReplayedStep& 
     note += fmt::format(" ({} {} part of it)", joined_names(seen.absorbed), seen.absorbed.size() == 1 ? "is" : "are");
   say_line("{:4}. {}{}{}  [{}]{}", number, step.rule, parameters_text(step), at, name_of(step.rule_class),
            note.empty() ? "" : "  " + note);
+  // What a rule puts between a value and those that read it.
+  if (step.rule_class == RuleClass::neural) {
+    for (const auto& [value, term] : seen.added)
+      say(indented(fmt::format("{} = {}", value, print(term, {.declare_parameters = false})), "          ",
+                   "          "));
+  }
   if (seen.before == nullptr) return;
   if (seen.after == nullptr) {
     for (const StepConstant& constant : step.constants)
@@ -71,12 +77,13 @@ std::vector<const ReplayedStep*> steps_towards(const std::vector<ReplayedStep>& 
     const bool between_calls = seen.before == nullptr || seen.after == nullptr ||
                                seen.before->pattern == Pattern::operator_call ||
                                seen.step.rule_class == RuleClass::neural;
-    const bool cut_from = std::any_of(seen.stages.begin(), seen.stages.end(),
-                                      [&](const std::string& stage) { return values.count(stage) != 0; });
+    const bool cut_from = std::any_of(seen.added.begin(), seen.added.end(),
+                                      [&](const auto& added) { return values.count(added.first) != 0; });
     const bool concerns =
         cut_from || values.count(seen.step.value) != 0 || (between_calls && share(seen.layers, layers));
     if (!concerns) continue;
-    if (cut_from) values.insert(seen.step.value);
+    // A kernel that was cut from another; what neural rules add only reads the value.
+    if (cut_from && seen.after != seen.before) values.insert(seen.step.value);
     if (auto producer = seen.step.parameters.find("producer"); producer != seen.step.parameters.end())
       values.insert(producer->second);
     out.push_back(&seen);

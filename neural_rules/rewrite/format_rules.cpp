@@ -1,0 +1,388 @@
+#include "neural_rules/rewrite/format_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "ir/operators/operators.h"
+#include "ir/program/onnx_type.h"
+#include "neural_rules/model/constants.h"
+#include "neural_rules/model/equalisation.h"
+#include "neural_rules/model/flow.h"
+
+namespace hoist {
+namespace {
+
+// ---- Rows ----------------------------------------------------------------------------------------------------------
+
+constexpr char one_scale[] =
+    "dequantise where quantise = QuantizeLinear(x, scale, zero_point); "
+    "dequantise = DequantizeLinear(quantise, scale, zero_point)";
+
+// A 64th of the power of two at or below the largest magnitude of each block. With q = (2^23 + 1) m, the difference of
+// q and (1 - 2^-24) q, each rounded to f32, is that power of two of m (Rump's unit in the first place, here for all m
+// that are normal): every engine has these operations, while the bits of a float are of opset 26. `above` is smaller by
+// 2^-26, so that the factor overflows nothing.
+std::string own_scales(bool padded) {
+  return fmt::format(
+      "dequantise where magnitudes = Abs(x); {}blocks = Reshape({}; shape = blocked); "
+      "largest = ReduceMax(blocks; axes = along, keepdims = 0); least = {}f32; bounded = Max(largest, least); "
+      "spread = {}f32; above = Mul(bounded, spread); shrink = {}f32; below = Mul(above, shrink); "
+      "power_of_two = Sub(above, below); step = {}f32; scales = Mul(power_of_two, step); "
+      "quantise = QuantizeLinear(x, scales; axis = axis, block_size = size, output_dtype = {}); "
+      "dequantise = DequantizeLinear(quantise, scales; axis = axis, block_size = size)",
+      padded ? "padded = Pad(magnitudes; pads = border); " : "", padded ? "padded" : "magnitudes",
+      static_cast<float>(least_block_magnitude), 0x1.000002p-3F, 0x1.fffffep-1F, 0x1p20F, onnx_type(Scalar::i8));
+}
+
+// What DynamicQuantizeLinear is defined to be, written out: its parts are layers that every engine knows. Zeros only
+// have no range; any scale will do for them.
+constexpr char own_range[] =
+    "zero = 0f32; most = 255f32; least = ReduceMin(x; keepdims = 0); low = Min(least, zero); "
+    "largest = ReduceMax(x; keepdims = 0); high = Max(largest, zero); range = Sub(high, low); step = Div(range, most); "
+    "tiny = 1e-30f32; scale = Max(step, tiny); steps_below = Div(low, scale); shift = Sub(zero, steps_below); "
+    "clipped_shift = Clip(shift, zero, most); whole_shift = Round(clipped_shift); "
+    "zero_point = Cast(whole_shift; to = 2); quantise = QuantizeLinear(x, scale, zero_point); "
+    "dequantised = DequantizeLinear(quantise, scale, zero_point); ";
+
+bool has_scale(Scalar scalar) { return scalar != Scalar::f16 && scalar != Scalar::bf16; }
+
+ProgramRuleRow row_of(const NeuralRule& rule, std::string given, std::string left, std::string right,
+                      std::string where) {
+  return {std::string(rule.name),
+          std::move(given),
+          std::move(left),
+          std::move(right),
+          std::move(where),
+          RuleClass::neural,
+          std::string(rule.what),
+          {},
+          true};
+}
+
+void add_value_rows(const NeuralRule& rule, std::vector<ProgramRuleRow>& out) {
+  const ValueFormat& format = *rule.stored;
+  if (format.block != 0) {
+    out.push_back(row_of(rule, "x: X", "x", own_scales(false), "whole blocks of channels"));
+    out.push_back(row_of(rule, "x: X", "x", own_scales(true), "a part of a block of channels"));
+  } else if (has_scale(format.scalar)) {
+    out.push_back(row_of(rule, "x: X, scale: f32, zero_point: Z", "x", one_scale, ""));
+  } else {
+    const std::string right =
+        fmt::format("dequantise where quantise = Cast(x; to = {}); dequantise = Cast(quantise; to = {})",
+                    onnx_type(format.scalar), onnx_type(Scalar::f32));
+    out.push_back(row_of(rule, "x: X", "x", right, ""));
+  }
+}
+
+std::string condition_of(int64_t block, bool reshaped) {
+  return fmt::format("scales of {} weights{}", block, reshaped ? " in a matrix" : "");
+}
+
+// Weights in blocks over several dimensions are stored as a matrix and reshaped.
+void add_product_rows(const NeuralRule& rule, std::vector<ProgramRuleRow>& out) {
+  const ProductScheme& scheme = *rule.product;
+  const WeightFormat& format = scheme.weights;
+  const bool scaled = has_scale(format.scalar), dynamic = scheme.activation == ActivationUse::dynamic;
+  std::string given = "x: X, w: W, b: B = _, weights: N", wide;
+  if (scaled) {
+    given += format.symmetric ? ", scales: S" : ", scales: S, zero_points: Z";
+    wide = fmt::format("DequantizeLinear(weights, scales{}; axis = axis{})", format.symmetric ? "" : ", zero_points",
+                       format.block == 0 ? "" : ", block_size = size");
+  } else {
+    wide = fmt::format("Cast(weights; to = {})", onnx_type(Scalar::f32));
+  }
+  if (scheme.corrected) given += ", bias: [n]f32";
+  for (const bool reshaped : {false, true}) {
+    if (reshaped && format.block == 0) continue;
+    const std::string right = fmt::format(
+        "Product({}, {}, {}; *A) where {}dequantise_weights = {}{}", dynamic ? "dequantised" : "x",
+        reshaped ? "reshape_weights" : "dequantise_weights", scheme.corrected ? "bias" : "b", dynamic ? own_range : "",
+        wide, reshaped ? "; reshape_weights = Reshape(dequantise_weights; shape = extents)" : "");
+    out.push_back(row_of(rule, given, "Product(x, w, b; *A)", right,
+                         fmt::format("any Product, {}", condition_of(format.block, reshaped))));
+  }
+}
+
+std::vector<ProgramRuleRow> rows_of(const NeuralRule& rule) {
+  std::vector<ProgramRuleRow> out;
+  if (rule.stored) add_value_rows(rule, out);
+  if (rule.product) add_product_rows(rule, out);
+  return out;
+}
+
+// ---- Conditions ----------------------------------------------------------------------------------------------------
+
+// Adds what the layout of the weights gives: the axis of the scales, the size of their blocks, the weights' extents.
+bool has_scales(ProgramMatch& match, int64_t block, bool reshaped) {
+  const Definition* definition = find_definition(*match.program, match.value);
+  const auto product = definition == nullptr ? std::nullopt : product_of(*match.program, *definition);
+  if (!product || match.values.at("w")->name != product->weights) return false;
+  const ScaleLayout layout = layout_of(*product, {.block = block});
+  if ((layout.shape != product->shape) != reshaped) return false;
+  match.attributes["axis"] = layout.axis;
+  match.attributes["size"] = layout.block;
+  match.attributes["extents"] = product->shape;
+  return true;
+}
+
+// Adds how the channels of a value are cut into blocks that share a scale, neighbours along their axis: the axis, the
+// size, zeros behind the last block, the shape with blocks as a dimension of their own, and which one that is.
+bool has_blocks(ProgramMatch& match, bool padded) {
+  const Type type = match.values.at("x")->type;
+  if (!leaf_of(type)->is_scalar() || leaf_of(type)->scalar != Scalar::f32) return false;
+  std::vector<int64_t> shape = shape_of(type);
+  if (shape.size() < 2 || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 1; })) return false;
+  const bool last = matrix_inputs(definitions_of(*match.program)).count(match.value) != 0;
+  const size_t axis = last ? shape.size() - 1 : 1;
+  const int64_t size = std::min(block_channels, shape[axis]), count = (shape[axis] + size - 1) / size;
+  const int64_t missing = count * size - shape[axis];
+  if ((missing != 0) != padded) return false;
+  std::vector<int64_t> border(2 * shape.size());
+  border[shape.size() + axis] = missing;
+  shape[axis] = count;
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, size);
+  match.attributes["axis"] = static_cast<int64_t>(axis);
+  match.attributes["size"] = size;
+  match.attributes["border"] = border;
+  match.attributes["blocked"] = shape;
+  match.attributes["along"] = std::vector<int64_t>{static_cast<int64_t>(axis) + 1};
+  return true;
+}
+
+ProgramConditions conditions_for(const NeuralRule& rule) {
+  ProgramConditions all = {
+      {"whole blocks of channels", [](ProgramMatch& m) { return has_blocks(m, false); }},
+      {"a part of a block of channels", [](ProgramMatch& m) { return has_blocks(m, true); }},
+  };
+  for (const bool reshaped : {false, true}) {
+    const int64_t block = rule.product ? rule.product->weights.block : 0;
+    all[condition_of(block, reshaped)] = [block, reshaped](ProgramMatch& m) { return has_scales(m, block, reshaped); };
+  }
+  return all;
+}
+
+// What nobody reads any more of what a term has read.
+void drop_unread(Program& program, const std::vector<Expr>& read) {
+  const std::map<std::string, int> uses = use_counts(program);
+  for (Expr p : read) {
+    if (uses.count(p->name) != 0) continue;
+    program.constants.erase(p->name);
+    program.withheld.erase(p->name);
+  }
+}
+
+// ---- Moving --------------------------------------------------------------------------------------------------------
+
+// What makes f32 of stored numbers: of `small` with one scale and zero point, or by a cast where there are none.
+Result<Expr> widened(int64_t version, Expr small, const std::vector<Expr>& grid) {
+  std::vector<Expr> operands = {small};
+  operands.insert(operands.end(), grid.begin(), grid.end());
+  NamedCall call{"", grid.empty() ? "Cast" : "DequantizeLinear", "", {}, {}, {}};
+  if (grid.empty()) call.attributes["to"] = onnx_type(Scalar::f32);
+  return operator_call(call_of(call, version), operands);
+}
+
+struct Widening {
+  Expr small = nullptr;
+  std::vector<Expr> grid;
+};
+
+// The value as what `widened` makes, with a scale that is a positive number: order and equality of numbers stay.
+std::optional<Widening> widening_of(const Program& program, const std::string& value) {
+  const Definition* definition = find_definition(program, value);
+  if (definition == nullptr || definition->expression->pattern != Pattern::operator_call) return std::nullopt;
+  const std::vector<Expr>& operands = definition->expression->children;
+  if (operands.size() != 1 && operands.size() != 3) return std::nullopt;
+  Widening out{operands[0], {operands.begin() + 1, operands.end()}};
+  const auto same = widened(program.version, out.small, out.grid);
+  if (!same.ok() || *same != definition->expression) return std::nullopt;
+  if (row(leaf_of(out.small->type)->scalar).bits >= row(Scalar::f32).bits) return std::nullopt;
+  if (out.grid.empty()) return out;
+  const Tensor* scale = find_constant(program, out.grid[0]->name);
+  if (scale == nullptr || scale->size() != 1 || !(scale->float_at(0) > 0)) return std::nullopt;
+  return out;
+}
+
+// In a small type the standard has to let the operator take it too, so that other engines read what is written.
+bool takes_small(const OperatorCall& call, const TermFacts& facts, Scalar scalar, int64_t version) {
+  const OperatorRow* found = find_operator(call.domain, call.name, call.version);
+  if (found == nullptr) return false;
+  const int bits = row(scalar).bits;
+  if (is_float(scalar) && bits == 8) return found->float8_since != 0 && version >= found->float8_since;
+  if (found->takes == Takes::floats) return scalar == Scalar::f16;
+  if (facts.kind == LayerKind::view || facts.joins) return true;
+  // Those that look for the largest number.
+  return bits == 8 || scalar == Scalar::f16 || (scalar == Scalar::bf16 && version >= 22);
+}
+
+bool is_output(const Program& program, const std::string& value) {
+  return std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
+}
+
+// Right before its first reader, or gone where nobody reads it any more.
+void place_or_drop(Program& program, const std::string& value) {
+  if (place_before_first_reader(program, value) || is_output(program, value)) return;
+  std::erase_if(program.definitions, [&](const Definition& d) { return d.value == value; });
+}
+
+// The values that a call gives: its own, or the components that somebody takes.
+std::vector<std::string> results_of(const Program& program, const Definition& call) {
+  if (!call.expression->type->is_tuple()) return {call.value};
+  std::vector<std::string> out;
+  for (const Definition& each : program.definitions) {
+    const Expr e = each.expression;
+    if (e->pattern == Pattern::get && e->children[0]->pattern == Pattern::parameter &&
+        e->children[0]->name == call.value)
+      out.push_back(each.value);
+  }
+  return out;
+}
+
+// The call on small numbers instead of those that were widened; null where it cannot take them.
+Expr on_small(const Program& program, const Definition& call, const TermFacts& facts, Widening& grid) {
+  std::vector<Expr> operands(call.expression->operation->operands.empty()
+                                 ? 0
+                                 : static_cast<size_t>(call.expression->operation->operands.back()) + 1);
+  for (size_t i = 0; i < call.expression->children.size(); ++i) {
+    Expr& operand = operands[static_cast<size_t>(call.expression->operation->operands[i])];
+    operand = call.expression->children[i];
+    if (facts.moved.count(operand->name) == 0) continue;
+    const auto wide = widening_of(program, operand->name);
+    const bool other = grid.small != nullptr && wide &&
+                       (wide->grid != grid.grid || leaf_of(wide->small->type) != leaf_of(grid.small->type));
+    if (!wide || other) return nullptr;
+    grid = *wide;
+    operand = wide->small;
+  }
+  if (grid.small == nullptr) return nullptr;
+  if (!takes_small(*call.expression->operation, facts, leaf_of(grid.small->type)->scalar, program.version))
+    return nullptr;
+  auto made = operator_call(*call.expression->operation, operands);
+  return made.ok() ? *made : nullptr;
+}
+
+}  // namespace
+
+const std::vector<const ProgramRule*>& format_rules(std::string_view rule) {
+  static std::mutex mutex;
+  static auto* known = new std::map<std::string, std::vector<const ProgramRule*>>;  // by their texts, as long as rules
+  const NeuralRule* found = find_neural_rule(rule);
+  const std::vector<ProgramRuleRow> rows = found == nullptr ? std::vector<ProgramRuleRow>{} : rows_of(*found);
+  std::string key;
+  for (const ProgramRuleRow& row : rows)
+    key += fmt::format("{}\n{}\n{}\n{}\n", row.name, row.given, row.right, row.where);
+  const std::lock_guard lock(mutex);
+  const auto [place, fresh] = known->try_emplace(key);
+  if (!fresh || rows.empty()) return place->second;
+  auto loaded = load_program_rules(rows, conditions_for(*found));
+  std::string messages;
+  if (!loaded.ok()) {
+    for (const Diagnostic& d : loaded.errors()) messages += "\n  " + d.text();
+  }
+  HOIST_CHECK(loaded.ok(), "the rows of " + std::string(rule) + " are wrong:" + messages);
+  return place->second = std::move(*loaded);
+}
+
+Result<bool> apply_format(std::string_view rule, Program& program, const std::string& value,
+                          const ProgramArguments& arguments) {
+  const Definition* definition = find_definition(program, value);
+  const std::vector<Expr> read = definition == nullptr ? std::vector<Expr>{} : parameters_of(definition->expression);
+  for (const ProgramRule* each : format_rules(rule)) {
+    HOIST_TRY(const bool applied, apply_program_rule(*each, program, value, arguments));
+    if (!applied) continue;
+    drop_unread(program, read);
+    return true;
+  }
+  return false;
+}
+
+ProgramArguments arguments_of(const PreparedProduct& prepared) {
+  const PackedWeights& packed = prepared.packed;
+  const std::vector<int64_t> shape = packed.layout.scale_shape();
+  ProgramArguments out;
+  out["weights"].value = packed.numbers;
+  if (!packed.scales.empty()) out["scales"].value = Tensor::of(Scalar::f32, shape, packed.scales);
+  if (!packed.zero_points.empty())
+    out["zero_points"].value = Tensor::of(packed.format.scalar, shape, packed.zero_points);
+  if (prepared.bias) out["bias"].value = prepared.bias;
+  return out;
+}
+
+bool move_before_dequantise(Program& program, const std::string& value) {
+  Definition* call = find_definition(program, value);
+  if (call == nullptr || call->expression->pattern != Pattern::operator_call) return false;
+  const std::vector<std::string> results = results_of(program, *call);
+  const bool is_needed = std::any_of(results.begin(), results.end(),
+                                     [&](const std::string& result) { return is_output(program, result); });
+  if (results.empty() || is_needed) return false;
+  const TermFacts& facts = facts_of(term_of(program, *find_definition(program, results.front())));
+  Widening grid;
+  Expr small = on_small(program, *call, facts, grid);
+  if (small == nullptr) return false;
+
+  ProgramStep step = replayed_step(std::string(move_step), *call);
+  step.note = "the layer works on the stored numbers, and what reads it dequantises";
+  ValueNames names(program);
+  const std::string scalar(row(leaf_of(grid.small->type)->scalar).name);
+  const std::vector<std::string> layers = call->layers;
+  const bool tuple = small->type->is_tuple();
+  if (tuple) call->expression = small;
+  for (const std::string& result : results) {
+    const auto place = std::find_if(program.definitions.begin(), program.definitions.end(),
+                                    [&](const Definition& d) { return d.value == result; });
+    const Expr stored = tuple ? get(place->expression->integers[0], parameter(value, small->type)) : small;
+    Definition moved{names.make(result + "/" + scalar), layers, stored};
+    auto wide = widened(program.version, parameter(moved.value, stored->type), grid.grid);
+    HOIST_CHECK(wide.ok(), "what was dequantised before a layer is so behind it");
+    place->expression = *wide;
+    place->layers = {names.make(result + "/dequantise")};
+    program.definitions.insert(place, std::move(moved));
+    place_or_drop(program, result);
+  }
+  for (const std::string& operand : facts.moved) place_or_drop(program, operand);
+  program.steps.push_back(std::move(step));
+  return true;
+}
+
+Result<bool> repeat_neural_step(const ProgramStep& step, Program& program) {
+  if (step.rule == constant_shape_step) {
+    if (fold_constant_shape(program, step.value)) return true;
+    return Diagnostic{"", "the value is no constant in another shape", ""};
+  }
+  if (step.rule == move_step) {
+    if (move_before_dequantise(program, step.value)) return true;
+    return Diagnostic{"", "the layer does not move dequantised numbers", ""};
+  }
+  if (step.rule == channel_scaling_step) {
+    HOIST_TRY_VOID(repeat_scaling(program, step));
+    return true;
+  }
+  const std::vector<const ProgramRule*>& rules = format_rules(step.rule);
+  const ProductScheme* scheme = find_scheme(step.rule);
+  const Definition* definition = find_definition(program, step.value);
+  // The rule for sums in f16 is about calls, and later about terms.
+  const bool is_call = definition != nullptr && definition->expression->has_operator_call;
+  if (rules.empty() || (scheme != nullptr && !is_call)) return false;
+  if (step.rule_class != RuleClass::neural)
+    return Diagnostic{"", fmt::format("the rule is neural, the step says {}", name_of(step.rule_class)), ""};
+  HOIST_TRY(ProgramArguments arguments, arguments_of(*rules.front(), step, program));
+  const auto product = scheme == nullptr ? std::nullopt : product_of(program, *definition);
+  if (product && program.withheld.count(product->weights) == 0) {
+    const Tensor& weights = program.constants.at(product->weights);
+    const PreparedProduct prepared{*product, pack_weights(*product, weights, scheme->weights), {}};
+    for (const auto& [name, computed] : arguments_of(prepared)) {
+      const auto said = arguments.find(name);
+      const bool decided_by_data = scheme->adaptive && name == "weights";
+      if (said != arguments.end() && said->second.value && !decided_by_data)
+        said->second = {said->second.name, computed.value, {}};
+    }
+  }
+  HOIST_TRY(const bool applied, apply_format(step.rule, program, step.value, arguments));
+  if (!applied) return Diagnostic{"", "the rule does not apply there", ""};
+  return true;
+}
+
+}  // namespace hoist
