@@ -76,7 +76,7 @@ Expr intern(Node node) {
   }
   Arena& a = arena();
   std::lock_guard lock(a.mutex);
-  if (auto place = a.index.find(&node); place != a.index.end()) return *place;
+  if (auto found = a.index.find(&node); found != a.index.end()) return *found;
   node.serial = a.nodes.size();
   a.nodes.push_back(std::move(node));
   a.index.insert(&a.nodes.back());
@@ -163,7 +163,7 @@ class Rebuild {
     if (Expr r = leaf_(e, depth)) return r;
     if (e->children.empty()) return e;
     auto key = std::pair(e, depth);
-    if (auto place = memo_.find(key); place != memo_.end()) return place->second;
+    if (auto found = memo_.find(key); found != memo_.end()) return found->second;
     int64_t inner = depth + (e->pattern == Pattern::function ? static_cast<int64_t>(e->parameters.size()) : 0);
     std::vector<Expr> children;
     children.reserve(e->children.size());
@@ -281,8 +281,8 @@ Expr function(const std::vector<Type>& types, const std::function<Expr(const std
           return bound(n->integers[0] + (n->integers[0] >= depth ? count : 0), n->type);
         }
         if (!is_placeholder(n)) return nullptr;
-        auto place = std::find(variables.begin(), variables.end(), n);
-        return place == variables.end() ? n : bound(depth + count - 1 - (place - variables.begin()), n->type);
+        auto found = std::find(variables.begin(), variables.end(), n);
+        return found == variables.end() ? n : bound(depth + count - 1 - (found - variables.begin()), n->type);
       },
       [](Expr n, int64_t depth) { return n->has_placeholder || n->free > depth; });
   Spec spec;

@@ -89,7 +89,7 @@ class Ranges {
   std::vector<UnprovedPosition> found;
 
   Bounds of(Expr e) {
-    if (auto place = values_.find(e); place != values_.end()) return place->second;
+    if (auto found = values_.find(e); found != values_.end()) return found->second;
     return values_[e] = computed(e);
   }
 
@@ -97,8 +97,8 @@ class Ranges {
   Bounds computed(Expr e) {
     switch (e->pattern) {
       case Pattern::parameter: {
-        auto place = variables_.find(e->name);
-        return place == variables_.end() ? anything(e->type) : place->second;
+        auto found = variables_.find(e->name);
+        return found == variables_.end() ? anything(e->type) : found->second;
       }
       case Pattern::literal:
         return literal(e);

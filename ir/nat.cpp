@@ -121,9 +121,9 @@ Interval interval_of(const Nat& n) {
 std::optional<std::pair<Monomial, int64_t>> divide_term(const Monomial& m, int64_t c, const Monomial& km, int64_t kc) {
   Monomial quotient = m;
   for (auto [atom, power] : km) {
-    auto place = quotient.find(atom);
-    if (place == quotient.end() || place->second < power) return std::nullopt;
-    if ((place->second -= power) == 0) quotient.erase(place);
+    auto found = quotient.find(atom);
+    if (found == quotient.end() || found->second < power) return std::nullopt;
+    if ((found->second -= power) == 0) quotient.erase(found);
   }
   if (c % kc != 0) return std::nullopt;
   return std::pair(quotient, c / kc);
@@ -313,8 +313,8 @@ void declare_size(const std::string& name, SizeFacts facts) {
 SizeFacts size_facts(const std::string& name) {
   Tables& t = tables();
   std::lock_guard lock(t.mutex);
-  auto place = t.facts.find(name);
-  return place == t.facts.end() ? SizeFacts{} : place->second;
+  auto found = t.facts.find(name);
+  return found == t.facts.end() ? SizeFacts{} : found->second;
 }
 
 Nat Nat::substitute(const std::map<std::string, Nat>& sizes) const {
@@ -326,8 +326,8 @@ Nat Nat::substitute(const std::map<std::string, Nat>& sizes) const {
       const Atom& atom = atom_at(index);
       Nat factor;
       if (atom.kind == Atom::name) {
-        auto place = sizes.find(atom.text);
-        factor = place == sizes.end() ? Nat::name(atom.text) : place->second;
+        auto found = sizes.find(atom.text);
+        factor = found == sizes.end() ? Nat::name(atom.text) : found->second;
       } else {
         Nat a = atom.a.substitute(sizes), b = atom.b.substitute(sizes);
         factor = atom.kind == Atom::floor_division ? floor_division(a, b)

@@ -21,7 +21,7 @@ class Element {
   // The element of `e` at an index that is the same for every array; null where there is no such thing.
   Expr at(Expr e) {
     if (!e->type->is_array()) return nullptr;
-    if (auto place = memo_.find(e); place != memo_.end()) return place->second;
+    if (auto found = memo_.find(e); found != memo_.end()) return found->second;
     return memo_[e] = element(e);
   }
 
@@ -75,8 +75,8 @@ class Formula {
   const Value& at(int v) const { return formula_.parts.values[static_cast<size_t>(v)]; }
   const Loop& loop(int id) const { return formula_.parts.loops[static_cast<size_t>(id)]; }
   const ElementFormula::Read* read(int v) const {
-    auto place = formula_.reads.find(v);
-    return place == formula_.reads.end() ? nullptr : &place->second;
+    auto found = formula_.reads.find(v);
+    return found == formula_.reads.end() ? nullptr : &found->second;
   }
   int root() const { return formula_.root; }
   size_t rank() const { return formula_.position.size(); }
@@ -126,8 +126,8 @@ class Formula {
   std::optional<size_t> dimension_of(IndexId id) const {
     const Index& index = indices()[id];
     if (index.constant != 0 || index.terms.size() != 1 || index.terms[0].second != 1) return std::nullopt;
-    auto place = dimensions_.find(index.terms[0].first);
-    return place == dimensions_.end() ? std::nullopt : std::optional(place->second);
+    auto found = dimensions_.find(index.terms[0].first);
+    return found == dimensions_.end() ? std::nullopt : std::optional(found->second);
   }
 
   /// An index that is the position along a dimension plus a constant, perhaps kept inside an array.
@@ -177,7 +177,7 @@ class Moved {
   explicit Moved(const Formula& formula) : formula_(formula) {}
 
   bool all(int v) {
-    if (auto place = known_.find(v); place != known_.end()) return place->second;
+    if (auto found = known_.find(v); found != known_.end()) return found->second;
     known_[v] = true;  // a loop's accumulator leads back here
     return known_[v] = moves(v);
   }
@@ -313,7 +313,7 @@ class Degrees {
       : formula_(formula), scaled_(std::move(scaled)) {}
 
   std::optional<int> of(int v) {
-    if (auto place = known_.find(v); place != known_.end()) return place->second;
+    if (auto found = known_.find(v); found != known_.end()) return found->second;
     return known_[v] = degree(v);
   }
 
@@ -350,8 +350,8 @@ class Degrees {
         return same(of(value.b), of(value.c));
       }
       case Value::accumulator: {
-        auto place = assumed_.find({value.a, value.b});
-        return place == assumed_.end() ? std::nullopt : std::optional(place->second);
+        auto found = assumed_.find({value.a, value.b});
+        return found == assumed_.end() ? std::nullopt : std::optional(found->second);
       }
       case Value::result:
         return of_loop(value);

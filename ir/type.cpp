@@ -82,8 +82,8 @@ Type substitute(Type type, const std::map<std::string, Nat>& sizes, const std::m
     case TypeNode::array_kind:
       return array_type(type->size.substitute(sizes), substitute(type->element, sizes, types));
     case TypeNode::variable_kind: {
-      auto place = types.find(type->name);
-      return place == types.end() ? type : place->second;
+      auto found = types.find(type->name);
+      return found == types.end() ? type : found->second;
     }
     case TypeNode::tuple_kind:
       break;

@@ -19,7 +19,7 @@ bool is_kept(Expr e) { return e->pattern == Pattern::materialise && e->memory ==
 class KeepsAny {
  public:
   bool operator()(Expr e) {
-    if (auto place = known_.find(e); place != known_.end()) return place->second;
+    if (auto entry = known_.find(e); entry != known_.end()) return entry->second;
     bool found = is_kept(e);
     for (Expr c : e->children) found = (*this)(c) || found;
     return known_[e] = found;

@@ -26,7 +26,7 @@ struct Facts {
 class TermFacts {
  public:
   const Facts& of(Expr e) {
-    if (auto place = known_.find(e); place != known_.end()) return place->second;
+    if (auto found = known_.find(e); found != known_.end()) return found->second;
     Facts out;
     out.concatenates = e->pattern == Pattern::concat;
     out.folds = is_fold(e);
@@ -49,7 +49,7 @@ class TermFacts {
 size_t count_reads(Expr root, const std::string& name) {
   std::unordered_map<Expr, size_t> known;
   std::function<size_t(Expr)> count = [&](Expr e) {
-    if (auto place = known.find(e); place != known.end()) return place->second;
+    if (auto found = known.find(e); found != known.end()) return found->second;
     size_t reads = e->pattern == Pattern::parameter && e->name == name ? 1 : 0;
     for (Expr c : e->children) reads = std::min(enough, reads + count(c));
     return known[e] = reads;
@@ -179,7 +179,7 @@ void merge_producers(Program& program, TermFacts& facts) {
       // Later producers first: the deepest branch carries the most work to hide the others' reads behind.
       std::set<size_t, std::greater<>> producers;
       for (const std::string& name : readers.reads(i)) {
-        if (auto place = places.find(name); place != places.end()) producers.insert(place->second);
+        if (auto found = places.find(name); found != places.end()) producers.insert(found->second);
       }
       for (size_t j : producers) {
         const Definition& producer = program.definitions[j];
@@ -217,7 +217,7 @@ bool rereads(Expr e, const std::string& name) {
   using Visited = std::set<std::pair<Expr, int64_t>>;  // terms share what they hold: each is looked at once a way
   std::unordered_map<Expr, bool> reads;
   std::function<bool(Expr)> mentioned = [&](Expr n) {
-    if (auto place = reads.find(n); place != reads.end()) return place->second;
+    if (auto entry = reads.find(n); entry != reads.end()) return entry->second;
     bool found = n->pattern == Pattern::parameter && n->name == name;
     for (Expr c : n->children) found = mentioned(c) || found;
     return reads[n] = found;

@@ -65,9 +65,9 @@ class Finder {
   // Takes in what computes a value, back to the 8-bit value that it comes from.
   bool add(Expr p, Part& part) const {
     if (is_constant(p)) return true;
-    auto place = place_.find(p->name);
-    if (place == place_.end() || sizes_of(p->type) != sizes_) return false;
-    const Definition& definition = program_.definitions[place->second];
+    auto found = place_.find(p->name);
+    if (found == place_.end() || sizes_of(p->type) != sizes_) return false;
+    const Definition& definition = program_.definitions[found->second];
     if (!is_call(definition) || !leaf_of(p->type)->is_scalar()) return false;
     for (const std::string& layer : definition.layers) {
       if (options_.except.count(layer) != 0) return false;
@@ -77,11 +77,11 @@ class Finder {
     if (reads.size() == 1 && is_bytes(reads[0]->type)) {
       if (part.source != nullptr && part.source != reads[0]) return false;
       part.source = reads[0];
-      part.widening.insert(place->second);
+      part.widening.insert(found->second);
       return true;
     }
     if (is_bytes(p->type)) return false;                            // a table of its own ends there
-    if (!part.functions.insert(place->second).second) return true;  // by another way already
+    if (!part.functions.insert(found->second).second) return true;  // by another way already
     return std::all_of(reads.begin(), reads.end(), [&](Expr read) { return add(read, part); });
   }
 

@@ -19,7 +19,7 @@ namespace {
 size_t tree_nodes(Expr root) {
   std::unordered_map<Expr, size_t> known;
   std::function<size_t(Expr)> count = [&](Expr e) {
-    if (auto place = known.find(e); place != known.end()) return place->second;
+    if (auto found = known.find(e); found != known.end()) return found->second;
     size_t nodes = 1;
     for (Expr c : e->children) nodes = std::min(most_nodes + 1, nodes + count(c));
     return known[e] = nodes;

@@ -204,11 +204,11 @@ class Lowering {
     step_reads_.push_back(arrays);
     kernel.expression = with_numbered_parameters(group.low);
     kernel.region = region_of(storage);
-    if (auto place = kernel_index_.find(kernel.expression); place != kernel_index_.end()) {
-      LoweredKernel& known = model_.kernels[static_cast<size_t>(place->second)];
+    if (auto found = kernel_index_.find(kernel.expression); found != kernel_index_.end()) {
+      LoweredKernel& known = model_.kernels[static_cast<size_t>(found->second)];
       if (known.reads == kernel.reads && known.region == kernel.region) {
         if (known.unproved.empty()) known.unproved = unproved(known.expression, arrays);  // with these tables
-        return place->second;
+        return found->second;
       }
     }
     kernel.name = identifier(group.layers, names_, next_number_);

@@ -373,8 +373,8 @@ Result<Program> replace_by_expressions(
     if (!whole) continue;
     all.layers.back().name = name;
     all.layers.back().absorbed = layer->absorbed;
-    const auto place = calls.erase(layer);
-    calls.insert(place, all.layers.begin(), all.layers.end());
+    const auto found = calls.erase(layer);
+    calls.insert(found, all.layers.begin(), all.layers.end());
     out.constants.merge(all.constants);
   }
   if (!problems.empty()) return problems;

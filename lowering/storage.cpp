@@ -301,10 +301,10 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
     copy.expression = parameter(value, types.at(value));
     copy.channels_first = true;
     Expr renamed = parameter(copy.value, types.at(value));
-    auto place = program.definitions.begin();
+    auto found = program.definitions.begin();
     bool products = true;
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
-      if (d->value == value) place = d + 1;
+      if (d->value == value) found = d + 1;
       if (count_statements(d->expression) > 0 || constant_paddings(d->expression).count(value) == 0) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
       products &= is_product(*d);
@@ -312,7 +312,7 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
     // Products read single elements of a picture, in any order: then the copy need not turn it.
     if (products && interleaved.count(value) == 0)
       copy.order = plain_storage(copy.value, copy.expression->type).permutation;
-    program.definitions.insert(place, copy);
+    program.definitions.insert(found, copy);
   }
 }
 

@@ -11,7 +11,7 @@ namespace hoist {
 namespace {
 
 Expr rebuild(Expr e, const std::function<Expr(Expr)>& replace, std::unordered_map<Expr, Expr>& memo) {
-  if (auto place = memo.find(e); place != memo.end()) return place->second;
+  if (auto found = memo.find(e); found != memo.end()) return found->second;
   Expr result = e->free == 0 ? replace(e) : nullptr;
   if (result == nullptr) {
     std::vector<Expr> children;
@@ -28,7 +28,7 @@ Expr rebuild(Expr e, const std::function<Expr(Expr)>& replace, std::unordered_ma
 }
 
 int64_t operations(Expr e, std::unordered_map<Expr, int64_t>& known) {
-  if (auto place = known.find(e); place != known.end()) return place->second;
+  if (auto found = known.find(e); found != known.end()) return found->second;
   int64_t sum = e->pattern == Pattern::call || e->pattern == Pattern::cast || e->pattern == Pattern::select ? 1 : 0;
   if (e->pattern == Pattern::call && e->function == Function::fma) sum = 2;
   for (Expr c : e->children) {

@@ -215,9 +215,9 @@ bool is_taken(const std::string& name) {
 }  // namespace
 
 const ProgramRule* UserRules::find_between_calls(const std::string& name) const {
-  auto place = std::find_if(between_calls.begin(), between_calls.end(),
+  auto found = std::find_if(between_calls.begin(), between_calls.end(),
                             [&](const ProgramRule* rule) { return row(*rule).name == name; });
-  return place == between_calls.end() ? nullptr : *place;
+  return found == between_calls.end() ? nullptr : *found;
 }
 
 Result<UserRuleRows> parse_rule_rows(const std::string& text, const std::string& where) {

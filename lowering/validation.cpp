@@ -181,8 +181,8 @@ class Validator {
     for (const auto& [value, term] : terms_) {
       if (term->type->is_tuple()) continue;
       Expr before = term, after = nullptr;
-      if (auto place = now.find(value); place != now.end())
-        after = place->second;
+      if (auto found = now.find(value); found != now.end())
+        after = found->second;
       else if (program.constants.count(value) != 0)
         after = parameter(value, term->type);
       if (after == before || after == nullptr) continue;  // null: nobody reads it any more
@@ -199,10 +199,10 @@ class Validator {
 
   // How many definitions lie between a value and what the program is given, at most.
   static size_t depth_of(const std::string& value, const Terms& definitions, std::map<std::string, size_t>& known) {
-    if (auto place = known.find(value); place != known.end()) return place->second;
+    if (auto found = known.find(value); found != known.end()) return found->second;
     size_t depth = 0;
-    if (auto place = definitions.find(value); place != definitions.end()) {
-      for (Expr p : parameters_of(place->second)) depth = std::max(depth, depth_of(p->name, definitions, known) + 1);
+    if (auto found = definitions.find(value); found != definitions.end()) {
+      for (Expr p : parameters_of(found->second)) depth = std::max(depth, depth_of(p->name, definitions, known) + 1);
     }
     return known[value] = depth;
   }
@@ -220,8 +220,8 @@ class Validator {
                             std::map<std::string, size_t>& depths, bool is_before) {
         for (Expr p : reads) {
           if (!p->type->is_tuple() && std::find(others.begin(), others.end(), p) != others.end()) continue;
-          auto place = definitions.find(p->name);
-          if (place == definitions.end() || place->second->type != p->type) continue;
+          auto found = definitions.find(p->name);
+          if (found == definitions.end() || found->second->type != p->type) continue;
           const size_t d = depth_of(p->name, definitions, depths) + 1;
           if (d > depth) furthest = p, depth = d, of_before = is_before;
         }

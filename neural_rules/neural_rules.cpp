@@ -235,8 +235,8 @@ ScopedNeuralRules::~ScopedNeuralRules() { scoped_rows = outer_; }
 
 const NeuralRule* find_neural_rule(std::string_view name) {
   const auto& rows = all_rows();
-  auto place = std::find_if(rows.begin(), rows.end(), [&](const NeuralRule& rule) { return rule.name == name; });
-  return place == rows.end() ? nullptr : &*place;
+  auto found = std::find_if(rows.begin(), rows.end(), [&](const NeuralRule& rule) { return rule.name == name; });
+  return found == rows.end() ? nullptr : &*found;
 }
 
 std::optional<std::string> why_not(const NeuralRule& rule, const Site& site, const Program& program) {

@@ -97,9 +97,9 @@ std::vector<Domain> input_domains(const Program& program) {
   std::vector<Domain> out;
   bool any = false;
   for (const auto& [name, type] : program.inputs) {
-    auto place = program.domains.find(name);
-    out.push_back(place == program.domains.end() ? Domain{} : place->second);
-    any |= place != program.domains.end();
+    auto found = program.domains.find(name);
+    out.push_back(found == program.domains.end() ? Domain{} : found->second);
+    any |= found != program.domains.end();
   }
   return any ? out : std::vector<Domain>{};
 }

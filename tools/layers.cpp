@@ -45,8 +45,8 @@ Attempt<std::vector<size_t>> steps_of(const std::string& layer, const std::vecto
 }
 
 std::string absence_of(const std::string& layer, const std::vector<PlanLayer>& layers) {
-  const auto place = std::find_if(layers.begin(), layers.end(), [&](const PlanLayer& l) { return l.name == layer; });
-  return layer + ": " + (place == layers.end() ? "" : place->absence);
+  const auto found = std::find_if(layers.begin(), layers.end(), [&](const PlanLayer& l) { return l.name == layer; });
+  return layer + ": " + (found == layers.end() ? "" : found->absence);
 }
 
 std::string layer_table(const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,

@@ -19,8 +19,8 @@ Attempt<size_t> array_called(const char* kind, const std::vector<ArrayInfo>& arr
     names.push_back(array.name);
     all += (all.empty() ? "" : ", ") + array.name;
   }
-  const auto place = std::find(names.begin(), names.end(), name);
-  if (place != names.end()) return static_cast<size_t>(place - names.begin());
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
   const std::string near = near_miss(name, names);
   return input_failure(std::string(kind) + " " + name, std::string("the model has no such ") + kind,
                        near.empty() ? (all.empty() ? "it has none" : "it has " + all) : "did you mean " + near + "?");

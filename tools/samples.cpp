@@ -41,9 +41,9 @@ Diagnostic no_array(const Headers& arrays, const std::string& name, const std::s
 
 /// How it would be laid out; nothing is read yet.
 Result<Feed> feed_for(const ValueInfo& input, const Headers& arrays, const std::string& where) {
-  const auto place = arrays.find(input.name);
-  if (place == arrays.end()) return no_array(arrays, input.name, where);
-  const NpyHeader& data = place->second;
+  const auto found = arrays.find(input.name);
+  if (found == arrays.end()) return no_array(arrays, input.name, where);
+  const NpyHeader& data = found->second;
   const std::vector<int64_t>& shape = data.shape;
   if (shape.empty()) return Diagnostic{where + ", " + input.name, "is a single number", "its first axis is samples"};
   const std::vector<int64_t> sample(shape.begin() + 1, shape.end());
@@ -72,12 +72,12 @@ Tensor slice_of(const Feed& feed, const ValueInfo& input, int64_t first) {
 
 Result<std::vector<int64_t>> read_labels(const NpzFile& file, int64_t samples, const SampleNeeds& needs,
                                          const std::string& where) {
-  const auto place = file.arrays().find(labels_name);
-  if (place == file.arrays().end()) {
+  const auto found = file.arrays().find(labels_name);
+  if (found == file.arrays().end()) {
     if (!needs.labels) return std::vector<int64_t>{};
     return Diagnostic{where, "has no array labels", "save the right classes as labels, one integer a sample"};
   }
-  const NpyHeader& header = place->second;
+  const NpyHeader& header = found->second;
   const std::string name = where + ", " + labels_name;
   if (!is_integer(header.scalar) || header.shape.size() != 1) {
     return Diagnostic{name, "is " + type_text(header.scalar, header.shape) + ", expected one integer a sample", ""};

@@ -235,9 +235,9 @@ std::string origin_of(const RuleTable& rules, const Derivation& derivation, cons
   for (size_t k = 0; k < terms->size(); ++k) {
     Bindings bound;
     for (Expr p : parameters_of((*terms)[k])) {
-      auto place = reads.find(p->name);
+      auto found = reads.find(p->name);
       // What the kernel does not read has no value here and needs none.
-      bound[p->name] = place != reads.end() ? place->second : Tensor(leaf_of(p->type)->scalar, shape_of(p->type));
+      bound[p->name] = found != reads.end() ? found->second : Tensor(leaf_of(p->type)->scalar, shape_of(p->type));
       if (bound[p->name].shape() != shape_of(p->type)) bound[p->name] = bound[p->name].reshaped(shape_of(p->type));
     }
     auto value = interpret_at((*terms)[k], bound, {position});

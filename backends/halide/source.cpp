@@ -76,7 +76,7 @@ class Renamer {
 
  private:
   std::string renamed(const std::string& word) {
-    if (auto place = fixed_.find(word); place != fixed_.end()) return place->second;
+    if (auto found = fixed_.find(word); found != fixed_.end()) return found->second;
     if (word[0] != '_' || word.rfind("__", 0) == 0) return word;
     std::string base = all_digits(word.substr(1)) ? "t" : plain_name(word);
     int count = used_[base]++;
@@ -110,8 +110,8 @@ std::string replace_words(const std::string& line, const std::map<std::string, s
     size_t end = i;
     while (end < line.size() && continues_identifier(line[end])) ++end;
     std::string word = line.substr(i, end - i);
-    auto place = words.find(word);
-    out += place == words.end() ? word : place->second;
+    auto found = words.find(word);
+    out += found == words.end() ? word : found->second;
     i = end;
   }
   return out;

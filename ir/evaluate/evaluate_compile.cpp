@@ -109,8 +109,8 @@ int Compiler::value(Expr e, int env, const Path& path) {
   if (failed_) return fail();
   if (e->pattern == Pattern::bound) return variable(e, env, path);
   const Key key{e, e->free == 0 ? -1 : env, scope_, path};
-  auto place = memo_.find(key);
-  if (place != memo_.end()) return place->second;
+  auto found = memo_.find(key);
+  if (found != memo_.end()) return found->second;
   const int v = compute(e, e->free == 0 ? -1 : env, path);
   if (!failed_) memo_.emplace(key, v);
   return v;

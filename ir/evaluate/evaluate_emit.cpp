@@ -101,8 +101,8 @@ class Emitter {
   }
 
   int list_of(int scope) {
-    auto place = lists_.find(scope);
-    if (place != lists_.end()) return place->second;
+    auto found = lists_.find(scope);
+    if (found != lists_.end()) return found->second;
     const int parent = list_of(c_.indices.scope(scope).parent);
     p_.lists.emplace_back();
     const int list = static_cast<int>(p_.lists.size()) - 1;
@@ -117,8 +117,8 @@ class Emitter {
   // ---- Positions ---------------------------------------------------------------------------------------------------
 
   int position(IndexId id) {
-    auto place = index_registers_.find(id);
-    if (place != index_registers_.end()) return place->second;
+    auto found = index_registers_.find(id);
+    if (found != index_registers_.end()) return found->second;
     const Index& index = c_.indices[id];
     if (index.constant == 0 && index.terms.size() == 1 && index.terms[0].second == 1) {
       return index_registers_[id] = atom(index.terms[0].first);
@@ -150,8 +150,8 @@ class Emitter {
   }
 
   int atom(AtomId id) {
-    auto place = atom_registers_.find(id);
-    if (place != atom_registers_.end()) return place->second;
+    auto found = atom_registers_.find(id);
+    if (found != atom_registers_.end()) return found->second;
     const Atom a = c_.indices.atom(id);
     Instruction i;
     switch (a.kind) {

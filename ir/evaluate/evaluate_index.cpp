@@ -66,11 +66,11 @@ IndexId Indices::sum(const std::vector<std::pair<IndexId, int64_t>>& parts, int6
       if (rest.kind != Atom::modulus || coefficient == 0) continue;
       auto partner = atom_ids_.find(std::tuple(static_cast<int>(Atom::quotient), rest.argument, rest.a, int64_t{0}));
       if (partner == atom_ids_.end()) continue;
-      auto place = terms.find(partner->second);
-      if (place == terms.end() || place->second != coefficient * rest.a) continue;
+      auto found = terms.find(partner->second);
+      if (found == terms.end() || found->second != coefficient * rest.a) continue;
       const int64_t c = coefficient;
       terms[id] = 0;
-      place->second = 0;
+      found->second = 0;
       const Index& whole = (*this)[rest.argument];
       out.constant += c * whole.constant;
       for (auto [a, inner] : whole.terms) terms[a] += c * inner;

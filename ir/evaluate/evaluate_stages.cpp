@@ -135,8 +135,8 @@ int Compiler::looped(Expr e, int env, const Path& path) {
   std::vector<int>& earlier = loop_ids_[std::tuple(e, env, scope_)];
   for (int id : earlier) {
     const auto& paths = open_[static_cast<size_t>(id)].paths;
-    const auto place = std::find(paths.begin(), paths.end(), path);
-    if (place != paths.end()) return result(id, static_cast<size_t>(place - paths.begin()));
+    const auto found = std::find(paths.begin(), paths.end(), path);
+    if (found != paths.end()) return result(id, static_cast<size_t>(found - paths.begin()));
   }
   const auto id = static_cast<int>(out_.loops.size());
   const int scope = indices_.new_scope(scope_), outer_scope = scope_;
@@ -167,9 +167,9 @@ int Compiler::looped(Expr e, int env, const Path& path) {
 
 size_t Compiler::slot_of(int loop, const Path& path, Scalar scalar) {
   auto& paths = open_[static_cast<size_t>(loop)].paths;
-  const auto place = std::find(paths.begin(), paths.end(), path);
-  const auto slot = static_cast<size_t>(place - paths.begin());
-  if (place == paths.end()) {
+  const auto found = std::find(paths.begin(), paths.end(), path);
+  const auto slot = static_cast<size_t>(found - paths.begin());
+  if (found == paths.end()) {
     paths.push_back(path);
     out_.loops[static_cast<size_t>(loop)].slots.push_back({-1, -1, scalar});
   }
@@ -197,7 +197,7 @@ int Compiler::accumulator(int loop, Scalar scalar, const Path& path) {
 
 int Compiler::widened(int f, std::vector<Domain>& domains, std::map<int, int>& done) {
   if (f < 0) return -1;
-  if (auto place = done.find(f); place != done.end()) return place->second;
+  if (auto found = done.find(f); found != done.end()) return found->second;
   const Frame old = frame(f);
   Frame fresh = old;
   fresh.outer = widened(old.outer, domains, done);
@@ -219,13 +219,13 @@ std::optional<int> Compiler::staged(Expr e, int env, const Path& path) {
   const int wide = widened(env, domains, done);
   const size_t leaf = leaf_of_path(e->type, path).first;
   const auto key = std::tuple(e, wide, leaf);
-  auto place = kept_.find(key);
-  if (place == kept_.end()) {
+  auto found = kept_.find(key);
+  if (found == kept_.end()) {
     make_stage(e, wide, domains, leaf);
     if (failed_) return std::nullopt;
-    place = kept_.find(key);
+    found = kept_.find(key);
   }
-  const Kept& kept = place->second;
+  const Kept& kept = found->second;
   if (!kept.usable) return std::nullopt;
   std::vector<std::pair<IndexId, int64_t>> parts;
   auto append = [&](IndexId i, int64_t n) {

@@ -26,9 +26,9 @@ Result<Nothing> check_parameter(Expr e, const Bindings* bindings) {
     return Diagnostic{"%" + e->name, "a parameter of type " + text(e->type) + " can not be bound to a tensor", ""};
   }
   if (bindings == nullptr) return Nothing{};
-  auto place = bindings->find(e->name);
-  if (place == bindings->end()) return Diagnostic{"%" + e->name, "the parameter has no value", "bind it to a tensor"};
-  const Tensor& tensor = place->second;
+  auto found = bindings->find(e->name);
+  if (found == bindings->end()) return Diagnostic{"%" + e->name, "the parameter has no value", "bind it to a tensor"};
+  const Tensor& tensor = found->second;
   if (tensor.scalar() != leaf_of(e->type)->scalar || tensor.shape() != shape_of(e->type)) {
     return Diagnostic{"%" + e->name,
                       fmt::format("expected {}, found [{}]{}", text(e->type), fmt::join(tensor.shape(), "]["),

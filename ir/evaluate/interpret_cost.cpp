@@ -21,7 +21,7 @@ class Steps {
  public:
   // One scalar of the value. What stands in a bound variable's place is counted where it is bound.
   int64_t of(Expr e) {
-    if (auto place = known_.find(e); place != known_.end()) return place->second;
+    if (auto found = known_.find(e); found != known_.end()) return found->second;
     int64_t out = 1;
     if (e->pattern == Pattern::concat || e->pattern == Pattern::tuple || e->pattern == Pattern::zip) {
       // One of the parts, or all of them for a reader of tuples.

@@ -5,8 +5,8 @@
 namespace hoist::interpretation {
 
 const Layout* Layouts::of(Type type) {
-  auto place = made_.find(type);
-  if (place != made_.end()) return place->second.get();
+  auto found = made_.find(type);
+  if (found != made_.end()) return found->second.get();
   auto layout = std::make_unique<Layout>();
   layout->count = scalar_count_of(type).value();
   if (type->is_array()) layout->element = of(type->element);

@@ -23,8 +23,8 @@ namespace {
   "unordered = select(select_last_index, is_nan(next.0), is_nan(next.0) & best.0 == best.0)) " \
   "(index 0i32 row, 0i64) (zip(row, positions i64 row))).1) x"
 
-#define HOIST_RUNNING(function, neutral)                                                    \
-  "(x : numbers; axis, exclusive = 0, reverse = 0) "                                        \
+#define HOIST_RUNNING(function, neutral)                                                      \
+  "(x : numbers; axis, exclusive = 0, reverse = 0) "                                          \
   "= along axis (\\row[n]. select(n == 0, row, row |> reversed |> scan " function " " neutral \
   " |> shifted |> reversed)) x "                                                              \
   "where reversed = \\row[n]. select(reverse, slice (n - 1) n step -1 row, row); "            \

@@ -41,8 +41,8 @@ void add_captured(const NamedBody& body, std::vector<std::string>& captured) {
 using Renamed = std::map<std::string, std::string>;
 
 std::string renamed(const std::string& name, const Renamed& names) {
-  auto place = names.find(name);
-  return place == names.end() ? name : place->second;
+  auto found = names.find(name);
+  return found == names.end() ? name : found->second;
 }
 
 // The call with other names for values of the program around it; what its bodies define themselves is their own.
@@ -100,15 +100,15 @@ void ProgramBuilder::add_constant(const std::string& name, Tensor value) {
 void ProgramBuilder::expect(const ValueInfo& value) { expected_[value.name] = value; }
 
 void ProgramBuilder::compare_expected(const std::string& value, Type type, const std::string& layer) {
-  auto place = expected_.find(value);
-  if (place == expected_.end() || !leaf_of(type)->is_scalar()) return;
+  auto found = expected_.find(value);
+  if (found == expected_.end() || !leaf_of(type)->is_scalar()) return;
   const std::vector<int64_t> shape = shape_of(type);
-  const std::vector<int64_t>& expected = place->second.shape;
-  bool agrees = shape.size() == expected.size() && place->second.scalar == leaf_of(type)->scalar;
+  const std::vector<int64_t>& expected = found->second.shape;
+  bool agrees = shape.size() == expected.size() && found->second.scalar == leaf_of(type)->scalar;
   for (size_t i = 0; agrees && i < shape.size(); ++i) agrees = expected[i] < 0 || expected[i] == shape[i];
   if (agrees) return;
   program_.notes.push_back(fmt::format("{}: onnx's shape inference says [{}]{} for {}, hoist computes {}", layer,
-                                       fmt::join(expected, "]["), row(place->second.scalar).name, value, text(type)));
+                                       fmt::join(expected, "]["), row(found->second.scalar).name, value, text(type)));
 }
 
 void ProgramBuilder::add_call(const NamedCall& named) {
@@ -180,9 +180,9 @@ Result<const NamedBody*> ProgramBuilder::picked_body(const NamedCall& named) {
   HOIST_TRY(const Tensor* first, known_value(named.inputs[0]));
   if (first == nullptr) return none;
   const std::string_view wanted = row->bodies->picked(*first);
-  auto place = std::find_if(named.bodies.begin(), named.bodies.end(),
+  auto found = std::find_if(named.bodies.begin(), named.bodies.end(),
                             [&](const NamedBody& body) { return body.attribute == wanted; });
-  return place == named.bodies.end() ? none : &*place;
+  return found == named.bodies.end() ? none : &*found;
 }
 
 // The calls of the body in the place of the call. Its values get names of their own, its results those of the call.
@@ -378,8 +378,8 @@ std::vector<NamedCall> named_calls(const Program& program) {
 void shapes_to_inputs(NamedCall& call, int64_t version, std::map<std::string, Tensor>& constants) {
   const OperatorRow* row = find_operator(call.domain, call.operation, version);
   if (row == nullptr) return;
-  const auto output = std::find_if(call.outputs.begin(), call.outputs.end(),
-                                   [](const std::string& name) { return !name.empty(); });
+  const auto output =
+      std::find_if(call.outputs.begin(), call.outputs.end(), [](const std::string& name) { return !name.empty(); });
   const std::string value = output == call.outputs.end() ? call.name : *output;  // a Loop may give nothing
   for (const ShapeInput& shape : shape_inputs(*row)) {
     const auto attribute = call.attributes.find(std::string(shape.name));

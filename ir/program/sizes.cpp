@@ -118,15 +118,15 @@ Result<Program> with_sizes(const Program& program, const std::map<std::string, i
   }
   Diagnostics problems;
   for (const auto& [name, number] : numbers) {
-    auto place = program.sizes.find(name);
-    if (place == program.sizes.end()) {
+    auto found = program.sizes.find(name);
+    if (found == program.sizes.end()) {
       const std::string near = near_miss(name, names);
       problems.push_back(
           {"size " + name, "the program has no such size",
            near.empty() ? "its text declares them: size n from 1 to 512" : "did you mean " + near + "?"});
-    } else if (number < place->second.least || number > place->second.most) {
+    } else if (number < found->second.least || number > found->second.most) {
       problems.push_back(
-          {"size " + name, fmt::format("{} lies outside its bounds, {}", number, bounds_text(place->second)), ""});
+          {"size " + name, fmt::format("{} lies outside its bounds, {}", number, bounds_text(found->second)), ""});
     } else {
       sizes.sizes[name] = Nat(number);
       open.sizes.erase(name);

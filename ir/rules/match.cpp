@@ -49,7 +49,7 @@ class Renaming {
       return bound(p + by_, e->type);
     }
     auto key = std::pair(e, depth);
-    if (auto place = memo_.find(key); place != memo_.end()) return place->second;
+    if (auto found = memo_.find(key); found != memo_.end()) return found->second;
     std::vector<Expr> children;
     for (Expr c : e->children) {
       HOIST_TRY(Expr child, run(c, depth + parameters_bound_by(e)));
@@ -272,8 +272,8 @@ class Matcher {
       place_ = rest[0].place;
       std::string known;
       for (const std::string& name : names_of(rest[0].pattern)) {
-        auto place = match_.sizes.find(name);
-        if (place != match_.sizes.end()) known += fmt::format(", {} = {}", name, place->second.text());
+        auto found = match_.sizes.find(name);
+        if (found != match_.sizes.end()) known += fmt::format(", {} = {}", name, found->second.text());
       }
       fail(fmt::format("{} = {} has no solution, or not just one{}", rest[0].pattern.text(), rest[0].found.text(),
                        known));
@@ -343,9 +343,9 @@ class Instantiation {
 
  private:
   Result<Expr> metavariable(Expr e, int64_t depth) {
-    auto place = match_.metas.find(e->name);
-    if (place == match_.metas.end()) return Diagnostic{"", fmt::format("nothing stands for {}", e->name), ""};
-    Expr value = shift(place->second, depth);
+    auto found = match_.metas.find(e->name);
+    if (found == match_.metas.end()) return Diagnostic{"", fmt::format("nothing stands for {}", e->name), ""};
+    Expr value = shift(found->second, depth);
     if (e->children.empty()) return value;
     if (value->pattern != Pattern::function || value->parameters.size() != e->children.size()) {
       return Diagnostic{"", fmt::format("{} does not take {} arguments", e->name, e->children.size()), ""};
@@ -398,10 +398,10 @@ Result<Type> instantiate(Type type, const Match& match) {
     case TypeNode::scalar_kind:
       return type;
     case TypeNode::variable_kind: {
-      auto place = match.types.find(type->name);
-      if (place == match.types.end())
+      auto found = match.types.find(type->name);
+      if (found == match.types.end())
         return Diagnostic{"", fmt::format("nothing says what the type {} is", type->name), ""};
-      return place->second;
+      return found->second;
     }
     case TypeNode::array_kind: {
       HOIST_TRY(Nat size, instantiate(type->size, match));

@@ -97,8 +97,8 @@ class Generator {
     static const std::vector<std::string> names = {"x", "weights", "a/b:0", "layer 1", "in", "quoted \"name\""};
     for (int tries = 0; tries < 3; ++tries) {
       std::string name = pick_from(names) + std::to_string(pick(3));
-      auto place = parameters_.emplace(name, t).first;
-      if (place->second == t) return parameter(name, t);
+      auto found = parameters_.emplace(name, t).first;
+      if (found->second == t) return parameter(name, t);
     }
     std::string name = "p" + std::to_string(parameters_.size());
     parameters_.emplace(name, t);

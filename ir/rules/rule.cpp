@@ -129,10 +129,10 @@ class Reader {
     variant.left = side(with_dimension(rule_.row.left, dimension), "left side");
     const std::string native = "native ";
     if (rule_.row.right.rfind(native, 0) == 0) {
-      auto place = functions_.rewrites.find(rule_.row.right.substr(native.size()));
-      if (place == functions_.rewrites.end())
+      auto found = functions_.rewrites.find(rule_.row.right.substr(native.size()));
+      if (found == functions_.rewrites.end())
         return fault("there is no function " + rule_.row.right.substr(native.size()));
-      rule_.rewrite = place->second;
+      rule_.rewrite = found->second;
       return;
     }
     variant.right = side(with_dimension(rule_.row.right, dimension), "right side");
@@ -181,8 +181,8 @@ class Reader {
       if (count > 1) c.second = words[2];
       return true;
     };
-    if (auto place = functions_.conditions.find(text); place != functions_.conditions.end()) {
-      c.function = place->second;
+    if (auto found = functions_.conditions.find(text); found != functions_.conditions.end()) {
+      c.function = found->second;
     } else if (property(Condition::associative, "associative", 1) ||
                property(Condition::exactly_associative, "exactly-associative", 1) ||
                property(Condition::commutative, "commutative", 1) || property(Condition::neutral, "neutral", 2)) {
@@ -235,8 +235,8 @@ bool is_literal_of(Expr e, double value) {
 }
 
 bool is_scalar_kind(const Match& match, const std::string& name, bool (*kind)(Scalar)) {
-  auto place = match.types.find(name);
-  return place != match.types.end() && place->second->is_scalar() && kind(place->second->scalar);
+  auto found = match.types.find(name);
+  return found != match.types.end() && found->second->is_scalar() && kind(found->second->scalar);
 }
 
 }  // namespace
@@ -279,8 +279,8 @@ bool Condition::holds(const Match& match) const {
     return left.ok() && right.ok() && ask(*left, *right) == Answer::yes;
   };
   auto meta = [&](const std::string& name) {
-    auto place = match.metas.find(name);
-    return place == match.metas.end() ? nullptr : place->second;
+    auto found = match.metas.find(name);
+    return found == match.metas.end() ? nullptr : found->second;
   };
   Expr x = meta(first);
   switch (kind) {

@@ -7,8 +7,8 @@ namespace hoist {
 namespace {
 
 int64_t integer(const ProgramMatch& match, const std::string& name) {
-  auto place = match.attributes.find(name);
-  const auto* value = place == match.attributes.end() ? nullptr : std::get_if<int64_t>(&place->second);
+  auto found = match.attributes.find(name);
+  const auto* value = found == match.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
   return value == nullptr ? 0 : *value;
 }
 

@@ -15,15 +15,15 @@ constexpr int number_bits = 15;
 
 std::vector<int64_t> list_attribute(const Definition& layer, const std::string& name, size_t size, int64_t otherwise) {
   const Attributes& attributes = layer.expression->operation->attributes;
-  auto place = attributes.find(name);
-  const auto* value = place == attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&place->second);
+  auto found = attributes.find(name);
+  const auto* value = found == attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
   return value != nullptr && value->size() == size ? *value : std::vector<int64_t>(size, otherwise);
 }
 
 std::string padding_of(const Definition& layer) {
   const Attributes& attributes = layer.expression->operation->attributes;
-  auto place = attributes.find("auto_pad");
-  const auto* value = place == attributes.end() ? nullptr : std::get_if<std::string>(&place->second);
+  auto found = attributes.find("auto_pad");
+  const auto* value = found == attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
   return value == nullptr ? "NOTSET" : *value;
 }
 

@@ -23,8 +23,8 @@ std::map<std::string, std::string> family_names(const Program& program) {
 }
 
 std::string family_of(const std::map<std::string, std::string>& families, const std::string& value) {
-  const auto place = families.find(value);
-  return place == families.end() ? "" : place->second;
+  const auto found = families.find(value);
+  return found == families.end() ? "" : found->second;
 }
 
 size_t site_of_family(const std::vector<Site>& sites, const std::string& family) {

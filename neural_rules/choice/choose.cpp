@@ -279,8 +279,8 @@ class Chooser {
     const StudyPoint& point = study.points[chosen];
     double accumulated = 0;
     for (StudySite& site : sensitivity_.studied) {
-      if (const auto place = point.assignment.find(site.site.key()); place != point.assignment.end()) {
-        site.chosen = place->second;
+      if (const auto found = point.assignment.find(site.site.key()); found != point.assignment.end()) {
+        site.chosen = found->second;
         for (const Candidate& candidate : site.candidates) {
           if (candidate.rule == site.chosen)
             accumulated += std::isnan(candidate.error_alone) ? candidate.predicted_error : candidate.error_alone;

@@ -71,7 +71,7 @@ class Owners {
       }
     }
     for (const std::string& layer : layers) {
-      if (const auto place = added_.find(layer); place != added_.end()) return place->second;
+      if (const auto found = added_.find(layer); found != added_.end()) return found->second;
     }
     return sites_.size();
   }
@@ -129,8 +129,8 @@ class Coster {
     const auto known = classes_.find(rule);
     if (known == classes_.end()) return nullptr;
     const auto shows = [&](const UniformModel& model) { return model.cost_class == known->second; };
-    const auto place = std::find_if(uniform_.begin(), uniform_.end(), shows);
-    return place == uniform_.end() ? nullptr : &*place;
+    const auto found = std::find_if(uniform_.begin(), uniform_.end(), shows);
+    return found == uniform_.end() ? nullptr : &*found;
   }
   double seconds(const std::string& rule, size_t site) const { return uniform(rule)->site_seconds[site]; }
 

@@ -107,8 +107,8 @@ std::vector<std::vector<FrontierSource>> sources_of(const SolverProblem& problem
   }
   std::vector<const SolverLink*> links(step.before.size(), nullptr);
   for (const SolverLink& link : node.links) {
-    const auto place = std::find(step.before.begin(), step.before.end(), link.other);
-    if (place != step.before.end()) links[static_cast<size_t>(place - step.before.begin())] = &link;
+    const auto found = std::find(step.before.begin(), step.before.end(), link.other);
+    if (found != step.before.end()) links[static_cast<size_t>(found - step.before.begin())] = &link;
   }
   std::vector<std::vector<FrontierSource>> out(step.states);
   std::vector<size_t> digits(step.before.size(), 0);

@@ -15,10 +15,10 @@ namespace hoist {
 namespace {
 
 Result<const ValueStatistics*> statistics_of(const Statistics& statistics, const std::string& value) {
-  auto place = statistics.find(value);
-  if (place == statistics.end())
+  auto found = statistics.find(value);
+  if (found == statistics.end())
     return Diagnostic{value, "there are no statistics of this value", "calibrate the model first"};
-  return &place->second;
+  return &found->second;
 }
 
 // What a product multiplies its sums by.

@@ -41,8 +41,8 @@ class Histogram {
 
   /// The smallest end of a bin with at least so many numbers below it.
   double quantile(double count) const {
-    auto place = std::find_if(below_.begin(), below_.end(), [&](const Sums& s) { return s.count >= count; });
-    return low_ + static_cast<double>(std::min(place, below_.end() - 1) - below_.begin()) * width_;
+    auto found = std::find_if(below_.begin(), below_.end(), [&](const Sums& s) { return s.count >= count; });
+    return low_ + static_cast<double>(std::min(found, below_.end() - 1) - below_.begin()) * width_;
   }
 
   /// Sum of squared errors of clipping to the range, and of rounding with this step inside. Zeros stay what they are.
