@@ -1,6 +1,6 @@
-// What the equation of an Einsum says, once its operands' extents are known. Only for the operator's row. One of many
-// operands becomes products of two: four matrices of 128 rows take 6.3e6 steps so, and 3.4e10 as one sum. Sums between
-// are rounded to the element type, so that is no part of a strict compilation.
+// Einsum: what its equation says once the operands' extents are known, and what it computes. Only for the operator's
+// row. One of many operands becomes products of two: four matrices of 128 rows take 6.3e6 steps so, and 3.4e10 as one
+// sum. Sums between are rounded to the element type, so that is no part of a strict compilation.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/expression.h"
-#include "ir/result.h"
+#include "ir/operators/operators.h"
 
 namespace hoist {
 
@@ -32,3 +31,10 @@ Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<
 Expr einsum_in_pairs(const Spec& call);
 
 }  // namespace hoist
+
+namespace hoist::operators {
+
+/// The definition: products of elements, maps over the dimensions of the result and sums over the others.
+Result<std::vector<Expr>> lower_einsum(const OperatorContext& context);
+
+}  // namespace hoist::operators

@@ -9,8 +9,7 @@ namespace hoist::operators {
 
 std::span<const OperatorRow> elementwise_operators();
 std::span<const OperatorRow> activation_operators();
-std::span<const OperatorRow> matrix_operators();
-std::span<const OperatorRow> convolution_operators();
+std::span<const OperatorRow> product_operators();
 std::span<const OperatorRow> pooling_operators();
 std::span<const OperatorRow> reduction_operators();
 std::span<const OperatorRow> normalisation_operators();

@@ -7,82 +7,15 @@
 #include <numbers>
 #include <numeric>
 
-#include "ir/operators/precision.h"
-#include "ir/operators/support.h"
+#include "ir/operators/form_call.h"
+#include "ir/operators/movement_forms.h"
+#include "ir/operators/product_forms.h"
 #include "ir/operators/windows.h"
 
 namespace hoist::operators {
 namespace {
 
-// A call of a form in a definition.
-class FormCall {
- public:
-  FormCall(Elaborator& elaborator, Syn syntax, const std::vector<Elaborator::Argument>& arguments,
-           const OperatorContext& call_context)
-      : context(call_context), elaborator_(elaborator), syntax_(syntax), arguments_(arguments) {}
-
-  const OperatorContext& context;
-
-  size_t count() const { return arguments_.size(); }
-  Result<Nothing> want(size_t wanted) const {
-    if (count() == wanted) return Nothing{};
-    return fault_at(syntax_->token, fmt::format("{} takes {} arguments, found {}", syntax_->text, wanted, count()));
-  }
-  Result<Expr> value(size_t i, Type number = nullptr) const { return elaborator_.argument(arguments_[i], number); }
-  /// The function that stands there, for arguments of these types.
-  Result<Expr> function(size_t i, const std::vector<Type>& types) const {
-    return rounded_once(types, [&](const std::vector<Type>& used) {
-      return elaborator_.function_argument(arguments_[i], used, nullptr);
-    });
-  }
-  template <class T>
-  Result<T> known(size_t i, const char* what) const {
-    const Syn s = arguments_[i].syntax;
-    const auto found = s == nullptr ? std::nullopt : elaborator_.known(s);
-    if (found && std::holds_alternative<T>(*found)) return std::get<T>(*found);
-    return fault_at(syntax_->token, fmt::format("argument {} of {} has to be {}", i + 1, syntax_->text, what));
-  }
-  Result<Scalar> scalar(size_t i) const { return known<Scalar>(i, "an element type"); }
-  Result<int64_t> integer(size_t i) const { return known<int64_t>(i, "a whole number that is known"); }
-  /// A list, or one number.
-  Result<Shape> integers(size_t i) const {
-    if (auto one = integer(i); one.ok()) return Shape{*one};
-    return known<Shape>(i, "whole numbers that are known");
-  }
-  /// Whether an attribute that the call leaves out stands there.
-  bool is_absent(size_t i) const {
-    const auto found = arguments_[i].syntax == nullptr ? std::nullopt : elaborator_.known(arguments_[i].syntax);
-    return found && std::holds_alternative<Absent>(*found);
-  }
-  Result<Shape> sizes() const {
-    Shape out;
-    for (const Nat& n : syntax_->sizes) {
-      const Nat size = elaborator_.size(n);
-      if (!size.is_constant()) return fault_at(syntax_->token, "the size " + size.text() + " is not known");
-      out.push_back(size.value());
-    }
-    return out;
-  }
-
- private:
-  Elaborator& elaborator_;
-  Syn syntax_;
-  const std::vector<Elaborator::Argument>& arguments_;
-};
-
-Type element_type(Expr x) { return scalar_type(element_of(x)); }
-Type row_type(const Nat& n, Expr x) { return array_type(n, element_type(x)); }
-
-// The type of what lies under the first dimensions.
-Type type_under(Expr x, int64_t depth) {
-  Type block = x->type;
-  for (int64_t i = 0; i < depth; ++i) block = block->element;
-  return block;
-}
-
-std::function<Expr(Expr)> calling(Expr function) {
-  return [function](Expr x) { return hoist::apply(function, {x}); };
-}
+constexpr int64_t most_list = 1 << 16;  // numbers in a list that is known
 
 // each f x y...: the function of one element of each, for arrays that broadcast. A tuple of arrays, which stands for
 // operands of any number, gives a tuple of elements.
@@ -226,135 +159,6 @@ Result<Expr> form_flat(const FormCall& c) {
   return reshape(row, extents(x));
 }
 
-// How many elements each window of a dimension counts: those inside the input, or inside input and padding.
-Shape counts_along(const Geometry& g, size_t i, int64_t n, bool with_padding) {
-  Shape counts;
-  int64_t low = with_padding ? 0 : g.begin[i];
-  int64_t high = with_padding ? g.begin[i] + n + g.end[i] : g.begin[i] + n;
-  for (int64_t o = 0; o < g.out[i]; ++o) {
-    int64_t count = 0;
-    for (int64_t k = 0; k < g.kernel[i]; ++k) {
-      int64_t place = o * g.strides[i] + k * g.dilations[i];
-      count += place >= low && place < high;
-    }
-    counts.push_back(count);
-  }
-  return counts;
-}
-
-struct Windowed {
-  Shape kernel;
-  Geometry geometry;
-};
-
-Result<Windowed> windows_of(const FormCall& c, Expr x) {
-  Windowed w;
-  HOIST_TRY(Shape spatial, spatial_extents(x));
-  if (!has_attribute(c.context, "kernel_shape")) return fault("attribute kernel_shape is missing");
-  HOIST_TRY(w.kernel, integers_attribute(c.context, "kernel_shape", {}));
-  HOIST_TRY(w.geometry, window_geometry(c.context, spatial, w.kernel));
-  return w;
-}
-
-// windows border... f x...: f of the elements of each window of each plane of all arrays, each with its own border; the
-// attributes say where windows lie.
-Result<Expr> form_windows(const FormCall& c) {
-  const size_t count = c.count() / 2;
-  HOIST_TRY_VOID(c.want(2 * count + 1));
-  std::vector<Expr> arrays, borders;
-  for (size_t i = 0; i < count; ++i) {
-    HOIST_TRY(Expr x, c.value(count + 1 + i));
-    HOIST_TRY(Expr border, c.value(i, element_type(x)));
-    arrays.push_back(x), borders.push_back(border);
-  }
-  HOIST_TRY(Windowed w, windows_of(c, arrays[0]));
-  std::vector<Type> rows;
-  for (Expr x : arrays) rows.push_back(row_type(product(w.kernel), x));
-  HOIST_TRY(Expr f, c.function(count, rows));
-  return map_zip_at(2, arrays, [&](const std::vector<Expr>& planes) {
-    std::vector<Expr> views;
-    for (size_t i = 0; i < count; ++i) views.push_back(windows(planes[i], 0, w.geometry, borders[i]));
-    return map_zip_at(static_cast<int64_t>(w.kernel.size()), views, [&](const std::vector<Expr>& parts) {
-      std::vector<Expr> flat;
-      for (Expr part : parts) flat.push_back(flatten(part));
-      return hoist::apply(f, flat);
-    });
-  });
-}
-
-// counted_windows border with_padding f x: f of the elements of each window and how many of them count. The count is
-// one number where all windows have the same.
-Result<Expr> form_counted_windows(const FormCall& c) {
-  HOIST_TRY_VOID(c.want(4));
-  HOIST_TRY(Expr x, c.value(3));
-  HOIST_TRY(Expr border, c.value(0, element_type(x)));
-  HOIST_TRY(int64_t with_padding, c.integer(1));
-  HOIST_TRY(Windowed w, windows_of(c, x));
-  const Geometry& g = w.geometry;
-  const Scalar scalar = element_of(x);
-  HOIST_TRY(Expr f, c.function(2, {row_type(product(w.kernel), x), scalar_type(scalar)}));
-  int64_t entries = 1;
-  for (size_t i = 0; i < g.out.size(); ++i) {
-    if (g.out[i] > most_table_entries / entries || g.out[i] > most_table_entries / g.kernel[i]) {
-      return fault(fmt::format("{} windows, at most {} are supported", text(g.out), most_table_entries));
-    }
-    entries *= g.out[i];
-  }
-  const Shape shape = extents(x);
-  Tensor counts(scalar, {1});
-  counts.set_float(0, 1);
-  for (size_t i = 0; i < g.kernel.size(); ++i) {  // the outer product of the counts along each dimension
-    const Shape along = counts_along(g, i, shape[i + 2], with_padding != 0);
-    Tensor next(scalar, {counts.size() * g.out[i]});
-    for (int64_t k = 0; k < next.size(); ++k) {
-      next.set_float(k, counts.float_at(k / g.out[i]) * static_cast<double>(along[static_cast<size_t>(k % g.out[i])]));
-    }
-    counts = next;
-  }
-  bool uniform = true;
-  for (int64_t k = 0; k < counts.size(); ++k) uniform = uniform && counts.float_at(k) == counts.float_at(0);
-  const auto depth = static_cast<int64_t>(g.out.size());
-  if (uniform) {
-    const Expr count = literal(scalar, counts.size() > 0 ? counts.float_at(0) : 1);
-    return map_at(
-        2,
-        [&](Expr plane) {
-          return map_at(
-              static_cast<int>(depth),
-              [&](Expr window) {
-                return hoist::apply(f, {flatten(window), count});
-              },
-              windows(plane, 0, g, border));
-        },
-        x);
-  }
-  const Expr divisors = constant(counts.reshaped(g.out));
-  return map_at(
-      2,
-      [&](Expr plane) {
-        return map_zip_at(depth, {windows(plane, 0, g, border), divisors}, [&](const std::vector<Expr>& parts) {
-          return hoist::apply(f, {flatten(parts[0]), parts[1]});
-        });
-      },
-      x);
-}
-
-// places_in_planes order x: the positions of the elements of x, flat and row-major, or with the spatial dimensions
-// reversed where the order is 1.
-Result<Expr> form_places_in_planes(const FormCall& c) {
-  HOIST_TRY_VOID(c.want(2));
-  HOIST_TRY(Expr x, c.value(1));
-  HOIST_TRY(int64_t column_major, c.integer(0));
-  const Shape shape = extents(x);
-  Expr flat = iota(product(shape), Scalar::i64);
-  if (column_major == 0 || shape.size() < 2) return reshape(flat, shape);
-  Shape reversed = shape;
-  std::reverse(reversed.begin() + 2, reversed.end());
-  Shape permutation = {0, 1};
-  for (size_t i = shape.size(); i-- > 2;) permutation.push_back(static_cast<int64_t>(i));
-  return permute(permutation, reshape(flat, reversed));
-}
-
 // beside_channels size f x: f of each element and of those at the same place in `size` channels around it.
 Result<Expr> form_beside_channels(const FormCall& c) {
   HOIST_TRY_VOID(c.want(3));
@@ -444,6 +248,14 @@ Result<Expr> form_convert_without_saturation(const FormCall& c) {
   return convert_without_saturation(to, x);
 }
 
+// saturated(T, x): the number of the type that is nearest to a scalar.
+Result<Expr> form_saturated(const FormCall& c) {
+  HOIST_TRY_VOID(c.want(2));
+  HOIST_TRY(Scalar to, c.scalar(0));
+  HOIST_TRY(Expr x, c.value(1));
+  return cast(to, x);
+}
+
 // same_bits(T, x): the bits of a scalar as another type of the same width.
 Result<Expr> form_same_bits(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
@@ -460,45 +272,6 @@ Result<Expr> form_positions(const FormCall& c) {
   return iota(x->type->size, scalar);
 }
 
-Result<Expr> form_reshape(const FormCall& c) {
-  HOIST_TRY_VOID(c.want(1));
-  HOIST_TRY(Expr x, c.value(0));
-  HOIST_TRY(Shape to, c.sizes());
-  if (product(to) != product(extents(x)))
-    return fault(fmt::format("{} does not have the elements of {}", text(to), text(extents(x))));
-  return reshape(x, to);
-}
-
-// scalar x: the element of an array that has one.
-Result<Expr> form_scalar(const FormCall& c) {
-  HOIST_TRY_VOID(c.want(1));
-  HOIST_TRY(Expr x, c.value(0));
-  if (product(extents(x)) != 1) return fault(text(extents(x)) + " is not one number");
-  return reshape(x, {});
-}
-
-// permute p x: dimension i of the result is dimension p[i], counted from the end where it is negative; all in
-// reverse order where p is left out.
-Result<Expr> form_permute(const FormCall& c) {
-  HOIST_TRY_VOID(c.want(2));
-  HOIST_TRY(Expr x, c.value(1));
-  Shape permutation;
-  for (int64_t i = rank_of(x); i-- > 0;) permutation.push_back(i);
-  if (!c.is_absent(0)) {
-    HOIST_TRY(permutation, c.integers(0));
-  }
-  HOIST_TRY(Shape sorted, normalise_axes(permutation, rank_of(x)));
-  if (static_cast<int64_t>(sorted.size()) != rank_of(x))
-    return fault(fmt::format("perm has {} values for {} dimensions", sorted.size(), rank_of(x)));
-  for (int64_t& p : permutation) p = p < 0 ? p + rank_of(x) : p;
-  return permute(permutation, x);
-}
-
-struct Form {
-  std::string_view name;
-  Result<Expr> (*make)(const FormCall&);
-};
-
 constexpr auto forms = std::to_array<Form>({
     {"each", form_each},
     {"combined", form_combined},
@@ -509,9 +282,6 @@ constexpr auto forms = std::to_array<Form>({
     {"under", form_under},
     {"planes", form_planes},
     {"flat", form_flat},
-    {"windows", form_windows},
-    {"counted_windows", form_counted_windows},
-    {"places_in_planes", form_places_in_planes},
     {"beside_channels", form_beside_channels},
     {"after", form_after},
     {"statistic", form_statistic},
@@ -520,17 +290,67 @@ constexpr auto forms = std::to_array<Form>({
     {"mean", form_mean},
     {"convert", form_convert},
     {"convert_without_saturation", form_convert_without_saturation},
+    {"saturated", form_saturated},
     {"same_bits", form_same_bits},
     {"positions", form_positions},
-    {"reshape", form_reshape},
-    {"scalar", form_scalar},
-    {"permute", form_permute},
 });
+
+// Functions on numbers and lists of whole numbers that are known.
+std::optional<Known> known_list_call(Elaborator& elaborator, Syn s) {
+  const auto argument = [&](size_t i) { return elaborator.known(s->children[i]); };
+  const size_t count = s->children.size();
+  if (s->text == "at" && (count == 2 || count == 3)) {  // at(list, i), at(list, i, where the list is left out)
+    const auto list = argument(0), place = argument(1);
+    if (count == 3 && list && std::holds_alternative<Absent>(*list)) return argument(2);
+    const auto* all = list ? std::get_if<Shape>(&*list) : nullptr;
+    const auto* i = place ? std::get_if<int64_t>(&*place) : nullptr;
+    if (all == nullptr || i == nullptr || *i < 0 || *i >= static_cast<int64_t>(all->size())) return std::nullopt;
+    return (*all)[static_cast<size_t>(*i)];
+  }
+  if ((s->text == "first" || s->text == "last") && count == 2) {  // first(n, list)
+    const auto number = argument(0), list = argument(1);
+    const auto* all = list ? std::get_if<Shape>(&*list) : nullptr;
+    const auto* n = number ? std::get_if<int64_t>(&*number) : nullptr;
+    if (all == nullptr || n == nullptr || *n < 0 || *n > std::ssize(*all)) return std::nullopt;
+    return s->text == "last" ? Shape(all->end() - *n, all->end()) : Shape(all->begin(), all->begin() + *n);
+  }
+  if (s->text == "holds" && count == 2) {  // holds(list, n)
+    const auto list = argument(0), number = argument(1);
+    const auto* all = list ? std::get_if<Shape>(&*list) : nullptr;
+    const auto* n = number ? std::get_if<int64_t>(&*number) : nullptr;
+    if (all == nullptr || n == nullptr) return std::nullopt;
+    return int64_t{std::find(all->begin(), all->end(), *n) != all->end()};
+  }
+  if (s->text == "range" && count == 2) {  // from the first to before the second
+    const auto from = argument(0), to = argument(1);
+    const auto *first = from ? std::get_if<int64_t>(&*from) : nullptr, *end = to ? std::get_if<int64_t>(&*to) : nullptr;
+    if (first == nullptr || end == nullptr || *end - *first > most_list) return std::nullopt;
+    Shape list(static_cast<size_t>(std::max<int64_t>(*end - *first, 0)));
+    std::iota(list.begin(), list.end(), *first);
+    return list;
+  }
+  if (s->text == "whole" && count == 1) {
+    const auto rounded = argument(0) ? apply_known(Function::floor, {*argument(0)}) : std::nullopt;
+    if (!rounded) return std::nullopt;
+    return int64_t{std::holds_alternative<int64_t>(*rounded) && number_of(*rounded) == number_of(*argument(0))};
+  }
+  constexpr std::string_view names[] = {"least", "most", "length", "product"};
+  if (count != 1 || std::find(std::begin(names), std::end(names), s->text) == std::end(names)) return std::nullopt;
+  const auto list = argument(0);
+  const auto* all = list ? std::get_if<Shape>(&*list) : nullptr;
+  if (all == nullptr) return std::nullopt;
+  if (s->text == "length") return static_cast<int64_t>(all->size());
+  if (s->text == "product") return product(*all);
+  int64_t extreme = s->text == "least" ? INT64_MAX : INT64_MIN;
+  for (int64_t n : *all) extreme = s->text == "least" ? std::min(extreme, n) : std::max(extreme, n);
+  return extreme;
+}
 
 // Functions on arrays and types whose values are known.
 std::optional<Known> known_call(Elaborator& elaborator, Syn s) {
-  constexpr std::string_view names[] = {"type",  "rank",       "length",     "floats", "integers", "booleans", "wide",
-                                        "wider", "one_number", "broadcasts", "bits",   "extent",   "elements"};
+  constexpr std::string_view names[] = {"type",     "rank",   "length",  "floats",     "integers",
+                                        "booleans", "wide",   "wider",   "one_number", "broadcasts",
+                                        "bits",     "extent", "extents", "elements",   "spatial"};
   if (std::find(std::begin(names), std::end(names), s->text) == std::end(names)) return std::nullopt;
   std::vector<Expr> arrays;
   std::vector<Scalar> scalars;
@@ -555,7 +375,9 @@ std::optional<Known> known_call(Elaborator& elaborator, Syn s) {
     const auto named = elaborator.known(s->children[0]);
     const auto* i = named ? std::get_if<int64_t>(&*named) : nullptr;
     const auto axis = i == nullptr ? Result<int64_t>(int64_t{0}) : normalise_axis(*i, rank_of(arrays[0]));
-    return axis.ok() && rank_of(arrays[0]) > 0 ? extents(arrays[0])[static_cast<size_t>(*axis)] : int64_t{1};
+    if (!axis.ok() || rank_of(arrays[0]) == 0) return int64_t{1};
+    const Nat n = sizes_of(arrays[0]->type)[static_cast<size_t>(*axis)];
+    return n.is_constant() ? std::optional<Known>(n.value()) : std::nullopt;
   }
   if (s->text == "wider" && scalars.size() == 2)
     return row(scalars[0]).bits < row(scalars[1]).bits ? scalars[1] : scalars[0];
@@ -573,18 +395,51 @@ std::optional<Known> known_call(Elaborator& elaborator, Syn s) {
   if (arrays.size() != 1) return std::nullopt;
   if (s->text == "rank") return rank_of(arrays[0]);
   if (s->text == "elements") return product(extents(arrays[0]));
+  if (s->text == "extents") return extents(arrays[0]);
+  if (s->text == "spatial") {  // the extents behind images and channels
+    const Sizes sizes = sizes_of(arrays[0]->type);
+    Shape spatial;
+    for (size_t i = 2; i < sizes.size(); ++i) spatial.push_back(sizes[i].value());
+    return spatial;
+  }
   if (s->text == "one_number") return int64_t{product(extents(arrays[0])) == 1};
   return std::nullopt;
 }
 
 }  // namespace
 
+// Functions on the operands' values.
+std::optional<Known> Forms::known_value(Syn s) const {
+  if (s->children.size() != 1) return std::nullopt;
+  auto place = constants_.find(s->children[0]->text);
+  const Tensor* tensor = place == constants_.end() ? nullptr : place->second;
+  if (s->text == "is_known") return int64_t{tensor != nullptr};
+  if (tensor == nullptr) return s->text == "zeros" ? std::optional<Known>(int64_t{0}) : std::nullopt;
+  const bool whole = !is_float(tensor->scalar());
+  if (s->text == "value") {  // of one number
+    if (tensor->size() != 1) return std::nullopt;
+    return whole ? Known(tensor->integer_at(0)) : Known(tensor->float_at(0));
+  }
+  if (!whole) return std::nullopt;
+  int64_t largest = 0;
+  for (int64_t i = 0; i < tensor->size(); ++i) {
+    const int64_t n = tensor->integer_at(i);
+    largest = std::max(largest, n == INT64_MIN ? INT64_MAX : std::abs(n));
+  }
+  if (s->text == "zeros") return int64_t{largest == 0};
+  return s->text == "largest" ? std::optional<Known>(largest) : std::nullopt;
+}
+
 std::optional<Known> Forms::known(Elaborator& elaborator, Syn s) const {
   if (s->text == "given" && s->children.size() == 1) {
     auto place = values_.find(s->children[0]->text);
     return int64_t{place == values_.end() || !std::holds_alternative<Absent>(place->second)};
   }
-  if (!s->children.empty()) return known_call(elaborator, s);
+  if (!s->children.empty()) {
+    if (auto value = known_value(s)) return value;
+    if (auto value = known_list_call(elaborator, s)) return value;
+    return known_call(elaborator, s);
+  }
   if (auto place = values_.find(s->text); place != values_.end()) return place->second;
   if (s->text == "lowest" || s->text == "highest") return Extreme{s->text == "highest"};
   if (s->text == "version") return context_.call.version;
@@ -595,9 +450,13 @@ std::optional<Known> Forms::known(Elaborator& elaborator, Syn s) const {
 
 std::optional<Result<Expr>> Forms::form(Elaborator& elaborator, Syn s,
                                         const std::vector<Elaborator::Argument>& arguments, Type) const {
-  const auto* found = std::find_if(forms.begin(), forms.end(), [&](const Form& f) { return f.name == s->text; });
-  if (found == forms.end()) return std::nullopt;
-  return found->make(FormCall(elaborator, s, arguments, context_));
+  for (std::span<const Form> group :
+       {std::span<const Form>(forms), movement_forms(), window_forms(), product_forms()}) {
+    for (const Form& f : group) {
+      if (f.name == s->text) return f.make(FormCall(elaborator, s, arguments, context_));
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace hoist::operators

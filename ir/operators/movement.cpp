@@ -65,167 +65,6 @@ Lowered lower_split(const OperatorContext& c) {
   return results;
 }
 
-Lowered lower_slice(const OperatorContext& c) {
-  Expr x = c.inputs[0];
-  Shape shape = extents(x);
-  HOIST_TRY(auto starts, integers_of(c, "starts", 1));
-  HOIST_TRY(auto ends, integers_of(c, "ends", 2));
-  HOIST_TRY(auto named, integers_of(c, "axes", 3));
-  HOIST_TRY(auto steps, integers_of(c, "steps", 4));
-  if (!starts || !ends) return fault("starts or ends are missing");
-  size_t count = starts->size();
-  Shape axes, all_steps = steps.value_or(Shape(count, 1));
-  for (size_t i = 0; i < count; ++i) axes.push_back(static_cast<int64_t>(i));
-  if (named) axes = *named;
-  if (ends->size() != count || axes.size() != count || all_steps.size() != count) {
-    return fault(fmt::format("starts, ends, axes and steps have {}, {}, {} and {} values", count, ends->size(),
-                             axes.size(), all_steps.size()));
-  }
-  HOIST_TRY_VOID(normalise_axes(axes, rank_of(x)));
-  for (size_t i = 0; i < count; ++i) {
-    int64_t axis = axes[i] < 0 ? axes[i] + rank_of(x) : axes[i];
-    int64_t n = shape[static_cast<size_t>(axis)], step = all_steps[i];
-    if (step == 0) return fault(fmt::format("the step along axis {} is 0", axis));
-    step = std::clamp<int64_t>(step, -n - 1, n + 1);  // beyond that the first element alone is taken
-    auto place = [&](int64_t p, int64_t low, int64_t high) {
-      if (p < 0) p = p < -n ? low - 1 : p + n;
-      return std::clamp(p, low, high);
-    };
-    int64_t start = step > 0 ? place((*starts)[i], 0, n) : place((*starts)[i], -1, n - 1);
-    int64_t end = step > 0 ? place((*ends)[i], 0, n) : place((*ends)[i], -1, n - 1);
-    int64_t distance = step > 0 ? end - start : start - end, stride = step > 0 ? step : -step;
-    int64_t taken = distance <= 0 ? 0 : (distance + stride - 1) / stride;
-    x = slice_at(axis, taken == 0 ? 0 : start, taken, x, step);
-  }
-  return one(x);
-}
-
-// ---- Pad
-// -----------------------------------------------------------------------------------------------------------------
-
-// The element that stands at position p of a padded row of n.
-int64_t padded_source(const std::string& mode, int64_t p, int64_t n) {
-  if (mode == "edge") return std::clamp<int64_t>(p, 0, n - 1);
-  if (mode == "wrap") return ((p % n) + n) % n;
-  int64_t period = std::max<int64_t>(2 * (n - 1), 1);  // reflect
-  p = ((p % period) + period) % period;
-  return p < n ? p : period - p;
-}
-
-Expr padded(Expr row, const std::string& mode, int64_t before, int64_t after, Expr value) {
-  int64_t n = extents(row)[0];
-  if (mode == "constant") return pad_with(before, after, value, row);
-  if (mode == "edge") return pad(before, after, Border::clamp, row);
-  if (mode == "wrap" && before <= n && after <= n) return pad(before, after, Border::wrap, row);
-  if (mode == "reflect" && before < n && after < n) return pad(before, after, Border::mirror, row);
-  Shape sources;
-  for (int64_t i = 0; i < before + n + after; ++i) sources.push_back(padded_source(mode, i - before, n));
-  return map([&](Expr i) { return index(i, row); }, constant(Tensor::of(Scalar::i64, {before + n + after}, sources)));
-}
-
-Lowered lower_pad(const OperatorContext& c) {
-  Expr x = c.inputs[0];
-  Shape shape = extents(x);
-  Scalar scalar = element_of(x);
-  HOIST_TRY(std::string mode, choice_attribute(c, "mode", "constant", {"constant", "reflect", "edge", "wrap"}));
-  HOIST_TRY(auto pads, integers_of(c, has_attribute(c, "paddings") ? "paddings" : "pads", 1));
-  HOIST_TRY(double number, float_attribute(c, "value", 0));
-  Expr value = literal(scalar, number);
-  if (Expr given = input(c, 2)) {
-    if (product(extents(given)) != 1 || element_of(given) != scalar) {
-      return fault(fmt::format("constant_value has to be one {}, found {}", row(scalar).name, text(extents(given))));
-    }
-    // A number that is known can be the border of a stored array.
-    const Tensor* known = c.constants[2];
-    const bool whole = known != nullptr && is_integer(scalar);
-    value = whole ? literal_integer(scalar, known->integer_at(0)) : reshape(given, {});
-  }
-  Shape axes;
-  for (size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  if (is_given(c, 3, "axes")) {
-    HOIST_TRY(axes, constant_integers(c, 3, "axes"));
-  }
-  HOIST_TRY_VOID(normalise_axes(axes, rank_of(x)));
-  if (!pads || pads->size() != 2 * axes.size()) {
-    return fault(fmt::format("pads has {} values for {} axes", pads ? pads->size() : 0, axes.size()));
-  }
-  for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t axis = axes[i] < 0 ? axes[i] + rank_of(x) : axes[i];
-    int64_t& n = shape[static_cast<size_t>(axis)];
-    int64_t before = (*pads)[i], after = (*pads)[axes.size() + i];
-    for (int64_t amount : {before, after}) {
-      if (amount < -most_elements || amount > most_elements)
-        return fault(fmt::format("pads hold {}, which is out of range", amount));
-    }
-    // Negative amounts take elements away first.
-    int64_t skip = std::max<int64_t>(-before, 0), drop = std::max<int64_t>(-after, 0);
-    if (skip + drop > n)
-      return fault(fmt::format("negative pads take {} of {} elements of axis {}", skip + drop, n, axis));
-    x = slice_at(axis, skip == n ? 0 : skip, n - skip - drop, x);
-    n -= skip + drop;
-    before = std::max<int64_t>(before, 0), after = std::max<int64_t>(after, 0);
-    if (n == 0 && mode != "constant" && before + after > 0)
-      return fault(fmt::format("axis {} has no elements to pad with", axis));
-    n += before + after;
-    HOIST_TRY_VOID(check_extents(shape));
-    if (mode != "constant" && n > most_table_entries)
-      return fault(
-          fmt::format("axis {} is padded to {} elements, at most {} by {}", axis, n, most_table_entries, mode));
-    if (before + after == 0) continue;
-    x = map_at(
-        static_cast<int>(axis), [&](Expr row) { return padded(row, mode, before, after, value); }, x);
-  }
-  return one(x);
-}
-
-Lowered lower_tile(const OperatorContext& c) {
-  Expr x = c.inputs[0];
-  HOIST_TRY(Shape repeats, constant_integers(c, 1, "repeats"));
-  Shape shape = extents(x), to = shape;
-  if (repeats.size() != shape.size())
-    return fault(fmt::format("repeats has {} values for {} dimensions", repeats.size(), shape.size()));
-  for (size_t i = 0; i < repeats.size(); ++i) {
-    if (repeats[i] < 0 || repeats[i] > most_elements)
-      return fault(fmt::format("dimension {} is to be repeated {} times", i, repeats[i]));
-    to[i] = shape[i] > most_elements / std::max<int64_t>(repeats[i], 1) ? most_elements + 1 : shape[i] * repeats[i];
-  }
-  HOIST_TRY_VOID(check_extents(to));
-  for (size_t i = 0; i < repeats.size(); ++i) {
-    if (repeats[i] == 1) continue;
-    x = map_at(
-        static_cast<int>(i), [&](Expr row) { return join(repeat(repeats[i], row)); }, x);
-  }
-  return one(x);
-}
-
-Lowered lower_centre(const OperatorContext& c) {
-  Expr x = c.inputs[0];
-  HOIST_TRY(Shape wanted, constant_integers(c, 1, "shape"));
-  Shape shape = extents(x), axes;
-  for (int64_t i = 0; i < rank_of(x); ++i) axes.push_back(i);
-  HOIST_TRY(axes, integers_attribute(c, "axes", axes));
-  HOIST_TRY_VOID(normalise_axes(axes, rank_of(x)));
-  if (axes.size() != wanted.size())
-    return fault(fmt::format("shape has {} values for {} axes", wanted.size(), axes.size()));
-  for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t axis = axes[i] < 0 ? axes[i] + rank_of(x) : axes[i];
-    int64_t& n = shape[static_cast<size_t>(axis)];
-    if (wanted[i] < n) {
-      if (wanted[i] < 0) return fault(fmt::format("extent {} is wanted along axis {}", wanted[i], axis));
-      x = slice_at(axis, (n - wanted[i]) / 2, wanted[i], x);
-    } else {
-      int64_t before = (wanted[i] - n) / 2;
-      HOIST_TRY_VOID(check_extents({wanted[i]}));
-      x = map_at(
-          static_cast<int>(axis),
-          [&](Expr row) { return pad_with(before, wanted[i] - n - before, zero(element_of(x)), row); }, x);
-    }
-    n = wanted[i];
-    HOIST_TRY_VOID(check_extents(shape));
-  }
-  return one(x);
-}
-
 // clang-format off
 constexpr auto movement_rows = std::to_array<OperatorRow>({
   by_text("Transpose", 1, "(x : anything; perm?) = permute perm x", -2, 2, "", 21),
@@ -233,12 +72,41 @@ constexpr auto movement_rows = std::to_array<OperatorRow>({
    "one after the other along an axis; a function, since any number of arrays meet under any number of dimensions"},
   {"", "Split", 2, 1, 2, Takes::anything, lower_split,
    "parts along an axis; a function, since the call says how many results there are", -2, 2, "1 split", 0, nullptr, true},
-  {"", "Slice", 1, 1, 5, Takes::anything, lower_slice,
-   "from start to end by steps; a function, since it goes through lists of axes", -2, 2, "1 starts, 2 ends, 3 axes, 4 steps"},
-  {"", "Pad", 1, 1, 4, Takes::anything, lower_pad,
-   "elements before and after: a number, mirror image, edge, or wrapped; a function, since it goes through lists of axes", -2, 2, "1 pads, 3 axes"},
-  {"", "Tile", 6, 2, 2, Takes::anything, lower_tile,
-   "repeated along each dimension; a function, since it goes through a list of axes", -2, 2, "1 repeats"},
+  // Negative starts and ends count from the end, and what lies outside is brought inside.
+  by_text("Slice", 1,
+          "(x : anything; starts, ends, axes?, steps?) "
+          "refuse length(ends) != length(starts) | given(axes) & length(axes) != length(starts) | given(steps) & length(steps) != length(starts): "
+          "\"starts, ends, axes and steps have {length(starts)}, {length(ends)}, {select(given(axes), length(axes), length(starts))} "
+          "and {select(given(steps), length(steps), length(starts))} values\" "
+          "refuse given(steps) & holds(steps, 0): \"a step is 0 among {steps}\" "
+          "= across (select(given(axes), axes, range(0, length(starts)))) (\\line[n] i. (slice first count step step line "
+          "where first = select(count == 0, 0, start); count = max(ceil((end - start) / step), 0); "
+          "start = min(max(select(s < 0, s + n, s), low), high); end = min(max(select(e < 0, e + n, e), low), high); "
+          "low = select(step > 0, 0, -1); high = select(step > 0, n, n - 1); s = at(starts, i); e = at(ends, i); "
+          // Beyond the length the first element alone is taken.
+          "step = min(max(at(steps, i, 1), -n - 1), n + 1))) x", -2, 2, "1 starts, 2 ends, 3 axes, 4 steps"),
+  // Negative amounts take elements away first. A number that is known can be the border of a stored array.
+  by_text("Pad", 1,
+          "(x : anything, amounts? : anything, filler? : anything; pads?, paddings?, axes?, "
+          "mode = \"constant\" | \"reflect\" | \"edge\" | \"wrap\", value = 0.0) "
+          "refuse !given(pads) & !given(paddings): \"pads has 0 values for {length(named)} axes\" "
+          "refuse length(both) != 2 * length(named): \"pads has {length(both)} values for {length(named)} axes\" "
+          "refuse length(both) > 0 & (least(both) < -1099511627776 | most(both) > 1099511627776): "
+          "\"pads hold {both}, which is out of range\" "
+          "refuse given(filler) & (!one_number(filler) | type(filler) != type(x)): "
+          "\"constant_value has to be one {type(x)}, found {filler}\" "
+          "= across named (\\line i. bordered 0 (min(at(both, i), 0)) (min(at(both, i + length(named)), 0)) line) "
+          "(\\line i. (select(mode == \"constant\", bordered border before after line, padded mode before after line) "
+          "where before = max(at(both, i), 0); after = max(at(both, i + length(named)), 0))) x "
+          "where named = select(given(axes), axes, range(0, rank(x))); both = select(given(paddings), paddings, pads); "
+          "border = select(!given(filler), convert(type(x), value), "
+          "select(is_known(filler) & integers(filler), convert(type(x), value(filler)), scalar filler))", -2, 2, "1 pads, 3 axes"),
+  by_text("Tile", 6,
+          "(x : anything; repeats) "
+          "refuse length(repeats) != rank(x): \"repeats has {length(repeats)} values for {rank(x)} dimensions\" "
+          "refuse rank(x) > 0 & (least(repeats) < 0 | most(repeats) > 1099511627776): \"dimensions are to be repeated {repeats} times\" "
+          "= across (range(0, rank(x))) (\\line i. select(n == 1, line, line |> repeat n |> join) where n = at(repeats, i)) x",
+          -2, 2, "1 repeats"),
   by_text("DepthToSpace", 1,
           "(x : anything [n][c][h][w]; blocksize from 1 to 65536, mode = \"DCR\" | \"CRD\") "
           "refuse c % (blocksize * blocksize) != 0: \"blocks of {blocksize} x {blocksize} do not divide {c} channels\" "
@@ -252,8 +120,13 @@ constexpr auto movement_rows = std::to_array<OperatorRow>({
           "= (select(mode == \"DCR\", transpose (0 3 5 1 2 4) blocks, transpose (0 1 3 5 2 4) blocks) "
           "|> reshape [n][c * blocksize * blocksize][h // blocksize][w // blocksize]) "
           "where blocks = x |> reshape [n][c][h // blocksize][blocksize][w // blocksize][blocksize]"),
-  {"", "CenterCropPad", 18, 2, 2, Takes::anything, lower_centre,
-   "cropped or padded around the centre; a function, since it goes through a list of axes", -2, 2, "1 shape"},
+  by_text("CenterCropPad", 18,
+          "(x : anything; shape, axes?) "
+          "refuse length(shape) != length(named): \"shape has {length(shape)} values for {length(named)} axes\" "
+          "refuse length(shape) > 0 & least(shape) < 0: \"extents {shape} are wanted\" "
+          "= across named (\\line[n] i. (select(wanted < n, slice first wanted line, bordered 0 before (wanted - n - before) line) "
+          "where first = floor((n - wanted) / 2); before = floor((wanted - n) / 2); wanted = at(shape, i))) x "
+          "where named = select(given(axes), axes, range(0, rank(x)))", -2, 2, "1 shape"),
   by_text("Trilu", 14,
           "(x : anything, k? : integers; upper = 1) "
           "refuse rank(x) < 2: \"the input has to be at least a matrix, found {x}\" "

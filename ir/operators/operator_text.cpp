@@ -29,6 +29,7 @@ struct AttributeRow {
   Syn otherwise = nullptr;                ///< a term that is known
   std::vector<std::string> choices = {};  ///< of texts and whole numbers
   std::optional<int64_t> least = {}, most = {};
+  bool zero_is_absent = false;  ///< of a type: 0 is as if it were left out
 };
 
 struct Refusal {
@@ -42,6 +43,7 @@ struct OperatorText {
   std::vector<AttributeRow> attributes;
   std::vector<Refusal> refusals;
   std::vector<Syn> results;
+  Syn definitions = nullptr;  ///< the where around the results, whose names count in refusals too
 };
 
 class TextParser {
@@ -82,6 +84,7 @@ class TextParser {
   void take_results(Syn body) {
     const bool with_definitions = body->kind == Syntax::where;
     const Syn tuple = with_definitions ? body->children[0] : body;
+    if (with_definitions) text_.definitions = body;
     if (tuple->kind != Syntax::tuple) {
       text_.results = {body};
       return;
@@ -134,6 +137,11 @@ class TextParser {
         a.kind = AttributeRow::type;
         if (parser_.take("=")) {
           HOIST_TRY(a.otherwise, parser_.term());
+        } else if (parser_.take("|")) {
+          const Token token = parser_.peek();
+          HOIST_TRY(int64_t zero, whole());
+          if (zero != 0) return fault_at(token, "expected 0");
+          a.zero_is_absent = true;
         }
       } else if (parser_.take("float")) {
         a.kind = AttributeRow::number;
@@ -215,11 +223,12 @@ class TextDefinition {
     HOIST_TRY_VOID(operands());
     for (const AttributeRow& a : text_.attributes) HOIST_TRY_VOID(attribute(a));
     for (const Operand& o : text_.operands) HOIST_TRY_VOID(check_extents_of(o));
+    std::string undecided;  // of a term that has no value, as its own error says
     for (const Refusal& r : text_.refusals) {
-      const auto condition = elaborator_.known(r.condition);
+      const auto condition = elaborator_.known_within(text_.definitions, r.condition);
       const auto refused = condition ? truth_of(*condition) : std::nullopt;
-      HOIST_CHECK(refused.has_value(), std::string(row_.name) + ": what is refused is not known");
-      if (*refused) return fault(filled(r.what), r.hint);
+      if (!refused && undecided.empty()) undecided = r.what;
+      if (refused.value_or(false)) return fault(filled(r.what), r.hint);
     }
     std::vector<Expr> results;
     const auto wanted = static_cast<size_t>(std::max<int64_t>(context_.call.results, 1));
@@ -228,6 +237,7 @@ class TextDefinition {
       if (!made.ok()) return located(made.errors());
       results.push_back(*made);
     }
+    HOIST_CHECK(undecided.empty(), std::string(row_.name) + ": whether this is refused is not known: " + undecided);
     return results;
   }
 
@@ -257,9 +267,11 @@ class TextDefinition {
         continue;
       }
       if (i > 0 && !takes(o.takes, element_of(x)))
-        return fault(fmt::format("input {} has to be of {}", i, name_of(o.takes)));
+        return fault(
+            fmt::format("input {} has to be of {}, found {}", i, name_of(o.takes), hoist::row(element_of(x)).name));
       HOIST_TRY_VOID(check_type(same, i));
       operands_[o.name] = x;
+      forms_.set_constant(o.name, context_.constants[i]);
       elaborator_.declare_value(o.name, x);
     }
     return Nothing{};
@@ -306,6 +318,10 @@ class TextDefinition {
     }
     if (a.kind == AttributeRow::type) {
       HOIST_TRY(int64_t number, integer_attribute(context_, a.name, 0));
+      if (number == 0 && a.zero_is_absent) {
+        forms_.set(a.name, Absent{});
+        return Nothing{};
+      }
       HOIST_TRY(Scalar scalar, scalar_of_onnx(number));
       forms_.set(a.name, scalar);
       return Nothing{};
@@ -396,10 +412,11 @@ class TextDefinition {
     SyntaxParser parser(std::move(*tokens), store, {});
     auto term = parser.term();
     HOIST_CHECK(term.ok(), name);
-    const auto known = elaborator_.known(*term);
+    const auto known = elaborator_.known_within(text_.definitions, *term);
     HOIST_CHECK(known.has_value(), std::string(row_.name) + ": a message names " + name + ", which is not known");
     if (const auto* string = std::get_if<std::string>(&*known)) return *string;
     if (const auto* whole = std::get_if<int64_t>(&*known)) return std::to_string(*whole);
+    if (const auto* list = std::get_if<Shape>(&*known)) return text(*list);
     if (const auto* scalar = std::get_if<Scalar>(&*known)) return std::string(hoist::row(*scalar).name);
     return fmt::format("{}", number_of(*known).value_or(0));
   }

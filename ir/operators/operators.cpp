@@ -20,11 +20,10 @@ namespace {
 
 std::vector<OperatorRow> joined() {
   std::vector<OperatorRow> rows;
-  for (auto family : {operators::elementwise_operators, operators::activation_operators, operators::matrix_operators,
-                      operators::convolution_operators, operators::pooling_operators, operators::reduction_operators,
-                      operators::normalisation_operators, operators::shape_operators, operators::movement_operators,
-                      operators::gather_operators, operators::resize_operators, operators::quantisation_operators,
-                      operators::control_operators}) {
+  for (auto family : {operators::elementwise_operators, operators::activation_operators, operators::product_operators,
+                      operators::pooling_operators, operators::reduction_operators, operators::normalisation_operators,
+                      operators::shape_operators, operators::movement_operators, operators::gather_operators,
+                      operators::resize_operators, operators::quantisation_operators, operators::control_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {

@@ -53,16 +53,6 @@ Lowered lower_reshape(const OperatorContext& c) {
   return reshaped(c.inputs[0], to);
 }
 
-Lowered lower_flatten(const OperatorContext& c) {
-  Shape shape = extents(c.inputs[0]);
-  HOIST_TRY(int64_t axis, integer_attribute(c, "axis", 1));
-  auto rank = static_cast<int64_t>(shape.size());
-  if (axis < -rank || axis > rank) return fault(fmt::format("axis {} lies outside -{}..{}", axis, rank, rank));
-  if (axis < 0) axis += rank;
-  Shape lead(shape.begin(), shape.begin() + axis), rest(shape.begin() + axis, shape.end());
-  return reshaped(c.inputs[0], {product(lead), product(rest)});
-}
-
 Lowered lower_squeeze(const OperatorContext& c) {
   Shape shape = extents(c.inputs[0]), to;
   HOIST_TRY(auto named, integers_of(c, "axes", 1));
@@ -89,33 +79,6 @@ Lowered lower_unsqueeze(const OperatorContext& c) {
     to.push_back(added ? 1 : shape[next++]);
   }
   return reshaped(c.inputs[0], to);
-}
-
-Lowered lower_expand(const OperatorContext& c) {
-  HOIST_TRY(Shape wanted, constant_integers(c, 1, "shape"));
-  Shape from = extents(c.inputs[0]);
-  Shape to = wanted;
-  if (to.size() < from.size()) to.insert(to.begin(), from.size() - to.size(), 1);
-  for (size_t i = 0; i < from.size(); ++i) {
-    int64_t& n = to[to.size() - from.size() + i];
-    if (n == 1)
-      n = from[i];
-    else if (from[i] != 1 && from[i] != n)
-      return fault(fmt::format("{} does not broadcast to {}: {} and {} differ", text(from), text(wanted), from[i], n));
-  }
-  HOIST_TRY_VOID(check_extents(to));
-  return one(broadcast_to(c.inputs[0], to));
-}
-
-Lowered lower_shape(const OperatorContext& c) {
-  Shape shape = extents(c.inputs[0]);
-  auto rank = static_cast<int64_t>(shape.size());
-  HOIST_TRY(int64_t start, integer_attribute(c, "start", 0));
-  HOIST_TRY(int64_t end, integer_attribute(c, "end", rank));
-  auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank); };
-  start = clamp(start), end = std::max(clamp(end), start);
-  Shape part(shape.begin() + start, shape.begin() + end);
-  return one(constant(Tensor::of(Scalar::i64, {static_cast<int64_t>(part.size())}, part)));
 }
 
 Expr constant_of(const Tensor& t) {
@@ -185,11 +148,18 @@ Lowered lower_range(const OperatorContext& c) {
 // clang-format off
 constexpr auto shape_rows = std::to_array<OperatorRow>({
   {"", "Reshape", 1, 1, 2, Takes::anything, lower_reshape, "the same elements in another shape; a function, since an extent may be left to follow from the others", -2, 2, "1 shape", 21},
-  {"", "Flatten", 1, 1, 1, Takes::anything, lower_flatten, "the same elements as a matrix; a function, since the rank decides the extents", -2, 2, "", 21},
+  by_text("Flatten", 1,
+          "(x : anything; axis = 1) "
+          "refuse axis < -rank(x) | axis > rank(x): \"axis {axis} lies outside -{rank(x)}..{rank(x)}\" "
+          "= reshape [rows][columns] x where rows = product(first(place, extents(x))); "
+          "columns = product(last(rank(x) - place, extents(x))); place = select(axis < 0, axis + rank(x), axis)", -2, 2, "", 21),
   {"", "Squeeze", 1, 1, 2, Takes::anything, lower_squeeze, "without dimensions of extent 1; a function, since the rank decides the extents", -2, 2, "1 axes", 21},
   {"", "Unsqueeze", 1, 1, 2, Takes::anything, lower_unsqueeze, "with new dimensions of extent 1; a function, since the rank decides the extents", -2, 2, "1 axes", 21},
-  {"", "Expand", 8, 2, 2, Takes::anything, lower_expand, "repeated along new dimensions and those of extent 1; a function, since the rank decides the extents", -2, 2, "1 shape"},
-  {"", "Shape", 1, 1, 1, Takes::anything, lower_shape, "the extents; a function, since they are a constant of any length"},
+  by_text("Expand", 8, "(x : anything; shape) = broadcast shape x", -2, 2, "1 shape"),
+  by_text("Shape", 1,
+          "(x : anything; start = 0, end = rank(x)) = numbers i64 (last(max(high - low, 0), first(max(low, high), extents(x)))) "
+          "where low = min(max(select(start < 0, start + rank(x), start), 0), rank(x)); "
+          "high = min(max(select(end < 0, end + rank(x), end), 0), rank(x))"),
   by_text("Size", 1, "(x : anything) = convert(i64, elements(x))"),
   {"", "Constant", 1, 0, 0, Takes::anything, lower_constant, "the attribute's value; a function, since attributes of five kinds become a constant"},
   {"", "ConstantOfShape", 9, 1, 1, Takes::integers, lower_constant_of_shape, "the same number everywhere; a function, since the value of an input is the shape", -2, 2, "0 input"},

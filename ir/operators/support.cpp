@@ -486,15 +486,4 @@ Expr sum(Expr row) {
 
 Expr mean_of(Expr row) { return (Number(sum(row)) / static_cast<double>(extents(row)[0])).e; }
 
-Expr wide_dot(Scalar wide, Expr row, Expr column) {
-  Expr products =
-      map([&](Expr p) { return operator_multiply(cast(wide, get(0, p)), cast(wide, get(1, p))); }, zip({row, column}));
-  return reduce(Function::add, zero(wide), products);
-}
-
-Expr dot(Expr row, Expr column) {
-  Scalar scalar = element_of(row);
-  return cast(scalar, wide_dot(wide_float(scalar), row, column));
-}
-
 }  // namespace hoist::operators

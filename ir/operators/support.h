@@ -143,10 +143,7 @@ Expr reduce_axes(Expr x, const Shape& axes, bool keep, const std::function<Expr(
 Expr map_rows(Expr x, int64_t axis, const std::function<Expr(Expr)>& f);
 
 // Sums of f16 and bf16 are formed in f32 and rounded once: in their own type a long one would stop growing.
-Expr sum(Expr row);               ///< reduce (+) 0
-Expr mean_of(Expr row);           ///< the sum by the length
-Expr dot(Expr row, Expr column);  ///< zip |> map (*) |> reduce (+) 0
-/// The same in a type that holds all products, for integers: exact.
-Expr wide_dot(Scalar wide, Expr row, Expr column);
+Expr sum(Expr row);      ///< reduce (+) 0
+Expr mean_of(Expr row);  ///< the sum by the length
 
 }  // namespace hoist::operators

@@ -68,8 +68,10 @@ Elaborator::Weight Elaborator::weight(Type type) {
 
 // Sizes and types from strangers stay small enough for the arithmetic of sizes and for messages that print them.
 Result<Expr> Elaborator::finish(Spec spec, Syn s) {
+  const bool from_stranger = vocabulary == nullptr;  // definitions of operators check theirs
   for (Nat& n : spec.sizes) {
-    if (coefficient_bound(n) > 0x1p31) return fault_at(s->token, "the size " + n.text() + " is beyond 2^31");
+    if (coefficient_bound(n) > (from_stranger ? 0x1p31 : 0x1p40))
+      return fault_at(s->token, fmt::format("the size {} is beyond 2^{}", n.text(), from_stranger ? 31 : 40));
   }
   auto made = make(std::move(spec));
   if (!made.ok()) {
@@ -285,15 +287,7 @@ Result<Expr> Elaborator::value(Syn s, Type hint) {
     case Syntax::let:
       return let(s, hint);
     case Syntax::where: {
-      size_t entries = scope_.entries.size();
-      for (size_t i = 0; i < s->names.size(); ++i) {
-        Entry e;
-        e.kind = Entry::defined;
-        e.name = s->names[i];
-        e.definition = wheres_.size();
-        wheres_.push_back({s->children[i + 1], entries + s->names.size(), scope_.depth, false, nullptr, {}});
-        scope_.entries.push_back(std::move(e));
-      }
+      const size_t entries = declare_definitions(s);
       auto body = value(s->children[0], hint);
       scope_.entries.resize(entries);
       return body;
@@ -341,12 +335,30 @@ Result<Expr> Elaborator::scalar_call(Function f, Syn s, const std::vector<Argume
   return finish(std::move(spec), s);
 }
 
-Result<Expr> Elaborator::function(Syn f, const std::vector<Type>& types, Type hint) {
+// The number of names before those of the definitions.
+size_t Elaborator::declare_definitions(Syn where) {
+  const size_t entries = scope_.entries.size();
+  for (size_t i = 0; i < where->names.size(); ++i) {
+    Entry e;
+    e.kind = Entry::defined;
+    e.name = where->names[i];
+    e.definition = wheres_.size();
+    wheres_.push_back({where->children[i + 1], entries + where->names.size(), scope_.depth, false, nullptr, {}});
+    scope_.entries.push_back(std::move(e));
+  }
+  return entries;
+}
+
+Result<Expr> Elaborator::function(Syn f, const std::vector<Type>& types, Type hint,
+                                  const std::vector<Known>& known_values) {
   size_t entries = scope_.entries.size();
   const std::map<std::string, Nat> sizes = scope_.sizes;
   auto count = static_cast<int>(types.size());
   auto make_body = [&]() -> Result<Expr> {
     if (f->kind != Syntax::lambda) {
+      if (!known_values.empty())
+        return fault_at(f->token, fmt::format("expected a function of {} parameters, written with \\",
+                                              types.size() + known_values.size()));
       std::vector<Expr> variables;
       scope_.depth += count;
       for (int i = 0; i < count; ++i) variables.push_back(bound(count - 1 - i, types[static_cast<size_t>(i)]));
@@ -354,13 +366,21 @@ Result<Expr> Elaborator::function(Syn f, const std::vector<Type>& types, Type hi
       scope_.depth -= count;
       return body;
     }
-    if (f->binders.size() != types.size()) {
+    if (f->binders.size() != types.size() + known_values.size()) {
       return fault_at(f->token,
-                      fmt::format("a function of {} parameters where one of {} is wanted", f->binders.size(), count),
+                      fmt::format("a function of {} parameters where one of {} is wanted", f->binders.size(),
+                                  types.size() + known_values.size()),
                       types.size() == 1 && types[0]->is_tuple() ? "write \\(a, b). to take a tuple apart" : "");
     }
     for (int i = 0; i < count; ++i) {
       HOIST_TRY_VOID(bind(f->binders[static_cast<size_t>(i)], types[static_cast<size_t>(i)], scope_.depth + i, {}, f));
+    }
+    for (size_t i = 0; i < known_values.size(); ++i) {
+      Entry e;
+      e.kind = Entry::known_value;
+      e.name = f->binders[types.size() + i].name;
+      e.known = known_values[i];
+      scope_.entries.push_back(std::move(e));
     }
     scope_.depth += count;
     auto body = value(f->children[0], hint);
@@ -378,9 +398,10 @@ Result<Expr> Elaborator::function(Syn f, const std::vector<Type>& types, Type hi
   return finish(std::move(spec), f);
 }
 
-Result<Expr> Elaborator::function_argument(const Argument& a, const std::vector<Type>& types, Type hint) {
+Result<Expr> Elaborator::function_argument(const Argument& a, const std::vector<Type>& types, Type hint,
+                                           const std::vector<Known>& known_values) {
   if (a.made != nullptr) return Diagnostic{"", "expected a function, found a value", ""};
-  return function(a.syntax, types, hint);
+  return function(a.syntax, types, hint, known_values);
 }
 
 Result<Expr> Elaborator::applied(Syn f, const std::vector<Expr>& arguments, Type hint) {
@@ -427,7 +448,8 @@ Result<Expr> Elaborator::named(Syn s, const std::vector<Expr>& more, Type hint) 
 }
 
 Result<Expr> Elaborator::entry(const Entry& e, Syn s, const std::vector<Argument>& arguments, Type hint) {
-  bool is_value = e.kind == Entry::variable || e.kind == Entry::closed_value ||
+  if (e.kind == Entry::known_value && arguments.empty()) return known_literal(e.known, s, hint);
+  bool is_value = e.kind == Entry::variable || e.kind == Entry::closed_value || e.kind == Entry::known_value ||
                   (e.kind == Entry::meta && e.declaration.arguments.empty());
   if (is_value && !arguments.empty()) return fault_at(s->token, s->text + " is a value and takes no arguments");
   if (e.kind == Entry::variable || e.kind == Entry::closed_value) {

@@ -42,10 +42,16 @@ class Elaborator {
   const Vocabulary* vocabulary = nullptr;
   /// The value of a term that is known while an operator is defined.
   std::optional<Known> known(Syn s);
+  /// The same where the definitions of a where have their names; null is none.
+  std::optional<Known> known_within(Syn where, Syn s);
   std::optional<Nat> size_named(const std::string& name) const;
-  Nat size(const Nat& n) const { return scope_.sizes.empty() ? n : n.substitute(scope_.sizes); }
+  /// A size whose names have the values that they have here: those of extents, and of what is known.
+  Nat size(const Nat& n);
   Result<Expr> argument(const Argument& a, Type number);
-  Result<Expr> function_argument(const Argument& a, const std::vector<Type>& types, Type number);
+  /// The function that stands there. Its last parameters are these known values, which are no arguments of what is
+  /// made.
+  Result<Expr> function_argument(const Argument& a, const std::vector<Type>& types, Type number,
+                                 const std::vector<Known>& known = {});
 
   /// What names stand for in the attributes of operator calls.
   std::map<std::string, Attribute> attributes;
@@ -57,7 +63,7 @@ class Elaborator {
   struct Scope;
   /// What a name means; the innermost one counts.
   struct Entry {
-    enum Kind : uint8_t { variable, defined, closed_value, closed_function, meta } kind = variable;
+    enum Kind : uint8_t { variable, defined, closed_value, closed_function, meta, known_value } kind = variable;
     std::string name;
     int level = 0;  // of a variable: number of variables outside it; of a closed value: depth it was made at
     Type type = nullptr;
@@ -67,6 +73,7 @@ class Elaborator {
     Syn syntax = nullptr;
     std::shared_ptr<Scope> scope;
     MetaDeclaration declaration;
+    Known known = {};
   };
   struct Scope {
     std::vector<Entry> entries;
@@ -81,6 +88,7 @@ class Elaborator {
     bool busy = false;
     Expr value = nullptr;
     std::map<std::vector<Type>, Expr> functions;
+    std::optional<std::optional<Known>> known = {};  ///< once somebody asked whether it is
   };
   class Inside;
 
@@ -88,7 +96,7 @@ class Elaborator {
   Result<Expr> value(Syn s, Type number);
   Result<std::vector<Expr>> group(const std::vector<Argument>& arguments, Type number);
   Result<Expr> applied(Syn f, const std::vector<Expr>& arguments, Type number);
-  Result<Expr> function(Syn f, const std::vector<Type>& types, Type number);
+  Result<Expr> function(Syn f, const std::vector<Type>& types, Type number, const std::vector<Known>& known = {});
   Result<Expr> named(Syn s, const std::vector<Expr>& more, Type number);
   Result<Expr> entry(const Entry& e, Syn s, const std::vector<Argument>& arguments, Type number);
   Result<Expr> where_value(size_t definition, Syn s, const std::vector<Argument>& arguments, Type number);
@@ -105,7 +113,9 @@ class Elaborator {
   Expr variable(const Entry& e) const;
   const Entry* find(const std::string& name) const;
   Diagnostic unknown(Syn s) const;
-  std::optional<Known> known_where(size_t definition);
+  size_t declare_definitions(Syn where);
+  std::optional<Nat> known_size(const std::string& name);
+  std::optional<Known> known_entry(const Entry& e);
   bool bare(Syn s);
   Result<Expr> known_literal(const Known& value, Syn s, Type number);
   struct Weight {

@@ -36,6 +36,28 @@ std::optional<Nat> Elaborator::size_named(const std::string& name) const {
   return place == scope_.sizes.end() ? std::nullopt : std::optional(place->second);
 }
 
+Nat Elaborator::size(const Nat& n) {
+  if (n.is_constant()) return n;
+  if (vocabulary == nullptr) return scope_.sizes.empty() ? n : n.substitute(scope_.sizes);
+  std::map<std::string, Nat> sizes;
+  for (const std::string& name : names_of(n)) {
+    if (auto size = size_named(name)) {
+      sizes.emplace(name, *size);
+      continue;
+    }
+    if (auto size = known_size(name)) sizes.emplace(name, *size);
+  }
+  return n.substitute(sizes);
+}
+
+std::optional<Nat> Elaborator::known_size(const std::string& name) {
+  const Entry* e = find(name);
+  const auto value = e == nullptr ? std::nullopt : known_entry(*e);
+  const auto* whole = value ? std::get_if<int64_t>(&*value) : nullptr;
+  if (whole == nullptr || *whole < -size_limit || *whole > size_limit) return std::nullopt;
+  return Nat(*whole);
+}
+
 std::optional<Known> Elaborator::known(Syn s) {
   if (vocabulary == nullptr) return std::nullopt;
   switch (s->kind) {
@@ -53,7 +75,7 @@ std::optional<Known> Elaborator::known(Syn s) {
       break;
     }
     case Syntax::application: {
-      if (const Entry* e = find(s->text)) return e->kind == Entry::defined ? known_where(e->definition) : std::nullopt;
+      if (const Entry* e = find(s->text)) return s->children.empty() ? known_entry(*e) : std::nullopt;
       if (s->text == "select" && s->children.size() == 3) {
         auto condition = known(s->children[0]);
         auto truth = condition ? truth_of(*condition) : std::nullopt;
@@ -78,16 +100,29 @@ std::optional<Known> Elaborator::known(Syn s) {
   return apply_known(s->kind == Syntax::application ? *function_named(s->text) : s->function, arguments);
 }
 
-std::optional<Known> Elaborator::known_where(size_t definition) {
+std::optional<Known> Elaborator::known_within(Syn where, Syn s) {
+  if (where == nullptr) return known(s);
+  const size_t entries = declare_definitions(where);
+  auto found = known(s);
+  scope_.entries.resize(entries);
+  return found;
+}
+
+std::optional<Known> Elaborator::known_entry(const Entry& e) {
+  if (e.kind == Entry::known_value) return e.known;
+  if (e.kind != Entry::defined) return std::nullopt;
+  const size_t definition = e.definition;
   Where& w = wheres_[definition];
   if (w.busy || w.syntax->kind == Syntax::lambda) return std::nullopt;
+  if (w.known) return *w.known;
   w.busy = true;
   Scope scope = scope_;
   scope.entries.resize(w.entries);
   scope.depth = w.depth;
   Inside inside(*this, std::move(scope));
   auto found = known(w.syntax);
-  wheres_[definition].busy = false;
+  w.busy = false;
+  w.known = found;
   return found;
 }
 

@@ -20,7 +20,7 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
             : "");
   };
   auto placed = [&](Result<Expr> f) -> Result<Expr> {
-    if (f.ok() || !f.errors()[0].where.empty()) return f;
+    if (f.ok() || vocabulary != nullptr || !f.errors()[0].where.empty()) return f;
     return fault_at(s->token, s->text + ": " + f.errors()[0].what);
   };
   auto element = [&](Expr x) -> Result<Type> {
@@ -29,8 +29,19 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
   };
   Spec spec;
   spec.pattern = p;
-  for (const Nat& n : s->sizes) spec.sizes.push_back(size(n));
+  for (const Nat& n : s->sizes) {
+    for (const std::string& name : names_of(n)) {
+      if (vocabulary != nullptr && !size_named(name) && !known_size(name))
+        return fault_at(s->token, fmt::format("the size {} of {} is not known", name, s->text));
+    }
+    spec.sizes.push_back(size(n));
+  }
   spec.integers = s->integers;
+  if (p == Pattern::slice && spec.sizes.size() == 3) {  // the step is a size that is known
+    if (!spec.sizes.back().is_constant()) return fault_at(s->token, "the step of a slice has to be known");
+    spec.integers = {spec.sizes.back().value()};
+    spec.sizes.pop_back();
+  }
   spec.mode = s->mode;
   spec.dimension = s->dimension;
   spec.memory = s->memory;

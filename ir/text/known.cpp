@@ -77,6 +77,13 @@ std::optional<Known> of_one(Function function, const Known& a) {
   if (function == Function::negate && whole != nullptr && *whole != INT64_MIN) return -*whole;
   if (function == Function::negate) return -*number;
   if (function == Function::sqrt) return std::sqrt(*number);
+  if (function == Function::floor || function == Function::ceiling) {
+    if (whole != nullptr) return a;
+    const double rounded = function == Function::floor ? std::floor(*number) : std::ceil(*number);
+    constexpr double exact = 0x1p53;
+    if (rounded >= -exact && rounded <= exact) return static_cast<int64_t>(rounded);
+    return rounded;
+  }
   return std::nullopt;
 }
 
@@ -101,6 +108,8 @@ std::optional<Known> apply_known(Function function, const std::vector<Known>& ar
     return compared(function, std::get<std::string>(a), std::get<std::string>(b));
   if (std::holds_alternative<Scalar>(a) && std::holds_alternative<Scalar>(b))
     return compared(function, std::get<Scalar>(a), std::get<Scalar>(b));
+  if (std::holds_alternative<std::vector<int64_t>>(a) && std::holds_alternative<std::vector<int64_t>>(b))
+    return compared(function, std::get<std::vector<int64_t>>(a), std::get<std::vector<int64_t>>(b));
   const auto x = number_of(a), y = number_of(b);
   if (!x || !y) return std::nullopt;
   if (function == Function::logical_and) return int64_t{*x != 0 && *y != 0};

@@ -24,8 +24,8 @@ struct Extreme {
 
 using Known = std::variant<Absent, int64_t, double, std::string, std::vector<int64_t>, Scalar, Extreme>;
 
-/// Whole numbers stay whole but in a division, and become floats where they leave 64 bits; null where the function does
-/// not take these values. Comparisons give 0 or 1.
+/// Whole numbers stay whole but in a division, and become floats where they leave 64 bits; floor and ceil make numbers
+/// whole. Null where the function does not take these values. Comparisons give 0 or 1, of lists too.
 std::optional<Known> apply_known(Function function, const std::vector<Known>& arguments);
 
 /// Whether a condition holds; null where the value is no number.

@@ -529,6 +529,7 @@ Result<Nothing> SyntaxParser::attributes(Syntax& s) {
       HOIST_TRY_VOID(take_sizes(2));
       s.integers = {1};
       if (take("step")) {
+        if (forms_ && !at("-") && peek().kind != Token::number) return take_sizes(1);
         HOIST_TRY(s.integers[0], integer());
       }
       return Nothing{};

@@ -106,8 +106,8 @@ class SyntaxParser {
   Result<Attribute> attribute();
   /// In rules, names stand for attributes: `key = name`, `*rest`.
   void allow_attribute_names() { attribute_names_ = true; }
-  /// In definitions of operators there are strings, the names of a parameter's extents, `reshape [a][b]`, and
-  /// `each x y. e`, which stands for `each (\x y. e) x y`.
+  /// In definitions of operators there are strings, the names of a parameter's extents, `reshape [a][b]`, steps of a
+  /// slice by name, and `each x y. e`, which stands for `each (\x y. e) x y`.
   void allow_forms() { forms_ = true; }
   Result<Type> type();
   Result<Nat> size();

@@ -36,6 +36,7 @@ TEST(OperatorText, WhatCannotBeReadIsSaid) {
   EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats) = each x. max(x,")).ok());
   EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats; alpha 1.0) = x")).ok());
   EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats) x")).ok());
+  EXPECT_FALSE(check_text(by_text("Broken", 1, "(x : floats; to? : type | 1) = x")).ok());
 }
 
 TEST(OperatorText, TheHeadSaysWhatACallMayHave) {
@@ -65,6 +66,80 @@ TEST(OperatorText, AnAddedOperatorHasItsProperties) {
   EXPECT_EQ(carries_scale(curve, {{"x", 1}}), 1u);
   EXPECT_FALSE(elementwise_in(total, "x").has_value());
   EXPECT_TRUE(folds(total));
+}
+
+// What a text refuses goes by the names of the term's definitions, and a list of axes is gone through a row at a time.
+TEST(OperatorText, AcrossAxesTheFunctionKnowsWhereItIs) {
+  const ScopedOperators added(
+      {by_text("Ends", 1,
+               "(x : anything; counts) "
+               "refuse length(counts) != wanted: \"counts has {length(counts)} values, not {wanted}\" "
+               "= across (range(0, wanted)) (\\row[n] i. (slice first count step step row "
+               "where first = select(step > 0, n - count, n - 1); count = at(counts, i); "
+               "step = select(i == 0, 1, -1))) x where wanted = rank(x)")});
+  auto call = parse("Ends(%x : [3][4]f32; counts = [2, 3])");
+  ASSERT_TRUE(call.ok()) << call.errors()[0].text();
+  auto definition = unfold(**call);
+  ASSERT_TRUE(definition.ok());
+  EXPECT_EQ(*definition, *parse("%x : [3][4]f32 |> slice 1 2 |> map (slice 3 3 step -1)"));
+  EXPECT_EQ(refusal("Ends(%x : [3][4]f32; counts = [2])"), "counts has 1 values, not 2");
+  EXPECT_NE(refusal("Ends(%x : [3][4]f32; counts = [2, 9])"), "");
+}
+
+TEST(OperatorText, ATypeOfZeroMayBeAsIfLeftOut) {
+  const ScopedOperators added(
+      {by_text("As", 1, "(x : anything; to? : type | 0) = each x. convert(T, x) where T = select(given(to), to, f16)"),
+       by_text("Must", 1, "(x : anything; to? : type) = each x. convert(to, x)")});
+  EXPECT_EQ(text((*parse("As(%x : [2]f32; to = 0)"))->type), "[2]f16");
+  EXPECT_EQ(text((*parse("As(%x : [2]f32; to = 11)"))->type), "[2]f64");
+  EXPECT_EQ(refusal("Must(%x : [2]f32; to = 0)"), "element type 0 of ONNX is not supported");
+}
+
+// A row against columns, an element of a third array at the place of the result: whatever has no batch dimension, or is
+// 1 there, is closed over.
+TEST(OperatorText, ProductsAreOfRowsAndColumns) {
+  const ScopedOperators added({by_text("Farthest", 1,
+                                       "(a : numbers, b, c) = products (\\row column v. zip(row, column) "
+                                       "|> map (\\(p, q). abs(p - q)) |> reduce max lowest |> (+ v)) a b c")});
+  auto call = parse("Farthest(%a : [5][2][3]f32, %b : [3][4]f32, %c : [2][1]f32)");
+  ASSERT_TRUE(call.ok()) << call.errors()[0].text();
+  auto wanted = parse(
+      "%a : [5][2][3]f32 |> map (\\m. zip(m, %c : [2][1]f32) |> map (\\(row, c). transpose (%b : [3][4]f32) |> map "
+      "(\\column. "
+      "zip(row, column) |> map (\\(p, q). abs(p - q)) |> reduce max f32#ff800000 |> (+ index 0i32 c))))");
+  ASSERT_TRUE(wanted.ok()) << wanted.errors()[0].text();
+  EXPECT_EQ(print(*unfold(**call)), print(*wanted));
+  EXPECT_EQ(refusal("Farthest(%a : [2][3]f32, %b : [4][2]f32, %c : f32)"),
+            "inner dimensions differ: 3 of [2][3] and 4 of [4][2]");
+  EXPECT_EQ(refusal("Farthest(%a : [5][2][3]f32, %b : [4][3][2]f32, %c : f32)"),
+            "batch dimensions differ: 5 of [5][2][3] and 4 of [4][3][2]");
+  EXPECT_EQ(refusal("Farthest(%a : [2][3]f32, %b : [3][4]f32, %c : [3]f32)"),
+            "[3] does not broadcast to the product [2][4]");
+}
+
+TEST(OperatorText, ProductsSayWhatDisagrees) {
+  EXPECT_EQ(refusal("Conv(%x : [1][3][8]f32, %w : [4][2][3]f32)"),
+            "the input has 3 channels, the weights [4][2][3] want 2");
+  EXPECT_EQ(refusal("Conv(%x : [1][3][8]f32, %w : [4][3][3]f32, %b : [5]f32)"), "the bias is [5], expected [4]");
+  EXPECT_EQ(refusal("Conv(%x : [1][3][8]f32, %w : [4][3][3]f32; kernel_shape = [2])"),
+            "kernel_shape [2] disagrees with the weights [4][3][3]");
+  EXPECT_EQ(refusal("Conv(%x : [1][3][8]f32, %w : [4][3][9]f32)"),
+            "a window of 9 elements does not fit into 8 in spatial dimension 0");
+  EXPECT_EQ(refusal("Conv(%x : [1][4][8]f32, %w : [4][2][3]f32; group = 3)"),
+            "3 groups do not divide 4 channels and 4 filters");
+  EXPECT_EQ(refusal("Gemm(%a : [2][3]f32, %b : [4][2]f32)"), "inner dimensions differ: 3 of [2][3] and 4 of [4][2]");
+  EXPECT_EQ(refusal("Gemm(%a : [2][3]i32, %b : [3][2]i32; alpha = 0.5)"), "factor 0.5 on integers is not supported");
+  EXPECT_EQ(refusal("MatMulInteger(%a : [2][3]u8, %b : [3][2]u8, %z : i8)"), "input 0 is u8, its zero point i8");
+  EXPECT_EQ(refusal("Slice(%x : [4]f32; starts = [0], ends = [2], steps = [0])"), "a step is 0 among [0]");
+  EXPECT_EQ(refusal("Pad(%x : [4]f32; pads = [-3, -2])"), "negative pads take 5 of 4 elements");
+}
+
+// Such results, and pads that take away more than there is, stopped hoist.
+TEST(OperatorText, ATransposedConvolutionWithoutAResultIsRefused) {
+  EXPECT_EQ(refusal("ConvTranspose(%x : [1][1][1]f32, %w : [1][1][1]f32; pads = [1, 0])"),
+            "a window of 1 elements does not fit into 0");
+  EXPECT_EQ(refusal("ConvTranspose(%x : [1][1][1]f32, %w : [1][1][1]f32; pads = [10, -10])"),
+            "negative pads take 10 of 1 elements");
 }
 
 // The only window of a pool may reach beyond the input where extents are rounded up.
