@@ -367,7 +367,7 @@ Result<GivenConstants> given_constants(const ProgramRule& rule, const ProgramArg
 // What a right side adds to a program: constants, and definitions in front of the one that is replaced.
 class RightSide {
  public:
-  /// New names begin with `prefix`; `before` is the value in front of whose definition they stand.
+  /// New names begin with `prefix`.
   RightSide(const ProgramRule& rule, const ProgramMatch& match, const Program& program, std::string prefix,
             ValueNames names)
       : rule_(rule), match_(match), program_(program), prefix_(std::move(prefix)), names_(std::move(names)) {}
