@@ -6,6 +6,7 @@
 #include <set>
 
 #include "neural_rules/choice/candidates.h"
+#include "neural_rules/model/definition.h"
 
 namespace hoist {
 namespace {

@@ -63,8 +63,9 @@ TEST(Validation, FindsTheStepThatChangesANumber) {
     const auto at = static_cast<size_t>(store - derivation.steps.begin());
     derivation.steps.insert(store, wrong);
     ReplayOptions replaying;
-    replaying.other = [&](const ProgramStep& step, Definition& definition) -> Result<bool> {
+    replaying.other = [&](const ProgramStep& step, Program& program) -> Result<bool> {
       if (step.rule != "wrong") return false;
+      Definition& definition = *find_definition(program, step.value);
       definition.expression = map_at(
           2,
           [&](Expr x) {

@@ -44,11 +44,12 @@ TEST(AddedOperatorOnADevice, IsChosenForUnderABudget) {
   PrepareOptions prepare;
   prepare.profile = profile_of(*device);
 
-  // Times of kernels this small are noise, so that the wish decides between the formulas for tanh.
+  // Times of kernels this small are noise, so that the wish decides between the formulas for tanh. Drivers take a
+  // third of a second a kernel, so other sites have one rule each.
   ChooseOptions options;
   options.budget = *parse_budget("sqnr=20dB");
   options.timing_seconds = 1;
-  options.sensitivity.preferences = *parse_preferences("pin wave tanh-rational-5\n", "wishes");
+  options.sensitivity.preferences = *parse_preferences("pin wave tanh-rational-5\nprefer * w8\nprefer * f16\n", "wishes");
   auto found = choose(*program, seeded_samples(1), seeded_samples(100), prepare_on_device(prepare), options);
   ASSERT_TRUE(found.ok()) << found.errors()[0].text();
   EXPECT_TRUE(found->study.budget_met);
