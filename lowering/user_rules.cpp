@@ -168,10 +168,20 @@ Diagnostic wrong_row(const std::string& name, RuleClass rule_class, const std::s
 
 // Between operator calls: rows that a random instance shows to be wrong, and the rules.
 Diagnostics test_between_calls(UserRules& rules) {
+  Diagnostics faults;
+  for (const ProgramRuleRow& r : rules.rows.between_calls) {
+    if (r.left.find('(') == std::string::npos)
+      faults.push_back({r.name, "the left side is no operator call", "write Relu(x), Add(x, y), ..."});
+  }
+  if (!faults.empty()) return faults;
   auto loaded = load_program_rules(rules.rows.between_calls, {});
   if (!loaded) return loaded.errors();
-  Diagnostics faults;
   for (const ProgramRule* rule : *loaded) {
+    if (has_arguments(*rule)) {
+      faults.push_back({row(*rule).name, "an operand of given stands on the right side alone",
+                        "nobody gives a rule of a file its constants: compute them, as in fill 0f32 [1]"});
+      continue;
+    }
     // An example of a stranger may ask for what no row of hoist asks for.
     const FaultsAreErrors guard;
     std::string wrong;

@@ -51,7 +51,7 @@ Type widened(Type type) {
   if (!type->is_tuple()) return array_type(type->size, widened(type->element));
   std::vector<Type> parts;
   for (Type part : type->parts) parts.push_back(widened(part));
-  return tuple_type(std::move(parts));
+  return tuple_type(parts);
 }
 
 // A value of that type, whose scalars are floats where they differ.

@@ -505,6 +505,7 @@ const Tensor* ProgramMatch::known(const std::string& name) const {
 }
 
 const ProgramRuleRow& row(const ProgramRule& rule) { return rule.row; }
+bool has_arguments(const ProgramRule& rule) { return !rule.arguments.empty(); }
 
 Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const ProgramRuleRow> rows,
                                                            const ProgramConditions& conditions) {

@@ -78,6 +78,7 @@ using ProgramConditions = std::map<std::string, std::function<bool(ProgramMatch&
 
 class ProgramRule;  // parsed; made by load_program_rules only
 const ProgramRuleRow& row(const ProgramRule& rule);
+bool has_arguments(const ProgramRule& rule);  ///< constants that whoever applies the rule gives
 
 /// Rules live as long as the program. Faults of all rows in one go.
 Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const ProgramRuleRow> rows,

@@ -23,7 +23,11 @@ void map_elements_to_items(Rewriter& r, const StrategyInput& input, const Profil
 
 // The innermost fold over pairs of numbers, where the operands of a product meet; empty if there is none.
 std::optional<Path> innermost_product(Expr e, const Path& here) {
-  for (size_t i = 0; i < e->children.size(); ++i) {
+  // Local memory cannot be filled inside a loop of one work-item, unless that is one loop with the fold: an outer fold
+  // whose steps are the inner one hands its accumulator on.
+  const bool loop = e->pattern == Pattern::fold || e->pattern == Pattern::scan || e->pattern == Pattern::iterate;
+  const bool closed = loop && e->children[0]->children[0]->pattern != Pattern::fold;
+  for (size_t i = closed ? 1 : 0; i < e->children.size(); ++i) {
     Path child = here;
     child.push_back(static_cast<int>(i));
     if (auto found = innermost_product(e->children[i], child)) return found;

@@ -97,6 +97,8 @@ TEST(RulesBetweenCalls, WrongOnesAreRefusedWithTheInstance) {
               HasSubstr("a rule between operator calls has no parameters"));
   EXPECT_THAT(fault("  left x\n  right x\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("the left side is no operator call"));
+  EXPECT_THAT(fault("  left Relu(x)\n  right Mul(x, s)\n  given s: f32\n  example Relu(%x : [n]f32)\n"),
+              HasSubstr("an operand of given stands on the right side alone"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  example Abs(%x : [n]f32)\n"), HasSubstr("no instance was found"));
   EXPECT_THAT(fault("  left Relu(x)\n  right x\n  given x: (f32, i8)\n  example Relu(%x : [n]f32)\n"),
               HasSubstr("an operand is an array of scalars"));

@@ -115,6 +115,11 @@ std::vector<Case> cases() {
   add("scatter along columns", scatter("ScatterElements", {90, 12}, {80, 11}, {80, 11}, Scalar::i64, {}));
   add("scatter that adds", scatter("ScatterElements", {9, 120}, {9, 100}, {9, 100}, Scalar::i64,
                                    {{"axis", int64_t{1}}, {"reduction", std::string("add")}}));
+  add("product inside a sum",
+      case_model({31, 15},
+                 {{"einsum", "Einsum", "", {{"equation", std::string("ij,jk,kl->lj")}}, {"v", "x", "w"}, {"y"}}},
+                 {{"v", Tensor::of(Scalar::f32, {1, 31}, std::vector<double>(31, 0.5))},
+                  {"w", Tensor::of(Scalar::f32, {15, 3}, std::vector<double>(45, 0.25))}}));
   for (int64_t n : {1, 8, 17}) add("twice selected " + std::to_string(n), twice_selected({1, n}));
   return out;
 }
