@@ -49,7 +49,8 @@ TEST(AddedOperatorOnADevice, IsChosenForUnderABudget) {
   ChooseOptions options;
   options.budget = *parse_budget("sqnr=20dB");
   options.timing_seconds = 1;
-  options.sensitivity.preferences = *parse_preferences("pin wave tanh-rational-5\nprefer * w8\nprefer * f16\n", "wishes");
+  options.sensitivity.preferences =
+      *parse_preferences("pin wave tanh-rational-5\nprefer * w8\nprefer * f16\n", "wishes");
   auto found = choose(*program, seeded_samples(1), seeded_samples(100), prepare_on_device(prepare), options);
   ASSERT_TRUE(found.ok()) << found.errors()[0].text();
   EXPECT_TRUE(found->study.budget_met);
