@@ -53,9 +53,8 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
     out.hint = "export the model with operators of the ONNX standard only";
   } else if (!exists_at_some_version(node.op_type())) {
     out.what = "operator " + node.op_type() + " is not in the ONNX standard";
-    const std::string near = near_miss(node.op_type(), standard_operators());
     out.hint =
-        near.empty() ? "export the model with operators of the ONNX standard only" : "did you mean " + near + "?";
+        did_you_mean(node.op_type(), standard_operators(), "export the model with operators of the ONNX standard only");
   } else if (onnx::OpSchemaRegistry::Schema(node.op_type(), opset, "") == nullptr) {
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), "");
     out.what = "operator " + node.op_type() + " is not part of opset " + std::to_string(opset);

@@ -250,9 +250,7 @@ class Reader {
       const auto at = types.find(name);
       if (at == types.end() || at->second->is_tuple()) continue;
       const std::vector<int64_t> found = shape_of(at->second);
-      bool same = shape.size() == found.size();
-      for (size_t i = 0; same && i < shape.size(); ++i) same = shape[i] < 0 || shape[i] == found[i];
-      if (!same) {
+      if (!extents_agree(shape, found)) {
         problems.push_back({"value '" + name + "'",
                             "is declared with shape " + shape_text(shape) + " and comes out as " + shape_text(found),
                             "the model may be damaged, or fixes a size that --dim changes"});

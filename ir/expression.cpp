@@ -247,11 +247,11 @@ Expr substitute_parameters(Expr e, const std::map<std::string, Expr>& values) {
   Rebuild rebuild(
       [&](Expr n, int64_t depth) -> Expr {
         if (n->pattern != Pattern::parameter) return nullptr;
-        auto place = values.find(n->name);
-        if (place == values.end()) return n;
-        HOIST_CHECK(place->second->type == n->type, fmt::format("parameter {} has type {}, its value {}", n->name,
-                                                                text(n->type), text(place->second->type)));
-        return shift(place->second, depth);
+        auto found = values.find(n->name);
+        if (found == values.end()) return n;
+        HOIST_CHECK(found->second->type == n->type, fmt::format("parameter {} has type {}, its value {}", n->name,
+                                                                text(n->type), text(found->second->type)));
+        return shift(found->second, depth);
       },
       [](Expr, int64_t) { return true; });
   return rebuild.run(e, 0);

@@ -34,6 +34,9 @@ Type array_type(const std::vector<Nat>& sizes, Type element);  ///< outermost fi
 Type tuple_type(const std::vector<Type>& parts);
 Type variable_type(const std::string& name);
 
+/// Of an array that a text or a program with numbers for its sizes may have.
+inline constexpr double most_array_elements = 0x1p48;
+
 /// "[H][W][3]f32", "(f32, [4]i8)"
 std::string text(Type type);
 /// Sizes of the leading array dimensions, outermost first, and what lies below them.

@@ -176,9 +176,8 @@ class Lowering {
         std::vector<std::string> names;
         for (const Definition& definition : model_.program.definitions)
           names.insert(names.end(), definition.layers.begin(), definition.layers.end());
-        const std::string near = near_miss(steering.layer, names);
         problems.push_back({"--steps " + steering.layer + "=" + steering.where, "no kernel computes this layer",
-                            near.empty() ? "hoist inspect lists the layers" : "did you mean " + near + "?"});
+                            did_you_mean(steering.layer, names, "hoist inspect lists the layers")});
       } else if (auto [place, fresh] = steered_.emplace(found->value, &steering); !fresh) {
         problems.push_back({"--steps " + steering.layer + "=" + steering.where,
                             "the kernel has steps already, of the layer " + place->second->layer, "join the files"});

@@ -58,9 +58,7 @@ Result<SteeringStep> parse_line(const std::string& line) {
   std::vector<std::string> names;
   for (const PatternRow& row : pattern_table()) names.emplace_back(row.name);
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    const std::string near = near_miss(name, names);
-    return Diagnostic{"", "there is no pattern " + name,
-                      near.empty() ? "write map, fold, slide, ..." : "did you mean " + near + "?"};
+    return Diagnostic{"", "there is no pattern " + name, did_you_mean(name, names, "write map, fold, slide, ...")};
   }
   return step;
 }
@@ -124,9 +122,8 @@ class Steerer {
       if (step.rule.empty() || step.rule == strategy.name) named.push_back(strategy);
     }
     if (named.empty()) {
-      const std::string near = near_miss(step.rule, names);
       return fault(step, "there is no strategy " + step.rule,
-                   near.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : "did you mean " + near + "?");
+                   did_you_mean(step.rule, names, fmt::format("there are {}", fmt::join(names, ", "))));
     }
     try {
       const FaultsAreErrors steps_before_may_have_left_anything;
@@ -143,9 +140,8 @@ class Steerer {
     if (rule == nullptr) {
       std::vector<std::string> names;
       for (const Rule* r : rules_.rules()) names.push_back(row(*r).name);
-      const std::string near = near_miss(step.rule, names);
       return fault(step, "there is no rule " + step.rule,
-                   near.empty() ? "hoist rules lists them; --rules brings more" : "did you mean " + near + "?");
+                   did_you_mean(step.rule, names, "hoist rules lists them; --rules brings more"));
     }
     if (input_.strict && row(*rule).rule_class != RuleClass::exact)
       return fault(step,

@@ -14,8 +14,7 @@ void lower_folds(Rewriter& r, bool strict, bool interleaved) {
   if (!strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-joined-pairs"});
-  r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32"});
-  r.apply_everywhere({"reduce-to-fold"});
+  r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32", "reduce-to-fold"});
   if (interleaved) r.apply_everywhere({"fold-dot"}, {}, 1);
   if (!strict) r.apply_everywhere({"multiply-add-to-fma"});
 }

@@ -108,9 +108,8 @@ class RowsReader {
       return;
     }
     if (std::find(keys.begin(), keys.end(), word) == keys.end()) {
-      const std::string near = near_miss(word, keys);
-      return fault("unknown key " + word, near.empty() ? "parameters, given, left, right, where, meaning or example"
-                                                       : "did you mean " + near + "?");
+      return fault("unknown key " + word,
+                   did_you_mean(word, keys, "parameters, given, left, right, where, meaning or example"));
     }
     key_indent_ = indent;
     if (word == "example") {
@@ -146,6 +145,8 @@ class RowsReader {
                                     field("where"), row_.rule_class, field("meaning")});
       return;
     }
+    if (!left.empty() && left.find('(') == std::string::npos)
+      fault_of_row("the left side is no operator call", "write Relu(x), Add(x, y), ...");
     if (!field("parameters").empty()) fault_of_row("a rule between operator calls has no parameters", "");
     rows_.between_calls.push_back({row_.name, field("given"), left, field("right"), field("where"), row_.rule_class,
                                    field("meaning"), row_.examples});
@@ -169,11 +170,6 @@ Diagnostic wrong_row(const std::string& name, RuleClass rule_class, const std::s
 // Between operator calls: rows that a random instance shows to be wrong, and the rules.
 Diagnostics test_between_calls(UserRules& rules) {
   Diagnostics faults;
-  for (const ProgramRuleRow& r : rules.rows.between_calls) {
-    if (r.left.find('(') == std::string::npos)
-      faults.push_back({r.name, "the left side is no operator call", "write Relu(x), Add(x, y), ..."});
-  }
-  if (!faults.empty()) return faults;
   auto loaded = load_program_rules(rules.rows.between_calls, {});
   if (!loaded) return loaded.errors();
   for (const ProgramRule* rule : *loaded) {

@@ -25,12 +25,6 @@ constexpr char about[] =
     "hoist compiles ONNX models to OpenCL bundles, and shows every stage between.\n"
     "Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 bad input, 4 device trouble, 5 a self-check differs.";
 
-std::string hint_for(const std::string& word, const std::vector<std::string>& candidates,
-                     const std::string& otherwise) {
-  const std::string near = near_miss(word, candidates);
-  return near.empty() ? otherwise : "did you mean " + near + "?";
-}
-
 // Says what is wrong with words that the parser would only call unexpected, or would report after something else.
 std::optional<Failure> misspelt(CLI::App& program, const std::vector<std::string>& words) {
   if (words.empty()) return std::nullopt;
@@ -39,7 +33,7 @@ std::optional<Failure> misspelt(CLI::App& program, const std::vector<std::string
   const std::string& name = words.front();
   if (name.starts_with("-")) return std::nullopt;
   if (std::find(commands.begin(), commands.end(), name) == commands.end()) {
-    return usage_failure(name, "is not a command", hint_for(name, commands, "hoist --help lists them"));
+    return usage_failure(name, "is not a command", did_you_mean(name, commands, "hoist --help lists them"));
   }
   CLI::App* command = program.get_subcommand(name);
   std::vector<std::string> known;
@@ -52,8 +46,8 @@ std::optional<Failure> misspelt(CLI::App& program, const std::vector<std::string
   for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
     const std::string option = words[i].substr(0, words[i].find('='));
     if (!option.starts_with("--") || std::find(known.begin(), known.end(), option) != known.end()) continue;
-    problems.push_back(
-        {option, "is not an option of hoist " + name, hint_for(option, known, "hoist " + name + " --help lists them")});
+    problems.push_back({option, "is not an option of hoist " + name,
+                        did_you_mean(option, known, "hoist " + name + " --help lists them")});
   }
   if (problems.empty()) return std::nullopt;
   return Failure{ExitCode::usage, problems};

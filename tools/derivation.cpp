@@ -87,7 +87,7 @@ Expr closed(Expr e) {
   std::map<std::pair<Expr, int64_t>, Expr> known;
   std::function<Expr(Expr, int64_t)> walk = [&](Expr n, int64_t depth) -> Expr {
     if (n->free <= depth) return n;
-    if (auto place = known.find({n, depth}); place != known.end()) return place->second;
+    if (auto found = known.find({n, depth}); found != known.end()) return found->second;
     Expr out = nullptr;
     if (n->pattern == Pattern::bound) {
       out = parameter(fmt::format("x{}", n->integers[0] - depth), n->type);
@@ -123,7 +123,7 @@ class Letters {
   }
 
   Expr in_place(Expr e) {
-    if (auto place = known_.find(e); place != known_.end()) return place->second;
+    if (auto found = known_.find(e); found != known_.end()) return found->second;
     if (is_shared(e)) return known_[e] = parameter(next_name(), e->type);
     if (e->children.empty()) return e;
     std::vector<Expr> children;

@@ -37,9 +37,8 @@ Attempt<std::vector<size_t>> steps_of(const std::string& layer, const std::vecto
                                       const std::vector<PlanStep>& steps) {
   const std::vector<std::string> names = names_of(with_added(layers, steps));
   if (!holds(names, layer)) {
-    const std::string near = near_miss(layer, names);
     return input_failure("layer " + layer, "there is no such layer",
-                         near.empty() ? "hoist inspect without a layer lists them" : "did you mean " + near + "?");
+                         did_you_mean(layer, names, "hoist inspect without a layer lists them"));
   }
   return computing(layer, steps);
 }

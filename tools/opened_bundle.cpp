@@ -21,9 +21,8 @@ Attempt<size_t> array_called(const char* kind, const std::vector<ArrayInfo>& arr
   }
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  const std::string near = near_miss(name, names);
   return input_failure(std::string(kind) + " " + name, std::string("the model has no such ") + kind,
-                       near.empty() ? (all.empty() ? "it has none" : "it has " + all) : "did you mean " + near + "?");
+                       did_you_mean(name, names, all.empty() ? "it has none" : "it has " + all));
 }
 
 }  // namespace

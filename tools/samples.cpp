@@ -34,9 +34,8 @@ Diagnostic no_array(const Headers& arrays, const std::string& name, const std::s
     names.push_back(known);
     listed += (listed.empty() ? "" : ", ") + known;
   }
-  const std::string near = near_miss(name, names);
   return {where, "has no array " + name,
-          near.empty() ? "it has " + listed + "; name the arrays as the model's inputs" : "did you mean " + near + "?"};
+          did_you_mean(name, names, "it has " + listed + "; name the arrays as the model's inputs")};
 }
 
 /// How it would be laid out; nothing is read yet.

@@ -20,9 +20,8 @@ Attempt<> check_names(const ShownPasses& shown) {
   if (!shown.stop_after.empty()) asked.push_back(shown.stop_after);
   for (const std::string& name : asked) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string near = near_miss(name, names);
     return usage_failure(name, "there is no pass of this name",
-                         near.empty() ? "hoist rewrite --help lists them" : "did you mean " + near + "?");
+                         did_you_mean(name, names, "hoist rewrite --help lists them"));
   }
   if (shown.stop_after == "all") return usage_failure("--stop-after all", "names no pass");
   return ExitCode::done;

@@ -46,8 +46,8 @@ class Replace : public H::Internal::IRGraphMutator {
   using IRGraphMutator::visit;
   const Substitution& by_;
   H::Expr visit(const H::Internal::Variable* op) override {
-    auto place = by_.find(op->name);
-    return place == by_.end() ? H::Expr(op) : place->second;
+    auto found = by_.find(op->name);
+    return found == by_.end() ? H::Expr(op) : found->second;
   }
 };
 
@@ -328,19 +328,23 @@ std::vector<std::vector<Emitter::Split>> Emitter::splits_of(const Nest& nest, co
 
 namespace {
 
-// Each loop of a dimension as a function of the dimension.
+// Each loop as a function of the dimension that it runs along.
 template <class Splits>
-void invert(const Splits& splits, const H::Var& dimension, Substitution& out) {
-  H::Expr rest = dimension;
-  for (size_t k = 0; k < splits.size(); ++k) {
-    if (splits[k].step == 1) {
-      out[splits[k].loop.name()] = rest;
-      rest = 0;
-    } else {
-      out[splits[k].loop.name()] = rest / number(splits[k].step);
-      rest = rest % number(splits[k].step);
+Substitution inverted(const Splits& splits, const std::vector<H::Var>& dimensions) {
+  Substitution out;
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    H::Expr rest = dimensions[i];
+    for (const auto& split : splits[i]) {
+      if (split.step == 1) {
+        out[split.loop.name()] = rest;
+        rest = 0;
+      } else {
+        out[split.loop.name()] = rest / number(split.step);
+        rest = rest % number(split.step);
+      }
     }
   }
+  return out;
 }
 
 template <class Stage, class Splits>
@@ -404,6 +408,22 @@ void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vecto
   }
   order.insert(order.end(), around.begin(), around.end());
   if (order.size() > 1) stage.reorder(order);
+}
+
+struct LoopChoices {
+  bool reductions = false;  // the stage runs the nest's reductions: an update
+  bool guarded = false;     // the nest may leave the last elements of a dimension out
+  size_t outside = 0;       // as in order_loops
+};
+
+// A stage of what is kept runs the loops of its nest, and of those that it is spread over, as their modes say.
+template <class Stage, class Splits>
+void schedule_loops(Stage& stage, const std::vector<H::Var>& dimensions, const Splits& splits,
+                    const std::vector<Loop>& spread, const std::vector<Loop>& nest, LoopChoices choices = {}) {
+  for (size_t i = 0; i < dimensions.size(); ++i) split_dimension(stage, dimensions[i], splits[i], choices.guarded);
+  order_loops(stage, spread, nest, choices.reductions, choices.outside);
+  apply_modes(stage, nest, choices.reductions);
+  apply_modes(stage, spread, choices.reductions);
 }
 
 }  // namespace
@@ -499,22 +519,12 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
     return {};
   }
   merge_failed_ = false;
-  auto splits = splits_of(nest, h);
-  Substitution loops;
-  for (size_t i = 0; i < h.own.size(); ++i) invert(splits[i], h.own[i], loops);
-  h.define(repeated(h.kept(nest.values, loops), reductions));
-
+  const auto splits = splits_of(nest, h);
+  h.define(repeated(h.kept(nest.values, inverted(splits, h.own)), reductions));
+  schedule_loops(h.func, h.own, splits, h.spread, nest.loops);
   H::Stage update = h.func.update();
-  for (size_t i = 0; i < h.own.size(); ++i) {
-    split_dimension(h.func, h.own[i], splits[i], false);
-    split_dimension(update, h.own[i], splits[i], false);
-  }
-  order_loops(h.func, h.spread, nest.loops, false);
-  order_loops(update, h.spread, nest.loops, true, tile_depth_[h.func.name()]);
-  apply_modes(h.func, nest.loops, false);
-  apply_modes(h.func, h.spread, false);
-  apply_modes(update, nest.loops, true);
-  apply_modes(update, h.spread, true);
+  schedule_loops(update, h.own, splits, h.spread, nest.loops,
+                 {.reductions = true, .outside = tile_depth_[h.func.name()]});
   update.never_partition_all();
   keep(h, nest, false);
   return bounded(h.value(false), layout.shape);
@@ -555,21 +565,11 @@ Value Emitter::scan(Expr e, const Environment& env) {
   Holder inner = h;
   inner.layout = state;
   inner.own.erase(inner.own.begin());
-  auto splits = splits_of(nest, inner);
-  Substitution loops;
-  for (size_t i = 0; i < inner.own.size(); ++i) invert(splits[i], inner.own[i], loops);
-  h.define(h.kept(nest.values, loops), {{h.own_offset + h.own.size() - 1, first.reduction}});
+  const auto splits = splits_of(nest, inner);
+  h.define(h.kept(nest.values, inverted(splits, inner.own)), {{h.own_offset + h.own.size() - 1, first.reduction}});
+  schedule_loops(h.func, inner.own, splits, h.spread, nest.loops);
   H::Stage update = h.func.update();
-  for (size_t i = 0; i < inner.own.size(); ++i) {
-    split_dimension(h.func, inner.own[i], splits[i], false);
-    split_dimension(update, inner.own[i], splits[i], false);
-  }
-  order_loops(h.func, h.spread, nest.loops, false);
-  order_loops(update, h.spread, nest.loops, true);
-  apply_modes(h.func, nest.loops, false);
-  apply_modes(h.func, h.spread, false);
-  apply_modes(update, nest.loops, true);
-  apply_modes(update, h.spread, true);
+  schedule_loops(update, inner.own, splits, h.spread, nest.loops, {.reductions = true});
   update.never_partition_all();
   keep(h, nest, false);
   return bounded(h.value(false), layout.shape);
@@ -593,14 +593,9 @@ Value Emitter::materialise(Expr e, const Environment& env) {
   nest.own_rank = h.own.size();
   nest.own_offset = h.own_offset;
   walk(child, target(h.own.size()), env, nest);
-  auto splits = splits_of(nest, h);
-  Substitution loops;
-  for (size_t i = 0; i < h.own.size(); ++i) invert(splits[i], h.own[i], loops);
-  h.define(h.kept(nest.values, loops));
-  for (size_t i = 0; i < h.own.size(); ++i) split_dimension(h.func, h.own[i], splits[i], !nest.limits.empty());
-  order_loops(h.func, h.spread, nest.loops, false);
-  apply_modes(h.func, nest.loops, false);
-  apply_modes(h.func, h.spread, false);
+  const auto splits = splits_of(nest, h);
+  h.define(h.kept(nest.values, inverted(splits, h.own)));
+  schedule_loops(h.func, h.own, splits, h.spread, nest.loops, {.guarded = !nest.limits.empty()});
   keep(h, nest, is_local);
   return bounded(h.value(false), layout.shape);
 }

@@ -56,9 +56,9 @@ class Look : public H::Internal::IRGraphVisitor {
 
   void visit(const H::Internal::Variable* op) override { variables.insert(op->name); }
   void visit(const H::Internal::Call* op) override {
-    if (auto place = inputs_.find(op->name.substr(0, op->name.find('$'))); load_ == nullptr && place != inputs_.end()) {
+    if (auto found = inputs_.find(op->name.substr(0, op->name.find('$'))); load_ == nullptr && found != inputs_.end()) {
       load_ = op;
-      input_ = &place->second;
+      input_ = &found->second;
     }
     IRGraphVisitor::visit(op);
   }

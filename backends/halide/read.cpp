@@ -68,7 +68,7 @@ Value Emitter::cached(std::function<Value(H::Expr)> at) {
   return array([this, at = std::move(at), known](const H::Expr& i) {
     H::Expr index = H::Internal::simplify(i);
     const Known& here = (*known)[context_];
-    if (auto place = here.find(index); place != here.end()) return place->second;
+    if (auto found = here.find(index); found != here.end()) return found->second;
     Value v = at(i);
     (*known)[context_].emplace(index, v);
     return v;
@@ -112,8 +112,8 @@ Value Emitter::read_parameter(Expr e) {
   std::vector<int64_t> shape = shape_of(e->type);
   Scalar kind = leaf_of(e->type)->scalar;
   bool packed = row(kind).bits < 8;
-  auto place = inputs_.find(e->name);
-  if (place == inputs_.end()) {
+  auto found = inputs_.find(e->name);
+  if (found == inputs_.end()) {
     std::string name = fmt::format("hoist_input_{}", inputs_.size());
     int64_t elements = 1;
     for (int64_t n : shape) elements *= n;
@@ -131,11 +131,11 @@ Value Emitter::read_parameter(Expr e) {
     }
     if (flat) input.dim(0).set_bounds(0, number(packed ? (elements + 1) / 2 : 1)).set_stride(1);
     input.set_host_alignment(64);
-    place = inputs_.emplace(e->name, input).first;
+    found = inputs_.emplace(e->name, input).first;
     arguments_.push_back(input);
     argument_names_[name] = e->name;
   }
-  H::ImageParam input = place->second;
+  H::ImageParam input = found->second;
   if (shape.empty() && !packed) return scalar(scalars_.from_stored(kind, input(0)));
   if (packed) {
     return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
@@ -373,7 +373,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
 Value Emitter::read(Expr e, const Environment& env) {
   if (e->children.empty()) return read_now(e, env);
   const Frame* frame = e->free > 0 ? env.get() : nullptr;
-  if (auto place = memo_.find({context_, e, frame}); place != memo_.end()) return place->second.second;
+  if (auto found = memo_.find({context_, e, frame}); found != memo_.end()) return found->second.second;
   Value v = read_now(e, env);
   memo_.emplace(std::tuple(context_, e, frame), std::pair(env, v));
   return v;

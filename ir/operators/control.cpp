@@ -50,8 +50,8 @@ struct ReadBody {
 
 Result<ReadBody> read_body(const OperatorContext& c, const std::string& name) {
   ReadBody out{name, nullptr, {}};
-  auto place = c.call.attributes.find(name);
-  const auto* body = place == c.call.attributes.end() ? nullptr : std::get_if<Body>(&place->second);
+  auto found = c.call.attributes.find(name);
+  const auto* body = found == c.call.attributes.end() ? nullptr : std::get_if<Body>(&found->second);
   if (body == nullptr || body->program == nullptr) return fault("attribute " + name + " has to be a program");
   out.program = body->program;
   if (nesting_of(*out.program) > most_nested_bodies)
@@ -134,9 +134,9 @@ Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& r
 
 // A number that is an attribute by now, or a constant; nothing where data say it.
 Result<std::optional<int64_t>> known_number(const OperatorContext& c, size_t i, const std::string& role) {
-  auto place = c.call.attributes.find(role);
-  if (place != c.call.attributes.end()) {
-    if (const auto* whole = std::get_if<int64_t>(&place->second)) return std::optional(*whole);
+  auto found = c.call.attributes.find(role);
+  if (found != c.call.attributes.end()) {
+    if (const auto* whole = std::get_if<int64_t>(&found->second)) return std::optional(*whole);
   } else if (input(c, i) == nullptr || c.constants[i] == nullptr) {
     return std::optional<int64_t>();
   }
@@ -341,7 +341,7 @@ struct ScanAxis {
     }
     return permutation;
   }
-  Expr turned(Expr rows) const {
+  Expr in_direction(Expr rows) const {
     const Nat n = rows->type->size;
     return reversed ? slice(n - 1, n, rows, -1) : rows;
   }
@@ -406,7 +406,7 @@ Lowered lower_scan(const OperatorContext& c) {
   for (Expr x : sequences) ranks.push_back(rank_of(x));
   HOIST_TRY(const std::vector<ScanAxis> axes, scan_axes(c, "input", ranks));
   for (size_t i = 0; i < sequences.size(); ++i) {
-    sequences[i] = axes[i].turned(permute(axes[i].first(ranks[i]), sequences[i]));
+    sequences[i] = axes[i].in_direction(permute(axes[i].first(ranks[i]), sequences[i]));
     const Nat n = sequences[i]->type->size, first = sequences[0]->type->size;
     if (n != first) return fault(fmt::format("scan inputs of {} and of {} elements", first.text(), n.text()));
   }
@@ -423,7 +423,7 @@ Lowered lower_scan(const OperatorContext& c) {
   std::vector<Expr> out = run_over(initial, body.results, 0, together, run);
   for (size_t i = states; i < out.size(); ++i) {
     const ScanAxis& axis = row_axes[i - states];
-    out[i] = permute(inverse(axis.first(row_ranks[i - states])), axis.turned(out[i]));
+    out[i] = permute(inverse(axis.first(row_ranks[i - states])), axis.in_direction(out[i]));
   }
   return out;
 }

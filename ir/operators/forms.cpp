@@ -241,27 +241,13 @@ Result<Expr> form_convert(const FormCall& c) {
   return convert(to, x);
 }
 
-Result<Expr> form_convert_without_saturation(const FormCall& c) {
+// A scalar in the type that the first argument names.
+template <Expr (*make)(Scalar, Expr)>
+Result<Expr> form_to_type(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
   HOIST_TRY(Scalar to, c.scalar(0));
   HOIST_TRY(Expr x, c.value(1));
-  return convert_without_saturation(to, x);
-}
-
-// saturated(T, x): the number of the type that is nearest to a scalar.
-Result<Expr> form_saturated(const FormCall& c) {
-  HOIST_TRY_VOID(c.want(2));
-  HOIST_TRY(Scalar to, c.scalar(0));
-  HOIST_TRY(Expr x, c.value(1));
-  return cast(to, x);
-}
-
-// same_bits(T, x): the bits of a scalar as another type of the same width.
-Result<Expr> form_same_bits(const FormCall& c) {
-  HOIST_TRY_VOID(c.want(2));
-  HOIST_TRY(Scalar to, c.scalar(0));
-  HOIST_TRY(Expr x, c.value(1));
-  return reinterpret(to, x);
+  return make(to, x);
 }
 
 // positions T x: 0, 1, ... for the elements of an array.
@@ -289,9 +275,9 @@ constexpr auto forms = std::to_array<Form>({
     {"sum", form_sum},
     {"mean", form_mean},
     {"convert", form_convert},
-    {"convert_without_saturation", form_convert_without_saturation},
-    {"saturated", form_saturated},
-    {"same_bits", form_same_bits},
+    {"convert_without_saturation", form_to_type<convert_without_saturation>},
+    {"saturated", form_to_type<cast>},  // the nearest number of the type
+    {"same_bits", form_to_type<reinterpret>},
     {"positions", form_positions},
 });
 
@@ -411,8 +397,8 @@ std::optional<Known> known_call(Elaborator& elaborator, Syn s) {
 // Functions on the operands' values.
 std::optional<Known> Forms::known_value(Syn s) const {
   if (s->children.size() != 1) return std::nullopt;
-  auto place = constants_.find(s->children[0]->text);
-  const Tensor* tensor = place == constants_.end() ? nullptr : place->second;
+  auto found = constants_.find(s->children[0]->text);
+  const Tensor* tensor = found == constants_.end() ? nullptr : found->second;
   if (s->text == "is_known") return int64_t{tensor != nullptr};
   if (tensor == nullptr) return s->text == "zeros" ? std::optional<Known>(int64_t{0}) : std::nullopt;
   const bool whole = !is_float(tensor->scalar());
@@ -432,8 +418,8 @@ std::optional<Known> Forms::known_value(Syn s) const {
 
 std::optional<Known> Forms::known(Elaborator& elaborator, Syn s) const {
   if (s->text == "given" && s->children.size() == 1) {
-    auto place = values_.find(s->children[0]->text);
-    return int64_t{place == values_.end() || !std::holds_alternative<Absent>(place->second)};
+    auto found = values_.find(s->children[0]->text);
+    return int64_t{found == values_.end() || !std::holds_alternative<Absent>(found->second)};
   }
   if (!s->children.empty()) {
     if (auto value = known_value(s)) return value;

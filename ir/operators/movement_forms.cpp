@@ -19,11 +19,7 @@ Result<Expr> form_across(const FormCall& c) {
     for (size_t k = 1; k < last; ++k) {
       HOIST_TRY(Expr f, c.function(k, {type_under(x, axis)}, {static_cast<int64_t>(i)}));
       x = map_at(static_cast<int>(axis), calling(f), x);
-      Shape numbers;
-      for (const Nat& n : sizes_of(x->type)) {
-        if (n.is_constant()) numbers.push_back(n.value());
-      }
-      HOIST_TRY_VOID(check_extents(numbers));
+      HOIST_TRY_VOID(check_sizes(sizes_of(x->type)));
     }
   }
   return x;

@@ -169,16 +169,16 @@ std::span<const OperatorRow> operator_table() {
 const OperatorRow* find_operator(std::string_view domain, std::string_view name, int64_t opset) {
   domain = plain(domain);
   std::span<const OperatorRow> rows = operator_table();
-  auto place = std::lower_bound(rows.begin(), rows.end(), std::tie(domain, name),
+  auto found = std::lower_bound(rows.begin(), rows.end(), std::tie(domain, name),
                                 [](const OperatorRow& r, const auto& key) { return std::tie(r.domain, r.name) < key; });
-  if (place == rows.end() || place->domain != domain || place->name != name || opset < place->since) {
+  if (found == rows.end() || found->domain != domain || found->name != name || opset < found->since) {
     if (added_rows == nullptr) return nullptr;
     for (const OperatorRow& r : *added_rows) {
       if (r.domain == domain && r.name == name && r.since <= opset) return &r;
     }
     return nullptr;
   }
-  return &*place;
+  return &*found;
 }
 
 operators::ScopedOperators::ScopedOperators(std::vector<OperatorRow> rows)
@@ -256,8 +256,8 @@ Expr without_operator_calls(Expr e) {
   std::unordered_map<Expr, Expr> memo;
   std::function<Expr(Expr)> walk = [&](Expr n) -> Expr {
     if (!n->has_operator_call) return n;
-    auto place = memo.find(n);
-    if (place != memo.end()) return place->second;
+    auto found = memo.find(n);
+    if (found != memo.end()) return found->second;
     std::vector<Expr> children;
     for (Expr c : n->children) children.push_back(walk(c));
     auto made =

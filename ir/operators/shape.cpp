@@ -108,8 +108,8 @@ Lowered lower_constant_of_shape(const OperatorContext& c) {
   HOIST_TRY(Shape shape, constant_integers(c, 0, "input"));
   HOIST_TRY_VOID(check_extents(shape));
   Expr value = literal(Scalar::f32, 0);
-  if (auto place = c.call.attributes.find("value"); place != c.call.attributes.end()) {
-    const Tensor* t = std::get_if<Tensor>(&place->second);
+  if (auto found = c.call.attributes.find("value"); found != c.call.attributes.end()) {
+    const Tensor* t = std::get_if<Tensor>(&found->second);
     if (t == nullptr || t->size() != 1) return fault("attribute value has to be a tensor of one element");
     value = constant_of(t->reshaped({}));
   }

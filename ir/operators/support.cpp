@@ -60,9 +60,9 @@ namespace {
 
 template <class T>
 Result<T> attribute(const OperatorContext& c, const std::string& name, const T& otherwise, const char* kind) {
-  auto place = c.call.attributes.find(name);
-  if (place == c.call.attributes.end()) return otherwise;
-  if (const T* value = std::get_if<T>(&place->second)) return *value;
+  auto found = c.call.attributes.find(name);
+  if (found == c.call.attributes.end()) return otherwise;
+  if (const T* value = std::get_if<T>(&found->second)) return *value;
   return fault(fmt::format("attribute {} has to be {}", name, kind));
 }
 
@@ -108,11 +108,11 @@ bool is_given(const OperatorContext& c, size_t i, const std::string& role) {
 }
 
 Result<Tensor> constant_input(const OperatorContext& c, size_t i, const std::string& role) {
-  if (auto place = c.call.attributes.find(role); place != c.call.attributes.end()) {
-    if (const auto* tensor = std::get_if<Tensor>(&place->second)) return *tensor;
-    if (const auto* list = std::get_if<Shape>(&place->second))
+  if (auto found = c.call.attributes.find(role); found != c.call.attributes.end()) {
+    if (const auto* tensor = std::get_if<Tensor>(&found->second)) return *tensor;
+    if (const auto* list = std::get_if<Shape>(&found->second))
       return Tensor::of(Scalar::i64, {static_cast<int64_t>(list->size())}, *list);
-    if (const auto* list = std::get_if<std::vector<double>>(&place->second))
+    if (const auto* list = std::get_if<std::vector<double>>(&found->second))
       return Tensor::of(Scalar::f32, {static_cast<int64_t>(list->size())}, *list);
     return fault(fmt::format("attribute {} has to be a list of numbers or a tensor", role));
   }
@@ -148,8 +148,8 @@ Result<std::vector<double>> constant_floats(const OperatorContext& c, size_t i, 
 }
 
 Result<std::optional<Shape>> integers_of(const OperatorContext& c, const std::string& name, size_t i) {
-  auto place = c.call.attributes.find(name);
-  if (place != c.call.attributes.end() && !std::holds_alternative<Tensor>(place->second)) {
+  auto found = c.call.attributes.find(name);
+  if (found != c.call.attributes.end() && !std::holds_alternative<Tensor>(found->second)) {
     HOIST_TRY(auto value, integers_attribute(c, name, {}));
     return std::optional(std::move(value));
   }
@@ -287,6 +287,14 @@ Expr map_zip_at(int64_t depth, const std::vector<Expr>& arrays,
   return map_zip(arrays, [&](const std::vector<Expr>& parts) { return map_zip_at(depth - 1, parts, f); });
 }
 
+Result<Nothing> check_sizes(const Sizes& sizes) {
+  Shape numbers;
+  for (const Nat& n : sizes) {
+    if (n.is_constant()) numbers.push_back(n.value());
+  }
+  return check_extents(numbers);
+}
+
 Result<Sizes> broadcast_sizes(const std::vector<Expr>& arrays) {
   Sizes out;
   for (Expr x : arrays) {
@@ -304,11 +312,7 @@ Result<Sizes> broadcast_sizes(const std::vector<Expr>& arrays) {
       }
     }
   }
-  Shape numbers;
-  for (const Nat& n : out) {
-    if (n.is_constant()) numbers.push_back(n.value());
-  }
-  HOIST_TRY_VOID(check_extents(numbers));
+  HOIST_TRY_VOID(check_sizes(out));
   return out;
 }
 
@@ -335,9 +339,9 @@ Expr elementwise(std::vector<Expr> arrays, const std::function<Expr(const std::v
       arrays[i] = at_position(0, arrays[i]);
       continue;
     }
-    auto place = std::find(moving.begin(), moving.end(), arrays[i]);
-    slot[i] = static_cast<size_t>(place - moving.begin());
-    if (place == moving.end()) moving.push_back(arrays[i]);
+    auto found = std::find(moving.begin(), moving.end(), arrays[i]);
+    slot[i] = static_cast<size_t>(found - moving.begin());
+    if (found == moving.end()) moving.push_back(arrays[i]);
   }
   return map_zip(moving, [&](const std::vector<Expr>& parts) {
     std::vector<Expr> inner = arrays;

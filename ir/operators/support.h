@@ -38,6 +38,7 @@ int64_t product(const Shape& shape);
 Nat product(const Sizes& sizes);
 /// Extents that are not negative and whose product stays within most_elements.
 Result<Nothing> check_extents(const Shape& shape);
+Result<Nothing> check_sizes(const Sizes& sizes);  ///< the same of those that are numbers
 
 // ---- Attributes: the value, or `otherwise` where the layer has none; a wrong kind is an error
 // ------------------------

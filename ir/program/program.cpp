@@ -52,6 +52,20 @@ std::vector<ValueInfo> output_infos(const Program& program) {
   return out;
 }
 
+const Tensor* find_constant(const Program& program, const std::string& value) {
+  const auto found = program.constants.find(value);
+  return found == program.constants.end() ? nullptr : &found->second;
+}
+
+Type find_type(const Program& program, const std::string& value) {
+  if (const Tensor* constant = find_constant(program, value)) return type_of(*constant);
+  if (const Definition* definition = find_definition(program, value)) return definition->expression->type;
+  for (const auto& [name, type] : program.inputs) {
+    if (name == value) return type;
+  }
+  return nullptr;
+}
+
 std::map<std::string, int> use_counts(const Program& program) {
   std::map<std::string, int> uses;
   for (const Definition& d : program.definitions) {

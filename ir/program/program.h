@@ -130,6 +130,10 @@ std::map<std::string, int> use_counts(const Program& program);
 /// The definition of that value; null when there is none.
 const Definition* find_definition(const Program& program, const std::string& value);
 Definition* find_definition(Program& program, const std::string& value);
+/// The constant of that name; null where the value is computed.
+const Tensor* find_constant(const Program& program, const std::string& value);
+/// The type of an input, a constant or a defined value; null when there is none. For many values: value_types.
+Type find_type(const Program& program, const std::string& value);
 /// What the definition is called to people: its first layer, or its value where it computes none.
 const std::string& layer_name(const Definition& definition);
 /// A step that replays: of the rule or pass, at the definition, or on the whole program.

@@ -8,6 +8,11 @@
 #include "ir/operators/operators.h"
 
 namespace hoist {
+
+bool extents_agree(const std::vector<int64_t>& expected, const std::vector<int64_t>& found) {
+  return std::equal(expected.begin(), expected.end(), found.begin(), found.end(),
+                    [](int64_t wanted, int64_t extent) { return wanted < 0 || wanted == extent; });
+}
 namespace {
 
 // Lists of i64 and of f32, which is what shapes, axes and scales are, read better than tensors.
@@ -104,9 +109,7 @@ void ProgramBuilder::compare_expected(const std::string& value, Type type, const
   if (found == expected_.end() || !leaf_of(type)->is_scalar()) return;
   const std::vector<int64_t> shape = shape_of(type);
   const std::vector<int64_t>& expected = found->second.shape;
-  bool agrees = shape.size() == expected.size() && found->second.scalar == leaf_of(type)->scalar;
-  for (size_t i = 0; agrees && i < shape.size(); ++i) agrees = expected[i] < 0 || expected[i] == shape[i];
-  if (agrees) return;
+  if (found->second.scalar == leaf_of(type)->scalar && extents_agree(expected, shape)) return;
   program_.notes.push_back(fmt::format("{}: onnx's shape inference says [{}]{} for {}, hoist computes {}", layer,
                                        fmt::join(expected, "]["), row(found->second.scalar).name, value, text(type)));
 }

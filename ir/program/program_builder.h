@@ -15,6 +15,9 @@ namespace hoist {
 
 struct OperatorRow;
 
+/// Whether a shape is as expected, where an expected extent below 0 stands for any.
+bool extents_agree(const std::vector<int64_t>& expected, const std::vector<int64_t>& found);
+
 struct NamedCall;
 
 /// A body by names. A name that it reads and does not define is a value of the program around it: what it captures.

@@ -10,8 +10,6 @@
 namespace hoist {
 namespace {
 
-constexpr double most_sized_elements = 0x1p48;  // of an array, as in texts
-
 std::string bounds_text(const SizeBounds& bounds) { return fmt::format("from {} to {}", bounds.least, bounds.most); }
 
 // Extents of an array are not negative, and it has a number of elements that fits in memory.
@@ -22,7 +20,7 @@ Result<Nothing> check_extents_of(Type type) {
     if (n.value() < 0) return Diagnostic{"", fmt::format("has the extent {} then", n.value()), ""};
     total *= static_cast<double>(std::max<int64_t>(n.value(), 1));
   }
-  if (total > most_sized_elements) return Diagnostic{"", "has more than 2^48 elements then", ""};
+  if (total > most_array_elements) return Diagnostic{"", "has more than 2^48 elements then", ""};
   if (!leaf_of(type)->is_tuple()) return Nothing{};
   for (Type part : leaf_of(type)->parts) HOIST_TRY_VOID(check_extents_of(part));
   return Nothing{};
@@ -120,10 +118,8 @@ Result<Program> with_sizes(const Program& program, const std::map<std::string, i
   for (const auto& [name, number] : numbers) {
     auto found = program.sizes.find(name);
     if (found == program.sizes.end()) {
-      const std::string near = near_miss(name, names);
-      problems.push_back(
-          {"size " + name, "the program has no such size",
-           near.empty() ? "its text declares them: size n from 1 to 512" : "did you mean " + near + "?"});
+      problems.push_back({"size " + name, "the program has no such size",
+                          did_you_mean(name, names, "its text declares them: size n from 1 to 512")});
     } else if (number < found->second.least || number > found->second.most) {
       problems.push_back(
           {"size " + name, fmt::format("{} lies outside its bounds, {}", number, bounds_text(found->second)), ""});

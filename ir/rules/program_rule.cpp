@@ -128,11 +128,9 @@ class RowReader {
           HOIST_TRY(operand.type, p->type());
           if (leaf_scalar(operand.type) == nullptr)
             return Diagnostic{name, "an operand is an array of scalars, found " + text(operand.type), ""};
-          if (!p->take("=")) {
-          } else if (p->take("_")) {
-            operand.optional = true;
-          } else {
-            HOIST_TRY(operand.otherwise, p->term());
+          if (p->take("=")) {
+            operand.optional = p->take("_");
+            if (!operand.optional) HOIST_TRY(operand.otherwise, p->term());
           }
         } else {
           HOIST_TRY_VOID(p->expect("="));
@@ -326,6 +324,7 @@ bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
 // Elements and steps of the interpreter: the constants of the largest layers take less, a stranger's rule may ask for
 // more.
 constexpr double most_constant_work = 4e9;
+
 // The constants that a rule is given at a place, with names of the program.
 struct GivenConstants {
   std::map<std::string, Expr> terms;         ///< by the row's names
@@ -500,8 +499,7 @@ const Tensor* ProgramMatch::known(const std::string& name) const {
   if (value == values.end()) return nullptr;
   if (value->second->pattern == Pattern::constant) return &value->second->constant;
   if (value->second->pattern != Pattern::parameter) return nullptr;
-  auto constant = program->constants.find(value->second->name);
-  return constant == program->constants.end() ? nullptr : &constant->second;
+  return find_constant(*program, value->second->name);
 }
 
 const ProgramRuleRow& row(const ProgramRule& rule) { return rule.row; }
@@ -527,32 +525,23 @@ Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const Progr
 
 namespace {
 
-Type type_of_value(const Program& program, const std::string& value) {
-  if (const Definition* definition = find_definition(program, value)) return definition->expression->type;
-  if (auto constant = program.constants.find(value); constant != program.constants.end())
-    return type_of(constant->second);
-  auto input = std::find_if(program.inputs.begin(), program.inputs.end(),
-                            [&](const auto& entry) { return entry.first == value; });
-  return input == program.inputs.end() ? nullptr : input->second;
-}
-
 // The right side takes the place of the definition's term. What it adds stands in front.
 void replace_definition(const ProgramRule& rule, const ProgramMatch& match, Program& program, Expr e,
                         std::vector<Definition> added, ProgramStep& step) {
-  auto place = std::find_if(program.definitions.begin(), program.definitions.end(),
+  auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
                             [&](const Definition& d) { return d.value == match.value; });
   if (!rule.row.adds_layers) {
     std::vector<const Definition*> replaced;
     for (const std::string& name : match.consumed) replaced.push_back(find_definition(program, name));
-    replaced.push_back(&*place);
+    replaced.push_back(&*found);
     std::sort(replaced.begin(), replaced.end());  // they stand in one vector, in program order
-    place->layers = layers_of(replaced);
-    if (!place->layers.empty()) step.layer = place->layers.front();
-    if (!place->layers.empty()) step.absorbed.assign(place->layers.begin() + 1, place->layers.end());
-    for (Definition& definition : added) definition.layers = place->layers;
+    found->layers = layers_of(replaced);
+    if (!found->layers.empty()) step.layer = found->layers.front();
+    if (!found->layers.empty()) step.absorbed.assign(found->layers.begin() + 1, found->layers.end());
+    for (Definition& definition : added) definition.layers = found->layers;
   }
-  place->expression = e;
-  program.definitions.insert(place, added.begin(), added.end());
+  found->expression = e;
+  program.definitions.insert(found, added.begin(), added.end());
   for (const Definition& definition : added) name_calls(program, definition.value);
   name_calls(program, match.value);
   // What an inner call stood for goes where nobody reads it any more.
@@ -641,7 +630,7 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
   const Definition* definition = find_definition(program, value);
   Expr term = definition == nullptr ? nullptr : definition->expression;
   if (rule.is_about_reads()) {
-    const Type type = type_of_value(program, value);
+    const Type type = find_type(program, value);
     term = type == nullptr ? nullptr : parameter(value, type);
   }
   if (term == nullptr) return false;
@@ -724,9 +713,9 @@ Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Progr
 }
 
 void name_calls(Program& program, const std::string& value) {
-  auto place = std::find_if(program.definitions.begin(), program.definitions.end(),
+  auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
                             [&](const Definition& d) { return d.value == value; });
-  if (place == program.definitions.end() || !place->expression->has_operator_call) return;
+  if (found == program.definitions.end() || !found->expression->has_operator_call) return;
   ValueNames names(program);
   std::vector<Definition> added;
   std::map<Expr, Expr> named;
@@ -740,11 +729,11 @@ void name_calls(Program& program, const std::string& value) {
     HOIST_CHECK(made.ok(), made.errors()[0].text());
     if (outermost || e->pattern != Pattern::operator_call) return *made;
     const std::string name = names.make(fmt::format("{}.{}", value, ++count));
-    added.push_back({name, place->layers, *made});
+    added.push_back({name, found->layers, *made});
     return named[e] = parameter(name, (*made)->type);
   };
-  place->expression = walk(place->expression, true);
-  program.definitions.insert(place, added.begin(), added.end());
+  found->expression = walk(found->expression, true);
+  program.definitions.insert(found, added.begin(), added.end());
 }
 
 }  // namespace hoist

@@ -271,8 +271,7 @@ Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& deriv
     if (rule == nullptr) {
       std::vector<std::string> names;
       for (const Rule* r : table.rules()) names.push_back(r->row.name);
-      std::string near = near_miss(step.rule, names);
-      return Diagnostic{where, "there is no rule " + step.rule, near.empty() ? "" : "did you mean " + near + "?"};
+      return Diagnostic{where, "there is no rule " + step.rule, did_you_mean(step.rule, names)};
     }
     if (rule->row.rule_class != step.rule_class) {
       return Diagnostic{

@@ -52,7 +52,7 @@ void Elaborator::declare_value(const std::string& name, Expr x) {
 }
 
 Elaborator::Weight Elaborator::weight(Type type) {
-  if (auto place = weights_.find(type); place != weights_.end()) return place->second;
+  if (auto found = weights_.find(type); found != weights_.end()) return found->second;
   Weight w{1, 1};
   if (type->is_array()) {
     Weight element = weight(type->element);
@@ -83,12 +83,12 @@ Result<Expr> Elaborator::finish(Spec spec, Syn s) {
   }
   Expr e = *made;
   Weight w = weight(e->type);
-  if (w.elements > 0x1p48) return fault_at(s->token, "an array of more than 2^48 elements");
+  if (w.elements > most_array_elements) return fault_at(s->token, "an array of more than 2^48 elements");
   if (w.nodes > 4096) return fault_at(s->token, "a type of more than 4096 parts");
   int depth = 1;
   for (Expr c : e->children) {
-    auto place = depths_.find(c);
-    depth = std::max(depth, 1 + (place == depths_.end() ? 1 : place->second));
+    auto found = depths_.find(c);
+    depth = std::max(depth, 1 + (found == depths_.end() ? 1 : found->second));
   }
   depths_.emplace(e, depth);
   if (depth > depth_limit) return fault_at(s->token, fmt::format("a term of more than {} levels", depth_limit));
@@ -117,8 +117,7 @@ Diagnostic Elaborator::unknown(Syn s) const {
   for (const FunctionRow& r : function_table()) names.emplace_back(r.name);
   for (const std::string& n : definition_names()) names.push_back(n);
   names.emplace_back("fill");
-  std::string near = near_miss(s->text, names);
-  return fault_at(s->token, "unknown name " + s->text, near.empty() ? "" : "did you mean " + near + "?");
+  return fault_at(s->token, "unknown name " + s->text, did_you_mean(s->text, names));
 }
 
 Result<Nothing> Elaborator::bind(const Binder& b, Type type, int level, const std::vector<int64_t>& path, Syn s) {
@@ -503,8 +502,8 @@ Result<Expr> Elaborator::where_value(size_t index, Syn s, const std::vector<Argu
   Where& w = wheres_[index];
   Expr result = w.value;
   if (!types.empty()) {
-    auto place = w.functions.find(types);
-    result = place == w.functions.end() ? nullptr : place->second;
+    auto found = w.functions.find(types);
+    result = found == w.functions.end() ? nullptr : found->second;
   }
   if (result == nullptr) {
     if (w.busy) return fault_at(s->token, "the definition of " + s->text + " uses itself");

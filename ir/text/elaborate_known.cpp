@@ -32,8 +32,8 @@ Expr extreme(Scalar scalar, bool highest) {
 }  // namespace
 
 std::optional<Nat> Elaborator::size_named(const std::string& name) const {
-  auto place = scope_.sizes.find(name);
-  return place == scope_.sizes.end() ? std::nullopt : std::optional(place->second);
+  auto found = scope_.sizes.find(name);
+  return found == scope_.sizes.end() ? std::nullopt : std::optional(found->second);
 }
 
 Nat Elaborator::size(const Nat& n) {

@@ -48,4 +48,10 @@ std::string near_miss(const std::string& word, const std::vector<std::string>& c
   return best;
 }
 
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates,
+                         const std::string& otherwise) {
+  const std::string near = near_miss(word, candidates);
+  return near.empty() ? otherwise : "did you mean " + near + "?";
+}
+
 }  // namespace hoist

@@ -12,4 +12,8 @@ namespace hoist {
 /// wins. Words of more than 200 bytes have no near miss.
 std::string near_miss(const std::string& word, const std::vector<std::string>& candidates);
 
+/// The hint of an error about an unknown word: "did you mean batch?", or `otherwise` where no candidate is near.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates,
+                         const std::string& otherwise = "");
+
 }  // namespace hoist

@@ -109,9 +109,8 @@ Result<Type> SyntaxParser::scalar() {
     if (token.text[0] >= 'A' && token.text[0] <= 'Z') return variable_type(token.text);
     std::vector<std::string> names;
     for (int i = 0; i < scalar_count; ++i) names.emplace_back(row(static_cast<Scalar>(i)).name);
-    std::string near = near_miss(token.text, names);
     return fault_at(token, "unknown type " + token.text,
-                    near.empty() ? "types are f32, i8, [n]T, (A, B), ..." : "did you mean " + near + "?");
+                    did_you_mean(token.text, names, "types are f32, i8, [n]T, (A, B), ..."));
   }
   --position_;
   return expected("a type");
@@ -123,7 +122,7 @@ Result<Type> SyntaxParser::type() {
   HOIST_TRY(std::vector<Nat> sizes, dimensions());
   double total = 1;
   for (const Nat& n : sizes) total *= std::max(1.0, coefficient_bound(n));
-  if (total > 0x1p48) return fault_at(peek(), "an array of more than 2^48 elements");
+  if (total > most_array_elements) return fault_at(peek(), "an array of more than 2^48 elements");
   if (!take("(")) {
     HOIST_TRY(Type element, scalar());
     return array_type(sizes, element);

@@ -391,12 +391,12 @@ Result<Syn> SyntaxParser::plain_atom() {
         HOIST_TRY(Type declared, type());
         parameters_[s.text] = declared;
       }
-      auto place = parameters_.find(s.text);
-      if (place == parameters_.end()) {
+      auto found = parameters_.find(s.text);
+      if (found == parameters_.end()) {
         return fault_at(token, "the type of %" + s.text + " is not known",
                         "declare it where it first appears: %" + s.text + " : [4]f32");
       }
-      s.type = place->second;
+      s.type = found->second;
       return &s;
     }
     case Token::name: {

@@ -51,9 +51,9 @@ Sharing::Key Sharing::key(Expr e, int depth) const {
 }
 
 void Sharing::enter(Expr function, int depth) {
-  auto place = occurrences_.find(key(function, depth));
-  HOIST_CHECK(place != occurrences_.end() && place->second.inside >= 0, "a function outside the term");
-  path_.push_back({place->second.inside, depth + static_cast<int>(function->parameters.size())});
+  auto found = occurrences_.find(key(function, depth));
+  HOIST_CHECK(found != occurrences_.end() && found->second.inside >= 0, "a function outside the term");
+  path_.push_back({found->second.inside, depth + static_cast<int>(function->parameters.size())});
 }
 
 void Sharing::walk(Expr e, int depth, Occurrence* parent) {
@@ -86,8 +86,8 @@ int64_t Sharing::measure(const Key& k) {
 }
 
 bool Sharing::is_shared(Expr e, int depth) const {
-  auto place = occurrences_.find(key(e, depth));
-  return place != occurrences_.end() && place->second.shared;
+  auto found = occurrences_.find(key(e, depth));
+  return found != occurrences_.end() && found->second.shared;
 }
 
 }  // namespace hoist

@@ -275,10 +275,10 @@ const std::vector<const ProgramRule*>& operator_rules() {
 std::vector<const ProgramRule*> operator_rules(std::span<const std::string_view> names) {
   std::vector<const ProgramRule*> chosen;
   for (std::string_view name : names) {
-    auto place = std::find_if(operator_rules().begin(), operator_rules().end(),
+    auto found = std::find_if(operator_rules().begin(), operator_rules().end(),
                               [&](const ProgramRule* rule) { return row(*rule).name == name; });
-    HOIST_CHECK(place != operator_rules().end(), "there is no rule " + std::string(name));
-    chosen.push_back(*place);
+    HOIST_CHECK(found != operator_rules().end(), "there is no rule " + std::string(name));
+    chosen.push_back(*found);
   }
   return chosen;
 }

@@ -23,9 +23,7 @@ const std::string& seen_value(const Program& program, size_t output, size_t own)
 Diagnostic unknown_rule(const std::string& name) {
   std::vector<std::string> names;
   for (const NeuralRule& rule : neural_rules()) names.emplace_back(rule.name);
-  const std::string near = near_miss(name, names);
-  return {"rule " + name, "there is no such rule",
-          near.empty() ? "hoist rules lists them" : "did you mean " + near + "?"};
+  return {"rule " + name, "there is no such rule", did_you_mean(name, names, "hoist rules lists them")};
 }
 
 // Where the rule applies, or why it does nowhere.

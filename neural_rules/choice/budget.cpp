@@ -128,16 +128,14 @@ Result<Budget> parse_budget(const std::string& text) {
       return problem("sqnr=0dB allows as much error as there is signal", "for example sqnr=30dB");
     return Budget{row.measure, limit, false, ""};
   }
-  const std::string near = near_miss(name, names);
   return problem(name.empty() ? "names no measure" : "there is no measure " + name,
-                 near.empty() ? "top1=0.5%, sqnr=30dB, agreement=99% or metric=CMD" : "did you mean " + near + "?");
+                 did_you_mean(name, names, "top1=0.5%, sqnr=30dB, agreement=99% or metric=CMD"));
 }
 
 Result<Objective> parse_objective(const std::string& text) {
   if (text == "time") return Objective::time;
   if (text == "size") return Objective::size;
-  const std::string near = near_miss(text, {"time", "size"});
-  return Diagnostic{"--objective", "is time or size, not " + text, near.empty() ? "" : "did you mean " + near + "?"};
+  return Diagnostic{"--objective", "is time or size, not " + text, did_you_mean(text, {"time", "size"})};
 }
 
 std::string name_of(Objective objective) { return objective == Objective::time ? "time" : "size"; }

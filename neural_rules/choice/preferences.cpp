@@ -23,11 +23,6 @@ std::string_view word_of(Wish wish) {
   HOIST_CHECK(false, "a wish without a word");
 }
 
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates) {
-  const std::string near = near_miss(word, candidates);
-  return near.empty() ? "" : "did you mean " + near + "?";
-}
-
 std::string join(const std::set<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
 
 /// A word of a line; a quoted * is a layer of that name, not all layers.

@@ -165,9 +165,9 @@ Result<Approximation> approximation(std::string_view function, int degree) {
   if (function == "sigmoid") return odd_quotient(known_tanh, known_sigmoid, degree);
   if (function == "erf") return odd_quotient(known_erf, known_erf, degree);
   if (function == "exp") return exponential(degree);
-  std::string near = near_miss(std::string(function), {functions.begin(), functions.end()});
-  return Diagnostic{std::string(function), "no approximation of this function is known",
-                    near.empty() ? "tanh, sigmoid, erf and exp have one" : "did you mean " + near + "?"};
+  return Diagnostic{
+      std::string(function), "no approximation of this function is known",
+      did_you_mean(std::string(function), {functions.begin(), functions.end()}, "tanh, sigmoid, erf and exp have one")};
 }
 
 Result<Approximation> approximation_within(std::string_view function, double error) {

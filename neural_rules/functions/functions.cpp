@@ -171,8 +171,7 @@ Result<Rows> rows_of(const std::string& rule) {
   std::vector<std::string> known = {std::string(half_rule)};
   for (const NeuralRule& r : rules) known.emplace_back(r.name);
   if (std::find(known.begin(), known.end(), rule) == known.end()) {
-    const std::string near = near_miss(rule, known);
-    return Diagnostic{rule, "there is no such rule for functions", near.empty() ? "" : "did you mean " + near + "?"};
+    return Diagnostic{rule, "there is no such rule for functions", did_you_mean(rule, known)};
   }
   Rows rows{&function_rule_table(), {}};
   for (const RowOfRule& r : all_rows()) {

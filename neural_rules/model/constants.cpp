@@ -19,10 +19,10 @@ bool is_reshape(Expr e) {
 }  // namespace
 
 bool fold_constant_shape(Program& program, const std::string& value) {
-  const auto place = std::find_if(program.definitions.begin(), program.definitions.end(),
+  const auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
                                   [&](const Definition& d) { return d.value == value; });
-  if (place == program.definitions.end() || place->expression->pattern != Pattern::operator_call) return false;
-  const Expr term = term_of(program, *place);
+  if (found == program.definitions.end() || found->expression->pattern != Pattern::operator_call) return false;
+  const Expr term = term_of(program, *found);
   if (!is_reshape(term)) return false;
   const std::vector<Expr> reads = parameters_of(term);
   const Tensor* data = reads.size() == 1 ? find_constant(program, reads[0]->name) : nullptr;
@@ -30,20 +30,20 @@ bool fold_constant_shape(Program& program, const std::string& value) {
     const std::vector<Expr> names = parameters_of(d.expression);
     return std::any_of(names.begin(), names.end(), [&](Expr p) { return p->name == value; });
   };
-  const auto reader = std::find_if(place, program.definitions.end(), reads_value);
+  const auto reader = std::find_if(found, program.definitions.end(), reads_value);
   const bool is_output = std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
   if (data == nullptr || is_output || reader == program.definitions.end()) return false;
   if (program.withheld.count(reads[0]->name) != 0) program.withheld[value];  // its hash is known once a step says it
   program.constants[value] = data->reshaped(shape_of(term->type));
 
-  ProgramStep step = replayed_step(std::string(constant_shape_step), *place);
+  ProgramStep step = replayed_step(std::string(constant_shape_step), *found);
   step.layer = layer_name(*reader);
   step.note = value + " is a constant";
-  step.absorbed = place->layers;
+  step.absorbed = found->layers;
   step.constants = {step_constant(program, value)};
   program.steps.push_back(std::move(step));
-  reader->layers.insert(reader->layers.end(), place->layers.begin(), place->layers.end());
-  program.definitions.erase(place);
+  reader->layers.insert(reader->layers.end(), found->layers.begin(), found->layers.end());
+  program.definitions.erase(found);
   const std::string& from = reads[0]->name;
   if (use_counts(program).count(from) == 0) {
     program.constants.erase(from);

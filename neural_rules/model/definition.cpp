@@ -32,24 +32,10 @@ const Definition* find_layer(const Program& program, const std::string& layer) {
   return nullptr;
 }
 
-const Tensor* find_constant(const Program& program, const std::string& value) {
-  const auto place = program.constants.find(value);
-  return place == program.constants.end() ? nullptr : &place->second;
-}
-
-Type find_type(const Program& program, const std::string& value) {
-  if (const Tensor* constant = find_constant(program, value)) return type_of(*constant);
-  if (const Definition* definition = find_definition(program, value)) return definition->expression->type;
-  for (const auto& [name, type] : program.inputs) {
-    if (name == value) return type;
-  }
-  return nullptr;
-}
-
 double float_attribute(const Definition& layer, const std::string& name, double otherwise) {
   const Attributes& attributes = layer.expression->operation->attributes;
-  const auto place = attributes.find(name);
-  const double* value = place == attributes.end() ? nullptr : std::get_if<double>(&place->second);
+  const auto found = attributes.find(name);
+  const double* value = found == attributes.end() ? nullptr : std::get_if<double>(&found->second);
   return value == nullptr ? otherwise : *value;
 }
 
@@ -78,9 +64,9 @@ const TermFacts& facts_of(Expr term) {
   static std::mutex mutex;
   static auto* known = new std::unordered_map<Expr, TermFacts>;  // never destroyed: terms live as long as the program
   const std::lock_guard lock(mutex);
-  auto place = known->find(term);
-  if (place == known->end()) place = known->emplace(term, find_facts(term)).first;
-  return place->second;
+  auto found = known->find(term);
+  if (found == known->end()) found = known->emplace(term, find_facts(term)).first;
+  return found->second;
 }
 
 }  // namespace hoist

@@ -13,10 +13,6 @@ namespace hoist {
 
 /// The call that computes a layer of the model, by the layer's name; null when there is none.
 const Definition* find_layer(const Program& program, const std::string& layer);
-/// The constant of that name; null where the value is computed.
-const Tensor* find_constant(const Program& program, const std::string& value);
-/// The type of an input, a constant or a defined value; null when there is none. For many values: value_types.
-Type find_type(const Program& program, const std::string& value);
 /// An attribute of the definition's call, or `otherwise` where it has none of that name and type.
 double float_attribute(const Definition& layer, const std::string& name, double otherwise);
 

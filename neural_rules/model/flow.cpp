@@ -8,8 +8,8 @@ namespace {
 
 // A value's definition, or null: model inputs, constants and what decides shapes have none.
 Expr definition_of(const Flow& flow, const std::string& value) {
-  auto place = flow.definitions.find(value);
-  return place == flow.definitions.end() ? nullptr : place->second;
+  auto found = flow.definitions.find(value);
+  return found == flow.definitions.end() ? nullptr : found->second;
 }
 
 bool is_narrow(Type type) { return is_integer(leaf_of(type)->scalar) && row(leaf_of(type)->scalar).bits <= 16; }

@@ -54,8 +54,8 @@ std::vector<Site> find_sites(const Program& program) {
     if (definition != flow.definitions.end() && flow.floats.count(first_output(layer)) != 0 &&
         !function_rules_in(definition->second).empty())
       sites.push_back({SiteKind::function, layer.name, first_output(layer), layer.inputs[0], ""});
-    if (auto place = values.find(layer.name); place != values.end())
-      sites.insert(sites.end(), place->second.begin(), place->second.end());
+    if (auto found = values.find(layer.name); found != values.end())
+      sites.insert(sites.end(), found->second.begin(), found->second.end());
   }
   return sites;
 }

@@ -9,8 +9,8 @@ void match_values(const Program& before, const Program& after, const std::vector
                   const std::map<std::string, const NamedCall*>& layers, std::set<std::string>& same) {
   for (const auto& [name, type] : before.inputs) same.insert(name);
   for (const auto& [name, tensor] : after.constants) {
-    const auto place = before.constants.find(name);
-    if (place != before.constants.end() && place->second == tensor) same.insert(name);
+    const auto found = before.constants.find(name);
+    if (found != before.constants.end() && found->second == tensor) same.insert(name);
   }
   for (const NamedCall& layer : calls) {
     const auto place = layers.find(layer.name);
@@ -44,9 +44,9 @@ ProgramDifference difference(const Program& before, const Program& after) {
     if (known == then.end() || known->second->outputs != layer.outputs) out.added.push_back(layer);
   }
   for (const NamedCall& layer : calls_before) {
-    const auto place = now.find(layer.name);
-    if (place == now.end() || place->second->outputs != layer.outputs) continue;
-    const NamedCall& changed = *place->second;
+    const auto found = now.find(layer.name);
+    if (found == now.end() || found->second->outputs != layer.outputs) continue;
+    const NamedCall& changed = *found->second;
     if (!same_operator(layer, changed)) {
       out.replaced.push_back(changed);
       continue;

@@ -331,15 +331,15 @@ bool move_before_dequantise(Program& program, const std::string& value) {
   const bool tuple = small->type->is_tuple();
   if (tuple) call->expression = small;
   for (const std::string& result : results) {
-    const auto place = std::find_if(program.definitions.begin(), program.definitions.end(),
+    const auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
                                     [&](const Definition& d) { return d.value == result; });
-    const Expr stored = tuple ? get(place->expression->integers[0], parameter(value, small->type)) : small;
+    const Expr stored = tuple ? get(found->expression->integers[0], parameter(value, small->type)) : small;
     Definition moved{names.make(result + "/" + scalar), layers, stored};
     auto wide = widened(program.version, parameter(moved.value, stored->type), grid.grid);
     HOIST_CHECK(wide.ok(), "what was dequantised before a layer is so behind it");
-    place->expression = *wide;
-    place->layers = {names.make(result + "/dequantise")};
-    program.definitions.insert(place, std::move(moved));
+    found->expression = *wide;
+    found->layers = {names.make(result + "/dequantise")};
+    program.definitions.insert(found, std::move(moved));
     place_or_drop(program, result);
   }
   for (const std::string& operand : facts.moved) place_or_drop(program, operand);

@@ -20,9 +20,9 @@ void Graft::add(NamedCall layer) {
 NamedCall& Graft::layer(const std::string& name) { return calls_[places_.at(name)]; }
 
 const NamedCall& Graft::original(const std::string& name) const {
-  const auto place = places_.find(name);
-  HOIST_CHECK(place != places_.end() && place->second < original_.size(), "no layer is called " + name);
-  return original_[place->second];
+  const auto found = places_.find(name);
+  HOIST_CHECK(found != places_.end() && found->second < original_.size(), "no layer is called " + name);
+  return original_[found->second];
 }
 
 std::string Graft::value(const std::string& prefix, const ProgramDifference& change, const std::string& name,
@@ -89,8 +89,8 @@ std::vector<NamedCall> replaced_by(const Graft& graft, const Site& site, const S
   std::vector<NamedCall> out = rule.change.replaced;
   if (site.kind == SiteKind::value) return out;
   const auto named = [&](const std::string& name) {
-    const auto place = std::find_if(out.begin(), out.end(), [&](const NamedCall& layer) { return layer.name == name; });
-    return place != out.end() ? place : out.insert(out.end(), graft.original(name));
+    const auto found = std::find_if(out.begin(), out.end(), [&](const NamedCall& layer) { return layer.name == name; });
+    return found != out.end() ? found : out.insert(out.end(), graft.original(name));
   };
   for (const ChangedInput& input : rule.change.inputs) named(input.layer)->inputs[input.slot] = input.after;
   if (out.empty()) named(site.layer);

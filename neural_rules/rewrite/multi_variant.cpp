@@ -201,12 +201,12 @@ class VariantMaker {
   // What the layer reads there: the value, or one of the alternatives of this very input.
   std::string effective(const NamedCall& layer, size_t slot) {
     const std::string& value = layer.inputs[slot];
-    const auto place = slots_.find({layer.name, slot});
-    if (value.empty() || place == slots_.end()) return resolved(value);
+    const auto found = slots_.find({layer.name, slot});
+    if (value.empty() || found == slots_.end()) return resolved(value);
     std::string key = resolved(value);
-    for (const Alternative& alternative : place->second) key += " or " + alternative.value;
+    for (const Alternative& alternative : found->second) key += " or " + alternative.value;
     const auto [known, fresh] = chains_.emplace(key, "choice " + std::to_string(chains_.size()) + " of " + value);
-    if (fresh) chain(known->second, resolved(value), place->second);
+    if (fresh) chain(known->second, resolved(value), found->second);
     return known->second;
   }
 
@@ -281,9 +281,9 @@ std::vector<Tensor> MultiVariantProgram::inputs(const std::vector<Site>& sites, 
   std::vector<Tensor> out;
   for (const SwitchInput& input : switches) {
     Tensor tensor(Scalar::boolean, {static_cast<int64_t>(input.rules.size())});
-    const auto place = assignment.find(sites[input.site].key());
+    const auto found = assignment.find(sites[input.site].key());
     for (size_t i = 0; i < input.rules.size(); ++i) {
-      const bool assigned = place != assignment.end() && input.rules[i] == place->second;
+      const bool assigned = found != assignment.end() && input.rules[i] == found->second;
       const bool on = input.rules[i].empty() ? input.site == noisy : assigned;
       tensor.set_float(static_cast<int64_t>(i), on ? 1 : 0);
     }

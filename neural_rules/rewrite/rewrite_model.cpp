@@ -86,14 +86,9 @@ class ModelRewriter {
     }
   }
 
-  static std::string did_you_mean(const std::string& word, const std::vector<std::string>& words) {
-    const std::string near = near_miss(word, words);
-    return near.empty() ? "" : "did you mean " + near + "?";
-  }
-
   const ValueStatistics* statistics_of(const std::string& value) {
-    auto place = statistics_.find(value);
-    if (place != statistics_.end()) return &place->second;
+    auto found = statistics_.find(value);
+    if (found != statistics_.end()) return &found->second;
     problems_.push_back({value, "there are no statistics of this value", "calibrate the model first"});
     return nullptr;
   }

@@ -17,8 +17,8 @@ std::string fault_of(const Program& program) {
   std::map<std::string, const Tensor*> by_hash;
   for (const auto& [name, tensor] : program.constants) by_hash[constant_hash(tensor)] = &tensor;
   auto read = parse_program(text, [&](const std::string&, const std::string& hash) -> std::optional<Tensor> {
-    auto place = by_hash.find(hash);
-    return place == by_hash.end() ? std::nullopt : std::optional(*place->second);
+    auto found = by_hash.find(hash);
+    return found == by_hash.end() ? std::nullopt : std::optional(*found->second);
   });
   if (!read.ok()) return read.errors()[0].text() + "\n" + text.substr(0, 4000);
   return same_program(*read, program) ? "" : "another program\n" + text.substr(0, 4000);

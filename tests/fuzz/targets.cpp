@@ -176,8 +176,8 @@ constexpr auto targets = std::to_array<FuzzTarget>({
 std::span<const FuzzTarget> fuzz_targets() { return targets; }
 
 const FuzzTarget* find_fuzz_target(std::string_view name) {
-  const auto* place = std::find_if(targets.begin(), targets.end(), [&](const FuzzTarget& t) { return t.name == name; });
-  return place == targets.end() ? nullptr : place;
+  const auto* found = std::find_if(targets.begin(), targets.end(), [&](const FuzzTarget& t) { return t.name == name; });
+  return found == targets.end() ? nullptr : found;
 }
 
 std::vector<CorpusFile> corpus_of(const FuzzTarget& target) {

@@ -63,10 +63,10 @@ TEST(Derivation, TilesAMatrixProductIntoRegisters) {
     return last;
   };
   for (int level = 0; level < 2; ++level) {
-    auto place = find("map-of-fold");
-    ASSERT_TRUE(place.has_value()) << print(r.term());
-    ASSERT_TRUE(r.apply("map-of-fold", *place));
-    r.apply_everywhere(tidy, *place);
+    auto found = find("map-of-fold");
+    ASSERT_TRUE(found.has_value()) << print(r.term());
+    ASSERT_TRUE(r.apply("map-of-fold", *found));
+    r.apply_everywhere(tidy, *found);
   }
   EXPECT_EQ(value_of(r.term()), exact);
   EXPECT_EQ(r.term(),

@@ -155,9 +155,9 @@ TEST(FunctionRules, AreNamedOnceAndHaveRows) {
     ASSERT_TRUE(certificate_of(rule.name).has_value()) << rule.name;
     EXPECT_EQ(rule.family, RuleFamily::function);
     // What people read promises no more than the certificate; "within 4e-3" is in every line.
-    const auto place = rule.what.find("within ");
-    ASSERT_NE(place, std::string_view::npos) << rule.name;
-    EXPECT_LE(certificate_of(rule.name)->error, std::stod(std::string(rule.what.substr(place + 7)))) << rule.name;
+    const auto found = rule.what.find("within ");
+    ASSERT_NE(found, std::string_view::npos) << rule.name;
+    EXPECT_LE(certificate_of(rule.name)->error, std::stod(std::string(rule.what.substr(found + 7)))) << rule.name;
   }
   for (const RuleRow& row : function_rule_rows()) EXPECT_EQ(row.rule_class, RuleClass::neural);
   EXPECT_FALSE(certificate_of("tanh-rational-4").has_value());

@@ -226,9 +226,8 @@ Attempt<> rules(const RulesCommand& command) {
     if (wanted(r.name)) neural.push_back(&r);
   }
   if (between.empty() && chosen.empty() && neural.empty()) {
-    const std::string near = near_miss(command.name, names);
     return input_failure("rule " + command.name, "there is no such rule",
-                         near.empty() ? "hoist rules lists them" : "did you mean " + near + "?");
+                         did_you_mean(command.name, names, "hoist rules lists them"));
   }
   if (!command.json.empty()) {
     Json out = Json::array();
@@ -256,9 +255,8 @@ Attempt<> operators(const OperatorsCommand& command) {
     if (command.name.empty() || r.name == command.name) chosen.push_back(&r);
   }
   if (chosen.empty()) {
-    const std::string near = near_miss(command.name, names);
     return input_failure("operator " + command.name, "hoist has no such operator",
-                         near.empty() ? "hoist operators lists them" : "did you mean " + near + "?");
+                         did_you_mean(command.name, names, "hoist operators lists them"));
   }
   const auto full_name = [](const OperatorRow& r) {
     return r.domain.empty() ? std::string(r.name) : fmt::format("{}.{}", r.domain, r.name);
