@@ -22,6 +22,7 @@
 #include "frontend/wire_scan.h"
 #include "ir/program/onnx_type.h"
 #include "ir/program/program_builder.h"
+#include "ir/text/counted.h"
 
 namespace hoist {
 namespace {
@@ -139,8 +140,8 @@ class Reader {
     if (Diagnostics problems = check_names(graph()); !problems.empty()) return problems;
     if (const Result<Nothing> sorted = sort_layers(graph()); !sorted.ok()) return sorted.errors();
     if (const int removed = remove_unused_layers(graph()); removed > 0) {
-      notes_.push_back(std::to_string(removed) + (removed == 1 ? " layer that no output needs is left out"
-                                                               : " layers that no output needs are left out"));
+      notes_.push_back(counted(static_cast<uint64_t>(removed), "layer") + " that no output needs " +
+                       (removed == 1 ? "is" : "are") + " left out");
     }
     return {};
   }

@@ -6,13 +6,10 @@
 
 #include "frontend/bounded_size.h"
 #include "ir/program/onnx_type.h"
+#include "ir/text/counted.h"
 
 namespace hoist {
 namespace {
-
-std::string plural(int64_t count, const char* word) {
-  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
-}
 
 // The typed fields hold each value in a word that is at least as wide; `bytes_each` of it are kept (little-endian).
 template <class Field>
@@ -21,7 +18,7 @@ Result<std::vector<std::byte>> narrowed(const Field& field, int64_t bytes, size_
   const int64_t held = static_cast<int64_t>(field.size()) * static_cast<int64_t>(bytes_each);
   if (held != bytes) {
     return Diagnostic{owner,
-                      "claims " + plural(bytes / static_cast<int64_t>(bytes_each), "value") + ", holds " +
+                      "claims " + counted(bytes / static_cast<int64_t>(bytes_each), "value") + ", holds " +
                           std::to_string(field.size()),
                       "the model may be damaged"};
   }
@@ -89,7 +86,7 @@ Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto, const std::stri
     const std::string& raw = proto.raw_data();
     if (static_cast<int64_t>(raw.size()) != *size) {
       return Diagnostic{owner,
-                        "claims the shape " + shape_text(shape) + ", which is " + plural(*size, "byte") +
+                        "claims the shape " + shape_text(shape) + ", which is " + counted(*size, "byte") +
                             ", and holds " + std::to_string(raw.size()),
                         "the model may be damaged"};
     }

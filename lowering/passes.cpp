@@ -45,8 +45,7 @@ constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "sig
                            matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
                            gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
                            transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
-                           reciprocal_around = "quantise-by-reciprocal-around", channels = "channels-to-four",
-                           columns = "columns-to-four";
+                           channels = "channels-to-four", columns = "columns-to-four";
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
@@ -181,8 +180,7 @@ constexpr Pass all_passes[] = {
     {"integer-tables", "what stands between two 8-bit values becomes a look-up", Pass::calls, false, tables},
     {"integer-products", "products of dequantised numbers become integer products, scaled once", Pass::calls, true,
      apply_rules<convolution, with_bias, matrix_product, gemm, gemm_bias, transposed, transposed_bias>},
-    {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true,
-     apply_rules<reciprocal, reciprocal_around>},
+    {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
     {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
      apply_rules<channels, columns>},
     {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/evaluate/evaluate.h"
+#include "ir/text/counted.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/lower.h"
@@ -204,7 +205,7 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
     from.derivation.start = *model;
   }
   auto replayed = replay(from.derivation, from.options);
-  const std::string subject = fmt::format("derivation, {} steps", from.derivation.steps.size());
+  const std::string subject = "derivation, " + counted(from.derivation.steps.size(), "step");
   if (!replayed.ok()) {
     findings.push_back(finding(subject, replayed.errors()[0].text()));
     return findings;

@@ -130,7 +130,9 @@ class RowReader {
             return Diagnostic{name, "an operand is an array of scalars, found " + text(operand.type), ""};
           if (p->take("=")) {
             operand.optional = p->take("_");
-            if (!operand.optional) HOIST_TRY(operand.otherwise, p->term());
+            if (!operand.optional) {
+              HOIST_TRY(operand.otherwise, p->term());
+            }
           }
         } else {
           HOIST_TRY_VOID(p->expect("="));

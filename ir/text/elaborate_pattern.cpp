@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/text/counted.h"
 #include "ir/text/elaborate.h"
 #include "ir/text/near_miss.h"
 
@@ -12,12 +13,11 @@ namespace hoist {
 Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& arguments, Type hint) {
   auto want = [&](size_t count) -> Result<Nothing> {
     if (arguments.size() == count) return Nothing{};
-    return fault_at(
-        s->token,
-        fmt::format("{} takes {} argument{}, found {}", s->text, count, count == 1 ? "" : "s", arguments.size()),
-        arguments.size() < count
-            ? "with its last argument left out it is a function, written after |> or as an argument"
-            : "");
+    return fault_at(s->token,
+                    fmt::format("{} takes {}, found {}", s->text, counted(count, "argument"), arguments.size()),
+                    arguments.size() < count
+                        ? "with its last argument left out it is a function, written after |> or as an argument"
+                        : "");
   };
   auto placed = [&](Result<Expr> f) -> Result<Expr> {
     if (f.ok() || vocabulary != nullptr || !f.errors()[0].where.empty()) return f;

@@ -221,18 +221,13 @@ std::vector<ProgramRuleRow> rows() {
      "zero y, transposed factor, left factor as it is, whole bias, integer product over rows", RuleClass::rounding, exact_sums,
      {"Gemm(" + rows_of_bytes + ", " + transposed + ", %b : [n]f32; transB = 1, alpha = 2.0)"}},
 
-    {"quantise-by-reciprocal", "x: X, s: S",
-     "QuantizeLinear(x, s; *A)",
-     "QuantizeLinear(steps, one; *A) where reciprocal = Reshape(Cast(Reciprocal(Cast(s; to = 11)); to = 1); shape = integers []); "
-     "one = Cast(Equal(s, s); to = 1); steps = Mul(x, reciprocal)",
-     "another scale than 1", RuleClass::rounding, "multiplies by 1 / scale instead of dividing",
-     {"QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32)"}},
-    {"quantise-by-reciprocal-around", "x: X, s: S, z: Z",
+    {"quantise-by-reciprocal", "x: X, s: S, z: Z = _",
      "QuantizeLinear(x, s, z; *A)",
      "QuantizeLinear(steps, one, z; *A) where reciprocal = Reshape(Cast(Reciprocal(Cast(s; to = 11)); to = 1); shape = integers []); "
      "one = Cast(Equal(s, s); to = 1); steps = Mul(x, reciprocal)",
      "another scale than 1", RuleClass::rounding, "multiplies by 1 / scale instead of dividing",
-     {"QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32, %known_z : i8)"}},
+     {"QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32)",
+      "QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32, %known_z : i8)"}},
 
     {"channels-to-four", "x: X, w: W, z: Z",
      "ConvInteger(x, w, z; *A)",

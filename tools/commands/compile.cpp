@@ -3,6 +3,7 @@
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
 #include "ir/stopwatch.h"
+#include "ir/text/counted.h"
 #include "tools/budgeted_compile.h"
 #include "tools/command.h"
 #include "tools/files.h"
@@ -152,11 +153,11 @@ void report_check(const SelfCheck& check) {
   }
   std::string how = check.kernels_whole == check.kernels
                         ? "every element"
-                        : fmt::format("{} elements, all of {} kernels", check.compared, check.kernels_whole);
+                        : fmt::format("{} elements, all of {}", check.compared, counted(check.kernels_whole, "kernel"));
   if (check.kernels_left > 0) how += fmt::format(", none of {} whose elements take too long", check.kernels_left);
-  say_line(
-      "checked on {}: {} kernels agree with the interpreter ({}); {:.1f} s, and {:.1f} s in the driver (cache: {})",
-      check.device, check.kernels, how, check.seconds, check.driver_seconds, check.driver_cache);
+  say_line("checked on {}: {} {} with the interpreter ({}); {:.1f} s, and {:.1f} s in the driver (cache: {})",
+           check.device, counted(check.kernels, "kernel"), check.kernels == 1 ? "agrees" : "agree", how, check.seconds,
+           check.driver_seconds, check.driver_cache);
 }
 
 void report_size(const CompileCommand& command, const CompiledModel& compiled, double seconds) {
@@ -165,10 +166,10 @@ void report_size(const CompileCommand& command, const CompiledModel& compiled, d
   for (const PlanArray& array : plan.arrays) {
     if (array.place == Place::weights) weights += array.constant.bytes().size();
   }
-  say_line("{}: {} layers in {} steps of {} kernels, {:.1f} MB of weights, {:.1f} MB between layers, for {}; {:.1f} s",
-           command.output, compiled.program.layers.size(), plan.steps.size(), plan.kernels.size(),
-           static_cast<double>(weights) / 1e6, static_cast<double>(plan.arena_bytes) / 1e6, compiled.profile.name,
-           seconds);
+  say_line("{}: {} in {} of {}, {:.1f} MB of weights, {:.1f} MB between layers, for {}; {:.1f} s", command.output,
+           counted(compiled.program.layers.size(), "layer"), counted(plan.steps.size(), "step"),
+           counted(plan.kernels.size(), "kernel"), static_cast<double>(weights) / 1e6,
+           static_cast<double>(plan.arena_bytes) / 1e6, compiled.profile.name, seconds);
 }
 
 Attempt<> compile(const CompileCommand& command) {

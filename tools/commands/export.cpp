@@ -3,6 +3,7 @@
 #include <map>
 
 #include "frontend/write_model.h"
+#include "ir/text/counted.h"
 #include "lowering/raise.h"
 #include "neural_rules/calibration/site_statistics.h"
 #include "neural_rules/functions/functions.h"
@@ -98,7 +99,7 @@ std::string summary(const RewrittenModel& model) {
   std::map<std::string, int> counts;
   for (const RuleUse& use : model.uses) ++counts[use.rule];
   std::string out;
-  for (const auto& [rule, count] : counts) out += fmt::format(", {} at {} site{}", rule, count, count == 1 ? "" : "s");
+  for (const auto& [rule, count] : counts) out += fmt::format(", {} at {}", rule, counted(count, "site"));
   return out;
 }
 

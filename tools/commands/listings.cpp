@@ -3,6 +3,7 @@
 
 #include "backends/opencl/device.h"
 #include "ir/operators/operators.h"
+#include "ir/text/counted.h"
 #include "ir/text/near_miss.h"
 #include "lowering/rules.h"
 #include "lowering/rules/program_rules.h"
@@ -112,8 +113,8 @@ Attempt<> used_rules(const RulesCommand& command) {
   }
   for (const auto& [name, count] : by_count(rules)) say_line("{:8}  {}", count, name);
   for (const auto& [name, count] : by_count(steps_of_passes)) say_line("{:8}  {}  (pass)", count, name);
-  say_line("{} rules and {} passes are used by {} bundle{}", rules.size(), steps_of_passes.size(), command.used.size(),
-           command.used.size() == 1 ? "" : "s");
+  say_line("{} rules and {} passes are used by {}", rules.size(), steps_of_passes.size(),
+           counted(command.used.size(), "bundle"));
   return ExitCode::done;
 }
 

@@ -1,18 +1,19 @@
-"""Measures hoist beside onnxruntime: both in one run, alternating, on the same cores. Development only.
+"""Measures hoist beside the engines that people use: all in one run, taking turns on the same cores. Development only.
 
-    tools/compare/setup && build/compare/bin/python tools/compare/compare.py operators
-    build/compare/bin/python tools/compare/compare.py models MODEL.onnx ... [--dim N=1]
+    tools/compare/peers MODEL.onnx ... [--dim N=1] [--topologies] [--json FILE]
+    build/compare/bin/python tools/compare/compare.py operators
+    build/compare/bin/python tools/compare/compare.py shapes [--every 10]
 
-Each round takes the lower quartile of many runs of one engine, then of the other; the table shows the median over the
-rounds and the ratio of onnxruntime's time to hoist's (above 1: hoist is faster). `--only-onnxruntime` leaves hoist out.
-Outputs are compared first (rtol 1e-3, atol 1e-4): a wrong result has no time. Measure on a quiet machine: the load
-average is printed.
+Each round takes the lower quartile of many runs of one engine, then of the next; the table shows the median over the
+rounds and the ratio of hoist's time to that of the fastest peer (below 1: hoist is faster). Outputs are compared with
+onnxruntime's first: a wrong result has no time. Measure on a quiet machine: the load average is printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from dataclasses import asdict, dataclass, field
@@ -21,12 +22,14 @@ from typing import Callable
 
 import numpy as np
 import onnx
-import onnxruntime
 
-from engines import WORK, Failure, Hoist, OnnxRuntime, complain, cores, difference, lower_quartile, random_inputs
+from engines import (PEERS, WORK, Arrays, Failure, Hoist, complain, cores, difference, first_load, lower_quartile,
+                     random_inputs)
+from shapes import SHAPES
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "models"))
 from network import Network  # noqa: E402  (the builder of models/)
+from write_topologies import TOPOLOGIES, write  # noqa: E402
 
 
 def gemm_model(rows: int, inner: int, columns: int) -> Network:
@@ -71,51 +74,81 @@ OPERATORS: dict[str, Operator] = {
 
 @dataclass
 class Result:
-    """Times in milliseconds: medians over the rounds of the lower quartile of one round."""
+    """Times in milliseconds, by engine: medians over the rounds of the lower quartile of one round."""
 
     name: str
-    onnxruntime_ms: float
-    onnxruntime_main_node_ms: float | None = None  # the most expensive node alone, without layout reorders
-    hoist_ms: float | None = None
-    hoist_main_kernel_ms: float | None = None
-    hoist_load_ms: float | None = None
+    ms: dict[str, float] = field(default_factory=dict)
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)  # by peer, why it has no time
+    main_kernel_ms: float | None = None
+    main_node_ms: float | None = None  # onnxruntime's most expensive node alone, without layout reorders
+    load: dict[str, dict[str, float]] = field(default_factory=dict)  # load_ms and memory_mb of a process of its own
+    bundle_mb: float | None = None
     compile_s: float | None = None
     gigaoperations: float | None = None
-    rounds: list[tuple[float, float | None]] = field(default_factory=list)
+
+    def best_peer(self) -> float | None:
+        return min((time for engine, time in self.ms.items() if engine != "hoist"), default=None)
 
     def ratio(self) -> float | None:
-        return self.onnxruntime_ms / self.hoist_ms if self.hoist_ms else None
+        best = self.best_peer()
+        return self.ms["hoist"] / best if best and "hoist" in self.ms else None
+
+
+def make_peers(model: Path, inputs: Arrays, options: argparse.Namespace, result: Result) -> list:
+    """The peers that take the model and whose outputs are those of the first, onnxruntime's."""
+    peers, expected = [], None
+    for name in options.peers:
+        try:
+            peer = PEERS[name](model, options.threads or cores(), inputs)
+            got = peer.run(inputs)
+            if expected is None:
+                expected = got
+            elif wrong := difference(reshaped(got, expected), expected, *options.tolerance):
+                raise Failure(f"{name}: {wrong}")
+        except Failure as failure:
+            result.left_out[name] = str(failure)
+            continue
+        peers.append(peer)
+    if not peers or peers[0].name != options.peers[0]:
+        raise Failure(f"{result.name}: {result.left_out[options.peers[0]]}")
+    return peers
+
+
+def reshaped(got: Arrays, expected: Arrays) -> Arrays:
+    """ncnn leaves the batch dimension out."""
+    return {name: value.reshape(expected[name].shape) if value.size == expected[name].size else value
+            for name, value in got.items()}
 
 
 def measure(name: str, model: Path, dimensions: dict[str, int], options: argparse.Namespace) -> Result:
-    """Compiles, compares the outputs and times both engines. Raises Failure where hoist fails or is wrong."""
+    """Compiles, compares the outputs and times the engines. Raises Failure where hoist fails or is wrong."""
     hoist = Hoist(options.hoist, options.device, options.threads)
-    engine = OnnxRuntime(model, options.threads or cores())
     inputs = random_inputs(model, dimensions)
-    result = Result(name, 0.0)
+    result = Result(name)
+    peers = make_peers(model, inputs, options, result)
     bundle = WORK / f"{name}.hoist"
-    if not options.only_onnxruntime:
-        result.compile_s = hoist.compile(model, bundle, dimensions, options.compile_option)
-        expected = engine.run(inputs)
-        wrong = difference(hoist.run(bundle, inputs, list(expected)), expected)
-        if wrong:
-            raise Failure(f"{name}: {wrong}")
+    result.compile_s = hoist.compile(model, bundle, dimensions, options.compile_option)
+    expected = peers[0].run(inputs)
+    if wrong := difference(hoist.run(bundle, inputs, list(expected)), expected, *options.tolerance):
+        raise Failure(f"{name}: {wrong}")
     kernels: list[float] = []
     for _ in range(options.rounds):
-        theirs = lower_quartile(engine.samples_ms(inputs, options.seconds))
-        ours = None
-        if not options.only_onnxruntime:
-            bench = hoist.bench(bundle)
-            ours = bench["lower_quartile_ms"]
-            kernels.append(max((kernel["lower_quartile_ms"] for kernel in bench["kernels"]), default=0.0))
-            result.hoist_load_ms = bench.get("load_ms")
-        result.rounds.append((theirs, ours))
-    result.onnxruntime_ms = float(np.median([theirs for theirs, _ in result.rounds]))
-    if options.kind == "operators":
-        result.onnxruntime_main_node_ms = max((time for _, time in engine.node_times_ms(inputs, 50)), default=None)
-    if kernels:
-        result.hoist_ms = float(np.median([ours for _, ours in result.rounds]))
-        result.hoist_main_kernel_ms = float(np.median(kernels))
+        for peer in peers:
+            result.rounds.setdefault(peer.name, []).append(lower_quartile(peer.samples_ms(inputs, options.seconds)))
+        bench = hoist.bench(bundle, options.seconds)
+        result.rounds.setdefault("hoist", []).append(bench["lower_quartile_ms"])
+        kernels.append(max((kernel["lower_quartile_ms"] for kernel in bench["kernels"]), default=0.0))
+    result.ms = {engine: float(np.median(times)) for engine, times in result.rounds.items()}
+    result.main_kernel_ms = float(np.median(kernels))
+    if options.kind == "operators" and peers[0].name == "onnxruntime":
+        result.main_node_ms = max((time for _, time in peers[0].node_times_ms(inputs, 50)), default=None)
+    if options.kind == "models" and not options.no_load:
+        for kind, found in hoist.first_load(bundle).items():
+            result.load[f"hoist {kind}"] = found
+        for peer in peers:
+            result.load[peer.name] = first_load(peer.name, model, options.threads or cores(), inputs)
+        result.bundle_mb = sum(path.stat().st_size for path in bundle.rglob("*") if path.is_file()) / 1e6
     return result
 
 
@@ -123,18 +156,31 @@ def number(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-HEADINGS = ("name", "ort ms", "ort node ms", "hoist ms", "kernel ms", "ort/hoist", "ort GF/s", "hoist GF/s",
-            "compile s")
+def headings(options: argparse.Namespace) -> list[str]:
+    more = ["GF/s", "node ms", "kernel ms"] if options.kind == "operators" else []
+    load = ["cold ms", "warm ms", "MB"] if options.kind == "models" and not options.no_load else []
+    return [*(f"{name} ms" for name in options.peers), "hoist ms", "to best", *more, *load]
 
 
-def row(result: Result) -> str:
-    def rate(milliseconds: float | None) -> float | None:
-        return result.gigaoperations / milliseconds * 1e3 if result.gigaoperations and milliseconds else None
+def row(result: Result, options: argparse.Namespace) -> str:
+    cells = [*(number(result.ms.get(name)) for name in options.peers), number(result.ms.get("hoist")),
+             number(result.ratio(), 2)]
+    if options.kind == "operators":
+        rate = result.gigaoperations / result.ms["hoist"] * 1e3 if result.gigaoperations else None
+        cells += [number(rate, 0), number(result.main_node_ms), number(result.main_kernel_ms)]
+    if result.load:
+        cells += [number(result.load["hoist cold"]["load_ms"], 0), number(result.load["hoist warm"]["load_ms"], 0),
+                  number(result.load["hoist warm"]["memory_mb"], 0)]
+    return f"{result.name:36}" + "".join(f"{cell:>15}" for cell in cells)
 
-    cells = (number(result.onnxruntime_ms), number(result.onnxruntime_main_node_ms), number(result.hoist_ms),
-             number(result.hoist_main_kernel_ms), number(result.ratio(), 2), number(rate(result.onnxruntime_ms), 0),
-             number(rate(result.hoist_ms), 0), number(result.compile_s, 1))
-    return f"{result.name:34}" + "".join(f"{cell:>12}" for cell in cells)
+
+def summary(results: list[Result]) -> str:
+    ratios = sorted(ratio for result in results if (ratio := result.ratio()))
+    if not ratios:
+        return "nothing was measured"
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return (f"hoist's time over the fastest peer's, {len(ratios)} cases: geometric mean {mean:.2f}, median "
+            f"{float(np.median(ratios)):.2f}, largest {ratios[-1]:.2f}, {sum(r > 1.5 for r in ratios)} above 1.5")
 
 
 def dimension(text: str) -> tuple[str, int]:
@@ -149,51 +195,92 @@ def parse() -> argparse.Namespace:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--hoist", type=Path, default=Hoist.program, help="the program, build/release/hoist")
     common.add_argument("--device", help="hoist's device; the first one unless given")
-    common.add_argument("--threads", type=int, help="of both engines; all cores of this process unless given")
+    common.add_argument("--threads", type=int, help="of all engines; all cores of this process unless given")
     common.add_argument("--compile-option", action="append", default=[], metavar="OPTION",
                         help="handed on to hoist compile, --compile-option=--conv=im2col for instance")
-    common.add_argument("--rounds", type=int, default=5, help="times that both engines take turns")
-    common.add_argument("--seconds", type=float, default=1.0, help="of onnxruntime's part of a round")
-    common.add_argument("--only-onnxruntime", action="store_true", help="leave hoist out")
+    common.add_argument("--rounds", type=int, default=5, help="times that the engines take turns")
+    common.add_argument("--seconds", type=float, default=1.0, help="of an engine's part of a round")
+    common.add_argument("--tolerance", type=float, nargs=2, default=[1e-3, 1e-4], metavar=("RTOL", "ATOL"),
+                        help="of outputs that agree")
     common.add_argument("--json", type=Path, help="write the results there too")
     kinds = program.add_subparsers(dest="kind", required=True)
     operators = kinds.add_parser("operators", parents=[common], help="single operators: " + ", ".join(OPERATORS))
     operators.add_argument("--only", nargs="+", choices=OPERATORS, default=list(OPERATORS), metavar="NAME")
-    models = kinds.add_parser("models", parents=[common], help="whole models")
-    models.add_argument("model", type=Path, nargs="+")
+    shapes = kinds.add_parser("shapes", parents=[common], help=f"{len(SHAPES)} shapes of layers, to find cliffs")
+    shapes.add_argument("--every", type=int, default=1, metavar="N", help="one of N shapes")
+    shapes.add_argument("--only", default="", metavar="TEXT", help="shapes whose names contain it")
+    models = kinds.add_parser("models", parents=[common], help="whole models beside all peers")
+    models.add_argument("model", type=Path, nargs="*")
+    models.add_argument("--topologies", nargs="*", choices=TOPOLOGIES, metavar="NAME",
+                        help="also these networks with seeded weights, all unless named: " + ", ".join(TOPOLOGIES))
     models.add_argument("--dim", type=dimension, action="append", default=[], metavar="NAME=N",
                         help="a symbolic dimension; 1 where not given")
-    return program.parse_args()
+    models.add_argument("--no-load", action="store_true", help="leave out loading times and memory")
+    for kind, peers in ((operators, ["onnxruntime"]), (shapes, ["onnxruntime"]), (models, list(PEERS))):
+        kind.add_argument("--peers", nargs="+", choices=PEERS, default=peers, help="the first one decides what is right")
+    options = program.parse_args()
+    if options.kind == "models" and not options.model and options.topologies is None:
+        models.error("names no model: MODEL.onnx ..., or --topologies")
+    return options
+
+
+@dataclass
+class Case:
+    name: str
+    model: Path
+    dimensions: dict[str, int] = field(default_factory=dict)
+    gigaoperations: float | None = None
+
+
+def model_cases(options: argparse.Namespace) -> list[Case]:
+    models = list(options.model)
+    if options.topologies is not None:
+        models += write(WORK, options.topologies or list(TOPOLOGIES))
+    cases = []
+    for path in models:
+        names = {axis.dim_param for value in onnx.load(path, load_external_data=False).graph.input
+                 for axis in value.type.tensor_type.shape.dim if axis.dim_param}
+        cases.append(Case(path.stem, path, {name: dict(options.dim).get(name, 1) for name in sorted(names)}))
+    return cases
+
+
+def cases_of(options: argparse.Namespace) -> list[Case]:
+    if options.kind == "models":
+        return model_cases(options)
+    cases = []
+    if options.kind == "operators":
+        for name in options.only:
+            path = WORK / f"{name}.onnx"
+            OPERATORS[name].build().write(path)
+            cases.append(Case(name, path, {}, OPERATORS[name].operations / 1e9))
+        return cases
+    for name in [name for name in SHAPES if options.only in name][:: options.every]:
+        path = WORK / f"{name}.onnx"
+        SHAPES[name]().write(path)
+        cases.append(Case(name, path))
+    return cases
 
 
 def main() -> int:
     options = parse()
     WORK.mkdir(parents=True, exist_ok=True)
     load = " ".join(f"{average:.2f}" for average in os.getloadavg())
-    print(f"onnxruntime {onnxruntime.__version__}, {options.threads or cores()} threads, load average {load}")
-    print(f"{HEADINGS[0]:34}" + "".join(f"{heading:>12}" for heading in HEADINGS[1:]), flush=True)
-    cases: list[tuple[str, Path, dict[str, int], float | None]] = []
-    if options.kind == "operators":
-        for name in options.only:
-            path = WORK / f"{name}.onnx"
-            OPERATORS[name].build().write(path)
-            cases.append((name, path, {}, OPERATORS[name].operations / 1e9))
-    else:
-        for path in options.model:
-            names = {axis.dim_param for value in onnx.load(path, load_external_data=False).graph.input
-                     for axis in value.type.tensor_type.shape.dim if axis.dim_param}
-            cases.append((path.stem, path, {name: dict(options.dim).get(name, 1) for name in sorted(names)}, None))
+    print(f"{options.threads or cores()} threads, load average {load}")
+    print(f"{'':36}" + "".join(f"{heading:>15}" for heading in headings(options)), flush=True)
     results, failures = [], 0
-    for name, path, dimensions, gigaoperations in cases:
+    for case in cases_of(options):
         try:
-            result = measure(name, path, dimensions, options)
+            result = measure(case.name, case.model, case.dimensions, options)
         except Failure as failure:
             complain(str(failure))
             failures += 1
             continue
-        result.gigaoperations = gigaoperations
+        result.gigaoperations = case.gigaoperations
         results.append(result)
-        print(row(result), flush=True)
+        print(row(result, options), flush=True)
+        for peer, why in result.left_out.items():
+            print(f"    {peer} is left out: {why[:160]}", flush=True)
+    print(summary(results))
     if options.json:
         entries = [{**asdict(result), "ratio": result.ratio()} for result in results]
         options.json.write_text(json.dumps(entries, indent=2) + "\n")

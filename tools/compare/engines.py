@@ -1,16 +1,24 @@
-"""What the comparison scripts share: running the hoist program and onnxruntime, and comparing their outputs."""
+"""What the comparison scripts share: running the hoist program and its peers, and comparing their outputs.
+
+Every peer is a class with a name, `run(inputs)`, which gives outputs by name, and `samples_ms(inputs, seconds)`, which
+times single runs with nothing but the network in them. A peer that cannot take a model raises Failure when it is made.
+All use `threads` threads and arithmetic in f32 where the model has it.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Callable, ClassVar, Sequence
 
 import numpy as np
 import onnx
@@ -61,12 +69,27 @@ def random_inputs(model: Path, dimensions: dict[str, int], seed: int = 1) -> Arr
     return inputs
 
 
+def samples_ms(run: Callable[[], object], seconds: float) -> list[float]:
+    """Times of single runs, for about `seconds` after a warm-up of a fifth of that; at least ten of them."""
+    end = time.perf_counter() + seconds / 5
+    while time.perf_counter() < end:
+        run()
+    samples: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(samples) < 10 or time.perf_counter() < end:
+        start = time.perf_counter_ns()
+        run()
+        samples.append((time.perf_counter_ns() - start) / 1e6)
+    return samples
+
+
 @dataclass
 class OnnxRuntime:
     """A session with `threads` threads on the CPU provider, all optimisations on, as installed."""
 
     model: Path
     threads: int
+    name: ClassVar[str] = "onnxruntime"
 
     def __post_init__(self) -> None:
         options = onnxruntime.SessionOptions()
@@ -80,23 +103,13 @@ class OnnxRuntime:
         return dict(zip(names, self.session.run(names, inputs)))
 
     def samples_ms(self, inputs: Arrays, seconds: float) -> list[float]:
-        """Times of single runs, for about `seconds` after a warm-up of a fifth of that; at least ten of them. Inputs
-        are bound once and outputs are kept in place, so nothing but the network is timed."""
+        """Inputs are bound once and outputs are kept in place."""
         binding = self.session.io_binding()
         for name, value in inputs.items():
             binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(value))
         for name, value in self.run(inputs).items():
             binding.bind_ortvalue_output(name, onnxruntime.OrtValue.ortvalue_from_numpy(value))
-        end = time.perf_counter() + seconds / 5
-        while time.perf_counter() < end:
-            self.session.run_with_iobinding(binding)
-        samples: list[float] = []
-        end = time.perf_counter() + seconds
-        while len(samples) < 10 or time.perf_counter() < end:
-            start = time.perf_counter_ns()
-            self.session.run_with_iobinding(binding)
-            samples.append((time.perf_counter_ns() - start) / 1e6)
-        return samples
+        return samples_ms(lambda: self.session.run_with_iobinding(binding), seconds)
 
     def node_times_ms(self, inputs: Arrays, runs: int) -> list[tuple[str, float]]:
         """(operator, lower quartile) of each node that onnxruntime itself executes, by its profiler; its layout
@@ -122,6 +135,121 @@ class OnnxRuntime:
 
 
 @dataclass
+class OpenVino:
+    """A model compiled for the latency of one request; shapes are those of `inputs`."""
+
+    model: Path
+    threads: int
+    inputs: Arrays
+    name: ClassVar[str] = "openvino"
+
+    def __post_init__(self) -> None:
+        import openvino
+
+        try:
+            model = openvino.Core().read_model(self.model)
+            model.reshape({name: list(value.shape) for name, value in self.inputs.items()})
+            self.outputs = [output.get_any_name() for output in model.outputs]
+            self.compiled = openvino.Core().compile_model(model, "CPU", {
+                "INFERENCE_NUM_THREADS": self.threads, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1,
+                "INFERENCE_PRECISION_HINT": "f32"})
+        except Exception as error:  # the library's own errors are RuntimeErrors and others
+            raise Failure(f"openvino: {first_line(error)}") from error
+        self.request = self.compiled.create_infer_request()
+
+    def run(self, inputs: Arrays) -> Arrays:
+        import openvino
+
+        for name, value in inputs.items():
+            self.request.set_tensor(name, openvino.Tensor(value, shared_memory=True))
+        self.request.infer()
+        return {name: np.array(self.request.get_tensor(name).data) for name in self.outputs}
+
+    def samples_ms(self, inputs: Arrays, seconds: float) -> list[float]:
+        self.run(inputs)
+        return samples_ms(self.request.infer, seconds)
+
+
+@dataclass
+class Ncnn:
+    """The model as pnnx converts it, which knows no quantised ONNX; f32 storage and arithmetic. ncnn's arrays have no
+    batch dimension, and its outputs no names: they come in the model's order."""
+
+    model: Path
+    threads: int
+    inputs: Arrays
+    name: ClassVar[str] = "ncnn"
+
+    def __post_init__(self) -> None:
+        import ncnn
+
+        proto = onnx.load(self.model)
+        if any("Quantize" in node.op_type for node in proto.graph.node):
+            raise Failure("ncnn: pnnx does not convert quantised layers")
+        if any(value.ndim > 1 and value.shape[0] != 1 for value in self.inputs.values()):
+            raise Failure("ncnn: has no batch dimension")
+        weights = {initializer.name for initializer in proto.graph.initializer}
+        wanted = [value for value in proto.graph.input if value.name not in weights]
+        del proto.graph.input[:]  # pnnx takes listed weights for inputs
+        proto.graph.input.extend(wanted)
+        self.order = [value.name for value in wanted]
+        self.outputs = [value.name for value in proto.graph.output]
+        folder = WORK / f"{self.model.stem}_ncnn"
+        folder.mkdir(parents=True, exist_ok=True)
+        onnx.save(proto, folder / "model.onnx")
+        shapes = ",".join(str(list(self.inputs[name].shape)).replace(" ", "") + TYPES_OF_PNNX[self.inputs[name].dtype.name]
+                          for name in self.order)
+        # The package's Python half needs PyTorch, its program does not.
+        program = Path(importlib.util.find_spec("pnnx").submodule_search_locations[0]) / "pnnx"
+        done = subprocess.run([program, "model.onnx", f"inputshape={shapes}"], cwd=folder, capture_output=True, text=True)
+        if done.returncode or not (folder / "model.ncnn.bin").exists():
+            raise Failure("ncnn: pnnx does not convert the model")
+        self.net = ncnn.Net()
+        self.net.opt.num_threads = self.threads
+        self.net.opt.use_vulkan_compute = False
+        for half in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage"):
+            setattr(self.net.opt, half, False)
+        if self.net.load_param(str(folder / "model.ncnn.param")) or self.net.load_model(str(folder / "model.ncnn.bin")):
+            raise Failure("ncnn: cannot load what pnnx wrote")
+        self.make = ncnn.Mat
+
+    def once(self, mats: list[Any]) -> list[Any]:
+        with self.net.create_extractor() as extractor:
+            for index, mat in enumerate(mats):
+                extractor.input(f"in{index}", mat)
+            found = [extractor.extract(f"out{index}") for index in range(len(self.outputs))]
+        if any(code for code, _ in found):
+            raise Failure("ncnn: a layer fails")
+        return [mat for _, mat in found]
+
+    def mats(self, inputs: Arrays) -> list[Any]:
+        return [self.make(np.ascontiguousarray(inputs[name][0] if inputs[name].ndim > 1 else inputs[name])).clone()
+                for name in self.order]
+
+    def run(self, inputs: Arrays) -> Arrays:
+        return dict(zip(self.outputs, map(np.array, self.once(self.mats(inputs)))))
+
+    def samples_ms(self, inputs: Arrays, seconds: float) -> list[float]:
+        mats = self.mats(inputs)
+        return samples_ms(lambda: self.once(mats), seconds)
+
+
+PEERS: dict[str, Callable[[Path, int, Arrays], Any]] = {
+    "onnxruntime": lambda model, threads, inputs: OnnxRuntime(model, threads),
+    "openvino": OpenVino,
+    "ncnn": Ncnn,
+}
+
+TYPES_OF_PNNX = {"float32": "f32", "float64": "f64", "float16": "f16", "uint8": "u8", "int8": "i8", "int16": "i16",
+                 "int32": "i32", "int64": "i64", "bool": "bool"}
+
+
+def first_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].strip() if lines else type(error).__name__
+
+
+@dataclass
 class Hoist:
     """The hoist program with the options that every call gets."""
 
@@ -129,19 +257,24 @@ class Hoist:
     device: str | None = None
     threads: int | None = None
 
-    def call(self, *arguments: str | Path) -> float:
-        """Runs `hoist ARGUMENTS`; the seconds it took. Raises Failure with what it wrote unless it exits with 0."""
+    def call(self, *arguments: str | Path, environment: dict[str, str] | None = None, memory: bool = False) -> float:
+        """Runs `hoist ARGUMENTS`; the seconds it took, or the most megabytes it held where `memory` is wanted. Raises
+        Failure with what it wrote unless it exits with 0."""
         command = [str(self.program), *map(str, arguments)]
         start = time.perf_counter()
         try:
-            done = subprocess.run(command, capture_output=True, text=True)
+            with tempfile.TemporaryFile("w+") as text:
+                process = subprocess.Popen(command, stdout=text, stderr=subprocess.STDOUT, env=environment)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                text.seek(0)
+                said = text.read().strip()[-2000:]
         except OSError as error:
             hint = "build it with tools/setup release"
             raise Failure(f"{self.program} cannot be run: {error.strerror}; {hint}") from error
-        if done.returncode:
-            text = (done.stderr.strip() or done.stdout.strip())[-2000:]
-            raise Failure(f"{' '.join(command)} exited with {done.returncode}: {text}")
-        return time.perf_counter() - start
+        if process.returncode:
+            raise Failure(f"{' '.join(command)} exited with {process.returncode}: {said}")
+        return usage.ru_maxrss / 1024 if memory else time.perf_counter() - start
 
     def where(self) -> list[str]:
         """The device options of run, bench and evaluate."""
@@ -153,6 +286,18 @@ class Hoist:
         dims = [part for name, extent in dimensions.items() for part in ("--dim", f"{name}={extent}")]
         device = ["--device", self.device] if self.device else []
         return self.call("compile", model, "-o", bundle, "--force", *dims, *device, *options)
+
+    def first_load(self, bundle: Path) -> dict[str, Any]:
+        """Load and memory of a process that finds no compiled kernels, and of one that does."""
+        with tempfile.TemporaryDirectory() as caches:
+            empty = {**os.environ, "XDG_CACHE_HOME": caches, "POCL_CACHE_DIR": f"{caches}/pocl"}
+            found = {}
+            for kind in ("cold", "warm"):
+                result = Path(caches) / f"{kind}.json"
+                memory = self.call("bench", bundle, "--seconds", "0.01", "--json", result, *self.where(),
+                                   environment=empty, memory=True)
+                found[kind] = {"load_ms": json.loads(result.read_text())["load_ms"], "memory_mb": memory}
+        return found
 
     def run(self, bundle: Path, inputs: Arrays, outputs: Sequence[str]) -> Arrays:
         folder = WORK / f"{bundle.stem}_arrays"
@@ -167,10 +312,10 @@ class Hoist:
         self.call("run", bundle, *arguments, "--output-dir", results, *self.where())
         return {name: np.load(results / f"{file_name(name)}.npy") for name in outputs}
 
-    def bench(self, bundle: Path) -> dict[str, Any]:
+    def bench(self, bundle: Path, seconds: float = 2.0) -> dict[str, Any]:
         """What `hoist bench --json` writes: lower_quartile_ms and others of the bundle, and of each kernel."""
         result = WORK / f"{bundle.stem}_bench.json"
-        self.call("bench", bundle, "--json", result, *self.where())
+        self.call("bench", bundle, "--seconds", str(seconds), "--json", result, *self.where())
         return json.loads(result.read_text())
 
     def evaluate(self, bundle: Path, data: Path) -> dict[str, Any]:
@@ -193,5 +338,33 @@ def difference(got: Arrays, expected: Arrays, rtol: float = RTOL, atol: float = 
     return None
 
 
+def first_load(peer: str, model: Path, threads: int, inputs: Arrays) -> dict[str, float]:
+    """Load and memory of a process of the peer's own, Python and its arrays not counted."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    arrays = WORK / "first_load.npz"
+    np.savez(arrays, **inputs)
+    done = subprocess.run([sys.executable, __file__, peer, str(model), str(threads), str(arrays)], capture_output=True,
+                          text=True)
+    if done.returncode:
+        raise Failure(f"{peer}: {done.stderr.strip()[-500:]}")
+    return json.loads(done.stdout)
+
+
 def complain(what: str) -> None:
     print(f"error: {what}", file=sys.stderr)
+
+
+def main() -> None:
+    peer, model, threads, arrays = sys.argv[1:]
+    inputs = dict(np.load(arrays))
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    engine = PEERS[peer](Path(model), int(threads), inputs)
+    load = (time.perf_counter() - start) * 1e3
+    engine.run(inputs)
+    print(json.dumps({"load_ms": load,
+                      "memory_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held) / 1024}))
+
+
+if __name__ == "__main__":
+    main()
