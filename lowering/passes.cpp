@@ -7,6 +7,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
 #include "ir/program/sizes.h"
+#include "ir/properties.h"
 #include "ir/stopwatch.h"
 #include "lowering/cut.h"
 #include "lowering/grouping.h"
@@ -88,6 +89,12 @@ struct TermRule {
   RuleArguments arguments = {};
 };
 
+void take_steps(Program& program, Definition& definition, const Rewriter& rewriter) {
+  for (const Application& application : rewriter.derivation().steps)
+    program.steps.push_back(rule_step(definition, application));
+  definition.expression = rewriter.term();
+}
+
 // Each of the rules wherever it applies in the terms of definitions.
 void apply_in_terms(Program& program, const std::vector<TermRule>& rules) {
   for (Definition& definition : program.definitions) {
@@ -95,9 +102,7 @@ void apply_in_terms(Program& program, const std::vector<TermRule>& rules) {
     for (const TermRule& rule : rules) {
       while (rewriter.apply_first(rule.name, rule.arguments)) continue;
     }
-    for (const Application& application : rewriter.derivation().steps)
-      program.steps.push_back(rule_step(definition, application));
-    definition.expression = rewriter.term();
+    take_steps(program, definition, rewriter);
   }
 }
 
@@ -126,6 +131,37 @@ Result<Nothing> winograd(Program& program, const PassOptions&) {
     }
   }
   apply_in_terms(program, rules);
+  return Nothing{};
+}
+
+// Lets of numbers that folds give, which more elements share than a row of the result has: kernels compute what a row
+// shares once a row, and again for the next one.
+void find_shared_folds(Expr e, int64_t row_elements, Path& path, std::vector<Path>& out) {
+  if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && any_node(e->children[0], is_fold)) {
+    const Type shared_by = e->children[1]->children[0]->type;
+    if (leaf_of(shared_by)->is_scalar() && element_count(shape_of(shared_by)) > row_elements) {
+      out.push_back(path);
+      out.back().push_back(0);
+    }
+  }
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    path.push_back(static_cast<int>(i));
+    find_shared_folds(e->children[i], row_elements, path, out);
+    path.pop_back();
+  }
+}
+
+Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
+  for (Definition& definition : program.definitions) {
+    if (definition.expression->type->is_tuple()) continue;
+    const std::vector<int64_t> shape = shape_of(definition.expression->type);
+    std::vector<Path> folds;
+    Path path;
+    find_shared_folds(definition.expression, shape.empty() ? 1 : shape.back(), path, folds);
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    for (const Path& place : folds) rewriter.apply("to-global", place);
+    take_steps(program, definition, rewriter);
+  }
   return Nothing{};
 }
 
@@ -195,6 +231,8 @@ constexpr Pass all_passes[] = {
      wants_im2col},
     {"winograd", "convolutions of 3x3 become products of transformed tiles and filters (--conv=winograd)", Pass::terms,
      true, winograd, wants_winograd},
+    {"keep-shared-folds", "what more elements than those of a row share is kept in memory", Pass::terms, false,
+     keep_shared_folds},
     {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
      cut_kernels},
     {"fuse-launch", "chains whose values fit in local memory become one launch (--fuse=launch)", Pass::terms, false,

@@ -281,6 +281,15 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
+// Does each plane of a picture, and a filter of its own, give a plane of the result? Pools and depthwise convolutions
+// do: rows lie side by side as well as channels do.
+bool keeps_planes(const Definition& d) {
+  if (!d.channels_first || !folds(d.expression)) return false;
+  const std::vector<int64_t> shape = shape_of(d.expression->type);
+  return std::all_of(d.weights.begin(), d.weights.end(),
+                     [&](const Weights& w) { return w.in_place && w.groups > 1 && w.groups == shape[1]; });
+}
+
 // Model inputs that are read with a border get a copy that has one.
 void copy_padded_inputs(Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
@@ -302,15 +311,16 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
     copy.channels_first = true;
     Expr renamed = parameter(copy.value, types.at(value));
     auto found = program.definitions.begin();
-    bool products = true;
+    bool plain = true;
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) found = d + 1;
       if (count_statements(d->expression) > 0 || constant_paddings(d->expression).count(value) == 0) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
-      products &= is_product(*d);
+      plain &= is_product(*d) || (is_output(program, d->value) && keeps_planes(*d));
     }
-    // Products read single elements of a picture, in any order: then the copy need not turn it.
-    if (products && interleaved.count(value) == 0)
+    // Products read single elements of a picture, in any order, and what keeps planes reads rows: then the copy need
+    // not turn it.
+    if (plain && interleaved.count(value) == 0)
       copy.order = plain_storage(copy.value, copy.expression->type).permutation;
     program.definitions.insert(found, copy);
   }
@@ -441,6 +451,16 @@ Tile work_group_of(const Definition& d, const Storage& s, bool transposed, const
   return tile;
 }
 
+bool reads_channels_last(const Definition& d, const StoragePlan& plan) {
+  const std::vector<Expr> reads = parameters_of(d.expression);
+  return std::any_of(reads.begin(), reads.end(), [&](Expr p) {
+    auto found = plan.values.find(p->name);
+    if (found == plan.values.end()) return false;
+    const std::vector<int64_t>& order = found->second.permutation;
+    return order.size() > 2 && order == channels_last(order.size());
+  });
+}
+
 // Of a statement, whose tiles the work-items of one group share out: all its rows are alike. Work-items of GPUs compute
 // one element at a time.
 Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& profile) {
@@ -516,9 +536,11 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       plan.tiles[d.value] = tile_of_statement(d, plan.values.at(d.value), profile);
       continue;
     }
-    bool transposed = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
+    const bool turns = !keeps_planes(d) || reads_channels_last(d, plan);
+    bool transposed =
+        is_output(program, d.value) && pictures.count(d.value) != 0 && turns && !shares_folds(d.expression);
     // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
-    if (!folds(d.expression) && !(transposed && d.channels_first)) continue;
+    if (!folds(d.expression) && !(transposed && d.channels_first && reads_channels_last(d, plan))) continue;
     plan.tiles[d.value] = profile.gpu ? work_group_of(d, plan.values.at(d.value), transposed, profile)
                                       : tile_of(plan.values.at(d.value), transposed, profile);
   }

@@ -9,13 +9,16 @@
 namespace hoist {
 namespace {
 
-// Sums of products: the order of the sum follows how pictures are stored, products and sums fuse.
+// Reductions become folds; the order of a sum follows how pictures are stored.
 void lower_folds(Rewriter& r, bool strict, bool interleaved) {
   if (!strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-joined-pairs"});
   r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32", "reduce-to-fold"});
   if (interleaved) r.apply_everywhere({"fold-dot"}, {}, 1);
+}
+
+void fuse_products(Rewriter& r, bool strict) {
   if (!strict) r.apply_everywhere({"multiply-add-to-fma"});
 }
 
@@ -37,7 +40,8 @@ std::optional<Path> opened_body(Expr root, Path place) {
 
 const std::vector<Strategy>& strategies() {
   static const std::vector<Strategy> all = {
-      statements(), cpu_rows(), cpu_register_tiles(), cpu_elements(), gpu_rows(), gpu_tiles(), gpu_elements(),
+      statements(),   cpu_rows(), cpu_folded_rows(), cpu_register_tiles(),
+      cpu_elements(), gpu_rows(), gpu_tiles(),       gpu_elements(),
   };
   return all;
 }
@@ -45,9 +49,14 @@ const std::vector<Strategy>& strategies() {
 Result<Nothing> apply_strategy(Rewriter& r, const StrategyInput& input, const Profile& profile,
                                const std::vector<Strategy>& candidates) {
   lower_folds(r, input.strict, input.interleaved);
-  if (input.kept.empty() && sizes_of(at(r.term(), input.inside)->type).empty()) return Nothing{};
+  if (input.kept.empty() && sizes_of(at(r.term(), input.inside)->type).empty()) {
+    fuse_products(r, input.strict);
+    return Nothing{};
+  }
   for (const Strategy& strategy : candidates) {
     if (!strategy.applies(r.term(), input, profile)) continue;
+    if (strategy.prepare != nullptr) strategy.prepare(r, input, profile);
+    fuse_products(r, input.strict);
     strategy.apply(r, input, profile);
     return Nothing{};
   }

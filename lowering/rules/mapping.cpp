@@ -11,7 +11,7 @@ std::vector<RuleRow> mapping_rules() {
   return {
     {"map-to-seq", "", f, "map f x", "map seq f x", "", exact, "a loop in one work-item", library::modes},
     {"map-to-unroll", "", f, "map f x", "map unroll f x", "", exact, "every element's code written out", library::modes},
-    {"map-to-vec", "", f, "map f x", "map vec f x", "", exact, "one vector; the size is its width", library::modes},
+    {"map-to-vec", "", f, "map f x", "map vec f x", "", exact, "one vector; the size is its width"},
     {"map-to-global", "d", f, "map f x", "map global(d) f x", "", exact, "a work-item for each element", library::modes},
     {"map-to-group", "d", f, "map f x", "map group(d) f x", "", exact, "a work-group for each element", library::modes},
     {"map-to-local", "d", f, "map f x", "map local(d) f x", "", exact, "a work-item of the group for each element", library::modes},
@@ -31,12 +31,12 @@ std::vector<RuleRow> mapping_rules() {
      "map f x", "slice 0 n (join (map (map vec f) (split k (pad 0 (k*((n+k-1)//k) - n) clamp x))))", "", exact,
      "vectors of width k for any size, the tail cut off", library::modes},
     {"vectorise-unroll", "k", "x: [m*k]T, f: T -> U",
-     "map f x", "join (map unroll (map vec f) (split k x))", "", exact, "the vectors of a register tile", library::modes},
+     "map f x", "join (map unroll (map vec f) (split k x))", "", exact, "the vectors of a register tile"},
 
     // memory and copies
-    {"to-global", "", "x: T", "x", "materialise global x", "", exact, "kept in global memory where it is bound", library::memories},
+    {"to-global", "", "x: T", "x", "materialise global x", "", exact, "kept in global memory where it is bound"},
     {"to-local", "", "x: T", "x", "materialise local x", "", exact, "kept in the group's local memory", library::memories},
-    {"to-private", "", "x: T", "x", "materialise private x", "", exact, "kept in the work-item's registers", library::memories},
+    {"to-private", "", "x: T", "x", "materialise private x", "", exact, "kept in the work-item's registers"},
     {"from-global", "", "x: T", "materialise global x", "x", "", exact, "a view again", library::memories},
     {"from-local", "", "x: T", "materialise local x", "x", "", exact, "a view again", library::memories},
     {"from-private", "", "x: T", "materialise private x", "x", "", exact, "a view again", library::memories},

@@ -51,6 +51,103 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   open_columns(r, place, profile.vector_width);
 }
 
+// Do the elements of a vector of the result share their folds? They do where rows are stored as they are computed; in
+// a transposed result the lanes of a vector are of different rows, so that folds are of vectors already.
+bool vectors_share_folds(Expr e) {
+  const auto shares = [](Expr n) { return n->pattern == Pattern::let && any_node(n->children[0], is_fold); };
+  for (;;) {
+    switch (e->pattern) {
+      case Pattern::let:
+        return shares(e);
+      case Pattern::map:
+        e = any_node(e->children[0], shares) ? e->children[0]->children[0] : e->children[1];
+        break;
+      case Pattern::join:
+      case Pattern::split:
+      case Pattern::slice:
+        e = e->children[0];
+        break;
+      default:
+        return false;
+    }
+  }
+}
+
+void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  if (!input.strict && vectors_share_folds(at(r.term(), input.inside))) vectorise_folds(r, profile.vector_width);
+}
+
+// The array whose elements a term is, without what keeps neighbours side by side: x for join x, and for the element of
+// a map over x. `functions` are the arrays that the enclosing maps run over, outermost first; null where something else
+// binds.
+Expr stored_array(Expr e, std::vector<Expr> functions) {
+  std::vector<int64_t> components;  // of tuples, those that are wanted of what e is an element of
+  while (e != nullptr) {
+    switch (e->pattern) {
+      case Pattern::parameter:
+        return e;
+      case Pattern::bound: {
+        const auto outwards = static_cast<size_t>(e->integers[0]);
+        if (outwards >= functions.size()) return nullptr;
+        e = functions[functions.size() - 1 - outwards];
+        functions.resize(functions.size() - 1 - outwards);
+        break;
+      }
+      case Pattern::map:
+        if (e->mode != Mode::view || e->children[0]->parameters.size() != 1) return nullptr;
+        functions.push_back(e->children[1]);
+        e = e->children[0]->children[0];
+        break;
+      case Pattern::get:
+        components.push_back(e->integers[0]);
+        e = e->children[0];
+        break;
+      case Pattern::zip:
+        if (components.empty()) return nullptr;
+        e = e->children[static_cast<size_t>(components.back())];
+        components.pop_back();
+        break;
+      case Pattern::join:
+      case Pattern::slice:
+        e = e->children[0];
+        break;
+      default:
+        return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+// Whether all folds run over rows as they lie in memory, two vectors long at least: then lanes of a vector hold
+// neighbours of a row, and rows of the result side by side would be read with a stride.
+bool folds_stored_rows(Expr e, std::vector<Expr>& functions, int64_t width, bool& any) {
+  if (e->pattern == Pattern::fold) {
+    any = true;
+    return e->type->is_scalar() && is_float(e->type->scalar) && e->children[2]->type->size.is_constant() &&
+           e->children[2]->type->size.value() >= 2 * width && stored_array(e->children[2], functions) != nullptr;
+  }
+  for (Expr c : e->children) {
+    const size_t before = functions.size();
+    if (c->pattern == Pattern::function) {
+      // Only a map's function of one argument gets an element of an array.
+      const bool element = e->pattern == Pattern::map && c->parameters.size() == 1;
+      for (size_t i = 0; i < c->parameters.size(); ++i) functions.push_back(element ? e->children[1] : nullptr);
+    }
+    const bool holds = folds_stored_rows(c->pattern == Pattern::function ? c->children[0] : c, functions, width, any);
+    functions.resize(before);
+    if (!holds) return false;
+  }
+  return true;
+}
+
+bool folds_stored_rows(Expr term, int64_t width) {
+  std::vector<Expr> functions;
+  bool any = false;
+  return folds_stored_rows(term, functions, width, any) && any;
+}
+
+void map_folded_rows(Rewriter& r, const StrategyInput& input, const Profile&) { open_leading(r, input.inside, 0, 0); }
+
 void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
@@ -66,7 +163,17 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
 Strategy cpu_rows() {
   return {"rows", "CPU: a work-group a row, so that what its elements share is computed once",
           [](Expr term, const StrategyInput&, const Profile& profile) { return !profile.gpu && shares_folds(term); },
-          map_rows};
+          map_rows, vectorise_shared_folds};
+}
+
+Strategy cpu_folded_rows() {
+  return {"folded-rows", "CPU: a work-group folds a row as it lies in memory, in vectors",
+          [](Expr term, const StrategyInput& input, const Profile& profile) {
+            return !profile.gpu && !input.strict && input.folds && input.kept.empty() && profile.vector_width > 1 &&
+                   folds_stored_rows(term, profile.vector_width);
+          },
+          map_folded_rows,
+          [](Rewriter& r, const StrategyInput&, const Profile& profile) { vectorise_folds(r, profile.vector_width); }};
 }
 
 Strategy cpu_register_tiles() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ir/properties.h"
 #include "lowering/rules.h"
 
 namespace hoist::loops {
@@ -58,6 +59,87 @@ Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
   int leading = rank_at(r.term(), place) - keep;
   if (leading <= 0) return place;
   return open(r, rules[leading - 1], place, {{"d", dimension}});
+}
+
+namespace {
+
+// Cycles that a step of a fold waits for the one before it, on every CPU within a factor of two: what counts here is
+// that it is more than one.
+constexpr int64_t latency = 4;
+
+// How long the chain of a fold over n elements is with k partial results in vectors of `width`: the vectors, those of
+// one step put together, their lanes one after the other, and what is left over at the end.
+int64_t chain(int64_t n, int64_t k, int64_t width) {
+  const int64_t vectors = k / width;
+  return n / k * std::max(latency, vectors) + latency * (vectors - 1 + width + n % k);
+}
+
+// As many partial results as make the chain shortest; 1 where the fold is best as it is.
+int64_t partial_results(int64_t n, int64_t width) {
+  int64_t best = 1, shortest = latency * n;
+  for (const int64_t vectors : {1, 2, 4}) {
+    const int64_t k = vectors * width;
+    if (k > n || chain(n, k, width) >= shortest) continue;
+    best = k;
+    shortest = chain(n, k, width);
+  }
+  return best;
+}
+
+void collect_folds(Expr e, Path& path, std::vector<Path>& out) {
+  if (e->pattern == Pattern::fold) {
+    const bool is_plain = e->type->is_scalar() && is_float(e->type->scalar) && e->children[2]->type->size.is_constant();
+    if (is_plain) out.push_back(path);
+    return;
+  }
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    path.push_back(static_cast<int>(i));
+    collect_folds(e->children[i], path, out);
+    path.pop_back();
+  }
+}
+
+Path below(Path place, std::initializer_list<int> steps) {
+  place.insert(place.end(), steps);
+  return place;
+}
+
+// The fold at the place, or the largest part of it that whole vectors divide; false where its operator has an order.
+bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t width) {
+  // Of computed elements, which are summed, or of elements as they are by any operator that may be regrouped.
+  if (!r.apply("fold-lanes-float", place, {{"k", k}})) {
+    if (!r.apply("fold-to-reduce", place)) return false;
+    if (!r.apply("reduce-lanes-float", place, {{"k", k}})) return false;
+  }
+  const Path step = below(place, {2, 0, 0});  // the map over the partial results
+  if (k > width) {
+    r.apply("vectorise-unroll", step, {{"k", width}});
+    r.apply("reduce-strided-float", place, {{"k", width}});
+    r.apply("reduce-to-fold", below(place, {2, 0, 0}));
+    r.apply("map-to-vec", below(place, {2}));
+    r.apply("to-private", below(place, {2}));
+  } else {
+    r.apply("map-to-vec", step);
+  }
+  return r.apply("reduce-to-fold", place) && r.apply("fold-of-kept", place);
+}
+
+}  // namespace
+
+void vectorise_folds(Rewriter& r, int64_t width) {
+  std::vector<Path> folds;
+  Path path;
+  collect_folds(r.term(), path, folds);
+  for (const Path& place : folds) {
+    const int64_t n = extent(r.term(), below(place, {2}), 0);
+    const int64_t k = width > 1 ? partial_results(n, width) : 1;
+    if (k == 1) continue;
+    // The part that whole vectors divide is where the rest begins.
+    if (n % k == 0)
+      form_partial_results(r, place, k, width);
+    else if (r.apply("fold-split-at", place, {{"k", n - n % k}}))
+      form_partial_results(r, below(place, {1}), k, width);
+  }
 }
 
 }  // namespace hoist::loops
