@@ -10,7 +10,7 @@ std::span<const RuleRow> lowering_rule_rows() {
   static const std::vector<RuleRow> rows = [] {
     std::vector<RuleRow> all;
     for (auto family : {fusion_rules, split_rules, layout_rules, interchange_rules, stencil_rules, reduction_rules,
-                        mapping_rules, arithmetic_rules, nest_rules, convolution_rules}) {
+                        mapping_rules, arithmetic_rules, formula_rules, nest_rules, convolution_rules}) {
       std::vector<RuleRow> part = family();
       std::move(part.begin(), part.end(), std::back_inserter(all));
     }

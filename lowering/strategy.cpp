@@ -18,8 +18,11 @@ void lower_folds(Rewriter& r, bool strict, bool interleaved) {
   if (interleaved) r.apply_everywhere({"fold-dot"}, {}, 1);
 }
 
-void fuse_products(Rewriter& r, bool strict) {
-  if (!strict) r.apply_everywhere({"multiply-add-to-fma"});
+// Products and sums fuse, and on CPUs functions become formulas, which run in vectors.
+void lower_scalars(Rewriter& r, bool strict, const Profile& profile) {
+  if (strict) return;
+  if (!profile.gpu) r.apply_everywhere({"erf-by-exponential", "tanh-by-exponential"});
+  r.apply_everywhere({"multiply-add-to-fma"});
 }
 
 }  // namespace
@@ -50,13 +53,13 @@ Result<Nothing> apply_strategy(Rewriter& r, const StrategyInput& input, const Pr
                                const std::vector<Strategy>& candidates) {
   lower_folds(r, input.strict, input.interleaved);
   if (input.kept.empty() && sizes_of(at(r.term(), input.inside)->type).empty()) {
-    fuse_products(r, input.strict);
+    lower_scalars(r, input.strict, profile);
     return Nothing{};
   }
   for (const Strategy& strategy : candidates) {
     if (!strategy.applies(r.term(), input, profile)) continue;
     if (strategy.prepare != nullptr) strategy.prepare(r, input, profile);
-    fuse_products(r, input.strict);
+    lower_scalars(r, input.strict, profile);
     strategy.apply(r, input, profile);
     return Nothing{};
   }

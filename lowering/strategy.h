@@ -40,7 +40,7 @@ struct Strategy {
   bool (*applies)(Expr term, const StrategyInput& input, const Profile& profile);
   /// Opens loops over the result, which stands at input.inside and has at least one dimension.
   void (*apply)(Rewriter& rewriter, const StrategyInput& input, const Profile& profile);
-  /// What it does to folds before products and sums fuse; null: nothing.
+  /// What it does to folds before their scalar code changes; null: nothing.
   void (*prepare)(Rewriter& rewriter, const StrategyInput& input, const Profile& profile) = nullptr;
 };
 

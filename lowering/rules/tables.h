@@ -31,6 +31,8 @@ inline constexpr char sums_of_products[] =
 inline constexpr char tilings[] =
     "a loop as a nest of two, for steps of one's own; strategies open tiles of the result";
 inline constexpr char windows[] = "tiles of windows with what they share, which no strategy forms yet";
+inline constexpr char formulas[] =
+    "a function as a formula, for drivers that call it lane by lane; those that were met have a faster one";
 inline constexpr char scalars[] = "scalar code written otherwise; code generators do so for kernels";
 }  // namespace library
 
@@ -42,6 +44,7 @@ std::vector<RuleRow> stencil_rules();
 std::vector<RuleRow> reduction_rules();
 std::vector<RuleRow> mapping_rules();
 std::vector<RuleRow> arithmetic_rules();
+std::vector<RuleRow> formula_rules();
 std::vector<RuleRow> nest_rules();
 std::vector<RuleRow> convolution_rules();
 /// The C++ functions that rows of these tables name.
