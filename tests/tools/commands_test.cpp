@@ -243,6 +243,27 @@ TEST_F(Commands, BenchHasTheFieldsThatScriptsRead) {
   }
 }
 
+TEST_F(Commands, BenchShowsTheRooflineAndAnotherBundle) {
+  const Ran ran = run_hoist(
+      {"bench", bundle(), "--seconds", "0.05", "--roofline", "--against", bundle(), "--json", in("roof.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("by turns; this bundle takes "));
+  EXPECT_THAT(ran.out, HasSubstr("measured at its best: "));
+  EXPECT_THAT(ran.out, HasSubstr("all kernels"));
+  const auto times = json_of(in("roof.json"));
+  EXPECT_GT(times["peaks"]["operations_per_second"], 1e9);
+  EXPECT_GT(times["peaks"]["launch_ms"], 0);
+  EXPECT_EQ(times["peaks"]["copies"].size(), 3u);
+  EXPECT_GT(times["against"]["ratio"], 0);
+  double bounds = 0;
+  for (const auto& kernel : times["kernels"]) {
+    EXPECT_GT(kernel["bytes"], 0);
+    bounds += kernel["bound_ms"].get<double>();
+  }
+  EXPECT_NEAR(times["bound_ms"].get<double>(), bounds, 1e-9);
+  EXPECT_EQ(run_hoist({"bench", bundle(), "--against", in("nothing.hoist")}).code, 3);
+}
+
 TEST_F(Commands, InspectShowsEveryStage) {
   const std::string model = (models / "digits_residual.onnx").string();
   Ran ran = run_hoist({"inspect", model, "relu1"});

@@ -1,19 +1,24 @@
 // hoist bench: how long a bundle takes, and each of its kernels.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "ir/stopwatch.h"
 #include "neural_rules/choice/interval.h"
 #include "tools/command.h"
 #include "tools/json_answer.h"
 #include "tools/opened_bundle.h"
+#include "tools/roofline.h"
 #include "tools/terminal.h"
 
 namespace hoist {
 namespace {
 
 struct BenchCommand {
-  std::string bundle, json;
+  std::string bundle, json, against;
   double seconds = 2;
+  bool roofline = false;
   RunOptions options;
 };
 
@@ -24,58 +29,157 @@ Attempt<double> one_run(BundleRunner& bundle) {
   return stopwatch.seconds() * 1e3;
 }
 
-Attempt<> bench(const BenchCommand& command) {
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
+struct Timed {
+  BundleInfo info;
+  BundleRunner runner;
+  double load_ms = 0;
+  std::vector<double> runs = {};  // milliseconds
+};
+
+Attempt<Timed> open_timed(const std::string& folder, const RunOptions& options) {
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(folder));
   const Stopwatch loading;
-  HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
+  HOIST_ATTEMPT(BundleRunner runner, open_checked(folder, options));
   const double load = loading.seconds() * 1e3;
-  HOIST_STEP_VOID(ExitCode::device, bundle.share_memory());
-  const std::vector<Tensor> inputs = seeded_inputs(bundle, info.plan, 1);
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
-  Progress progress;
-  progress.show("timing whole runs");
-  std::vector<double> runs;
-  for (const Stopwatch warm_up; warm_up.seconds() < command.seconds * 0.2;) {
-    HOIST_ATTEMPT([[maybe_unused]] double time, one_run(bundle));
+  HOIST_STEP_VOID(ExitCode::device, runner.share_memory());
+  const std::vector<Tensor> inputs = seeded_inputs(runner, info.plan, 1);
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, runner.set_input(i, inputs[i]));
+  return Timed{std::move(info), std::move(runner), load};
+}
+
+// By turns, so that a machine that slows down slows all of them down; each for that long in all.
+Attempt<> time_runs(const std::vector<Timed*>& bundles, double seconds) {
+  constexpr int turns = 10;
+  for (int turn = 0; turn < turns; ++turn) {
+    for (Timed* timed : bundles) {
+      for (const Stopwatch warm_up; warm_up.seconds() < seconds * 0.2 / turns;) {
+        HOIST_ATTEMPT([[maybe_unused]] double time, one_run(timed->runner));
+      }
+      const Stopwatch timing;
+      do {
+        HOIST_ATTEMPT(double time, one_run(timed->runner));
+        timed->runs.push_back(time);
+      } while (timing.seconds() < seconds / turns);
+    }
   }
-  for (const Stopwatch timing; runs.size() < 10 || timing.seconds() < command.seconds;) {
-    HOIST_ATTEMPT(double time, one_run(bundle));
-    runs.push_back(time);
-  }
-  progress.show("timing kernels");
+  return ExitCode::done;
+}
+
+// Milliseconds of each step, sample by sample.
+Attempt<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds) {
   std::vector<std::vector<double>> steps(bundle.steps().size());
   size_t profiles = 0;
-  for (const Stopwatch timing; profiles < 10 || (timing.seconds() < command.seconds * 0.5 && profiles < 10000);
-       ++profiles) {
-    HOIST_STEP(std::vector<double> seconds, ExitCode::device, bundle.profile());
-    for (size_t i = 0; i < seconds.size(); ++i) steps[i].push_back(seconds[i] * 1e3);
+  for (const Stopwatch timing; profiles < 10 || (timing.seconds() < seconds && profiles < 10000); ++profiles) {
+    HOIST_STEP(std::vector<double> sample, ExitCode::device, bundle.profile());
+    for (size_t i = 0; i < sample.size(); ++i) steps[i].push_back(sample[i] * 1e3);
   }
-  const TimeSummary whole = summarise_times(runs);
+  return steps;
+}
+
+double gigas(double amount, double milliseconds) { return milliseconds > 0 ? amount / milliseconds / 1e6 : 0; }
+
+// The kernels' times, and with peaks what bounds each of them.
+void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& steps,
+                    const std::optional<Peaks>& peaks, nlohmann::ordered_json& out,
+                    std::vector<std::vector<std::string>>& rows) {
+  std::vector<TimeSummary> times;
+  double total = 0, at_least = 0;
+  for (const std::vector<double>& samples : steps) {
+    times.push_back(summarise_times(samples));
+    total += times.back().lower_quartile.value;
+  }
+  rows.push_back({"kernel", "ms", "GFLOP/s"});
+  if (peaks) rows.back().insert(rows.back().end(), {"share", "GB/s", "bound", "of it"});
+  rows.back().push_back("layers");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const StepInfo& step = timed.runner.steps()[i];
+    const double time = times[i].lower_quartile.value;
+    nlohmann::ordered_json entry = {{"name", step.kernel},
+                                    {"layers", step.layers},
+                                    {"lower_quartile_ms", time},
+                                    {"median_ms", times[i].median.value},
+                                    {"minimum_ms", times[i].minimum},
+                                    {"operations", step.operations}};
+    rows.push_back({step.kernel, fmt::format("{:.4f}", time),
+                    fmt::format("{:.1f}", gigas(static_cast<double>(step.operations), time))});
+    if (peaks) {
+      const int64_t bytes = bytes_of(timed.info.plan.kernels[static_cast<size_t>(step.kernel_index)]);
+      const Roof roof = roof_of(*peaks, step.operations, bytes);
+      const double share = time > 0 ? roof.seconds * 1e3 / time : 0;
+      at_least += roof.seconds * 1e3;
+      entry["bytes"] = bytes;
+      entry["bound"] = name_of(roof.bound);
+      entry["bound_ms"] = roof.seconds * 1e3;
+      rows.back().insert(rows.back().end(), {fmt::format("{:.0f} %", total > 0 ? 100 * time / total : 0),
+                                             fmt::format("{:.1f}", gigas(static_cast<double>(bytes), time)),
+                                             std::string(name_of(roof.bound)), fmt::format("{:.0f} %", 100 * share)});
+    }
+    rows.back().push_back(fmt::format("{}", fmt::join(step.layers, ", ")));
+    out["kernels"].push_back(std::move(entry));
+  }
+  if (!peaks) return;
+  rows.push_back({"all kernels", fmt::format("{:.4f}", total), "", "100 %", "", "",
+                  fmt::format("{:.0f} %", total > 0 ? 100 * at_least / total : 0), ""});
+  out["kernels_ms"] = total;
+  out["bound_ms"] = at_least;
+}
+
+void describe_peaks(const Peaks& peaks, nlohmann::ordered_json& out) {
+  out["peaks"] = {{"operations_per_second", peaks.operations}, {"launch_ms", peaks.launch * 1e3}};
+  for (const Peaks::Copy& copy : peaks.copies)
+    out["peaks"]["copies"].push_back({{"bytes", copy.bytes}, {"bytes_per_second", copy.rate}});
+}
+
+std::string peaks_text(const Peaks& peaks) {
+  std::string copies;
+  for (const Peaks::Copy& copy : peaks.copies)
+    copies +=
+        fmt::format(", {:.1f} GB/s where {:.1f} MB are copied", copy.rate / 1e9, static_cast<double>(copy.bytes) / 1e6);
+  return fmt::format("measured at its best: {:.0f} GFLOP/s in f32{}, a launch in {:.1f} us", peaks.operations / 1e9,
+                     copies, peaks.launch * 1e6);
+}
+
+Attempt<> bench(const BenchCommand& command) {
+  HOIST_ATTEMPT(Timed timed, open_timed(command.bundle, command.options));
+  std::optional<Timed> other;
+  std::vector<Timed*> all = {&timed};
+  if (!command.against.empty()) {
+    HOIST_ATTEMPT(other, open_timed(command.against, command.options));
+    all.push_back(&*other);
+  }
+  const BundleRunner& bundle = timed.runner;
+  Progress progress;
+  progress.show("timing whole runs");
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode timed_all, time_runs(all, command.seconds));
+  progress.show("timing kernels");
+  HOIST_ATTEMPT(const auto steps, time_steps(timed.runner, command.seconds * 0.5));
+  std::optional<Peaks> peaks;
+  if (command.roofline) {
+    progress.show("measuring the device");
+    HOIST_STEP(const Device device, ExitCode::device, find_device(std::to_string(bundle.device_index())));
+    HOIST_ATTEMPT(peaks, measure_peaks(command.options, profile_of(device)));
+  }
+  const TimeSummary whole = summarise_times(timed.runs);
   nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile.value},
                                 {"median_ms", whole.median.value},
                                 {"minimum_ms", whole.minimum},
-                                {"load_ms", load},
+                                {"load_ms", timed.load_ms},
                                 {"device", bundle.device_name()},
                                 {"threads", bundle.threads()},
-                                {"runs", runs.size()},
+                                {"runs", timed.runs.size()},
                                 {"cache", bundle.cache_outcome()},
                                 {"kernels", nlohmann::ordered_json::array()}};
-  std::vector<std::vector<std::string>> rows = {{"kernel", "ms", "GFLOP/s", "layers"}};
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const StepInfo& step = bundle.steps()[i];
-    const TimeSummary times = summarise_times(steps[i]);
-    const double rate =
-        times.lower_quartile.value > 0 ? static_cast<double>(step.operations) / times.lower_quartile.value / 1e6 : 0;
-    out["kernels"].push_back({{"name", step.kernel},
-                              {"layers", step.layers},
-                              {"lower_quartile_ms", times.lower_quartile.value},
-                              {"median_ms", times.median.value},
-                              {"minimum_ms", times.minimum},
-                              {"operations", step.operations}});
-    std::string layers;
-    for (const std::string& layer : step.layers) layers += (layers.empty() ? "" : ", ") + layer;
-    rows.push_back(
-        {step.kernel, fmt::format("{:.4f}", times.lower_quartile.value), fmt::format("{:.1f}", rate), layers});
+  std::vector<std::vector<std::string>> rows;
+  describe_steps(timed, steps, peaks, out, rows);
+  if (peaks) describe_peaks(*peaks, out);
+  std::string compared;
+  if (other) {
+    const TimeSummary theirs = summarise_times(other->runs);
+    const double ratio = whole.lower_quartile.value / theirs.lower_quartile.value;
+    out["against"] = {
+        {"bundle", command.against}, {"lower_quartile_ms", theirs.lower_quartile.value}, {"ratio", ratio}};
+    compared = fmt::format("{}: lower quartile {:.4f} ms of {} runs, by turns; this bundle takes {:.2f} of that",
+                           command.against, theirs.lower_quartile.value, other->runs.size(), ratio);
   }
   if (!command.json.empty()) {
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
@@ -83,10 +187,12 @@ Attempt<> bench(const BenchCommand& command) {
   if (command.json != "-") {
     say_line(
         "{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})",
-        bundle.model_name(), whole.lower_quartile.value, whole.median.value, whole.minimum, runs.size(), load,
-        bundle.cache_outcome());
+        bundle.model_name(), whole.lower_quartile.value, whole.median.value, whole.minimum, timed.runs.size(),
+        timed.load_ms, bundle.cache_outcome());
+    if (other) say_line("{}", compared);
     say_line("on {}, {} compute units; runs go from inputs to outputs in host memory, kernels are timed by the device",
              bundle.device_name(), bundle.threads());
+    if (peaks) say_line("{}", peaks_text(*peaks));
     say(table(rows));
   }
   return ExitCode::done;
@@ -103,6 +209,9 @@ void add_bench(CLI::App& program, Action& action) {
   command.add_option("--seconds", options->seconds, "how long to measure")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
+  command.add_flag("--roofline", options->roofline,
+                   "measure what the device does at its best, and show what bounds each kernel and how near it is");
+  command.add_option("--against", options->against, "time another bundle by turns with this one")->type_name("DIR");
 }
 
 }  // namespace hoist

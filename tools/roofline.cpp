@@ -1,0 +1,108 @@
+#include "tools/roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/bundle/bundle.h"
+#include "ir/text/program_text.h"
+#include "tools/compile.h"
+#include "tools/files.h"
+
+namespace hoist {
+namespace {
+
+// Chains of products and sums that do not wait for each other, so many of them and so long.
+constexpr int chains = 8, chain = 8;
+constexpr int64_t rows = 256, columns = 1024;
+// Of the arrays that are copied, in floats: what the caches of a core hold, those of all cores, and more than any.
+constexpr int64_t copied[] = {int64_t{1} << 14, int64_t{1} << 18, int64_t{1} << 24};
+
+std::string peaks_program() {
+  std::string sum = "v";
+  for (int i = 0; i < chains; ++i) {
+    std::string product = fmt::format("v + {}f32", i);
+    for (int k = 1; k < chain; ++k) product = "fma(v, " + product + ", 0.5f32)";
+    sum = "fma(v, " + product + ", " + sum + ")";
+  }
+  std::string out = fmt::format("program %peaks version 21\ninput %x : [{}][{}]f32\n", rows, columns);
+  for (size_t i = 0; i < std::size(copied); ++i)
+    out += fmt::format("input %c{} : [{}][1024]f32\n", i, copied[i] / 1024);
+  out += "input %one : [16]f32\n";
+  out += fmt::format("define %products : [{}][{}]f32 = %x |> map2d (\\v. {}) from \"products\"\n", rows, columns, sum);
+  for (size_t i = 0; i < std::size(copied); ++i)
+    out += fmt::format("define %copy{0} : [{1}][1024]f32 = %c{0} |> map2d (\\v. v + 1f32) from \"copy{0}\"\n", i,
+                       copied[i] / 1024);
+  out += "define %launch : [16]f32 = %one |> map (\\v. v + 1f32) from \"launch\"\noutput %products\n";
+  for (size_t i = 0; i < std::size(copied); ++i) out += fmt::format("output %copy{}\n", i);
+  return out + "output %launch\n";
+}
+
+}  // namespace
+
+Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile) {
+  HOIST_STEP(TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
+  HOIST_STEP(Program program, ExitCode::device, parse_program(peaks_program()));
+  CompileOptions compile;
+  compile.check_positions = 0;
+  HOIST_STEP(LoweredModel lowered, ExitCode::device, lower_model(std::move(program), compile.lower, profile));
+  HOIST_STEP(Plan plan, ExitCode::device, make_plan(std::move(lowered), compile, profile));
+  const auto path = folder.path() / "peaks.hoist";
+  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(plan, path, {}));
+  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(path, options));
+  for (size_t i = 0; i < bundle.inputs().size(); ++i)
+    HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, Tensor(Scalar::f32, bundle.inputs()[i].shape)));
+  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  constexpr int times = 200;
+  std::vector<double> least(bundle.steps().size(), 1e9);
+  for (int i = 0; i < times; ++i) {
+    HOIST_STEP(const std::vector<double> seconds, ExitCode::device, bundle.profile());
+    for (size_t k = 0; k < least.size(); ++k) least[k] = std::min(least[k], seconds[k]);
+  }
+  Peaks out;
+  for (size_t k = 0; k < least.size(); ++k) {
+    const StepInfo& step = bundle.steps()[k];
+    const int64_t bytes = bytes_of(plan.kernels[static_cast<size_t>(step.kernel_index)]);
+    const double seconds = std::max(least[k], 1e-9);
+    if (step.layers.front() == "products")
+      out.operations = 2.0 * chains * chain * static_cast<double>(rows * columns) / seconds;
+    else if (step.layers.front() == "launch")
+      out.launch = seconds;
+    else
+      out.copies.push_back({bytes, static_cast<double>(bytes) / seconds});
+  }
+  std::sort(out.copies.begin(), out.copies.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  return out;
+}
+
+Roof roof_of(const Peaks& peaks, int64_t operations, int64_t bytes) {
+  // The rate of the smallest copy that is as large, which runs in the same memory.
+  auto same = std::find_if(peaks.copies.begin(), peaks.copies.end(), [&](const auto& c) { return c.bytes >= bytes; });
+  if (same == peaks.copies.end()) --same;
+  Roof out{Bound::launch, peaks.launch};
+  const double memory = static_cast<double>(bytes) / same->rate;
+  const double arithmetic = static_cast<double>(operations) / peaks.operations;
+  if (memory > out.seconds) out = {Bound::memory, memory};
+  if (arithmetic > out.seconds) out = {Bound::arithmetic, arithmetic};
+  return out;
+}
+
+std::string_view name_of(Bound bound) {
+  switch (bound) {
+    case Bound::arithmetic:
+      return "arithmetic";
+    case Bound::memory:
+      return "memory";
+    case Bound::launch:
+      break;
+  }
+  return "launch";
+}
+
+int64_t bytes_of(const PlanKernel& kernel) {
+  int64_t bytes = 0;
+  for (const KernelParameter& parameter : kernel.parameters) bytes += byte_size(parameter.scalar, parameter.shape);
+  return bytes;
+}
+
+}  // namespace hoist
