@@ -61,6 +61,8 @@ std::vector<RuleRow> nest_rules() {
       {"open-group", "d", "x: [n]T", "x", "x |> map group(d) (\\v. v)", "", exact, "one work-group an element"},
       {"open-global", "d", "x: [n]T", "x", "x |> map global(d) (\\v. v)", "", exact, "one work-item an element"},
       {"open-seq", "", "x: [n]T", "x", "x |> map seq (\\v. v)", "", exact, "a loop"},
+      {"open-columns", "", "x: [n][m]T", "x", "x |> transpose |> map seq (\\v. v) |> transpose", "", exact,
+       "a loop over columns, whose elements the loops inside visit"},
       {"open-unroll", "", "x: [n]T", "x", "x |> map unroll (\\v. v)", "", exact, "an unrolled loop: space, not time"},
       {"open-vectors", "k", "x: [m*k]T", "x", "x |> split k |> map unroll (\\v. v |> map vec (\\s. s)) |> join", "", exact,
        "vectors of k side by side"},

@@ -154,7 +154,14 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   int64_t leading = 1;
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
-  if (rank >= 2) place = leading >= 8 ? open(r, "open-seq", place) : open(r, "open-group", place, {{"d", 0}});
+  // Three colours fill no vector; what stands side by side in the dimension before them does.
+  const int64_t width = profile.vector_width;
+  const int64_t few = std::min<int64_t>(4, width);
+  if (leading >= 8 && lanes_of(extent(r.term(), place, 1), width) < few &&
+      lanes_of(extent(r.term(), place, 0), width) >= few)
+    place = open(r, "open-columns", place);
+  else if (rank >= 2)
+    place = leading >= 8 ? open(r, "open-seq", place) : open(r, "open-group", place, {{"d", 0}});
   open_columns(r, place, profile.vector_width);
 }
 

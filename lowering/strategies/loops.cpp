@@ -36,14 +36,17 @@ void open_tile_columns(Rewriter& r, const Path& place, int64_t width) {
     open(r, "open-unroll", place);
 }
 
-void open_columns(Rewriter& r, const Path& place, int64_t width) {
-  int64_t n = extent(r.term(), place, 0);
+int64_t lanes_of(int64_t n, int64_t width) {
+  if (n >= width) return width;
   int64_t k = width;
-  while (k > 1 && n % k != 0) k /= 2;
-  if (k > 1 && (k == width || n < width))
-    open(r, "open-vector-loop", place, {{"k", k}});
-  else if (width > 1 && n >= width)
-    open(r, "open-vector-tiles", place, {{"k", width}});
+  while (n % k != 0) k /= 2;
+  return k;
+}
+
+void open_columns(Rewriter& r, const Path& place, int64_t width) {
+  const int64_t n = extent(r.term(), place, 0), k = lanes_of(n, width);
+  if (k > 1)
+    open(r, n % k == 0 ? "open-vector-loop" : "open-vector-tiles", place, {{"k", k}});
   else
     open(r, "open-seq", place);
 }

@@ -22,7 +22,9 @@ Path open(Rewriter& r, const std::string& rule, const Path& place, const RuleArg
 
 /// The columns of a register tile, in vectors of `width` lanes.
 void open_tile_columns(Rewriter& r, const Path& place, int64_t width);
-/// The innermost dimension of something that computes no folds.
+/// The lanes of vectors along a dimension of n elements: `width`, or fewer that divide n where there are fewer.
+int64_t lanes_of(int64_t n, int64_t width);
+/// The innermost dimension of something that computes no folds, in vectors of lanes_of.
 void open_columns(Rewriter& r, const Path& place, int64_t width);
 /// Loops over the outermost dimensions that no rule maps together, until `rank` are left.
 Path open_outermost(Rewriter& r, Path place, int rank);
