@@ -281,11 +281,12 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
-// Does each plane of a picture, and a filter of its own, give a plane of the result? Pools and depthwise convolutions
-// do: rows lie side by side as well as channels do.
-bool keeps_planes(const Definition& d) {
+// Does each plane of a picture, and a filter of its own, give a plane of the result, with rows of some vectors? Pools
+// and depthwise convolutions of large pictures do: then a row's elements fill vectors as well as channels do.
+bool keeps_planes(const Definition& d, const Profile& profile) {
   if (!d.channels_first || !folds(d.expression)) return false;
   const std::vector<int64_t> shape = shape_of(d.expression->type);
+  if (shape.back() < 2 * profile.vector_width) return false;
   return std::all_of(d.weights.begin(), d.weights.end(),
                      [&](const Weights& w) { return w.in_place && w.groups > 1 && w.groups == shape[1]; });
 }
@@ -316,7 +317,7 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
       if (d->value == value) found = d + 1;
       if (count_statements(d->expression) > 0 || constant_paddings(d->expression).count(value) == 0) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
-      plain &= is_product(*d) || (is_output(program, d->value) && keeps_planes(*d));
+      plain &= is_product(*d) || (is_output(program, d->value) && keeps_planes(*d, profile));
     }
     // Products read single elements of a picture, in any order, and what keeps planes reads rows: then the copy need
     // not turn it.
@@ -536,7 +537,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       plan.tiles[d.value] = tile_of_statement(d, plan.values.at(d.value), profile);
       continue;
     }
-    const bool turns = !keeps_planes(d) || reads_channels_last(d, plan);
+    const bool turns = !keeps_planes(d, profile) || reads_channels_last(d, plan);
     bool transposed =
         is_output(program, d.value) && pictures.count(d.value) != 0 && turns && !shares_folds(d.expression);
     // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
