@@ -92,6 +92,11 @@ struct PlanLayer {  ///< for the manifest: a layer of the model
   std::string absence;  ///< why no step computes it; empty where one does
 };
 
+struct PlanFile {
+  std::string path;  ///< in the bundle
+  std::string bytes;
+};
+
 struct Plan {
   std::string model_name;
   uint64_t model_hash = 0;
@@ -99,6 +104,9 @@ struct Plan {
   std::string options;        ///< compile options that change the outcome, as text
   std::string preamble;       ///< OpenCL C that precedes every kernel
   std::string build_options;  ///< for clBuildProgram
+  /// Kernels are native code for these named targets instead of OpenCL C; `source` then says what is computed where.
+  std::vector<std::string> targets = {};
+  std::vector<PlanFile> native_files = {};  ///< libraries with a function of every kernel for each target
   int64_t arena_bytes = 0;
   std::vector<PlanArray> arrays;
   std::vector<PlanKernel> kernels;

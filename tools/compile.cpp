@@ -17,6 +17,7 @@
 #include "ir/text/text.h"
 #include "ir/threads.h"
 #include "tools/model_check.h"
+#include "tools/native_files.h"
 
 namespace hoist {
 namespace {
@@ -34,8 +35,9 @@ KernelParameter describe(Expr parameter, Domain domain) {
 }
 
 Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
-                                  uint64_t seed, std::vector<int>& order) {
-  HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile));
+                                  uint64_t seed, std::vector<int>& order, std::vector<std::string>& objects) {
+  HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile, options.targets));
+  objects = std::move(emitted.objects);
   PlanKernel out;
   out.name = kernel.name;
   out.layers = kernel.layers;
@@ -112,6 +114,7 @@ std::string options_text(const CompileOptions& options) {
   const FoldingBudget& folding = options.lower.folding;
   std::string steered;
   for (const Steering& steering : options.lower.steps) steered += " steps=" + steering.layer;
+  for (const std::string& target : options.targets) steered += " target=native:" + target;
   return fmt::format("conv={}{} tables={}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
                      options.lower.fusion == LaunchFusion::launch ? " fuse=launch" : "",
                      uses[static_cast<int>(options.lower.tables)],
@@ -122,11 +125,13 @@ std::string options_text(const CompileOptions& options) {
                      options.lower.strict ? " strict" : "", steered);
 }
 
-Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile) {
+Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
+                                  const std::vector<std::string>& targets) {
   EmitOptions options;
   options.gpu = profile.gpu;
   options.half = profile.half;
   options.kernel_name = kernel.name;
+  options.native = targets;
   auto emitted = emit(kernel.expression, options);
   if (emitted && emitted->local_bytes > static_cast<uint64_t>(profile.local_memory)) {
     return Diagnostic{
@@ -159,13 +164,14 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   size_t count = lowered.kernels.size();
   std::vector<PlanKernel> kernels(count);
   std::vector<std::vector<int>> orders(count);
+  std::vector<std::vector<std::string>> objects(count);
   Diagnostics problems;
   std::mutex mutex;
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i; (i = next++) < count;) {
       const Stopwatch one;
-      auto compiled = compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i]);
+      auto compiled = compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i], objects[i]);
       if (compiled)
         spdlog::debug("kernel {}: {} bytes of source, {:.3f} s", compiled->name, compiled->source.size(),
                       one.seconds());
@@ -188,8 +194,13 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   plan.model_hash = lowered.program.hash;
   plan.profile = print(profile);
   plan.options = options_text(options);
-  plan.preamble = preamble();
-  plan.build_options = build_options();
+  if (options.targets.empty()) {
+    plan.preamble = preamble();
+    plan.build_options = build_options();
+  } else {
+    HOIST_TRY(plan.native_files, native_files(kernels, objects, options.targets));
+    plan.targets = options.targets;
+  }
   plan.arena_bytes = lowered.arena_bytes;
   plan.arrays = std::move(lowered.arrays);
   plan.kernels = std::move(kernels);

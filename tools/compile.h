@@ -15,13 +15,16 @@ struct CompileOptions {
   LowerOptions lower;
   /// Sampled positions of each kernel that the bundle checks on the device; 0 for a bundle that nobody verifies.
   int64_t check_positions = 12;
+  /// Names of targets (backends/halide/native_target.h): native code instead of OpenCL C.
+  std::vector<std::string> targets = {};
 };
 
 /// All of the options that change kernels, for a plan and for records.
 std::string options_text(const CompileOptions& options);
 
 /// Errors name the kernel.
-Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile);
+Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
+                                  const std::vector<std::string>& targets = {});
 
 /// A kernel's term as the plan has it: parameters that its code does not read are zeros.
 Expr reading_only(Expr term, const std::vector<std::string>& arguments);

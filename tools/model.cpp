@@ -1,9 +1,11 @@
 #include "tools/model.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <limits>
 
 #include "backends/bundle/bundle.h"
+#include "backends/halide/native_target.h"
 #include "backends/opencl/device.h"
 #include "ir/operators/operators.h"
 #include "tools/files.h"
@@ -65,6 +67,48 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
         ->type_name("DEVICE")
         ->excludes(profile);
   }
+}
+
+namespace {
+
+// "native" is the best target that this machine runs; the name stays, so that the bundle says it.
+std::string resolved_target(const std::string& word) {
+  const std::string prefix = "native:";
+  if (word.rfind(prefix, 0) == 0) {
+    auto target = native_target(word.substr(prefix.size()));
+    if (!target) throw CLI::ValidationError("--target " + word, target.errors().front().text());
+    return (*target)->name;
+  }
+  std::string found;
+  for (const NativeTarget& target : native_targets()) {
+    if (native_device({target.name}).ok()) found = target.name;
+  }
+  if (word != "native") throw CLI::ValidationError("--target " + word, "it is opencl, native or native:NAME");
+  if (found.empty()) throw CLI::ValidationError("--target native", "no target is for this processor");
+  return found;
+}
+
+}  // namespace
+
+void add_target_option(CLI::App& command, ModelOptions& options) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--target",
+          [&options](const std::vector<std::string>& words) {
+            if (words == std::vector<std::string>{"opencl"}) return;
+            for (const std::string& word : words) {
+              const std::string name = resolved_target(word);
+              if (std::find(options.targets.begin(), options.targets.end(), name) == options.targets.end())
+                options.targets.push_back(name);
+            }
+          },
+          "what the kernels become: opencl (default), or machine code that needs no driver: native for this processor, "
+          "native:x86-64-v3, native:x86-64-v4, native:aarch64; of several the best that the processor has is taken "
+          "when the bundle is opened, and loops are made for the first")
+      ->type_name("TARGET")
+      ->delimiter(',')
+      ->excludes("--device")
+      ->excludes("--profile");
 }
 
 void add_steering_options(CLI::App& command, ModelOptions& options) {
@@ -161,6 +205,10 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
 }
 
 Attempt<Profile> choose_profile(const ModelOptions& options) {
+  if (!options.targets.empty()) {
+    HOIST_STEP(const NativeTarget* target, ExitCode::usage, native_target(options.targets.front()));
+    return profile_of(*target);
+  }
   if (!options.profile.empty()) {
     HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
@@ -185,6 +233,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   out.lower.strict = options.strict;
   out.lower.rules = options.user_rules.get();
   out.lower.steps = options.steering;
+  out.targets = options.targets;
   return out;
 }
 

@@ -22,6 +22,7 @@ struct ModelOptions {
   std::vector<std::string> dimensions;  ///< NAME=N
   std::string device;                   ///< an index, a name or a part of one; "" is the first device
   std::string profile;                  ///< a file; excludes `device`
+  std::vector<std::string> targets;     ///< named targets of native code; empty: OpenCL
   std::string convolution = "auto";     ///< auto | stencil | im2col | winograd
   std::string fusion = "none";          ///< none | launch
   std::string tables = "auto";          ///< auto | on | off
@@ -40,6 +41,9 @@ void add_dimension_option(CLI::App& command, std::vector<std::string>& dimension
 void add_steering_options(CLI::App& command, ModelOptions& options);
 /// --dim, --conv, --fuse, --tables, --constants, --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
+
+/// --target, for commands that make bundles.
+void add_target_option(CLI::App& command, ModelOptions& options);
 
 /// What the frontend has to know: the operators of the table, and --dim.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);

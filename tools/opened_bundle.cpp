@@ -66,6 +66,20 @@ Result<Device> device_for(const Profile& profile, const std::string& wanted) {
   return Diagnostic{"", "no device here fits the profile " + profile.name, ""};
 }
 
+Result<Device> device_for(const Plan& plan, const Profile& profile, const std::string& wanted) {
+  if (plan.targets.empty()) return device_for(profile, wanted);
+  HOIST_TRY(Device device, native_device(plan.targets));
+  const bool loads = std::any_of(plan.native_files.begin(), plan.native_files.end(),
+                                 [](const PlanFile& file) { return file.path.ends_with(".so"); });
+  if (!loads) return Diagnostic{"", "no C compiler is here to link a shared library of the kernels", ""};
+  return device;
+}
+
+Result<Device> device_of(const BundleRunner& bundle, const Plan& plan) {
+  if (bundle.device_index() < 0) return native_device(plan.targets);
+  return find_device(std::to_string(bundle.device_index()));
+}
+
 Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const RunOptions& options) {
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
   if (!runner.fits_profile()) {

@@ -28,6 +28,11 @@ Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder);
 /// The device that a bundle of this profile is for: the wanted one where there is a name, else the first of that
 /// profile. An error says why there is none.
 Result<Device> device_for(const Profile& profile, const std::string& wanted);
+/// The same for a plan, whose kernels may be native code: this processor then, where it runs one of the targets and the
+/// bundle has a library to load.
+Result<Device> device_for(const Plan& plan, const Profile& profile, const std::string& wanted);
+/// What an open bundle runs on.
+Result<Device> device_of(const BundleRunner& bundle, const Plan& plan);
 
 /// A bundle whose files are checked, on the wanted device or the one that fits it best; with a warning where that is of
 /// another kind, a CPU or not, than the bundle is made for: kernels are right there and far slower.

@@ -194,7 +194,7 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
   SelfCheck out;
   out.device = device.name;
   RunOptions options;
-  options.device = std::to_string(device.index);
+  if (device.index >= 0) options.device = std::to_string(device.index);
   const Stopwatch building;
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(folder, options));
   out.driver_seconds = building.seconds();

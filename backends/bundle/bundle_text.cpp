@@ -101,6 +101,8 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
 
 }  // namespace
 
+const char* kernels_file(const Plan& plan) { return plan.targets.empty() ? "kernels.cl" : "kernels.txt"; }
+
 SectionedText kernels_text(const Plan& plan) {
   SectionedText out;
   out.text = plan.preamble;
@@ -133,6 +135,7 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
   out["options"] = plan.options;
   out["profile"] = plan.profile;
   out["build_options"] = plan.build_options;
+  if (!plan.targets.empty()) out["targets"] = plan.targets;
   out["preamble_bytes"] = plan.preamble.size();
   out["arena_bytes"] = plan.arena_bytes;
   for (const auto& [key, indices] : {std::pair{"inputs", &plan.inputs}, std::pair{"outputs", &plan.outputs}}) {
@@ -165,12 +168,31 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
   return out.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-std::string makefile_text() {
+std::string makefile_text(const Plan& plan) {
+  if (!plan.targets.empty()) {
+    return "# Builds the example with the runtime that lies beside it; yours to edit. No OpenCL is needed.\n"
+           "CC ?= cc\n"
+           "CFLAGS ?= -O2\n"
+           "RUNTIME = -std=c99 -DHOIST_WITHOUT_OPENCL example.c runtime/hoist_runtime.c\n"
+           "LIBRARIES = -lpthread -ldl -lm\n\n"
+           "# Loads native/kernels-ARCHITECTURE.so.\n"
+           "example: example.c runtime/hoist_runtime.c runtime/hoist_runtime.h\n"
+           "\t$(CC) $(CFLAGS) -o $@ $(RUNTIME) $(LIBRARIES)\n\n"
+           "# Has the kernels in itself.\n"
+           "example-static: example.c runtime/hoist_runtime.c runtime/hoist_runtime.h native/kernels.c\n"
+           "\t$(CC) $(CFLAGS) -DHOIST_LINKED_KERNELS -o $@ $(RUNTIME) native/kernels.c "
+           "native/kernels-$(shell uname -m).a $(LIBRARIES)\n\n"
+           "verify: example\n"
+           "\t./example --verify\n\n"
+           "clean:\n"
+           "\trm -f example example-static\n\n"
+           ".PHONY: verify clean\n";
+  }
   return "# Builds the example with the runtime that lies beside it; yours to edit.\n"
          "CC ?= cc\n"
          "CFLAGS ?= -O2\n\n"
          "example: example.c runtime/hoist_runtime.c runtime/hoist_runtime.h\n"
-         "\t$(CC) -std=c99 $(CFLAGS) -o $@ example.c runtime/hoist_runtime.c -lOpenCL\n\n"
+         "\t$(CC) -std=c99 $(CFLAGS) -o $@ example.c runtime/hoist_runtime.c -lOpenCL -lpthread -ldl\n\n"
          "verify: example\n"
          "\t./example --verify\n\n"
          "clean:\n"

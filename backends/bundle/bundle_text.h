@@ -1,4 +1,4 @@
-// The files of a bundle that are for people: kernels.cl, expressions.lift, manifest.json, example.c and Makefile. All
+// The files of a bundle that are for people: kernels.cl (of native code kernels.txt), expressions.lift, manifest.json, example.c and Makefile. All
 // of them are functions of the plan alone. Internal to backends/bundle.
 #pragma once
 
@@ -16,6 +16,8 @@ struct SectionedText {
   std::vector<std::pair<size_t, size_t>> sections;
 };
 
+/// Its name in a bundle.
+const char* kernels_file(const Plan& plan);
 /// The preamble, then each kernel under a comment that names its layers.
 SectionedText kernels_text(const Plan& plan);
 SectionedText expressions_text(const Plan& plan);
@@ -23,6 +25,6 @@ SectionedText expressions_text(const Plan& plan);
 std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions);
 
 std::string example_text(const Plan& plan);
-std::string makefile_text();
+std::string makefile_text(const Plan& plan);
 
 }  // namespace hoist

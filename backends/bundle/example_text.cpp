@@ -13,6 +13,10 @@ constexpr std::string_view program = R"text(#define _POSIX_C_SOURCE 200809L
 #include <string.h>
 #include <time.h>
 
+#ifdef HOIST_LINKED_KERNELS
+extern const hoist_linked_kernel hoist_linked_kernels[]; /* native/kernels.c */
+#endif
+
 static int fail(hoist_bundle* bundle, hoist_status status) {
   fprintf(stderr, "example: %s: %s\n", hoist_status_name(status), hoist_error_message(bundle));
   hoist_close(bundle);
@@ -102,7 +106,10 @@ static int print_output(hoist_bundle* bundle, size_t index) {
 }
 
 int main(int count, char** arguments) {
-  hoist_options options = {NULL, 0, 0, 0, NULL, NULL};
+  hoist_options options = {NULL, 0, 0, 0, NULL, NULL, NULL};
+#ifdef HOIST_LINKED_KERNELS
+  options.linked_kernels = hoist_linked_kernels;
+#endif
   char folder[4096] = ".";
   const char* slash = strrchr(arguments[0], '/');
   if (slash && (size_t)(slash - arguments[0]) < sizeof folder) {
@@ -202,8 +209,12 @@ void list(const Plan& plan, std::string_view kind, const std::vector<int>& indic
 
 std::string example_text(const Plan& plan) {
   std::string out = "/* Runs the bundle of " + commented(plan.model_name) +
-                    "; yours to edit.\n"
-                    " * Build it with make, or: cc example.c runtime/hoist_runtime.c -lOpenCL -o example\n"
+                    "; yours to edit.\n" +
+                    (plan.targets.empty()
+                         ? " * Build it with make, or: cc example.c runtime/hoist_runtime.c -lOpenCL -lpthread -ldl -o "
+                           "example\n"
+                         : " * Build it with make, or: cc -DHOIST_WITHOUT_OPENCL example.c runtime/hoist_runtime.c "
+                           "-lpthread -ldl -lm -o example\n") +
                     " * Inputs are seeded numbers unless given as NAME=FILE with raw little-endian bytes.\n";
   list(plan, "input", plan.inputs, out);
   list(plan, "output", plan.outputs, out);

@@ -233,6 +233,7 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files) 
   out.text(profile.name);
   out.byte(profile.gpu ? 0 : 1);
   out.text(plan.build_options);
+  out.texts(plan.targets);
   out.word(static_cast<uint64_t>(plan.arena_bytes));
   out.word(static_cast<uint64_t>(weights_bytes(plan)));
   out.count(files.size());

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/bundle/bundle.h"
+#include "backends/bundle/bundle_text.h"
 #include "backends/runtime/plan_file.h"
 
 namespace hoist {
@@ -85,6 +86,7 @@ Plan plan_of(const PlanOwner& owner) {
   out.model_name = from.model_name;
   out.model_hash = from.model_hash;
   out.build_options = from.build_options;
+  out.targets = texts(from.targets, from.target_count);
   out.arena_bytes = static_cast<int64_t>(from.arena_bytes);
   for (size_t i = 0; i < from.array_count; ++i) {
     const hoist_plan_array& array = from.arrays[i];
@@ -164,7 +166,7 @@ Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_we
   BundleInfo out;
   out.plan = plan_of(owner);
   HOIST_TRY(out.manifest, listed_file(owner.plan, "manifest.json", folder));
-  HOIST_TRY(const std::string kernels, listed_file(owner.plan, "kernels.cl", folder));
+  HOIST_TRY(const std::string kernels, listed_file(owner.plan, kernels_file(out.plan), folder));
   HOIST_TRY(const std::string expressions, listed_file(owner.plan, "expressions.lift", folder));
   HOIST_TRY(out.plan.derivation, listed_file(owner.plan, "derivation.lift", folder));
   try {

@@ -96,7 +96,7 @@ Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& fold
   HOIST_TRY(HashedFile weights, write_weights(plan, writer));
   files.push_back(std::move(weights));
   const std::pair<const char*, std::string> texts[] = {
-      {"kernels.cl", kernels.text},
+      {kernels_file(plan), kernels.text},
       {"expressions.lift", expressions.text},
       {"derivation.lift", plan.derivation},
       {"check.bin", encode_checks(plan)},
@@ -108,8 +108,12 @@ Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& fold
     HOIST_TRY(HashedFile file, writer.write(path, text));
     files.push_back(std::move(file));
   }
+  for (const PlanFile& native : plan.native_files) {
+    HOIST_TRY(HashedFile file, writer.write(native.path, native.bytes));
+    files.push_back(std::move(file));
+  }
   HOIST_TRY_VOID(writer.write("example.c", example_text(plan)));
-  HOIST_TRY_VOID(writer.write("Makefile", makefile_text()));
+  HOIST_TRY_VOID(writer.write("Makefile", makefile_text(plan)));
   HOIST_TRY_VOID(writer.write("plan.bin", encode_plan(plan, files)));
   if (options.check) HOIST_TRY_VOID(options.check(writer.path()));
   return writer.commit(replace);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "backends/halide/emitter.h"
+#include "backends/halide/native.h"
 #include "backends/halide/source.h"
 
 namespace hoist {
@@ -90,11 +91,38 @@ void begin_names_late() {
   static_cast<void>(begun);
 }
 
+void add_accuracy(const Emitter& emitter, EmittedKernel& out) {
+  out.schedule = emitter.schedule();
+  out.worst_ulp = emitter.worst_ulp();
+  out.exact = out.worst_ulp == 0;
+  out.divides = emitter.divides();
+}
+
+// A Func takes one list of passes, so each target has its own.
+Result<EmittedKernel> emit_native(Expr e, const EmitOptions& options) {
+  EmittedKernel out;
+  for (const std::string& target : options.native) {
+    Emitter emitter(e, options);
+    H::Func result = emitter.build();
+    HOIST_TRY(auto code, emission::native_code(result, emitter, options.kernel_name, target));
+    out.objects.push_back(std::move(code.object));
+    out.global[0] = code.groups;
+    out.arguments.clear();
+    for (const H::Argument& argument : emitter.arguments())
+      out.arguments.push_back(emitter.argument_names().at(argument.name));
+    out.arguments.emplace_back("result");
+    add_accuracy(emitter, out);
+  }
+  out.source = out.schedule;
+  return out;
+}
+
 Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   begin_names_late();
   std::set<Expr> seen;
   if (e->free > 0 || e->has_meta) return Diagnostic{"", "only closed terms can be compiled", ""};
   if (!is_constant_sized(e, seen)) return Diagnostic{"", "the term has symbolic sizes", "substitute constants first"};
+  if (!options.native.empty()) return emit_native(e, options);
   Emitter emitter(e, options);
   H::Func result = emitter.build();
   auto passes = emission::lowering_passes(result.name());
@@ -138,10 +166,7 @@ Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
     HOIST_CHECK(place != originals.end(), "an argument that nobody asked for: " + argument);
     out.arguments.push_back(place->second);
   }
-  out.schedule = emitter.schedule();
-  out.worst_ulp = emitter.worst_ulp();
-  out.exact = out.worst_ulp == 0;
-  out.divides = emitter.divides();
+  add_accuracy(emitter, out);
   return out;
 }
 

@@ -1,12 +1,13 @@
 // Low-level expressions to OpenCL C. The term is the only source of truth: both the Halide algorithm and its schedule
 // are derived from it (README.md says how, and which forms are accepted). The text is a function of the term and the
 // options alone: it does not depend on what was emitted before in the same process. Halide itself stays inside this
-// folder; nothing here needs an OpenCL device.
+// folder; nothing here needs an OpenCL device. Or to native code, ahead of time, by Halide's own LLVM.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/expression.h"
@@ -22,10 +23,14 @@ struct EmitOptions {
   /// without.
   bool half = false;
   std::string kernel_name = "kernel_0";  ///< a C identifier
+  /// Names of targets (native_target.h): machine code for each instead of OpenCL C.
+  std::vector<std::string> native = {};
 };
 
 struct EmittedKernel {
-  std::string source;                          ///< OpenCL C of this kernel alone; preamble() has to precede it
+  /// OpenCL C of this kernel alone; preamble() has to precede it. Of native code what is computed where, for people.
+  std::string source;
+  std::vector<std::string> objects;            ///< native code: an object file for each target
   std::array<uint64_t, 3> global = {1, 1, 1};  ///< work-items in all, a multiple of `local`
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
   uint64_t local_bytes = 0;            ///< when not 0, one more argument after the others: local memory of this size
@@ -42,6 +47,15 @@ struct EmittedKernel {
 /// scalars (or a scalar): what is stored as the result. Errors name the pattern that has no form here and say what to
 /// write instead.
 Result<EmittedKernel> emit(Expr low_level, const EmitOptions& options = {});
+
+/// The function of a kernel in native code for this target. Its arguments are an array of pointers: to the first group
+/// and to the number of groups (int32_t), then to a halide_buffer_t an argument, of which `host` alone is read.
+std::string native_symbol(const std::string& kernel_name, const std::string& target);
+
+/// Object files as a static library. Their names, in order, are those of its members; the same objects give the same
+/// bytes.
+Result<std::string> static_library(const std::vector<std::pair<std::string, std::string>>& objects,
+                                   const std::string& target);
 
 /// OpenCL C that precedes every kernel: the functions that kernels call, for every vector width.
 std::string preamble();

@@ -171,6 +171,8 @@ class Emitter {
   const std::vector<H::Argument>& arguments() const { return arguments_; }
   const std::map<std::string, std::string>& argument_names() const { return argument_names_; }
   std::string schedule() const;
+  /// Names of the loops over groups in the lowered program, outermost first.
+  const std::vector<std::string>& group_loops() const { return group_loops_; }
   int worst_ulp() const { return worst_ulp_; }
   bool divides() const { return divides_; }
 
@@ -255,6 +257,7 @@ class Emitter {
   std::vector<H::Argument> arguments_;
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
   std::vector<std::string> lines_;
+  std::vector<std::string> group_loops_;
   int fresh_ = 0;
   uint64_t context_ = 0;  ///< the number of the loops around what is being read
   uint64_t contexts_ = 0;
@@ -271,5 +274,16 @@ class Emitter {
 /// Turns the marked stores of the result into stores at their own index under their own condition, and shrinks register
 /// allocations to one work-item's part. Owned by the caller, who keeps them alive until the Module is compiled.
 std::vector<std::unique_ptr<H::Internal::IRMutator>> lowering_passes(const std::string& result_name);
+
+/// The same for native code, where the loops over groups become one over a range of them: `loops` are their names,
+/// outermost first, and *groups is how many there are once the pass has run.
+std::vector<std::unique_ptr<H::Internal::IRMutator>> native_passes(const std::string& result_name,
+                                                                   const std::vector<std::string>& loops,
+                                                                   uint64_t* groups);
+/// The arguments of a native kernel that say which groups it computes, from the first one on.
+inline constexpr const char* first_group = "hoist_first_group";
+inline constexpr const char* group_count = "hoist_group_count";
+/// Calls of the preamble's functions become Halide's own terms (native_functions.cpp).
+std::unique_ptr<H::Internal::IRMutator> native_functions();
 
 }  // namespace hoist::emission

@@ -51,6 +51,7 @@ class StoreAtIndex : public WithLets {
 
   Stmt visit(const Store* op) override {
     if (op->name != result_) return WithLets::visit(op);
+    if (!is_const_one(op->predicate)) unsupported("a result that is stored under a predicate");
     HExpr value = op->value;
     std::vector<std::pair<std::string, HExpr>> inner;
     while (const Let* let = value.as<Let>()) {
@@ -480,7 +481,54 @@ class GuardReads : public IRMutator {
   }
 };
 
+// The loops over groups become one over a range of their numbers, which whoever calls the kernel chooses. A loop of one
+// step may be gone already.
+class GroupRange : public IRMutator {
+ public:
+  GroupRange(const std::vector<std::string>& loops, uint64_t* groups)
+      : loops_(loops.begin(), loops.end()), groups_(*groups) {
+    groups_ = 1;
+  }
+
+ private:
+  using IRMutator::visit;
+  std::set<std::string> loops_;
+  uint64_t& groups_;
+  std::string number_;
+
+  Stmt visit(const For* op) override {
+    if (loops_.count(op->name) == 0) return IRMutator::visit(op);
+    const auto extent = as_const_int(op->extent);
+    if (!extent || *extent < 1 || !is_const_zero(op->min)) unsupported("a group map whose extent is not known");
+    const bool outermost = number_.empty();
+    if (outermost) number_ = unique_name("group");
+    Stmt body = mutate(op->body);
+    const HExpr number = Variable::make(Halide::Int(32), number_);
+    HExpr place = groups_ == 1 ? number : number / static_cast<int32_t>(groups_);
+    if (!outermost) place = place % static_cast<int32_t>(*extent);
+    groups_ *= static_cast<uint64_t>(*extent);
+    if (groups_ >= uint64_t{1} << 31) unsupported("more than 2147483647 groups");
+    body = LetStmt::make(op->name, place, body);
+    if (!outermost) return body;
+    return For::make(number_, Variable::make(Halide::Int(32), first_group),
+                     Variable::make(Halide::Int(32), group_count), ForType::Serial, Halide::Partition::Never,
+                     Halide::DeviceAPI::None, body);
+  }
+};
+
 }  // namespace
+
+std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_name,
+                                                      const std::vector<std::string>& loops, uint64_t* groups) {
+  std::vector<std::unique_ptr<IRMutator>> passes;
+  passes.push_back(std::make_unique<AlwaysFold>());
+  passes.push_back(std::make_unique<FillSkipped>());
+  passes.push_back(std::make_unique<StoreAtIndex>(result_name));
+  passes.push_back(std::make_unique<LoadWords>());
+  passes.push_back(std::make_unique<GroupRange>(loops, groups));
+  passes.push_back(native_functions());
+  return passes;
+}
 
 std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& result_name) {
   std::vector<std::unique_ptr<IRMutator>> passes;

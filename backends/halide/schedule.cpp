@@ -92,9 +92,14 @@ H::Func Emitter::build() {
     if (l.mode == Mode::unroll) result.unroll(l.variable);
   }
   if (groups.size() > 3) unsupported("more than three nested group maps", "join some of them");
-  if (groups.size() == 1) result.gpu_blocks(groups[0]);
-  if (groups.size() == 2) result.gpu_blocks(groups[0], groups[1]);
-  if (groups.size() == 3) result.gpu_blocks(groups[0], groups[1], groups[2]);
+  for (const H::Var& group : groups) group_loops_.push_back(result.name() + ".s0." + group.name());
+  if (options_.native.empty()) {
+    if (groups.size() == 1) result.gpu_blocks(groups[0]);
+    if (groups.size() == 2) result.gpu_blocks(groups[0], groups[1]);
+    if (groups.size() == 3) result.gpu_blocks(groups[0], groups[1], groups[2]);
+  } else if (!locals.empty()) {
+    unsupported("work-items of a group in native code", "map local dimensions in sequence, or compile for OpenCL");
+  }
   std::stable_sort(locals.begin(), locals.end(),
                    [](const Loop* a, const Loop* b) { return a->dimension < b->dimension; });
   for (const Loop* l : locals) items.push_back(l->variable);
@@ -146,7 +151,11 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
                                           : H::LoopLevel(funcs[owner], level->variable);
     s.func.compute_at(at);
     std::string memory = "private";
-    if (s.is_local || (any_local && !in_item && !s.has_local_loops)) {
+    if (!options_.native.empty() && s.has_local_loops)
+      unsupported("work-items of a group in native code", "map local dimensions in sequence, or compile for OpenCL");
+    if (!options_.native.empty()) {
+      s.func.store_in(H::MemoryType::Stack);
+    } else if (s.is_local || (any_local && !in_item && !s.has_local_loops)) {
       s.func.store_in(H::MemoryType::GPUShared);
       memory = "local";
     } else if (s.has_local_loops) {

@@ -35,6 +35,7 @@ Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, con
                                options.separate_buffers ? 0xFF : 0,
                                !options.use_cache,
                                options.cache_folder.empty() ? nullptr : options.cache_folder.c_str(),
+                               nullptr,
                                nullptr};
   hoist_bundle* bundle = nullptr;
   const hoist_status status = hoist_open(folder.c_str(), &given, &bundle);

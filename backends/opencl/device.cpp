@@ -85,6 +85,20 @@ int64_t vector_lanes(int64_t width) {
 
 }  // namespace
 
+Result<Device> native_device(const std::vector<std::string>& targets) {
+  std::string all;
+  for (const std::string& target : targets) {
+    all += (all.empty() ? "" : ", ") + target;
+    if (hoist_runs_target(target.c_str()) == 0) continue;
+    Device out;
+    out.index = -1;
+    out.name = "native " + target;
+    out.is_cpu = out.computes_exactly = out.divides_exactly = out.doubles = true;
+    return out;
+  }
+  return Diagnostic{"", "this processor does not run native code for " + all, ""};
+}
+
 Result<std::vector<Device>> list_devices() {
   cl_device_id* ids = nullptr;
   size_t count = 0;

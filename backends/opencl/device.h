@@ -36,4 +36,7 @@ Result<Device> find_device(const std::string& wanted);
 /// What strategies need to know of it.
 Profile profile_of(const Device& device);
 
+/// The processor as what runs native code for one of these targets; its index is -1. An error where it runs none.
+Result<Device> native_device(const std::vector<std::string>& targets);
+
 }  // namespace hoist

@@ -1,4 +1,8 @@
-/* An open bundle. Internal to the runtime and to backends/opencl.
+/* An open bundle, and what runs its kernels. Internal to the runtime and to backends/opencl.
+ *
+ * Kernels are OpenCL C for a device (opencl_engine.c) or native code for this processor (native_engine.c); the rest of
+ * the runtime knows an engine by its functions. With HOIST_WITHOUT_OPENCL there is the second alone, and no header or
+ * library of OpenCL is needed.
  *
  * Every weight is a buffer of its own: alignment rules for sub-buffers differ by driver, and CPU devices use the
  * file's memory in place. Memory is compared with the device's before any is asked for, since a host may grant more
@@ -6,6 +10,7 @@
 #ifndef HOIST_BUNDLE_HANDLE_H
 #define HOIST_BUNDLE_HANDLE_H
 
+#include "native_device.h"
 #include "opencl_device.h"
 
 #ifdef __cplusplus
@@ -28,17 +33,55 @@ typedef struct hoist_transfer {
   int fresh;             /* outputs: staged holds what the last run gave */
 } hoist_transfer;
 
+/* What a kernel that is checked alone works on: memory between two guards that it must leave as they are. */
+typedef struct hoist_argument {
+#ifndef HOIST_WITHOUT_OPENCL
+  cl_mem whole; /* NULL without guards */
+  cl_mem part;
+#endif
+  unsigned char* memory; /* of native code; starts with the guard */
+  size_t guard;
+} hoist_argument;
+
+/* How kernels are run. Every function but the last two keeps its message in the handle. */
+typedef struct hoist_engine {
+  hoist_status (*open)(hoist_bundle* bundle, const hoist_options* options);
+  void (*close)(hoist_bundle* bundle); /* also after an open that failed */
+  hoist_status (*write)(hoist_bundle* bundle, size_t array, const void* data, size_t bytes);
+  hoist_status (*read)(hoist_bundle* bundle, size_t array, void* data, size_t bytes);
+  /* All three wait. */
+  hoist_status (*run)(hoist_bundle* bundle, size_t first, size_t count, int with_outputs);
+  hoist_status (*profile)(hoist_bundle* bundle, double* step_seconds);
+  /* `data` is copied: a guard, `bytes` bytes, a guard. */
+  hoist_status (*make_argument)(hoist_bundle* bundle, const char* kernel, size_t bytes, size_t guard,
+                                unsigned char* data, hoist_argument* made);
+  /* `from` counts from the first guard on. */
+  hoist_status (*read_argument)(hoist_bundle* bundle, const char* kernel, const hoist_argument* argument, size_t from,
+                                size_t bytes, void* data);
+  void (*drop_argument)(hoist_argument* argument); /* one of zeros too */
+  hoist_status (*run_kernel)(hoist_bundle* bundle, const hoist_plan_kernel* kernel, const hoist_argument* arguments);
+  size_t (*guard_alignment)(const hoist_bundle* bundle);
+} hoist_engine;
+#ifndef HOIST_WITHOUT_OPENCL
+HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void);
+#endif
+HOIST_INTERNAL const hoist_engine* hoist_native_engine(void);
+
 struct hoist_bundle {
   hoist_error error;
   hoist_plan plan;
+  const hoist_engine* engine;
   hoist_target target;
   size_t device_index;
+#ifndef HOIST_WITHOUT_OPENCL
   cl_context context;
   cl_command_queue queue, profiling_queue; /* the second is made when it is first needed */
   cl_program program;
   cl_kernel* kernels; /* one a step, its arguments bound once */
   cl_mem* buffers;    /* one an array */
   cl_mem arena;
+#endif
+  hoist_native* native; /* what native code needs besides; NULL for OpenCL */
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
   hoist_transfer *inputs, *outputs;
@@ -54,21 +97,18 @@ HOIST_INTERNAL hoist_status hoist_fits(hoist_bundle* bundle, const char* what, u
 /* The sum, or the largest number there is where it does not fit. */
 HOIST_INTERNAL uint64_t hoist_add(uint64_t a, uint64_t b);
 
-/* transfers.c. The memory of an array that is in place, else NULL. */
+HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* bundle);
+/* The file, its size checked, in bundle->weights. */
+HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* bundle);
+/* What each byte of an array that is no weight is at first. */
+HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* bundle, const hoist_plan_array* array);
+
+/* transfers.c. Inputs, then outputs. */
+HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* bundle, size_t i);
+/* The memory of an array that is in place, else NULL. */
 HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* bundle, size_t array);
 HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* bundle);
-/* Arrays in place go from the device to the host or back: between runs the host holds them. */
-HOIST_INTERNAL hoist_status hoist_pass(hoist_bundle* bundle, cl_command_queue queue, int to_host);
-/* What a run needs before its first launch, and the outputs after its last; neither waits. */
-HOIST_INTERNAL hoist_status hoist_upload(hoist_bundle* bundle, cl_command_queue queue);
-HOIST_INTERNAL hoist_status hoist_download(hoist_bundle* bundle, cl_command_queue queue);
-
-HOIST_INTERNAL hoist_status hoist_bind(hoist_bundle* bundle, cl_kernel kernel, const hoist_plan_kernel* plan,
-                                       const cl_mem* buffers);
-HOIST_INTERNAL hoist_status hoist_launch(hoist_bundle* bundle, cl_command_queue queue, cl_kernel kernel,
-                                         const hoist_plan_kernel* plan, cl_event* event);
-HOIST_INTERNAL hoist_status hoist_make_kernel(hoist_bundle* bundle, const hoist_plan_kernel* plan, cl_kernel* kernel);
-HOIST_INTERNAL hoist_status hoist_fill(hoist_bundle* bundle, cl_mem buffer, size_t bytes, unsigned char value);
+HOIST_INTERNAL hoist_status hoist_check_inputs(hoist_bundle* bundle);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,8 @@
-/* The runtime of a hoist bundle: loads the folder, runs it on an OpenCL device, checks it.
+/* The runtime of a hoist bundle: loads the folder, runs it on an OpenCL device or as native code, checks it.
  *
- * C99 and POSIX; depends on OpenCL 1.2 and nothing else. Every function that can fail returns a status, and the handle
+ * C99 and POSIX; depends on OpenCL 1.2 and nothing else, and not on that where it is compiled with
+ * -DHOIST_WITHOUT_OPENCL, for bundles of native code. Those are loaded from the bundle's shared library, or linked from
+ * its static one (hoist_options.linked_kernels); they run on the processor that the program runs on. Every function that can fail returns a status, and the handle
  * keeps a message that names the offender. What a bundle's files say is not trusted: hashes, sizes, offsets and launch
  * sizes are checked before use, and a damaged one gives a message, never a crash. What its kernels do is: they are
  * compiled and run, on a CPU as native code of your process, and the hashes (XXH64) find damage but are no signature.
@@ -22,7 +24,7 @@ typedef enum hoist_status {
   HOIST_OK = 0,
   HOIST_BAD_ARGUMENT = 1, /* a name, an index or a number of bytes that the bundle does not have */
   HOIST_BAD_BUNDLE = 2,   /* a file is missing, damaged, or of a newer format */
-  HOIST_NO_DEVICE = 3,    /* no OpenCL platform, or no device of that name */
+  HOIST_NO_DEVICE = 3,    /* no OpenCL platform, no device of that name, or native code for other processors */
   HOIST_DEVICE_ERROR = 4, /* an OpenCL call failed, or the device is too small for the bundle */
   HOIST_OUT_OF_MEMORY = 5,
   HOIST_MISMATCH = 6 /* the self-check found a difference */
@@ -31,7 +33,7 @@ typedef enum hoist_status {
 typedef struct hoist_bundle hoist_bundle;
 
 typedef struct hoist_options {
-  const char* device;       /* an index, a name, or a part of one, in any letter case; NULL: the first of the profile's
+  const char* device;       /* native code has none: NULL or "". An index, a name, or a part of one, in any letter case; NULL: the first of the profile's
                                name and kind, else the first of its kind (a CPU or not), else the first one */
   int threads;              /* 0: all; else at most this many threads of a CPU device */
   int separate_buffers;     /* 1 to 255: a buffer for each array, so that a checking device sees an overrun; every byte
@@ -39,9 +41,19 @@ typedef struct hoist_options {
                                wrote changes with it (255 makes NaN) */
   int no_cache;             /* not 0: compile, neither read nor write the cache of compiled programs */
   const char* cache_folder; /* NULL: ${XDG_CACHE_HOME:-~/.cache}/hoist; kept to 1000 entries and 256 MiB */
-  const hoist_bundle* context_of; /* NULL: a context of its own; else an open handle with which to share its context,
+  const hoist_bundle* context_of; /* OpenCL alone. NULL: a context of its own; else an open handle with which to share its context,
                                      so its device and threads as well; either may be closed first */
+  const struct hoist_linked_kernel* linked_kernels; /* NULL: native code is loaded from the bundle's shared library;
+                                                       else the table in the bundle's native/kernels.c, which is linked
+                                                       with its static one */
 } hoist_options;
+
+/* A kernel of native code that is part of the program. A table of them ends with a row of NULLs. */
+typedef struct hoist_linked_kernel {
+  const char* target; /* "x86-64-v3" */
+  const char* kernel;
+  int (*function)(void** arguments);
+} hoist_linked_kernel;
 
 /* An input, an output or any other array; the strings and the shape belong to the handle. */
 typedef struct hoist_array {
@@ -97,14 +109,16 @@ const char* hoist_status_name(hoist_status status);
 
 const char* hoist_model_name(const hoist_bundle* bundle);
 const char* hoist_device_name(const hoist_bundle* bundle);
-int hoist_device_index(const hoist_bundle* bundle); /* in the list of hoist_devices */
+int hoist_device_index(const hoist_bundle* bundle); /* in the list of hoist_devices; -1: native code */
+/* Whether this processor has what the target of native code needs, by its name ("x86-64-v3"). */
+int hoist_runs_target(const char* target);
 /* What the bundle is compiled for: a profile, which has the name and the kind of a device; and whether the device in
  * use is of that kind. Where it is not, results are right and a run may take a thousand times as long. */
 const char* hoist_profile_name(const hoist_bundle* bundle);
 int hoist_profile_is_cpu(const hoist_bundle* bundle);
 int hoist_fits_profile(const hoist_bundle* bundle);
 int hoist_threads(const hoist_bundle* bundle); /* compute units of the device in use */
-/* "hit" or "miss: REASON". */
+/* "hit" or "miss: REASON"; "native code, nothing to compile". */
 const char* hoist_cache_outcome(const hoist_bundle* bundle);
 
 size_t hoist_input_count(const hoist_bundle* bundle);

@@ -4,6 +4,8 @@
 #endif
 #include "opencl_device.h"
 
+#ifndef HOIST_WITHOUT_OPENCL
+
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -328,3 +330,13 @@ HOIST_INTERNAL void hoist_queue_release(const hoist_target* target, cl_command_q
   }
   clReleaseCommandQueue(queue);
 }
+
+#else
+
+int hoist_devices(hoist_device* devices, int capacity) {
+  (void)devices;
+  (void)capacity;
+  return 0;
+}
+
+#endif /* HOIST_WITHOUT_OPENCL */

@@ -8,29 +8,34 @@
 
 #include "plan_file.h"
 
+#ifndef HOIST_WITHOUT_OPENCL
 #ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
 #include <CL/cl.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* A device in use. `device` may be a part of the CPU device that was asked for. */
+/* A device in use. `device` may be a part of the CPU device that was asked for; native code has none. */
 typedef struct hoist_target {
+#ifndef HOIST_WITHOUT_OPENCL
   cl_platform_id platform;
   cl_device_id device;
+#endif
   int is_part;          /* made by clCreateSubDevices: release it */
   int is_cpu;           /* shares the program's memory and cores */
   int computes_exactly; /* rounds to nearest, keeps denormals and infinities */
   int divides_exactly;
-  cl_uint compute_units;
-  cl_ulong global_memory, local_memory, largest_allocation;
+  uint32_t compute_units;
+  uint64_t global_memory, local_memory, largest_allocation;
   size_t alignment; /* of sub-buffers, bytes */
   char name[256], platform_name[128], driver[128];
 } hoist_target;
 
+#ifndef HOIST_WITHOUT_OPENCL
 HOIST_INTERNAL const char* hoist_cl_name(cl_int code);
 /* HOIST_DEVICE_ERROR with "WHAT: NAME OF CODE" unless the code is CL_SUCCESS. */
 HOIST_INTERNAL hoist_status hoist_cl_check(hoist_error* error, cl_int code, const char* what);
@@ -49,6 +54,8 @@ HOIST_INTERNAL void hoist_target_close(hoist_target* target);
 /* NULL is allowed. Nothing of the queue's may be running. */
 HOIST_INTERNAL void hoist_queue_release(const hoist_target* target, cl_command_queue queue);
 
+#endif
+
 /* Where a compiled program is kept: the key in words, and its file; no file: it is not kept. */
 typedef struct hoist_cache_entry {
   char key[2048];
@@ -57,6 +64,7 @@ typedef struct hoist_cache_entry {
   char outcome[512]; /* "hit" or "miss: REASON" */
 } hoist_cache_entry;
 
+#ifndef HOIST_WITHOUT_OPENCL
 /* Compiles `source`, or takes it from the cache. The plan's options come first, what the device allows comes after
  * them: correctly rounded division, and HOIST_VPDPBUSD where PoCL runs on a processor with AVX-512 VNNI. `cache_folder`
  * NULL: no cache. */
@@ -66,6 +74,7 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
 /* Keeps what was a miss. Best after every kernel has run once, since drivers compile the last part at the first launch.
  * A failure only adds to the outcome. */
 HOIST_INTERNAL void hoist_program_keep(cl_program program, hoist_cache_entry* entry);
+#endif
 
 #ifdef __cplusplus
 }

@@ -172,6 +172,11 @@ static int is_identifier(const char* text) {
   return *text != 0;
 }
 
+/* Of native code: small letters, digits, '-' and '_', not many. */
+static int is_target_name(const char* text) {
+  return *text && strlen(text) <= 64 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(text);
+}
+
 /* Relative, without "..", in letters that mean the same everywhere. */
 static int is_inner_path(const char* path) {
   if (!*path || *path == '/' || strstr(path, "..")) return 0;
@@ -229,7 +234,7 @@ static void take_regions(cursor* c, hoist_plan_parameter* parameter) {
   }
 }
 
-static void take_kernel_record(cursor* c, hoist_plan_kernel* kernel) {
+static void take_kernel_record(cursor* c, const hoist_plan* plan, hoist_plan_kernel* kernel) {
   kernel->name = take_text(c);
   if (!failed(c) && !is_identifier(kernel->name)) bad(c, "a kernel's name is not an identifier");
   kernel->layers = take_texts(c, &kernel->layer_count);
@@ -246,6 +251,11 @@ static void take_kernel_record(cursor* c, hoist_plan_kernel* kernel) {
       work_items *= kernel->global[i];
       groups *= kernel->global[i] / kernel->local[i];
     }
+  }
+  /* Native code is called with a range of groups, which are its work-items. */
+  if (plan->target_count && (work_items != groups || kernel->local_bytes || groups != kernel->global[0] ||
+                             groups > INT32_MAX)) {
+    bad(c, "a native kernel has work-groups");
   }
   kernel->parameters = take_array(c, &kernel->parameter_count, 31, sizeof *kernel->parameters);
   /* More pointers than drivers take; so few that the elements of all of them can be added up. */
@@ -356,6 +366,10 @@ static void take_plan(cursor* c, hoist_plan* plan) {
   if (is_cpu > 1) bad(c, "a kind of device that there is not");
   plan->made_for.is_cpu = (int)is_cpu;
   plan->build_options = take_text(c);
+  plan->targets = take_texts(c, &plan->target_count);
+  for (size_t i = 0; i < plan->target_count && !failed(c); ++i) {
+    if (!is_target_name(plan->targets[i])) bad(c, "the name of a target is none");
+  }
   plan->arena_bytes = take(c, 8);
   plan->weights_bytes = take(c, 8);
   plan->files = take_array(c, &plan->file_count, 21, sizeof *plan->files);
@@ -368,7 +382,7 @@ static void take_plan(cursor* c, hoist_plan* plan) {
   plan->arrays = take_array(c, &plan->array_count, 26, sizeof *plan->arrays);
   for (size_t i = 0; i < plan->array_count && !failed(c); ++i) take_array_record(c, plan, &plan->arrays[i]);
   plan->kernels = take_array(c, &plan->kernel_count, 103, sizeof *plan->kernels);
-  for (size_t i = 0; i < plan->kernel_count && !failed(c); ++i) take_kernel_record(c, &plan->kernels[i]);
+  for (size_t i = 0; i < plan->kernel_count && !failed(c); ++i) take_kernel_record(c, plan, &plan->kernels[i]);
   plan->steps = take_array(c, &plan->step_count, 12, sizeof *plan->steps);
   for (size_t i = 0; i < plan->step_count && !failed(c); ++i) take_step_record(c, plan, &plan->steps[i]);
   /* The arrays of a step bound what its kernel takes; nothing would bound a kernel of no step. */

@@ -19,7 +19,7 @@ extern "C" {
 
 #define HOIST_PLAN_MAGIC "HOISTPLN"
 #define HOIST_CHECK_MAGIC "HOISTCHK"
-#define HOIST_FORMAT_VERSION 4u
+#define HOIST_FORMAT_VERSION 5u
 
 /* What one array can have: no device has more, and the smallest size_t holds it with room for what is added to it. */
 #define HOIST_MOST_BYTES (SIZE_MAX / 4 < ((uint64_t)1 << 48) ? (uint64_t)(SIZE_MAX / 4) : (uint64_t)1 << 48)
@@ -139,7 +139,8 @@ typedef struct hoist_plan {
   const char *model_name, *build_options;
   hoist_made_for made_for;
   uint64_t model_hash, arena_bytes, weights_bytes;
-  size_t file_count, array_count, kernel_count, step_count, input_count, output_count;
+  size_t target_count, file_count, array_count, kernel_count, step_count, input_count, output_count;
+  const char** targets; /* of native code, with a function of every kernel for each; none: OpenCL C */
   hoist_file* files;
   hoist_plan_array* arrays;
   hoist_plan_kernel* kernels;

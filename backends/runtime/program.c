@@ -18,6 +18,8 @@
 
 #include "opencl_device.h"
 
+#ifndef HOIST_WITHOUT_OPENCL
+
 /* A cache entry: magic, the key in words (so that two keys with one hash are told apart), the binary, a hash of all. */
 #define CACHE_MAGIC "HOISTBIN1\n"
 
@@ -316,3 +318,5 @@ HOIST_INTERNAL void hoist_program_keep(cl_program program, hoist_cache_entry* en
   }
   free(binary);
 }
+
+#endif /* HOIST_WITHOUT_OPENCL */

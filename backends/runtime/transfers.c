@@ -1,7 +1,6 @@
 /* Inputs and outputs on their way between the program and the device.
  *
- * Small transfers go through staging memory inside the queue, and no buffer in use is mapped: as fast as writing to
- * mapped memory on PoCL (12 us against 10 us for six kernels), and allowed by the OpenCL standard on every driver. */
+ * Small ones go through staging memory of the handle, and those that stand in place do not travel. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
@@ -11,7 +10,7 @@
 
 #include "bundle_handle.h"
 
-static hoist_transfer* transfer(hoist_bundle* b, size_t i) {
+HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* b, size_t i) {
   return i < b->plan.input_count ? &b->inputs[i] : &b->outputs[i - b->plan.input_count];
 }
 
@@ -34,13 +33,13 @@ HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
   b->outputs = calloc(plan->output_count + 1, sizeof *b->outputs);
   if (!b->inputs || !b->outputs) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
   for (size_t i = 0; i < plan->input_count + plan->output_count; ++i) {
-    hoist_transfer* t = transfer(b, i);
+    hoist_transfer* t = hoist_transfer_of(b, i);
     const int is_input = i < plan->input_count;
     t->array = is_input ? plan->inputs[i].array : plan->outputs[i - plan->input_count];
     const hoist_plan_array* array = &plan->arrays[t->array];
     t->in_place = b->target.is_cpu && !b->checking && array->bytes &&
                   array->place == (is_input ? HOIST_PLACE_INPUT : HOIST_PLACE_OUTPUT);
-    for (size_t k = 0; k < i; ++k) t->in_place &= transfer(b, k)->array != t->array;
+    for (size_t k = 0; k < i; ++k) t->in_place &= hoist_transfer_of(b, k)->array != t->array;
     if (!t->in_place && array->bytes > HOIST_STAGED_BYTES) continue;
     const hoist_status status = stage(b, t);
     if (status) return status;
@@ -50,27 +49,10 @@ HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
 
 HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* b, size_t array) {
   for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
-    const hoist_transfer* t = transfer(b, i);
+    const hoist_transfer* t = hoist_transfer_of(b, i);
     if (t->in_place && t->array == array) return t->staged;
   }
   return NULL;
-}
-
-HOIST_INTERNAL hoist_status hoist_pass(hoist_bundle* b, cl_command_queue queue, int to_host) {
-  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
-    hoist_transfer* t = transfer(b, i);
-    cl_int code = CL_SUCCESS;
-    if (!t->in_place || t->host_holds == to_host) continue;
-    if (to_host) {
-      clEnqueueMapBuffer(queue, b->buffers[t->array], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                         b->plan.arrays[t->array].bytes, 0, NULL, NULL, &code);
-    } else {
-      code = clEnqueueUnmapMemObject(queue, b->buffers[t->array], t->staged, 0, NULL, NULL);
-    }
-    if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[t->array].name);
-    t->host_holds = to_host;
-  }
-  return HOIST_OK;
 }
 
 static hoist_status right_size(hoist_bundle* b, const hoist_plan_array* array, const void* data, size_t bytes) {
@@ -91,8 +73,8 @@ hoist_status hoist_set_input(hoist_bundle* b, size_t index, const void* data, si
     memcpy(input->staged, data, bytes);
     input->pending = !input->in_place;
   } else if (bytes) {
-    const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[number], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
-    if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[number].name);
+    const hoist_status status = b->engine->write(b, number, data, bytes);
+    if (status) return status;
   }
   input->set = 1;
   return HOIST_OK;
@@ -153,35 +135,13 @@ hoist_status hoist_seed_inputs(hoist_bundle* b, uint64_t seed) {
   return HOIST_OK;
 }
 
-HOIST_INTERNAL hoist_status hoist_upload(hoist_bundle* b, cl_command_queue queue) {
+HOIST_INTERNAL hoist_status hoist_check_inputs(hoist_bundle* b) {
   for (size_t i = 0; i < b->plan.input_count; ++i) {
-    hoist_transfer* input = &b->inputs[i];
-    const uint32_t number = b->plan.inputs[i].array;
-    const hoist_plan_array* array = &b->plan.arrays[number];
-    if (!input->set) {
-      return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "input %s has not been set", array->name);
-    }
-    if (!input->pending && (!input->shared || input->in_place)) continue;
-    const cl_int code =
-        clEnqueueWriteBuffer(queue, b->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL, NULL);
-    if (code) return hoist_cl_check(&b->error, code, array->name);
-    input->pending = 0;
+    if (b->inputs[i].set) continue;
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "input %s has not been set",
+                      b->plan.arrays[b->plan.inputs[i].array].name);
   }
-  return hoist_pass(b, queue, 0);
-}
-
-HOIST_INTERNAL hoist_status hoist_download(hoist_bundle* b, cl_command_queue queue) {
-  hoist_status status = HOIST_OK;
-  for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
-    hoist_transfer* output = &b->outputs[i];
-    if (!output->staged || output->in_place) continue;
-    const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[i]];
-    const cl_int code = clEnqueueReadBuffer(queue, b->buffers[b->plan.outputs[i]], CL_FALSE, 0, array->bytes,
-                                            output->staged, 0, NULL, NULL);
-    if (code) status = hoist_cl_check(&b->error, code, array->name);
-    output->fresh = 1;
-  }
-  return status;
+  return HOIST_OK;
 }
 
 hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t bytes) {
@@ -190,14 +150,13 @@ hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t 
   if (!bytes) return HOIST_OK;
   /* The host holds what is in place, and a staged input that no run has taken yet is the array's content as well. */
   for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
-    const hoist_transfer* t = transfer(b, i);
+    const hoist_transfer* t = hoist_transfer_of(b, i);
     if (t->array == index && (t->in_place || t->pending)) {
       memcpy(data, t->staged, bytes);
       return HOIST_OK;
     }
   }
-  const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[index], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
-  return code ? hoist_cl_check(&b->error, code, b->plan.arrays[index].name) : HOIST_OK;
+  return b->engine->read(b, index, data, bytes);
 }
 
 hoist_status hoist_get_output(hoist_bundle* b, size_t index, void* data, size_t bytes) {

@@ -82,16 +82,9 @@ static hoist_status conclude(const comparison* c, const char* kind, const char* 
   return hoist_fail(error, HOIST_MISMATCH, "%s: %s", subject, message);
 }
 
-/* What a kernel works on: a part of a buffer, between two guards that it must leave alone. A device that checks
- * accesses itself (Oclgrind) sees more without guards. */
-typedef struct argument {
-  cl_mem whole; /* NULL without guards */
-  cl_mem part;
-} argument;
-
 /* Guards are as long as a part's start has to be aligned. */
 static size_t guard_bytes(const hoist_bundle* b) {
-  const size_t page = 4096, alignment = b->target.alignment;
+  const size_t page = 4096, alignment = b->engine->guard_alignment(b);
   return b->checking ? 0 : (page + alignment - 1) / alignment * alignment;
 }
 
@@ -103,26 +96,10 @@ static void fill_guard(unsigned char* guard, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) guard[i] = guard_byte(i);
 }
 
-static hoist_status make_argument(hoist_bundle* b, const char* kernel, size_t bytes, size_t guard, unsigned char* data,
-                                  argument* made) {
-  const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
-  const cl_buffer_region region = {guard, bytes};
-  cl_int code;
-  cl_mem buffer = clCreateBuffer(b->context, flags, bytes + 2 * guard, data, &code);
-  if (!code && !guard) made->part = buffer;
-  if (!code && guard) {
-    made->whole = buffer;
-    made->part = clCreateSubBuffer(buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
-  }
-  if (!code) return HOIST_OK;
-  return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "kernel %s: no buffer of %zu bytes: %s", kernel, bytes + 2 * guard,
-                    hoist_cl_name(code));
-}
-
 /* Buffers for every parameter: seeded data to read, and for what is written a pattern that a kernel has to replace,
  * unless the border of zeros around a cleared array is part of the value. */
 static hoist_status fill_parameters(hoist_bundle* b, const hoist_plan_kernel* kernel, uint64_t seed,
-                                    argument* arguments) {
+                                    hoist_argument* arguments) {
   const size_t guard = guard_bytes(b);
   for (size_t i = 0; i < kernel->parameter_count; ++i) {
     const hoist_plan_parameter* parameter = &kernel->parameters[i];
@@ -137,14 +114,14 @@ static hoist_status fill_parameters(hoist_bundle* b, const hoist_plan_kernel* ke
       hoist_seeded(parameter->scalar, seed, (uint32_t)i, parameter->low, parameter->high, parameter->elements,
                    data + guard);
     }
-    const hoist_status status = make_argument(b, kernel->name, bytes, guard, data, &arguments[i]);
+    const hoist_status status = b->engine->make_argument(b, kernel->name, bytes, guard, data, &arguments[i]);
     free(data);
     if (status) return status;
   }
   return HOIST_OK;
 }
 
-static hoist_status compare_guards(hoist_bundle* b, const hoist_plan_kernel* kernel, const argument* arguments,
+static hoist_status compare_guards(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_argument* arguments,
                                    comparison* c) {
   const size_t guard = guard_bytes(b);
   unsigned char* data = malloc(guard + 1);
@@ -153,9 +130,7 @@ static hoist_status compare_guards(hoist_bundle* b, const hoist_plan_kernel* ker
   for (size_t i = 0; i < 2 * kernel->parameter_count && guard && !status; ++i) {
     const hoist_plan_parameter* parameter = &kernel->parameters[i / 2];
     const size_t behind = guard + (parameter->bytes ? parameter->bytes : 1);
-    const cl_int code =
-        clEnqueueReadBuffer(b->queue, arguments[i / 2].whole, CL_TRUE, i % 2 ? behind : 0, guard, data, 0, NULL, NULL);
-    status = hoist_cl_check(&b->error, code, kernel->name);
+    status = b->engine->read_argument(b, kernel->name, &arguments[i / 2], i % 2 ? behind : 0, guard, data);
     for (size_t k = 0; k < guard && !status; ++k) {
       if (data[k] == guard_byte(k)) continue;
       if (!c->strayed++) c->strayed_from = parameter->name;
@@ -166,18 +141,18 @@ static hoist_status compare_guards(hoist_bundle* b, const hoist_plan_kernel* ker
 }
 
 static hoist_status compare_written(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_samples* samples,
-                                    const argument* arguments, comparison* c) {
+                                    const hoist_argument* arguments, comparison* c) {
   uint64_t before = 0;
   for (size_t i = 0; i < kernel->parameter_count; ++i) {
     const hoist_plan_parameter* parameter = &kernel->parameters[i];
     if (!parameter->written || !parameter->elements) continue;
     unsigned char* data = malloc(parameter->bytes);
     if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its result", kernel->name);
-    const cl_int code =
-        clEnqueueReadBuffer(b->queue, arguments[i].part, CL_TRUE, 0, parameter->bytes, data, 0, NULL, NULL);
-    if (code) {
+    const hoist_status status =
+        b->engine->read_argument(b, kernel->name, &arguments[i], guard_bytes(b), parameter->bytes, data);
+    if (status) {
       free(data);
-      return hoist_cl_check(&b->error, code, kernel->name);
+      return status;
     }
     for (uint64_t k = 0; k < samples->count; ++k) {
       const uint64_t position = samples->positions[k];
@@ -195,32 +170,21 @@ static hoist_status compare_written(hoist_bundle* b, const hoist_plan_kernel* ke
 
 static hoist_status verify_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_samples* samples,
                                   comparison* c) {
-  argument* arguments = calloc(kernel->parameter_count, sizeof *arguments);
-  cl_mem* parts = calloc(kernel->parameter_count, sizeof *parts);
-  cl_kernel function = NULL;
+  hoist_argument* arguments = calloc(kernel->parameter_count, sizeof *arguments);
   uint64_t all = 0;
   for (size_t i = 0; i < kernel->parameter_count; ++i) {
     all = hoist_add(all, hoist_add(kernel->parameters[i].bytes, 2 * guard_bytes(b)));
   }
   hoist_status status = hoist_fits(b, kernel->name, all);
-  if (!arguments || !parts) {
+  if (!arguments) {
     status = hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its parameters", kernel->name);
   }
-  if (!status) status = hoist_make_kernel(b, kernel, &function);
   if (!status) status = fill_parameters(b, kernel, samples->seed, arguments);
-  for (size_t i = 0; i < kernel->parameter_count && !status; ++i) parts[i] = arguments[i].part;
-  if (!status) status = hoist_bind(b, function, kernel, parts);
-  if (!status) status = hoist_launch(b, b->queue, function, kernel, NULL);
-  if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), kernel->name);
+  if (!status) status = b->engine->run_kernel(b, kernel, arguments);
   if (!status) status = compare_written(b, kernel, samples, arguments, c);
   if (!status) status = compare_guards(b, kernel, arguments, c);
-  if (function) clReleaseKernel(function);
-  for (size_t i = 0; arguments && i < kernel->parameter_count; ++i) {
-    if (arguments[i].part) clReleaseMemObject(arguments[i].part);
-    if (arguments[i].whole) clReleaseMemObject(arguments[i].whole);
-  }
+  for (size_t i = 0; arguments && i < kernel->parameter_count; ++i) b->engine->drop_argument(&arguments[i]);
   free(arguments);
-  free(parts);
   return status;
 }
 

@@ -4,6 +4,8 @@
 #include <CL/cl.h>
 #include <fmt/format.h>
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +16,9 @@
 #include <memory>
 #include <random>
 #include <sstream>
+
+#include "backends/halide/native_target.h"
+#include "backends/runtime/native_device.h"
 
 namespace hoist::testing {
 namespace {
@@ -141,7 +146,69 @@ Compiler half_compiler(std::string* reason) {
   return found;
 }
 
+// Native code as a bundle's library has it, in two ranges of groups, the later one first.
+Result<std::vector<Tensor>> run_native(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
+                                       const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
+                                       unsigned char before) {
+  const std::string target = native_target_here();
+  std::string folder = (std::filesystem::temp_directory_path() / "hoist-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return Diagnostic{names[0], "no temporary folder", ""};
+  std::vector<std::pair<std::string, std::string>> objects;
+  for (size_t i = 0; i < kernels.size(); ++i) objects.emplace_back(names[i] + ".o", kernels[i].objects[0]);
+  HOIST_TRY(const std::string library, static_library(objects, target));
+  std::ofstream(folder + "/kernels.a", std::ios::binary) << library;
+  const std::string command = fmt::format(
+      "cc -shared -o '{}/kernels.so' -Wl,--whole-archive '{}/kernels.a' -Wl,--no-whole-archive -Wl,-z,defs -lm", folder,
+      folder);
+  void* loaded = std::system(command.c_str()) == 0 ? dlopen((folder + "/kernels.so").c_str(), RTLD_NOW) : nullptr;
+  std::filesystem::remove_all(folder);
+  if (loaded == nullptr) return Diagnostic{names[0], "the native code cannot be linked or loaded", ""};
+  std::vector<Tensor> results;
+  for (size_t which = 0; which < kernels.size(); ++which) {
+    const EmittedKernel& kernel = kernels[which];
+    const std::string symbol = native_symbol(names[which], target);
+    const auto function = reinterpret_cast<hoist_native_function>(dlsym(loaded, symbol.c_str()));
+    if (function == nullptr) return Diagnostic{names[which], "the library has no " + symbol, ""};
+    const auto aligned = [](const Tensor& t) {
+      const size_t bytes = (t.bytes().size() + 63) / 64 * 64;
+      auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, std::max<size_t>(bytes, 64)));
+      std::copy(t.bytes().begin(), t.bytes().end(), memory);
+      return std::unique_ptr<std::byte, void (*)(void*)>(memory, std::free);
+    };
+    Tensor out(scalar, shape);
+    std::fill(out.data(), out.data() + out.bytes().size(), static_cast<std::byte>(before));
+    std::vector<std::unique_ptr<std::byte, void (*)(void*)>> memory;
+    std::vector<hoist_native_buffer> buffers(kernel.arguments.size());
+    for (size_t i = 0; i < kernel.arguments.size(); ++i) {
+      const bool is_result = kernel.arguments[i] == "result";
+      if (!is_result && inputs.count(kernel.arguments[i]) == 0)
+        return Diagnostic{names[which], "no input " + kernel.arguments[i], ""};
+      memory.push_back(aligned(is_result ? out : inputs.at(kernel.arguments[i])));
+      buffers[i].host = reinterpret_cast<unsigned char*>(memory.back().get());
+    }
+    const auto groups = static_cast<int32_t>(kernel.global[0]), half = groups / 2;
+    for (const auto& [first, count] : {std::pair{half, groups - half}, std::pair{0, half}}) {
+      int32_t range[2] = {first, count};
+      std::vector<void*> arguments = {&range[0], &range[1]};
+      for (hoist_native_buffer& buffer : buffers) arguments.push_back(&buffer);
+      if (count > 0 && function(arguments.data()) != 0) return Diagnostic{names[which], "gives an error", ""};
+    }
+    std::copy(memory.back().get(), memory.back().get() + out.bytes().size(), out.data());
+    results.push_back(std::move(out));
+  }
+  dlclose(loaded);
+  return results;
+}
+
 }  // namespace
+
+std::string native_target_here() {
+  std::string found;
+  for (const NativeTarget& target : native_targets()) {
+    if (hoist_runs_target(target.name) != 0) found = target.name;
+  }
+  return found;
+}
 
 std::string no_half() {
   std::string reason;
@@ -152,6 +219,7 @@ std::string no_half() {
 Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
                                     const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
                                     unsigned char before, double* seconds) {
+  if (!kernels[0].objects.empty()) return run_native(kernels, names, inputs, scalar, shape, before);
   HOIST_TRY(Device * d, device());
   const std::string source = source_of(kernels);
   const bool has_halves = source.find("cl_khr_fp16 : enable") != std::string::npos;
@@ -240,6 +308,13 @@ std::string check(Expr e, const EmitOptions& options, double ulp, double low, do
   for (Expr p : parameters_of(e)) inputs[p->name] = random_tensor(p->type, seed++, low, high);
   auto expected = interpret(e, inputs);
   if (!expected.ok()) return "interpret: " + expected.errors()[0].text();
+  if (options.native.empty() && !options.gpu && !options.half && !native_target_here().empty()) {
+    EmitOptions native = options;
+    native.native = {native_target_here()};
+    const std::string problem = check(e, native, ulp, low, high);
+    if (!problem.empty() && problem.find("work-items of a group in native code") == std::string::npos)
+      return "native code: " + problem;
+  }
   auto found = run(*kernel, options.kernel_name, inputs, expected->scalar(), shape_of(e->type), 0);
   if (!found.ok()) return "run: " + found.errors()[0].text() + "\n" + kernel->source;
   for (int64_t i = 0; i < expected->size(); ++i) {

@@ -52,13 +52,17 @@ bool same(const Tensor& a, const Tensor& b, int64_t i, int ulp) {
   return std::fabs(x - y) <= ulp * relative * std::fabs(x) + (a.scalar() == Scalar::f64 ? 1e-300 : 1e-37);
 }
 
+// OpenCL C, the same with native arithmetic in f16, machine code.
+enum class Form { plain, half, machine };
+
 void compare(const std::vector<Expr>& rows, const std::vector<std::string>& names, const std::vector<int>& ulps,
-             const Bindings& inputs, int64_t n, bool half = false) {
+             const Bindings& inputs, int64_t n, Form form = Form::plain) {
   std::vector<EmittedKernel> kernels;
   std::vector<std::string> kernel_names;
   for (size_t k = 0; k < rows.size(); ++k) {
     EmitOptions options;
-    options.half = half;
+    options.half = form == Form::half;
+    if (form == Form::machine) options.native = {testing::native_target_here()};
     options.kernel_name = "kernel_" + std::to_string(k);
     auto kernel = emit(rows[k], options);
     ASSERT_TRUE(kernel.ok()) << names[k] << ": " << kernel.errors()[0].text();
@@ -85,28 +89,31 @@ void compare(const std::vector<Expr>& rows, const std::vector<std::string>& name
 
 struct Kind {
   Scalar scalar;
-  bool half;
+  Form form;
 };
 
 std::vector<Kind> kinds() {
   std::vector<Kind> out;
-  for (Scalar s : arithmetic) out.push_back({s, false});
-  out.push_back({Scalar::f16, true});
+  for (Scalar s : arithmetic) out.push_back({s, Form::plain});
+  out.push_back({Scalar::f16, Form::half});
+  for (Scalar s : arithmetic) out.push_back({s, Form::machine});
   return out;
 }
 
 class OnType : public ::testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
-    if (GetParam().half && !testing::no_half().empty()) GTEST_SKIP() << testing::no_half();
+    if (GetParam().form == Form::half && !testing::no_half().empty()) GTEST_SKIP() << testing::no_half();
+    if (GetParam().form == Form::machine && testing::native_target_here().empty())
+      GTEST_SKIP() << "no target of native code is for this processor";
   }
 };
 INSTANTIATE_TEST_SUITE_P(Scalars, OnType, ::testing::ValuesIn(kinds()), [](const auto& info) {
-  return std::string(row(info.param.scalar).name) + (info.param.half ? "_native" : "");
+  return std::string(row(info.param.scalar).name) + (info.param.form == Form::half ? "_native" : info.param.form == Form::machine ? "_machine" : "");
 });
 
 TEST_P(OnType, Functions) {
-  const auto [s, half] = GetParam();
+  const auto [s, form] = GetParam();
   constexpr int64_t n = 64;
   Type t = array_type(n, scalar_type(s));
   Bindings inputs = {{"a", sample(s, n, 1)}, {"b", sample(s, n, 2)}, {"c", sample(s, n, 3)}};
@@ -130,31 +137,31 @@ TEST_P(OnType, Functions) {
     (is_test ? test_names : row_names).push_back(std::string(f.name));
     (is_test ? zeros : ulps).push_back(is_test ? 0 : ulp);
   }
-  compare(rows, row_names, ulps, inputs, n, half);
-  if (!HasFatalFailure()) compare(tests, test_names, zeros, inputs, n, half);
+  compare(rows, row_names, ulps, inputs, n, form);
+  if (!HasFatalFailure()) compare(tests, test_names, zeros, inputs, n, form);
 }
 
-void check_cast(Scalar from, Scalar to, bool half) {
+void check_cast(Scalar from, Scalar to, Form form) {
   constexpr int64_t n = 64;
   Expr a = parameter("a", array_type(n, scalar_type(from)));
   Expr e = join(
       map([&](Expr v) { return map([&](Expr x) { return cast(to, x); }, v, Mode::vec); }, split(8, a), Mode::group));
   const std::string name = "cast from " + std::string(row(from).name) + " to " + std::string(row(to).name);
-  compare({e}, {name}, {0}, {{"a", sample(from, n, 1)}}, n, half);
+  compare({e}, {name}, {0}, {{"a", sample(from, n, 1)}}, n, form);
 }
 
 TEST_P(OnType, Casts) {
-  const auto [s, half] = GetParam();
+  const auto [s, form] = GetParam();
   for (int other = 0; other < scalar_count; ++other) {
     const auto target = static_cast<Scalar>(other);
-    if (row(target).bits >= 8) check_cast(s, target, half);
-    if (half) check_cast(target, s, half);
+    if (row(target).bits >= 8) check_cast(s, target, form);
+    if (form == Form::half) check_cast(target, s, form);
     if (HasFatalFailure()) return;
   }
 }
 
 TEST_P(OnType, Reinterpretations) {
-  const auto [s, half] = GetParam();
+  const auto [s, form] = GetParam();
   constexpr int64_t n = 64;
   Bindings inputs = {{"a", sample(s, n, 1)}};
   Expr a = parameter("a", array_type(n, scalar_type(s)));
@@ -163,7 +170,7 @@ TEST_P(OnType, Reinterpretations) {
     if (target == Scalar::boolean || row(target).bits != row(s).bits) continue;
     Expr e = join(map([&](Expr v) { return map([&](Expr x) { return reinterpret(target, x); }, v, Mode::vec); },
                       split(8, a), Mode::group));
-    compare({e}, {"reinterpret " + std::string(row(target).name)}, {0}, inputs, n, half);
+    compare({e}, {"reinterpret " + std::string(row(target).name)}, {0}, inputs, n, form);
     if (HasFatalFailure()) return;
   }
 }

@@ -119,7 +119,7 @@ Attempt<SelfCheck> write_results(const CompileCommand& command, const CompiledMo
   std::optional<Device> device;
   if (command.no_check)
     check.not_checked = "--no-check is given";
-  else if (auto found = device_for(compiled.profile, command.options.device))
+  else if (auto found = device_for(compiled.plan, compiled.profile, command.options.device))
     device = *found;
   else
     check.not_checked = found.errors()[0].text();
@@ -187,6 +187,9 @@ Attempt<> compile(const CompileCommand& command) {
     report_check(check);
     return ExitCode::done;
   }
+  if (!command.options.targets.empty())
+    return usage_failure("--target", "does not go with a budget, which measures kernels on an OpenCL device",
+                         "leave one of them out");
   if (!command.options.rules.empty() || !command.options.steps.empty())
     return usage_failure("--steps and --rules", "do not go with a budget, which measures the strategy's kernels",
                          "leave them out");
@@ -226,6 +229,7 @@ void add_compile(CLI::App& program, Action& action) {
                    "compare both sides of every step of the derivation with the interpreter, on random and extreme "
                    "inputs, before anything is written");
   add_model_options(command, options->options);
+  add_target_option(command, options->options);
   add_steering_options(command, options->options);
   add_shown_passes(command, options->shown);
   command

@@ -263,6 +263,7 @@ void add_test(CLI::App& program, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   add_model_options(command, options->options);
+  add_target_option(command, options->options);
   command.get_option("--device")->each([run = options](const std::string& text) { run->run.device = text; });
 }
 

@@ -114,7 +114,7 @@ Attempt<> verify(const VerifyCommand& command) {
   if (command.derivation) return verify_derivation(command);
   if (!command.model.empty()) return usage_failure("--model", "is what the derivation starts from", "add --derivation");
   HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
-  HOIST_STEP(Device device, ExitCode::device, find_device(std::to_string(bundle.device_index())));
+  HOIST_STEP(Device device, ExitCode::device, device_of(bundle, info.plan));
   const int64_t positions = command.all ? std::numeric_limits<int64_t>::max() : command.positions;
   std::vector<Finding> findings;
   Progress progress;

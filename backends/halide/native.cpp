@@ -1,0 +1,115 @@
+// Native code: the same Funcs compiled by Halide's LLVM for named targets, and object files as a static library.
+#include "backends/halide/native.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "backends/halide/native_target.h"
+
+namespace hoist {
+namespace emission {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Halide writes files alone.
+class Scratch {
+ public:
+  static Result<Scratch> make() {
+    std::error_code error;
+    std::string path = (fs::temp_directory_path(error) / "hoist-native-XXXXXX").string();
+    if (error || ::mkdtemp(path.data()) == nullptr)
+      return Diagnostic{path, "a temporary folder cannot be made", "set TMPDIR to a folder that can be written"};
+    return Scratch(path);
+  }
+  Scratch(Scratch&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  fs::path file(const std::string& name) const { return path_ / name; }
+
+ private:
+  explicit Scratch(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+Result<std::string> content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream out;
+  out << file.rdbuf();
+  if (!file || out.str().empty()) return Diagnostic{path.string(), "was not written", "is the disk full?"};
+  return out.str();
+}
+
+std::string function_name(const std::string& kernel_name, const std::string& target) {
+  std::string out = "hoist_" + target + "_" + kernel_name;
+  for (char& c : out) c = c == '-' ? '_' : c;
+  return out;
+}
+
+Result<H::Target> halide_target(const std::string& name) {
+  HOIST_TRY(const NativeTarget* target, native_target(name));
+  H::Target out(target->features);
+  for (const H::Target::Feature feature :
+       {H::Target::NoAsserts, H::Target::NoBoundsQuery, H::Target::StrictFloat, H::Target::NoRuntime})
+    out.set_feature(feature);
+  return out;
+}
+
+}  // namespace
+
+Result<NativeCode> native_code(H::Func& result, const Emitter& emitter, const std::string& kernel_name,
+                               const std::string& target) {
+  NativeCode out;
+  HOIST_TRY(const H::Target machine, halide_target(target));
+  HOIST_TRY(const Scratch scratch, Scratch::make());
+  auto passes = native_passes(result.name(), emitter.group_loops(), &out.groups);
+  H::Pipeline pipeline(result);
+  for (auto& pass : passes) pipeline.add_custom_lowering_pass(pass.get(), [] {});
+  std::vector<H::Argument> arguments;
+  for (const char* name : {first_group, group_count})
+    arguments.emplace_back(name, H::Argument::InputScalar, H::Int(32), 0, H::ArgumentEstimates{});
+  arguments.insert(arguments.end(), emitter.arguments().begin(), emitter.arguments().end());
+  const std::string path = scratch.file("kernel.o").string();
+  pipeline
+      .compile_to_module(arguments, function_name(kernel_name, target), machine, H::LinkageType::ExternalPlusArgv)
+      .compile({{H::OutputFileType::object, path}});
+  HOIST_TRY(out.object, content(path));
+  return out;
+}
+
+}  // namespace emission
+
+std::string native_symbol(const std::string& kernel_name, const std::string& target) {
+  return emission::function_name(kernel_name, target) + "_argv";
+}
+
+Result<std::string> static_library(const std::vector<std::pair<std::string, std::string>>& objects,
+                                   const std::string& target) {
+  HOIST_TRY(const Halide::Target machine, emission::halide_target(target));
+  HOIST_TRY(const emission::Scratch scratch, emission::Scratch::make());
+  std::vector<std::string> files;
+  for (const auto& [name, bytes] : objects) {
+    files.push_back(scratch.file(name).string());
+    std::ofstream file(files.back(), std::ios::binary);
+    file << bytes;
+    file.close();
+    if (!file) return Diagnostic{files.back(), "cannot be written", "is the disk full?"};
+  }
+  const std::string path = scratch.file("library.a").string();
+  try {
+    Halide::create_static_library(files, machine, path);
+  } catch (const Halide::Error& error) {
+    return Diagnostic{path, error.what(), ""};
+  }
+  return emission::content(path);
+}
+
+}  // namespace hoist

@@ -1,0 +1,536 @@
+// The functions of the OpenCL preamble in Halide's terms, for native code: the same meaning to the bit where that is
+// exact (preamble.cpp and ir/evaluate/scalar_math.h say what it is). Arguments and results are scalars or vectors.
+// Target::StrictFloat is on, so comparisons see NaN and nothing is reassociated or contracted.
+//
+// Functions of LLVM are called scalar by scalar; its optimiser puts the calls of a vector together again, which Halide
+// itself offers no way to ask for.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <unordered_map>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+namespace native {
+namespace {
+
+using Halide::select;
+using Halide::Type;
+using Halide::Internal::Call;
+using HExpr = Halide::Expr;
+using Arguments = std::vector<HExpr>;
+
+Type lanes_of(const Type& element, const HExpr& like) { return element.with_lanes(like.type().lanes()); }
+HExpr to(const Type& element, const HExpr& e) { return Halide::Internal::Cast::make(lanes_of(element, e), e); }
+HExpr bits(const Type& element, const HExpr& e) {
+  return Halide::Internal::Reinterpret::make(lanes_of(element, e), e);
+}
+HExpr constant(const HExpr& like, double value) { return Halide::Internal::make_const(like.type(), value); }
+HExpr integer(const HExpr& like, int64_t value) { return Halide::Internal::make_const(like.type(), value); }
+/// By how many bits something is shifted.
+HExpr count(const HExpr& like, int64_t value) {
+  return Halide::Internal::make_const(Halide::UInt(like.type().bits(), like.type().lanes()), value);
+}
+Type as_int(const HExpr& e) { return Halide::Int(e.type().bits()); }
+Type as_uint(const HExpr& e) { return Halide::UInt(e.type().bits()); }
+HExpr call(const Type& type, const std::string& name, const Arguments& x) {
+  return Call::make(type, name, x, Call::PureExtern);
+}
+HExpr of_llvm(const std::string& name, const Arguments& x) {
+  return call(x[0].type(), fmt::format("llvm.{}.f{}", name, x[0].type().bits()), x);
+}
+/// A function of the C library, lane by lane.
+HExpr of_library(const std::string& name, const Arguments& x) {
+  return call(x[0].type(), x[0].type().bits() == 32 ? name + "f" : name, x);
+}
+
+/// The value under a name, so that it is computed once.
+HExpr let(const HExpr& value, const std::function<HExpr(const HExpr&)>& body) {
+  if (Halide::Internal::is_const(value) || value.as<Halide::Internal::Variable>() != nullptr) return body(value);
+  const std::string name = Halide::Internal::unique_name("v");
+  return Halide::Internal::Let::make(name, value, body(Halide::Internal::Variable::make(value.type(), name)));
+}
+
+HExpr is_number(const HExpr& a) { return a == a; }
+HExpr fma(const HExpr& a, const HExpr& b, const HExpr& c) { return of_llvm("fma", {a, b, c}); }
+HExpr magnitude(const HExpr& a) { return of_llvm("fabs", {a}); }
+/// The first coefficient is the constant term.
+HExpr polynomial(const HExpr& x, const std::vector<double>& coefficients) {
+  HExpr sum = constant(x, coefficients.back());
+  for (size_t i = coefficients.size() - 1; i-- > 0;) sum = fma(sum, x, constant(x, coefficients[i]));
+  return sum;
+}
+HExpr sign_bit(const HExpr& like) {
+  return Halide::Internal::make_const(lanes_of(as_int(like), like), like.type().bits() == 32 ? INT32_MIN : INT64_MIN);
+}
+HExpr with_sign_of(const HExpr& size, const HExpr& sign) {
+  const Type words = as_int(size);
+  return bits(size.type().element_of(), bits(words, size) | (bits(words, sign) & sign_bit(sign)));
+}
+HExpr one_or_zero(const HExpr& condition) { return to(Halide::Int(32), to(Halide::UInt(8), condition)); }
+
+// ---- floats ----
+
+// NaN passes on; -0 comes before +0. `greater` chooses a maximum.
+HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
+  const bool turned = Halide::Internal::is_const(x);
+  const HExpr &a = turned ? y : x, &b = turned ? x : y;
+  const Type words = as_int(a);
+  const HExpr first = greater ? a > b : a < b;
+  const auto value = Halide::Internal::as_const_float(b);
+  // No zeros to order: the other one is a constant that is none, or the zero that wins.
+  if (value && *value == *value && (*value != 0 || std::signbit(*value) != greater))
+    return select(is_number(a), select(first, a, b), a);
+  const HExpr both = greater ? bits(words, a) & bits(words, b) : bits(words, a) | bits(words, b);
+  const HExpr ordered = select(a == b, bits(a.type().element_of(), both), select(first, a, b));
+  return select(is_number(a) && is_number(b), ordered, a + b);
+}
+
+HExpr sign(const HExpr& a) {
+  return select(a > constant(a, 0), constant(a, 1), select(a < constant(a, 0), constant(a, -1), select(a == constant(a, 0), constant(a, 0), a)));
+}
+
+HExpr float_modulo(const HExpr& a, const HExpr& b) {
+  return let(of_library("fmod", {a, b}), [&](const HExpr& r) {
+    const HExpr zero = constant(r, 0);
+    return select(r == zero, with_sign_of(zero, b), select((r < zero) ^ (b < zero), r + b, r));
+  });
+}
+
+// e^x within two units in the last place: 2^n * e^r with |r| at most half of ln 2.
+HExpr exponential(const HExpr& x) {
+  const Type words = Halide::Int(32);
+  // Outside of these bounds it is 0 or infinite; NaN becomes 0 for as long as there are integers.
+  const HExpr inside = select(x > constant(x, 89), constant(x, 89),
+                              select(x > constant(x, -105), x, select(is_number(x), constant(x, -105), constant(x, 0))));
+  return let(inside, [&](const HExpr& v) {
+    return let(of_llvm("nearbyint", {v * constant(v, 1.44269504f)}), [&](const HExpr& n) {
+      const HExpr high = fma(n, constant(n, -0.693359375), v);
+      return let(fma(n, constant(n, 2.12194440e-4f), high), [&](const HExpr& r) {
+        const HExpr tail =
+            polynomial(r, {0.500000001f, 0.166666667f, 0.0416664649f, 0.00833331093f, 0.00139336479f, 0.000198909885f});
+        const HExpr power = fma(r * r, tail, r) + constant(r, 1);
+        return let(to(words, n), [&](const HExpr& whole) {
+          // In two halves, since the power of two alone may be no normal number.
+          const auto scale = [&](const HExpr& e) {
+            return bits(Halide::Float(32), (e + integer(e, 127)) << count(e, 23));
+          };
+          return let(whole >> count(whole, 1), [&](const HExpr& half) {
+            return select(is_number(x), power * scale(half) * scale(whole - half), x);
+          });
+        });
+      });
+    });
+  });
+}
+
+// ln x within two units in the last place: n ln 2 + ln m with m between the roots of 1/2 and 2.
+HExpr logarithm(const HExpr& x) {
+  const Type words = Halide::Int(32);
+  const HExpr tiny = x < constant(x, 1.17549435e-38f);
+  return let(select(tiny, x * constant(x, 8388608), x), [&](const HExpr& v) {
+    return let(bits(words, v), [&](const HExpr& w) {
+      return let((w - integer(w, 0x3f3504f3)) >> count(w, 23), [&](const HExpr& n) {
+        const HExpr m = bits(Halide::Float(32), w - (n << count(n, 23)));
+        const HExpr exponent = to(Halide::Float(32), n) - select(tiny, constant(x, 23), constant(x, 0));
+        return let(m - constant(x, 1), [&](const HExpr& f) {
+          return let(exponent, [&](const HExpr& e) {
+            const HExpr cubic =
+                polynomial(f, {0.333333312f, -0.24999997f, 0.200007163f, -0.166677983f, 0.142490327f, -0.124257767f,
+                               0.11685796f, -0.11479188f, 0.069697538f});
+            const HExpr square = f * f;
+            const HExpr tail = fma(e, constant(f, -2.12194440e-4f), square * f * cubic);
+            const HExpr value = fma(e, constant(f, 0.693359375), f + fma(square, constant(f, -0.5), tail));
+            const HExpr infinite = constant(x, INFINITY);
+            return select(x > constant(x, 0), select(x == infinite, infinite, value),
+                          select(x == constant(x, 0), -infinite, constant(x, NAN)));
+          });
+        });
+      });
+    });
+  });
+}
+
+HExpr hyperbolic_tangent(const HExpr& x) {
+  return let(magnitude(x), [&](const HExpr& a) {
+    const HExpr square = x * x;
+    const HExpr small = fma(x * square,
+                            polynomial(square, {-0.333333331f, 0.133333f, -0.0539584409f, 0.0217623851f,
+                                                -0.00832289382f, 0.00226923604f}),
+                            x);
+    const HExpr large = constant(x, 1) - constant(x, 2) / (exponential(a + a) + constant(x, 1));
+    return select(a < constant(a, 0.625), small, with_sign_of(large, x));
+  });
+}
+
+HExpr error_function(const HExpr& x) {
+  return let(magnitude(x), [&](const HExpr& a) {
+    const HExpr small =
+        x * polynomial(x * x, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
+                               -0.00084840804f, 0.00011265959f, -9.66704447e-06f});
+    // ln(1 - erf a), as far as it is not 0 beside 1.
+    const HExpr within = select(a < constant(a, 4), a, select(is_number(a), constant(a, 4), a));
+    const HExpr large = constant(x, 1) - exponential(polynomial(
+                                             within, {0.000416329219f, -1.13067514f, -0.63095303f, -0.111055017f,
+                                                      0.0270995233f, -0.00506494692f, 0.000685836684f, -6.22983535e-05f,
+                                                      3.32168462e-06f, -7.5826821e-08f}));
+    return select(a < constant(a, 1), small, with_sign_of(large, x));
+  });
+}
+
+// ---- floats to integers: truncated, saturated, NaN gives 0 ----
+
+HExpr saturated(const HExpr& a, const Type& type) {
+  const HExpr most = lanes_of(type, a).max(), least = lanes_of(type, a).min();
+  const double above = std::ldexp(1.0, type.bits() - (type.is_int() ? 1 : 0)), below = type.is_int() ? -above : 0;
+  const HExpr inside = select(a >= constant(a, above), most, select(a > constant(a, below), to(type, a), least));
+  return select(is_number(a), inside, integer(most, 0));
+}
+
+// Small ones by way of int.
+HExpr saturated_small(const HExpr& a, double low, double high, const Type& type) {
+  const HExpr above = select(a > constant(a, low), a, constant(a, low));
+  return let(above, [&](const HExpr& b) {
+    const HExpr inside = select(b < constant(b, high), b, constant(b, high));
+    return to(type, to(Halide::Int(32), select(is_number(a), inside, constant(a, 0))));
+  });
+}
+
+// ---- integers ----
+
+HExpr wrapped(const HExpr& a, const HExpr& b, HExpr (*operation)(const HExpr&, const HExpr&)) {
+  return bits(a.type().element_of(), operation(bits(as_uint(a), a), bits(as_uint(b), b)));
+}
+HExpr difference(const HExpr& a, const HExpr& b) { return a - b; }
+HExpr negated(const HExpr& a) { return wrapped(integer(a, 0), a, difference); }
+
+HExpr shift_left(const HExpr& a, const HExpr& b) {
+  const HExpr n = bits(as_uint(b), b), width = integer(n, a.type().bits());
+  const HExpr shifted = bits(a.type().element_of(), bits(as_uint(a), a) << (n & (width - integer(n, 1))));
+  return select(n >= width, integer(a, 0), shifted);
+}
+
+HExpr shift_right(const HExpr& a, const HExpr& b) {
+  const HExpr n = bits(as_uint(b), b), width = integer(n, a.type().bits());
+  const HExpr gone = a.type().is_int() ? select(a < integer(a, 0), integer(a, -1), integer(a, 0)) : integer(a, 0);
+  return select(n >= width, gone, a >> (n & (width - integer(n, 1))));
+}
+
+HExpr quotient_toward_zero(const HExpr& a, const HExpr& b) {
+  return Call::make(a.type(), Call::div_round_to_zero, {a, b}, Call::PureIntrinsic);
+}
+
+// Division by 0 gives 0; the one quotient that overflows wraps.
+HExpr divide(const HExpr& a, const HExpr& b) {
+  const HExpr zero = integer(b, 0);
+  if (a.type().is_uint()) return select(b == zero, zero, quotient_toward_zero(a, select(b == zero, integer(b, 1), b)));
+  const HExpr special = b == zero || b == integer(b, -1);
+  const HExpr q = quotient_toward_zero(a, select(special, integer(b, 1), b));
+  return select(b == zero, zero, select(b == integer(b, -1), negated(a), q));
+}
+
+HExpr remainder(const HExpr& a, const HExpr& b) {
+  const HExpr special = a.type().is_uint() ? b == integer(b, 0) : b == integer(b, 0) || b == integer(b, -1);
+  return let(select(special, integer(b, 1), b), [&](const HExpr& divisor) {
+    return select(special, integer(b, 0), a - quotient_toward_zero(a, divisor) * divisor);
+  });
+}
+
+HExpr integer_modulo(const HExpr& a, const HExpr& b) {
+  if (a.type().is_uint()) return remainder(a, b);
+  return let(remainder(a, b), [&](const HExpr& r) {
+    const HExpr zero = integer(r, 0);
+    return select(r != zero && ((r < zero) ^ (b < zero)), r + b, r);
+  });
+}
+
+HExpr power_of(const HExpr& base, const HExpr& n, int steps) {
+  if (steps == 0) return integer(base, 1);
+  return let(power_of(base, n >> count(n, 1), steps - 1), [&](const HExpr& root) {
+    return select((n & integer(n, 1)) != integer(n, 0), root * root * base, root * root);
+  });
+}
+
+HExpr integer_power(const HExpr& a, const HExpr& b) {
+  return let(bits(as_uint(b), b), [&](const HExpr& n) {
+    const HExpr value = bits(a.type().element_of(), power_of(bits(as_uint(a), a), n, a.type().bits()));
+    if (a.type().is_uint()) return value;
+    const HExpr one = integer(a, 1), odd = (b & one) != integer(b, 0);
+    const HExpr reciprocal =
+        select(a == one, one, select(a == integer(a, -1), select(odd, integer(a, -1), one), integer(a, 0)));
+    return select(b < integer(b, 0), reciprocal, value);
+  });
+}
+
+// ---- dot products of bytes ----
+
+HExpr word(const Arguments& bytes) {
+  HExpr out;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const HExpr wide = to(Halide::UInt(32), bits(Halide::UInt(8), bytes[i]));
+    const HExpr placed = wide << count(wide, static_cast<int64_t>(8 * i));
+    out = out.defined() ? out | placed : placed;
+  }
+  return bits(Halide::Int(32), out);
+}
+
+// s + the products of the unsigned bytes of x and the signed bytes of y, in pairs of 16 bits, which hold them all.
+HExpr dot(const HExpr& s, const HExpr& x, const HExpr& y) {
+  using Halide::Internal::VectorReduce;
+  const int lanes = s.type().lanes();
+  const Type halves = Halide::Int(16, 2 * lanes), unsigned_halves = Halide::UInt(16, 2 * lanes);
+  const HExpr a = Halide::Internal::Reinterpret::make(unsigned_halves, x);
+  const HExpr b = Halide::Internal::Reinterpret::make(halves, y);
+  const auto pairs = [&](const HExpr& left, const HExpr& right) {
+    const HExpr signed_left = Halide::Internal::Reinterpret::make(halves, left);
+    const HExpr products =
+        Call::make(Halide::Int(32, 2 * lanes), Call::widening_mul, {signed_left, right}, Call::PureIntrinsic);
+    return bits(Halide::UInt(32), VectorReduce::make(VectorReduce::Add, products, lanes));
+  };
+  const HExpr even = pairs(a & integer(a, 255), (b << count(b, 8)) >> count(b, 8));
+  const HExpr odd = pairs(a >> count(a, 8), b >> count(b, 8));
+  return bits(Halide::Int(32), bits(Halide::UInt(32), s) + (even + odd));
+}
+
+// ---- short floats ----
+
+struct ShortFloat {
+  const char* name;
+  int mantissa, bias, largest;
+  bool unsigned_zero;
+};
+constexpr ShortFloat short_floats[] = {{"f8e4m3fn", 3, 7, 0x7e, false},
+                                       {"f8e4m3fnuz", 3, 8, 0x7f, true},
+                                       {"f8e5m2", 2, 15, 0x7b, false},
+                                       {"f8e5m2fnuz", 2, 16, 0x7f, true}};
+
+HExpr power_of_two(const HExpr& exponent) {
+  return bits(Halide::Float(32), (exponent + integer(exponent, 127)) << count(exponent, 23));
+}
+
+HExpr decode(const ShortFloat& f, const HExpr& code8) {
+  return let(to(Halide::Int(32), code8), [&](const HExpr& code) {
+    return let(code & integer(code, 0x7f), [&](const HExpr& size) {
+      const HExpr exponent = size >> count(size, f.mantissa);
+      const HExpr fraction = size & integer(size, (1 << f.mantissa) - 1);
+      const HExpr normal = bits(Halide::Float(32), ((exponent + integer(size, 127 - f.bias)) << count(size, 23)) |
+                                                       (fraction << count(size, 23 - f.mantissa)));
+      const HExpr least = to(Halide::Float(32), fraction);
+      const HExpr small = least * constant(least, std::ldexp(1.0, 1 - f.bias - f.mantissa));
+      HExpr value = select(exponent == integer(size, 0), small, normal);
+      if (!f.unsigned_zero && f.mantissa == 2)
+        value = select(size == integer(size, 0x7c), constant(value, INFINITY), value);
+      const HExpr sign = (code & integer(code, 0x80)) << count(code, 24);
+      value = bits(Halide::Float(32), bits(Halide::Int(32), value) | sign);
+      const HExpr none = f.unsigned_zero ? code == integer(code, 0x80)
+                                         : size > integer(size, f.largest + (f.mantissa == 2 ? 1 : 0));
+      return select(none, constant(value, NAN), value);
+    });
+  });
+}
+
+HExpr encode(const ShortFloat& f, const HExpr& a) {
+  const int exponent_of_largest = (f.largest >> f.mantissa) - f.bias;
+  const double fraction_of_largest = (f.largest & ((1 << f.mantissa) - 1)) | (1 << f.mantissa);
+  const double largest = std::ldexp(fraction_of_largest, exponent_of_largest - f.mantissa);
+  return let(bits(Halide::Int(32), a), [&](const HExpr& w) {
+    const HExpr size = magnitude(a), biased = (w & integer(w, 0x7fffffff)) >> count(w, 23);
+    // Of what is past the largest nothing is used.
+    const HExpr exponent = Halide::clamp(biased - integer(w, 127), integer(w, 1 - f.bias), integer(w, 32));
+    return let(exponent, [&](const HExpr& e) {
+      // A step is the distance of neighbours at this exponent.
+      const HExpr steps = to(Halide::Int(32), of_llvm("nearbyint", {size * power_of_two(integer(e, f.mantissa) - e)}));
+      const HExpr inside = steps + ((e + integer(e, f.bias - 1)) << count(e, f.mantissa));
+      return let(select(size > constant(a, largest), integer(w, f.largest), inside), [&](const HExpr& code) {
+        const HExpr sign = ((w >> count(w, 31)) & integer(w, 1)) << count(w, 7);
+        HExpr whole = code | sign;
+        if (f.unsigned_zero) whole = select(code == integer(code, 0), integer(code, 0), whole);
+        const HExpr none = integer(code, f.unsigned_zero ? 0x80 : 0x7f);
+        return to(Halide::UInt(8), select(is_number(a), whole, none));
+      });
+    });
+  });
+}
+
+HExpr from_f16(const HExpr& a) { return to(Halide::Float(32), bits(Halide::Float(16), a)); }
+HExpr to_f16(const HExpr& a) {
+  const HExpr rounded = bits(Halide::UInt(16), to(Halide::Float(16), a));
+  return select(is_number(a), rounded, integer(rounded, 0x7e00));
+}
+HExpr from_bf16(const HExpr& a) {
+  const HExpr wide = to(Halide::UInt(32), a);
+  return bits(Halide::Float(32), wide << count(wide, 16));
+}
+HExpr to_bf16(const HExpr& a) {
+  return let(bits(Halide::UInt(32), a), [&](const HExpr& w) {
+    const HExpr odd = (w >> count(w, 16)) & integer(w, 1);
+    const HExpr rounded = to(Halide::UInt(16), (w + integer(w, 0x7fff) + odd) >> count(w, 16));
+    return select(is_number(a), rounded, integer(rounded, 0x7fc0));
+  });
+}
+HExpr quiet(const HExpr& a, int64_t infinite, int64_t none) {
+  return select((a & integer(a, 0x7fff)) > integer(a, infinite), integer(a, none), a);
+}
+
+// f64 cut to f32 with the last bit set where that is inexact: rounding it once more is rounding the f64 once.
+HExpr to_odd(const HExpr& a) {
+  return let(to(Halide::Float(32), a), [&](const HExpr& nearest) {
+    return let(bits(Halide::Int(32), nearest), [&](const HExpr& w) {
+      const HExpr back = to(Halide::Float(64), nearest);
+      const HExpr cut = w - select(magnitude(back) > magnitude(a), integer(w, 1), integer(w, 0));
+      return bits(Halide::Float(32), select(back == a, w, cut | integer(w, 1)));
+    });
+  });
+}
+
+// a * b + c of short floats with the last bit set where it is inexact.
+HExpr fma_to_odd(const HExpr& a, const HExpr& b, const HExpr& c) {
+  return let(a * b, [&](const HExpr& p) {
+    return let(p + c, [&](const HExpr& sum) {
+      return let(sum - p, [&](const HExpr& part) {
+        return let((p - (sum - part)) + (c - part), [&](const HExpr& error) {
+          return let(bits(Halide::Int(32), sum), [&](const HExpr& w) {
+            const HExpr zero = constant(sum, 0), even = (w & integer(w, 1)) == integer(w, 0);
+            const HExpr outward = (error > zero) == (sum > zero);
+            const HExpr finite = magnitude(sum) < constant(sum, INFINITY);
+            // An error that is NaN counts as one.
+            const HExpr odd = select(!(error == zero) && even && finite,
+                                     w + select(outward, integer(w, 1), integer(w, -1)), w);
+            return bits(Halide::Float(32), odd);
+          });
+        });
+      });
+    });
+  });
+}
+
+// ---- the table ----
+
+using Meaning = std::function<HExpr(const Arguments&)>;
+
+bool is_float(const Arguments& x) { return x[0].type().is_float(); }
+
+const std::unordered_map<std::string, Meaning>& meanings() {
+  static const std::unordered_map<std::string, Meaning> table = [] {
+    std::unordered_map<std::string, Meaning> t;
+    t["hoist_first"] = [](const Arguments& x) { return x[0]; };
+    t["hoist_negate"] = [](const Arguments& x) {
+      const Type words = as_int(x[0]);
+      return bits(x[0].type().element_of(), bits(words, x[0]) ^ sign_bit(x[0]));
+    };
+    t["hoist_minimum"] = [](const Arguments& x) {
+      return is_float(x) ? extremum(x[0], x[1], false) : select(x[0] < x[1], x[0], x[1]);
+    };
+    t["hoist_maximum"] = [](const Arguments& x) {
+      return is_float(x) ? extremum(x[0], x[1], true) : select(x[0] > x[1], x[0], x[1]);
+    };
+    t["hoist_sign"] = [](const Arguments& x) { return sign(x[0]); };
+    t["hoist_modulo"] = [](const Arguments& x) {
+      return is_float(x) ? float_modulo(x[0], x[1]) : integer_modulo(x[0], x[1]);
+    };
+    t["hoist_is_nan"] = [](const Arguments& x) { return one_or_zero(!is_number(x[0])); };
+    t["hoist_is_infinite"] = [](const Arguments& x) {
+      return one_or_zero(magnitude(x[0]) == constant(x[0], INFINITY));
+    };
+    t["hoist_less"] = [](const Arguments& x) { return one_or_zero(x[0] < x[1]); };
+    // Halide compiles a <= b as not b < a, which NaN makes true.
+    t["hoist_less_equal"] = [](const Arguments& x) { return one_or_zero(x[0] < x[1] || x[0] == x[1]); };
+    t["hoist_equal"] = [](const Arguments& x) { return one_or_zero(x[0] == x[1]); };
+    t["hoist_not_equal"] = [](const Arguments& x) { return one_or_zero(!(x[0] == x[1])); };
+    t["fma"] = [](const Arguments& x) { return fma(x[0], x[1], x[2]); };
+    t["fabs"] = [](const Arguments& x) { return magnitude(x[0]); };
+    for (const char* name : {"floor", "ceil", "trunc", "sqrt"})
+      t[name] = [name](const Arguments& x) { return of_llvm(name, x); };
+    t["rint"] = [](const Arguments& x) { return of_llvm("nearbyint", x); };
+    for (const char* name : {"fmod", "pow", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"})
+      t[name] = [name](const Arguments& x) { return of_library(name, x); };
+    for (const char* name : {"sin", "cos", "tan"})
+      t[std::string("hoist_") + name] = [name](const Arguments& x) { return of_library(name, x); };
+    const std::pair<const char*, HExpr (*)(const HExpr&)> own[] = {
+        {"exp", exponential}, {"log", logarithm}, {"tanh", hyperbolic_tangent}, {"erf", error_function}};
+    for (const auto& [name, meaning] : own) {
+      t[name] = [name = name, meaning = meaning](const Arguments& x) {
+        return x[0].type().bits() == 32 ? meaning(x[0]) : of_library(name, x);
+      };
+    }
+    t["hoist_shift_left"] = [](const Arguments& x) { return shift_left(x[0], x[1]); };
+    t["hoist_shift_right"] = [](const Arguments& x) { return shift_right(x[0], x[1]); };
+    t["hoist_absolute"] = [](const Arguments& x) { return select(x[0] < integer(x[0], 0), negated(x[0]), x[0]); };
+    t["hoist_divide"] = [](const Arguments& x) { return divide(x[0], x[1]); };
+    t["hoist_remainder"] = [](const Arguments& x) { return remainder(x[0], x[1]); };
+    t["hoist_power"] = [](const Arguments& x) { return integer_power(x[0], x[1]); };
+    for (int width : {32, 64}) {
+      t[fmt::format("hoist_to_i{}", width)] = [width](const Arguments& x) { return saturated(x[0], Halide::Int(width)); };
+      t[fmt::format("hoist_to_u{}", width)] = [width](const Arguments& x) {
+        return saturated(x[0], Halide::UInt(width));
+      };
+    }
+    for (int width : {4, 8, 16}) {
+      const double half = std::ldexp(1.0, width - 1);
+      const int stored = std::max(width, 8);
+      t[fmt::format("hoist_to_i{}", width)] = [=](const Arguments& x) {
+        return saturated_small(x[0], -half, half - 1, Halide::Int(stored));
+      };
+      t[fmt::format("hoist_to_u{}", width)] = [=](const Arguments& x) {
+        return saturated_small(x[0], 0, 2 * half - 1, Halide::UInt(stored));
+      };
+    }
+    t[word_marker] = word;
+    t["hoist_dot"] = [](const Arguments& x) { return dot(x[0], x[1], x[2]); };
+    t["hoist_fma_to_odd"] = [](const Arguments& x) { return fma_to_odd(x[0], x[1], x[2]); };
+    t["hoist_quiet_f16"] = [](const Arguments& x) { return quiet(x[0], 0x7c00, 0x7e00); };
+    t["hoist_quiet_bf16"] = [](const Arguments& x) { return quiet(x[0], 0x7f80, 0x7fc0); };
+    const auto add_short = [&](const std::string& name, const std::function<HExpr(const HExpr&)>& from,
+                               const std::function<HExpr(const HExpr&)>& into) {
+      t["hoist_from_" + name] = [from](const Arguments& x) { return from(x[0]); };
+      t["hoist_to_" + name] = [into](const Arguments& x) { return into(x[0]); };
+      t["hoist_round_" + name] = [from, into](const Arguments& x) {
+        const HExpr single = x[0].type().bits() == 64 ? to_odd(x[0]) : x[0];
+        return let(single, [&](const HExpr& a) { return let(into(a), from); });
+      };
+    };
+    add_short("f16", from_f16, to_f16);
+    add_short("bf16", from_bf16, to_bf16);
+    for (const ShortFloat& f : short_floats) {
+      add_short(
+          f.name, [f](const HExpr& a) { return decode(f, a); }, [f](const HExpr& a) { return encode(f, a); });
+    }
+    return t;
+  }();
+  return table;
+}
+
+class Replace : public Halide::Internal::IRMutator {
+  using IRMutator::visit;
+
+  HExpr visit(const Call* op) override {
+    const auto found = op->call_type == Call::PureExtern ? meanings().find(op->name) : meanings().end();
+    if (found == meanings().end()) return IRMutator::visit(op);
+    Arguments arguments;
+    std::vector<std::pair<std::string, HExpr>> named;
+    for (const HExpr& argument : op->args) {
+      HExpr value = mutate(argument);
+      if (!Halide::Internal::is_const(value) && value.as<Halide::Internal::Variable>() == nullptr) {
+        named.emplace_back(Halide::Internal::unique_name("v"), value);
+        value = Halide::Internal::Variable::make(value.type(), named.back().first);
+      }
+      arguments.push_back(value);
+    }
+    HExpr out = found->second(arguments);
+    HOIST_CHECK(out.type() == op->type, "native code gives another type for " + op->name);
+    while (!named.empty()) {
+      out = Halide::Internal::Let::make(named.back().first, named.back().second, out);
+      named.pop_back();
+    }
+    return out;
+  }
+};
+
+}  // namespace
+}  // namespace native
+
+std::unique_ptr<Halide::Internal::IRMutator> native_functions() { return std::make_unique<native::Replace>(); }
+
+}  // namespace hoist::emission

@@ -1,0 +1,375 @@
+/* Native code: choosing a target, loading its functions, and the threads that run them.
+ *
+ * A step is handed out by one word, the ticket: which step it is (upper half) and the next piece of it (lower half).
+ * A thread takes a piece by raising the ticket; that succeeds only for the step whose description the thread has read,
+ * because the caller shuts the ticket before it describes the next one. So nobody waits for threads that did not notice
+ * a step, and a step costs no system call where threads are awake. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX, sched_getaffinity and memfd_create on Linux */
+#endif
+#include "native_device.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sched.h>
+#include <sys/mman.h>
+#endif
+
+/* ---- targets ---- */
+
+/* Of one architecture, what needs more comes later. The names are those of hoist's backends/halide/native_target.cpp.
+ */
+typedef struct native_row {
+  const char *name, *architecture;
+} native_row;
+static const native_row native_rows[] = {
+    {"x86-64-v3", "x86_64"}, {"x86-64-v4", "x86_64"}, {"aarch64", "aarch64"}};
+#define NATIVE_ROWS (sizeof native_rows / sizeof *native_rows)
+
+static const native_row* native_row_of(const char* target) {
+  for (size_t i = 0; i < NATIVE_ROWS; ++i) {
+    if (strcmp(native_rows[i].name, target) == 0) return &native_rows[i];
+  }
+  return NULL;
+}
+
+int hoist_runs_target(const char* target) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  /* Processors with AVX2 and BMI2 have the rest of the level too; its other names are unknown to older compilers. */
+  const int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                 __builtin_cpu_supports("bmi2");
+  if (strcmp(target, "x86-64-v3") == 0) return v3;
+  if (strcmp(target, "x86-64-v4") == 0) {
+    return v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+  }
+#elif defined(__aarch64__)
+  if (strcmp(target, "aarch64") == 0) return 1;
+#endif
+  (void)target;
+  return 0;
+}
+
+HOIST_INTERNAL hoist_status hoist_native_choose(const hoist_plan* plan, const char** target, hoist_error* error) {
+  char names[512] = "";
+  *target = NULL;
+  for (size_t row = 0; row < NATIVE_ROWS; ++row) {
+    for (size_t i = 0; i < plan->target_count; ++i) {
+      if (strcmp(plan->targets[i], native_rows[row].name) != 0) continue;
+      if (hoist_runs_target(native_rows[row].name)) *target = native_rows[row].name;
+    }
+  }
+  if (*target) return HOIST_OK;
+  for (size_t i = 0; i < plan->target_count; ++i) {
+    const size_t used = strlen(names);
+    snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", plan->targets[i]);
+  }
+  return hoist_fail(error, HOIST_NO_DEVICE,
+                    "the kernels are native code for %s, which this processor does not run (compile with --target "
+                    "native on it, or name its target)",
+                    names);
+}
+
+/* ---- functions ---- */
+
+/* The library from the very bytes that were checked, where the system has files without a name; else by its path. */
+static void* open_library(const hoist_plan* plan, const char* path, const unsigned char* data, size_t bytes,
+                          char* problem, size_t capacity) {
+  void* library = NULL;
+  char name[4096];
+  *problem = 0;
+#if defined(__linux__) && defined(MFD_CLOEXEC)
+  const int file = memfd_create("hoist-kernels", MFD_CLOEXEC);
+  size_t done = 0;
+  while (file >= 0 && done < bytes) {
+    const ssize_t put = write(file, data + done, bytes - done);
+    if (put <= 0) break;
+    done += (size_t)put;
+  }
+  if (file >= 0 && done == bytes) {
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  }
+  if (file >= 0) close(file);
+  if (library) return library;
+#else
+  (void)data;
+  (void)bytes;
+#endif
+  /* Without a '/' the name would be looked for elsewhere. */
+  if (snprintf(name, sizeof name, "%s%s/%s", *plan->folder == '/' ? "" : "./", plan->folder, path) <
+      (int)sizeof name) {
+    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  }
+  if (!library) {
+    const char* said = dlerror();
+    snprintf(problem, capacity, "%s", said ? said : "the path is too long");
+  }
+  return library;
+}
+
+static int lists_file(const hoist_plan* plan, const char* path) {
+  for (size_t i = 0; i < plan->file_count; ++i) {
+    if (strcmp(plan->files[i].path, path) == 0) return 1;
+  }
+  return 0;
+}
+
+static hoist_status functions_from_library(const hoist_plan* plan, const native_row* row, void** library,
+                                           hoist_native_function* functions, hoist_error* error) {
+  char path[128], problem[512];
+  unsigned char* data = NULL;
+  size_t bytes = 0;
+  snprintf(path, sizeof path, "native/kernels-%s.so", row->architecture);
+  if (!lists_file(plan, path)) {
+    return hoist_fail(error, HOIST_NO_DEVICE,
+                      "the bundle has no %s, since no linker was at hand when it was compiled (link "
+                      "native/kernels-%s.a and native/kernels.c into the program, or compile again with a C compiler)",
+                      path, row->architecture);
+  }
+  const hoist_status status = hoist_plan_file(plan, path, &data, &bytes, error);
+  if (status) return status;
+  *library = open_library(plan, path, data, bytes, problem, sizeof problem);
+  free(data);
+  if (!*library) return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: cannot be loaded: %s", path, problem);
+  for (size_t i = 0; i < plan->kernel_count; ++i) {
+    char symbol[600];
+    const int length = snprintf(symbol, sizeof symbol, "hoist_%s_%s_argv", row->name, plan->kernels[i].name);
+    for (char* p = symbol; *p; ++p) *p = *p == '-' ? '_' : *p;
+    void* found = length > 0 && length < (int)sizeof symbol ? dlsym(*library, symbol) : NULL;
+    if (!found) return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: has no function %s", path, symbol);
+    memcpy(&functions[i], &found, sizeof found); /* a conversion that C99 has no words for and POSIX demands */
+  }
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL hoist_status hoist_native_load(const hoist_plan* plan, const char* target,
+                                              const hoist_linked_kernel* linked, void** library,
+                                              hoist_native_function* functions, hoist_error* error) {
+  *library = NULL;
+  if (!linked) return functions_from_library(plan, native_row_of(target), library, functions, error);
+  for (size_t i = 0; i < plan->kernel_count; ++i) {
+    const hoist_linked_kernel* row = linked;
+    while (row->target && (strcmp(row->target, target) != 0 || strcmp(row->kernel, plan->kernels[i].name) != 0)) ++row;
+    if (!row->target) {
+      return hoist_fail(error, HOIST_BAD_ARGUMENT, "the table of linked kernels has no kernel %s for %s",
+                        plan->kernels[i].name, target);
+    }
+    functions[i] = row->function;
+  }
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL void hoist_native_unload(void* library) {
+  if (library) dlclose(library);
+}
+
+/* ---- threads ---- */
+
+#define TICKET_SHUT UINT32_MAX
+#define WORKER_STACK ((size_t)16 << 20)
+/* How long a thread looks for the next step before it sleeps, and how often it looks before it lets others run. */
+#define WORKER_NANOSECONDS 200000
+#define LOOKS_A_TURN 64
+
+struct hoist_workers {
+  uint64_t ticket; /* atomic */
+  /* The step, by atomics: a thread that is late reads them while they change, and finds that out by the ticket. */
+  uintptr_t function, arguments;
+  size_t argument_count;
+  uint32_t groups, piece;
+  uint32_t finished; /* groups */
+  uint32_t sleeping, stop;
+  size_t most_arguments;
+  unsigned count; /* with the caller */
+  pthread_t* threads;
+  void** own_arguments;
+  pthread_mutex_t mutex;
+  pthread_cond_t wake;
+};
+
+HOIST_INTERNAL unsigned hoist_processors(void) {
+#if defined(__linux__) && defined(CPU_COUNT)
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0) return (unsigned)CPU_COUNT(&allowed);
+#endif
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? (unsigned)online : 1;
+}
+
+static void rest(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) && defined(__GNUC__)
+  __asm__ volatile("yield");
+#endif
+}
+
+static void call_groups(hoist_native_function function, hoist_native_buffer* const* arguments, size_t count,
+                        int32_t first, int32_t groups, void** own) {
+  own[0] = &first;
+  own[1] = &groups;
+  for (size_t i = 0; i < count; ++i) own[2 + i] = arguments[i];
+  function(own);
+}
+
+/* Pieces of the step that is handed out, for as long as there are some. */
+static void take_pieces(hoist_workers* w, void** own) {
+  for (;;) {
+    uint64_t ticket = __atomic_load_n(&w->ticket, __ATOMIC_ACQUIRE);
+    const uint32_t piece = (uint32_t)ticket;
+    const uint32_t size = __atomic_load_n(&w->piece, __ATOMIC_RELAXED);
+    const uint32_t groups = __atomic_load_n(&w->groups, __ATOMIC_RELAXED);
+    const uintptr_t function = __atomic_load_n(&w->function, __ATOMIC_RELAXED);
+    const uintptr_t arguments = __atomic_load_n(&w->arguments, __ATOMIC_RELAXED);
+    const size_t count = __atomic_load_n(&w->argument_count, __ATOMIC_RELAXED);
+    const uint64_t first = (uint64_t)piece * size;
+    if (piece == TICKET_SHUT || first >= groups) return;
+    if (!__atomic_compare_exchange_n(&w->ticket, &ticket, ticket + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    const uint32_t left = groups - (uint32_t)first, taken = left < size ? left : size;
+    call_groups((hoist_native_function)function, (hoist_native_buffer* const*)arguments, count, (int32_t)first,
+                (int32_t)taken, own);
+    __atomic_fetch_add(&w->finished, taken, __ATOMIC_RELEASE);
+  }
+}
+
+static uint64_t nanoseconds(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static uint32_t step_of(const hoist_workers* w) {
+  return (uint32_t)(__atomic_load_n(&w->ticket, __ATOMIC_ACQUIRE) >> 32);
+}
+
+typedef struct worker_start {
+  hoist_workers* workers;
+  void** own;
+} worker_start;
+
+static void* work(void* user) {
+  const worker_start start = *(worker_start*)user;
+  hoist_workers* w = start.workers;
+  free(user);
+  uint32_t seen = 0;
+  while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE)) {
+    const uint64_t since = nanoseconds();
+    int found = 0;
+    do {
+      for (int i = 0; i < LOOKS_A_TURN && !found; ++i) {
+        found = step_of(w) != seen;
+        if (!found) rest();
+      }
+    } while (!found && !__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) && nanoseconds() - since < WORKER_NANOSECONDS);
+    if (found) {
+      seen = step_of(w);
+      take_pieces(w, start.own); /* none where the ticket is shut: the next one is about to come */
+      continue;
+    }
+    pthread_mutex_lock(&w->mutex);
+    __atomic_fetch_add(&w->sleeping, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) && step_of(w) == seen) pthread_cond_wait(&w->wake, &w->mutex);
+    __atomic_fetch_sub(&w->sleeping, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&w->mutex);
+  }
+  return NULL;
+}
+
+HOIST_INTERNAL hoist_workers* hoist_workers_make(unsigned threads, size_t most_arguments) {
+  hoist_workers* w = calloc(1, sizeof *w);
+  if (!w) return NULL;
+  const size_t width = most_arguments + 2;
+  w->most_arguments = most_arguments;
+  w->ticket = TICKET_SHUT;
+  w->count = 1;
+  w->threads = calloc(threads, sizeof *w->threads);
+  w->own_arguments = calloc(threads * width, sizeof *w->own_arguments);
+  pthread_mutex_init(&w->mutex, NULL);
+  pthread_cond_init(&w->wake, NULL);
+  if (!w->threads || !w->own_arguments) {
+    hoist_workers_free(w);
+    return NULL;
+  }
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, WORKER_STACK);
+  for (unsigned i = 1; i < threads; ++i) {
+    worker_start* start = malloc(sizeof *start);
+    if (!start) break;
+    start->workers = w;
+    start->own = w->own_arguments + i * width;
+    if (pthread_create(&w->threads[i], &attributes, work, start) != 0) {
+      free(start);
+      break;
+    }
+    ++w->count;
+  }
+  pthread_attr_destroy(&attributes);
+  return w;
+}
+
+HOIST_INTERNAL void hoist_workers_free(hoist_workers* w) {
+  if (!w) return;
+  pthread_mutex_lock(&w->mutex);
+  __atomic_store_n(&w->stop, 1, __ATOMIC_RELEASE);
+  pthread_cond_broadcast(&w->wake);
+  pthread_mutex_unlock(&w->mutex);
+  for (unsigned i = 1; i < w->count; ++i) pthread_join(w->threads[i], NULL);
+  pthread_mutex_destroy(&w->mutex);
+  pthread_cond_destroy(&w->wake);
+  free(w->threads);
+  free(w->own_arguments);
+  free(w);
+}
+
+HOIST_INTERNAL unsigned hoist_workers_count(const hoist_workers* w) { return w->count; }
+
+/* A ticket that is shut has a number of its own, at which sleepers get up. Returns that of the step to come. */
+static uint32_t shut(hoist_workers* w) {
+  const uint32_t step = step_of(w) + 1;
+  __atomic_store_n(&w->ticket, (uint64_t)step << 32 | TICKET_SHUT, __ATOMIC_SEQ_CST);
+  return step + 1;
+}
+
+HOIST_INTERNAL void hoist_workers_wake(hoist_workers* w) {
+  shut(w);
+  if (!__atomic_load_n(&w->sleeping, __ATOMIC_SEQ_CST)) return;
+  pthread_mutex_lock(&w->mutex);
+  pthread_cond_broadcast(&w->wake);
+  pthread_mutex_unlock(&w->mutex);
+}
+
+HOIST_INTERNAL void hoist_workers_run(hoist_workers* w, hoist_native_function function,
+                                      hoist_native_buffer* const* arguments, size_t argument_count, uint32_t groups,
+                                      int shared) {
+  if (!shared || w->count == 1 || groups < 2) {
+    call_groups(function, arguments, argument_count, 0, (int32_t)groups, w->own_arguments);
+    return;
+  }
+  const uint32_t step = shut(w);
+  /* Several pieces a thread, so that one that is late or slow does not hold up the rest. */
+  const uint32_t pieces = 4 * w->count, piece = (groups + pieces - 1) / pieces;
+  __atomic_store_n(&w->function, (uintptr_t)function, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->arguments, (uintptr_t)arguments, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->argument_count, argument_count, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->groups, groups, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->piece, piece, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->finished, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->ticket, (uint64_t)step << 32, __ATOMIC_RELEASE);
+  take_pieces(w, w->own_arguments);
+  for (unsigned looks = 0; __atomic_load_n(&w->finished, __ATOMIC_ACQUIRE) != groups; ++looks) {
+    if (looks % LOOKS_A_TURN == LOOKS_A_TURN - 1)
+      sched_yield(); /* a thread that has a piece may wait for this very core */
+    else
+      rest();
+  }
+}

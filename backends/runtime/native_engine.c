@@ -1,0 +1,274 @@
+/* Native code on the processor that the program runs on: arrays are memory, and a step is a function. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX */
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bundle_handle.h"
+
+/* Steps of fewer operations are done before another thread has noticed them; a run of fewer wakes nobody. */
+#define SHARED_OPERATIONS 20000
+#define WAKING_OPERATIONS 400000
+
+struct hoist_native {
+  void* library;
+  hoist_native_function* functions; /* one a kernel */
+  hoist_workers* workers;
+  unsigned char* arena;
+  unsigned char** memory; /* one an array */
+  unsigned char** owned;  /* one an array; NULL where the memory is a part of other memory */
+  hoist_native_buffer* buffers;
+  hoist_native_buffer** arguments; /* of all steps, one after the other */
+  size_t* starts;                  /* of each step in them */
+};
+
+static unsigned char* native_memory(uint64_t bytes, int value) {
+  void* memory = NULL;
+  const size_t size = bytes ? (size_t)bytes : 1;
+  if (posix_memalign(&memory, 4096, size)) return NULL;
+  memset(memory, value, size);
+  return memory;
+}
+
+static void describe_processor(hoist_bundle* b, const char* target) {
+  hoist_target* t = &b->target;
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  memset(t, 0, sizeof *t);
+  t->is_cpu = t->computes_exactly = t->divides_exactly = 1;
+  t->compute_units = hoist_processors();
+  t->global_memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : HOIST_MOST_BYTES;
+  t->largest_allocation = t->global_memory;
+  t->alignment = 64;
+  b->device_index = (size_t)-1;
+  snprintf(t->name, sizeof t->name, "native %s", target);
+  snprintf(t->platform_name, sizeof t->platform_name, "native code");
+}
+
+static hoist_status native_arrays(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  hoist_native* n = b->native;
+  n->memory = calloc(plan->array_count + 1, sizeof *n->memory);
+  n->owned = calloc(plan->array_count + 1, sizeof *n->owned);
+  n->buffers = calloc(plan->array_count + 1, sizeof *n->buffers);
+  if (!n->memory || !n->owned || !n->buffers) return hoist_no_memory(&b->error, plan->array_count);
+  for (size_t i = 0; i < plan->array_count; ++i) {
+    const hoist_plan_array* array = &plan->arrays[i];
+    unsigned char* in_place = hoist_memory_in_place(b, i);
+    if (array->place == HOIST_PLACE_WEIGHTS) {
+      n->memory[i] = b->weights + array->offset;
+    } else if (in_place) {
+      n->memory[i] = in_place;
+    } else if (array->place == HOIST_PLACE_ARENA && !b->checking && array->offset % b->target.alignment == 0) {
+      if (!n->arena) n->arena = native_memory(plan->arena_bytes, 0);
+      n->memory[i] = n->arena ? n->arena + array->offset : NULL;
+    } else {
+      n->memory[i] = n->owned[i] = native_memory(array->bytes, hoist_first_byte(b, array));
+    }
+    if (!n->memory[i]) {
+      return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for %llu bytes", array->name,
+                        (unsigned long long)array->bytes);
+    }
+    n->buffers[i].host = n->memory[i];
+  }
+  return HOIST_OK;
+}
+
+static hoist_status native_steps(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  hoist_native* n = b->native;
+  size_t all = 0;
+  for (size_t i = 0; i < plan->step_count; ++i) all += plan->steps[i].argument_count;
+  n->arguments = calloc(all + 1, sizeof *n->arguments);
+  n->starts = calloc(plan->step_count + 1, sizeof *n->starts);
+  if (!n->arguments || !n->starts) return hoist_no_memory(&b->error, all);
+  all = 0;
+  for (size_t i = 0; i < plan->step_count; ++i) {
+    n->starts[i] = all;
+    for (size_t k = 0; k < plan->steps[i].argument_count; ++k)
+      n->arguments[all++] = &n->buffers[plan->steps[i].arguments[k]];
+  }
+  return HOIST_OK;
+}
+
+static hoist_status native_open(hoist_bundle* b, const hoist_options* options) {
+  const char* target;
+  const hoist_plan* plan = &b->plan;
+  hoist_status status = hoist_native_choose(plan, &target, &b->error);
+  if (status) return status;
+  if (options->device && *options->device) {
+    return hoist_fail(&b->error, HOIST_NO_DEVICE, "device %s: the bundle is native code, which runs on no device",
+                      options->device);
+  }
+  if (options->threads < 0) {
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%d threads: at least 1 is needed", options->threads);
+  }
+  describe_processor(b, target);
+  hoist_native* n = b->native = calloc(1, sizeof *n);
+  if (!n) return hoist_no_memory(&b->error, sizeof *n);
+  n->functions = calloc(plan->kernel_count + 1, sizeof *n->functions);
+  if (!n->functions) return hoist_no_memory(&b->error, plan->kernel_count);
+  status = hoist_check_memory(b);
+  if (!status) status = hoist_native_load(plan, target, options->linked_kernels, &n->library, n->functions, &b->error);
+  if (!status) status = hoist_read_weights(b);
+  if (!status) status = hoist_make_transfers(b);
+  if (!status) status = native_arrays(b);
+  if (!status) status = native_steps(b);
+  if (status) return status;
+  size_t most = 1;
+  for (size_t i = 0; i < plan->kernel_count; ++i) {
+    if (plan->kernels[i].parameter_count > most) most = plan->kernels[i].parameter_count;
+  }
+  unsigned threads = b->target.compute_units;
+  if (options->threads && (unsigned)options->threads < threads) threads = (unsigned)options->threads;
+  n->workers = hoist_workers_make(threads, most);
+  if (!n->workers) return hoist_no_memory(&b->error, most);
+  b->target.compute_units = hoist_workers_count(n->workers);
+  snprintf(b->cache_entry.outcome, sizeof b->cache_entry.outcome, "native code, nothing to compile");
+  return HOIST_OK;
+}
+
+static void native_close(hoist_bundle* b) {
+  hoist_native* n = b->native;
+  if (!n) return;
+  hoist_workers_free(n->workers);
+  hoist_native_unload(n->library);
+  for (size_t i = 0; n->owned && i < b->plan.array_count; ++i) free(n->owned[i]);
+  free(n->owned);
+  free(n->memory);
+  free(n->buffers);
+  free(n->arguments);
+  free(n->starts);
+  free(n->functions);
+  free(n->arena);
+  free(n);
+}
+
+static hoist_status native_write(hoist_bundle* b, size_t array, const void* data, size_t bytes) {
+  memcpy(b->native->memory[array], data, bytes);
+  return HOIST_OK;
+}
+
+static hoist_status native_read(hoist_bundle* b, size_t array, void* data, size_t bytes) {
+  memcpy(data, b->native->memory[array], bytes);
+  return HOIST_OK;
+}
+
+static void native_step(hoist_bundle* b, size_t i) {
+  const hoist_plan_step* step = &b->plan.steps[i];
+  const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
+  hoist_native* n = b->native;
+  hoist_workers_run(n->workers, n->functions[step->kernel], n->arguments + n->starts[i], step->argument_count,
+                    (uint32_t)kernel->global[0], kernel->operations >= SHARED_OPERATIONS);
+}
+
+/* What a run needs before its first step. */
+static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
+  if (hoist_check_inputs(b)) return b->error.status;
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    hoist_transfer* input = &b->inputs[i];
+    if (input->in_place || !(input->pending || input->shared)) continue;
+    memcpy(b->native->memory[input->array], input->staged, b->plan.arrays[input->array].bytes);
+    input->pending = 0;
+  }
+  int64_t operations = 0;
+  for (size_t i = first; i < first + count && operations < WAKING_OPERATIONS; ++i) {
+    const int64_t more = b->plan.kernels[b->plan.steps[i].kernel].operations;
+    operations = more < WAKING_OPERATIONS ? operations + more : WAKING_OPERATIONS;
+  }
+  if (operations >= WAKING_OPERATIONS) hoist_workers_wake(b->native->workers);
+  return HOIST_OK;
+}
+
+static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
+  const hoist_status status = native_inputs(b, first, count);
+  if (status) return status;
+  for (size_t i = first; i < first + count; ++i) native_step(b, i);
+  for (size_t i = 0; with_outputs && i < b->plan.output_count; ++i) {
+    hoist_transfer* output = &b->outputs[i];
+    if (!output->staged || output->in_place) continue;
+    memcpy(output->staged, b->native->memory[output->array], b->plan.arrays[output->array].bytes);
+    output->fresh = 1;
+  }
+  return HOIST_OK;
+}
+
+static double native_seconds(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static hoist_status native_profile(hoist_bundle* b, double* step_seconds) {
+  const hoist_status status = native_inputs(b, 0, b->plan.step_count);
+  for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
+    const double start = native_seconds();
+    native_step(b, i);
+    step_seconds[i] = native_seconds() - start;
+  }
+  return status;
+}
+
+/* ---- the self-check ---- */
+
+static size_t native_guard_alignment(const hoist_bundle* b) { return b->target.alignment; }
+
+static hoist_status native_make_argument(hoist_bundle* b, const char* kernel, size_t bytes, size_t guard,
+                                         unsigned char* data, hoist_argument* made) {
+  made->memory = native_memory((uint64_t)bytes + 2 * guard, 0);
+  made->guard = guard;
+  if (!made->memory) {
+    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for %zu bytes", kernel, bytes + 2 * guard);
+  }
+  memcpy(made->memory, data, bytes + 2 * guard);
+  return HOIST_OK;
+}
+
+static hoist_status native_read_argument(hoist_bundle* b, const char* kernel, const hoist_argument* argument,
+                                         size_t from, size_t bytes, void* data) {
+  (void)b;
+  (void)kernel;
+  memcpy(data, argument->memory + from, bytes);
+  return HOIST_OK;
+}
+
+static void native_drop_argument(hoist_argument* argument) { free(argument->memory); }
+
+static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
+                                      const hoist_argument* arguments) {
+  const size_t count = kernel->parameter_count;
+  hoist_native* n = b->native;
+  hoist_native_buffer* buffers = calloc(count + 1, sizeof *buffers);
+  hoist_native_buffer** pointers = calloc(count + 1, sizeof *pointers);
+  const int has_memory = buffers && pointers;
+  for (size_t i = 0; has_memory && i < count; ++i) {
+    buffers[i].host = arguments[i].memory + arguments[i].guard;
+    pointers[i] = &buffers[i];
+  }
+  if (has_memory) {
+    hoist_workers_wake(n->workers);
+    hoist_workers_run(n->workers, n->functions[kernel - b->plan.kernels], pointers, count, (uint32_t)kernel->global[0],
+                      1);
+  }
+  free(buffers);
+  free(pointers);
+  return has_memory ? HOIST_OK : hoist_no_memory(&b->error, count);
+}
+
+HOIST_INTERNAL const hoist_engine* hoist_native_engine(void) {
+  static const hoist_engine engine = {native_open,
+                                      native_close,
+                                      native_write,
+                                      native_read,
+                                      native_run,
+                                      native_profile,
+                                      native_make_argument,
+                                      native_read_argument,
+                                      native_drop_argument,
+                                      native_run_kernel,
+                                      native_guard_alignment};
+  return &engine;
+}

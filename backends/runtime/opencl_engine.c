@@ -1,0 +1,455 @@
+/* Kernels in OpenCL C on a device: buffers, launches, transfers.
+ *
+ * Small transfers go through staging memory inside the queue, and no buffer in use is mapped: as fast as writing to
+ * mapped memory on PoCL (12 us against 10 us for six kernels), and allowed by the OpenCL standard on every driver. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
+#endif
+#include "bundle_handle.h"
+
+#ifndef HOIST_WITHOUT_OPENCL
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static hoist_status fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
+  if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
+    unsigned char* data = malloc(bytes);
+    if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu bytes", bytes);
+    memset(data, value, bytes);
+    const cl_int code = clEnqueueWriteBuffer(b->queue, buffer, CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+    free(data);
+    return hoist_cl_check(&b->error, code, "clEnqueueWriteBuffer");
+  }
+  /* The widest pattern that divides the size: drivers fill byte by byte slowly. */
+  unsigned char pattern[16];
+  memset(pattern, value, sizeof pattern);
+  const size_t width = bytes % 16 == 0 ? 16 : bytes % 4 == 0 ? 4 : 1;
+  return hoist_cl_check(&b->error, clEnqueueFillBuffer(b->queue, buffer, pattern, width, 0, bytes, 0, NULL, NULL),
+                        "clEnqueueFillBuffer");
+}
+
+static hoist_status make_buffer(hoist_bundle* b, const char* name, size_t bytes, cl_mem_flags flags, void* host,
+                                cl_mem* buffer) {
+  cl_int code;
+  *buffer = clCreateBuffer(b->context, flags, bytes ? bytes : 1, host, &code);
+  if (code) {
+    return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "%s: no buffer of %zu bytes on %s: %s", name, bytes,
+                      b->target.name, hoist_cl_name(code));
+  }
+  return HOIST_OK;
+}
+
+static hoist_status make_weights(hoist_bundle* b, const hoist_plan_array* array, cl_mem* buffer) {
+  unsigned char* data = b->weights + array->offset;
+  /* Where the device computes in the program's own memory the file is used in place, else it is copied. */
+  /* A checking device knows of its own memory only. */
+  const cl_mem_flags flags = b->target.is_cpu && !b->checking ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;
+  return make_buffer(b, array->name, array->bytes, CL_MEM_READ_ONLY | flags, data, buffer);
+}
+
+static hoist_status make_writable(hoist_bundle* b, const char* name, size_t bytes, cl_mem* buffer) {
+  return make_buffer(b, name, bytes, CL_MEM_READ_WRITE, NULL, buffer);
+}
+
+static hoist_status clear_buffers(hoist_bundle* b) {
+  hoist_status status = HOIST_OK;
+  for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
+    const hoist_plan_array* array = &b->plan.arrays[i];
+    if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0) continue;
+    status = fill(b, b->buffers[i], array->bytes, (unsigned char)hoist_first_byte(b, array));
+  }
+  return status;
+}
+
+static hoist_status make_buffers(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  b->buffers = calloc(plan->array_count + 1, sizeof *b->buffers);
+  if (!b->buffers) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu arrays", plan->array_count);
+  const int separate = b->checking || plan->arena_bytes > b->target.largest_allocation;
+  for (size_t i = 0; i < plan->array_count; ++i) {
+    const hoist_plan_array* array = &plan->arrays[i];
+    hoist_status status;
+    if (array->place == HOIST_PLACE_WEIGHTS) {
+      status = make_weights(b, array, &b->buffers[i]);
+    } else if (hoist_memory_in_place(b, i)) {
+      status = make_buffer(b, array->name, array->bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                           hoist_memory_in_place(b, i), &b->buffers[i]);
+    } else if (array->place != HOIST_PLACE_ARENA || separate || !array->bytes || array->offset % b->target.alignment) {
+      status = make_writable(b, array->name, array->bytes, &b->buffers[i]);
+    } else {
+      status = b->arena ? HOIST_OK : make_writable(b, "the arena", plan->arena_bytes, &b->arena);
+      if (!status) {
+        const cl_buffer_region region = {array->offset, array->bytes};
+        cl_int code;
+        b->buffers[i] = clCreateSubBuffer(b->arena, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+        status = hoist_cl_check(&b->error, code, array->name);
+      }
+    }
+    if (status) return status;
+  }
+  return HOIST_OK;
+}
+
+static hoist_status make_kernel(hoist_bundle* b, const hoist_plan_kernel* plan, cl_kernel* kernel) {
+  cl_int code;
+  *kernel = clCreateKernel(b->program, plan->name, &code);
+  if (code) return hoist_cl_check(&b->error, code, plan->name);
+  cl_uint arguments = 0;
+  size_t largest = 0, compiled[3] = {0, 0, 0};
+  cl_ulong local = 0;
+  const size_t expected = plan->parameter_count + (plan->local_bytes ? 1 : 0);
+  code = clGetKernelInfo(*kernel, CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, NULL);
+  if (!code) {
+    code =
+        clGetKernelWorkGroupInfo(*kernel, b->target.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof largest, &largest, NULL);
+  }
+  if (!code) {
+    code = clGetKernelWorkGroupInfo(*kernel, b->target.device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof compiled,
+                                    compiled, NULL);
+  }
+  if (!code) {
+    code = clGetKernelWorkGroupInfo(*kernel, b->target.device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
+  }
+  if (code) return hoist_cl_check(&b->error, code, plan->name);
+  if (arguments != expected) {
+    return hoist_fail(&b->error, HOIST_BAD_BUNDLE, "kernel %s: takes %u arguments in kernels.cl, %zu in plan.bin",
+                      plan->name, arguments, expected);
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (!compiled[0] || compiled[i] == plan->local[i]) continue; /* zeros: its source leaves the size open */
+    return hoist_fail(&b->error, HOIST_BAD_BUNDLE,
+                      "kernel %s: groups of %zu x %zu x %zu work-items in kernels.cl, "
+                      "%llu x %llu x %llu in plan.bin",
+                      plan->name, compiled[0], compiled[1], compiled[2], (unsigned long long)plan->local[0],
+                      (unsigned long long)plan->local[1], (unsigned long long)plan->local[2]);
+  }
+  const uint64_t group = plan->local[0] * plan->local[1] * plan->local[2];
+  if (group > largest) {
+    return hoist_fail(&b->error, HOIST_DEVICE_ERROR,
+                      "kernel %s: groups of %llu work-items, %s runs at most %zu (compile for this device)", plan->name,
+                      (unsigned long long)group, b->target.name, largest);
+  }
+  if (plan->local_bytes > b->target.local_memory || local > b->target.local_memory - plan->local_bytes) {
+    return hoist_fail(&b->error, HOIST_DEVICE_ERROR,
+                      "kernel %s: %llu bytes of local memory, %s has %llu (compile for this device)", plan->name,
+                      (unsigned long long)(plan->local_bytes + local), b->target.name,
+                      (unsigned long long)b->target.local_memory);
+  }
+  return HOIST_OK;
+}
+
+static hoist_status bind_arguments(hoist_bundle* b, cl_kernel kernel, const hoist_plan_kernel* plan,
+                                       const cl_mem* buffers) {
+  cl_int code = CL_SUCCESS;
+  const cl_uint count = (cl_uint)plan->parameter_count;
+  for (cl_uint i = 0; i < count && !code; ++i) code = clSetKernelArg(kernel, i, sizeof(cl_mem), &buffers[i]);
+  if (!code && plan->local_bytes) code = clSetKernelArg(kernel, count, plan->local_bytes, NULL);
+  return hoist_cl_check(&b->error, code, plan->name);
+}
+
+static hoist_status make_steps(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  b->kernels = calloc(plan->step_count + 1, sizeof *b->kernels);
+  size_t most = 1;
+  for (size_t i = 0; i < plan->kernel_count; ++i) {
+    if (plan->kernels[i].parameter_count > most) most = plan->kernels[i].parameter_count;
+  }
+  cl_mem* arguments = calloc(most, sizeof *arguments);
+  hoist_status status = HOIST_OK;
+  if (!b->kernels || !arguments) {
+    status = hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu steps", plan->step_count);
+  }
+  for (size_t i = 0; i < plan->step_count && !status; ++i) {
+    const hoist_plan_step* step = &plan->steps[i];
+    for (size_t k = 0; k < step->argument_count; ++k) arguments[k] = b->buffers[step->arguments[k]];
+    status = make_kernel(b, &plan->kernels[step->kernel], &b->kernels[i]);
+    if (!status) status = bind_arguments(b, b->kernels[i], &plan->kernels[step->kernel], arguments);
+  }
+  free(arguments);
+  return status;
+}
+
+/* Arrays in place go from the device to the host or back: between runs the host holds them. */
+static hoist_status pass_arrays(hoist_bundle* b, cl_command_queue queue, int to_host) {
+  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
+    hoist_transfer* t = hoist_transfer_of(b, i);
+    cl_int code = CL_SUCCESS;
+    if (!t->in_place || t->host_holds == to_host) continue;
+    if (to_host) {
+      clEnqueueMapBuffer(queue, b->buffers[t->array], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                         b->plan.arrays[t->array].bytes, 0, NULL, NULL, &code);
+    } else {
+      code = clEnqueueUnmapMemObject(queue, b->buffers[t->array], t->staged, 0, NULL, NULL);
+    }
+    if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[t->array].name);
+    t->host_holds = to_host;
+  }
+  return HOIST_OK;
+}
+
+/* What a run needs before its first launch, and the outputs after its last; neither waits. */
+static hoist_status upload(hoist_bundle* b, cl_command_queue queue) {
+  if (hoist_check_inputs(b)) return b->error.status;
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    hoist_transfer* input = &b->inputs[i];
+    const uint32_t number = b->plan.inputs[i].array;
+    const hoist_plan_array* array = &b->plan.arrays[number];
+    if (!input->pending && (!input->shared || input->in_place)) continue;
+    const cl_int code =
+        clEnqueueWriteBuffer(queue, b->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL, NULL);
+    if (code) return hoist_cl_check(&b->error, code, array->name);
+    input->pending = 0;
+  }
+  return pass_arrays(b, queue, 0);
+}
+
+static hoist_status download(hoist_bundle* b, cl_command_queue queue) {
+  hoist_status status = HOIST_OK;
+  for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
+    hoist_transfer* output = &b->outputs[i];
+    if (!output->staged || output->in_place) continue;
+    const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[i]];
+    const cl_int code = clEnqueueReadBuffer(queue, b->buffers[b->plan.outputs[i]], CL_FALSE, 0, array->bytes,
+                                            output->staged, 0, NULL, NULL);
+    if (code) status = hoist_cl_check(&b->error, code, array->name);
+    output->fresh = 1;
+  }
+  return status;
+}
+
+static hoist_status launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
+                                         const hoist_plan_kernel* plan, cl_event* event) {
+  size_t global[3], local[3];
+  for (int i = 0; i < 3; ++i) {
+    global[i] = plan->global[i];
+    local[i] = plan->local[i];
+  }
+  const cl_int code = clEnqueueNDRangeKernel(queue, kernel, 3, NULL, global, local, 0, NULL, event);
+  return code ? hoist_cl_check(&b->error, code, plan->name) : HOIST_OK;
+}
+
+/* Whatever failed, nothing stays behind in the queue that would still read the handle's memory. */
+static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status status) {
+  const hoist_status passed = pass_arrays(b, queue, 1);
+  if (!status) status = passed;
+  const cl_int code = clFinish(queue);
+  if (status || !code) return status;
+  return hoist_cl_check(&b->error, code, "clFinish");
+}
+
+static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count) {
+  hoist_status status = upload(b, b->queue);
+  for (size_t i = first; i < first + count && !status; ++i) {
+    status = launch(b, b->queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], NULL);
+  }
+  return status;
+}
+
+/* ${XDG_CACHE_HOME:-~/.cache}/hoist, or NULL where neither is known. */
+static const char* default_cache(char* path, size_t capacity) {
+  const char* cache = getenv("XDG_CACHE_HOME");
+  const char* home = getenv("HOME");
+  int length;
+  /* The convention says that a relative path counts as unset. */
+  if (cache && *cache == '/')
+    length = snprintf(path, capacity, "%s/hoist", cache);
+  else if (home && *home)
+    length = snprintf(path, capacity, "%s/.cache/hoist", home);
+  else
+    return NULL;
+  return length > 0 && (size_t)length < capacity ? path : NULL;
+}
+
+/* Device and context of another handle, which may be in use by another thread: they never change. */
+static hoist_status share_context(hoist_bundle* b, const hoist_bundle* other) {
+  if (!other->context)
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "the handle to share a context with is not open");
+  cl_int code = other->target.is_part ? clRetainDevice(other->target.device) : CL_SUCCESS;
+  if (code) return hoist_cl_check(&b->error, code, "clRetainDevice");
+  b->target = other->target;
+  b->device_index = other->device_index;
+  code = clRetainContext(other->context);
+  if (code) return hoist_cl_check(&b->error, code, "clRetainContext");
+  b->context = other->context;
+  return HOIST_OK;
+}
+
+static hoist_status make_context(hoist_bundle* b, const hoist_options* options) {
+  const hoist_status status =
+      hoist_target_open(options->device, &b->plan.made_for, options->threads, &b->target, &b->device_index, &b->error);
+  if (status) return status;
+  cl_int code;
+  b->context = clCreateContext(NULL, 1, &b->target.device, NULL, NULL, &code);
+  return hoist_cl_check(&b->error, code, "clCreateContext");
+}
+
+static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
+  hoist_status status = options->context_of ? share_context(b, options->context_of) : make_context(b, options);
+  if (!status) status = hoist_check_memory(b);
+  if (status) return status;
+  unsigned char* source = NULL;
+  size_t source_bytes = 0;
+  status = hoist_read_weights(b);
+  if (!status) status = hoist_plan_file(&b->plan, "kernels.cl", &source, &source_bytes, &b->error);
+  if (status) return status;
+  cl_int code;
+  b->queue = clCreateCommandQueue(b->context, b->target.device, 0, &code);
+  status = hoist_cl_check(&b->error, code, "clCreateCommandQueue");
+  if (!status) {
+    char path[4096];
+    const char* cache = options->no_cache ? NULL : options->cache_folder;
+    if (!cache && !options->no_cache) cache = default_cache(path, sizeof path);
+    status = hoist_program_build(&b->target, b->context, (const char*)source, source_bytes, b->plan.build_options,
+                                 cache, &b->program, &b->cache_entry, &b->error);
+  }
+  free(source);
+  if (!status) status = hoist_make_transfers(b);
+  if (!status) status = make_buffers(b);
+  if (!status) status = clear_buffers(b);
+  if (!status) status = make_steps(b);
+  if (!status && b->cache_entry.path[0]) {
+    /* Drivers compile the last part at the first launch, so every kernel runs once before its program is kept. The
+     * inputs are zeros here. */
+    for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
+      status = launch(b, b->queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], NULL);
+    }
+    if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
+    if (!status) hoist_program_keep(b->program, &b->cache_entry);
+    if (!status) status = clear_buffers(b);
+  }
+  if (!status) status = pass_arrays(b, b->queue, 1);
+  if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
+  if (!status && !b->target.is_cpu) {
+    free(b->weights);
+    b->weights = NULL;
+  }
+  return status;
+}
+
+static void close_device(hoist_bundle* b) {
+  if (b->queue) {
+    /* PoCL never frees the queue of a buffer that is still mapped. */
+    if (b->inputs && b->outputs) pass_arrays(b, b->queue, 0);
+    clFinish(b->queue);
+  }
+  for (size_t i = 0; b->kernels && i < b->plan.step_count; ++i) {
+    if (b->kernels[i]) clReleaseKernel(b->kernels[i]);
+  }
+  /* In the reverse order of creation: NVIDIA's driver 580 faults when an older one of two overlapping sub-buffers goes
+   * first. */
+  for (size_t i = b->buffers ? b->plan.array_count : 0; i-- > 0;) {
+    if (b->buffers[i]) clReleaseMemObject(b->buffers[i]);
+  }
+  if (b->arena) clReleaseMemObject(b->arena);
+  if (b->program) clReleaseProgram(b->program);
+  hoist_queue_release(&b->target, b->profiling_queue);
+  hoist_queue_release(&b->target, b->queue);
+  if (b->context) clReleaseContext(b->context);
+  hoist_target_close(&b->target);
+  free(b->kernels);
+  free(b->buffers);
+}
+
+static hoist_status write_array(hoist_bundle* b, size_t array, const void* data, size_t bytes) {
+  const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[array], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
+}
+
+static hoist_status read_array(hoist_bundle* b, size_t array, void* data, size_t bytes) {
+  const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[array], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
+}
+
+static hoist_status run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
+  hoist_status status = run_steps(b, first, count);
+  if (!status && with_outputs) status = download(b, b->queue);
+  return finish(b, b->queue, status);
+}
+
+static hoist_status profile(hoist_bundle* b, double* step_seconds) {
+  cl_int code = CL_SUCCESS;
+  if (!b->profiling_queue) {
+    b->profiling_queue = clCreateCommandQueue(b->context, b->target.device, CL_QUEUE_PROFILING_ENABLE, &code);
+    if (code) {
+      b->profiling_queue = NULL;
+      return hoist_cl_check(&b->error, code, "clCreateCommandQueue with profiling");
+    }
+  }
+  const size_t count = b->plan.step_count;
+  cl_event* events = calloc(count + 1, sizeof *events);
+  if (!events) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu events", count);
+  hoist_status status = upload(b, b->profiling_queue);
+  for (size_t i = 0; i < count && !status; ++i) {
+    status = launch(b, b->profiling_queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], &events[i]);
+  }
+  status = finish(b, b->profiling_queue, status);
+  for (size_t i = 0; i < count; ++i) {
+    cl_ulong start = 0, end = 0;
+    if (!events[i]) continue;
+    code = clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+    if (!code) code = clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    if (code && !status) status = hoist_cl_check(&b->error, code, "clGetEventProfilingInfo");
+    step_seconds[i] = end > start ? (double)(end - start) * 1e-9 : 0;
+    clReleaseEvent(events[i]);
+  }
+  free(events);
+  return status;
+}
+
+/* ---- the self-check ---- */
+
+static size_t guard_alignment(const hoist_bundle* b) { return b->target.alignment; }
+
+static hoist_status make_argument(hoist_bundle* b, const char* kernel, size_t bytes, size_t guard, unsigned char* data,
+                                  hoist_argument* made) {
+  const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
+  const cl_buffer_region region = {guard, bytes};
+  cl_int code;
+  cl_mem buffer = clCreateBuffer(b->context, flags, bytes + 2 * guard, data, &code);
+  if (!code && !guard) made->part = buffer;
+  if (!code && guard) {
+    made->whole = buffer;
+    made->part = clCreateSubBuffer(buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+  }
+  if (!code) return HOIST_OK;
+  return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "kernel %s: no buffer of %zu bytes: %s", kernel, bytes + 2 * guard,
+                    hoist_cl_name(code));
+}
+
+static hoist_status read_argument(hoist_bundle* b, const char* kernel, const hoist_argument* argument, size_t from,
+                                  size_t bytes, void* data) {
+  const cl_mem buffer = argument->whole ? argument->whole : argument->part;
+  return hoist_cl_check(&b->error, clEnqueueReadBuffer(b->queue, buffer, CL_TRUE, from, bytes, data, 0, NULL, NULL),
+                        kernel);
+}
+
+static void drop_argument(hoist_argument* argument) {
+  if (argument->part) clReleaseMemObject(argument->part);
+  if (argument->whole) clReleaseMemObject(argument->whole);
+}
+
+static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel, const hoist_argument* arguments) {
+  cl_mem* parts = calloc(kernel->parameter_count, sizeof *parts);
+  cl_kernel function = NULL;
+  if (!parts) {
+    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "kernel %s: no memory for its parameters", kernel->name);
+  }
+  for (size_t i = 0; i < kernel->parameter_count; ++i) parts[i] = arguments[i].part;
+  hoist_status status = make_kernel(b, kernel, &function);
+  if (!status) status = bind_arguments(b, function, kernel, parts);
+  if (!status) status = launch(b, b->queue, function, kernel, NULL);
+  if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), kernel->name);
+  if (function) clReleaseKernel(function);
+  free(parts);
+  return status;
+}
+
+HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
+  static const hoist_engine engine = {open_on_device, close_device,  write_array,   read_array, run,            profile,
+                                      make_argument,  read_argument, drop_argument, run_kernel, guard_alignment};
+  return &engine;
+}
+
+#endif /* HOIST_WITHOUT_OPENCL */
