@@ -171,7 +171,8 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   auto work = [&] {
     for (size_t i; (i = next++) < count;) {
       const Stopwatch one;
-      auto compiled = compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i], objects[i]);
+      auto compiled =
+          compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i], objects[i]);
       if (compiled)
         spdlog::debug("kernel {}: {} bytes of source, {:.3f} s", compiled->name, compiled->source.size(),
                       one.seconds());

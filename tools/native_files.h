@@ -1,5 +1,5 @@
-// The libraries of a bundle of native code: static ones of what the Halide layer emits, shared ones where a linker is at
-// hand, and the table of functions for programs that link them. Not for loading them: that is the C runtime.
+// The libraries of a bundle of native code: static ones of what the Halide layer emits, shared ones where a linker is
+// at hand, and the table of functions for programs that link them. Not for loading them: that is the C runtime.
 #pragma once
 
 #include <string>

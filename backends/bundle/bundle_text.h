@@ -1,5 +1,5 @@
-// The files of a bundle that are for people: kernels.cl (of native code kernels.txt), expressions.lift, manifest.json, example.c and Makefile. All
-// of them are functions of the plan alone. Internal to backends/bundle.
+// The files of a bundle that are for people: kernels.cl (of native code kernels.txt), expressions.lift, manifest.json,
+// example.c and Makefile. All of them are functions of the plan alone. Internal to backends/bundle.
 #pragma once
 
 #include <string>

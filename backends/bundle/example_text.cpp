@@ -208,8 +208,7 @@ void list(const Plan& plan, std::string_view kind, const std::vector<int>& indic
 }  // namespace
 
 std::string example_text(const Plan& plan) {
-  std::string out = "/* Runs the bundle of " + commented(plan.model_name) +
-                    "; yours to edit.\n" +
+  std::string out = "/* Runs the bundle of " + commented(plan.model_name) + "; yours to edit.\n" +
                     (plan.targets.empty()
                          ? " * Build it with make, or: cc example.c runtime/hoist_runtime.c -lOpenCL -lpthread -ldl -o "
                            "example\n"

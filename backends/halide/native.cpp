@@ -78,8 +78,7 @@ Result<NativeCode> native_code(H::Func& result, const Emitter& emitter, const st
     arguments.emplace_back(name, H::Argument::InputScalar, H::Int(32), 0, H::ArgumentEstimates{});
   arguments.insert(arguments.end(), emitter.arguments().begin(), emitter.arguments().end());
   const std::string path = scratch.file("kernel.o").string();
-  pipeline
-      .compile_to_module(arguments, function_name(kernel_name, target), machine, H::LinkageType::ExternalPlusArgv)
+  pipeline.compile_to_module(arguments, function_name(kernel_name, target), machine, H::LinkageType::ExternalPlusArgv)
       .compile({{H::OutputFileType::object, path}});
   HOIST_TRY(out.object, content(path));
   return out;

@@ -24,9 +24,7 @@ using Arguments = std::vector<HExpr>;
 
 Type lanes_of(const Type& element, const HExpr& like) { return element.with_lanes(like.type().lanes()); }
 HExpr to(const Type& element, const HExpr& e) { return Halide::Internal::Cast::make(lanes_of(element, e), e); }
-HExpr bits(const Type& element, const HExpr& e) {
-  return Halide::Internal::Reinterpret::make(lanes_of(element, e), e);
-}
+HExpr bits(const Type& element, const HExpr& e) { return Halide::Internal::Reinterpret::make(lanes_of(element, e), e); }
 HExpr constant(const HExpr& like, double value) { return Halide::Internal::make_const(like.type(), value); }
 HExpr integer(const HExpr& like, int64_t value) { return Halide::Internal::make_const(like.type(), value); }
 /// By how many bits something is shifted.
@@ -89,7 +87,8 @@ HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
 }
 
 HExpr sign(const HExpr& a) {
-  return select(a > constant(a, 0), constant(a, 1), select(a < constant(a, 0), constant(a, -1), select(a == constant(a, 0), constant(a, 0), a)));
+  return select(a > constant(a, 0), constant(a, 1),
+                select(a < constant(a, 0), constant(a, -1), select(a == constant(a, 0), constant(a, 0), a)));
 }
 
 HExpr float_modulo(const HExpr& a, const HExpr& b) {
@@ -103,8 +102,9 @@ HExpr float_modulo(const HExpr& a, const HExpr& b) {
 HExpr exponential(const HExpr& x) {
   const Type words = Halide::Int(32);
   // Outside of these bounds it is 0 or infinite; NaN becomes 0 for as long as there are integers.
-  const HExpr inside = select(x > constant(x, 89), constant(x, 89),
-                              select(x > constant(x, -105), x, select(is_number(x), constant(x, -105), constant(x, 0))));
+  const HExpr inside =
+      select(x > constant(x, 89), constant(x, 89),
+             select(x > constant(x, -105), x, select(is_number(x), constant(x, -105), constant(x, 0))));
   return let(inside, [&](const HExpr& v) {
     return let(of_llvm("nearbyint", {v * constant(v, 1.44269504f)}), [&](const HExpr& n) {
       const HExpr high = fma(n, constant(n, -0.693359375), v);
@@ -137,9 +137,8 @@ HExpr logarithm(const HExpr& x) {
         const HExpr exponent = to(Halide::Float(32), n) - select(tiny, constant(x, 23), constant(x, 0));
         return let(m - constant(x, 1), [&](const HExpr& f) {
           return let(exponent, [&](const HExpr& e) {
-            const HExpr cubic =
-                polynomial(f, {0.333333312f, -0.24999997f, 0.200007163f, -0.166677983f, 0.142490327f, -0.124257767f,
-                               0.11685796f, -0.11479188f, 0.069697538f});
+            const HExpr cubic = polynomial(f, {0.333333312f, -0.24999997f, 0.200007163f, -0.166677983f, 0.142490327f,
+                                               -0.124257767f, 0.11685796f, -0.11479188f, 0.069697538f});
             const HExpr square = f * f;
             const HExpr tail = fma(e, constant(f, -2.12194440e-4f), square * f * cubic);
             const HExpr value = fma(e, constant(f, 0.693359375), f + fma(square, constant(f, -0.5), tail));
@@ -156,10 +155,10 @@ HExpr logarithm(const HExpr& x) {
 HExpr hyperbolic_tangent(const HExpr& x) {
   return let(magnitude(x), [&](const HExpr& a) {
     const HExpr square = x * x;
-    const HExpr small = fma(x * square,
-                            polynomial(square, {-0.333333331f, 0.133333f, -0.0539584409f, 0.0217623851f,
-                                                -0.00832289382f, 0.00226923604f}),
-                            x);
+    const HExpr small = fma(
+        x * square,
+        polynomial(square, {-0.333333331f, 0.133333f, -0.0539584409f, 0.0217623851f, -0.00832289382f, 0.00226923604f}),
+        x);
     const HExpr large = constant(x, 1) - constant(x, 2) / (exponential(a + a) + constant(x, 1));
     return select(a < constant(a, 0.625), small, with_sign_of(large, x));
   });
@@ -167,15 +166,14 @@ HExpr hyperbolic_tangent(const HExpr& x) {
 
 HExpr error_function(const HExpr& x) {
   return let(magnitude(x), [&](const HExpr& a) {
-    const HExpr small =
-        x * polynomial(x * x, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
-                               -0.00084840804f, 0.00011265959f, -9.66704447e-06f});
+    const HExpr small = x * polynomial(x * x, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
+                                               -0.00084840804f, 0.00011265959f, -9.66704447e-06f});
     // ln(1 - erf a), as far as it is not 0 beside 1.
     const HExpr within = select(a < constant(a, 4), a, select(is_number(a), constant(a, 4), a));
-    const HExpr large = constant(x, 1) - exponential(polynomial(
-                                             within, {0.000416329219f, -1.13067514f, -0.63095303f, -0.111055017f,
-                                                      0.0270995233f, -0.00506494692f, 0.000685836684f, -6.22983535e-05f,
-                                                      3.32168462e-06f, -7.5826821e-08f}));
+    const HExpr large =
+        constant(x, 1) - exponential(polynomial(within, {0.000416329219f, -1.13067514f, -0.63095303f, -0.111055017f,
+                                                         0.0270995233f, -0.00506494692f, 0.000685836684f,
+                                                         -6.22983535e-05f, 3.32168462e-06f, -7.5826821e-08f}));
     return select(a < constant(a, 1), small, with_sign_of(large, x));
   });
 }
@@ -324,8 +322,8 @@ HExpr decode(const ShortFloat& f, const HExpr& code8) {
         value = select(size == integer(size, 0x7c), constant(value, INFINITY), value);
       const HExpr sign = (code & integer(code, 0x80)) << count(code, 24);
       value = bits(Halide::Float(32), bits(Halide::Int(32), value) | sign);
-      const HExpr none = f.unsigned_zero ? code == integer(code, 0x80)
-                                         : size > integer(size, f.largest + (f.mantissa == 2 ? 1 : 0));
+      const HExpr none =
+          f.unsigned_zero ? code == integer(code, 0x80) : size > integer(size, f.largest + (f.mantissa == 2 ? 1 : 0));
       return select(none, constant(value, NAN), value);
     });
   });
@@ -396,8 +394,8 @@ HExpr fma_to_odd(const HExpr& a, const HExpr& b, const HExpr& c) {
             const HExpr outward = (error > zero) == (sum > zero);
             const HExpr finite = magnitude(sum) < constant(sum, INFINITY);
             // An error that is NaN counts as one.
-            const HExpr odd = select(!(error == zero) && even && finite,
-                                     w + select(outward, integer(w, 1), integer(w, -1)), w);
+            const HExpr odd =
+                select(!(error == zero) && even && finite, w + select(outward, integer(w, 1), integer(w, -1)), w);
             return bits(Halide::Float(32), odd);
           });
         });
@@ -462,7 +460,9 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     t["hoist_remainder"] = [](const Arguments& x) { return remainder(x[0], x[1]); };
     t["hoist_power"] = [](const Arguments& x) { return integer_power(x[0], x[1]); };
     for (int width : {32, 64}) {
-      t[fmt::format("hoist_to_i{}", width)] = [width](const Arguments& x) { return saturated(x[0], Halide::Int(width)); };
+      t[fmt::format("hoist_to_i{}", width)] = [width](const Arguments& x) {
+        return saturated(x[0], Halide::Int(width));
+      };
       t[fmt::format("hoist_to_u{}", width)] = [width](const Arguments& x) {
         return saturated(x[0], Halide::UInt(width));
       };

@@ -81,7 +81,7 @@ struct hoist_bundle {
   cl_mem* buffers;    /* one an array */
   cl_mem arena;
 #endif
-  hoist_native* native; /* what native code needs besides; NULL for OpenCL */
+  hoist_native* native;   /* what native code needs besides; NULL for OpenCL */
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
   hoist_transfer *inputs, *outputs;

@@ -2,14 +2,15 @@
  *
  * C99 and POSIX; depends on OpenCL 1.2 and nothing else, and not on that where it is compiled with
  * -DHOIST_WITHOUT_OPENCL, for bundles of native code. Those are loaded from the bundle's shared library, or linked from
- * its static one (hoist_options.linked_kernels); they run on the processor that the program runs on. Every function that can fail returns a status, and the handle
- * keeps a message that names the offender. What a bundle's files say is not trusted: hashes, sizes, offsets and launch
- * sizes are checked before use, and a damaged one gives a message, never a crash. What its kernels do is: they are
- * compiled and run, on a CPU as native code of your process, and the hashes (XXH64) find damage but are no signature.
- * Open bundles from those alone whose programs you would run; SECURITY.md of hoist says how to sign one. Different
- * handles may be used from different threads at the same time, also where they share a context; one handle must not.
- * The first call into OpenCL sets POCL_AFFINITY=1 when the process may use all cores and the variable is unset, because
- * PoCL is up to twice as fast with pinned workers; set it yourself to decide otherwise. */
+ * its static one (hoist_options.linked_kernels); they run on the processor that the program runs on. Every function
+ * that can fail returns a status, and the handle keeps a message that names the offender. What a bundle's files say is
+ * not trusted: hashes, sizes, offsets and launch sizes are checked before use, and a damaged one gives a message, never
+ * a crash. What its kernels do is: they are compiled and run, on a CPU as native code of your process, and the hashes
+ * (XXH64) find damage but are no signature. Open bundles from those alone whose programs you would run; SECURITY.md of
+ * hoist says how to sign one. Different handles may be used from different threads at the same time, also where they
+ * share a context; one handle must not. The first call into OpenCL sets POCL_AFFINITY=1 when the process may use all
+ * cores and the variable is unset, because PoCL is up to twice as fast with pinned workers; set it yourself to decide
+ * otherwise. */
 #ifndef HOIST_RUNTIME_H
 #define HOIST_RUNTIME_H
 
@@ -33,16 +34,17 @@ typedef enum hoist_status {
 typedef struct hoist_bundle hoist_bundle;
 
 typedef struct hoist_options {
-  const char* device;       /* native code has none: NULL or "". An index, a name, or a part of one, in any letter case; NULL: the first of the profile's
-                               name and kind, else the first of its kind (a CPU or not), else the first one */
-  int threads;              /* 0: all; else at most this many threads of a CPU device */
+  const char*
+      device;  /* native code has none: NULL or "". An index, a name, or a part of one, in any letter case; NULL: the
+                  first of the profile's  name and kind, else the first of its kind (a CPU or not), else the first one */
+  int threads; /* 0: all; else at most this many threads of a CPU device */
   int separate_buffers;     /* 1 to 255: a buffer for each array, so that a checking device sees an overrun; every byte
                                of it is this number at first, so that a result which depends on elements that nobody
                                wrote changes with it (255 makes NaN) */
   int no_cache;             /* not 0: compile, neither read nor write the cache of compiled programs */
   const char* cache_folder; /* NULL: ${XDG_CACHE_HOME:-~/.cache}/hoist; kept to 1000 entries and 256 MiB */
-  const hoist_bundle* context_of; /* OpenCL alone. NULL: a context of its own; else an open handle with which to share its context,
-                                     so its device and threads as well; either may be closed first */
+  const hoist_bundle* context_of; /* OpenCL alone. NULL: a context of its own; else an open handle with which to share
+                                     its context, so its device and threads as well; either may be closed first */
   const struct hoist_linked_kernel* linked_kernels; /* NULL: native code is loaded from the bundle's shared library;
                                                        else the table in the bundle's native/kernels.c, which is linked
                                                        with its static one */

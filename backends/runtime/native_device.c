@@ -28,8 +28,7 @@
 typedef struct native_row {
   const char *name, *architecture;
 } native_row;
-static const native_row native_rows[] = {
-    {"x86-64-v3", "x86_64"}, {"x86-64-v4", "x86_64"}, {"aarch64", "aarch64"}};
+static const native_row native_rows[] = {{"x86-64-v3", "x86_64"}, {"x86-64-v4", "x86_64"}, {"aarch64", "aarch64"}};
 #define NATIVE_ROWS (sizeof native_rows / sizeof *native_rows)
 
 static const native_row* native_row_of(const char* target) {
@@ -104,8 +103,7 @@ static void* open_library(const hoist_plan* plan, const char* path, const unsign
   (void)bytes;
 #endif
   /* Without a '/' the name would be looked for elsewhere. */
-  if (snprintf(name, sizeof name, "%s%s/%s", *plan->folder == '/' ? "" : "./", plan->folder, path) <
-      (int)sizeof name) {
+  if (snprintf(name, sizeof name, "%s%s/%s", *plan->folder == '/' ? "" : "./", plan->folder, path) < (int)sizeof name) {
     library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   }
   if (!library) {
@@ -199,7 +197,8 @@ HOIST_INTERNAL unsigned hoist_processors(void) {
 #if defined(__linux__) && defined(CPU_COUNT)
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0) return (unsigned)CPU_COUNT(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0)
+    return (unsigned)CPU_COUNT(&allowed);
 #endif
   const long online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 ? (unsigned)online : 1;

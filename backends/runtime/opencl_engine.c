@@ -141,7 +141,7 @@ static hoist_status make_kernel(hoist_bundle* b, const hoist_plan_kernel* plan, 
 }
 
 static hoist_status bind_arguments(hoist_bundle* b, cl_kernel kernel, const hoist_plan_kernel* plan,
-                                       const cl_mem* buffers) {
+                                   const cl_mem* buffers) {
   cl_int code = CL_SUCCESS;
   const cl_uint count = (cl_uint)plan->parameter_count;
   for (cl_uint i = 0; i < count && !code; ++i) code = clSetKernelArg(kernel, i, sizeof(cl_mem), &buffers[i]);
@@ -219,8 +219,8 @@ static hoist_status download(hoist_bundle* b, cl_command_queue queue) {
   return status;
 }
 
-static hoist_status launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel,
-                                         const hoist_plan_kernel* plan, cl_event* event) {
+static hoist_status launch(hoist_bundle* b, cl_command_queue queue, cl_kernel kernel, const hoist_plan_kernel* plan,
+                           cl_event* event) {
   size_t global[3], local[3];
   for (int i = 0; i < 3; ++i) {
     global[i] = plan->global[i];
@@ -447,8 +447,9 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
 }
 
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
-  static const hoist_engine engine = {open_on_device, close_device,  write_array,   read_array, run,            profile,
-                                      make_argument,  read_argument, drop_argument, run_kernel, guard_alignment};
+  static const hoist_engine engine = {open_on_device, close_device,  write_array,   read_array,    run,
+                                      profile,        make_argument, read_argument, drop_argument, run_kernel,
+                                      guard_alignment};
   return &engine;
 }
 

@@ -112,7 +112,8 @@ TEST_F(ExampleTest, OclgrindSeesAnOverrunWithSeparateBuffers) {
   std::string example = read_text(bundle_ / "example.c");
   const std::string defaults = "hoist_options options = {NULL, 0, 0, 0, NULL, NULL, NULL};";
   ASSERT_THAT(example, HasSubstr(defaults));
-  example.replace(example.find(defaults), defaults.size(), "hoist_options options = {NULL, 0, 1, 0, NULL, NULL, NULL};");
+  example.replace(example.find(defaults), defaults.size(),
+                  "hoist_options options = {NULL, 0, 1, 0, NULL, NULL, NULL};");
   write_text(bundle_ / "example.c", example);
   ASSERT_EQ(build().code, 0);
   const Outcome ran = shell("oclgrind " + (bundle_ / "example").string() + " --runs 1");

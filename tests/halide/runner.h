@@ -14,7 +14,8 @@ namespace hoist::testing {
 Result<Tensor> run(const EmittedKernel& kernel, const std::string& name, const Bindings& inputs, Scalar scalar,
                    const std::vector<int64_t>& shape, unsigned char before = 0, double* seconds = nullptr);
 
-/// Several kernels in one program, or native code, which is linked and loaded: building it once is most of the time. The first shape is that of all results.
+/// Several kernels in one program, or native code, which is linked and loaded: building it once is most of the time.
+/// The first shape is that of all results.
 Result<std::vector<Tensor>> run_all(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
                                     const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
                                     unsigned char before = 0, double* seconds = nullptr);
@@ -29,8 +30,8 @@ Tensor random_tensor(Type type, uint64_t seed, double low = -2, double high = 2)
 /// The best target of native code that this processor runs; empty when it runs none.
 std::string native_target_here();
 
-/// Emits, runs and compares with the interpreter, bit for bit when `ulp` is 0 (NaNs equal). Empty when all is well. What
-/// is not for GPUs alone is run as native code as well.
+/// Emits, runs and compares with the interpreter, bit for bit when `ulp` is 0 (NaNs equal). Empty when all is well.
+/// What is not for GPUs alone is run as native code as well.
 std::string check(Expr e, const EmitOptions& options = {}, double ulp = 0, double low = -2, double high = 2);
 
 }  // namespace hoist::testing

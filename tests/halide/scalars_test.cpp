@@ -109,7 +109,9 @@ class OnType : public ::testing::TestWithParam<Kind> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Scalars, OnType, ::testing::ValuesIn(kinds()), [](const auto& info) {
-  return std::string(row(info.param.scalar).name) + (info.param.form == Form::half ? "_native" : info.param.form == Form::machine ? "_machine" : "");
+  return std::string(row(info.param.scalar).name) + (info.param.form == Form::half      ? "_native"
+                                                     : info.param.form == Form::machine ? "_machine"
+                                                                                        : "");
 });
 
 TEST_P(OnType, Functions) {
