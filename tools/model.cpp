@@ -92,11 +92,11 @@ std::string resolved_target(const std::string& word) {
 
 void add_target_option(CLI::App& command, ModelOptions& options) {
   command
-      .add_option_function<std::vector<std::string>>(
+      .add_option_function<std::string>(
           "--target",
-          [&options](const std::vector<std::string>& words) {
-            if (words == std::vector<std::string>{"opencl"}) return;
-            for (const std::string& word : words) {
+          [&options](const std::string& text) {
+            if (text == "opencl") return;
+            for (const std::string& word : CLI::detail::split(text, ',')) {
               const std::string name = resolved_target(word);
               if (std::find(options.targets.begin(), options.targets.end(), name) == options.targets.end())
                 options.targets.push_back(name);
@@ -106,7 +106,6 @@ void add_target_option(CLI::App& command, ModelOptions& options) {
           "native:x86-64-v3, native:x86-64-v4, native:aarch64; of several the best that the processor has is taken "
           "when the bundle is opened, and loops are made for the first")
       ->type_name("TARGET")
-      ->delimiter(',')
       ->excludes("--device")
       ->excludes("--profile");
 }

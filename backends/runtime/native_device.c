@@ -108,7 +108,7 @@ static void* open_library(const hoist_plan* plan, const char* path, const unsign
   }
   if (!library) {
     const char* said = dlerror();
-    snprintf(problem, capacity, "%s", said ? said : "the path is too long");
+    snprintf(problem, capacity, "%s", said ? said : "dlopen fails");
   }
   return library;
 }

@@ -7,6 +7,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,6 +109,12 @@ WRAP_AS(open, int, (const char* path, int flags, ...)) {
 }
 
 WRAP_AS(mkstemp, int, (char* path)) { return file_fails("mkstemp", EACCES) ? -1 : kept_file(__real_mkstemp(path)); }
+
+WRAP_AS(memfd_create, int, (const char* name, unsigned flags)) {
+  return file_fails("memfd_create", EMFILE) ? -1 : kept_file(__real_memfd_create(name, flags));
+}
+
+WRAP_SIMPLE(dlopen, void*, (const char* path, int flags), (path, flags), FAULT_FILE, EMFILE, NULL)
 
 WRAP_AS(close, int, (int file)) {
   add(&live_files, -1);
