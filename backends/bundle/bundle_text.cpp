@@ -181,7 +181,7 @@ std::string makefile_text(const Plan& plan) {
            "# Has the kernels in itself.\n"
            "example-static: example.c runtime/hoist_runtime.c runtime/hoist_runtime.h native/kernels.c\n"
            "\t$(CC) $(CFLAGS) -DHOIST_LINKED_KERNELS -o $@ $(RUNTIME) native/kernels.c "
-           "native/kernels-$(shell uname -m).a $(LIBRARIES)\n\n"
+           "$(wildcard native/kernels-$(shell uname -m).a) $(LIBRARIES)\n\n"
            "verify: example\n"
            "\t./example --verify\n\n"
            "clean:\n"

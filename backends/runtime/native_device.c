@@ -125,6 +125,7 @@ static hoist_status functions_from_library(const hoist_plan* plan, const native_
   char path[128], problem[512];
   unsigned char* data = NULL;
   size_t bytes = 0;
+  if (!plan->kernel_count) return HOIST_OK; /* outputs that are inputs or constants: there is no library */
   snprintf(path, sizeof path, "native/kernels-%s.so", row->architecture);
   if (!lists_file(plan, path)) {
     return hoist_fail(error, HOIST_NO_DEVICE,
