@@ -79,7 +79,7 @@ Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& ha
   if (has_subgraph(node)) {
     const bool lists = std::any_of(node.attribute().begin(), node.attribute().end(),
                                    [](const onnx::AttributeProto& attribute) { return attribute.graphs_size() > 0; });
-    return !lists && (!has_operator || has_operator(domain, operation)) ? Support::no_kernel : Support::none;
+    return !lists && (!has_operator || has_operator(domain, operation)) ? Support::operation : Support::none;
   }
   if (!domain.empty()) return has_operator && has_operator(domain, operation) ? Support::operation : Support::none;
   if (onnx::OpSchemaRegistry::Schema(operation, opset, "") == nullptr) return Support::none;

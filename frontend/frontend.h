@@ -56,7 +56,6 @@ enum class Support : uint8_t {
   operation,  ///< hoist has the operator
   function,   ///< it is replaced by its function body; what that holds is reported by read_model
   constant,   ///< it becomes a constant
-  no_kernel,  ///< it is read, with the graphs that it holds, and nothing compiles it yet
   none,
 };
 

@@ -4,6 +4,7 @@
 #include <onnx/shape_inference/attribute_binder.h>
 
 #include <exception>
+#include <functional>
 #include <map>
 #include <new>
 #include <optional>
@@ -274,9 +275,17 @@ Diagnostics expand_model_functions(onnx::ModelProto& model, int64_t maximum_laye
 
 Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const HasOperator& has_operator,
                                       int64_t maximum_layers, std::map<std::string, std::string>& lacking) {
-  const auto usable = [&](const onnx::NodeProto& node) {
-    return !has_subgraph(node) && (has_operator(node.domain(), node.op_type()) || node.op_type() == "Constant" ||
-                                   (node.domain().empty() && has_function_body(node.op_type(), opset)));
+  // The first operator that a body needs and hoist lacks, or nothing. Bodies inside of it are not expanded any further.
+  std::function<std::string(const onnx::NodeProto&, bool)> lacks = [&](const onnx::NodeProto& node, bool inside) {
+    const bool has_row = has_operator(node.domain(), node.op_type()) || node.op_type() == "Constant";
+    const bool expands = !inside && node.domain().empty() && has_function_body(node.op_type(), opset);
+    if (!has_row && !expands) return node.op_type();
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      for (const onnx::NodeProto& inner : attribute.g().node()) {
+        if (const std::string missing = lacks(inner, true); !missing.empty()) return missing;
+      }
+    }
+    return std::string();
   };
   onnx::GraphProto& graph = *model.mutable_graph();
   constexpr int maximum_rounds = 16;  // the standard's bodies nest three deep
@@ -303,9 +312,7 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
           // The builder wants types or attributes that this node lacks: it has no body.
         }
         std::string missing;
-        for (int i = 0; body && missing.empty() && i < body->node_size(); ++i) {
-          if (!usable(body->node(i))) missing = body->node(i).op_type();
-        }
+        for (int i = 0; body && missing.empty() && i < body->node_size(); ++i) missing = lacks(body->node(i), false);
         Nodes appended;
         done = body && missing.empty() && append_body(node, *body, fresh, appended).empty();
         if (done)

@@ -15,6 +15,7 @@
 #include "lowering/rules.h"
 #include "lowering/rules/program_rules.h"
 #include "lowering/steps.h"
+#include "lowering/unroll.h"
 
 namespace hoist {
 namespace {
@@ -39,6 +40,70 @@ Result<Nothing> user_rules(Program& program, const PassOptions& options) {
   for (const ProgramRule* rule : options.rules->between_calls) HOIST_TRY_VOID(check_strict(*rule, options.strict));
   HOIST_TRY_VOID(apply_program_rules(options.rules->between_calls, program));
   return Nothing{};
+}
+
+// What a pass does to one definition; true where it changed anything.
+using AtDefinition = Result<bool> (*)(Program& program, const std::string& value);
+
+// At each definition in order; at one that it changed again, from the first that it added. All problems in one go.
+Result<bool> at_definitions(Program& program, AtDefinition change) {
+  Diagnostics problems;
+  bool any = false;
+  std::set<std::string> refused;
+  for (size_t i = 0; i < program.definitions.size();) {
+    const std::string value = program.definitions[i].value;
+    auto changed = refused.count(value) != 0 ? Result<bool>(false) : change(program, value);
+    if (!changed.ok()) {
+      refused.insert(value);
+      for (Diagnostic d : changed.errors()) {
+        d.where = layer_name(program.definitions[i]);
+        problems.push_back(std::move(d));
+      }
+    }
+    if (!changed.ok() || !*changed) {
+      ++i;
+      continue;
+    }
+    any = true;
+  }
+  if (!problems.empty()) return problems;
+  return any;
+}
+
+// What reads constants alone may run longer: "fold-constants" computes it here.
+Result<bool> inline_bodies_or_fold(Program& program, const std::string& value) {
+  auto changed = inline_bodies(program, value);
+  if (!changed.ok() && constant_term(program, find_definition(program, value)->expression) != nullptr) return false;
+  return changed;
+}
+
+Result<Nothing> bodies(Program& program, const PassOptions&) {
+  HOIST_TRY(const bool any, at_definitions(program, inline_bodies_or_fold));
+  if (any) drop_unused(program);
+  return Nothing{};
+}
+
+std::set<std::string> values_of(const Program& program) {
+  std::set<std::string> out;
+  for (const Definition& definition : program.definitions) out.insert(definition.value);
+  return out;
+}
+
+// Definitions that are new since then and read constants alone, as transformed filters do, are constants.
+Result<Nothing> fold_added(Program& program, const std::set<std::string>& before, const PassOptions& options) {
+  std::set<std::string> added;
+  for (const Definition& definition : program.definitions) {
+    if (before.count(definition.value) == 0) added.insert(definition.value);
+  }
+  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding, &added));
+  drop_unused(program);
+  return Nothing{};
+}
+
+Result<Nothing> unroll(Program& program, const PassOptions& options) {
+  const std::set<std::string> before = values_of(program);
+  HOIST_TRY(const bool any, at_definitions(program, unroll_definition));
+  return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});
 }
 
 constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "signed-to-unsigned",
@@ -165,36 +230,10 @@ Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
-// What reads constants alone then, as transformed filters do, is a constant.
 Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
-  std::set<std::string> before;
-  std::vector<std::string> values;
-  for (const Definition& definition : program.definitions) {
-    before.insert(definition.value);
-    values.push_back(definition.value);
-  }
-  Diagnostics problems;
-  bool any = false;
-  for (const std::string& value : values) {
-    auto cut = cut_definition(program, value);
-    if (cut.ok()) {
-      any |= *cut;
-      continue;
-    }
-    for (Diagnostic d : cut.errors()) {
-      d.where = layer_name(*find_definition(program, value));
-      problems.push_back(std::move(d));
-    }
-  }
-  if (!problems.empty()) return problems;
-  if (!any) return Nothing{};
-  std::set<std::string> stages;
-  for (const Definition& definition : program.definitions) {
-    if (before.count(definition.value) == 0) stages.insert(definition.value);
-  }
-  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding, &stages));
-  drop_unused(program);
-  return Nothing{};
+  const std::set<std::string> before = values_of(program);
+  HOIST_TRY(const bool any, at_definitions(program, cut_definition));
+  return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});
 }
 
 bool wants_launches(const PassOptions& options) { return options.fusion == LaunchFusion::launch; }
@@ -208,6 +247,8 @@ constexpr Pass all_passes[] = {
     // The user's come first: they see the model as it was imported.
     {"user-rules", "rules of --rules between operator calls, wherever they apply", Pass::calls, false, user_rules,
      has_user_rules},
+    {"inline-bodies", "the bodies of Loop and Scan stand in their place once an iteration, both branches of If",
+     Pass::calls, false, bodies},
     {"fold-batch-norm", "batch norms become part of the convolutions before them", Pass::calls, true,
      apply_rules<batch_norm>},
     {"store-unsigned", "8-bit values are stored without a sign, as dot instructions take them", Pass::calls, true,
@@ -223,6 +264,8 @@ constexpr Pass all_passes[] = {
      Pass::calls, true, decompose},
     {"fold-constants", "what reads nothing but constants becomes a constant", Pass::calls, false, fold},
     {"unfold", "the definition of every operator call stands in its place", Pass::calls, false, unfold_calls},
+    {"unroll", "loops whose steps keep arrays, those of recurrent layers say, become definitions for each step",
+     Pass::terms, false, unroll},
     {"inline-views", "reshapes, transpositions and the like become part of what reads them", Pass::terms, false, views},
     {"inline-widening", "what is dequantised is computed again by what reads it", Pass::terms, false, widening},
     {"merge-producers", "elementwise definitions become part of one kernel with what they follow", Pass::terms, false,

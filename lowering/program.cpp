@@ -266,14 +266,14 @@ const OperatorCall* call_with_body(Expr e) {
   return nullptr;
 }
 
-// Their definitions are terms that the strategies have no kernel for.
+// Those that "inline-bodies" has left: their definitions are terms that the strategies have no kernel for.
 Diagnostics without_kernels(const Program& program) {
   Diagnostics problems;
   for (const Definition& definition : program.definitions) {
     const OperatorCall* call = call_with_body(definition.expression);
     if (call == nullptr) continue;
-    problems.push_back({layer_name(definition), "no kernel exists for " + full_name(*call) + " yet",
-                        "hoist reads, types and interprets it; export the model without it to compile it"});
+    problems.push_back({layer_name(definition), "no kernel exists for " + full_name(*call),
+                        "the pass inline-bodies puts its bodies in its place where it can"});
   }
   return problems;
 }

@@ -16,6 +16,7 @@
 #include "lowering/rules/program_rules.h"
 #include "lowering/steps.h"
 #include "lowering/stored_terms.h"
+#include "lowering/unroll.h"
 
 namespace hoist {
 namespace {
@@ -27,6 +28,24 @@ constexpr std::pair<std::string_view, std::string_view> further_steps[] = {
     {"choose-storage", "every value gets an array: the order of its dimensions, borders, padding to whole vectors"},
     {"store", "the term is written over the stored arrays: views that cost nothing"},
 };
+
+// Steps that add definitions, and what is wrong where they do nothing.
+struct Adder {
+  std::string_view step;
+  Result<bool> (*apply)(Program& program, const std::string& value);
+  std::string_view otherwise;
+};
+constexpr Adder adders[] = {
+    {"cut-kernels", cut_definition, "the definition keeps nothing in global memory"},
+    {"inline-bodies", inline_bodies, "the definition is no call whose attributes are programs"},
+    {"unroll", unroll_definition, "the definition has no loop whose steps keep arrays"},
+};
+
+const Adder* adder(const std::string& rule) {
+  const auto* found =
+      std::find_if(std::begin(adders), std::end(adders), [&](const Adder& each) { return each.step == rule; });
+  return found == std::end(adders) ? nullptr : found;
+}
 
 const ProgramRule* operator_rule(const std::string& name, const UserRules* user_rules) {
   for (const ProgramRule* rule : operator_rules()) {
@@ -64,7 +83,7 @@ class Replay {
       }
       const size_t known = program_.steps.size();
       // Looked for where there may be any, since programs are long.
-      const bool adds = step.rule == "cut-kernels" || meaning_of(step.rule, options_.user_rules).empty();
+      const bool adds = adder(step.rule) != nullptr || meaning_of(step.rule, options_.user_rules).empty();
       const std::set<std::string> defined = observer && adds ? defined_values() : std::set<std::string>{};
       if (auto revealed = reveal(step); !revealed) return problem(revealed.errors()[0]);
       if (auto done = apply(step, definition); !done) return problem(done.errors()[0]);
@@ -185,9 +204,9 @@ class Replay {
       if (!decompose_call(program_, step.value)) return Diagnostic{"", "the call does not come apart", ""};
       return Nothing{};
     }
-    if (step.rule == "cut-kernels") {
-      HOIST_TRY(const bool cut, cut_definition(program_, step.value));
-      if (!cut) return Diagnostic{"", "the definition keeps nothing in global memory", ""};
+    if (const Adder* found = adder(step.rule)) {
+      HOIST_TRY(const bool done, found->apply(program_, step.value));
+      if (!done) return Diagnostic{"", std::string(found->otherwise), ""};
       return Nothing{};
     }
     if (step.rule == "integer-tables") {

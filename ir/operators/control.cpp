@@ -3,6 +3,8 @@
 // (`captured` says how many; of If, all behind the condition). So a call is closed like any other: rules, merging and
 // naming see its operands and need not look inside. Definitions are terms in which the body stands once: a fold over
 // the iterations, a scan, a selection of elements.
+#include "ir/operators/control.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -289,7 +291,7 @@ std::vector<Expr> conditional(const Loop& loop, int64_t most, Expr trips, Expr g
   return out;
 }
 
-Lowered lower_loop(const OperatorContext& c) {
+Result<Loop> read_loop(const OperatorContext& c) {
   Loop loop;
   HOIST_TRY(loop.body, read_body(c, "body"));
   HOIST_TRY(loop.operands, loop_operands(c, std::min<size_t>(2, c.inputs.size())));
@@ -300,52 +302,60 @@ Lowered lower_loop(const OperatorContext& c) {
   HOIST_TRY_VOID(check_states(loop.body, 1, loop.operands.changing));
   if (leaf_of(loop.body.results[0])->scalar != Scalar::boolean || product(sizes_of(loop.body.results[0])) != Nat(1))
     return fault("the condition that body gives is " + hoist::text(loop.body.results[0]) + ", not one bool");
+  return loop;
+}
+
+Result<IterationBounds> bounds_of(const OperatorContext& c, const Loop& loop) {
+  IterationBounds out;
   HOIST_TRY(const auto trips, known_number(c, 0, "M"));
   HOIST_TRY(const auto starts, known_number(c, 1, "cond"));
   if (trips && *trips > most_iterations)
     return fault(fmt::format("{} iterations, at most {} are supported", *trips, most_iterations));
-  Expr data_trips = nullptr, going = literal(Scalar::boolean, !starts || *starts != 0 ? 1 : 0);
-  if (!trips && input(c, 0) != nullptr) {
-    HOIST_TRY(data_trips, one_number(c, 0, "M", Scalar::i64));
-  }
-  if (!starts && input(c, 1) != nullptr) {
-    HOIST_TRY(going, one_number(c, 1, "cond", Scalar::boolean));
-  }
+  if (trips) out.most = std::max<int64_t>(*trips, 0);
+  if (starts || input(c, 1) == nullptr) out.starts = !starts || *starts != 0;
   // Does the body say that it goes on, whatever its data?
   std::vector<Expr> any;
   for (const auto& [name, type] : loop.body.program->inputs) any.push_back(parameter(name, type));
   any[1] = literal(Scalar::boolean, 1);
   const Expr next = applied(loop.body, any)[0];
   const Expr number = next->pattern == Pattern::repeat ? next->children[0] : next;
-  const bool goes_on = number == literal(Scalar::boolean, 1) ||
-                       (number->pattern == Pattern::constant && number->constant.integer_at(0) != 0);
-  const bool counts = trips && goes_on && going->pattern == Pattern::literal;
-  if (counts) return counted(loop, going == literal(Scalar::boolean, 1) ? std::max<int64_t>(*trips, 0) : 0);
+  out.goes_on = number == literal(Scalar::boolean, 1) ||
+                (number->pattern == Pattern::constant && number->constant.integer_at(0) != 0);
+  return out;
+}
+
+Lowered lower_loop(const OperatorContext& c) {
+  HOIST_TRY(const Loop loop, read_loop(c));
+  HOIST_TRY(const IterationBounds bounds, bounds_of(c, loop));
+  if (bounds.counted()) return counted(loop, *bounds.starts ? *bounds.most : 0);
   if (loop.body.results.size() > 1 + loop.operands.changing.size()) {
     return fault("data decide how often it runs, and so how many rows its scan outputs have",
                  "a number of iterations M that is known and a condition that always holds give a shape");
   }
   if (loop.operands.changing.empty()) return std::vector<Expr>{};
-  return conditional(loop, trips ? std::max<int64_t>(*trips, 0) : most_iterations, data_trips, going);
+  Expr data_trips = nullptr, going = literal(Scalar::boolean, bounds.starts.value_or(true) ? 1 : 0);
+  if (!bounds.most && input(c, 0) != nullptr) {
+    HOIST_TRY(data_trips, one_number(c, 0, "M", Scalar::i64));
+  }
+  if (!bounds.starts) {
+    HOIST_TRY(going, one_number(c, 1, "cond", Scalar::boolean));
+  }
+  return conditional(loop, bounds.most.value_or(most_iterations), data_trips, going);
 }
 
-// The axis first, and from its end where the direction is 1; or back to where it was.
-struct ScanAxis {
-  int64_t axis = 0;
-  bool reversed = false;
+// The permutation that puts the axis first.
+Shape axis_first(int64_t axis, int64_t rank) {
+  Shape permutation = {axis};
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i != axis) permutation.push_back(i);
+  }
+  return permutation;
+}
 
-  Shape first(int64_t rank) const {
-    Shape permutation = {axis};
-    for (int64_t i = 0; i < rank; ++i) {
-      if (i != axis) permutation.push_back(i);
-    }
-    return permutation;
-  }
-  Expr in_direction(Expr rows) const {
-    const Nat n = rows->type->size;
-    return reversed ? slice(n - 1, n, rows, -1) : rows;
-  }
-};
+Expr in_direction(bool reversed, Expr rows) {
+  const Nat n = rows->type->size;
+  return reversed ? slice(n - 1, n, rows, -1) : rows;
+}
 
 Result<std::vector<ScanAxis>> scan_axes(const OperatorContext& c, const std::string& kind,
                                         const std::vector<int64_t>& ranks) {
@@ -392,6 +402,14 @@ Result<std::vector<Type>> scan_inputs(const OperatorCall& call, const std::vecto
   return out;
 }
 
+// Those of the rows that the body gives behind the states.
+Result<std::vector<ScanAxis>> output_axes(const OperatorContext& c, const ReadBody& body, size_t states) {
+  std::vector<int64_t> ranks;
+  for (size_t i = states; i < body.results.size(); ++i)
+    ranks.push_back(static_cast<int64_t>(sizes_of(body.results[i]).size()) + 1);
+  return scan_axes(c, "output", ranks);
+}
+
 // Scan: the body takes states, an element of each sequence and what it captures; it gives states and rows.
 Lowered lower_scan(const OperatorContext& c) {
   HOIST_TRY(const ReadBody body, read_body(c, "body"));
@@ -406,25 +424,19 @@ Lowered lower_scan(const OperatorContext& c) {
   for (Expr x : sequences) ranks.push_back(rank_of(x));
   HOIST_TRY(const std::vector<ScanAxis> axes, scan_axes(c, "input", ranks));
   for (size_t i = 0; i < sequences.size(); ++i) {
-    sequences[i] = axes[i].in_direction(permute(axes[i].first(ranks[i]), sequences[i]));
+    sequences[i] = axes[i].rows(sequences[i]);
     const Nat n = sequences[i]->type->size, first = sequences[0]->type->size;
     if (n != first) return fault(fmt::format("scan inputs of {} and of {} elements", first.text(), n.text()));
   }
   HOIST_TRY_VOID(check_states(body, 0, initial));
   const size_t states = initial.size();
-  std::vector<int64_t> row_ranks;
-  for (size_t i = states; i < body.results.size(); ++i)
-    row_ranks.push_back(static_cast<int64_t>(sizes_of(body.results[i]).size()) + 1);
-  HOIST_TRY(const std::vector<ScanAxis> row_axes, scan_axes(c, "output", row_ranks));
+  HOIST_TRY(const std::vector<ScanAxis> row_axes, output_axes(c, body, states));
   const Expr together = sequences.size() == 1 ? sequences[0] : zip(sequences);
   const auto run = [&](const std::vector<Expr>& before, Expr element) {
     return applied(body, joined(joined(before, unpacked(element, sequences.size())), operands.captured));
   };
   std::vector<Expr> out = run_over(initial, body.results, 0, together, run);
-  for (size_t i = states; i < out.size(); ++i) {
-    const ScanAxis& axis = row_axes[i - states];
-    out[i] = permute(inverse(axis.first(row_ranks[i - states])), axis.in_direction(out[i]));
-  }
+  for (size_t i = states; i < out.size(); ++i) out[i] = row_axes[i - states].from_rows(out[i]);
   return out;
 }
 
@@ -442,17 +454,59 @@ constexpr OperatorRow with_bodies(std::string_view name, int since, int least_in
 // clang-format off
 constexpr auto control_rows = std::to_array<OperatorRow>({
   with_bodies("If", 1, 1, Takes::booleans, lower_if, branches,
-              "what the program then_branch or else_branch gives; a function, since attributes are programs (no kernel exists yet)"),
+              "what the program then_branch or else_branch gives; a function, since attributes are programs"),
   // Whether there is a condition decides how many rows the scan outputs have.
   with_bodies("Loop", 1, 0, Takes::integers, lower_loop, loop_body,
-              "the program body again and again; a function, since an attribute is a program (no kernel exists yet)", "0 M, 1 cond"),
+              "the program body again and again; a function, since an attribute is a program", "0 M, 1 cond"),
   with_bodies("Scan", 9, 1, Takes::anything, lower_scan, scan_body,
-              "the program body for each element of sequences; a function, since an attribute is a program (no kernel exists yet)"),
+              "the program body for each element of sequences; a function, since an attribute is a program"),
 });
 // clang-format on
+
+// The operands by their places, as a definition sees them.
+OperatorContext context_of(const Spec& call) {
+  OperatorContext c{*call.operation, {}, {}};
+  for (size_t i = 0; i < call.children.size(); ++i) {
+    const auto place = static_cast<size_t>(call.operation->operands[i]);
+    c.inputs.resize(place + 1, nullptr);
+    c.inputs[place] = call.children[i];
+  }
+  for (Expr x : c.inputs) {
+    const bool known = x != nullptr && x->pattern == Pattern::constant;
+    c.constants.push_back(known ? &x->constant : nullptr);
+  }
+  return c;
+}
 
 }  // namespace
 
 std::span<const OperatorRow> control_operators() { return control_rows; }
+
+Expr ScanAxis::rows(Expr sequence) const {
+  return in_direction(reversed, permute(axis_first(axis, rank_of(sequence)), sequence));
+}
+Expr ScanAxis::from_rows(Expr rows) const {
+  return permute(inverse(axis_first(axis, rank_of(rows))), in_direction(reversed, rows));
+}
+
+Result<IterationBounds> iteration_bounds(const Spec& loop) {
+  const OperatorContext c = context_of(loop);
+  HOIST_TRY(const Loop read, read_loop(c));
+  return bounds_of(c, read);
+}
+
+Result<ScanAxes> axes_of_scan(const Spec& scan) {
+  const OperatorContext c = context_of(scan);
+  HOIST_TRY(const ReadBody body, read_body(c, "body"));
+  HOIST_TRY(const LoopOperands operands, loop_operands(c, 0));
+  HOIST_TRY(const size_t count, sequence_count(c, operands.changing.size()));
+  const size_t states = operands.changing.size() - count;
+  std::vector<int64_t> ranks;
+  for (size_t i = states; i < operands.changing.size(); ++i) ranks.push_back(rank_of(operands.changing[i]));
+  ScanAxes out;
+  HOIST_TRY(out.sequences, scan_axes(c, "input", ranks));
+  HOIST_TRY(out.outputs, output_axes(c, body, states));
+  return out;
+}
 
 }  // namespace hoist::operators

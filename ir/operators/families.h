@@ -19,5 +19,6 @@ std::span<const OperatorRow> gather_operators();
 std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> quantisation_operators();
 std::span<const OperatorRow> control_operators();
+std::span<const OperatorRow> recurrent_operators();
 
 }  // namespace hoist::operators

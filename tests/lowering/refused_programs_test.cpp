@@ -26,24 +26,21 @@ TEST(Passes, RefuseSizesWithoutNumbers) {
             "their place)");
 }
 
-TEST(Passes, SayOfEveryBodyThatItHasNoKernel) {
-  const auto body = [](const std::string& type) {
-    return "{ program version 28 input %i : i64 input %go : bool input %v : " + type + " define %n : " + type +
-           " = Neg(%v) output %go output %n }";
-  };
+TEST(Passes, SayOfEveryLoopThatNothingBounds) {
+  const std::string body =
+      "{ program version 28 input %i : i64 input %go : bool input %v : [2]f32 define %n : [2]f32 = Neg(%v) output %go "
+      "output %n }";
   Program program = program_in(
-      "program %net version 28\ninput %c : bool\ninput %x : [2]f32\n"
-      "define %l : [2]f32 = Loop(_, _, %x; M = 3, body = " +
-      body("[2]f32") +
-      ") from \"again\"\n"
-      "define %y : [2]f32 = If(%c, %l; then_branch = { program input %l : [2]f32 output %l },"
-      " else_branch = { program input %l : [2]f32 define %a : [2]f32 = Abs(%l) output %a }) from \"choice\"\noutput "
-      "%y\n");
+      "program %net version 28\ninput %m : i64\ninput %x : [2]f32\n"
+      "define %l : [2]f32 = Loop(_, _, %x; M = 3000, body = " +
+      body + ") from \"again\"\ndefine %y : [2]f32 = Loop(%m, _, %x; body = " + body +
+      ") from \"as often\"\ndefine %z : [2]f32 = Add(%l, %y)\noutput %z\n");
   const auto done = run_passes(program, Pass::calls, {});
   ASSERT_FALSE(done.ok());
   ASSERT_EQ(done.errors().size(), 2U);
-  EXPECT_THAT(done.errors()[0].text(), HasSubstr("again: no kernel exists for Loop yet"));
-  EXPECT_THAT(done.errors()[1].text(), HasSubstr("choice: no kernel exists for If yet"));
+  EXPECT_THAT(done.errors()[0].text(),
+              HasSubstr("again: Loop has 3000 steps, at most 1024 are unrolled (most_unrolled_steps)"));
+  EXPECT_THAT(done.errors()[1].text(), HasSubstr("as often: no number of iterations bounds Loop, at most 1024"));
 }
 
 TEST(Passes, FoldBodiesOverConstants) {

@@ -23,8 +23,6 @@ std::string_view name_of(Support support) {
       return "replaced by its function body";
     case Support::constant:
       return "becomes a constant";
-    case Support::no_kernel:
-      return "read, but no kernel exists yet";
     case Support::none:
       break;
   }

@@ -384,6 +384,29 @@ def channels(m: Maker) -> bool:
     return m.node(operator, [x])
 
 
+def recurrent(m: Maker) -> bool:
+    """One direction or two with data of their own: the reference knows neither lengths nor a clip."""
+    operator = m.pick(["RNN", "GRU", "LSTM"])
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[operator]
+    x = m.existing(lambda a: a.dtype == np.float32 and a.ndim == 3 and a.shape[0] <= 9 and a.shape[2] <= 33)
+    if x is None or not np.all(np.abs(x.array) < 16):
+        x = m.fresh(np.float32, (m.between(1, 6), m.between(1, 4), m.pick(EXTENTS)))
+    hidden, batch = m.pick([1, 2, 3, 5, 8, 9, 16, 17]), x.array.shape[1]
+
+    def weights(*shape: int) -> Value:
+        return m.add((m.data(np.float32, shape) / 8).astype(np.float32), m.chance(0.8))
+
+    inputs: list[Value | None] = [x, weights(1, gates * hidden, x.array.shape[2]), weights(1, gates * hidden, hidden)]
+    inputs.append(weights(1, 2 * gates * hidden) if m.chance() else None)
+    inputs += [None, weights(1, batch, hidden) if m.chance() else None]
+    options: dict[str, Any] = {"hidden_size": hidden}
+    if operator == "LSTM":
+        inputs += [weights(1, batch, hidden) if m.chance() else None, weights(1, 3 * hidden) if m.chance() else None]
+    if operator == "GRU":
+        options["linear_before_reset"] = m.between(0, 1)
+    return m.node(operator, inputs, 3 if operator == "LSTM" else 2, **options)
+
+
 def movement(m: Maker) -> bool:
     x = m.anything(1)
     shape, rank = x.array.shape, x.array.ndim
@@ -591,7 +614,7 @@ def integer_product(m: Maker) -> bool:
 KINDS: list[Callable[[Maker], bool]] = (
     [unary, binary, movement] * 4 + [reduction, product, convolution, pool, gather] * 2 +
     [unary_integers, binary_integers, comparison, logic, cast, clip, extreme, running, rows, channels, picture, quantised,
-     integer_product])
+     integer_product, recurrent])
 
 
 # ---- Running -----------------------------------------------------------------------------------------------------------

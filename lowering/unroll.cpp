@@ -1,0 +1,442 @@
+#include "lowering/unroll.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/operators/control.h"
+#include "ir/operators/operators.h"
+#include "ir/properties.h"
+#include "lowering/program.h"
+#include "lowering/steps.h"
+#include "lowering/terms.h"
+
+namespace hoist {
+namespace {
+
+// So many arrays one kernel reads to put them side by side: each is an argument, and each element looks at all.
+constexpr size_t arrays_together = 16;
+
+Expr repeated_once(Expr x) { return repeat(1, x); }
+
+// Adds definitions in front of one, and constants.
+class Additions {
+ public:
+  Additions(Program& program, const Definition& around)
+      : program_(program), names_(program), value_(around.value), layers_(around.layers) {}
+
+  /// A value of that term, by a definition of its own where it is not one already. `layers`: those that it computes.
+  Expr define(Expr term, const std::vector<std::string>& layers) {
+    if (term->pattern == Pattern::parameter) return term;
+    if (known_.empty()) {
+      for (const Definition& definition : program_.definitions) {
+        if (definition.value == value_) break;  // what stands behind it cannot be read
+        known_.emplace(definition.expression, parameter(definition.value, definition.expression->type));
+      }
+    }
+    auto [place, fresh] = known_.emplace(term, nullptr);
+    if (!fresh && place->second != nullptr) return place->second;
+    Definition definition;
+    definition.value = names_.make(fmt::format("{}.{}", value_, ++count_));
+    definition.layers = layers;
+    definition.expression = term;
+    place->second = parameter(definition.value, term->type);
+    added_.push_back(std::move(definition));
+    return place->second;
+  }
+  Expr define(Expr term) { return define(term, layers_); }
+
+  /// A number that a step reads: the same constant wherever it is asked for.
+  Expr number(int64_t n) {
+    const Tensor value = Tensor::of(Scalar::i64, {}, std::vector<int64_t>{n});
+    const std::string wanted = fmt::format("number {}", n);
+    auto found = program_.constants.find(wanted);
+    if (found != program_.constants.end() && found->second == value) {
+      used(wanted);
+      return parameter(wanted, type_of(value));
+    }
+    return constant(wanted, value);
+  }
+
+  Expr constant(const std::string& wanted, const Tensor& value) {
+    const std::string name = names_.make(wanted);
+    program_.constants[name] = value;
+    used(name);
+    return parameter(name, type_of(value));
+  }
+
+  const std::vector<std::string>& layers() const { return layers_; }
+  std::string name(const std::string& wanted) { return names_.make(wanted); }
+  int64_t count() const { return static_cast<int64_t>(added_.size()); }
+
+  /// Says what storage wants to know of them: rows side by side are no concatenation to it (stacked()).
+  void describe() {
+    for (Definition& definition : added_) {
+      describe_definition(definition);
+      definition.channels_first = false;
+      definition.parts.clear();
+      for (size_t i = 0; i < sizes_of(definition.expression->type).size(); ++i)
+        definition.order.push_back(static_cast<int64_t>(i));
+    }
+  }
+
+  /// Puts them into the program, in front of the definition, and the step that says so.
+  void finish(const std::string& pass, Expr expression) {
+    auto place = std::find_if(program_.definitions.begin(), program_.definitions.end(),
+                              [&](const Definition& d) { return d.value == value_; });
+    ProgramStep step = replayed_step(pass, *place);
+    for (const std::string& name : constants_) step.constants.push_back(step_constant(program_, name));
+    program_.steps.push_back(std::move(step));
+    place->expression = expression;
+    program_.definitions.insert(place, std::make_move_iterator(added_.begin()), std::make_move_iterator(added_.end()));
+  }
+
+ private:
+  void used(const std::string& name) {
+    if (std::find(constants_.begin(), constants_.end(), name) == constants_.end()) constants_.push_back(name);
+  }
+
+  Program& program_;
+  ValueNames names_;
+  const std::string value_;
+  const std::vector<std::string> layers_;
+  std::unordered_map<Expr, Expr> known_;
+  std::vector<Definition> added_;
+  std::vector<std::string> constants_;
+  int count_ = 0;
+};
+
+// Rows side by side. A kernel for some of them, then all, so that rows stay arrays of their own: were they computed in
+// their places, each step would need a kernel of its own.
+Expr stacked(Additions& additions, const std::vector<Expr>& rows) {
+  std::vector<Expr> together;
+  for (size_t i = 0; i < rows.size(); i += arrays_together) {
+    std::vector<Expr> some;
+    for (size_t k = i; k < std::min(rows.size(), i + arrays_together); ++k) some.push_back(repeated_once(rows[k]));
+    together.push_back(additions.define(concat(some)));
+  }
+  return together.size() == 1 ? together[0] : additions.define(concat(together));
+}
+
+Diagnostic too_many_steps(const std::string& what, int64_t steps) {
+  return {
+      "",
+      fmt::format("{} has {} steps, at most {} are unrolled (most_unrolled_steps)", what, steps, most_unrolled_steps),
+      "run shorter sequences and carry the state from one run to the next"};
+}
+
+// The number, for a kernel whatever it is handed: it must not read beyond the array.
+Expr inside(Expr number, const Nat& n) {
+  const Expr least = literal_integer(Scalar::i64, 0), most = literal_integer(Scalar::i64, n.value() - 1);
+  return call(Function::minimum, {call(Function::maximum, {number, least}), most});
+}
+
+// The element that a step's number says, of arrays side by side one of each.
+Expr element_at(Expr number, Expr array) {
+  if (array->pattern != Pattern::zip) return index(inside(number, array->type->size), array);
+  std::vector<Expr> parts;
+  for (Expr one : array->children) parts.push_back(element_at(number, one));
+  return tuple(parts);
+}
+
+bool keeps_in_global(Expr e) { return e->pattern == Pattern::materialise && e->memory == Memory::global; }
+
+class KeepsAnywhere {
+ public:
+  bool operator()(Expr e) {
+    if (auto entry = known_.find(e); entry != known_.end()) return entry->second;
+    bool found = keeps_in_global(e);
+    for (Expr c : e->children) found = (*this)(c) || found;
+    return known_[e] = found;
+  }
+
+ private:
+  std::unordered_map<Expr, bool> known_;
+};
+
+bool is_loop(Expr e) { return e->pattern == Pattern::fold || e->pattern == Pattern::scan; }
+
+// A fold or scan whose function keeps arrays.
+bool is_sequential(Expr e, KeepsAnywhere& keeps_any) { return is_loop(e) && keeps_any(e->children[0]); }
+
+// Bodies in the place of the call that the definition is.
+class Inline {
+ public:
+  Inline(Additions& additions, Expr call) : additions_(additions), call_(call) {
+    const std::vector<int64_t>& places = call->operation->operands;
+    for (size_t i = 0; i < places.size(); ++i) {
+      operands_.resize(static_cast<size_t>(places[i]) + 1, nullptr);
+      operands_.back() = call->children[i];
+    }
+  }
+
+  /// What the call gives.
+  Result<std::vector<Expr>> results() {
+    if (body("then_branch") != nullptr) return branches();
+    if (call_->operation->attributes.count("num_scan_inputs") != 0) return scan();
+    return loop();
+  }
+
+ private:
+  using Values = std::vector<Expr>;
+
+  std::shared_ptr<const Program> body(const std::string& name) const {
+    auto found = call_->operation->attributes.find(name);
+    const auto* value = found == call_->operation->attributes.end() ? nullptr : std::get_if<Body>(&found->second);
+    return value == nullptr ? nullptr : value->program;
+  }
+  int64_t captured() const {
+    auto found = call_->operation->attributes.find("captured");
+    const auto* count = found == call_->operation->attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+    return count == nullptr ? 0 : *count;
+  }
+
+  // What the body gives for these values. Layers in it are called after the call's layer and `path`.
+  Result<Values> run(const std::string& name, const Values& given, const std::string& path) {
+    const Program& program = *body(name);
+    std::map<std::string, Expr> values;
+    for (size_t i = 0; i < given.size(); ++i) values[program.inputs[i].first] = given[i];
+    for (const auto& [constant, tensor] : program.constants) {
+      Expr& known = constants_[{name, constant}];
+      if (known == nullptr) known = additions_.constant(additions_.layers()[0] + "/" + constant, tensor);
+      values[constant] = known;
+    }
+    for (const Definition& definition : program.definitions) {
+      std::vector<std::string> layers;
+      for (const std::string& layer : definition.layers) layers.push_back(additions_.layers()[0] + path + "/" + layer);
+      if (layers.empty()) layers = additions_.layers();
+      values[definition.value] = additions_.define(substitute_parameters(definition.expression, values), layers);
+      if (additions_.count() > most_unrolled_definitions)
+        return Diagnostic{"",
+                          fmt::format("its iterations are more than {} definitions (most_unrolled_definitions)",
+                                      most_unrolled_definitions),
+                          ""};
+    }
+    Values out;
+    for (const std::string& output : program.outputs) out.push_back(values.at(output));
+    return out;
+  }
+
+  // ONNX takes an array of one for a number.
+  Expr one_number(Expr x) {
+    while (x->type->is_array()) x = index(literal_integer(Scalar::i64, 0), x);
+    return additions_.define(x);
+  }
+  Result<Expr> selected(Expr condition, Expr a, Expr b) {
+    if (a == b) return a;
+    OperatorCall where;
+    where.name = "Where";
+    where.version = call_->operation->version;
+    HOIST_TRY(const Expr value, operator_call(where, {condition, a, b}));
+    return additions_.define(value);
+  }
+
+  Result<Values> branches() {
+    const Values given(operands_.begin() + 1, operands_.end());
+    HOIST_TRY(const Values yes, run("then_branch", given, ""));
+    HOIST_TRY(const Values no, run("else_branch", given, ""));
+    const Expr condition = one_number(operands_[0]);
+    Values out;
+    for (size_t i = 0; i < yes.size(); ++i) {
+      HOIST_TRY(const Expr value, selected(condition, yes[i], no[i]));
+      out.push_back(value);
+    }
+    return out;
+  }
+
+  Result<Nothing> check_steps(int64_t steps) const {
+    if (steps > most_unrolled_steps) return too_many_steps(call_->operation->name, steps);
+    return Nothing{};
+  }
+
+  Result<Values> loop() {
+    HOIST_TRY(const operators::IterationBounds bounds, operators::iteration_bounds(*call_));
+    if (!bounds.most)
+      return Diagnostic{"",
+                        fmt::format("no number of iterations bounds {}, at most {} are unrolled (most_unrolled_steps)",
+                                    call_->operation->name, most_unrolled_steps),
+                        "give M as a constant: a condition may end the loop before"};
+    HOIST_TRY_VOID(check_steps(*bounds.most));
+    operands_.resize(std::max<size_t>(operands_.size(), 2), nullptr);
+    const auto middle = operands_.end() - captured();
+    Values states(operands_.begin() + 2, middle);
+    const Values around(middle, operands_.end());
+    const size_t changing = states.size();
+    const bool counted = bounds.counted();
+    Expr going = bounds.starts ? additions_.constant("condition", Tensor::of(Scalar::boolean, {},
+                                                                             std::vector<int>{*bounds.starts ? 1 : 0}))
+                               : one_number(operands_[1]);
+    const Expr always = bounds.starts && *bounds.starts
+                            ? going
+                            : additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}));
+    const int64_t steps = counted && !*bounds.starts ? 0 : *bounds.most;
+    std::vector<Values> rows(static_cast<size_t>(call_->operation->results) > changing
+                                 ? static_cast<size_t>(call_->operation->results) - changing
+                                 : 0);
+    if (!rows.empty() && steps == 0)
+      return Diagnostic{"", "no iterations give rows of no elements, which no kernel has", ""};
+    for (int64_t i = 0; i < steps; ++i) {
+      Values given = {additions_.number(i), always};
+      given.insert(given.end(), states.begin(), states.end());
+      given.insert(given.end(), around.begin(), around.end());
+      HOIST_TRY(const Values after, run("body", given, fmt::format("/{}", i)));
+      for (size_t k = 0; k < changing; ++k) {
+        if (counted) {
+          states[k] = after[k + 1];
+        } else {
+          HOIST_TRY(states[k], selected(going, after[k + 1], states[k]));
+        }
+      }
+      for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(after[1 + changing + k]);
+      if (!counted) going = additions_.define(call(Function::logical_and, {going, one_number(after[0])}));
+    }
+    for (const Values& row : rows) states.push_back(stacked(additions_, row));
+    states.resize(static_cast<size_t>(call_->operation->results));
+    return states;
+  }
+
+  Result<Values> scan() {
+    HOIST_TRY(const operators::ScanAxes axes, operators::axes_of_scan(*call_));
+    const auto middle = operands_.end() - captured();
+    const auto first = middle - static_cast<std::ptrdiff_t>(axes.sequences.size());
+    Values states(operands_.begin(), first), sequences(first, middle);
+    const Values around(middle, operands_.end());
+    const size_t changing = states.size();
+    for (size_t i = 0; i < sequences.size(); ++i)
+      sequences[i] = additions_.define(axes.sequences[i].rows(sequences[i]));
+    const int64_t steps = sequences[0]->type->size.value();
+    HOIST_TRY_VOID(check_steps(steps));
+    if (steps == 0) return Diagnostic{"", "a sequence of no steps has no kernels", ""};
+    std::vector<Values> rows(axes.outputs.size());
+    for (int64_t i = 0; i < steps; ++i) {
+      Values given = states;
+      for (Expr sequence : sequences) given.push_back(additions_.define(element_at(additions_.number(i), sequence)));
+      given.insert(given.end(), around.begin(), around.end());
+      HOIST_TRY(const Values after, run("body", given, fmt::format("/{}", i)));
+      for (size_t k = 0; k < changing; ++k) states[k] = after[k];
+      for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(after[changing + k]);
+    }
+    for (size_t k = 0; k < rows.size(); ++k)
+      states.push_back(additions_.define(axes.outputs[k].from_rows(stacked(additions_, rows[k]))));
+    states.resize(static_cast<size_t>(call_->operation->results));
+    return states;
+  }
+
+  Additions& additions_;
+  const Expr call_;
+  Values operands_;
+  std::map<std::pair<std::string, std::string>, Expr> constants_;  // of a body, by name
+};
+
+class Unroll {
+ public:
+  explicit Unroll(Additions& additions) : additions_(additions) {}
+
+  /// The term over the definitions that take the place of what it keeps, as far as that depends on no variable.
+  Result<Expr> outside(Expr e) {
+    if (!keeps_any_(e)) return e;
+    if (auto known = done_.find(e); known != done_.end()) return known->second;
+    HOIST_TRY(const Expr result, parted(e));
+    return done_[e] = result;
+  }
+
+ private:
+  Result<Expr> parted(Expr e) {
+    if (e->free == 0 && keeps_in_global(e)) {
+      HOIST_TRY(const Expr inner, outside(e->children[0]));
+      return each_defined(inner);
+    }
+    if (e->free == 0 && is_sequential(e, keeps_any_)) return unrolled(e);
+    if (e->free == 0 && e->pattern == Pattern::let) {
+      HOIST_TRY(const Expr value, outside(e->children[0]));
+      // A let of what is kept is a name for it.
+      if (value->pattern == Pattern::parameter || value->pattern == Pattern::tuple)
+        return outside(hoist::apply(e->children[1], {value}));
+    }
+    std::vector<Expr> children;
+    for (Expr child : e->children) {
+      HOIST_TRY(const Expr part, outside(child));
+      children.push_back(part);
+    }
+    return with_children(e, std::move(children));
+  }
+
+  // An array, or each of a tuple of arrays.
+  Result<Expr> each_defined(Expr e) {
+    if (!e->type->is_tuple()) return additions_.define(e);
+    std::vector<Expr> parts;
+    for (size_t i = 0; i < e->type->parts.size(); ++i) {
+      HOIST_TRY(const Expr part, each_defined(get(static_cast<int64_t>(i), e)));
+      parts.push_back(part);
+    }
+    return tuple(parts);
+  }
+
+  Result<Expr> unrolled(Expr e) {
+    HOIST_TRY(Expr state, outside(e->children[1]));
+    HOIST_TRY(const Expr elements, outside(e->children[2]));
+    const int64_t n = elements->type->size.value();
+    if (n > most_unrolled_steps) return too_many_steps("a " + std::string(row(e->pattern).name), n);
+    if (n == 0) return Diagnostic{"", "a sequence of no steps has no kernels", ""};
+    HOIST_TRY(state, each_defined(state));
+    std::vector<Expr> states;
+    for (int64_t step = 0; step < n; ++step) {
+      const Expr element = element_at(additions_.number(step), elements);
+      HOIST_TRY(const Expr next, outside(hoist::apply(e->children[0], {state, element})));
+      HOIST_TRY(state, each_defined(next));
+      states.push_back(state);
+    }
+    return e->pattern == Pattern::fold ? state : together(states);
+  }
+
+  Expr together(const std::vector<Expr>& states) {
+    if (!states[0]->type->is_tuple()) return stacked(additions_, states);
+    std::vector<Expr> arrays;
+    for (size_t i = 0; i < states[0]->type->parts.size(); ++i) {
+      std::vector<Expr> component;
+      for (Expr state : states) component.push_back(get(static_cast<int64_t>(i), state));
+      arrays.push_back(together(component));
+    }
+    return zip(arrays);
+  }
+
+  Additions& additions_;
+  KeepsAnywhere keeps_any_;
+  std::unordered_map<Expr, Expr> done_;
+};
+
+}  // namespace
+
+Result<bool> inline_bodies(Program& program, const std::string& value) {
+  Definition* definition = find_definition(program, value);
+  if (definition == nullptr || definition->expression->pattern != Pattern::operator_call ||
+      !has_body(*definition->expression->operation))
+    return false;
+  Additions additions(program, *definition);
+  HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression).results());
+  additions.finish("inline-bodies", results.size() == 1 ? results[0] : tuple(results));
+  return true;
+}
+
+Result<bool> unroll_definition(Program& program, const std::string& value) {
+  Definition* definition = find_definition(program, value);
+  KeepsAnywhere keeps_any;
+  if (definition == nullptr || !keeps_any(definition->expression) ||
+      !any_node(definition->expression, [&](Expr e) { return e->free == 0 && is_sequential(e, keeps_any); }))
+    return false;
+  Additions additions(program, *definition);
+  HOIST_TRY(const Expr rest, Unroll(additions).outside(definition->expression));
+  additions.describe();
+  additions.finish("unroll", rest);
+  definition = find_definition(program, value);
+  definition->weights.clear();
+  definition->parts.clear();
+  definition->channels_first = false;
+  describe_definition(*definition);
+  return true;
+}
+
+}  // namespace hoist
