@@ -265,33 +265,29 @@ class Inline {
     Values states(operands_.begin() + 2, middle);
     const Values around(middle, operands_.end());
     const size_t changing = states.size();
-    const bool counted = bounds.counted();
-    Expr going = bounds.starts ? additions_.constant("condition", Tensor::of(Scalar::boolean, {},
-                                                                             std::vector<int>{*bounds.starts ? 1 : 0}))
-                               : one_number(operands_[1]);
-    const Expr always = bounds.starts && *bounds.starts
-                            ? going
-                            : additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}));
-    const int64_t steps = counted && !*bounds.starts ? 0 : *bounds.most;
-    std::vector<Values> rows(static_cast<size_t>(call_->operation->results) > changing
-                                 ? static_cast<size_t>(call_->operation->results) - changing
-                                 : 0);
+    const int64_t steps = bounds.starts.value_or(true) ? *bounds.most : 0;
+    const auto results = static_cast<size_t>(call_->operation->results);
+    std::vector<Values> rows(results > changing ? results - changing : 0);
     if (!rows.empty() && steps == 0)
       return Diagnostic{"", "no iterations give rows of no elements, which no kernel has", ""};
+    const Expr always = additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}));
+    Expr going = bounds.starts ? nullptr : one_number(operands_[1]);  // null where it goes on whatever the data are
     for (int64_t i = 0; i < steps; ++i) {
       Values given = {additions_.number(i), always};
       given.insert(given.end(), states.begin(), states.end());
       given.insert(given.end(), around.begin(), around.end());
       HOIST_TRY(const Values after, run("body", given, fmt::format("/{}", i)));
       for (size_t k = 0; k < changing; ++k) {
-        if (counted) {
+        if (going == nullptr) {
           states[k] = after[k + 1];
         } else {
           HOIST_TRY(states[k], selected(going, after[k + 1], states[k]));
         }
       }
       for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(after[1 + changing + k]);
-      if (!counted) going = additions_.define(call(Function::logical_and, {going, one_number(after[0])}));
+      if (bounds.goes_on) continue;
+      const Expr on = one_number(after[0]);
+      going = going == nullptr ? on : additions_.define(call(Function::logical_and, {going, on}));
     }
     for (const Values& row : rows) states.push_back(stacked(additions_, row));
     states.resize(static_cast<size_t>(call_->operation->results));

@@ -72,7 +72,7 @@ struct Recurrence {
   std::vector<Expr> initial;            ///< a state each: [D][B][H], or null
   Expr peepholes = nullptr;             ///< [D][3*H], or null
   std::vector<Activation> activations;  ///< for each direction as many as a direction has
-  double clip = 0;                      ///< of what activations are applied to; 0 where there is no bound
+  double clip = 0;                      ///< bounds the sums of gates; 0 where there is no bound
   bool batch_first = false;
   std::vector<bool> reversed;  ///< a direction each
   Scalar scalar = Scalar::f32, wide = Scalar::f32;
@@ -87,10 +87,13 @@ struct Recurrence {
   /// The piece of a row that belongs to a gate.
   Expr gate(int64_t i, Expr row) const { return slice(hidden() * Nat(i), hidden(), row); }
   Expr to_wide(Expr x) const { return convert(wide, x); }
-  Expr activated(int64_t direction, int64_t which, Expr x) const {
+  const Activation& activation(int64_t direction, int64_t which) const {
     const auto per_direction = static_cast<int64_t>(activations.size()) / directions();
-    if (clip > 0) x = (max(min(Number(x), clip), -clip)).e;
-    return activations[static_cast<size_t>(direction * per_direction + which)](x);
+    return activations[static_cast<size_t>(direction * per_direction + which)];
+  }
+  /// Of a gate's sum, which is bounded first.
+  Expr activated(int64_t direction, int64_t which, Expr sum) const {
+    return activation(direction, which)(clip > 0 ? (max(min(Number(sum), clip), -clip)).e : sum);
   }
 };
 
@@ -436,7 +439,7 @@ Lowered lower_lstm(const OperatorContext& c) {
                   h,
                   [&](const Elements& e) {
                     const Expr o = r.activated(d, 0, peeped(e[0], peepholes == nullptr ? nullptr : e[2], e[1]));
-                    return operator_multiply(o, r.activated(d, 2, e[1]));
+                    return operator_multiply(o, r.activation(d, 2)(e[1]));
                   });
               return tuple({hidden, after});
             });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
@@ -64,6 +65,26 @@ NamedCall with_names(NamedCall call, const Renamed& names) {
     for (std::string& output : body.outputs) output = renamed(output, inside);
   }
   return call;
+}
+
+// Takes and gives what the body does; what it gives is no number.
+Program without_results(const Program& body) {
+  Program out;
+  out.name = body.name;
+  out.version = body.version;
+  out.inputs = body.inputs;
+  const std::map<std::string, Type> types = value_types(body);
+  ValueNames names(body);
+  for (const std::string& output : body.outputs) {
+    const Type type = types.at(output);
+    const Scalar scalar = leaf_of(type)->scalar;
+    const Expr number =
+        is_float(scalar) ? literal(scalar, std::numeric_limits<double>::quiet_NaN()) : literal_integer(scalar, 0);
+    const std::string name = names.make(output + ".none");
+    out.definitions.push_back({name, {name}, type->is_array() ? repeat(sizes_of(type), number) : number});
+    out.outputs.push_back(name);
+  }
+  return out;
 }
 
 std::vector<std::string> captured_by(const NamedCall& call) {
@@ -245,6 +266,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
   for (const auto& [name, type] : captured) operands.push_back(parameter(name, type));
   if (!captured.empty()) call.attributes["captured"] = static_cast<int64_t>(captured.size());
   Diagnostics problems;
+  std::vector<std::pair<std::string, Diagnostics>> without;  // bodies that have no meaning here, by attribute
   for (const NamedBody& body : named.bodies) {
     if (body.inputs.size() != given.size()) {
       problems.push_back(
@@ -263,13 +285,31 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     for (const std::string& output : body.outputs) inside.add_output(output);
     auto made = inside.finish();
     if (!made.ok()) {
-      for (const Diagnostic& d : made.errors())
-        problems.push_back({fmt::format("{}, {}, {}", named.name, body.attribute, d.where), d.what, d.hint});
+      without.emplace_back(body.attribute, made.errors());
       continue;
     }
     call.attributes[body.attribute] = Body{std::make_shared<const Program>(std::move(*made))};
   }
+  // A branch that has no meaning for these sizes would be an error where data pick it. The others compile.
+  const bool one_of_many = row.bodies->picked != nullptr && without.size() == 1 && named.bodies.size() > 1;
+  for (const auto& [attribute, errors] : without) {
+    for (const Diagnostic& d : errors) {
+      if (one_of_many) {
+        program_.notes.push_back(
+            fmt::format("{}: {} has no meaning for these sizes ({}: {}); where data pick it, results "
+                        "are NaN, or 0 where they are no floats",
+                        named.name, attribute, d.where, d.what));
+        break;
+      }
+      problems.push_back({fmt::format("{}, {}, {}", named.name, attribute, d.where), d.what, d.hint});
+    }
+  }
   if (!problems.empty()) return problems;
+  if (one_of_many) {
+    const NamedBody& other = named.bodies[named.bodies[0].attribute == without[0].first ? 1 : 0];
+    auto like = std::get_if<Body>(&call.attributes.at(other.attribute))->program;
+    call.attributes[without[0].first] = Body{std::make_shared<const Program>(without_results(*like))};
+  }
   return Nothing{};
 }
 

@@ -130,7 +130,8 @@ std::vector<std::vector<double>> expected(const Cell& cell) {
             const double i = act(0, of_input(0, j) + of_state(0, j, h) + peep(0, j, c[q]));
             const double f = cell.input_forget ? 1 - i : act(0, of_input(2, j) + of_state(2, j, h) + peep(2, j, c[q]));
             next_c[q] = f * c[q] + i * act(1, of_input(3, j) + of_state(3, j, h));
-            next[q] = act(0, of_input(1, j) + of_state(1, j, h) + peep(1, j, next_c[q])) * act(2, next_c[q]);
+            next[q] = act(0, of_input(1, j) + of_state(1, j, h) + peep(1, j, next_c[q])) *
+                      activated(cell.activations[static_cast<size_t>(k * per + 2)], next_c[q], 0);
           }
         }
         h = next, c = next_c;
