@@ -28,6 +28,21 @@ TEST_P(SharedModel, AgreesWithTheRecordedOutputs) {
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
 }
 
+// An LSTM over 70 steps in both directions, twice: its steps share a few kernels.
+TEST(SharedModels, RecurrentStepsShareKernels) {
+  const char* shared = std::getenv("HOIST_SHARED");
+  if (shared == nullptr) GTEST_SKIP() << "HOIST_SHARED is not set";
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const fs::path models = fs::path(shared) / "models";
+  Ran ran = run_shell("tar -xzf '" + (models / "golden.tar.gz").string() + "' -C '" + folder->path().string() +
+                      "' byte_sb_bidi_lstm");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = run_hoist({"test", (models / "byte_sb_bidi_lstm.onnx").string(), "--dim", "length=70", "--data",
+                   (folder->path() / "byte_sb_bidi_lstm").string(), "--rtol", "1e-3", "--atol", "1e-4"});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SharedModel,
                          testing::Values("mnist-8", "mlperftiny_ic_resnet8_fp32", "mlperftiny_ic_large_fp32",
                                          "mlperftiny_kws_dscnn_fp32", "mlperftiny_vww_mobilenet_fp32",

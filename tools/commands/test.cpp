@@ -93,7 +93,12 @@ struct Runnable {
 
   size_t input_count() const { return bundle ? bundle->inputs().size() : program->inputs.size(); }
 
-  Attempt<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) {
+  Attempt<std::vector<Tensor>> run(std::vector<Tensor> inputs) {
+    // Recorded data have arrays of one where models have numbers, and engines take them.
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool number = bundle ? bundle->inputs()[i].shape.empty() : !program->inputs[i].second->is_array();
+      if (number && inputs[i].size() == 1) inputs[i] = inputs[i].reshaped({});
+    }
     if (program) return evaluated(inputs);
     for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle->set_input(i, inputs[i]));
     HOIST_STEP_VOID(ExitCode::device, bundle->run());
