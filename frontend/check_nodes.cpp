@@ -76,20 +76,23 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
 Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& has_operator) {
   const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
   const std::string& operation = node.op_type();
-  if (has_subgraph(node)) {
+  const bool is_operator = has_operator && has_operator(domain, operation);
+  const bool has_body =
+      has_function_body(domain, operation, opset) || has_function_body(domain, operation, newest_opset());
+  // A function takes the graphs that it holds into its body.
+  if (has_subgraph(node) && (is_operator || !has_body)) {
     const bool lists = std::any_of(node.attribute().begin(), node.attribute().end(),
                                    [](const onnx::AttributeProto& attribute) { return attribute.graphs_size() > 0; });
     return !lists && (!has_operator || has_operator(domain, operation)) ? Support::operation : Support::none;
   }
-  if (!domain.empty()) return has_operator && has_operator(domain, operation) ? Support::operation : Support::none;
+  if (!domain.empty()) return is_operator ? Support::operation : has_body ? Support::function : Support::none;
   if (onnx::OpSchemaRegistry::Schema(operation, opset, "") == nullptr) return Support::none;
   if (operation == "Constant") return constant_has_values(node) ? Support::constant : Support::none;
   if (!has_operator || has_operator("", operation)) return Support::operation;
   for (const Replacement& row : replacements) {
     if (operation == row.operation && has_operator("", row.becomes)) return Support::operation;
   }
-  return has_function_body(operation, opset) || has_function_body(operation, newest_opset()) ? Support::function
-                                                                                             : Support::none;
+  return has_body ? Support::function : Support::none;
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "frontend/contributed_functions.h"
 #include "frontend/inference.h"
 #include "frontend/structure.h"
 
@@ -231,20 +232,21 @@ class ModelFunctions {
   Diagnostics problems_;
 };
 
-// The body of a standard operator with its attributes bound, or nothing.
-std::optional<onnx::FunctionProto> standard_body(const onnx::NodeProto& node, int opset, const ValueTypes& types) {
-  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, "");
+// The body of an operator with its attributes bound, or nothing.
+std::optional<onnx::FunctionProto> operator_body(const onnx::NodeProto& node, int opset, const ValueTypes& types) {
+  std::vector<onnx::TypeProto> inputs;
+  for (const std::string& name : node.input()) {
+    const auto at = types.find(name);
+    inputs.push_back(at == types.end() ? onnx::TypeProto() : at->second);
+  }
+  if (has_contributed_body(node.domain(), node.op_type())) return contributed_body(node, inputs);
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, node.domain());
   if (schema == nullptr) return std::nullopt;
   onnx::FunctionProto body;
   const onnx::FunctionProto* fixed = schema->HasFunction() ? schema->GetFunction(opset, false) : nullptr;
   if (fixed != nullptr) {
     body = *fixed;
   } else if (schema->HasContextDependentFunction()) {
-    std::vector<onnx::TypeProto> inputs;
-    for (const std::string& name : node.input()) {
-      const auto at = types.find(name);
-      inputs.push_back(at == types.end() ? onnx::TypeProto() : at->second);
-    }
     const onnx::FunctionBodyBuildContextImpl context(node, inputs);
     if (!schema->BuildContextDependentFunction(context, body, opset)) return std::nullopt;
   } else {
@@ -263,8 +265,9 @@ std::optional<onnx::FunctionProto> standard_body(const onnx::NodeProto& node, in
 
 }  // namespace
 
-bool has_function_body(const std::string& operation, int opset) {
-  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(operation, opset, "");
+bool has_function_body(const std::string& domain, const std::string& operation, int opset) {
+  if (has_contributed_body(domain, operation)) return true;
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(operation, opset, domain);
   return schema != nullptr && (schema->HasFunction() || schema->HasContextDependentFunction());
 }
 
@@ -278,7 +281,7 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
   // The first operator that a body needs and hoist lacks, or nothing. Bodies inside of it are not expanded any further.
   std::function<std::string(const onnx::NodeProto&, bool)> lacks = [&](const onnx::NodeProto& node, bool inside) {
     const bool has_row = has_operator(node.domain(), node.op_type()) || node.op_type() == "Constant";
-    const bool expands = !inside && node.domain().empty() && has_function_body(node.op_type(), opset);
+    const bool expands = !inside && has_function_body(node.domain(), node.op_type(), opset);
     if (!has_row && !expands) return node.op_type();
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       for (const onnx::NodeProto& inner : attribute.g().node()) {
@@ -291,8 +294,8 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
   constexpr int maximum_rounds = 16;  // the standard's bodies nest three deep
   for (int round = 0; round < maximum_rounds; ++round) {
     const auto wanted = [&](const onnx::NodeProto& node) {
-      return node.domain().empty() && node.op_type() != "Constant" && !has_operator("", node.op_type()) &&
-             has_function_body(node.op_type(), opset) && !lacking.count(node.name());
+      return node.op_type() != "Constant" && !has_operator(node.domain(), node.op_type()) &&
+             has_function_body(node.domain(), node.op_type(), opset) && !lacking.count(node.name());
     };
     bool any = false;
     for (const onnx::NodeProto& node : graph.node()) any = any || wanted(node);
@@ -305,7 +308,7 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
       if (wanted(node)) {
         std::optional<onnx::FunctionProto> body;
         try {
-          body = standard_body(node, opset, types);
+          body = operator_body(node, opset, types);
         } catch (const std::bad_alloc&) {
           throw;
         } catch (const std::exception&) {

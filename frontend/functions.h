@@ -14,15 +14,16 @@ namespace hoist {
 
 using HasOperator = std::function<bool(const std::string& domain, const std::string& operation)>;
 
-/// Whether the standard gives this operator a function body at this version; no promise that the body can be used.
-bool has_function_body(const std::string& operation, int opset);
+/// Whether an operator has a function body: the standard's at this version, or one that hoist has for an operator of
+/// com.microsoft. No promise that the body can be used.
+bool has_function_body(const std::string& domain, const std::string& operation, int opset);
 
 /// Replaces every call of the model's own functions, deeply, and removes the functions. Layers of a body are named
 /// after the call: "call/Conv_0". Errors: recursion, too many arguments, opsets that differ from the model's, more
 /// than `maximum_layers` layers in all.
 Diagnostics expand_model_functions(onnx::ModelProto& model, int64_t maximum_layers);
 
-/// Replaces operators of the standard for which `has_operator` says no where there is a body whose own operators
+/// Replaces operators for which `has_operator` says no where there is a body whose own operators
 /// are there or have bodies in turn. What has none stays; where a body is there but cannot be used, `lacking` gets the
 /// layer's name and the operator that the body lacks. Needs inferred types, which it makes itself.
 Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const HasOperator& has_operator,

@@ -10,6 +10,7 @@
 
 #include "frontend/bounded_size.h"
 #include "frontend/check_nodes.h"
+#include "frontend/contributed_functions.h"
 #include "frontend/conversion.h"
 #include "frontend/dimensions.h"
 #include "frontend/frontend.h"
@@ -75,11 +76,28 @@ Diagnostics check_header(const onnx::ModelProto& model, const std::string& file)
   return out;
 }
 
+// onnxruntime writes some of its own operators without their domain.
+void take_contributed_operators(onnx::ModelProto& model) {
+  constexpr char domain[] = "com.microsoft";
+  bool any = false, imported = false;
+  for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
+    if (!is_contributed_without_domain(node)) continue;
+    node.set_domain(domain);
+    any = true;
+  }
+  for (const onnx::OperatorSetIdProto& opset : model.opset_import()) imported = imported || opset.domain() == domain;
+  if (!any || imported) return;
+  onnx::OperatorSetIdProto& opset = *model.add_opset_import();
+  opset.set_domain(domain);
+  opset.set_version(1);
+}
+
 // "" and "ai.onnx" are one domain; below it is always "".
 void normalise_domains(onnx::ModelProto& model) {
   for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {
     if (node.domain() == "ai.onnx") node.clear_domain();
   }
+  take_contributed_operators(model);
   bool any = false;
   for (onnx::OperatorSetIdProto& opset : *model.mutable_opset_import()) {
     if (opset.domain() == "ai.onnx") opset.clear_domain();

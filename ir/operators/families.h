@@ -20,5 +20,10 @@ std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> quantisation_operators();
 std::span<const OperatorRow> control_operators();
 std::span<const OperatorRow> recurrent_operators();
+std::span<const OperatorRow> contributed_operators();
+std::span<const OperatorRow> sampling_operators();
+std::span<const OperatorRow> signal_operators();
+std::span<const OperatorRow> training_operators();
+std::span<const OperatorRow> learning_operators();
 
 }  // namespace hoist::operators

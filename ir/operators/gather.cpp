@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "ir/operators/families.h"
 #include "ir/operators/support.h"
@@ -306,6 +307,202 @@ Lowered lower_reverse_sequence(const OperatorContext& c) {
   return one(batch == 0 ? reversed : transpose(reversed));
 }
 
+// ---- The largest
+// ---------------------------------------------------------------------------------------------------------------
+
+// Every element goes where as many stand before it as beat it; places behind the first k are dropped. NaN beats all
+// numbers, as numpy sorts, and of equal elements the first one stands first, so that no two have the same place.
+Lowered lower_top_k(const OperatorContext& c) {
+  Expr x = c.inputs[0];
+  HOIST_TRY(const Tensor count, constant_input(c, 1, "k"));
+  if (count.size() != 1 || !is_integer(count.scalar())) return fault("k has to be one integer");
+  const int64_t k = count.integer_at(0);
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", -1));
+  HOIST_TRY(int64_t largest, integer_attribute(c, "largest", 1));
+  HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(x)));
+  const int64_t n = extents(x)[static_cast<size_t>(axis)];
+  if (k < 0 || k > n) return fault(fmt::format("k is {}, axis {} has {} elements", k, axis, n));
+  const Scalar scalar = element_of(x), place = Scalar::i32;
+  if (n > INT32_MAX) return fault(fmt::format("axis {} has {} elements, at most {} are supported", axis, n, INT32_MAX));
+  const auto beats = [&](const Number& a, const Number& b) {
+    const Number further = largest != 0 ? a > b : a < b;
+    if (!is_float(scalar)) return further;
+    return further | (apply(Function::is_nan, a) & (b == b));
+  };
+  const auto places = [&](Expr row) {
+    return map(
+        [&](Expr own) {
+          return reduce(Function::add, literal_integer(place, 0),
+                        map(
+                            [&](Expr other) {
+                              const Number mine = get(0, own), theirs = get(0, other);
+                              const Number before =
+                                  choose(Number(get(1, other)) < get(1, own), !beats(mine, theirs), beats(theirs, mine));
+                              return choose(before, literal_integer(place, 1), literal_integer(place, 0)).e;
+                            },
+                            zip({row, iota(n, place)})));
+        },
+        zip({row, iota(n, place)}));
+  };
+  const auto placed = [&](Expr row, Expr updates) {
+    return scatter(places(row), updates, repeat(k, zero(element_of(updates))));
+  };
+  if (k == 0) {
+    const auto none = [&](Scalar of) { return map_rows(x, axis, [&](Expr) { return repeat(0, zero(of)); }); };
+    return std::vector<Expr>{none(scalar), none(Scalar::i64)};
+  }
+  return std::vector<Expr>{map_rows(x, axis, [&](Expr row) { return placed(row, row); }),
+                           map_rows(x, axis, [&](Expr row) { return placed(row, iota(n, Scalar::i64)); })};
+}
+
+// ---- Caches and unpooling
+// -------------------------------------------------------------------------------------------------------------------
+
+Lowered lower_tensor_scatter(const OperatorContext& c) {
+  Expr cache = c.inputs[0], update = c.inputs[1], starts = input(c, 2);
+  const Shape shape = extents(cache), part = extents(update);
+  if (element_of(update) != element_of(cache)) return fault("the cache and the update have different element types");
+  HOIST_TRY(std::string mode, choice_attribute(c, "mode", "linear", {"linear", "circular"}));
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", -2));
+  HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(cache)));
+  if (axis == 0) return fault("axis 0 is the batch");
+  Shape wanted = shape;
+  if (part.size() == shape.size()) wanted[static_cast<size_t>(axis)] = part[static_cast<size_t>(axis)];
+  if (part != wanted || part[static_cast<size_t>(axis)] > shape[static_cast<size_t>(axis)])
+    return fault(fmt::format("the update {} does not fit into the cache {} along axis {}", text(part), text(shape), axis));
+  const int64_t n = shape[static_cast<size_t>(axis)], m = part[static_cast<size_t>(axis)];
+  if (m == 0) return one(cache);
+  if (starts == nullptr) starts = repeat(shape[0], literal_integer(Scalar::i64, 0));
+  if (extents(starts) != Shape{shape[0]} || element_of(starts) != Scalar::i64)
+    return fault(fmt::format("write_indices has to be [{}]i64, found {}", shape[0], text(extents(starts))));
+  const auto whole = static_cast<double>(n);
+  return one(map_zip({cache, update, starts}, [&](const std::vector<Expr>& b) {
+    return map_zip_at(axis - 1, {b[0], b[1]}, [&](const std::vector<Expr>& rows) {
+      return map_zip({rows[0], iota(n, Scalar::i64)}, [&](const std::vector<Expr>& p) {
+        Number from = Number(p[1]) - b[2];
+        if (mode == "circular") from = apply(Function::modulo, from, whole);
+        const Number written = (from >= 0.0) & (from < static_cast<double>(m));
+        return map_zip_at(rank_of(p[0]), {p[0], index(clamped_position(max(from, 0.0).e, m), rows[1])},
+                          [&](const std::vector<Expr>& q) { return choose(written, q[1], q[0]).e; });
+      });
+    });
+  }));
+}
+
+// Elements where a pooling found them, in zeros. Positions count through the array that the windows came from.
+Lowered lower_max_unpool(const OperatorContext& c) {
+  Expr x = c.inputs[0], positions = c.inputs[1];
+  const Shape shape = extents(x);
+  if (shape.size() < 3 || extents(positions) != shape)
+    return fault(fmt::format("the input {} and the positions {} have to be [N][C] and spatial dimensions", text(shape),
+                             text(extents(positions))));
+  HOIST_TRY_VOID(check_positions(c, 1));
+  const size_t dimensions = shape.size() - 2;
+  HOIST_TRY(Shape kernel, integers_attribute(c, "kernel_shape", {}));
+  HOIST_TRY(Shape strides, integers_attribute(c, "strides", Shape(dimensions, 1)));
+  HOIST_TRY(Shape pads, integers_attribute(c, "pads", Shape(2 * dimensions, 0)));
+  if (kernel.size() != dimensions || strides.size() != dimensions || pads.size() != 2 * dimensions)
+    return fault(fmt::format("kernel_shape, strides and pads have to be for {} spatial dimensions", dimensions));
+  Shape inner(shape.begin(), shape.begin() + 2);
+  for (size_t i = 0; i < dimensions; ++i) {
+    for (int64_t v : {kernel[i], strides[i], pads[i], pads[i + dimensions]}) {
+      if (v < 0 || v > INT32_MAX) return fault(fmt::format("kernel_shape, strides or pads hold {}", v));
+    }
+    inner.push_back((shape[i + 2] - 1) * strides[i] + kernel[i] - pads[i] - pads[i + dimensions]);
+  }
+  HOIST_TRY_VOID(check_extents(inner));
+  HOIST_TRY(auto wanted, integers_of(c, "output_shape", 2));
+  Expr flat = scatter(flatten(positions), flatten(x), constant_like(element_of(x), {product(inner)}, 0));
+  Expr result = reshape(flat, inner);
+  if (!wanted || wanted->empty()) return one(result);
+  HOIST_TRY_VOID(check_extents(*wanted));
+  bool fits = wanted->size() == inner.size();
+  for (size_t i = 0; fits && i < inner.size(); ++i) fits = (*wanted)[i] >= inner[i];
+  if (!fits) return fault(fmt::format("output_shape is {}, at least {} are needed", text(*wanted), text(inner)));
+  for (size_t i = 0; i < inner.size(); ++i) {
+    result = map_at(
+        static_cast<int>(i),
+        [&](Expr row) { return pad_with(0, (*wanted)[i] - inner[i], zero(element_of(x)), row); }, result);
+  }
+  return one(result);
+}
+
+// The sum, at each element of the image, of all windows that it was in. Along each spatial dimension a table says in
+// which window an element stands at each place of the kernel, or that there is none, which is a zero behind the last.
+Lowered lower_col2im(const OperatorContext& c) {
+  Expr x = c.inputs[0];
+  HOIST_TRY(Shape image, constant_integers(c, 1, "image_shape"));
+  HOIST_TRY(Shape block, constant_integers(c, 2, "block_shape"));
+  const size_t dimensions = image.size();
+  HOIST_TRY(Shape strides, integers_attribute(c, "strides", Shape(dimensions, 1)));
+  HOIST_TRY(Shape dilations, integers_attribute(c, "dilations", Shape(dimensions, 1)));
+  HOIST_TRY(Shape pads, integers_attribute(c, "pads", Shape(2 * dimensions, 0)));
+  const Shape shape = extents(x);
+  if (dimensions < 1 || dimensions > 4 || block.size() != dimensions || strides.size() != dimensions ||
+      dilations.size() != dimensions || pads.size() != 2 * dimensions)
+    return fault(fmt::format("image_shape {}, block_shape {}, strides, dilations and pads have to be for 1 to 4 dimensions",
+                             text(image), text(block)));
+  if (shape.size() != 3) return fault(fmt::format("the input is {}, expected [N][C and window][windows]", text(shape)));
+  Shape windows;
+  for (size_t i = 0; i < dimensions; ++i) {
+    for (int64_t v : {image[i], block[i], strides[i], dilations[i]}) {
+      if (v < 1 || v > INT32_MAX) return fault(fmt::format("an extent or a step is {}", v));
+    }
+    if (pads[i] < 0 || pads[i + dimensions] < 0 || pads[i] > INT32_MAX || pads[i + dimensions] > INT32_MAX)
+      return fault(fmt::format("pads are {}", text(pads)));
+    const int64_t room = image[i] + pads[i] + pads[i + dimensions] - (block[i] - 1) * dilations[i] - 1;
+    if (room < 0) return fault(fmt::format("the window {} does not fit into the image {}", text(block), text(image)));
+    windows.push_back(room / strides[i] + 1);
+    if (image[i] > most_table_entries / block[i])
+      return fault(fmt::format("an image of {} and windows of {}", text(image), text(block)));
+  }
+  HOIST_TRY_VOID(check_extents(image));
+  HOIST_TRY_VOID(check_extents(block));
+  if (shape[1] % product(block) != 0 || shape[2] != product(windows))
+    return fault(fmt::format("the input is {}, expected a multiple of {} numbers in {} windows", text(shape),
+                             product(block), product(windows)));
+  // [N][C][k0][k1]...[w0][w1]... to [N][C][k0][w0][k1][w1]..., with a zero behind the windows.
+  Shape full = {shape[0], shape[1] / product(block)}, permutation = {0, 1};
+  full.insert(full.end(), block.begin(), block.end());
+  full.insert(full.end(), windows.begin(), windows.end());
+  for (size_t i = 0; i < dimensions; ++i) {
+    permutation.push_back(static_cast<int64_t>(2 + i));
+    permutation.push_back(static_cast<int64_t>(2 + dimensions + i));
+  }
+  Expr taps = permute(permutation, reshape(x, full));
+  std::vector<Expr> tables;
+  for (size_t i = 0; i < dimensions; ++i) {
+    taps = map_at(
+        static_cast<int>(3 + 2 * i), [&](Expr row) { return pad_with(0, 1, zero(element_of(x)), row); }, taps);
+    Shape from;
+    for (int64_t p = 0; p < image[i]; ++p) {
+      for (int64_t k = 0; k < block[i]; ++k) {
+        const int64_t start = p + pads[i] - k * dilations[i];
+        const bool there = start >= 0 && start % strides[i] == 0 && start / strides[i] < windows[i];
+        from.push_back(there ? start / strides[i] : windows[i]);
+      }
+    }
+    tables.push_back(constant(Tensor::of(Scalar::i64, {image[i], block[i]}, from)));
+  }
+  // What is left of [k0][w0][k1][w1]... once the place along each dimension is known.
+  const std::function<Expr(Expr, size_t)> image_of = [&](Expr left, size_t i) -> Expr {
+    if (i == dimensions) return sum(flatten(left));
+    return map(
+        [&](Expr starts) {
+          Expr met = map_at(
+              static_cast<int>(i),
+              [&](Expr kernel) {
+                return map_zip({kernel, starts}, [&](const std::vector<Expr>& p) { return index(p[1], p[0]); });
+              },
+              left);
+          return image_of(met, i + 1);
+        },
+        tables[i]);
+  };
+  return one(map_at(
+      2, [&](Expr channel) { return image_of(channel, 0); }, taps));
+}
+
 // clang-format off
 constexpr auto gather_rows = std::to_array<OperatorRow>({
   {"", "Gather", 1, 2, 2, Takes::anything, lower_gather,
@@ -324,6 +521,16 @@ constexpr auto gather_rows = std::to_array<OperatorRow>({
    "on where the position is the index, off elsewhere; a function, since the value of an input decides the shape", -2, 2, "1 depth"},
   {"", "Compress", 9, 2, 2, Takes::anything, lower_compress,
    "the elements that a known condition keeps; a function, since the value of an input decides the shape", -2, 2, "1 condition"},
+  {"", "TopK", 10, 2, 2, Takes::numbers, lower_top_k,
+   "the k largest or smallest along an axis, in order, and where they were; a function, since the value of an input decides the shape",
+   -2, 2, "1 k"},
+  {"", "TensorScatter", 24, 2, 3, Takes::anything, lower_tensor_scatter,
+   "a cache with an update from a position on; a function, since positions come from data"},
+  {"", "MaxUnpool", 9, 2, 3, Takes::floats, lower_max_unpool,
+   "elements put where a pooling found them; a function, since positions come from data", -2, 2, "2 output_shape"},
+  {"", "Col2Im", 18, 3, 3, Takes::numbers, lower_col2im,
+   "sums of windows at the places that they were taken from; a function, since any number of dimensions have a table each",
+   -2, 2, "1 image_shape, 2 block_shape"},
   {"", "ReverseSequence", 10, 2, 2, Takes::anything, lower_reverse_sequence,
    "the first elements of each sequence reversed; a function, since positions come from data"},
 });

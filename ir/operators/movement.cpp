@@ -14,21 +14,10 @@ namespace {
 Lowered lower_concat(const OperatorContext& c) {
   HOIST_TRY_VOID(check_same_element(c));
   HOIST_TRY(int64_t named, integer_attribute(c, "axis", 1));
-  Shape first = extents(c.inputs[0]);
-  HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(c.inputs[0])));
-  std::vector<Expr> arrays;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is left out", i));
-    Shape shape = extents(c.inputs[i]);
-    bool fits = shape.size() == first.size();
-    for (size_t k = 0; fits && k < shape.size(); ++k) fits = static_cast<int64_t>(k) == axis || shape[k] == first[k];
-    if (!fits)
-      return fault(
-          fmt::format("inputs 0 and {} do not fit along axis {}: {} and {}", i, axis, text(first), text(shape)));
-    arrays.push_back(c.inputs[i]);
   }
-  if (arrays.size() > 1024) return fault(fmt::format("{} inputs, at most 1024 are supported", arrays.size()));
-  return one(concat_at(axis, arrays));
+  return concatenation(c.inputs, named);
 }
 
 Expr slice_at(int64_t axis, int64_t start, int64_t count, Expr x, int64_t step = 1) {

@@ -263,6 +263,7 @@ class TextDefinition {
       if (o.variadic) return variadic(o, i);
       Expr x = input(context_, i);
       if (x == nullptr) {
+        if (!o.optional) return fault(fmt::format("input {} of {} is left out, but needed", i, row_.name));
         forms_.set(o.name, Absent{});
         continue;
       }

@@ -33,13 +33,15 @@ constexpr OperatorRow by_text(std::string_view name, int since, std::string_view
   }();
   const std::string_view head = text.substr(1, close - 1);
   const std::string_view operands = head.substr(0, head.find(';'));
-  bool first = true;
+  bool first = true, any_optional = false;
   for (size_t start = 0; start < operands.size();) {
     const size_t end = operands.find(',', start);
     const std::string_view operand = operands.substr(start, end == std::string_view::npos ? end : end - start);
     const bool variadic = operand.find("...") < operand.find(':'), optional = operand.find('?') != operand.npos;
     if (row.most_inputs >= 0) row.most_inputs = variadic ? -1 : row.most_inputs + 1;
-    if (!optional) ++row.least_inputs;
+    // A gap may stand before the last one that is needed: the text says which that is.
+    any_optional = any_optional || optional;
+    if (!any_optional) ++row.least_inputs;
     if (first) {
       if (operand.find("numbers") != operand.npos) row.takes = Takes::numbers;
       if (operand.find("floats") != operand.npos) row.takes = Takes::floats;
@@ -60,6 +62,12 @@ constexpr OperatorRow by_text(std::string_view name, int since, std::string_view
     if (next == ',' && row.least_inputs <= place) row.least_inputs = place + 1;
     if (row.most_inputs >= 0 && row.most_inputs <= place) row.most_inputs = place + 1;
   }
+  return row;
+}
+
+/// The row in a domain beside the standard's.
+constexpr OperatorRow in_domain(std::string_view domain, OperatorRow row) {
+  row.domain = domain;
   return row;
 }
 

@@ -24,7 +24,8 @@ std::vector<OperatorRow> joined() {
                       operators::pooling_operators, operators::reduction_operators, operators::normalisation_operators,
                       operators::shape_operators, operators::movement_operators, operators::gather_operators,
                       operators::resize_operators, operators::quantisation_operators, operators::control_operators,
-                      operators::recurrent_operators}) {
+                      operators::recurrent_operators, operators::contributed_operators, operators::sampling_operators,
+                      operators::signal_operators, operators::training_operators, operators::learning_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {

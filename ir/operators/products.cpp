@@ -196,6 +196,45 @@ constexpr auto product_rows = std::to_array<OperatorRow>({
           "W = select(given(bias) & !is_known(bias), i64, select(floor(elements(w) / o) * " HOIST_MOST_PRODUCT " <= "
           HOIST_MOST_I32 " - select(given(bias), min(largest(bias), " HOIST_MOST_I32 "), 0), i32, i64)); "
           HOIST_INTEGER_CONVOLUTION),
+  in_domain("com.microsoft", by_text("FusedMatMul", 1,
+          "(a : floats, b; alpha = 1.0, transA = 0, transB = 0, transBatchA = 0, transBatchB = 0) "
+          "refuse transBatchA | transBatchB: \"transposed batches are not supported\" "
+          "= products (\\row column. convert(type(a), scaled row column)) left right "
+          "where left = select(transA & rank(a) > 1, under (rank(a) - 2) turned a, a); "
+          "right = select(transB & rank(b) > 1, under (rank(b) - 2) turned b, b); turned = \\m. transpose m; "
+          "scaled = \\row column. select(alpha == 1, dot row column, dot row column * alpha); "
+          "dot = \\row column. " HOIST_DOT("row", "column") "; W = wide(type(a))")),
+  in_domain("com.microsoft", by_text("MatMulIntegerToFloat", 1,
+          "(a : integers, b : anything, a_scale : floats, b_scale, a_zero? : anything, b_zero? : anything, bias? : floats) "
+          HOIST_EIGHT_BITS("a", "0") HOIST_ZERO_POINT("a", "0", "a_zero")
+          HOIST_EIGHT_BITS("b", "1") HOIST_ZERO_POINT("b", "1", "b_zero")
+          "refuse given(bias) & !broadcasts(bias, total): \"the bias {bias} does not broadcast to the product of {a} and {b}\" "
+          "= select(given(bias), each total factor bias. convert(f32, total) * factor + bias, "
+          "each total factor. convert(f32, total) * factor) "
+          "where factor = each sa sb. sa * sb; sa = per_line \"scale\" (-2) a_scale a; sb = per_line \"scale\" (-1) b_scale b; "
+          "W = i32; " HOIST_INTEGER_PRODUCT)),
+  // The bias is one of the sum: its scale is that of the product.
+  in_domain("com.microsoft", by_text("QGemm", 1,
+          "(a : integers, a_scale : floats, a_zero : anything, b : anything, b_scale : floats, b_zero : anything, "
+          "c? : integers, y_scale? : floats, y_zero? : integers; alpha = 1.0, transA = 0, transB = 0) "
+          HOIST_EIGHT_BITS("a", "0") HOIST_ZERO_POINT("a", "0", "a_zero")
+          HOIST_EIGHT_BITS("b", "3") HOIST_ZERO_POINT("b", "3", "b_zero")
+          "refuse rank(a) != 2 | rank(b) != 2: \"A and B have to be matrices, found {a} and {b}\" "
+          "refuse given(c) & type(c) != i32: \"the bias is {type(c)}, expected i32\" "
+          "refuse !one_number(a_scale): \"the scale of A is {a_scale}, expected one number\" "
+          "refuse !one_number(a_zero): \"the zero point of A is {a_zero}, expected one number\" "
+          "refuse given(y_zero) & !given(y_scale): \"the result has a zero point and no scale\" "
+          "refuse given(y_zero) & !integers(y_zero) | given(y_zero) & bits(y_zero) > 8: "
+          "\"the result is {type(y_zero)}, expected an integer of 8 bits\" "
+          "= select(given(y_scale), each total factor. saturated(T, round(convert(f32, total) * (factor / sy)) + zy), "
+          "each total factor. convert(f32, total) * factor) "
+          "where total = select(given(c), products (\\row column v. dot row column + v) left right c, products dot left right); "
+          "left = each lines. convert(i32, lines) - za; right = each columns zb. convert(i32, columns) - convert(i32, zb); "
+          "lines = select(transA, transpose a, a); columns = select(transB, transpose b, b); "
+          "za = convert(i32, scalar a_zero); zb = per_line \"zero point\" (-1) b_zero columns; "
+          "factor = each sb. alpha * sb * scalar a_scale; sb = per_line \"scale\" (-1) b_scale columns; sy = scalar y_scale; "
+          "zy = select(given(y_zero), convert(f32, scalar y_zero), 0f32); T = select(given(y_zero), type(y_zero), type(a)); "
+          "dot = \\row column. " HOIST_DOT("row", "column") "; W = i32")),
   {"", "Einsum", 12, 1, -1, Takes::numbers, lower_einsum,
    "a sum of products over named dimensions; a function, since its equation is a language of its own", -2, 2, "", 0, einsum_in_pairs},
 });

@@ -436,6 +436,21 @@ Expr concat_at(int64_t depth, const std::vector<Expr>& arrays) {
   return map_zip_at(depth, arrays, [](const std::vector<Expr>& parts) { return concat(parts); });
 }
 
+Lowered concatenation(const std::vector<Expr>& arrays, int64_t named) {
+  const Shape first = extents(arrays[0]);
+  HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(arrays[0])));
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const Shape shape = extents(arrays[i]);
+    bool fits = shape.size() == first.size();
+    for (size_t k = 0; fits && k < shape.size(); ++k) fits = static_cast<int64_t>(k) == axis || shape[k] == first[k];
+    if (!fits)
+      return fault(
+          fmt::format("inputs 0 and {} do not fit along axis {}: {} and {}", i, axis, text(first), text(shape)));
+  }
+  if (arrays.size() > 1024) return fault(fmt::format("{} inputs, at most 1024 are supported", arrays.size()));
+  return one(concat_at(axis, arrays));
+}
+
 Expr pad_with(int64_t before, int64_t after, Expr value, Expr array) {
   Shape shape = extents(array);
   for (size_t i = shape.size(); i-- > 1;) value = repeat(shape[i], value);

@@ -94,6 +94,7 @@ inline Number operator>=(Number a, Number b) { return apply(Function::greater_eq
 inline Number operator==(Number a, Number b) { return apply(Function::equal, a, b); }
 inline Number operator&(Number a, Number b) { return apply(Function::logical_and, a, b); }
 inline Number operator|(Number a, Number b) { return apply(Function::logical_or, a, b); }
+inline Number operator!(Number a) { return apply(Function::logical_not, a); }
 inline Number sqrt(Number a) { return apply(Function::sqrt, a); }
 inline Number abs(Number a) { return apply(Function::absolute, a); }
 inline Number floor(Number a) { return apply(Function::floor, a); }
@@ -131,6 +132,8 @@ Expr reshape_to(Expr x, const Sizes& to);                             ///< the s
 Expr flatten(Expr x);                                                 ///< to one dimension
 Expr constant_like(Scalar scalar, const Shape& shape, double value);  ///< the same number everywhere
 Expr concat_at(int64_t depth, const std::vector<Expr>& arrays);
+/// One after the other along an axis; refuses arrays of which other extents differ.
+Lowered concatenation(const std::vector<Expr>& arrays, int64_t axis);
 /// Pads an array of any rank along its first dimension with the same number everywhere.
 Expr pad_with(int64_t before, int64_t after, Expr value, Expr array);
 /// transpose, for any rank: dimension i of the result is dimension permutation[i] of x.

@@ -1,0 +1,626 @@
+// Models of the domain ai.onnx.ml, on numbers: scalers and encoders, linear models and ensembles of trees. Their
+// attributes hold tables, which become constants; a tree is walked by gathers from the tables of its nodes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numbers>
+#include <set>
+
+#include "ir/operators/families.h"
+#include "ir/operators/operator_text.h"
+#include "ir/operators/support.h"
+
+namespace hoist::operators {
+namespace {
+
+constexpr std::string_view learning = "ai.onnx.ml";
+
+using Floats = std::vector<double>;
+
+Result<Floats> floats_attribute(const OperatorContext& c, const std::string& name) {
+  for (const std::string& key : {name, name + "_as_tensor"}) {
+    auto found = c.call.attributes.find(key);
+    if (found == c.call.attributes.end()) continue;
+    if (const auto* list = std::get_if<Floats>(&found->second)) return *list;
+    if (const auto* tensor = std::get_if<Tensor>(&found->second)) {
+      Floats out;
+      for (int64_t i = 0; i < tensor->size(); ++i)
+        out.push_back(is_float(tensor->scalar()) ? tensor->float_at(i) : static_cast<double>(tensor->integer_at(i)));
+      return out;
+    }
+    return fault(fmt::format("attribute {} has to be a list of floats", key));
+  }
+  return Floats{};
+}
+
+Result<std::vector<std::string>> strings_attribute(const OperatorContext& c, const std::string& name) {
+  auto found = c.call.attributes.find(name);
+  if (found == c.call.attributes.end()) return std::vector<std::string>{};
+  if (const auto* list = std::get_if<std::vector<std::string>>(&found->second)) return *list;
+  return fault(fmt::format("attribute {} has to be a list of strings", name));
+}
+
+Expr table(Scalar scalar, const Floats& values) {
+  return constant(Tensor::of(scalar, {static_cast<int64_t>(values.size())}, values));
+}
+
+// Models take any numbers and compute in f32, or in f64 what is f64.
+Scalar computed_in(Expr x) { return element_of(x) == Scalar::f64 ? Scalar::f64 : Scalar::f32; }
+
+// Rows of features: a single one stands alone.
+Result<Expr> feature_rows(Expr x) {
+  const int64_t rank = rank_of(x);
+  if (rank == 1) return repeat(1, x);
+  if (rank == 2) return x;
+  return fault(fmt::format("the input is {}, expected rows of features", text(extents(x))));
+}
+
+// ---- Scalers and encoders
+// ---------------------------------------------------------------------------------------------------
+
+Lowered lower_scaler(const OperatorContext& c) {
+  Expr x = c.inputs[0];
+  HOIST_TRY(Floats offset, floats_attribute(c, "offset"));
+  HOIST_TRY(Floats scale, floats_attribute(c, "scale"));
+  const int64_t n = rank_of(x) == 0 ? 1 : extents(x).back();
+  for (const Floats* list : {&offset, &scale}) {
+    if (list->size() != 1 && std::ssize(*list) != n)
+      return fault(fmt::format("{} offsets and {} scales for {} features", offset.size(), scale.size(), n));
+  }
+  const Scalar scalar = Scalar::f32;
+  const auto along = [&](const Floats& list) {
+    return list.size() == 1 ? literal(scalar, list[0]) : table(scalar, list);
+  };
+  return one(elementwise({x, along(offset), along(scale)}, [&](const std::vector<Expr>& v) {
+    return ((Number(convert(scalar, v[0])) - v[1]) * v[2]).e;
+  }));
+}
+
+Lowered lower_one_hot_encoder(const OperatorContext& c) {
+  Expr x = c.inputs[0];
+  HOIST_TRY(Shape categories, integers_attribute(c, "cats_int64s", {}));
+  if (categories.empty()) return fault("cats_int64s is missing", "categories that are strings are not supported");
+  const Expr all = constant(Tensor::of(Scalar::i64, {std::ssize(categories)}, categories));
+  return one(map_at(
+      static_cast<int>(rank_of(x)),
+      [&](Expr v) {
+        const Number own = convert(Scalar::i64, v);
+        return map(
+            [&](Expr category) {
+              return choose(own == category, literal(Scalar::f32, 1), literal(Scalar::f32, 0)).e;
+            },
+            all);
+      },
+      x));
+}
+
+Lowered lower_feature_extractor(const OperatorContext& c) {
+  Expr x = c.inputs[0], places = c.inputs[1];
+  if (rank_of(x) == 0 || element_of(places) != Scalar::i64)
+    return fault("the input has to be an array and the positions i64");
+  const int64_t n = extents(x).back();
+  if (n == 0 && product(extents(places)) > 0) return fault(fmt::format("the input {} has no elements", text(extents(x))));
+  if (rank_of(x) == 1) x = repeat(1, x);
+  Expr flat = flatten(places);
+  return one(map_at(
+      static_cast<int>(rank_of(x) - 1),
+      [&](Expr row) { return map([&](Expr i) { return index(clamped_position(i, n), row); }, flat); }, x));
+}
+
+// ---- Scores
+// -----------------------------------------------------------------------------------------------------------------
+
+// What becomes of a row of scores.
+Result<Expr> transformed(const std::string& transform, Expr row) {
+  const Scalar scalar = element_of(row);
+  const auto each = [&](const std::function<Number(Number)>& f) {
+    return map([&](Expr v) { return f(Number(v)).e; }, row);
+  };
+  if (transform == "NONE") return row;
+  if (transform == "LOGISTIC")
+    return each([](const Number& v) { return 1.0 / (apply(Function::exp, -v) + 1.0); });
+  if (transform == "PROBIT") {
+    return each([](const Number& v) {
+      const Number x = v * 2.0 - 1.0, log = apply(Function::log, (1.0 - x) * (x + 1.0));
+      const Number half = log * 0.5 + 2.0 / (std::numbers::pi * 0.147);
+      return apply(Function::sign, x) * sqrt(sqrt(half * half - log * (1.0 / 0.147)) - half) * 1.41421356;
+    });
+  }
+  // Exponentials over their sum; SOFTMAX_ZERO leaves scores of 0 at 0.
+  return let(reduce(Function::maximum, literal(scalar, -std::numeric_limits<double>::infinity()), row), [&](Expr most) {
+    Expr powers = map(
+        [&](Expr v) {
+          const Number power = apply(Function::exp, Number(v) - most);
+          if (transform == "SOFTMAX") return power.e;
+          return choose(abs(v) > 1e-7, power, Number(v) * apply(Function::exp, -Number(most))).e;
+        },
+        row);
+    return let(sum(powers), [&](Expr total) {
+      return map(
+          [&](Expr power) {
+            const Number share = Number(power) / total;
+            return transform == "SOFTMAX" ? share.e : choose(Number(total) == 0.0, 0.5, share).e;
+          },
+          powers);
+    });
+  });
+}
+
+Result<std::string> transform_attribute(const OperatorContext& c) {
+  return choice_attribute(c, "post_transform", "NONE", {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"});
+}
+
+Expr place_of_largest(Expr row) {
+  Expr best = fold(
+      [&](Expr state, Expr next) { return select(call(Function::greater, {get(0, next), get(0, state)}), next, state); },
+      tuple({at_position(0, row), literal_integer(Scalar::i64, 0)}), zip({row, iota(row->type->size, Scalar::i64)}));
+  return get(1, best);
+}
+
+Result<Shape> labels_of(const OperatorContext& c, const std::string& name) {
+  HOIST_TRY(Shape labels, integers_attribute(c, name, {}));
+  if (labels.empty()) return fault(fmt::format("attribute {} is missing", name), "labels that are strings are not supported");
+  return labels;
+}
+
+Expr label_at(Expr place, const Shape& labels) {
+  return index(place, constant(Tensor::of(Scalar::i64, {std::ssize(labels)}, labels)));
+}
+
+// The scores of each row, [rows][targets], in f32 or f64.
+Result<Expr> linear_scores(const OperatorContext& c, int64_t targets) {
+  HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
+  HOIST_TRY(Floats coefficients, floats_attribute(c, "coefficients"));
+  HOIST_TRY(Floats intercepts, floats_attribute(c, "intercepts"));
+  const int64_t n = extents(x)[1];
+  if (targets < 1 || n < 1 || std::ssize(coefficients) % n != 0 || std::ssize(coefficients) / n != targets)
+    return fault(fmt::format("{} coefficients for {} targets of {} features", coefficients.size(), targets, n));
+  if (!intercepts.empty() && std::ssize(intercepts) != targets)
+    return fault(fmt::format("{} intercepts for {} targets", intercepts.size(), targets));
+  const Scalar scalar = computed_in(x);
+  if (intercepts.empty()) intercepts.resize(static_cast<size_t>(targets), 0);
+  Expr weights = reshape(table(scalar, coefficients), {targets, n}), added = table(scalar, intercepts);
+  return map(
+      [&](Expr row) {
+        return map_zip({weights, added}, [&](const std::vector<Expr>& p) {
+          return (Number(sum(map_zip({row, p[0]},
+                                     [&](const std::vector<Expr>& q) { return (Number(convert(scalar, q[0])) * q[1]).e; }))) +
+                  p[1])
+              .e;
+        });
+      },
+      x);
+}
+
+Lowered lower_linear_regressor(const OperatorContext& c) {
+  HOIST_TRY(int64_t targets, integer_attribute(c, "targets", 1));
+  HOIST_TRY(std::string transform, transform_attribute(c));
+  HOIST_TRY(Expr scores, linear_scores(c, targets));
+  Diagnostics problems;
+  Expr result = map(
+      [&](Expr row) {
+        auto made = transformed(transform, row);
+        return map([&](Expr v) { return convert(Scalar::f32, v); }, *made);
+      },
+      scores);
+  return one(result);
+}
+
+Lowered lower_linear_classifier(const OperatorContext& c) {
+  HOIST_TRY(Shape labels, labels_of(c, "classlabels_ints"));
+  HOIST_TRY(std::string transform, transform_attribute(c));
+  HOIST_TRY(Floats coefficients, floats_attribute(c, "coefficients"));
+  HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
+  const int64_t n = extents(x)[1], rows = n == 0 ? 0 : std::ssize(coefficients) / n, classes = std::ssize(labels);
+  if (rows != classes && !(rows == 1 && classes <= 2))
+    return fault(fmt::format("{} coefficients for {} classes of {} features", coefficients.size(), classes, n));
+  HOIST_TRY(Expr scores, linear_scores(c, rows));
+  const Scalar scalar = element_of(scores);
+  const bool two_of_one = rows == 1 && classes == 2;
+  // Of two classes that share one score, the first has what the second lacks.
+  if (two_of_one)
+    scores = map(
+        [&](Expr row) {
+          Expr v = at_position(0, row);
+          return concat({repeat(1, (-Number(v)).e), repeat(1, v)});
+        },
+        scores);
+  Expr result = map([&](Expr row) { return *transformed(transform, row); }, scores);
+  Expr chosen = map(
+      [&](Expr row) {
+        if (extents(row)[0] > 1) return label_at(place_of_largest(row), labels);
+        return choose(Number(at_position(0, row)) >= (transform == "NONE" ? 0.0 : 0.5),
+                      literal_integer(Scalar::i64, labels[0]), literal_integer(Scalar::i64, 0))
+            .e;
+      },
+      result);
+  Expr as_floats = scalar == Scalar::f32 ? result
+                                         : map_at(
+                                               2, [&](Expr v) { return convert(Scalar::f32, v); }, result);
+  return std::vector<Expr>{chosen, as_floats};
+}
+
+// ---- Trees
+// ------------------------------------------------------------------------------------------------------------------
+
+enum Branch : uint8_t { at_most, below, at_least, above, equal_to, other_than, leaf };
+
+struct Node {
+  Branch branch = leaf;
+  int64_t feature = 0;
+  double value = 0;
+  bool missing_is_true = false;
+  int64_t yes = 0, no = 0;
+};
+
+// Trees in one list of nodes; what each leaf gives to each target.
+struct Forest {
+  std::vector<Node> nodes;
+  Shape roots;
+  std::map<std::pair<int64_t, int64_t>, double> weights;  // of node and target
+  int64_t targets = 1;
+  std::string aggregate = "SUM";
+  Floats base;
+
+  // Links that lead out of the list, or round in a circle, are errors; the length of the longest way is the result.
+  Result<int64_t> depth() const {
+    std::vector<int64_t> known(nodes.size(), -1);  // -2 while below is being looked at
+    for (int64_t root : roots) {
+      std::vector<int64_t> open = {root};
+      while (!open.empty()) {
+        const int64_t at = open.back();
+        if (at < 0 || at >= std::ssize(nodes)) return fault(fmt::format("a branch leads to node {} of {}", at, nodes.size()));
+        const Node& node = nodes[static_cast<size_t>(at)];
+        int64_t& own = known[static_cast<size_t>(at)];
+        if (node.branch == leaf) own = 0;
+        if (own >= 0) {
+          open.pop_back();
+          continue;
+        }
+        const bool second = own == -2;
+        int64_t below_it = 0;
+        bool ready = true;
+        for (int64_t next : {node.yes, node.no}) {
+          if (next < 0 || next >= std::ssize(nodes))
+            return fault(fmt::format("a branch leads to node {} of {}", next, nodes.size()));
+          const int64_t depth_of = known[static_cast<size_t>(next)];
+          if (depth_of == -2) return fault("the branches of a tree lead round in a circle");
+          if (depth_of < 0) ready = false, open.push_back(next);
+          below_it = std::max(below_it, depth_of);
+        }
+        if (ready)
+          own = below_it + 1, open.pop_back();
+        else if (!second)
+          own = -2;
+        else
+          return fault("the branches of a tree lead round in a circle");
+      }
+    }
+    int64_t deepest = 0;
+    for (int64_t root : roots) deepest = std::max(deepest, known[static_cast<size_t>(root)]);
+    return deepest;
+  }
+
+  // [rows][features] to [rows][targets].
+  Result<Expr> scores(Expr x) const {
+    const Scalar scalar = computed_in(x);
+    const int64_t features = extents(x)[1];
+    if (targets < 1 || std::ssize(nodes) > most_table_entries / targets || nodes.empty() || roots.empty())
+      return fault(fmt::format("{} nodes of {} trees for {} targets", nodes.size(), roots.size(), targets));
+    if (!base.empty() && std::ssize(base) != targets && base.size() != 1)
+      return fault(fmt::format("{} base values for {} targets", base.size(), targets));
+    HOIST_TRY(int64_t longest, depth());
+    Floats values;
+    Shape feature_of, yes, no, missing, kinds;
+    std::set<Branch> used;
+    bool any_missing = false;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const Node& node = nodes[i];
+      const auto own = static_cast<int64_t>(i);
+      const bool ends = node.branch == leaf;
+      if (!ends && (node.feature < 0 || node.feature >= features))
+        return fault(fmt::format("a node looks at feature {} of {}", node.feature, features));
+      values.push_back(node.value);
+      feature_of.push_back(ends ? 0 : node.feature);
+      yes.push_back(ends ? own : node.yes);
+      no.push_back(ends ? own : node.no);
+      missing.push_back(node.missing_is_true);
+      kinds.push_back(node.branch);
+      if (!ends) used.insert(node.branch), any_missing = any_missing || node.missing_is_true;
+    }
+    const auto whole = [&](const Shape& list) { return constant(Tensor::of(Scalar::i32, {std::ssize(list)}, list)); };
+    const Expr value_table = table(scalar, values), feature_table = whole(feature_of), yes_table = whole(yes),
+               no_table = whole(no), kind_table = whole(kinds), missing_table = whole(missing);
+    const auto step = [&](Expr row, Expr node) {
+      const Number v = convert(scalar, index(index(node, feature_table), row)), limit = index(node, value_table);
+      const auto compared = [&](Branch branch) -> Number {
+        switch (branch) {
+          case below:
+            return v < limit;
+          case at_least:
+            return v >= limit;
+          case above:
+            return v > limit;
+          case equal_to:
+            return v == limit;
+          case other_than:
+            return apply(Function::not_equal, v, limit);
+          default:
+            return v <= limit;
+        }
+      };
+      Number taken = literal_integer(Scalar::boolean, 0);
+      bool first = true;
+      for (Branch branch : used) {
+        taken = first ? compared(branch)
+                      : choose(Number(index(node, kind_table)) == static_cast<double>(branch), compared(branch), taken);
+        first = false;
+      }
+      if (any_missing)
+        taken = choose(apply(Function::is_nan, v), Number(index(node, missing_table)) == 1.0, taken);
+      return choose(taken, index(node, yes_table), index(node, no_table)).e;
+    };
+    const bool sums = aggregate == "SUM" || aggregate == "AVERAGE", most = aggregate == "MAX";
+    const double none = sums ? 0 : most ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    Floats leaves(nodes.size() * static_cast<size_t>(targets), none);
+    for (const auto& [place, weight] : weights)
+      leaves[static_cast<size_t>(place.first * targets + place.second)] = weight;
+    const Expr leaf_table = reshape(table(scalar, leaves), {std::ssize(nodes), targets}), root_table = whole(roots);
+    const Expr added = table(scalar, base.empty()       ? Floats(static_cast<size_t>(targets), 0)
+                                     : base.size() == 1 ? Floats(static_cast<size_t>(targets), base[0])
+                                                        : base);
+    const double share = aggregate == "AVERAGE" ? 1 / static_cast<double>(roots.size()) : 1;
+    return map(
+        [&](Expr row) {
+          Expr ends = map(
+              [&](Expr root) {
+                return longest == 0 ? root : iterate(longest, [&](Expr node) { return step(row, node); }, root);
+              },
+              root_table);
+          return map_zip({iota(targets, Scalar::i32), added}, [&](const std::vector<Expr>& p) {
+            Expr given = map([&](Expr end) { return index(p[0], index(end, leaf_table)); }, ends);
+            Number total = sums ? Number(sum(given))
+                                : Number(reduce(most ? Function::maximum : Function::minimum, literal(scalar, none), given));
+            if (share != 1) total = total * share;
+            return (total + p[1]).e;
+          });
+        },
+        x);
+  }
+};
+
+// The nodes of the versions before 5, by tree and number; `kind` is what leaves have: targets or classes.
+Result<Forest> forest_of(const OperatorContext& c, const std::string& kind) {
+  Forest forest;
+  HOIST_TRY(Shape trees, integers_attribute(c, "nodes_treeids", {}));
+  HOIST_TRY(Shape numbers, integers_attribute(c, "nodes_nodeids", {}));
+  HOIST_TRY(Shape features, integers_attribute(c, "nodes_featureids", {}));
+  HOIST_TRY(Shape yes, integers_attribute(c, "nodes_truenodeids", {}));
+  HOIST_TRY(Shape no, integers_attribute(c, "nodes_falsenodeids", {}));
+  HOIST_TRY(Shape missing, integers_attribute(c, "nodes_missing_value_tracks_true", {}));
+  HOIST_TRY(Floats values, floats_attribute(c, "nodes_values"));
+  HOIST_TRY(auto modes, strings_attribute(c, "nodes_modes"));
+  HOIST_TRY(forest.base, floats_attribute(c, "base_values"));
+  const size_t n = modes.size();
+  for (size_t size : {trees.size(), numbers.size(), features.size(), yes.size(), no.size(), values.size()}) {
+    if (size != n) return fault(fmt::format("{} modes and {} of something else for the nodes", n, size));
+  }
+  if (!missing.empty() && missing.size() != n) return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
+  std::map<std::pair<int64_t, int64_t>, int64_t> places;
+  for (size_t i = 0; i < n; ++i) {
+    if (!places.emplace(std::pair(trees[i], numbers[i]), static_cast<int64_t>(i)).second)
+      return fault(fmt::format("node {} of tree {} stands there twice", numbers[i], trees[i]));
+  }
+  constexpr std::array<std::string_view, 7> names = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
+                                                     "BRANCH_EQ",  "BRANCH_NEQ", "LEAF"};
+  std::set<int64_t> begun;
+  for (size_t i = 0; i < n; ++i) {
+    const auto name = std::find(names.begin(), names.end(), modes[i]);
+    if (name == names.end()) return fault(fmt::format("a node has the mode {}", modes[i]));
+    Node node{static_cast<Branch>(name - names.begin()), features[i], values[i], !missing.empty() && missing[i] != 0};
+    for (auto [to, number] : {std::pair(&node.yes, yes[i]), std::pair(&node.no, no[i])}) {
+      if (node.branch == leaf) continue;
+      auto found = places.find({trees[i], number});
+      if (found == places.end()) return fault(fmt::format("tree {} has no node {}", trees[i], number));
+      *to = found->second;
+    }
+    forest.nodes.push_back(node);
+    if (begun.insert(trees[i]).second) forest.roots.push_back(static_cast<int64_t>(i));
+  }
+  HOIST_TRY(Shape leaf_trees, integers_attribute(c, kind + "_treeids", {}));
+  HOIST_TRY(Shape leaf_numbers, integers_attribute(c, kind + "_nodeids", {}));
+  HOIST_TRY(Shape ids, integers_attribute(c, kind + "_ids", {}));
+  HOIST_TRY(Floats weights, floats_attribute(c, kind + "_weights"));
+  if (leaf_numbers.size() != leaf_trees.size() || ids.size() != leaf_trees.size() || weights.size() != leaf_trees.size())
+    return fault(fmt::format("{} trees and {} nodes of {} weights", leaf_trees.size(), leaf_numbers.size(), weights.size()));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    auto found = places.find({leaf_trees[i], leaf_numbers[i]});
+    if (found == places.end()) return fault(fmt::format("tree {} has no node {}", leaf_trees[i], leaf_numbers[i]));
+    if (ids[i] < 0 || ids[i] > INT32_MAX) return fault(fmt::format("a weight is for {} {}", kind, ids[i]));
+    auto [place, fresh] = forest.weights.emplace(std::pair(found->second, ids[i]), weights[i]);
+    if (!fresh) place->second += weights[i];
+  }
+  return forest;
+}
+
+Result<Nothing> check_targets(const Forest& forest) {
+  for (const auto& [place, weight] : forest.weights) {
+    if (place.second >= forest.targets)
+      return fault(fmt::format("a weight is for target {} of {}", place.second, forest.targets));
+  }
+  return Nothing{};
+}
+
+Lowered lower_tree_regressor(const OperatorContext& c) {
+  HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
+  HOIST_TRY(Forest forest, forest_of(c, "target"));
+  HOIST_TRY(forest.targets, integer_attribute(c, "n_targets", 1));
+  HOIST_TRY(forest.aggregate, choice_attribute(c, "aggregate_function", "SUM", {"SUM", "AVERAGE", "MIN", "MAX"}));
+  HOIST_TRY(std::string transform, transform_attribute(c));
+  HOIST_TRY_VOID(check_targets(forest));
+  HOIST_TRY(Expr scores, forest.scores(x));
+  return one(map(
+      [&](Expr row) { return map([&](Expr v) { return convert(Scalar::f32, v); }, *transformed(transform, row)); },
+      scores));
+}
+
+Lowered lower_tree_classifier(const OperatorContext& c) {
+  HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
+  HOIST_TRY(Forest forest, forest_of(c, "class"));
+  HOIST_TRY(Shape labels, labels_of(c, "classlabels_int64s"));
+  HOIST_TRY(std::string transform, transform_attribute(c));
+  if (labels.size() < 2) return fault(fmt::format("{} class, expected at least 2", labels.size()));
+  std::set<int64_t> ids;
+  for (const auto& [place, weight] : forest.weights) ids.insert(place.second);
+  forest.targets = std::ssize(labels);
+  HOIST_TRY_VOID(check_targets(forest));
+  const bool one_score = ids.size() == 1 && labels.size() == 2;
+  HOIST_TRY(Expr scores, forest.scores(x));
+  // Two classes with weights for one: the other has what that lacks.
+  if (one_score) {
+    const int64_t scored = forest.base.size() == 2 ? 1 : *ids.begin();
+    scores = map(
+        [&](Expr row) {
+          const Number v = at_position(scored, row);
+          const Number other = transform == "NONE" || transform == "PROBIT" ? 1.0 - v : -v;
+          return concat({repeat(1, other.e), repeat(1, v.e)});
+        },
+        scores);
+  }
+  Expr result = map([&](Expr row) { return *transformed(transform, row); }, scores);
+  Expr chosen = map([&](Expr row) { return label_at(place_of_largest(row), labels); }, result);
+  return std::vector<Expr>{chosen, map_at(
+                                       2, [&](Expr v) { return convert(Scalar::f32, v); }, result)};
+}
+
+// Version 5: nodes and leaves in lists of their own, and sets of values, of which each becomes a comparison.
+Lowered lower_tree_ensemble(const OperatorContext& c) {
+  HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
+  HOIST_TRY(Shape features, integers_attribute(c, "nodes_featureids", {}));
+  HOIST_TRY(Shape yes, integers_attribute(c, "nodes_truenodeids", {}));
+  HOIST_TRY(Shape no, integers_attribute(c, "nodes_falsenodeids", {}));
+  HOIST_TRY(Shape yes_is_leaf, integers_attribute(c, "nodes_trueleafs", {}));
+  HOIST_TRY(Shape no_is_leaf, integers_attribute(c, "nodes_falseleafs", {}));
+  HOIST_TRY(Shape missing, integers_attribute(c, "nodes_missing_value_tracks_true", {}));
+  HOIST_TRY(Shape roots, integers_attribute(c, "tree_roots", {}));
+  HOIST_TRY(Shape leaf_targets, integers_attribute(c, "leaf_targetids", {}));
+  HOIST_TRY(Floats splits, floats_attribute(c, "nodes_splits"));
+  HOIST_TRY(Floats modes, floats_attribute(c, "nodes_modes"));
+  HOIST_TRY(Floats leaf_weights, floats_attribute(c, "leaf_weights"));
+  HOIST_TRY(Floats members, floats_attribute(c, "membership_values"));
+  const size_t n = features.size();
+  for (size_t size : {yes.size(), no.size(), yes_is_leaf.size(), no_is_leaf.size(), splits.size(), modes.size()}) {
+    if (size != n) return fault(fmt::format("{} features and {} of something else for the nodes", n, size));
+  }
+  if (!missing.empty() && missing.size() != n) return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
+  if (leaf_targets.size() != leaf_weights.size())
+    return fault(fmt::format("{} targets and {} weights of leaves", leaf_targets.size(), leaf_weights.size()));
+  Forest forest;
+  HOIST_TRY(forest.targets, integer_attribute(c, "n_targets", 1));
+  HOIST_TRY(int64_t aggregate, integer_attribute(c, "aggregate_function", 1));
+  HOIST_TRY(int64_t transform, integer_attribute(c, "post_transform", 0));
+  constexpr std::array<std::string_view, 4> aggregates = {"AVERAGE", "SUM", "MIN", "MAX"};
+  constexpr std::array<std::string_view, 5> transforms = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+  if (aggregate < 0 || aggregate >= std::ssize(aggregates) || transform < 0 || transform >= std::ssize(transforms))
+    return fault(fmt::format("aggregate_function is {}, post_transform {}", aggregate, transform));
+  forest.aggregate = aggregates[static_cast<size_t>(aggregate)];
+  // Nodes first, leaves behind them, then what further values of sets need.
+  const auto place_of = [&](int64_t number, int64_t is_leaf) { return is_leaf != 0 ? number + static_cast<int64_t>(n) : number; };
+  for (size_t i = 0; i < n; ++i) {
+    Node node{at_most, features[i], splits[i], !missing.empty() && missing[i] != 0, place_of(yes[i], yes_is_leaf[i]),
+              place_of(no[i], no_is_leaf[i])};
+    const auto mode = static_cast<int64_t>(modes[i]);
+    if (mode < 0 || mode > 6) return fault(fmt::format("a node has the mode {}", mode));
+    node.branch = mode == 6 ? equal_to : static_cast<Branch>(mode);
+    for (auto [number, is_leaf] : {std::pair(yes[i], yes_is_leaf[i]), std::pair(no[i], no_is_leaf[i])}) {
+      const int64_t most = is_leaf != 0 ? std::ssize(leaf_weights) : static_cast<int64_t>(n);
+      if (number < 0 || number >= most) return fault(fmt::format("a branch leads to {} of {}", number, most));
+    }
+    forest.nodes.push_back(node);
+  }
+  for (size_t i = 0; i < leaf_weights.size(); ++i) {
+    if (leaf_targets[i] < 0) return fault(fmt::format("a leaf is for target {}", leaf_targets[i]));
+    forest.weights[{static_cast<int64_t>(n + i), leaf_targets[i]}] = leaf_weights[i];
+    forest.nodes.push_back({});
+  }
+  // Sets stand in the order in which the trees are walked, the true branch first, each with a NaN behind it.
+  size_t next_member = 0;
+  std::vector<bool> seen(n, false);
+  const std::vector<Node> nodes = forest.nodes;
+  for (int64_t root : roots) {
+    if (root < 0 || root >= static_cast<int64_t>(n)) return fault(fmt::format("a tree begins at node {} of {}", root, n));
+    const auto at_root = static_cast<size_t>(root);
+    // A tree of one leaf says so by two branches to the same one.
+    const bool single = yes_is_leaf[at_root] != 0 && no_is_leaf[at_root] != 0 && yes[at_root] == no[at_root];
+    forest.roots.push_back(single ? place_of(yes[at_root], 1) : root);
+    if (single) continue;
+    for (Shape open = {root}; !open.empty();) {
+      const int64_t at = open.back();
+      open.pop_back();
+      if (at >= static_cast<int64_t>(n)) continue;
+      const auto i = static_cast<size_t>(at);
+      if (seen[i]) return fault(fmt::format("two branches lead to node {}", at));
+      seen[i] = true;
+      open.push_back(nodes[i].no), open.push_back(nodes[i].yes);
+      if (static_cast<int64_t>(modes[i]) != 6) continue;
+      Floats set;
+      while (next_member < members.size() && !std::isnan(members[next_member])) set.push_back(members[next_member++]);
+      if (next_member++ >= members.size()) return fault("membership_values end before the sets of all nodes");
+      if (set.empty()) set.push_back(std::numeric_limits<double>::quiet_NaN());
+      size_t last = i;
+      for (size_t k = 0; k < set.size(); ++k) {
+        if (k > 0) {
+          forest.nodes.push_back(nodes[i]);
+          forest.nodes[last].no = std::ssize(forest.nodes) - 1;
+          last = forest.nodes.size() - 1;
+        }
+        forest.nodes[last].value = set[k];
+      }
+    }
+  }
+  HOIST_TRY_VOID(check_targets(forest));
+  HOIST_TRY(Expr scores, forest.scores(x));
+  const Scalar scalar = element_of(x);
+  const std::string wanted(transforms[static_cast<size_t>(transform)]);
+  return one(map([&](Expr row) { return map([&](Expr v) { return convert(scalar, v); }, *transformed(wanted, row)); },
+                 scores));
+}
+
+// clang-format off
+constexpr auto learning_rows = std::to_array<OperatorRow>({
+  in_domain(learning, by_text("Binarizer", 1,
+          "(x : numbers; threshold = 0.0) = each x. select(convert(C, x) > threshold, convert(type(x), 1), convert(type(x), 0)) "
+          "where C = select(floats(x), type(x), f32)")),
+  in_domain(learning, by_text("Normalizer", 1,
+          "(x : numbers; norm = \"MAX\" | \"L1\" | \"L2\") "
+          "= along (-1) (\\row. let length = max(of_row (map (convert(f32)) row), 0.000000000000000000000000000001) "
+          "in map (\\v. convert(f32, v) / length) row) x "
+          "where of_row = \\row. select(norm == \"MAX\", reduce max 0 (map abs row), select(norm == \"L1\", sum (map abs row), sqrt(sum (map (\\v. v * v) row))))", 0.25, 2)),
+  {learning, "Scaler", 1, 1, 1, Takes::numbers, lower_scaler,
+   "(x - offset) * scale; a function, since lists of floats stand in attributes"},
+  {learning, "OneHotEncoder", 1, 1, 1, Takes::numbers, lower_one_hot_encoder,
+   "1 at the category of each number; a function, since the categories stand in an attribute"},
+  {learning, "ArrayFeatureExtractor", 1, 2, 2, Takes::anything, lower_feature_extractor,
+   "the elements at positions of the last axis; a function, since positions come from data"},
+  {learning, "LinearRegressor", 1, 1, 1, Takes::numbers, lower_linear_regressor,
+   "sums of products with coefficients; a function, since lists of floats stand in attributes"},
+  {learning, "LinearClassifier", 1, 1, 1, Takes::numbers, lower_linear_classifier,
+   "scores of classes and the class with the largest; a function, since lists of floats stand in attributes"},
+  {learning, "TreeEnsembleRegressor", 1, 1, 1, Takes::numbers, lower_tree_regressor,
+   "what the leaves give that each row reaches; a function, since the trees stand in attributes"},
+  {learning, "TreeEnsembleClassifier", 1, 1, 1, Takes::numbers, lower_tree_classifier,
+   "scores of classes by trees and the class with the largest; a function, since the trees stand in attributes"},
+  {learning, "TreeEnsemble", 5, 1, 1, Takes::floats, lower_tree_ensemble,
+   "what the leaves give that each row reaches; a function, since the trees stand in attributes"},
+});
+// clang-format on
+
+}  // namespace
+
+std::span<const OperatorRow> learning_operators() { return learning_rows; }
+
+}  // namespace hoist::operators

@@ -1,0 +1,379 @@
+// Samples of arrays at places that data say: between their elements, at regions of interest, and under kernels whose
+// places move. Places are numbers, so all of these are functions: how far elements lie apart, and which of them a place
+// lies between, is arithmetic on extents and data. No place leads outside an array.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "ir/operators/families.h"
+#include "ir/operators/support.h"
+
+namespace hoist::operators {
+namespace {
+
+Number rounded(Number x) { return apply(Function::round, x); }
+Number as(Scalar scalar, const Number& x) { return x.e == nullptr ? x : Number(convert(scalar, x.e)); }
+
+// ---- One place
+// -----------------------------------------------------------------------------------------------------------
+
+enum class Outside : uint8_t { zeros, border, reflection };
+enum class Between : uint8_t { nearest, linear, cubic };
+
+// How arrays of this many spatial extents are sampled.
+struct Sampler {
+  Shape extents;
+  Outside outside = Outside::zeros;
+  Between between = Between::linear;
+  bool corners = true;  // the outermost places are the middles of the outermost elements, not their edges
+  Scalar place = Scalar::f32, value = Scalar::f32;
+
+  double low() const { return corners ? 0.0 : -0.5; }
+  double high(size_t axis) const { return static_cast<double>(extents[axis]) - (corners ? 1.0 : 0.5); }
+
+  // Back and forth between the borders.
+  Number reflected(const Number& x, size_t axis) const {
+    const double range = high(axis) - low();
+    if (range == 0) return x * 0.0;
+    const Number distance = abs(x - low()), times = floor(distance / range), rest = distance - times * range;
+    const Number half = times / 2.0;
+    return choose(half == floor(half), rest + low(), Number(high(axis)) - rest);
+  }
+
+  // A place that the border keeps near the array, so that what is made an integer of it is small.
+  Number bounded(const Number& x, size_t axis) const {
+    const double far = 4;  // no weight reaches so far
+    if (outside == Outside::zeros) return min(max(x, -far), static_cast<double>(extents[axis]) + far);
+    const Number inside = outside == Outside::border ? min(max(x, 0.0), static_cast<double>(extents[axis] - 1))
+                                                     : reflected(x, axis);
+    return choose((x < low()) | (x > high(axis)), inside, x);
+  }
+
+  // The element at whole numbers, which may lie outside.
+  Expr element(Expr plane, const std::vector<Number>& at) const {
+    Number inside = literal_integer(Scalar::boolean, 1);
+    for (size_t axis = 0; axis < at.size(); ++axis) {
+      Number i = at[axis];
+      if (outside == Outside::reflection) i = apply(Function::truncate, reflected(i, axis));
+      if (outside == Outside::zeros) inside = inside & (i >= 0.0) & (i <= static_cast<double>(extents[axis] - 1));
+      const Number near = min(max(i, 0.0), static_cast<double>(extents[axis] - 1));
+      plane = index(clamped_position(convert(Scalar::i32, near.e), extents[axis]), plane);
+    }
+    return outside == Outside::zeros ? choose(inside, plane, zero(element_of(plane))).e : plane;
+  }
+
+  std::vector<Number> weights(const Number& f) const {
+    if (between == Between::linear) return {1.0 - f, f};
+    constexpr double a = -0.75;
+    const auto outer = [&](const Number& d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
+    const auto inner = [&](const Number& d) { return ((a + 2) * d - (a + 3)) * d * d + 1.0; };
+    return {outer(f + 1.0), inner(f), inner(1.0 - f), outer(2.0 - f)};
+  }
+
+  // What lies at a place that is given by one number an axis, the first axis first.
+  Expr at(Expr plane, const std::vector<Number>& place_of) const {
+    if (between == Between::nearest) {
+      std::vector<Number> whole;
+      for (size_t axis = 0; axis < place_of.size(); ++axis) whole.push_back(bounded(rounded(place_of[axis]), axis));
+      return element(plane, whole);
+    }
+    return along(plane, place_of, {});
+  }
+
+ private:
+  // The sum over the elements around the place along the axes that are left.
+  Expr along(Expr plane, const std::vector<Number>& place_of, const std::vector<Number>& found) const {
+    const size_t axis = found.size();
+    if (axis == place_of.size()) return convert(value, element(plane, found));
+    return let(bounded(place_of[axis], axis).e, [&](Expr x) {
+      const Number first = floor(x);
+      const std::vector<Number> factors = weights(Number(x) - first);
+      Number total = 0.0;
+      for (size_t i = 0; i < factors.size(); ++i) {
+        std::vector<Number> next = found;
+        next.push_back(first + (static_cast<double>(i) - (between == Between::cubic ? 1.0 : 0.0)));
+        const Number part = as(value, factors[i]) * along(plane, place_of, next);
+        total = i == 0 ? part : total + part;
+      }
+      return total.e;
+    });
+  }
+};
+
+Scalar wider_of(Scalar a, Scalar b) { return row(a).bits < row(b).bits ? b : a; }
+
+// ---- GridSample
+// ----------------------------------------------------------------------------------------------------------
+
+Lowered lower_grid_sample(const OperatorContext& c) {
+  Expr x = c.inputs[0], grid = c.inputs[1];
+  const Shape shape = extents(x), places = extents(grid);
+  if (shape.size() < 3 || places.size() != shape.size())
+    return fault(fmt::format("the input {} and the grid {} have to be of the same rank, at least 3", text(shape),
+                             text(places)));
+  const size_t dimensions = shape.size() - 2;
+  if (places[0] != shape[0] || places.back() != static_cast<int64_t>(dimensions))
+    return fault(fmt::format("the grid is {}, expected [{}], extents of the result and [{}]", text(places), shape[0],
+                             dimensions));
+  if (dimensions > 3) return fault(fmt::format("{} spatial dimensions, at most 3 are supported", dimensions));
+  if (!is_float(element_of(grid))) return fault("the grid has to be of floats");
+  HOIST_TRY(std::string mode,
+            choice_attribute(c, "mode", "linear", {"linear", "bilinear", "nearest", "cubic", "bicubic"}));
+  HOIST_TRY(std::string padding, choice_attribute(c, "padding_mode", "zeros", {"zeros", "border", "reflection"}));
+  HOIST_TRY(int64_t corners, integer_attribute(c, "align_corners", 0));
+  Sampler sampler;
+  sampler.extents.assign(shape.begin() + 2, shape.end());
+  for (int64_t n : sampler.extents) {
+    if (n == 0 && product(places) > 0) return fault(fmt::format("the input {} has no elements to sample", text(shape)));
+  }
+  sampler.between = mode == "nearest" ? Between::nearest : mode.ends_with("linear") ? Between::linear : Between::cubic;
+  sampler.outside = padding == "zeros"    ? Outside::zeros
+                    : padding == "border" ? Outside::border
+                                          : Outside::reflection;
+  sampler.corners = corners != 0;
+  const Scalar scalar = element_of(x);
+  if (sampler.between != Between::nearest && !is_float(scalar))
+    return fault(fmt::format("the input is {}, and only floats lie between others", row(scalar).name));
+  sampler.place = wide_float(element_of(grid));
+  sampler.value = is_float(scalar) ? wider_of(wide_float(scalar), sampler.place) : scalar;
+  // The last number of a place belongs to the first axis.
+  const auto sampled = [&](Expr plane, Expr point) {
+    std::vector<Number> at;
+    for (size_t axis = 0; axis < dimensions; ++axis) {
+      const auto n = static_cast<double>(sampler.extents[axis]);
+      const Number p = convert(sampler.place, at_position(static_cast<int64_t>(dimensions - 1 - axis), point));
+      at.push_back(sampler.corners ? (p + 1.0) / 2.0 * (n - 1.0) : ((p + 1.0) * n - 1.0) / 2.0);
+    }
+    return convert(scalar, sampler.at(plane, at));
+  };
+  return one(map_zip({x, grid}, [&](const std::vector<Expr>& p) {
+    return map(
+        [&](Expr plane) {
+          return map_at(
+              static_cast<int>(dimensions), [&](Expr point) { return sampled(plane, point); }, p[1]);
+        },
+        p[0]);
+  }));
+}
+
+// ---- RoiAlign
+// ------------------------------------------------------------------------------------------------------------
+
+// A place along one axis of n elements: nothing counts more than one element outside, and the rest is moved inside.
+struct Near {
+  Number counts, low, high, fraction;
+};
+
+Near near(const Number& place, int64_t n) {
+  const auto last = static_cast<double>(n - 1);
+  const Number inside = max(place, 0.0), low = min(floor(inside), last);
+  return {(place >= -1.0) & (place <= static_cast<double>(n)), low, min(low + 1.0, last),
+          choose(low >= last, 0.0, inside - low)};
+}
+
+Lowered lower_roi_align(const OperatorContext& c) {
+  Expr x = c.inputs[0], regions = c.inputs[1], images = c.inputs[2];
+  const Shape shape = extents(x), r = extents(regions);
+  if (shape.size() != 4) return fault(fmt::format("the input is {}, expected [N][C][H][W]", text(shape)));
+  if (r.size() != 2 || r[1] != 4 || extents(images) != Shape{r[0]})
+    return fault(fmt::format("the regions are {} and their images {}, expected [R][4] and [R]", text(r),
+                             text(extents(images))));
+  if (element_of(regions) != element_of(x)) return fault("the regions have another element type than the input");
+  if (element_of(images) != Scalar::i64) return fault("batch_indices have to be i64");
+  if (product(shape) == 0) return fault(fmt::format("the input {} has no elements to sample", text(shape)));
+  HOIST_TRY(std::string mode, choice_attribute(c, "mode", "avg", {"avg", "max"}));
+  const std::string otherwise = c.call.version < 16 ? "output_half_pixel" : "half_pixel";
+  HOIST_TRY(std::string transformation, choice_attribute(c, "coordinate_transformation_mode", otherwise,
+                                                         {"half_pixel", "output_half_pixel"}));
+  HOIST_TRY(int64_t height, integer_attribute(c, "output_height", 1));
+  HOIST_TRY(int64_t width, integer_attribute(c, "output_width", 1));
+  HOIST_TRY(int64_t samples, integer_attribute(c, "sampling_ratio", 0));
+  HOIST_TRY(double scale, float_attribute(c, "spatial_scale", 1.0));
+  if (samples < 1 || samples > 64)
+    return fault(fmt::format("sampling_ratio is {}, expected 1 to 64", samples),
+                 "0 makes the number of samples depend on the regions");
+  HOIST_TRY_VOID(check_extents({r[0], shape[1], height, width, samples, samples}));
+  const Scalar scalar = element_of(x), wide = wide_float(scalar);
+  const bool half = transformation == "half_pixel", most = mode == "max";
+  // One number of a region: where it begins, or how wide each of its parts is.
+  const auto begin_of = [&](Expr region, int64_t i) {
+    return Number(convert(wide, at_position(i, region))) * scale - (half ? 0.5 : 0.0);
+  };
+  const auto part_of = [&](Expr region, int64_t i, int64_t parts) {
+    const Number length = begin_of(region, i + 2) - begin_of(region, i);
+    return (half ? length : max(length, 1.0)) / static_cast<double>(parts);
+  };
+  // The sample i of part p.
+  const auto place_of = [&](const Number& begin, const Number& part, Expr p, Expr i) {
+    return begin + Number(convert(wide, p)) * part +
+           (Number(convert(wide, i)) + 0.5) * part / static_cast<double>(samples);
+  };
+  const auto at = [&](Expr plane, const Number& y, const Number& x_place) {
+    return Number(convert(wide, index(clamped_position(convert(Scalar::i32, x_place.e), shape[3]),
+                                      index(clamped_position(convert(Scalar::i32, y.e), shape[2]), plane))));
+  };
+  const auto sample = [&](Expr plane, const Number& y_place, const Number& x_place) {
+    const Near v = near(y_place, shape[2]), h = near(x_place, shape[3]);
+    const Number counts = choose(v.counts & h.counts, literal(wide, 1), literal(wide, 0));
+    const Number parts[] = {(1.0 - v.fraction) * (1.0 - h.fraction) * counts * at(plane, v.low, h.low),
+                            (1.0 - v.fraction) * h.fraction * counts * at(plane, v.low, h.high),
+                            v.fraction * (1.0 - h.fraction) * counts * at(plane, v.high, h.low),
+                            v.fraction * h.fraction * counts * at(plane, v.high, h.high)};
+    return most ? max(max(parts[0], parts[1]), max(parts[2], parts[3])).e
+                : (parts[0] + parts[1] + parts[2] + parts[3]).e;
+  };
+  return one(map_zip({regions, images}, [&](const std::vector<Expr>& p) {
+    const Number top = begin_of(p[0], 1), left = begin_of(p[0], 0);
+    const Number tall = part_of(p[0], 1, height), broad = part_of(p[0], 0, width);
+    const auto value = [&](Expr plane, Expr line, Expr column) {
+      Expr all = flatten(map(
+          [&](Expr i) {
+            return map(
+                [&](Expr k) {
+                  return sample(plane, place_of(top, tall, line, i), place_of(left, broad, column, k));
+                },
+                iota(samples, Scalar::i32));
+          },
+          iota(samples, Scalar::i32)));
+      return most ? reduce(Function::maximum, literal(wide, -std::numeric_limits<double>::infinity()), all)
+                  : (Number(sum(all)) / static_cast<double>(samples * samples)).e;
+    };
+    return map(
+        [&](Expr plane) {
+          return map(
+              [&](Expr line) {
+                return map([&](Expr column) { return convert(scalar, value(plane, line, column)); },
+                           iota(width, Scalar::i32));
+              },
+              iota(height, Scalar::i32));
+        },
+        index(clamped_position(p[1], shape[0]), x));
+  }));
+}
+
+// ---- DeformConv
+// ----------------------------------------------------------------------------------------------------------
+
+Lowered lower_deform_conv(const OperatorContext& c) {
+  Expr x = c.inputs[0], w = c.inputs[1], offset = c.inputs[2], bias = input(c, 3), mask = input(c, 4);
+  HOIST_TRY_VOID(check_same_element(c));
+  const Shape image = extents(x), filters = extents(w), moved = extents(offset);
+  if (image.size() != 4 || filters.size() != 4 || moved.size() != 4)
+    return fault(fmt::format("the input {}, the weights {} and the offsets {} have to be of two spatial dimensions",
+                             text(image), text(filters), text(moved)));
+  HOIST_TRY(int64_t group, integer_attribute(c, "group", 1));
+  HOIST_TRY(int64_t offset_group, integer_attribute(c, "offset_group", 1));
+  HOIST_TRY(Shape strides, integers_attribute(c, "strides", {1, 1}));
+  HOIST_TRY(Shape dilations, integers_attribute(c, "dilations", {1, 1}));
+  HOIST_TRY(Shape pads, integers_attribute(c, "pads", {0, 0, 0, 0}));
+  const Shape kernel(filters.begin() + 2, filters.end());
+  HOIST_TRY(Shape named, integers_attribute(c, "kernel_shape", kernel));
+  if (named != kernel) return fault(fmt::format("kernel_shape {} disagrees with the weights {}", text(named), text(filters)));
+  if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4)
+    return fault("strides, dilations and pads have to be for two spatial dimensions");
+  for (const Shape* list : {&strides, &dilations, &pads}) {
+    for (int64_t v : *list) {
+      if (v < (list == &pads ? 0 : 1) || v > INT32_MAX) return fault(fmt::format("{} holds {}", text(*list), v));
+    }
+  }
+  const int64_t n = image[0], channels = image[1], outputs = filters[0], taps = product(kernel);
+  if (group < 1 || offset_group < 1 || channels % group != 0 || outputs % group != 0 || channels % offset_group != 0 ||
+      filters[1] * group != channels || product(filters) == 0 || product(image) == 0)
+    return fault(fmt::format("{} groups and {} of offsets do not divide the input {} and the weights {}", group,
+                             offset_group, text(image), text(filters)));
+  Shape out;
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t room = image[i + 2] + pads[i] + pads[i + 2] - (kernel[i] - 1) * dilations[i] - 1;
+    if (room < 0) return fault(fmt::format("the kernel {} does not fit into the input {}", text(kernel), text(image)));
+    out.push_back(room / strides[i] + 1);
+  }
+  if (moved != Shape{n, offset_group * taps * 2, out[0], out[1]})
+    return fault(fmt::format("the offsets are {}, expected {}", text(moved),
+                             text(Shape{n, offset_group * taps * 2, out[0], out[1]})));
+  if (bias != nullptr && extents(bias) != Shape{outputs})
+    return fault(fmt::format("the bias is {}, expected [{}]", text(extents(bias)), outputs));
+  if (mask != nullptr && extents(mask) != Shape{n, offset_group * taps, out[0], out[1]})
+    return fault(fmt::format("the mask is {}, expected {}", text(extents(mask)),
+                             text(Shape{n, offset_group * taps, out[0], out[1]})));
+  const Scalar scalar = element_of(x), wide = wide_float(scalar);
+  Sampler sampler;
+  sampler.extents = {image[2], image[3]};
+  sampler.place = sampler.value = wide;
+  // Where each element of the kernel lies without its offset, before the window moves.
+  Tensor steps(wide, {taps, 2});
+  for (int64_t k = 0; k < taps; ++k) {
+    steps.set_float(2 * k, static_cast<double>(k / kernel[1] * dilations[0] - pads[0]));
+    steps.set_float(2 * k + 1, static_cast<double>(k % kernel[1] * dilations[1] - pads[1]));
+  }
+  const Expr at_rest = constant(steps);
+  // [batch][line][column][group of offsets][element of the kernel][axis]
+  offset = permute({0, 4, 5, 1, 2, 3}, reshape(offset, {n, offset_group, taps, 2, out[0], out[1]}));
+  if (mask == nullptr) mask = constant_like(scalar, {n, offset_group * taps, out[0], out[1]}, 1);
+  mask = permute({0, 3, 4, 1, 2}, reshape(mask, {n, offset_group, taps, out[0], out[1]}));
+  const auto start = [&](Expr place, size_t axis) {
+    return Number(convert(wide, place)) * static_cast<double>(strides[axis]);
+  };
+  // [channels][taps] at one place of the result.
+  const auto window = [&](Expr picture, Expr offsets, Expr masks, Expr line, Expr column) {
+    Expr planes = split(channels / offset_group, picture);
+    return join(map_zip({planes, offsets, masks}, [&](const std::vector<Expr>& g) {
+      return map(
+          [&](Expr plane) {
+            return map_zip({g[1], g[2], at_rest}, [&](const std::vector<Expr>& k) {
+              const auto place = [&](int64_t axis) {
+                return (axis == 0 ? start(line, 0) : start(column, 1)) + at_position(axis, k[2]) +
+                       convert(wide, at_position(axis, k[0]));
+              };
+              return (Number(sampler.at(plane, {place(0), place(1)})) * convert(wide, k[1])).e;
+            });
+          },
+          g[0]);
+    }));
+  };
+  const auto dot = [&](Expr part, Expr filter) {
+    return sum(map_zip({flatten(part), flatten(filter)},
+                       [&](const std::vector<Expr>& p) { return (Number(p[0]) * convert(wide, p[1])).e; }));
+  };
+  Expr grouped = split(outputs / group, w);
+  Expr result = map_zip({x, offset, mask}, [&](const std::vector<Expr>& b) {
+    return map_zip({b[1], b[2], iota(out[0], Scalar::i32)}, [&](const std::vector<Expr>& l) {
+      return map_zip({l[0], l[1], iota(out[1], Scalar::i32)}, [&](const std::vector<Expr>& p) {
+        return let(window(b[0], p[0], p[1], l[2], p[2]), [&](Expr parts) {
+          return join(map_zip({split(channels / group, parts), grouped}, [&](const std::vector<Expr>& g) {
+            return map([&](Expr filter) { return dot(g[0], filter); }, g[1]);
+          }));
+        });
+      });
+    });
+  });
+  const auto rounded_once = [&](const Number& total) { return convert(scalar, total.e); };
+  result = permute({0, 3, 1, 2}, result);
+  if (bias == nullptr)
+    return one(map_at(
+        4, [&](Expr v) { return rounded_once(v); }, result));
+  return one(map(
+      [&](Expr planes) {
+        return map_zip({planes, bias}, [&](const std::vector<Expr>& p) {
+          return map_at(
+              2, [&](Expr v) { return rounded_once(Number(v) + convert(wide, p[1])); }, p[0]);
+        });
+      },
+      result));
+}
+
+// clang-format off
+constexpr auto sampling_rows = std::to_array<OperatorRow>({
+  {"", "GridSample", 16, 2, 2, Takes::anything, lower_grid_sample,
+   "the values at places between the elements; a function, since places come from data and their arithmetic from the extents", -1, 1},
+  {"", "RoiAlign", 10, 3, 3, Takes::floats, lower_roi_align,
+   "means or maxima of samples in the parts of regions; a function, since regions come from data"},
+  {"", "DeformConv", 19, 3, 5, Takes::floats, lower_deform_conv,
+   "a convolution whose windows are samples at places that are moved by data; a function, since places come from data"},
+});
+// clang-format on
+
+}  // namespace
+
+std::span<const OperatorRow> sampling_operators() { return sampling_rows; }
+
+}  // namespace hoist::operators
