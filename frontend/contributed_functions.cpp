@@ -42,7 +42,8 @@ class Writer {
     const auto i = static_cast<size_t>(input);
     if (i >= types_.size() || !types_[i].has_tensor_type() || !types_[i].tensor_type().has_shape()) return std::nullopt;
     Integers out;
-    for (const auto& dim : types_[i].tensor_type().shape().dim()) out.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
+    for (const auto& dim : types_[i].tensor_type().shape().dim())
+      out.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
     return out;
   }
 
@@ -56,7 +57,9 @@ class Writer {
   }
   /// The last node gets an attribute, or one of the call's.
   void set(const std::string& name, float value) { last().mutable_attribute()->Add(onnx::MakeAttribute(name, value)); }
-  void set(const std::string& name, int64_t value) { last().mutable_attribute()->Add(onnx::MakeAttribute(name, value)); }
+  void set(const std::string& name, int64_t value) {
+    last().mutable_attribute()->Add(onnx::MakeAttribute(name, value));
+  }
   void take(std::string_view name) {
     if (const auto* a = attribute(name)) *last().add_attribute() = *a;
   }
@@ -142,8 +145,8 @@ bool write_embedding(Writer& w) {
 
 // [batch][length][heads * size] to [batch][heads][length][size].
 void write_heads(Writer& w, const std::string& name) {
-  w.add(name + "_parts = Reshape (" + name + ", by_heads) " + name + "_heads = Transpose <perm = [0, 2, 1, 3]> (" + name +
-        "_parts)");
+  w.add(name + "_parts = Reshape (" + name + ", by_heads) " + name + "_heads = Transpose <perm = [0, 2, 1, 3]> (" +
+        name + "_parts)");
 }
 
 // scores and what masks them, of queries, keys and values by heads: q_heads, k_all and v_all; to y.
@@ -151,8 +154,9 @@ bool write_scores(Writer& w, int mask, int bias) {
   w.add("turned = Transpose <perm = [0, 1, 3, 2]> (k_all)");
   const float scale = w.number("scale", 0);
   if (scale == 0) {
-    w.add("size = Shape <start = 3> (q_heads) size_in_type = CastLike (size, q_heads) root = Sqrt (size_in_type) "
-          "factor = Reciprocal (root)");
+    w.add(
+        "size = Shape <start = 3> (q_heads) size_in_type = CastLike (size, q_heads) root = Sqrt (size_in_type) "
+        "factor = Reciprocal (root)");
   } else {
     w.like("factor", scale, "q_heads");
   }
@@ -170,8 +174,9 @@ bool write_scores(Writer& w, int mask, int bias) {
       w.constant("rows", {-1, 1, 1, 1});
       w.scalar("from", 0);
       w.scalar("by", 1);
-      w.add("limits = Reshape (mask, rows) key_number = Squeeze (key_count) keys = Range (from, key_number, by) "
-            "keys_in_type = CastLike (keys, limits) counts = Less (keys_in_type, limits)");
+      w.add(
+          "limits = Reshape (mask, rows) key_number = Squeeze (key_count) keys = Range (from, key_number, by) "
+          "keys_in_type = CastLike (keys, limits) counts = Less (keys_in_type, limits)");
     } else {
       w.constant("wide", extents->size() == 2 ? Integers{1, 2} : Integers{1});
       w.add("spread = Unsqueeze (mask, wide) counts = Cast <to = 9> (spread)");
@@ -188,12 +193,13 @@ bool write_scores(Writer& w, int mask, int bias) {
     w.scalar("line_from", 0);
     w.scalar("line_by", 1);
     w.constant("upright", {-1, 1});
-    w.add("line_number = Squeeze (line_count) line_places = Range (line_from, line_number, line_by) "
-          "all_keys = Squeeze (key_count) key_places = Range (line_from, all_keys, line_by) "
-          "further = Sub (key_count, line_count) moved_lines = Add (line_places, further) "
-          "upright_lines = Reshape (moved_lines, upright) before = LessOrEqual (key_places, upright_lines) "
-          "later = Where (before, nothing, masked) with_order = Add (" +
-          last + ", later)");
+    w.add(
+        "line_number = Squeeze (line_count) line_places = Range (line_from, line_number, line_by) "
+        "all_keys = Squeeze (key_count) key_places = Range (line_from, all_keys, line_by) "
+        "further = Sub (key_count, line_count) moved_lines = Add (line_places, further) "
+        "upright_lines = Reshape (moved_lines, upright) before = LessOrEqual (key_places, upright_lines) "
+        "later = Where (before, nothing, masked) with_order = Add (" +
+        last + ", later)");
     last = "with_order";
   }
   w.constant("whole", {0, 0, -1});
@@ -219,13 +225,16 @@ bool write_attention(Writer& w) {
   if (w.given(4)) {
     w.scalar("of_keys", 0);
     w.scalar("of_values", 1);
-    w.add("past_keys = Gather (past, of_keys) past_values = Gather (past, of_values) "
-          "k_all = Concat <axis = 2> (past_keys, k_heads) v_all = Concat <axis = 2> (past_values, v_heads)");
+    w.add(
+        "past_keys = Gather (past, of_keys) past_values = Gather (past, of_values) "
+        "k_all = Concat <axis = 2> (past_keys, k_heads) v_all = Concat <axis = 2> (past_values, v_heads)");
   } else {
     w.add("k_all = Identity (k_heads) v_all = Identity (v_heads)");
   }
   if (w.wanted(1))
-    w.add("k_front = Unsqueeze (k_all, front) v_front = Unsqueeze (v_all, front) present = Concat <axis = 0> (k_front, v_front)");
+    w.add(
+        "k_front = Unsqueeze (k_all, front) v_front = Unsqueeze (v_all, front) present = Concat <axis = 0> (k_front, "
+        "v_front)");
   return write_scores(w, 3, 5);
 }
 
@@ -281,8 +290,9 @@ bool write_rotary_embedding(Writer& w) {
     w.scalar("by", 1);
     w.add("batch = Shape <start = 0, end = 1> (x)");
     w.add(x->size() == 3 ? "length = Shape <start = 1, end = 2> (x)" : "length = Shape <start = 2, end = 3> (x)");
-    w.add("number = Squeeze (length) steps = Range (from, number, by) moved = Add (steps, places) "
-          "extents = Concat <axis = 0> (batch, length) every = Expand (moved, extents)");
+    w.add(
+        "number = Squeeze (length) steps = Range (from, number, by) moved = Add (steps, places) "
+        "extents = Concat <axis = 0> (batch, length) every = Expand (moved, extents)");
   } else {
     w.add("every = Identity (places)");
   }

@@ -16,28 +16,30 @@ namespace {
 constexpr std::string_view microsoft = "com.microsoft";
 
 // What stands for an 8-bit number, with the scale and the zero point of its array.
-#define HOIST_REAL(x)                                                                        \
-  "real_" x " = \\q. (convert(f32, q) - zero_" x ") * scale_" x "; scale_" x " = scalar " x \
-  "_scale; zero_" x " = select(given(" x "_zero), convert(f32, scalar " x "_zero), 0f32); "
-#define HOIST_RESULT                                                                \
+#define HOIST_REAL(x)                                                                                         \
+  "real_" x " = \\q. (convert(f32, q) - zero_" x ") * scale_" x "; scale_" x " = scalar " x "_scale; zero_" x \
+  " = select(given(" x "_zero), convert(f32, scalar " x "_zero), 0f32); "
+#define HOIST_RESULT                                                                          \
   "result = \\v. saturated(type(x), round(v / scale_y) + zero_y); scale_y = scalar y_scale; " \
   "zero_y = select(given(y_zero), convert(f32, scalar y_zero), 0f32)"
 
-#define HOIST_EIGHT_BITS(x) \
-  "refuse bits(" x ") > 8: \"an input is {type(" x ")}, expected an integer of 8 bits\" "
-#define HOIST_SAME_TYPE(x, zero) \
-  "refuse given(" zero ") & type(" zero ") != type(" x "): \"an input is {type(" x ")}, a zero point {type(" zero ")}\" "
+#define HOIST_EIGHT_BITS(x) "refuse bits(" x ") > 8: \"an input is {type(" x ")}, expected an integer of 8 bits\" "
+#define HOIST_SAME_TYPE(x, zero)                                                                                  \
+  "refuse given(" zero ") & type(" zero ") != type(" x "): \"an input is {type(" x ")}, a zero point {type(" zero \
+  ")}\" "
 #define HOIST_UNARY_HEAD "x : integers, x_scale : floats, x_zero? : integers, y_scale : floats, y_zero? : integers"
 #define HOIST_UNARY_CHECKS HOIST_EIGHT_BITS("x") HOIST_SAME_TYPE("x", "x_zero") HOIST_SAME_TYPE("x", "y_zero")
 
-#define HOIST_BINARY(function)                                                                                 \
-  "(x : integers, x_scale : floats, x_zero? : integers, b : integers, b_scale : floats, b_zero? : integers, "  \
-  "y_scale : floats, y_zero? : integers) " HOIST_EIGHT_BITS("x") HOIST_SAME_TYPE("x", "b")                      \
-  HOIST_SAME_TYPE("x", "x_zero") HOIST_SAME_TYPE("x", "b_zero") HOIST_SAME_TYPE("x", "y_zero")                  \
-  "= each x b. result (real_x x " function " real_b b) where " HOIST_REAL("x") HOIST_REAL("b") HOIST_RESULT
+#define HOIST_BINARY(function)                                                                                        \
+  "(x : integers, x_scale : floats, x_zero? : integers, b : integers, b_scale : floats, b_zero? : integers, "         \
+  "y_scale : floats, y_zero? : integers) " HOIST_EIGHT_BITS("x") HOIST_SAME_TYPE("x", "b")                            \
+      HOIST_SAME_TYPE("x", "x_zero") HOIST_SAME_TYPE("x", "b_zero")                                                   \
+          HOIST_SAME_TYPE("x", "y_zero") "= each x b. result (real_x x " function " real_b b) where " HOIST_REAL("x") \
+              HOIST_REAL("b") HOIST_RESULT
 
-#define HOIST_CURVE(attributes, formula)                                                   \
-  "(" HOIST_UNARY_HEAD attributes ") " HOIST_UNARY_CHECKS "= each x. result (curve (real_x x)) " \
+#define HOIST_CURVE(attributes, formula)                  \
+  "(" HOIST_UNARY_HEAD attributes ") " HOIST_UNARY_CHECKS \
+  "= each x. result (curve (real_x x)) "                  \
   "where curve = \\v. " formula "; " HOIST_REAL("x") HOIST_RESULT
 
 // As the standard's Gelu: nothing is left of x below -9, where an erf or tanh of the device may miss -1.

@@ -336,8 +336,8 @@ Lowered lower_top_k(const OperatorContext& c) {
                         map(
                             [&](Expr other) {
                               const Number mine = get(0, own), theirs = get(0, other);
-                              const Number before =
-                                  choose(Number(get(1, other)) < get(1, own), !beats(mine, theirs), beats(theirs, mine));
+                              const Number before = choose(Number(get(1, other)) < get(1, own), !beats(mine, theirs),
+                                                           beats(theirs, mine));
                               return choose(before, literal_integer(place, 1), literal_integer(place, 0)).e;
                             },
                             zip({row, iota(n, place)})));
@@ -369,7 +369,8 @@ Lowered lower_tensor_scatter(const OperatorContext& c) {
   Shape wanted = shape;
   if (part.size() == shape.size()) wanted[static_cast<size_t>(axis)] = part[static_cast<size_t>(axis)];
   if (part != wanted || part[static_cast<size_t>(axis)] > shape[static_cast<size_t>(axis)])
-    return fault(fmt::format("the update {} does not fit into the cache {} along axis {}", text(part), text(shape), axis));
+    return fault(
+        fmt::format("the update {} does not fit into the cache {} along axis {}", text(part), text(shape), axis));
   const int64_t n = shape[static_cast<size_t>(axis)], m = part[static_cast<size_t>(axis)];
   if (m == 0) return one(cache);
   if (starts == nullptr) starts = repeat(shape[0], literal_integer(Scalar::i64, 0));
@@ -421,8 +422,8 @@ Lowered lower_max_unpool(const OperatorContext& c) {
   if (!fits) return fault(fmt::format("output_shape is {}, at least {} are needed", text(*wanted), text(inner)));
   for (size_t i = 0; i < inner.size(); ++i) {
     result = map_at(
-        static_cast<int>(i),
-        [&](Expr row) { return pad_with(0, (*wanted)[i] - inner[i], zero(element_of(x)), row); }, result);
+        static_cast<int>(i), [&](Expr row) { return pad_with(0, (*wanted)[i] - inner[i], zero(element_of(x)), row); },
+        result);
   }
   return one(result);
 }
@@ -440,8 +441,9 @@ Lowered lower_col2im(const OperatorContext& c) {
   const Shape shape = extents(x);
   if (dimensions < 1 || dimensions > 4 || block.size() != dimensions || strides.size() != dimensions ||
       dilations.size() != dimensions || pads.size() != 2 * dimensions)
-    return fault(fmt::format("image_shape {}, block_shape {}, strides, dilations and pads have to be for 1 to 4 dimensions",
-                             text(image), text(block)));
+    return fault(
+        fmt::format("image_shape {}, block_shape {}, strides, dilations and pads have to be for 1 to 4 dimensions",
+                    text(image), text(block)));
   if (shape.size() != 3) return fault(fmt::format("the input is {}, expected [N][C and window][windows]", text(shape)));
   Shape windows;
   for (size_t i = 0; i < dimensions; ++i) {

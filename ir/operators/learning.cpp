@@ -90,9 +90,7 @@ Lowered lower_one_hot_encoder(const OperatorContext& c) {
       [&](Expr v) {
         const Number own = convert(Scalar::i64, v);
         return map(
-            [&](Expr category) {
-              return choose(own == category, literal(Scalar::f32, 1), literal(Scalar::f32, 0)).e;
-            },
+            [&](Expr category) { return choose(own == category, literal(Scalar::f32, 1), literal(Scalar::f32, 0)).e; },
             all);
       },
       x));
@@ -103,7 +101,8 @@ Lowered lower_feature_extractor(const OperatorContext& c) {
   if (rank_of(x) == 0 || element_of(places) != Scalar::i64)
     return fault("the input has to be an array and the positions i64");
   const int64_t n = extents(x).back();
-  if (n == 0 && product(extents(places)) > 0) return fault(fmt::format("the input {} has no elements", text(extents(x))));
+  if (n == 0 && product(extents(places)) > 0)
+    return fault(fmt::format("the input {} has no elements", text(extents(x))));
   if (rank_of(x) == 1) x = repeat(1, x);
   Expr flat = flatten(places);
   return one(map_at(
@@ -121,8 +120,7 @@ Result<Expr> transformed(const std::string& transform, Expr row) {
     return map([&](Expr v) { return f(Number(v)).e; }, row);
   };
   if (transform == "NONE") return row;
-  if (transform == "LOGISTIC")
-    return each([](const Number& v) { return 1.0 / (apply(Function::exp, -v) + 1.0); });
+  if (transform == "LOGISTIC") return each([](const Number& v) { return 1.0 / (apply(Function::exp, -v) + 1.0); });
   if (transform == "PROBIT") {
     return each([](const Number& v) {
       const Number x = v * 2.0 - 1.0, log = apply(Function::log, (1.0 - x) * (x + 1.0));
@@ -156,14 +154,17 @@ Result<std::string> transform_attribute(const OperatorContext& c) {
 
 Expr place_of_largest(Expr row) {
   Expr best = fold(
-      [&](Expr state, Expr next) { return select(call(Function::greater, {get(0, next), get(0, state)}), next, state); },
+      [&](Expr state, Expr next) {
+        return select(call(Function::greater, {get(0, next), get(0, state)}), next, state);
+      },
       tuple({at_position(0, row), literal_integer(Scalar::i64, 0)}), zip({row, iota(row->type->size, Scalar::i64)}));
   return get(1, best);
 }
 
 Result<Shape> labels_of(const OperatorContext& c, const std::string& name) {
   HOIST_TRY(Shape labels, integers_attribute(c, name, {}));
-  if (labels.empty()) return fault(fmt::format("attribute {} is missing", name), "labels that are strings are not supported");
+  if (labels.empty())
+    return fault(fmt::format("attribute {} is missing", name), "labels that are strings are not supported");
   return labels;
 }
 
@@ -187,8 +188,9 @@ Result<Expr> linear_scores(const OperatorContext& c, int64_t targets) {
   return map(
       [&](Expr row) {
         return map_zip({weights, added}, [&](const std::vector<Expr>& p) {
-          return (Number(sum(map_zip({row, p[0]},
-                                     [&](const std::vector<Expr>& q) { return (Number(convert(scalar, q[0])) * q[1]).e; }))) +
+          return (Number(sum(
+                      map_zip({row, p[0]},
+                              [&](const std::vector<Expr>& q) { return (Number(convert(scalar, q[0])) * q[1]).e; }))) +
                   p[1])
               .e;
         });
@@ -273,7 +275,8 @@ struct Forest {
       std::vector<int64_t> open = {root};
       while (!open.empty()) {
         const int64_t at = open.back();
-        if (at < 0 || at >= std::ssize(nodes)) return fault(fmt::format("a branch leads to node {} of {}", at, nodes.size()));
+        if (at < 0 || at >= std::ssize(nodes))
+          return fault(fmt::format("a branch leads to node {} of {}", at, nodes.size()));
         const Node& node = nodes[static_cast<size_t>(at)];
         int64_t& own = known[static_cast<size_t>(at)];
         if (node.branch == leaf) own = 0;
@@ -360,12 +363,13 @@ struct Forest {
                       : choose(Number(index(node, kind_table)) == static_cast<double>(branch), compared(branch), taken);
         first = false;
       }
-      if (any_missing)
-        taken = choose(apply(Function::is_nan, v), Number(index(node, missing_table)) == 1.0, taken);
+      if (any_missing) taken = choose(apply(Function::is_nan, v), Number(index(node, missing_table)) == 1.0, taken);
       return choose(taken, index(node, yes_table), index(node, no_table)).e;
     };
     const bool sums = aggregate == "SUM" || aggregate == "AVERAGE", most = aggregate == "MAX";
-    const double none = sums ? 0 : most ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    const double none = sums   ? 0
+                        : most ? -std::numeric_limits<double>::infinity()
+                               : std::numeric_limits<double>::infinity();
     Floats leaves(nodes.size() * static_cast<size_t>(targets), none);
     for (const auto& [place, weight] : weights)
       leaves[static_cast<size_t>(place.first * targets + place.second)] = weight;
@@ -378,13 +382,16 @@ struct Forest {
         [&](Expr row) {
           Expr ends = map(
               [&](Expr root) {
-                return longest == 0 ? root : iterate(longest, [&](Expr node) { return step(row, node); }, root);
+                return longest == 0 ? root
+                                    : iterate(
+                                          longest, [&](Expr node) { return step(row, node); }, root);
               },
               root_table);
           return map_zip({iota(targets, Scalar::i32), added}, [&](const std::vector<Expr>& p) {
             Expr given = map([&](Expr end) { return index(p[0], index(end, leaf_table)); }, ends);
-            Number total = sums ? Number(sum(given))
-                                : Number(reduce(most ? Function::maximum : Function::minimum, literal(scalar, none), given));
+            Number total =
+                sums ? Number(sum(given))
+                     : Number(reduce(most ? Function::maximum : Function::minimum, literal(scalar, none), given));
             if (share != 1) total = total * share;
             return (total + p[1]).e;
           });
@@ -409,7 +416,8 @@ Result<Forest> forest_of(const OperatorContext& c, const std::string& kind) {
   for (size_t size : {trees.size(), numbers.size(), features.size(), yes.size(), no.size(), values.size()}) {
     if (size != n) return fault(fmt::format("{} modes and {} of something else for the nodes", n, size));
   }
-  if (!missing.empty() && missing.size() != n) return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
+  if (!missing.empty() && missing.size() != n)
+    return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
   std::map<std::pair<int64_t, int64_t>, int64_t> places;
   for (size_t i = 0; i < n; ++i) {
     if (!places.emplace(std::pair(trees[i], numbers[i]), static_cast<int64_t>(i)).second)
@@ -435,8 +443,10 @@ Result<Forest> forest_of(const OperatorContext& c, const std::string& kind) {
   HOIST_TRY(Shape leaf_numbers, integers_attribute(c, kind + "_nodeids", {}));
   HOIST_TRY(Shape ids, integers_attribute(c, kind + "_ids", {}));
   HOIST_TRY(Floats weights, floats_attribute(c, kind + "_weights"));
-  if (leaf_numbers.size() != leaf_trees.size() || ids.size() != leaf_trees.size() || weights.size() != leaf_trees.size())
-    return fault(fmt::format("{} trees and {} nodes of {} weights", leaf_trees.size(), leaf_numbers.size(), weights.size()));
+  if (leaf_numbers.size() != leaf_trees.size() || ids.size() != leaf_trees.size() ||
+      weights.size() != leaf_trees.size())
+    return fault(
+        fmt::format("{} trees and {} nodes of {} weights", leaf_trees.size(), leaf_numbers.size(), weights.size()));
   for (size_t i = 0; i < ids.size(); ++i) {
     auto found = places.find({leaf_trees[i], leaf_numbers[i]});
     if (found == places.end()) return fault(fmt::format("tree {} has no node {}", leaf_trees[i], leaf_numbers[i]));
@@ -463,9 +473,9 @@ Lowered lower_tree_regressor(const OperatorContext& c) {
   HOIST_TRY(std::string transform, transform_attribute(c));
   HOIST_TRY_VOID(check_targets(forest));
   HOIST_TRY(Expr scores, forest.scores(x));
-  return one(map(
-      [&](Expr row) { return map([&](Expr v) { return convert(Scalar::f32, v); }, *transformed(transform, row)); },
-      scores));
+  return one(
+      map([&](Expr row) { return map([&](Expr v) { return convert(Scalar::f32, v); }, *transformed(transform, row)); },
+          scores));
 }
 
 Lowered lower_tree_classifier(const OperatorContext& c) {
@@ -516,7 +526,8 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
   for (size_t size : {yes.size(), no.size(), yes_is_leaf.size(), no_is_leaf.size(), splits.size(), modes.size()}) {
     if (size != n) return fault(fmt::format("{} features and {} of something else for the nodes", n, size));
   }
-  if (!missing.empty() && missing.size() != n) return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
+  if (!missing.empty() && missing.size() != n)
+    return fault(fmt::format("{} missing_value_tracks_true for {} nodes", missing.size(), n));
   if (leaf_targets.size() != leaf_weights.size())
     return fault(fmt::format("{} targets and {} weights of leaves", leaf_targets.size(), leaf_weights.size()));
   Forest forest;
@@ -529,9 +540,15 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
     return fault(fmt::format("aggregate_function is {}, post_transform {}", aggregate, transform));
   forest.aggregate = aggregates[static_cast<size_t>(aggregate)];
   // Nodes first, leaves behind them, then what further values of sets need.
-  const auto place_of = [&](int64_t number, int64_t is_leaf) { return is_leaf != 0 ? number + static_cast<int64_t>(n) : number; };
+  const auto place_of = [&](int64_t number, int64_t is_leaf) {
+    return is_leaf != 0 ? number + static_cast<int64_t>(n) : number;
+  };
   for (size_t i = 0; i < n; ++i) {
-    Node node{at_most, features[i], splits[i], !missing.empty() && missing[i] != 0, place_of(yes[i], yes_is_leaf[i]),
+    Node node{at_most,
+              features[i],
+              splits[i],
+              !missing.empty() && missing[i] != 0,
+              place_of(yes[i], yes_is_leaf[i]),
               place_of(no[i], no_is_leaf[i])};
     const auto mode = static_cast<int64_t>(modes[i]);
     if (mode < 0 || mode > 6) return fault(fmt::format("a node has the mode {}", mode));
@@ -552,7 +569,8 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
   std::vector<bool> seen(n, false);
   const std::vector<Node> nodes = forest.nodes;
   for (int64_t root : roots) {
-    if (root < 0 || root >= static_cast<int64_t>(n)) return fault(fmt::format("a tree begins at node {} of {}", root, n));
+    if (root < 0 || root >= static_cast<int64_t>(n))
+      return fault(fmt::format("a tree begins at node {} of {}", root, n));
     const auto at_root = static_cast<size_t>(root);
     // A tree of one leaf says so by two branches to the same one.
     const bool single = yes_is_leaf[at_root] != 0 && no_is_leaf[at_root] != 0 && yes[at_root] == no[at_root];

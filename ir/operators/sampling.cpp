@@ -44,8 +44,8 @@ struct Sampler {
   Number bounded(const Number& x, size_t axis) const {
     const double far = 4;  // no weight reaches so far
     if (outside == Outside::zeros) return min(max(x, -far), static_cast<double>(extents[axis]) + far);
-    const Number inside = outside == Outside::border ? min(max(x, 0.0), static_cast<double>(extents[axis] - 1))
-                                                     : reflected(x, axis);
+    const Number inside =
+        outside == Outside::border ? min(max(x, 0.0), static_cast<double>(extents[axis] - 1)) : reflected(x, axis);
     return choose((x < low()) | (x > high(axis)), inside, x);
   }
 
@@ -109,8 +109,8 @@ Lowered lower_grid_sample(const OperatorContext& c) {
   Expr x = c.inputs[0], grid = c.inputs[1];
   const Shape shape = extents(x), places = extents(grid);
   if (shape.size() < 3 || places.size() != shape.size())
-    return fault(fmt::format("the input {} and the grid {} have to be of the same rank, at least 3", text(shape),
-                             text(places)));
+    return fault(
+        fmt::format("the input {} and the grid {} have to be of the same rank, at least 3", text(shape), text(places)));
   const size_t dimensions = shape.size() - 2;
   if (places[0] != shape[0] || places.back() != static_cast<int64_t>(dimensions))
     return fault(fmt::format("the grid is {}, expected [{}], extents of the result and [{}]", text(places), shape[0],
@@ -127,9 +127,7 @@ Lowered lower_grid_sample(const OperatorContext& c) {
     if (n == 0 && product(places) > 0) return fault(fmt::format("the input {} has no elements to sample", text(shape)));
   }
   sampler.between = mode == "nearest" ? Between::nearest : mode.ends_with("linear") ? Between::linear : Between::cubic;
-  sampler.outside = padding == "zeros"    ? Outside::zeros
-                    : padding == "border" ? Outside::border
-                                          : Outside::reflection;
+  sampler.outside = padding == "zeros" ? Outside::zeros : padding == "border" ? Outside::border : Outside::reflection;
   sampler.corners = corners != 0;
   const Scalar scalar = element_of(x);
   if (sampler.between != Between::nearest && !is_float(scalar))
@@ -176,15 +174,15 @@ Lowered lower_roi_align(const OperatorContext& c) {
   const Shape shape = extents(x), r = extents(regions);
   if (shape.size() != 4) return fault(fmt::format("the input is {}, expected [N][C][H][W]", text(shape)));
   if (r.size() != 2 || r[1] != 4 || extents(images) != Shape{r[0]})
-    return fault(fmt::format("the regions are {} and their images {}, expected [R][4] and [R]", text(r),
-                             text(extents(images))));
+    return fault(
+        fmt::format("the regions are {} and their images {}, expected [R][4] and [R]", text(r), text(extents(images))));
   if (element_of(regions) != element_of(x)) return fault("the regions have another element type than the input");
   if (element_of(images) != Scalar::i64) return fault("batch_indices have to be i64");
   if (product(shape) == 0) return fault(fmt::format("the input {} has no elements to sample", text(shape)));
   HOIST_TRY(std::string mode, choice_attribute(c, "mode", "avg", {"avg", "max"}));
   const std::string otherwise = c.call.version < 16 ? "output_half_pixel" : "half_pixel";
-  HOIST_TRY(std::string transformation, choice_attribute(c, "coordinate_transformation_mode", otherwise,
-                                                         {"half_pixel", "output_half_pixel"}));
+  HOIST_TRY(std::string transformation,
+            choice_attribute(c, "coordinate_transformation_mode", otherwise, {"half_pixel", "output_half_pixel"}));
   HOIST_TRY(int64_t height, integer_attribute(c, "output_height", 1));
   HOIST_TRY(int64_t width, integer_attribute(c, "output_width", 1));
   HOIST_TRY(int64_t samples, integer_attribute(c, "sampling_ratio", 0));
@@ -229,9 +227,7 @@ Lowered lower_roi_align(const OperatorContext& c) {
       Expr all = flatten(map(
           [&](Expr i) {
             return map(
-                [&](Expr k) {
-                  return sample(plane, place_of(top, tall, line, i), place_of(left, broad, column, k));
-                },
+                [&](Expr k) { return sample(plane, place_of(top, tall, line, i), place_of(left, broad, column, k)); },
                 iota(samples, Scalar::i32));
           },
           iota(samples, Scalar::i32)));
@@ -268,7 +264,8 @@ Lowered lower_deform_conv(const OperatorContext& c) {
   HOIST_TRY(Shape pads, integers_attribute(c, "pads", {0, 0, 0, 0}));
   const Shape kernel(filters.begin() + 2, filters.end());
   HOIST_TRY(Shape named, integers_attribute(c, "kernel_shape", kernel));
-  if (named != kernel) return fault(fmt::format("kernel_shape {} disagrees with the weights {}", text(named), text(filters)));
+  if (named != kernel)
+    return fault(fmt::format("kernel_shape {} disagrees with the weights {}", text(named), text(filters)));
   if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4)
     return fault("strides, dilations and pads have to be for two spatial dimensions");
   for (const Shape* list : {&strides, &dilations, &pads}) {

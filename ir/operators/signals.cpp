@@ -25,8 +25,8 @@ Result<int64_t> known_whole(const OperatorContext& c, size_t i, const std::strin
 // A transform of rows: each number of the result is the sum of the products of the row's real parts with a row of one
 // table, plus those of its imaginary parts with a row of another.
 struct Transform {
-  Scalar scalar;        // of the signal
-  int64_t length = 0;   // of the transform
+  Scalar scalar;       // of the signal
+  int64_t length = 0;  // of the transform
   int64_t in = 0, out = 0;
   bool inverse = false;
   bool real_result = false;  // of an inverse transform whose input is half a spectrum
@@ -72,16 +72,18 @@ struct Transform {
     std::vector<Expr> parts = {total(cosines[0], cosines[1])};
     if (!real_result) parts.push_back(total(sines[0], sines[1]));
     std::vector<Expr> lines;
-    for (Expr e : parts)
-      lines.push_back(map([&](Expr v) { return repeat(1, convert(scalar, v)); }, e));
-    return lines.size() == 1 ? lines[0] : map_zip(lines, [](const std::vector<Expr>& p) { return concat({p[0], p[1]}); });
+    for (Expr e : parts) lines.push_back(map([&](Expr v) { return repeat(1, convert(scalar, v)); }, e));
+    return lines.size() == 1 ? lines[0] : map_zip(lines, [](const std::vector<Expr>& p) {
+      return concat({p[0], p[1]});
+    });
   }
 
   Result<std::function<Expr(Expr)>> make() const {
     if (length < 1 || in < 0 || out < 1)
       return fault(fmt::format("a transform of length {} of {} numbers", length, in));
     if (out > most_sines || in > most_sines / out)
-      return fault(fmt::format("a transform of {} numbers to {}, at most {} products are supported", in, out, most_sines));
+      return fault(
+          fmt::format("a transform of {} numbers to {}, at most {} products are supported", in, out, most_sines));
     // e^(-i a) = cos a - i sin a; an inverse turns the other way.
     const double turn = inverse ? 1 : -1;
     const std::vector<Expr> cosines = {table(1, false), table(-turn, true)};

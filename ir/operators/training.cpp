@@ -1,5 +1,5 @@
-// Steps of optimisers, of the domain ai.onnx.preview.training: formulas of each element of a parameter, its gradient and
-// what the optimiser remembers. One call takes any number of parameters, so the rows are functions.
+// Steps of optimisers, of the domain ai.onnx.preview.training: formulas of each element of a parameter, its gradient
+// and what the optimiser remembers. One call takes any number of parameters, so the rows are functions.
 #include <fmt/format.h>
 
 #include <array>
@@ -10,14 +10,15 @@
 namespace hoist::operators {
 namespace {
 
-
 // Inputs are the rate, the number of steps, then all parameters, all gradients, all of the first state and so on; the
 // results all parameters, all of the first state and so on. The formula is computed in the parameter's type.
-Lowered stepped(const OperatorContext& c, size_t states,
-                const std::function<std::vector<Number>(Number rate, Number time, const std::vector<Number>&)>& formula) {
+Lowered stepped(
+    const OperatorContext& c, size_t states,
+    const std::function<std::vector<Number>(Number rate, Number time, const std::vector<Number>&)>& formula) {
   const size_t parts = 2 + states;
   if (c.inputs.size() < 2 + parts || (c.inputs.size() - 2) % parts != 0)
-    return fault(fmt::format("{} inputs are not a rate, a number of steps and {} arrays a parameter", c.inputs.size(), parts));
+    return fault(
+        fmt::format("{} inputs are not a rate, a number of steps and {} arrays a parameter", c.inputs.size(), parts));
   const size_t count = (c.inputs.size() - 2) / parts;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is left out", i));
