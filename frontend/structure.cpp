@@ -175,6 +175,13 @@ bool leaves_out_results(const onnx::NodeProto& node) {
   return schema->outputs().back().GetOption() != onnx::OpSchema::Variadic;
 }
 
+// Whether the operator has to name this result: both of TopK's, whoever reads them.
+bool names_result(const onnx::NodeProto& node, int place) {
+  const auto* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), node.domain());
+  if (schema == nullptr || place >= static_cast<int>(schema->outputs().size())) return false;
+  return schema->outputs()[static_cast<size_t>(place)].GetOption() == onnx::OpSchema::Single;
+}
+
 }  // namespace
 
 int remove_unused_layers(onnx::GraphProto& graph) {
@@ -198,7 +205,7 @@ int remove_unused_layers(onnx::GraphProto& graph) {
     kept.push_back(i);
     auto& outputs = *graph.mutable_node(i)->mutable_output();
     for (int k = 1; k < outputs.size(); ++k) {
-      if (!read.count(outputs.Get(k))) outputs.Mutable(k)->clear();
+      if (!read.count(outputs.Get(k)) && !names_result(graph.node(i), k)) outputs.Mutable(k)->clear();
     }
     if (!leaves_out_results(graph.node(i))) continue;
     while (outputs.size() > 1 && outputs.Get(outputs.size() - 1).empty()) outputs.RemoveLast();

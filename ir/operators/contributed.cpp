@@ -1,7 +1,7 @@
 // Operators of onnxruntime's domain com.microsoft that its tools for quantisation and transformers write. Those that
 // are several layers of the standard have a body in the frontend; here stand formulas and what 8-bit values mean in
 // between: a quantised operator is the operator on (number - zero point) * scale in f32, divided by the scale of the
-// result, rounded half to even, plus its zero point, saturated.
+// result, rounded half to even, plus its zero point, saturated. What onnxruntime computes is the definition.
 #include <fmt/format.h>
 
 #include <array>
@@ -19,9 +19,8 @@ constexpr std::string_view microsoft = "com.microsoft";
 #define HOIST_REAL(x)                                                                                         \
   "real_" x " = \\q. (convert(f32, q) - zero_" x ") * scale_" x "; scale_" x " = scalar " x "_scale; zero_" x \
   " = select(given(" x "_zero), convert(f32, scalar " x "_zero), 0f32); "
-#define HOIST_RESULT                                                                          \
-  "result = \\v. saturated(type(x), round(v / scale_y) + zero_y); scale_y = scalar y_scale; " \
-  "zero_y = select(given(y_zero), convert(f32, scalar y_zero), 0f32)"
+#define HOIST_SCALE "scale_y = scalar y_scale; zero_y = select(given(y_zero), convert(f32, scalar y_zero), 0f32)"
+#define HOIST_RESULT "result = \\v. saturated(type(x), round(v / scale_y) + zero_y); " HOIST_SCALE
 
 #define HOIST_EIGHT_BITS(x) "refuse bits(" x ") > 8: \"an input is {type(" x ")}, expected an integer of 8 bits\" "
 #define HOIST_SAME_TYPE(x, zero)                                                                                  \
@@ -30,12 +29,14 @@ constexpr std::string_view microsoft = "com.microsoft";
 #define HOIST_UNARY_HEAD "x : integers, x_scale : floats, x_zero? : integers, y_scale : floats, y_zero? : integers"
 #define HOIST_UNARY_CHECKS HOIST_EIGHT_BITS("x") HOIST_SAME_TYPE("x", "x_zero") HOIST_SAME_TYPE("x", "y_zero")
 
-#define HOIST_BINARY(function)                                                                                        \
+// Of two numbers the zero point is added before rounding: onnxruntime does so here and not elsewhere.
+#define HOIST_BINARY(function) \
   "(x : integers, x_scale : floats, x_zero? : integers, b : integers, b_scale : floats, b_zero? : integers, "         \
   "y_scale : floats, y_zero? : integers) " HOIST_EIGHT_BITS("x") HOIST_SAME_TYPE("x", "b")                            \
       HOIST_SAME_TYPE("x", "x_zero") HOIST_SAME_TYPE("x", "b_zero")                                                   \
-          HOIST_SAME_TYPE("x", "y_zero") "= each x b. result (real_x x " function " real_b b) where " HOIST_REAL("x") \
-              HOIST_REAL("b") HOIST_RESULT
+          HOIST_SAME_TYPE("x", "y_zero") "= each x b. "                                                               \
+  "saturated(type(x), round((real_x x " function " real_b b) / scale_y + zero_y)) where " HOIST_REAL("x")             \
+              HOIST_REAL("b") HOIST_SCALE
 
 #define HOIST_CURVE(attributes, formula)                  \
   "(" HOIST_UNARY_HEAD attributes ") " HOIST_UNARY_CHECKS \
@@ -157,6 +158,7 @@ constexpr auto contributed_rows = std::to_array<OperatorRow>({
 
 #undef HOIST_REAL
 #undef HOIST_RESULT
+#undef HOIST_SCALE
 #undef HOIST_EIGHT_BITS
 #undef HOIST_SAME_TYPE
 #undef HOIST_UNARY_HEAD

@@ -310,8 +310,9 @@ Lowered lower_reverse_sequence(const OperatorContext& c) {
 // ---- The largest
 // ---------------------------------------------------------------------------------------------------------------
 
-// Every element goes where as many stand before it as beat it; places behind the first k are dropped. NaN beats all
-// numbers, as numpy sorts, and of equal elements the first one stands first, so that no two have the same place.
+// Every element goes where as many stand before it as beat it; places behind the first k are dropped. NaN is larger
+// than all numbers, as numpy sorts, and of equal elements the first one stands first, so that no two have the same
+// place.
 Lowered lower_top_k(const OperatorContext& c) {
   Expr x = c.inputs[0];
   HOIST_TRY(const Tensor count, constant_input(c, 1, "k"));
@@ -327,7 +328,8 @@ Lowered lower_top_k(const OperatorContext& c) {
   const auto beats = [&](const Number& a, const Number& b) {
     const Number further = largest != 0 ? a > b : a < b;
     if (!is_float(scalar)) return further;
-    return further | (apply(Function::is_nan, a) & (b == b));
+    const Number more = largest != 0 ? a : b, less = largest != 0 ? b : a;
+    return further | (apply(Function::is_nan, more) & (less == less));
   };
   const auto places = [&](Expr row) {
     return map(

@@ -29,7 +29,7 @@ TEST_F(RecordedModels, AgreeWithTheirRecordedOutputs) {
        {"mnist-8", "mlperftiny_ic_resnet8_fp32", "mlperftiny_ic_large_fp32", "mlperftiny_kws_dscnn_fp32",
         "mlperftiny_vww_mobilenet_fp32", "mlperftiny_ad_autoencoder_fp32", "micro_kws_m_static_fp32",
         "squeezenet1.1_fp32", "ultraface_version-RFB-320", "yolox_nano", "mlperftiny_kws_dscnn_int8_qdq",
-        "micro_kws_m_static_qdq", "mnist-cnn_convinteger_quant"}) {
+        "micro_kws_m_static_qdq", "micro_kws_m_static_qoperator", "mnist-cnn_convinteger_quant"}) {
     fs::create_symlink(shared_ / "models" / (std::string(name) + ".onnx"), folder_ / name / "model.onnx");
     auto result = run_case(folder_ / name, 1e-3, 1e-4);
     EXPECT_TRUE(result.ok()) << name << ": " << plain(result.errors()[0].text());

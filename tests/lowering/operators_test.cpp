@@ -399,6 +399,102 @@ TEST(Operators, BatchNormalisationPerChannel) {
             "[1][2][2] 0 1 1 5");
 }
 
+// ---- Places, signals, other domains --------------------------------------------------------------------------------
+
+TEST(Operators, TopKHasTheFirstOfEqualOnesFirst) {
+  const Tensor k = integers({1}, {3});
+  const auto top = [&](const Tensor& x, Attributes attributes, size_t output) {
+    return show(LayerCase("TopK", {x, k}, std::move(attributes), 2).with_known({false, true}).run(output));
+  };
+  const Tensor x = floats({1, 5}, {2, 7, 7, -1, 2});
+  EXPECT_EQ(top(x, {}, 0), "[1][3] 7 7 2");
+  EXPECT_EQ(top(x, {}, 1), "[1][3] 1 2 0");
+  EXPECT_EQ(top(x, {{"largest", int64_t{0}}}, 1), "[1][3] 3 0 4");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(top(floats({5}, {2, nan, 7, nan, 2}), {}, 1), "[3] 1 3 2");  // each place once
+  EXPECT_EQ(LayerCase("TopK", {counting({2}), k}).with_known({false, true}).error(), "k is 3, axis 0 has 2 elements");
+}
+
+TEST(Operators, WindowsPutBackOverlap) {
+  // Windows of 2 in a row of 3, which share its middle.
+  EXPECT_EQ(show(LayerCase("Col2Im", {counting({1, 2, 2}), integers({1}, {3}), integers({1}, {2})})
+                     .with_known({false, true, true})
+                     .run()),
+            "[1][1][3] 0 3 3");
+  EXPECT_EQ(show(LayerCase("MaxUnpool", {floats({1, 1, 2}, {5, 6}), integers({1, 1, 2}, {3, 0})},
+                           {{"kernel_shape", Ints{2}}, {"strides", Ints{2}}})
+                     .run()),
+            "[1][1][4] 6 0 0 5");
+}
+
+TEST(Operators, SamplesBetweenElements) {
+  const auto sampled = [](const char* padding, double place) {
+    return show(LayerCase("GridSample", {counting({1, 1, 1, 3}), floats({1, 1, 1, 2}, {place, 0})},
+                          {{"align_corners", int64_t{1}}, {"padding_mode", std::string(padding)}})
+                    .run());
+  };
+  EXPECT_EQ(sampled("zeros", 0.5), "[1][1][1][1] 1.5");
+  EXPECT_EQ(sampled("zeros", 1.5), "[1][1][1][1] 1");
+  EXPECT_EQ(sampled("border", 9), "[1][1][1][1] 2");
+  EXPECT_EQ(sampled("reflection", 1.5), "[1][1][1][1] 1.5");
+  EXPECT_EQ(sampled("zeros", std::numeric_limits<double>::infinity()), "[1][1][1][1] 0");
+}
+
+TEST(Operators, TransformsComeBack) {
+  const Tensor x = floats({1, 4, 1}, {1, 2, 3, 4});
+  const Tensor spectrum = LayerCase("DFT", {x}, {{"onesided", int64_t{1}}}).run();
+  EXPECT_EQ(show(spectrum), "[1][3][2] 10 0 -2 2 -2 0");
+  EXPECT_EQ(show(LayerCase("DFT", {spectrum}, {{"onesided", int64_t{1}}, {"inverse", int64_t{1}}}).run()),
+            "[1][4][1] 1 2 3 4");
+}
+
+TEST(Operators, DeterminantsOfAnySize) {
+  EXPECT_EQ(show(LayerCase("Det", {floats({2, 2}, {1, 2, 3, 4})}).run()), "-2");
+  EXPECT_EQ(show(LayerCase("Det", {floats({3, 3}, {0, 2, 0, 3, 0, 0, 0, 0, 5})}).run()), "-30");
+  EXPECT_EQ(show(LayerCase("Det", {counting({4, 4})}).run()), "0");
+}
+
+LayerCase in_domain(const char* domain, LayerCase layer) {
+  layer.layer.domain = domain;
+  return layer;
+}
+
+TEST(Operators, QuantisedSumsInOneScale) {
+  const auto bytes = [](const std::vector<int>& v) {
+    return Tensor::of(Scalar::u8, {static_cast<int64_t>(v.size())}, v);
+  };
+  const auto byte = [](int v) { return Tensor::of(Scalar::u8, {}, std::vector<int>{v}); };
+  const auto scale = [](double v) { return floats({}, {v}); };
+  LayerCase sum =
+      in_domain("com.microsoft", LayerCase("QLinearAdd", {bytes({0, 9, 255}), scale(0.5), byte(1), bytes({4, 4, 250}),
+                                                          scale(2), byte(3), scale(1), byte(2)}));
+  EXPECT_EQ(show(sum.run()), "[3] 4 8 255");
+  sum.layer.inputs[2] = "";  // no zero point
+  EXPECT_EQ(show(sum.run()), "[3] 4 8 255");
+  sum.layer.inputs[3] = "";
+  EXPECT_EQ(sum.error(), "input 3 of QLinearAdd is left out, but needed");
+}
+
+TEST(Operators, TreesOfWhichBranchesLeadRoundAreRefused) {
+  const auto forest = [](int64_t back) {
+    return in_domain("ai.onnx.ml", LayerCase("TreeEnsembleRegressor", {floats({2, 1}, {1, 5})},
+                                             {{"nodes_treeids", Ints{0, 0, 0}},
+                                              {"nodes_nodeids", Ints{0, 1, 2}},
+                                              {"nodes_featureids", Ints{0, 0, 0}},
+                                              {"nodes_values", std::vector<double>{3, 0, 0}},
+                                              {"nodes_modes", std::vector<std::string>{"BRANCH_LEQ", "LEAF", "LEAF"}},
+                                              {"nodes_truenodeids", Ints{1, 0, 0}},
+                                              {"nodes_falsenodeids", Ints{back, 0, 0}},
+                                              {"target_treeids", Ints{0, 0}},
+                                              {"target_nodeids", Ints{1, 2}},
+                                              {"target_ids", Ints{0, 0}},
+                                              {"target_weights", std::vector<double>{10, 20}}}));
+  };
+  EXPECT_EQ(show(forest(2).run()), "[2][1] 10 20");
+  EXPECT_EQ(forest(0).error(), "the branches of a tree lead round in a circle");
+  EXPECT_EQ(forest(7).error(), "tree 0 has no node 7");
+}
+
 // ---- Errors --------------------------------------------------------------------------------------------------------
 
 TEST(OperatorErrors, NameTheTwoNumbers) {
@@ -492,7 +588,7 @@ TEST(OperatorErrors, NonsenseIsRefused) {
   for (const OperatorRow& row : operator_table()) {
     for (int round = 0; round < 150; ++round) {
       std::vector<Tensor> inputs;
-      int64_t most = row.most_inputs < 0 ? 4 : row.most_inputs;
+      int64_t most = row.most_inputs < 0 ? std::max(row.least_inputs, 4) : row.most_inputs;
       int64_t count =
           below(10) == 0 ? below(6) : row.least_inputs + below(static_cast<uint64_t>(most - row.least_inputs) + 1);
       bool uniform = below(2) == 0;
@@ -516,6 +612,7 @@ TEST(OperatorErrors, NonsenseIsRefused) {
         inputs.push_back(std::move(t));
       }
       LayerCase layer(std::string(row.name), inputs, {}, static_cast<size_t>(1 + below(3)));
+      layer.layer.domain = row.domain;
       layer.opset = row.since + below(16);
       for (int64_t a = below(7); a > 0; --a) {
         Ints list;
@@ -557,11 +654,13 @@ TEST(OperatorErrors, NonsenseIsRefused) {
 
 TEST(OperatorTable, IsSortedAndFindsByVersion) {
   auto rows = operator_table();
-  for (size_t i = 1; i < rows.size(); ++i) EXPECT_LT(rows[i - 1].name, rows[i].name);
+  for (size_t i = 1; i < rows.size(); ++i)
+    EXPECT_LT(std::pair(rows[i - 1].domain, rows[i - 1].name), std::pair(rows[i].domain, rows[i].name));
   ASSERT_NE(find_operator("", "Relu", 21), nullptr);
   EXPECT_EQ(find_operator("ai.onnx", "Relu", 21), find_operator("", "Relu", 21));
   EXPECT_EQ(find_operator("", "Gelu", 19), nullptr);
   EXPECT_EQ(find_operator("com.example", "Relu", 1), nullptr);
+  ASSERT_NE(find_operator("com.microsoft", "Gelu", 19), nullptr);  // another domain, and other versions
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ import onnxruntime
 from engines import HOIST, WORK
 
 OPSET = 21
+OPSETS = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid("ai.onnx.ml", 3),
+          onnx.helper.make_opsetid("com.microsoft", 1)]
 FOLDER = WORK / "fuzz"
 EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33]
 FLOATS = [np.float32] * 6 + [np.float16, np.float64]
@@ -87,7 +89,7 @@ class Model:
         graph = onnx.helper.make_graph(
             nodes, "fuzz", [self.info(name) for name in given], [self.info(name) for name in outputs],
             [onnx.numpy_helper.from_array(self.values[name].array, name) for name in constants])
-        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=10), given
+        return onnx.helper.make_model(graph, opset_imports=OPSETS, ir_version=10), given
 
     def info(self, name: str) -> onnx.ValueInfoProto:
         array = self.values[name].array
@@ -190,21 +192,34 @@ class Maker:
         return self.fresh(kind, tuple(shape))
 
     # ---- nodes
-    def node(self, operator: str, inputs: list[Value | None], outputs: int = 1, **attributes: Any) -> bool:
-        """Adds the node unless the reference has no value for it, or one of no use."""
+    def node(self, operator: str, inputs: list[Value | None], outputs: int = 1, domain: str = "", **attributes: Any) -> bool:
+        """Adds the node unless the reference has no value for it, or one of no use. Of com.microsoft onnxruntime is the
+        reference: the standard's evaluator has none."""
         names = ["" if value is None else value.name for value in inputs]
         number = len(self.model.values) + len(self.model.nodes)
         results = [f"v{number}_{i}" if outputs > 1 else f"v{number}" for i in range(outputs)]
-        proto = onnx.helper.make_node(operator, names, results, name=f"{operator}_{number}", **attributes)
+        proto = onnx.helper.make_node(operator, names, results, name=f"{operator}_{number}",
+                                      domain=domain, **attributes)
         given = {name: self.model.values[name] for name in names if name}
+        data = {name: np.asarray(value.array) for name, value in given.items()}
+        constants = [name for name in given if name in self.model.constants] if domain else []
         graph = onnx.helper.make_graph(
-            [proto], "one", [self.model.info(name) for name in given],
-            [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in results])
-        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=10)
+            [proto], "one", [self.model.info(name) for name in given if name not in constants],
+            [onnx.ValueInfoProto(name=name) if domain else
+             onnx.helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in results],
+            [onnx.numpy_helper.from_array(data.pop(name), name) for name in constants])
+        model = onnx.helper.make_model(graph, opset_imports=OPSETS, ir_version=10)
         try:
-            onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-            arrays = onnx.reference.ReferenceEvaluator(model).run(
-                None, {name: value.array for name, value in given.items()})
+            if domain == "com.microsoft":
+                options = onnxruntime.SessionOptions()
+                options.log_severity_level = 4
+                arrays = onnxruntime.InferenceSession(model.SerializeToString(), options,
+                                                      providers=["CPUExecutionProvider"]).run(None, data)
+            else:
+                if not domain:
+                    onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+                arrays = onnx.reference.ReferenceEvaluator(model).run(
+                    None, {name: value.array for name, value in given.items()})
         except Exception:
             return False
         for array in arrays:
@@ -611,10 +626,141 @@ def integer_product(m: Maker) -> bool:
     return m.node("MatMulInteger", [x, weights, zero, m.add(np.array(1, kind), True) if m.chance(0.4) else None])
 
 
+def largest(m: Maker) -> bool:
+    x = m.numbers(1, exact=True)
+    if not x.exact:
+        return False
+    axis = m.axis(x)
+    return m.node("TopK", [x, m.constant(m.between(1, x.array.shape[axis]))], outputs=2, axis=axis, largest=m.between(0, 1))
+
+
+def sampled(m: Maker) -> bool:
+    """Places of the grid are drawn; which of two elements is the nearer one jumps, so that nothing lies between them."""
+    x = m.existing(lambda a: a.ndim in (4, 5) and a.dtype == np.float32 and a.size <= 400) or m.fresh(np.float32, (1, 2, 4, 5))
+    spatial = x.array.ndim - 2
+    mode = m.pick(["linear", "linear", "cubic"]) if spatial == 2 else "linear"
+    # onnxruntime moves the elements around a place to the border, and not the place, in cubic mode
+    padding = m.pick(["zeros", "reflection"] if mode == "cubic" else ["zeros", "border", "reflection"])
+    grid = m.random.uniform(-1.3, 1.3, (x.array.shape[0], *(m.between(1, 4) for _ in range(spatial)), spatial))
+    return m.node("GridSample", [x, m.add(grid.astype(np.float32), m.chance(0.3))], mode=mode, padding_mode=padding,
+                  align_corners=m.between(0, 1))
+
+
+def signal(m: Maker) -> bool:
+    x = m.existing(lambda a: a.ndim >= 2 and a.shape[-1] in (1, 2) and a.dtype == np.float32) or m.fresh(
+        np.float32, (2, m.pick(EXTENTS[2:]), m.between(1, 2)))
+    shape = x.array.shape
+    if len(shape) == 3 and shape[2] == 1 and m.chance(0.3):
+        length = m.between(1, shape[1])
+        return m.node("STFT", [x, m.add(np.array(m.between(1, 4)), True), m.fresh(np.float32, (length,)),
+                               m.add(np.array(length), True)], onesided=m.between(0, 1))
+    onesided = int(shape[-1] == 1 and m.chance())
+    length = m.add(np.array(m.between(1, 20)), True) if m.chance(0.4) else None
+    return m.node("DFT", [x, length, m.add(np.array(m.between(0, len(shape) - 2)), True)], onesided=onesided,
+                  inverse=0 if onesided else m.between(0, 1))
+
+
+def square(m: Maker) -> bool:
+    x = m.existing(lambda a: a.ndim >= 2 and a.shape[-1] == a.shape[-2] and a.dtype == np.float32 and a.shape[-1] < 9)
+    n = m.between(1, 6)
+    return m.node("Det", [x or m.fresh(np.float32, (m.between(1, 3), n, n))])
+
+
+def regions(m: Maker) -> bool:
+    x = m.existing(lambda a: a.ndim == 4 and a.dtype == np.float32) or m.fresh(np.float32, (2, 3, 6, 7))
+    starts = m.random.integers(-8, 24, (3, 2)) / 4
+    boxes = np.concatenate([starts, starts + m.random.integers(1, 24, (3, 2)) / 4], 1).astype(np.float32)
+    images = m.random.integers(0, x.array.shape[0], 3)
+    return m.node("RoiAlign", [x, m.add(boxes, m.chance(0.3)), m.add(images, m.chance(0.3))], sampling_ratio=m.between(1, 3),
+                  output_height=m.between(1, 3), output_width=m.between(1, 3), mode=m.pick(["avg", "max"]),
+                  coordinate_transformation_mode=m.pick(["half_pixel", "output_half_pixel"]))
+
+
+def windows_put_back(m: Maker) -> bool:
+    kernel, image = [m.between(1, 3), m.between(1, 3)], [m.between(3, 7), m.between(3, 7)]
+    strides, pads = [m.between(1, 2), m.between(1, 2)], [m.between(0, 1) for _ in range(4)]
+    counts = [(n + pads[i] + pads[i + 2] - kernel[i]) // strides[i] + 1 for i, n in enumerate(image)]
+    x = m.fresh(np.float32, (m.between(1, 2), 2 * kernel[0] * kernel[1], counts[0] * counts[1]))
+    return m.node("Col2Im", [x, m.constant(*image), m.constant(*kernel)], strides=strides, pads=pads)
+
+
+def table_model(m: Maker) -> bool:
+    x = m.existing(lambda a: a.ndim == 2 and a.dtype == np.float32 and a.shape[1] < 20) or m.fresh(np.float32, (3, 4))
+    features = x.array.shape[1]
+    numbers = lambda n: [float(v) for v in m.random.integers(-8, 9, n) / 4]  # noqa: E731
+    operator = m.pick(["Scaler", "Normalizer", "LinearRegressor", "Binarizer"])
+    if operator == "Scaler":
+        options: dict[str, Any] = {"offset": numbers(features), "scale": numbers(features)}
+    elif operator == "Normalizer":
+        options = {"norm": m.pick(["MAX", "L1", "L2"])}
+    elif operator == "Binarizer":
+        return x.exact and m.node(operator, [x], domain="ai.onnx.ml", threshold=0.25)
+    else:
+        targets = m.between(1, 3)
+        options = {"coefficients": numbers(targets * features), "intercepts": numbers(targets), "targets": targets,
+                   "post_transform": "NONE"}
+    return m.node(operator, [x], domain="ai.onnx.ml", **options)
+
+
+def contributed(m: Maker) -> bool:
+    """Operators of onnxruntime's own domain on floats."""
+    x = m.existing(lambda a: a.ndim >= 1 and a.dtype == np.float32) or m.fresh(np.float32, (3, 8))
+    width = x.array.shape[-1]
+    operator = m.pick(["Gelu", "BiasGelu", "FastGelu", "QuickGelu", "FusedMatMul", "SkipLayerNormalization",
+                       "SkipSimplifiedLayerNormalization", "DynamicQuantizeMatMul"])
+    values: list[Value | None] = [x]
+    options: dict[str, Any] = {}
+    if operator == "BiasGelu" or (operator == "FastGelu" and m.chance()):
+        values.append(m.fresh(np.float32, (width,)))
+    elif operator == "QuickGelu":
+        options["alpha"] = float(m.pick([1.0, 1.702]))
+    elif operator == "FusedMatMul":
+        if x.array.ndim < 2:
+            return False
+        turned = m.between(0, 1)
+        values.append(m.fresh(np.float32, (m.pick(EXTENTS), width) if turned else (width, m.pick(EXTENTS))))
+        options = {"transB": turned, "alpha": m.pick([0.5, 1.0])}
+    elif operator == "DynamicQuantizeMatMul":
+        if not x.exact:
+            return False
+        values += [m.fresh(np.uint8, (width, m.pick(EXTENTS))), m.add(np.array(0.25, np.float32), True)]
+    else:
+        if x.array.ndim != 3:
+            return False
+        values += [m.like(x) if m.chance(0.2) else m.fresh(np.float32, x.array.shape), m.fresh(np.float32, (width,))]
+        options["epsilon"] = 1e-3
+    return m.node(operator, values, domain="com.microsoft", **options)
+
+
+def contributed_integers(m: Maker) -> bool:
+    """The same on 8-bit numbers; scales are powers of two, so that no result lies near a tie in one engine alone."""
+    x = m.existing(lambda a: a.dtype in (np.int8, np.uint8) and a.ndim >= 1) or m.fresh(m.pick([np.int8, np.uint8]), m.shape(2))
+    kind = x.array.dtype
+    scale = lambda: m.add(np.array(2.0 ** -m.between(1, 4), np.float32), True)  # noqa: E731
+    zero = lambda: m.add(np.array(m.between(0, 5), kind), True)  # noqa: E731
+    operator = m.pick(["QLinearAdd", "QLinearMul", "QLinearLeakyRelu", "QLinearConcat", "QLinearGlobalAveragePool",
+                       "QLinearAveragePool"])
+    values = [x, scale(), zero()]
+    options: dict[str, Any] = {}
+    if operator in ("QLinearAdd", "QLinearMul"):
+        values += [m.fresh(kind, x.array.shape), scale(), zero()]
+    elif operator == "QLinearLeakyRelu":
+        options["alpha"] = 0.25
+    elif operator == "QLinearConcat":
+        return m.node(operator, [scale(), zero(), *values, m.fresh(kind, x.array.shape), scale(), zero()],
+                      domain="com.microsoft", axis=m.axis(x))
+    elif x.array.ndim != 4:
+        return False
+    elif operator == "QLinearAveragePool":
+        options = {"kernel_shape": [min(2, n) for n in x.array.shape[2:]]}
+    return m.node(operator, [*values, scale(), zero()], domain="com.microsoft", **options)
+
+
 KINDS: list[Callable[[Maker], bool]] = (
     [unary, binary, movement] * 4 + [reduction, product, convolution, pool, gather] * 2 +
     [unary_integers, binary_integers, comparison, logic, cast, clip, extreme, running, rows, channels, picture, quantised,
-     integer_product, recurrent])
+     integer_product, recurrent, largest, sampled, signal, square, regions, windows_put_back, table_model, contributed,
+     contributed_integers])
 
 
 # ---- Running -----------------------------------------------------------------------------------------------------------
