@@ -40,11 +40,13 @@ std::string peaks_program() {
 
 }  // namespace
 
-Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile) {
+Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
+                             const std::vector<std::string>& targets) {
   HOIST_STEP(TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
   HOIST_STEP(Program program, ExitCode::device, parse_program(peaks_program()));
   CompileOptions compile;
   compile.check_positions = 0;
+  compile.targets = targets;
   HOIST_STEP(LoweredModel lowered, ExitCode::device, lower_model(std::move(program), compile.lower, profile));
   HOIST_STEP(Plan plan, ExitCode::device, make_plan(std::move(lowered), compile, profile));
   const auto path = folder.path() / "peaks.hoist";

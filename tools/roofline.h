@@ -5,6 +5,7 @@
 // bound.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +27,9 @@ struct Peaks {
   double launch = 0;         ///< seconds of a kernel that does next to nothing
 };
 
-/// About a second, and the driver's time for four kernels. `device` as in RunOptions.
-Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile);
+/// About a second, and the driver's time for five kernels; in native code where targets are named.
+Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
+                             const std::vector<std::string>& targets);
 
 enum class Bound : uint8_t { arithmetic, memory, launch };
 

@@ -156,8 +156,8 @@ Attempt<> bench(const BenchCommand& command) {
   std::optional<Peaks> peaks;
   if (command.roofline) {
     progress.show("measuring the device");
-    HOIST_STEP(const Device device, ExitCode::device, find_device(std::to_string(bundle.device_index())));
-    HOIST_ATTEMPT(peaks, measure_peaks(command.options, profile_of(device)));
+    HOIST_STEP(const Device device, ExitCode::device, device_of(bundle, timed.info.plan));
+    HOIST_ATTEMPT(peaks, measure_peaks(command.options, profile_of(device), timed.info.plan.targets));
   }
   const TimeSummary whole = summarise_times(timed.runs);
   nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile.value},
