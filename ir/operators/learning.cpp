@@ -249,7 +249,7 @@ Lowered lower_linear_classifier(const OperatorContext& c) {
 // ---- Trees
 // ------------------------------------------------------------------------------------------------------------------
 
-enum Branch : uint8_t { at_most, below, at_least, above, equal_to, other_than, leaf };
+enum Branch : uint8_t { no_more_than, below, at_least, above, equal_to, other_than, leaf };
 
 struct Node {
   Branch branch = leaf;
@@ -544,7 +544,7 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
     return is_leaf != 0 ? number + static_cast<int64_t>(n) : number;
   };
   for (size_t i = 0; i < n; ++i) {
-    Node node{at_most,
+    Node node{no_more_than,
               features[i],
               splits[i],
               !missing.empty() && missing[i] != 0,
