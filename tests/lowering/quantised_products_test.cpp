@@ -26,7 +26,7 @@ Tensor numbers(Scalar scalar, const Ints& shape, int64_t low, int64_t high, uint
   return out;
 }
 
-Tensor floats(const Ints& shape, uint64_t seed, double low = -1, double high = 1) {
+Tensor random_floats(const Ints& shape, uint64_t seed, double low = -1, double high = 1) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> draw(low, high);
   Tensor out(Scalar::f32, shape);
@@ -61,8 +61,8 @@ struct Case {
     g.outputs = {{"y", Scalar::f32, {}}};
     const int64_t outputs = weights[static_cast<size_t>(axis)];
     g.constants["w"] = numbers(Scalar::i8, weights, -127, 127, 1);
-    g.constants["w_scale"] = by_channel ? floats({outputs}, 2, 0.001, 0.02) : scalar_of(Scalar::f32, 0.01);
-    g.constants["bias"] = floats({outputs}, 3);
+    g.constants["w_scale"] = by_channel ? random_floats({outputs}, 2, 0.001, 0.02) : scalar_of(Scalar::f32, 0.01);
+    g.constants["bias"] = random_floats({outputs}, 3);
     g.constants["x_scale"] = scalar_of(Scalar::f32, 0.011);
     g.constants["x_zero"] = scalar_of(activation, static_cast<double>(zero_point));
     g.constants["y_scale"] = scalar_of(Scalar::f32, 0.05);
@@ -119,7 +119,7 @@ void expect_within_a_step(const Case& c) {
   ASSERT_TRUE(integers.ok()) << integers.errors()[0].text();
   EXPECT_TRUE(std::any_of(integers->definitions.begin(), integers->definitions.end(),
                           [](const Definition& d) { return leaf_of(d.expression->type) == scalar_type(Scalar::i32); }));
-  const Tensor x = floats(c.input, 4);
+  const Tensor x = random_floats(c.input, 4);
   const Tensor a = output_of(*exact, x), b = output_of(*integers, x);
   ASSERT_EQ(a.shape(), b.shape());
   int64_t different = 0;
@@ -222,14 +222,14 @@ TEST(QuantisedProducts, StayAsTheyAreWithoutAProof) {
     g.layers[2].inputs.push_back("w_zero");
   }));
   EXPECT_FALSE(rewritten([](NamedModel& g) {  // by input channel
-    g.constants["w_scale"] = floats({8}, 2, 0.001, 0.02);
+    g.constants["w_scale"] = random_floats({8}, 2, 0.001, 0.02);
     g.layers[2].attributes["axis"] = int64_t{1};
   }));
   EXPECT_FALSE(rewritten([](NamedModel& g) {
     g.constants.erase("w"), g.inputs.push_back({"w", Scalar::i8, {16, 8, 3, 3}});
   }));
   EXPECT_FALSE(rewritten([](NamedModel& g) {
-    g.constants["x_scale"] = floats({8}, 1, 0.1, 0.2);
+    g.constants["x_scale"] = random_floats({8}, 1, 0.1, 0.2);
     g.constants["x_zero"] = numbers(Scalar::u8, {8}, 3, 3, 1);
   }));
   // 2^31 / (2 * 255) / 127 weights of the largest size are too many.

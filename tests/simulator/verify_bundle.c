@@ -16,7 +16,7 @@ static void say(void* user, const hoist_finding* finding) {
 }
 
 static hoist_status open_in_checking_mode(const char* folder, int initial_byte, hoist_bundle** bundle) {
-  const hoist_options options = {NULL, 0, initial_byte, 1, NULL, NULL};
+  const hoist_options options = {.separate_buffers = initial_byte, .no_cache = 1};
   return hoist_open(folder, &options, bundle);
 }
 
