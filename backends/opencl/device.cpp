@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 
+#include "backends/runtime/native_device.h"
 #include "backends/runtime/opencl_device.h"
 
 namespace hoist {
@@ -87,16 +88,23 @@ int64_t vector_lanes(int64_t width) {
 
 Result<Device> native_device(const std::vector<std::string>& targets) {
   std::string all;
+  std::vector<const char*> names;
   for (const std::string& target : targets) {
     all += (all.empty() ? "" : ", ") + target;
-    if (hoist_runs_target(target.c_str()) == 0) continue;
-    Device out;
-    out.index = -1;
-    out.name = "native " + target;
-    out.is_cpu = out.computes_exactly = out.divides_exactly = out.doubles = true;
-    return out;
+    names.push_back(target.c_str());
   }
-  return Diagnostic{"", "this processor does not run native code for " + all, ""};
+  hoist_plan plan = {};
+  plan.targets = names.data();
+  plan.target_count = names.size();
+  hoist_error error = {};
+  const char* chosen = nullptr;
+  if (hoist_native_choose(&plan, &chosen, &error) != HOIST_OK)
+    return Diagnostic{"", "this processor does not run native code for " + all, ""};
+  Device out;
+  out.index = -1;
+  out.name = std::string("native ") + chosen;
+  out.is_cpu = out.computes_exactly = out.divides_exactly = out.doubles = true;
+  return out;
 }
 
 Result<std::vector<Device>> list_devices() {
