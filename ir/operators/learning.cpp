@@ -382,9 +382,9 @@ struct Forest {
         [&](Expr row) {
           Expr ends = map(
               [&](Expr root) {
-                return longest == 0 ? root
-                                    : iterate(
-                                          longest, [&](Expr node) { return step(row, node); }, root);
+                if (longest == 0) return root;
+                // A loop, so that the kernel stays small however deep the trees are.
+                return fold([&](Expr node, Expr) { return step(row, node); }, root, iota(longest, Scalar::i32));
               },
               root_table);
           return map_zip({iota(targets, Scalar::i32), added}, [&](const std::vector<Expr>& p) {
