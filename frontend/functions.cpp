@@ -285,7 +285,7 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
     if (!has_row && !expands) return node.op_type();
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       for (const onnx::NodeProto& inner : attribute.g().node()) {
-        if (const std::string missing = lacks(inner, true); !missing.empty()) return missing;
+        if (std::string missing = lacks(inner, true); !missing.empty()) return missing;
       }
     }
     return std::string();

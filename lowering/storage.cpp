@@ -286,7 +286,7 @@ bool is_product(const Definition& d) {
 bool keeps_planes(const Definition& d, const Profile& profile) {
   if (!d.channels_first || !folds(d.expression)) return false;
   const std::vector<int64_t> shape = shape_of(d.expression->type);
-  if (shape.back() < 2 * profile.vector_width) return false;
+  if (shape.size() < 3 || shape.back() < 2 * profile.vector_width) return false;
   return std::all_of(d.weights.begin(), d.weights.end(),
                      [&](const Weights& w) { return w.in_place && w.groups > 1 && w.groups == shape[1]; });
 }

@@ -102,9 +102,8 @@ Expr determinant(Expr matrix) {
   if (n == 2) return (element(0, 0) * element(1, 1) - element(0, 1) * element(1, 0)).e;
   const Scalar place = Scalar::i32;
   Expr sizes = map([&](Expr row) { return abs(at_position(0, row)).e; }, matrix);
-  Expr largest = fold(
-      [&](Expr best, Expr next) { return select((Number(get(0, next)) > get(0, best)).e, next, best); },
-      tuple({at_position(0, sizes), literal_integer(place, 0)}), zip({sizes, iota(n, place)}));
+  Expr largest = fold([&](Expr best, Expr next) { return select((Number(get(0, next)) > get(0, best)).e, next, best); },
+                      tuple({at_position(0, sizes), literal_integer(place, 0)}), zip({sizes, iota(n, place)}));
   return let(get(1, largest), [&](Expr first) {
     return let(index(first, matrix), [&](Expr pivot) {
       Expr rest = map_zip({slice(1, n - 1, matrix), iota(n - 1, place)}, [&](const std::vector<Expr>& p) {

@@ -299,8 +299,9 @@ Lowered lower_deform_conv(const OperatorContext& c) {
   // Where each element of the kernel lies without its offset, before the window moves.
   Tensor steps(wide, {taps, 2});
   for (int64_t k = 0; k < taps; ++k) {
-    steps.set_float(2 * k, static_cast<double>(k / kernel[1] * dilations[0] - pads[0]));
-    steps.set_float(2 * k + 1, static_cast<double>(k % kernel[1] * dilations[1] - pads[1]));
+    const int64_t line = k / kernel[1], column = k % kernel[1];
+    steps.set_float(2 * k, static_cast<double>(line * dilations[0] - pads[0]));
+    steps.set_float(2 * k + 1, static_cast<double>(column * dilations[1] - pads[1]));
   }
   const Expr at_rest = constant(steps);
   // [batch][line][column][group of offsets][element of the kernel][axis]

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -193,6 +194,49 @@ TEST_F(Faults, AKilledCompilationLeavesAWholeBundle) {
   EXPECT_TRUE(contents(place() / "a.hoist") == expected_);
   for (const std::string& name : left()) EXPECT_TRUE(name.starts_with("/")) << name << " stays beside the bundle";
   EXPECT_EQ(run_shell(environment() + " '" HOIST_PROGRAM "' verify '" + (place() / "a.hoist").string() + "'").code, 0);
+  if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
+}
+
+// Killed while it measures for a budget: the record is whole or is not there, the bundle as well, and the next
+// compilation with the same record succeeds.
+TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
+  const long kills = std::max(1L, wanted("HOIST_KILLS", 6) / 3);
+  const fs::path record = place() / "temporary" / "record.json", bundle = place() / "b.hoist";
+  const std::string models = HOIST_SOURCE_DIR "/models/digits_fully_connected";
+  const std::string choose = fmt::format(
+      "{} exec '{}' compile '{}.onnx' -o '{}' --force --budget sqnr=25dB --time 3 --calibrate '{}_calibration.npz' "
+      "--record '{}' >/dev/null 2>&1",
+      environment(), HOIST_PROGRAM, models, bundle.string(), models, record.string());
+  fs::create_directories(place() / "temporary");
+  std::mt19937_64 random(20261122);
+  const auto before = std::chrono::steady_clock::now();
+  ASSERT_EQ(run_shell(choose).code, 0);
+  const auto whole = std::chrono::steady_clock::now() - before;
+  long killed = 0;
+  for (long i = 0; i < kills; ++i) {
+    fs::remove(record);
+    fs::remove_all(bundle);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::execl("/bin/sh", "sh", "-c", choose.c_str(), nullptr);
+      ::_exit(127);
+    }
+    std::this_thread::sleep_for(whole * static_cast<double>(random() % 1000) / 900.0);
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    killed += WIFSIGNALED(status) ? 1 : 0;
+    if (fs::exists(record)) {
+      EXPECT_TRUE(nlohmann::json::accept(content(record))) << "kill " << i << ": a torn record";
+    }
+    if (fs::exists(bundle)) {
+      EXPECT_EQ(run_shell(environment() + " '" HOIST_PROGRAM "' verify '" + bundle.string() + "'").code, 0) << i;
+    }
+  }
+  EXPECT_EQ(run_shell(choose).code, 0);
+  EXPECT_TRUE(nlohmann::json::accept(content(record)));
+  EXPECT_EQ(run_shell(choose).code, 0);  // from the record
   if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
 }
 

@@ -45,7 +45,10 @@ TEST_F(Native, KernelsAgreeWithTheInterpreterAndNeedNoDriver) {
   EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
   EXPECT_THAT(verified.out, HasSubstr("checks passed on native "));
   EXPECT_EQ(run_hoist({"verify", at("a.hoist"), "--derivation", "--model", model}, no_driver).code, 0);
-  EXPECT_EQ(run_hoist({"run", at("a.hoist"), "--output-dir", at("out"), "--threads", "1"}, no_driver).code, 0);
+  const std::string data = std::string(HOIST_SOURCE_DIR) + "/models/digits_attention_test.npz";
+  const Ran evaluated = run_hoist({"evaluate", at("a.hoist"), "--data", data, "--threads", "1"}, no_driver);
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_THAT(evaluated.out, HasSubstr("of 500 right"));
   EXPECT_THAT(run_hoist({"bench", at("a.hoist"), "--seconds", "0.05"}, no_driver).out, HasSubstr("native"));
   const Ran on_device = run_hoist({"bench", at("a.hoist"), "--device", "0"});
   EXPECT_EQ(on_device.code, 4);
