@@ -5,7 +5,6 @@
 // bound.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,9 +26,9 @@ struct Peaks {
   double launch = 0;         ///< seconds of a kernel that does next to nothing
 };
 
-/// About a second, and the driver's time for five kernels; in native code where targets are named.
-Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
-                             const std::vector<std::string>& targets);
+/// About a second, and the driver's time for five kernels. Of OpenCL devices alone: native code is not as fast at the
+/// kernel of products as at networks.
+Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile);
 
 enum class Bound : uint8_t { arithmetic, memory, launch };
 
