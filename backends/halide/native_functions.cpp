@@ -253,7 +253,7 @@ HExpr power_of(const HExpr& base, const HExpr& n, int steps) {
 
 HExpr integer_power(const HExpr& a, const HExpr& b) {
   return let(bits(as_uint(b), b), [&](const HExpr& n) {
-    const HExpr value = bits(a.type().element_of(), power_of(bits(as_uint(a), a), n, a.type().bits()));
+    HExpr value = bits(a.type().element_of(), power_of(bits(as_uint(a), a), n, a.type().bits()));
     if (a.type().is_uint()) return value;
     const HExpr one = integer(a, 1), odd = (b & one) != integer(b, 0);
     const HExpr reciprocal =
