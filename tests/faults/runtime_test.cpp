@@ -57,6 +57,9 @@ TEST(RuntimeThreads, ComputeWhatOneComputes) {
 
 // A million with HOIST_RUNS=1000000.
 TEST(RuntimeRuns, LeaveMemoryAsItIs) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer keeps what is freed";
+#endif
   TestFolder folder;
   const char* wanted = std::getenv("HOIST_RUNS");
   const Ended ended = run(std::string("'" HOIST_STRESS "' runs ") + written(small_plan(), folder) + " " +
