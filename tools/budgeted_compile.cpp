@@ -8,6 +8,7 @@
 #include "ir/stopwatch.h"
 #include "tools/certificate.h"
 #include "tools/files.h"
+#include "tools/interruption.h"
 #include "tools/npy.h"
 #include "tools/opened_bundle.h"
 #include "tools/samples.h"
@@ -27,16 +28,14 @@ Attempt<std::string> preferences_text(const BudgetOptions& options) {
   return text;
 }
 
-RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, const Budget& budget,
-                       Objective objective, const std::string& preferences, const std::string& scaling) {
+// Options change times as a device does. Those that an objective chooses are told by the objective.
+RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, Objective objective,
+                       const std::string& scaling) {
   RecordOrigin out;
   out.model_hash = hash_text(model.program.hash);
-  // Options change times as a device does.
   out.profile_hash = hash_of(print(model.profile) + options_text(compile_options(options)) + " " + scaling);
   out.device = model.device;
-  out.budget = budget.text();
   out.objective = name_of(objective);
-  if (!preferences.empty()) out.preferences_hash = hash_of(preferences);
   out.seed = SensitivityOptions{}.seed;
   return out;
 }
@@ -47,7 +46,8 @@ struct StudyData {
 
 Attempt<StudyData> read_data(const Program& program, const BudgetOptions& options) {
   if (options.calibration.empty())
-    return usage_failure("--budget", "needs data to choose by", "give --calibrate DATA, or a --record that exists");
+    return usage_failure("--calibrate", "is needed: rules are chosen by data",
+                         "give --calibrate DATA, or a --record that exists");
   HOIST_STEP(Samples samples, ExitCode::bad_input,
              read_samples(options.calibration, input_infos(program), {.numbers = true}));
   StudyData out;
@@ -74,35 +74,118 @@ Attempt<StudyData> read_data(const Program& program, const BudgetOptions& option
   return out;
 }
 
-Record record_of(const Choosing& found, RecordOrigin origin) {
-  Record out;
-  out.origin = std::move(origin);
-  out.origin.calibration_hash = found.study.calibration_hash;
-  out.origin.verification_hash = found.study.verification_hash;
-  out.hoist_version = HOIST_VERSION;
-  out.output_power = found.study.output_power;
-  out.factors = found.factors;
-  out.statistics = found.statistics;
-  for (const StudySite& site : found.study.sites)
-    out.sites.push_back({site.site.key(), site.sensitivity, site.time, site.bytes, site.candidates});
-  out.conversions = found.conversions;
-  out.chosen = found.chosen;
+// What a record that exists has for this choice.
+struct Recalled {
+  Record record;
+  Measured measured;
+  StudyData data;
+  std::optional<RecordedChoice> decided;
+};
+
+// Times that were taken under another objective, and points that were verified on other data or without the metric that
+// is asked for now, are of no use; errors at sites are.
+void forget_what_differs(Record& record, const RecordOrigin& wanted, const StudyData& data) {
+  const bool same_times = record.origin.objective == wanted.objective;
+  const bool other_data = data.verification.count > 0 && data.verification.hash != record.origin.verification_hash;
+  const bool other_metric = !wanted.metric.empty() && wanted.metric != record.origin.metric;
+  if (!same_times) {
+    record.times.clear();
+    record.all_timed = false;
+  }
+  if (!same_times || other_data || other_metric) record.points.clear();
+}
+
+Attempt<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted, const Preferences& preferences,
+                                const RecordedChoice& question, const BudgetOptions& options) {
+  Recalled out;
+  HOIST_STEP(out.record, ExitCode::bad_input, read_record(options.record));
+  if (!options.calibration.empty()) {
+    HOIST_ATTEMPT(out.data, read_data(model.program, options));
+    wanted.calibration_hash = out.data.calibration.hash;
+  }
+  RecordOrigin same = wanted;
+  same.objective = same.metric = "";
+  HOIST_STEP_VOID(ExitCode::bad_input, check_origin(out.record, same, options.record));
+  wanted.calibration_hash = out.record.origin.calibration_hash;
+  wanted.verification_hash =
+      out.data.verification.count > 0 ? out.data.verification.hash : out.record.origin.verification_hash;
+  forget_what_differs(out.record, wanted, out.data);
+  if (wanted.metric.empty()) wanted.metric = out.record.origin.metric;
+  if (out.record.points.empty() || out.record.times.empty()) {
+    out.record.points.clear();
+    if (options.calibration.empty())
+      return usage_failure(options.record, "has no verified points for this objective, data and metric",
+                           "give --calibrate DATA: what it knows of layers is not measured again");
+  }
+  // Who gives data to a record that is not complete wants to know more.
+  const bool final = options.calibration.empty() || (out.record.complete && out.record.all_timed);
+  for (const RecordedChoice& known : out.record.choices) {
+    const bool same_question = known.budget == question.budget && known.objective == question.objective &&
+                               known.preferences_hash == question.preferences_hash;
+    if (same_question && final && !out.record.points.empty()) out.decided = known;
+  }
+  HOIST_STEP(out.measured, ExitCode::bad_input,
+             recall(model.program, out.record, preferences, model.profile.half, options.record));
   return out;
 }
 
-Attempt<ChosenModel> from_record(StudiedModel model, CompileOptions compile, RecordOrigin wanted,
-                                 const BudgetOptions& options) {
-  HOIST_STEP(Record record, ExitCode::bad_input, read_record(options.record));
-  if (!options.calibration.empty()) {
-    HOIST_ATTEMPT(StudyData data, read_data(model.program, options));
-    wanted.calibration_hash = data.calibration.hash;
-    wanted.verification_hash = data.verification.hash;
+// Keeps the file of the record as new as what is measured.
+class RecordKeeper {
+ public:
+  RecordKeeper(Record record, std::string path) : record_(std::move(record)), path_(std::move(path)) {}
+
+  void keep(const Measured& measured) {
+    if (path_.empty() || since_.seconds() < pause_) return;
+    const Stopwatch writing;
+    write(measured);
+    pause_ = std::max(least_pause, share_of_pause * writing.seconds());
+    since_ = Stopwatch();
   }
-  HOIST_STEP_VOID(ExitCode::bad_input, check_origin(record, wanted, options.record));
-  HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(model.program, record.factors));
-  HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.program, record.chosen, record.statistics));
-  HOIST_STEP(bool kept, ExitCode::bad_input, certificate_says_met(record.certificate, options.record));
-  return ChosenModel{std::move(model), compile, std::move(rewritten), std::move(record), std::nullopt, kept};
+
+  // With all that was measured, whatever becomes of the choice.
+  Record whole(const Measured& measured) && {
+    write(measured);
+    return std::move(record_);
+  }
+
+ private:
+  // Between two times that the file is written, in seconds: large records take a while.
+  static constexpr double least_pause = 0.2, share_of_pause = 20;
+
+  void write(const Measured& measured) {
+    add_to_record(record_, measured);
+    if (path_.empty()) return;
+    if (auto done = write_record(path_, record_); !done && !complained_) {
+      complain("warning", done.errors());
+      complained_ = true;
+    }
+  }
+
+  Record record_;
+  std::string path_;
+  Stopwatch since_;
+  double pause_ = 0;
+  bool complained_ = false;
+};
+
+void limit_time(ChooseOptions& choosing, double seconds) {
+  if (seconds <= 0) return;
+  choosing.spent = [stopwatch = Stopwatch(), seconds] { return stopwatch.seconds() / seconds; };
+  choosing.timing_seconds = std::min(choosing.timing_seconds, seconds / 10);
+  SensitivityOptions& sensitivity = choosing.sensitivity;
+  sensitivity.noise_seconds = std::min(sensitivity.noise_seconds, seconds / 8);
+  sensitivity.alone_seconds = std::min(sensitivity.alone_seconds, seconds / 5);
+  sensitivity.rounding_seconds = std::min(sensitivity.rounding_seconds, seconds / 10);
+}
+
+void describe_study(Study& study, const StudiedModel& model, const RecordOrigin& origin) {
+  study.model = model.program.name;
+  study.model_hash = hash_text(model.program.hash);
+  study.device = model.device;
+  study.profile = print(model.profile);
+  study.version = HOIST_VERSION;
+  study.calibration_hash = origin.calibration_hash;
+  study.verification_hash = origin.verification_hash;
 }
 
 }  // namespace
@@ -122,10 +205,15 @@ void add_budget_options(CLI::App& command, BudgetOptions& options) {
   command
       .add_option(
           "--time", options.seconds,
-          "stop measuring after so many seconds and use what is known; no run of metric=CMD takes longer (without "
-          "--time: 600)")
+          "be done with choosing in about so many seconds and use what is verified by then, as Ctrl-C does at once; no "
+          "run of metric=CMD takes longer (without --time: 600)")
       ->check(CLI::Range(1.0, 1e6))
       ->type_name("SECONDS");
+  command
+      .add_option("--record", options.record,
+                  "what is measured and chosen: written as it grows, and read where it exists, so that another budget, "
+                  "objective or pin measures only what is new and the same question has the same answer, without data")
+      ->type_name("FILE");
 }
 
 Attempt<> refuse_budget_options(const BudgetOptions& options) {
@@ -160,9 +248,8 @@ UserMetric command_metric(const std::string& command, const Program& program, do
 }
 
 std::string best_point(const ChosenModel& chosen) {
-  if (!chosen.study) return "the one that the record names";
-  for (const StudyPoint& point : chosen.study->points) {
-    if (point.chosen) return point.name + ": " + chosen.study->summary;
+  for (const StudyPoint& point : chosen.study.points) {
+    if (point.chosen) return point.name + ": " + chosen.study.summary;
   }
   return "the model as it is";
 }
@@ -173,49 +260,69 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   HOIST_STEP(Objective objective, ExitCode::usage, parse_objective(options.objective));
   HOIST_ATTEMPT(std::string preferences, preferences_text(options));
   ChooseOptions choosing;
+  limit_time(choosing, options.seconds);
   HOIST_STEP(choosing.sensitivity.scaling, ExitCode::usage, parse_channel_scaling(options.scaling));
   HOIST_STEP(choosing.sensitivity.preferences, ExitCode::bad_input,
              parse_preferences(preferences, options.preferences));
   ModelOptions studied = model_options;
   if (objective == Objective::size && studied.constants == "auto") studied.constants = "stored";
   HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied));
-  RecordOrigin origin = origin_of(model, studied, budget, objective, preferences, options.scaling);
+  RecordOrigin origin = origin_of(model, model_options, objective, options.scaling);
+  if (budget.measure == BudgetMeasure::metric) {
+    origin.metric = budget.command;
+    constexpr double usual_metric_seconds = 600;
+    choosing.metric =
+        command_metric(budget.command, model.program, options.seconds > 0 ? options.seconds : usual_metric_seconds);
+  }
+  RecordedChoice choice{budget.text(), name_of(objective), preferences.empty() ? "" : hash_of(preferences), {}, ""};
+  Recalled known;
   std::error_code ignored;
-  if (!options.record.empty() && fs::exists(options.record, ignored))
-    return from_record(std::move(model), compile_options(studied), std::move(origin), options);
-  HOIST_ATTEMPT(StudyData data, read_data(model.program, options));
+  if (!options.record.empty() && fs::exists(options.record, ignored)) {
+    HOIST_ATTEMPT(known, recall_record(model, origin, choosing.sensitivity.preferences, choice, options));
+  } else {
+    HOIST_ATTEMPT(known.data, read_data(model.program, options));
+    origin.calibration_hash = known.data.calibration.hash;
+    origin.verification_hash = known.data.verification.hash;
+  }
+  known.record.origin = origin;
+  known.record.hoist_version = HOIST_VERSION;
+  if (known.decided) choosing.decided = known.decided->chosen;
+  RecordKeeper keeper(std::move(known.record), options.record);
   Progress progress;
+  Interruptible interruptible;
   choosing.sensitivity.half = model.profile.half;
   choosing.budget = budget;
   choosing.objective = objective;
   choosing.sensitivity.measure_all = false;
   choosing.sensitivity.progress = [&](const std::string& text) { progress.show(text); };
-  if (options.seconds > 0) {
-    choosing.spent = [stopwatch = Stopwatch(), all = options.seconds] { return stopwatch.seconds() / all; };
-    choosing.sensitivity.noise_seconds = std::min(choosing.sensitivity.noise_seconds, options.seconds / 8);
-    choosing.sensitivity.alone_seconds = std::min(choosing.sensitivity.alone_seconds, options.seconds / 4);
-    choosing.sensitivity.rounding_seconds = std::min(choosing.sensitivity.rounding_seconds, options.seconds / 8);
-  }
-  if (budget.measure == BudgetMeasure::metric) {
-    constexpr double usual_metric_seconds = 600;
-    choosing.metric =
-        command_metric(budget.command, model.program, options.seconds > 0 ? options.seconds : usual_metric_seconds);
-  }
+  choosing.stopped = [&] { return interruptible.interrupted(); };
+  choosing.keep = [&](const Measured& measured, bool has_choice) {
+    if (has_choice) interruptible.arm();
+    keeper.keep(measured);
+  };
   HOIST_STEP(Choosing found, ExitCode::bad_input,
-             choose(model.program, data.calibration, data.verification, model.prepare, choosing));
+             choose(model.program, known.data.calibration, known.data.verification, model.prepare, choosing,
+                    std::move(known.measured)));
   Study& study = found.study;
-  study.model = model.program.name;
-  study.model_hash = hash_text(model.program.hash);
-  study.device = model.device;
-  study.profile = print(model.profile);
-  study.version = HOIST_VERSION;
+  describe_study(study, model, origin);
   HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(model.program, found.factors));
   HOIST_STEP(RewrittenModel rewritten, ExitCode::bad_input, rewrite(model.program, found.chosen, found.statistics));
-  Record record = record_of(found, std::move(origin));
-  record.certificate = certificate_text(found);
-  const bool kept = study.budget_met;
-  return ChosenModel{std::move(model),  compile_options(studied), std::move(rewritten),
-                     std::move(record), std::move(study),         kept};
+  choice.chosen = found.chosen;
+  choice.certificate = known.decided ? known.decided->certificate : certificate_text(found);
+  HOIST_STEP(const bool kept, ExitCode::bad_input, certificate_says_met(choice.certificate, options.record));
+  Record record = std::move(keeper).whole(found.measured);
+  std::erase_if(record.choices, [&](const RecordedChoice& other) {
+    return other.budget == choice.budget && other.objective == choice.objective &&
+           other.preferences_hash == choice.preferences_hash;
+  });
+  record.choices.push_back(choice);
+  return ChosenModel{std::move(model),
+                     compile_options(studied),
+                     std::move(rewritten),
+                     std::move(record),
+                     choice.certificate,
+                     std::move(study),
+                     kept};
 }
 
 }  // namespace hoist

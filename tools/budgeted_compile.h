@@ -1,5 +1,5 @@
-// Compiling under a budget, as the commands compile and report share it: the options, the data, the user's metric, the
-// record. The choice itself: neural_rules/choice/choose.h; what a bundle says of it: certificate.h.
+// Choosing under a budget, as the commands compile, report and export share it: the options, the data, the user's
+// metric, the record. The choice itself: neural_rules/choice/choose.h; what a bundle says of it: certificate.h.
 #pragma once
 
 #include <filesystem>
@@ -32,15 +32,22 @@ struct ChosenModel {
   StudiedModel model;
   CompileOptions compile;  ///< as it was studied
   RewrittenModel rewritten;
-  Record record;
-  std::optional<Study> study;  ///< none where a record was read
+  Record record;  ///< with this choice as the last one
+  std::string certificate;
+  Study study;
   bool budget_met = true;
 };
 /// The chosen point and what was measured of it, in a line: "front 2: lost 7 of 250, allowed 1".
 std::string best_point(const ChosenModel& chosen);
 
-/// The choice that a record holds, where there is one already; else the search. `budget` is never empty.
+/// The choice for the budget, which is never empty. Where the record exists nothing that it has is measured again: what
+/// was chosen before for the same question is chosen again; else its points and, where there are data, new ones that
+/// its measurements propose are chosen from. The record is written as it grows. Ctrl-C and SIGTERM end the measuring,
+/// and what is verified by then is chosen from.
 Attempt<ChosenModel> choose_model(const std::filesystem::path& path, const ModelOptions& model,
                                   const BudgetOptions& options);
+
+/// The page of a study and its numbers: the layers as they are and as chosen. "" for no page, or no JSON.
+Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json);
 
 }  // namespace hoist

@@ -113,6 +113,7 @@ std::string certificate_text(const Choosing& found) {
               {"objective", study.objective},
               {"met", study.budget_met},
               {"summary", study.summary},
+              {"confidence", study.confidence},
               {"seed", study.seed},
               {"calibration", {{"hash", study.calibration_hash}, {"samples", study.calibration_samples}}},
               {"verification", {{"hash", study.verification_hash}, {"samples", study.verification_samples}}}};

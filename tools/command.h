@@ -41,5 +41,7 @@ void add_sensitivity(CLI::App& program, Action& action);
 void add_devices(CLI::App& program, Action& action);
 void add_rules(CLI::App& program, Action& action);
 void add_operators(CLI::App& program, Action& action);
+void add_completion(CLI::App& program, Action& action);
+void add_manual(CLI::App& program, Action& action);
 
 }  // namespace hoist

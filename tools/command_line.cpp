@@ -14,6 +14,7 @@
 #include "tools/child_program.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/interruption.h"
 #include "tools/log.h"
 #include "tools/terminal.h"
 #include "tools/unexpected_end.h"
@@ -61,11 +62,24 @@ std::string lower_case_start(std::string text) {
   return text;
 }
 
+// Descriptions in their column; examples stay as they are, so that they can be copied.
+std::string help_text(const std::string& help) {
+  constexpr size_t usual_width = 80, description_column = 30;
+  const size_t width = output_width() == 0 ? usual_width : output_width();
+  const size_t example = std::min(help.find("Example:\n"), help.size());
+  std::string out;
+  std::istringstream lines(help.substr(0, example));
+  for (std::string line; std::getline(lines, line);)
+    out += wrapped(line + "\n", width, line.starts_with("  ") ? description_column : 0);
+  return out + help.substr(example);
+}
+
 Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
   CLI::App program(about, "hoist");
-  program.set_version_flag("--version", "hoist " HOIST_VERSION);
+  program.set_version_flag("-V,--version", "hoist " HOIST_VERSION);
   program.set_help_flag("-h,--help", "what there is, and an example");
-  program.fallthrough();  // what concerns every command may stand behind its name
+  program.fallthrough();             // what concerns every command may stand behind its name
+  program.require_subcommand(0, 1);  // a word behind a command is never another one: hoist manual compile
   program
       .add_option_function<std::string>("--log-level", set_log_level,
                                         "say on standard error what is being done, for any command: passes and kernels "
@@ -73,14 +87,14 @@ Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
       ->type_name("LEVEL")
       ->check(CLI::IsMember(log_levels()));
   Action action;
-  for (auto add : {add_check, add_compile, add_run, add_evaluate, add_test, add_verify, add_inspect, add_explain,
-                   add_rewrite, add_bisect, add_reduce, add_export, add_bench, add_report, add_sensitivity, add_devices,
-                   add_rules, add_operators}) {
+  for (auto add : {add_check,       add_compile, add_run,    add_evaluate,  add_test,       add_verify, add_inspect,
+                   add_explain,     add_rewrite, add_bisect, add_reduce,    add_export,     add_bench,  add_report,
+                   add_sensitivity, add_devices, add_rules,  add_operators, add_completion, add_manual}) {
     add(program, action);
   }
   const std::vector<std::string> words(arguments + 1, arguments + argument_count);
   if (words.empty()) {
-    say(program.help());
+    say(help_text(program.help()));
     return usage_failure("", "no command is given", "hoist COMMAND --help explains one");
   }
   if (auto failure = misspelt(program, words)) return *failure;
@@ -89,7 +103,7 @@ Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     if (program.exit(error, out, err) == 0) {  // --help and --version
-      say(out.str());
+      say(help_text(out.str()));
       return ExitCode::done;
     }
     const auto used = program.get_subcommands();
@@ -113,7 +127,9 @@ void end_on_signals() {
   if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) return;
   const auto wait = [signals] {
     int number = 0;
-    if (::sigwait(&signals, &number) != 0) return;
+    do {
+      if (::sigwait(&signals, &number) != 0) return;
+    } while (taken_as_interruption(number));
     end_programs();
     remove_on_signal();
     end_is_expected();

@@ -70,6 +70,10 @@ Result<std::string> read_up_to(const fs::path& path, size_t count) {
 
 }  // namespace
 
+std::string output_named_after(const fs::path& source, const std::string& ending) {
+  return source.stem().string() + ending;
+}
+
 Result<std::string> read_file(const fs::path& path, size_t limit) {
   HOIST_TRY(std::string content, read_up_to(path, limit + 1));
   if (content.size() > limit) return Diagnostic{path.string(), fmt::format("has more than {} bytes", limit), ""};

@@ -25,6 +25,10 @@ Result<std::string> read_beginning(const std::filesystem::path& path, size_t cou
 /// output.
 Result<Nothing> write_file(const std::filesystem::path& path, std::string_view content);
 
+/// Where a result goes whose place was not named: the current folder, under the name of what it is made of, with
+/// `ending` instead of its own.
+std::string output_named_after(const std::filesystem::path& source, const std::string& ending);
+
 /// Several files that get their names together. What was not committed is removed, with the folder that was made for
 /// it.
 class FileSet {

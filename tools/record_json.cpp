@@ -79,7 +79,9 @@ Json site_json(const RecordedSite& site) {
                           {"clipped_share", number_json(of.clipped_share)},
                           {"clip_low", number_json(of.clip_low)},
                           {"clip_high", number_json(of.clip_high)},
-                          {"proof", text_json(of.proof)}});
+                          {"proof", text_json(of.proof)},
+                          {"cost_class", text_json(of.cost_class)},
+                          {"stands", of.stands}});
   }
   return {{"site", text_json(site.key)},
           {"sensitivity", number_json(site.sensitivity)},
@@ -88,12 +90,53 @@ Json site_json(const RecordedSite& site) {
           {"candidates", std::move(candidates)}};
 }
 
-Json conversion_json(const RecordedConversion& of) {
-  return {{"from", text_json(of.from)},
-          {"from_rule", text_json(of.from_rule)},
-          {"to", text_json(of.to)},
-          {"to_rule", text_json(of.to_rule)},
-          {"seconds", number_json(of.seconds)}};
+Json assignment_json(const Assignment& assignment) {
+  Json out = Json::array();
+  for (const auto& [site, rule] : assignment) out.push_back({{"site", text_json(site)}, {"rule", text_json(rule)}});
+  return out;
+}
+
+Json times_json(const RecordedTimes& of) {
+  return {{"name", text_json(of.name)},
+          {"cost_class", text_json(of.cost_class)},
+          {"assignment", assignment_json(of.assignment)},
+          {"site_seconds", factors_json(of.site_seconds)}};
+}
+
+Json interval_json(const Interval& of) { return factors_json({of.value, of.low, of.high}); }
+
+Json point_json(const RecordedPoint& of) {
+  const StudyPoint& point = of.point;
+  return {{"name", text_json(point.name)},
+          {"assignment", assignment_json(point.assignment)},
+          {"size", number_json(point.size)},
+          {"on_front", point.on_front},
+          {"time", interval_json(point.time)},
+          {"error", number_json(point.error)},
+          {"sqnr", number_json(point.sqnr)},
+          {"psnr", number_json(point.psnr)},
+          {"agreement", interval_json(point.agreement)},
+          {"top1", interval_json(point.top1)},
+          {"samples", point.samples},
+          {"both_right", point.both_right},
+          {"lost", point.lost},
+          {"gained", point.gained},
+          {"both_wrong", point.both_wrong},
+          {"flips", point.flips},
+          {"worst_class", point.worst_class},
+          {"worst_class_drop", number_json(point.worst_class_drop)},
+          {"user_metric", number_json(point.user_metric)},
+          {"main_output", of.digest.main},
+          {"mean_squares", factors_json(of.digest.mean_squares)},
+          {"classes", of.digest.classes}};
+}
+
+Json choice_json(const RecordedChoice& of) {
+  return {{"budget", text_json(of.budget)},
+          {"objective", text_json(of.objective)},
+          {"preferences_hash", text_json(of.preferences_hash)},
+          {"chosen", assignment_json(of.chosen)},
+          {"certificate", text_json(of.certificate)}};
 }
 
 Json origin_json(const RecordOrigin& of) {
@@ -102,9 +145,8 @@ Json origin_json(const RecordOrigin& of) {
           {"verification_hash", text_json(of.verification_hash)},
           {"profile_hash", text_json(of.profile_hash)},
           {"device", text_json(of.device)},
-          {"budget", text_json(of.budget)},
           {"objective", text_json(of.objective)},
-          {"preferences_hash", text_json(of.preferences_hash)},
+          {"metric", text_json(of.metric)},
           {"seed", of.seed}};
 }
 
@@ -133,8 +175,8 @@ class Fields {
     if (found == object_.end()) throw Fault{fmt::format("{} has no {}", name_, key)};
     return *found;
   }
-  std::string text(const char* key) {
-    const Json& of = at(key);
+  std::string text(const char* key) { return text_of(at(key), key); }
+  std::string text_of(const Json& of, const char* key) const {
     if (of.is_string()) return of.get<std::string>();
     if (!of.is_array()) throw wrong(key, "a text");
     std::string out;
@@ -145,6 +187,16 @@ class Fields {
     return out;
   }
   double number(const char* key) { return number_of(at(key), key); }
+  bool truth(const char* key) {
+    const Json& of = at(key);
+    if (!of.is_boolean()) throw wrong(key, "true or false");
+    return of.get<bool>();
+  }
+  std::vector<double> numbers(const char* key) {
+    std::vector<double> out;
+    for (const Json& of : list(key)) out.push_back(number_of(of, key));
+    return out;
+  }
   uint64_t natural(const char* key) {
     const Json& of = at(key);
     if (!of.is_number_unsigned()) throw wrong(key, "a whole number from 0");
@@ -238,6 +290,8 @@ Candidate candidate_of(const Json& json, const std::string& site, size_t index) 
   out.clip_low = fields.number("clip_low");
   out.clip_high = fields.number("clip_high");
   out.proof = fields.text("proof");
+  out.cost_class = fields.text("cost_class");
+  out.stands = fields.truth("stands");
   fields.end();
   return out;
 }
@@ -255,14 +309,82 @@ RecordedSite site_of(const Json& json, size_t index) {
   return out;
 }
 
-RecordedConversion conversion_of(const Json& json, size_t index) {
-  Fields fields(json, fmt::format("conversion {}", index));
-  RecordedConversion out;
-  out.from = fields.text("from");
-  out.from_rule = fields.text("from_rule");
-  out.to = fields.text("to");
-  out.to_rule = fields.text("to_rule");
-  out.seconds = fields.number("seconds");
+Assignment assignment_of(Fields& fields, const char* key, const std::string& of_what) {
+  Assignment out;
+  for (const Json& choice : fields.list(key)) {
+    Fields of(choice, fmt::format("choice {} of {}", out.size(), of_what));
+    std::string site = of.text("site");
+    if (!out.emplace(site, of.text("rule")).second)
+      throw Fault{fmt::format("site {} is chosen for twice in {}", site, of_what)};
+    of.end();
+  }
+  return out;
+}
+
+RecordedTimes times_of(const Json& json, size_t index) {
+  const std::string what = fmt::format("times {}", index);
+  Fields fields(json, what);
+  RecordedTimes out;
+  out.name = fields.text("name");
+  out.cost_class = fields.text("cost_class");
+  out.assignment = assignment_of(fields, "assignment", what);
+  out.site_seconds = fields.numbers("site_seconds");
+  fields.end();
+  return out;
+}
+
+Interval interval_of(Fields& fields, const char* key) {
+  const std::vector<double> numbers = fields.numbers(key);
+  if (numbers.size() != 3) throw fields.wrong(key, "a value with its limits");
+  return {numbers[0], numbers[1], numbers[2]};
+}
+
+RecordedPoint point_of(const Json& json, size_t index) {
+  const std::string what = fmt::format("point {}", index);
+  Fields fields(json, what);
+  RecordedPoint out;
+  StudyPoint& point = out.point;
+  point.verified = true;
+  point.name = fields.text("name");
+  point.assignment = assignment_of(fields, "assignment", what);
+  point.size = fields.number("size");
+  point.on_front = fields.truth("on_front");
+  point.time = interval_of(fields, "time");
+  point.error = fields.number("error");
+  point.sqnr = fields.number("sqnr");
+  point.psnr = fields.number("psnr");
+  point.agreement = interval_of(fields, "agreement");
+  point.top1 = interval_of(fields, "top1");
+  point.samples = count_of(fields, "samples");
+  point.both_right = count_of(fields, "both_right");
+  point.lost = count_of(fields, "lost");
+  point.gained = count_of(fields, "gained");
+  point.both_wrong = count_of(fields, "both_wrong");
+  point.flips = count_of(fields, "flips");
+  const Json& worst = fields.at("worst_class");
+  if (!worst.is_number_integer()) throw fields.wrong("worst_class", "a whole number");
+  point.worst_class = worst.get<int64_t>();
+  point.worst_class_drop = fields.number("worst_class_drop");
+  point.user_metric = fields.number("user_metric");
+  out.digest.main = fields.natural("main_output");
+  out.digest.mean_squares = fields.numbers("mean_squares");
+  for (const Json& of : fields.list("classes")) {
+    if (!of.is_number_integer()) throw fields.wrong("classes", "a list of whole numbers");
+    out.digest.classes.push_back(of.get<int64_t>());
+  }
+  fields.end();
+  return out;
+}
+
+RecordedChoice choice_of(const Json& json, size_t index) {
+  const std::string what = fmt::format("choice {}", index);
+  Fields fields(json, what);
+  RecordedChoice out;
+  out.budget = fields.text("budget");
+  out.objective = fields.text("objective");
+  out.preferences_hash = fields.text("preferences_hash");
+  out.chosen = assignment_of(fields, "chosen", what);
+  out.certificate = fields.text("certificate");
   fields.end();
   return out;
 }
@@ -275,9 +397,8 @@ RecordOrigin origin_of(const Json& json) {
   out.verification_hash = fields.text("verification_hash");
   out.profile_hash = fields.text("profile_hash");
   out.device = fields.text("device");
-  out.budget = fields.text("budget");
   out.objective = fields.text("objective");
-  out.preferences_hash = fields.text("preferences_hash");
+  out.metric = fields.text("metric");
   out.seed = fields.natural("seed");
   fields.end();
   return out;
@@ -292,17 +413,15 @@ Record record_of(const Json& json) {
   Record out;
   out.hoist_version = fields.text("hoist_version");
   out.origin = origin_of(fields.at("origin"));
-  out.certificate = fields.text("certificate");
+  out.complete = fields.truth("complete");
+  out.all_timed = fields.truth("all_timed");
   out.output_power = fields.number("output_power");
-  size_t index = 0;
-  for (const Json& choice : fields.list("chosen")) {
-    Fields of(choice, fmt::format("choice {}", index++));
-    std::string site = of.text("site");
-    if (!out.chosen.emplace(site, of.text("rule")).second) throw Fault{"site " + site + " is chosen for twice"};
-    of.end();
+  out.calibration_samples = count_of(fields, "calibration_samples");
+  for (const Json& choice : fields.list("choices")) out.choices.push_back(choice_of(choice, out.choices.size()));
+  for (const Json& note : fields.list("notes")) {
+    out.notes.push_back(fields.text_of(note, "notes"));
   }
-  for (const Json& conversion : fields.list("conversions"))
-    out.conversions.push_back(conversion_of(conversion, out.conversions.size()));
+  for (const Json& point : fields.list("points")) out.points.push_back(point_of(point, out.points.size()));
   for (const Json& site : fields.list("sites")) out.sites.push_back(site_of(site, out.sites.size()));
   for (const Json& scaled : fields.list("scaled")) {
     Fields of(scaled, fmt::format("scaled value {}", out.factors.size()));
@@ -316,6 +435,7 @@ Record record_of(const Json& json) {
     auto [name, of] = statistics_of(statistics, out.statistics.size());
     if (!out.statistics.emplace(name, std::move(of)).second) throw Fault{"value " + name + " has statistics twice"};
   }
+  for (const Json& times : fields.list("times")) out.times.push_back(times_of(times, out.times.size()));
   fields.end();
   return out;
 }
@@ -323,26 +443,31 @@ Record record_of(const Json& json) {
 }  // namespace
 
 std::string record_text(const Record& record) {
-  std::vector<Json> chosen, conversions, scaled, sites, statistics;
-  for (const auto& [site, rule] : record.chosen)
-    chosen.push_back({{"site", text_json(site)}, {"rule", text_json(rule)}});
-  for (const RecordedConversion& of : record.conversions) conversions.push_back(conversion_json(of));
+  std::vector<Json> choices, notes, points, scaled, sites, statistics, times;
+  for (const RecordedChoice& of : record.choices) choices.push_back(choice_json(of));
+  for (const std::string& note : record.notes) notes.push_back(text_json(note));
+  for (const RecordedPoint& of : record.points) points.push_back(point_json(of));
   for (const RecordedSite& site : record.sites) sites.push_back(site_json(site));
   for (const auto& [value, factors] : record.factors)
     scaled.push_back({{"value", text_json(value)}, {"factors", factors_json(factors)}});
   for (const auto& [name, of] : record.statistics) statistics.push_back(statistics_json(name, of));
+  for (const RecordedTimes& of : record.times) times.push_back(times_json(of));
   const std::pair<const char*, std::string> parts[] = {
       {"kind", Json(kind).dump()},
       {"format", Json(record_format).dump()},
       {"hoist_version", text_json(record.hoist_version).dump()},
       {"origin", origin_json(record.origin).dump()},
-      {"certificate", text_json(record.certificate).dump()},
+      {"complete", Json(record.complete).dump()},
+      {"all_timed", Json(record.all_timed).dump()},
       {"output_power", number_json(record.output_power).dump()},
-      {"chosen", lines_text(chosen)},
-      {"conversions", lines_text(conversions)},
+      {"calibration_samples", Json(record.calibration_samples).dump()},
+      {"choices", lines_text(choices)},
+      {"notes", lines_text(notes)},
+      {"points", lines_text(points)},
       {"scaled", lines_text(scaled)},
       {"sites", lines_text(sites)},
       {"statistics", lines_text(statistics)},
+      {"times", lines_text(times)},
   };
   std::string out = "{";
   for (const auto& [key, text] : parts) out += fmt::format("{}\n  \"{}\": {}", out.size() > 1 ? "," : "", key, text);

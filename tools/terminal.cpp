@@ -1,18 +1,21 @@
 #include "tools/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace hoist {
 namespace {
 
 int output_error = 0;
-bool progress_shown = false;
+std::atomic<bool> progress_shown = false;  // a signal is told of by another thread
 
 void clear_progress() {
   if (!progress_shown) return;
@@ -95,24 +98,98 @@ Result<Nothing> finish_output() {
   return Nothing{};
 }
 
-std::string table(const std::vector<std::vector<std::string>>& cells) {
-  std::vector<std::vector<std::string>> rows = cells;
+size_t output_width() {
+  constexpr int least = 20, most = 10000;
+  int columns = 0;
+  if (const char* asked = std::getenv("COLUMNS"); asked != nullptr) columns = std::atoi(asked);
+  winsize window{};
+  if (columns == 0 && ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0)
+    columns = window.ws_col;
+  return columns < least || columns > most ? 0 : static_cast<size_t>(columns);
+}
+
+std::string wrapped(std::string_view text, size_t width, size_t indent) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    size_t room = width;
+    while (width > indent && line.size() > room) {
+      const size_t start = line.find_first_not_of(' ');
+      size_t cut = line.rfind(' ', room);
+      if (cut == std::string_view::npos || cut <= start) cut = room;  // a word longer than the line
+      out += line.substr(0, cut);
+      out += "\n" + std::string(indent, ' ');
+      line.remove_prefix(cut);
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+      room = width - indent;
+    }
+    out += line;
+    out += '\n';
+  }
+  return out;
+}
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr size_t gap = 2, least_room = 24;  // between columns; of a last column that is broken
+
+std::string line_of(const std::vector<std::string>& row, const std::vector<size_t>& widths, size_t width) {
+  std::string line;
+  for (size_t i = 0; i + 1 < row.size(); ++i) line += fmt::format("{:<{}}", row[i], widths[i] + gap);
+  const size_t before = line.size();
+  if (row.empty()) return "\n";
+  const std::string& last = row.back();
+  const bool fits = width == 0 || before + last.size() <= width;
+  if (!fits && before + least_room > width) {
+    constexpr size_t indent = 4;
+    while (line.ends_with(' ')) line.pop_back();
+    return wrapped(line, width, 0) + wrapped(std::string(indent, ' ') + last, width, indent);
+  }
+  line += last;
+  while (line.ends_with(' ')) line.pop_back();
+  return fits ? line + "\n" : wrapped(line, width, before);
+}
+
+// The columns from `first` on that fit beside column 0.
+size_t columns_that_fit(const std::vector<size_t>& widths, size_t first, size_t width) {
+  size_t used = first == 0 ? 0 : widths[0] + gap, end = first;
+  while (end < widths.size() && (width == 0 || end == first || used + widths[end] <= width))
+    used += widths[end++] + gap;
+  // A last column may be broken.
+  return end + 1 == widths.size() && used + least_room <= width ? end + 1 : end;
+}
+
+}  // namespace
+
+std::string table(const Rows& cells, size_t width) {
+  Rows rows = cells;
+  std::vector<size_t> widths;
   for (auto& row : rows) {
     for (std::string& cell : row) cell = printable(cell);
-  }
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::string out;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += i + 1 == row.size() ? row[i] : fmt::format("{:<{}}  ", row[i], widths[i]);
+  for (size_t first = 0; first < widths.size();) {
+    // With few columns the last one is broken, as text is; with many the table goes on below.
+    constexpr size_t few = 4;
+    const size_t end = widths.size() <= few ? widths.size() : columns_that_fit(widths, first, width);
+    if (first > 0) out += "\n";
+    for (const auto& row : rows) {
+      std::vector<std::string> part;
+      std::vector<size_t> part_widths;
+      for (size_t i = 0; i < std::min(end, row.size()); ++i) {
+        if (i != 0 && i < first) continue;
+        part.push_back(row[i]);
+        part_widths.push_back(widths[i]);
+      }
+      out += line_of(part, part_widths, width);
     }
-    while (line.ends_with(' ')) line.pop_back();
-    out += line + "\n";
+    first = end;
   }
   return out;
 }

@@ -48,8 +48,17 @@ void complain(std::string_view kind, const std::string& text);
 /// Flushes standard output: an error when not everything that was said could be written.
 Result<Nothing> finish_output();
 
-/// Rows with columns of equal width, the last one as long as it is; every cell printable.
-std::string table(const std::vector<std::vector<std::string>>& rows);
+/// How many columns results have: what COLUMNS says, or the terminal that they go to; 0 (no limit) in files and pipes,
+/// whose lines are for programs.
+size_t output_width();
+
+/// Lines that are longer than `width` (0: none) are broken between words, and go on behind `indent` spaces.
+std::string wrapped(std::string_view text, size_t width, size_t indent);
+
+/// Rows with columns of equal width, the last one as long as it is; every cell printable. Where that is wider than
+/// `width` (0: nothing is), the last column is broken between words, below the others where they leave little room; and
+/// columns that do not fit at all follow as a table of their own, with the first column before them.
+std::string table(const std::vector<std::vector<std::string>>& rows, size_t width = output_width());
 
 /// One line on a terminal that is replaced as work goes on and gone at the end. Messages clear it first.
 class Progress {

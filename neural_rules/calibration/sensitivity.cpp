@@ -22,10 +22,11 @@ constexpr double noise_share = 0.05;
 constexpr uint64_t noise_draws = 4;
 constexpr int64_t least_alone_samples = 8;
 
-class SensitivityStudy {
+// The first half: what flows through the model, and which rules there are.
+class RuleFinder {
  public:
-  SensitivityStudy(const Program& program, const Samples& samples, const PrepareModel& prepare,
-                   const SensitivityOptions& options)
+  RuleFinder(const Program& program, const Samples& samples, const PrepareModel& prepare,
+             const SensitivityOptions& options)
       : program_(program), samples_(samples), prepare_(prepare), options_(options), kinds_(output_kinds(program)) {}
 
   Result<Sensitivity> run() {
@@ -35,25 +36,11 @@ class SensitivityStudy {
               candidate_rules(program_, out_.sites, options_.preferences, options_.half));
     HOIST_TRY_VOID(gather_statistics(candidates));
     HOIST_TRY_VOID(find_rules(candidates));
-    HOIST_TRY_VOID(measure_sensitivities());
-    HOIST_TRY_VOID(measure_local_errors());
-    for (StudySite& site : out_.studied) {
-      for (Candidate& found : site.candidates) found.predicted_error = site.sensitivity * found.local_error;
-    }
-    HOIST_TRY_VOID(measure_alone());
     out_.program = std::move(program_);
     return std::move(out_);
   }
 
  private:
-  size_t runs_for(int64_t samples) const {
-    const int64_t runs = (samples + samples_.samples_a_run - 1) / samples_.samples_a_run;
-    return std::min(samples_.runs.size(), static_cast<size_t>(std::max<int64_t>(1, runs)));
-  }
-  int64_t samples_in(size_t runs) const {
-    return std::min(samples_.count, static_cast<int64_t>(runs) * samples_.samples_a_run);
-  }
-
   Result<Nothing> gather_statistics(const CandidateRules& candidates) {
     options_.progress("calibrating");
     const RoundingPlan plan =
@@ -104,6 +91,8 @@ class SensitivityStudy {
     described.local_error = weighed.predicted_noise;
     described.predicted_error = described.error_alone = described.time = std::nan("");
     described.proof = weighed.kept ? "" : "predicted from statistics";
+    described.cost_class = weighed.cost_class;
+    described.stands = weighed.kept;
     describe_clip(described, studied);
     if (weighed.kept) {
       auto rule =
@@ -138,6 +127,45 @@ class SensitivityStudy {
     return static_cast<double>(byte_size(leaf_of(type)->scalar, shape_of(type)));
   }
 
+  Program program_;
+  const Samples& samples_;
+  const PrepareModel& prepare_;
+  const SensitivityOptions& options_;
+  const OutputKinds kinds_;
+  Sensitivity out_;
+};
+
+// The second half: each error that is not known yet.
+class ErrorStudy {
+ public:
+  ErrorStudy(Sensitivity& found, const Samples& samples, const PrepareModel& prepare, const SensitivityOptions& options)
+      : out_(found),
+        program_(found.program),
+        samples_(samples),
+        prepare_(prepare),
+        options_(options),
+        kinds_(output_kinds(found.program)) {}
+
+  Result<Nothing> run() {
+    out_.complete = true;
+    out_.left_out.clear();
+    HOIST_TRY_VOID(measure_sensitivities());
+    HOIST_TRY_VOID(measure_local_errors());
+    for (StudySite& site : out_.studied) {
+      for (Candidate& found : site.candidates) found.predicted_error = site.sensitivity * found.local_error;
+    }
+    return measure_alone();
+  }
+
+ private:
+  size_t runs_for(int64_t samples) const {
+    const int64_t runs = (samples + samples_.samples_a_run - 1) / samples_.samples_a_run;
+    return std::min(samples_.runs.size(), static_cast<size_t>(std::max<int64_t>(1, runs)));
+  }
+  int64_t samples_in(size_t runs) const {
+    return std::min(samples_.count, static_cast<int64_t>(runs) * samples_.samples_a_run);
+  }
+
   Candidate& candidate(const SiteRule& rule) {
     for (Candidate& known : out_.studied[rule.site].candidates) {
       if (known.rule == rule.rule) return known;
@@ -146,6 +174,10 @@ class SensitivityStudy {
   }
 
   Result<Nothing> measure_local_errors() {
+    if (options_.out_of_time()) {
+      out_.complete = false;
+      return Nothing{};
+    }
     const double fitting = options_.alone_seconds / variant_seconds(out_.rules);
     const bool all = options_.measure_all && fitting >= static_cast<double>(runs_for(least_alone_samples));
     std::vector<SiteRule> measured;
@@ -175,6 +207,7 @@ class SensitivityStudy {
       const double rms = std::sqrt(studied.statistics.mean_square);
       scales.push_back(rms > 0 ? noise_share * rms : noise_share);
     }
+    if (options_.out_of_time()) return without_sensitivities();
     HOIST_TRY(const MultiVariantProgram variants, make_noise_variants(program_, out_.sites, out_.rules, scales));
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(variants.model));
     std::vector<std::vector<Tensor>> noises;  // shared by sites and by runs in turn: to make it takes longer than a run
@@ -183,16 +216,23 @@ class SensitivityStudy {
     const double fitting = options_.noise_seconds / (noise_seconds_ * static_cast<double>(out_.sites.size()));
     const size_t runs = std::min(all_off_.size(), static_cast<size_t>(std::max(1.0, fitting)));
     for (size_t i = 0; i < out_.sites.size(); ++i) {
-      if (options_.out_of_time()) {
-        out_.notes.push_back(fmt::format(
-            "{} of {} sites have a sensitivity: the time was over; the others stay as they are", i, out_.sites.size()));
-        return Nothing{};
-      }
+      if (std::isfinite(out_.studied[i].sensitivity)) continue;
+      if (options_.out_of_time()) return without_sensitivities();
       options_.progress(fmt::format("sensitivity of site {} of {}", i + 1, out_.sites.size()));
       const auto noisy = [&](size_t run) { return variants.inputs(out_.sites, {}, i, noises[run % noise_draws]); };
       HOIST_TRY(double error, error_with(*runnable, runs, noisy));
       out_.studied[i].sensitivity = error / (scales[i] * scales[i]);
+      options_.measured();
     }
+    return Nothing{};
+  }
+
+  Result<Nothing> without_sensitivities() {
+    out_.complete = false;
+    const auto known = std::count_if(out_.studied.begin(), out_.studied.end(),
+                                     [](const StudySite& site) { return std::isfinite(site.sensitivity); });
+    out_.left_out.push_back(fmt::format(
+        "{} of {} sites have a sensitivity: the time was over; the others stay as they are", known, out_.sites.size()));
     return Nothing{};
   }
 
@@ -251,20 +291,22 @@ class SensitivityStudy {
   }
 
   Result<Nothing> measure_alone() {
-    if (out_.rules.empty()) return Nothing{};
+    if (out_.rules.empty() || noise_seconds_ == 0) return Nothing{};
     const size_t least = runs_for(least_alone_samples), runs = runs_that_fit(out_.rules);
     size_t measured = 0;
     if (runs >= least) {
       HOIST_TRY(measured, measure_alone(out_.rules, runs));
+      out_.complete = out_.complete && measured == out_.rules.size();
     } else {
       HOIST_TRY(measured, measure_representatives());
+      out_.complete = out_.complete && !options_.out_of_time();
     }
     if (measured == out_.rules.size()) return Nothing{};
     const double minutes = seconds_alone(out_.rules) * static_cast<double>(least) / 60;
     const std::string why =
         runs >= least ? "the time was over" : fmt::format("all would take about {:.0f} minutes", std::ceil(minutes));
-    out_.notes.push_back(fmt::format("{} of {} rules were measured alone: {}; the others are predicted", measured,
-                                     out_.rules.size(), why));
+    out_.left_out.push_back(fmt::format("{} of {} rules were measured alone: {}; the others are predicted", measured,
+                                        out_.rules.size(), why));
     return Nothing{};
   }
 
@@ -293,7 +335,14 @@ class SensitivityStudy {
   // How many of them the time was enough for, with so many runs or fewer where a program is slower than was expected.
   Result<size_t> measure_alone(const std::vector<SiteRule>& rules, size_t most_runs) {
     size_t measured = 0;
-    for (const std::vector<SiteRule>& together : programs_of(rules)) {
+    std::vector<SiteRule> unknown;
+    for (const SiteRule& rule : rules) {
+      if (std::isfinite(candidate(rule).error_alone))
+        ++measured;
+      else
+        unknown.push_back(rule);
+    }
+    for (const std::vector<SiteRule>& together : programs_of(unknown)) {
       if (options_.out_of_time()) return measured;
       options_.progress(fmt::format("preparing a program of {} variants", together.size()));
       HOIST_TRY(const MultiVariantProgram variants, make_multi_variant(program_, out_.sites, together));
@@ -311,6 +360,7 @@ class SensitivityStudy {
         found.error_alone = error;
         if (found.proof.empty()) found.proof = fmt::format("{} samples", samples_in(runs));
         ++measured;
+        options_.measured();
       }
     }
     return measured;
@@ -323,21 +373,33 @@ class SensitivityStudy {
     return metrics.mean_squared_error;
   }
 
-  Program program_;
+  Sensitivity& out_;
+  const Program& program_;
   const Samples& samples_;
   const PrepareModel& prepare_;
   const SensitivityOptions& options_;
   const OutputKinds kinds_;
-  Sensitivity out_;
   RunOutputs all_off_;
   double noise_seconds_ = 0;  ///< of a run of the program with noise
 };
 
 }  // namespace
 
+Result<Sensitivity> find_rules(const Program& program, const Samples& samples, const PrepareModel& prepare,
+                               const SensitivityOptions& options) {
+  return RuleFinder(program, samples, prepare, options).run();
+}
+
+Result<Nothing> measure_errors(Sensitivity& found, const Samples& samples, const PrepareModel& prepare,
+                               const SensitivityOptions& options) {
+  return ErrorStudy(found, samples, prepare, options).run();
+}
+
 Result<Sensitivity> find_sensitivity(const Program& program, const Samples& samples, const PrepareModel& prepare,
                                      const SensitivityOptions& options) {
-  return SensitivityStudy(program, samples, prepare, options).run();
+  HOIST_TRY(Sensitivity out, find_rules(program, samples, prepare, options));
+  HOIST_TRY_VOID(measure_errors(out, samples, prepare, options));
+  return out;
 }
 
 }  // namespace hoist

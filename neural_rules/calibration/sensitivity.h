@@ -40,6 +40,7 @@ struct SensitivityOptions {
   ChannelScaling scaling = ChannelScaling::automatic;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<bool()> out_of_time = [] { return false; };  ///< what is not measured by then is predicted
+  std::function<void()> measured = [] {};                    ///< called after each number that took a while
 };
 
 /// Errors are of all outputs of the model (compare_runs).
@@ -53,13 +54,22 @@ struct Sensitivity {
   Statistics statistics;           ///< with rounded weights, without the second moments that they are from
   RunOutputs reference;            ///< of the model as it is
   double output_power = 0;
-  int64_t samples = 0;  ///< of calibration
+  int64_t samples = 0;   ///< of calibration
+  bool complete = true;  ///< whether the time was enough for all that was to be measured
   std::vector<std::string> notes;
+  std::vector<std::string> left_out;  ///< notes of what is not known and could be
 };
 
 /// Values and layers under the model's rules. Errors: what rewriting, preparing and running give, data with numbers
 /// that are not finite.
 Result<Sensitivity> find_sensitivity(const Program& program, const Samples& samples, const PrepareModel& prepare,
                                      const SensitivityOptions& options);
+
+/// Its two halves. The first calibrates and finds the rules; every error is still NaN but those that statistics
+/// predict. The second measures in place what is not known yet, so that it goes on where it was stopped.
+Result<Sensitivity> find_rules(const Program& program, const Samples& samples, const PrepareModel& prepare,
+                               const SensitivityOptions& options);
+Result<Nothing> measure_errors(Sensitivity& found, const Samples& samples, const PrepareModel& prepare,
+                               const SensitivityOptions& options);
 
 }  // namespace hoist

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/text/near_miss.h"
+#include "neural_rules/choice/interval.h"
 
 namespace hoist {
 namespace {
@@ -187,6 +188,55 @@ std::string verdict(const Budget& budget, const BudgetEvidence& evidence) {
                          evidence.reference_metric, metric_harm(budget, evidence), budget.limit);
   }
   return "";
+}
+
+namespace {
+
+// The most that the budget's share may be, at 95 % confidence, had there been `factor` times as many samples like
+// these.
+double share_bound(const Budget& budget, const BudgetEvidence& of, double factor) {
+  const auto times = [&](int64_t count) { return std::llround(static_cast<double>(count) * factor); };
+  if (budget.measure == BudgetMeasure::agreement) return wilson(times(of.flips), times(of.samples)).high;
+  PairedCounts counts{times(of.both_right), times(of.lost), times(of.gained), 0};
+  counts.both_wrong = std::max<int64_t>(0, times(of.samples) - counts.samples());
+  return paired_drop(counts).high;
+}
+
+std::string with_separators(int64_t number) {
+  std::string out = std::to_string(number);
+  for (auto place = static_cast<std::ptrdiff_t>(out.size()) - 3; place > 0; place -= 3)
+    out.insert(static_cast<size_t>(place), ",");
+  return out;
+}
+
+// Rounded up to two digits; 0 where not even a hundred million would show it.
+int64_t samples_that_show(const Budget& budget, const BudgetEvidence& evidence, double allowed) {
+  constexpr double most = 1e8;
+  const auto samples = static_cast<double>(evidence.samples);
+  double factor = 1;
+  while (share_bound(budget, evidence, factor) > allowed) {
+    factor *= 1.05;
+    if (factor * samples > most) return 0;
+  }
+  const double count = factor * samples, step = std::pow(10, std::floor(std::log10(count)) - 1);
+  return std::llround(std::ceil(count / step) * step);
+}
+
+}  // namespace
+
+std::string confidence(const Budget& budget, const BudgetEvidence& evidence) {
+  const bool is_met = met(budget, evidence);
+  const std::string on = fmt::format("{} on {} samples", is_met ? "met" : "not met", with_separators(evidence.samples));
+  const bool top1 = budget.measure == BudgetMeasure::top1;
+  if (!is_met || (!top1 && budget.measure != BudgetMeasure::agreement)) return on;
+  const double allowed = (top1 ? budget.limit : 100 - budget.limit) / 100;
+  const double bound = share_bound(budget, evidence, 1);
+  const std::string what = top1 ? "points of top-1 lost" : "% of classes changed";
+  const std::string limit = fmt::format("; 95 % bound: {:.2g} {}", 100 * bound, what);
+  if (bound <= allowed) return on + limit;
+  const int64_t enough = samples_that_show(budget, evidence, allowed);
+  if (enough == 0) return on + limit;
+  return on + limit + fmt::format("; about {} such samples would show {}", with_separators(enough), budget.text());
 }
 
 std::string resolution_note(const Budget& budget, int64_t samples) {

@@ -40,8 +40,9 @@ struct BudgetEvidence {
   int64_t samples = 0;
   bool labelled = false;
   int64_t lost = 0, gained = 0;  ///< samples that were right and are wrong, and the other way
-  int64_t flips = 0;             ///< samples whose top class changed
-  double sqnr = 0;               ///< dB; infinity where nothing changed
+  int64_t both_right = 0;
+  int64_t flips = 0;  ///< samples whose top class changed
+  double sqnr = 0;    ///< dB; infinity where nothing changed
   double reference_metric = 0, metric = 0;
 };
 
@@ -56,6 +57,11 @@ bool met(const Budget& budget, const BudgetEvidence& evidence);
 
 /// One line that says what was asked and found: "lost 3 of 1000, allowed 5".
 std::string verdict(const Budget& budget, const BudgetEvidence& evidence);
+
+/// How far the verdict carries beyond these samples, in words: whether the budget is met on them, what the limit of the
+/// 95 % interval is (of the share of lost answers, or of changed classes), and about how many samples with the same
+/// shares would show that the budget is met, where these do not.
+std::string confidence(const Budget& budget, const BudgetEvidence& evidence);
 
 /// What `samples` samples cannot tell: a sample is 1/samples, so a smaller budget allows nothing at all. "" where the
 /// budget is at least one sample or is not counted in samples.

@@ -62,6 +62,19 @@ Result<Nothing> check_arithmetic(const Preferences& preferences, bool half) {
   return Nothing{};
 }
 
+// The first of the rules that stores in the format, or null.
+const std::string* has_format(const std::vector<std::string>& rules, Scalar wanted) {
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const std::string& rule) { return gives(rule, wanted); });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+// What the preferences leave of the formats of a value.
+std::string left_at(const Site& site, const AllowedRules& allowed) {
+  if (allowed.rules.empty()) return site.key() + " stays as it is";
+  return fmt::format("{} is left {}", site.key(), fmt::join(allowed.rules, ", "));
+}
+
 }  // namespace
 
 Result<CandidateRules> candidate_rules(const Program& program, const std::vector<Site>& sites,
@@ -76,25 +89,43 @@ Result<CandidateRules> candidate_rules(const Program& program, const std::vector
     }
     possible.push_back(std::move(candidates));
   }
-  HOIST_TRY(std::vector<AllowedRules> allowed, apply_preferences(preferences, possible, neural_rules()));
   const std::map<std::string, std::string> families = family_names(program);
+  const auto input_of = [&](size_t site) { return site_of_family(sites, family_of(families, sites[site].input)); };
+  const std::vector<SiteCandidates> formats = possible;
+  for (size_t i = 0; i < sites.size(); ++i) {
+    std::erase_if(possible[i].rules, [&](const std::string& rule) {
+      const auto wanted = find_neural_rule(rule)->input();
+      if (!wanted) return false;
+      const size_t input = input_of(i);
+      return input == sites.size() || !has_format(formats[input].rules, *wanted);
+    });
+  }
+  HOIST_TRY(std::vector<AllowedRules> allowed, apply_preferences(preferences, possible, neural_rules()));
   CandidateRules out;
   out.rules.resize(sites.size());
+  Diagnostics problems;
   for (size_t i = 0; i < sites.size(); ++i) {
     out.may_stay.push_back(allowed[i].unchanged);
     for (const std::string& name : allowed[i].rules) {
       CandidateRule candidate{name, {}};
       if (const auto wanted = find_neural_rule(name)->input()) {
-        const size_t input = site_of_family(sites, family_of(families, sites[i].input));
-        if (input == sites.size()) continue;
-        const auto format = std::find_if(allowed[input].rules.begin(), allowed[input].rules.end(),
-                                         [&](const std::string& rule) { return gives(rule, *wanted); });
-        if (format == allowed[input].rules.end()) continue;
+        const size_t input = input_of(i);
+        const std::string* format = has_format(allowed[input].rules, *wanted);
+        if (format == nullptr) {
+          if (!allowed[i].unchanged)
+            problems.push_back(
+                {preferences.where,
+                 fmt::format("{} is pinned to {}, which needs {} in {}; {}", sites[i].key(), name, sites[input].value,
+                             row(*wanted).name, left_at(sites[input], allowed[input])),
+                 "change one of the two"});
+          continue;
+        }
         candidate.needs[sites[input].key()] = *format;
       }
       out.rules[i].push_back(std::move(candidate));
     }
   }
+  if (!problems.empty()) return problems;
   return out;
 }
 

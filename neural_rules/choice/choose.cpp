@@ -20,41 +20,38 @@ constexpr int front_points = 16;
 // Where the first proposal for a budget in samples is looked for: at 20 dB some 3 % of answers change.
 constexpr double reference_sqnr = 20, reference_flips = 0.03;
 
+// Of the time: when uniform models, measured errors and proposals have to be done; the rest is for run times.
+constexpr double uniform_share = 0.5, error_share = 0.75, proposal_share = 0.9;
+
 class Chooser {
  public:
   Chooser(const Program& program, const Samples& calibration, const Samples& verification, const PrepareModel& prepare,
-          const ChooseOptions& options)
+          const ChooseOptions& options, Measured known)
       : program_(program),
         calibration_(calibration),
         verification_(verification),
         prepare_(prepare),
         options_(options),
-        kinds_(output_kinds(program)) {}
+        kinds_(output_kinds(program)),
+        measured_(std::move(known)) {}
 
   Result<Choosing> run() {
     HOIST_TRY_VOID(check());
-    HOIST_TRY_VOID(measure_reference());
-    SensitivityOptions timed = options_.sensitivity;
-    timed.out_of_time = [this] { return options_.spent() >= 0.5; };
-    HOIST_TRY(sensitivity_, find_sensitivity(program_, calibration_, prepare_, timed));
-    timed.out_of_time = [this] { return options_.spent() >= 0.75; };
-    HOIST_TRY(std::vector<UniformModel> uniform, uniform_models(sensitivity_, prepare_, timed));
-    costs_ = cost_model(sensitivity_, uniform, options_.objective);
-    StudyPoint& reference = verifier_->points[0];
-    predict(reference);
+    verifier_.emplace(sensitivity_, kinds_, verification_, prepare_, options_);
+    verifier_->points = std::move(measured_.points);
+    verifier_->digests = std::move(measured_.digests);
+    if (!options_.decided) HOIST_TRY_VOID(measure());
+    costs_ = cost_model(sensitivity_, measured_.uniform, options_.objective);
+    for (StudyPoint& point : verifier_->points) predict(point);
     // Pins can forbid the model as it is, and everything is compared with it all the same.
-    const std::vector<double>& seconds = uniform[0].site_seconds;
+    verifier_->points[0].predicted_error = 0;
+    const std::vector<double>& seconds = measured_.uniform[0].site_seconds;
     if (options_.objective == Objective::time)
-      reference.predicted_time = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-    for (size_t i = 1; i < uniform.size(); ++i) {
-      StudyPoint point;
-      point.name = "uniform " + uniform[i].name;
-      point.assignment = uniform[i].assignment;
-      predict(point);
-      HOIST_TRY([[maybe_unused]] size_t place, verifier_->add(std::move(point), std::move(uniform[i].runnable)));
+      verifier_->points[0].predicted_time = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    if (!options_.decided) {
+      if (can_verify()) HOIST_TRY_VOID(search());
+      if (verifier_->has_reference()) HOIST_TRY_VOID(verifier_->take_times());
     }
-    HOIST_TRY_VOID(search());
-    HOIST_TRY_VOID(verifier_->take_times());
     add_overhead();
     return finish();
   }
@@ -67,7 +64,7 @@ class Chooser {
       return Diagnostic{"budget " + options_.budget.text(),
                         "asks for classes, and no output is one row of scores a sample", "use sqnr=NdB or metric=CMD"};
     }
-    if (measure == BudgetMeasure::top1 && verification_.labels.empty()) {
+    if (measure == BudgetMeasure::top1 && can_verify() && verification_.labels.empty()) {
       return Diagnostic{"budget " + options_.budget.text(), "needs labels, and the verification data has none",
                         "add an array labels, or use agreement=N%"};
     }
@@ -78,20 +75,85 @@ class Chooser {
     return Nothing{};
   }
 
-  // Comes first, so that a metric that fails is known before the work.
-  Result<Nothing> measure_reference() {
+  bool can_verify() const { return !verification_.runs.empty(); }
+
+  // What is not known yet: the reference first, so that a metric that fails is known before the work; uniform models
+  // next, which are points that keep the budget or not, before it is known why.
+  Result<Nothing> measure() {
+    if (!can_verify()) return Nothing{};
+    const bool finds_rules = measured_.empty();
+    if (finds_rules || !measured_.complete() || verifier_->points.empty()) HOIST_TRY_VOID(ensure_reference());
+    SensitivityOptions timed = options_.sensitivity;
+    if (finds_rules) {
+      HOIST_TRY(sensitivity_, find_rules(program_, calibration_, prepare_, timed));
+      sensitivity_.complete = false;
+      keep();
+    }
+    timed.measured = [this] { keep(); };
+    if (!measured_.all_timed) {
+      // One is verified however late it is, or the model would stay as it is.
+      timed.out_of_time = [this] {
+        return options_.stopped() || (verifier_->points.size() > 1 && over(uniform_share));
+      };
+      const auto take = [this, begin = options_.spent()](UniformModel& model) mutable { return verify(model, begin); };
+      HOIST_TRY(measured_.all_timed, add_uniform_models(measured_.uniform, sensitivity_, prepare_, timed, take));
+    }
+    if (!sensitivity_.complete && !calibration_.runs.empty()) {
+      timed.out_of_time = [this] { return over(error_share); };
+      HOIST_TRY_VOID(measure_errors(sensitivity_, calibration_, prepare_, timed));
+    }
+    keep();
+    return Nothing{};
+  }
+
+  Result<Nothing> ensure_reference() {
+    if (verifier_->has_reference()) return Nothing{};
     RewrittenModel reference;
     reference.program = program_;
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(reference));
-    verifier_.emplace(sensitivity_, kinds_, verification_, prepare_, options_);
     return verifier_->add_reference(std::move(runnable));
   }
 
+  // A model that was just timed, begun when the share `begin` of the time was over.
+  Result<Nothing> verify(UniformModel& model, double& begin) {
+    if (!model.name.empty() && can_verify()) {
+      StudyPoint point;
+      point.name = "uniform " + model.name;
+      point.assignment = model.assignment;
+      point.size = weight_bytes(sensitivity_, point.assignment);
+      // Who stops this may stop a metric's command too.
+      if (auto added = verifier_->add(std::move(point), std::move(model.runnable)); !added && !options_.stopped())
+        return added.errors();
+    }
+    longest_ = std::max(longest_, options_.spent() - begin);
+    begin = options_.spent();
+    return Nothing{};
+  }
+
+  void keep() {
+    measured_.points = verifier_->points;
+    measured_.digests = verifier_->digests;
+    options_.keep(measured_, has_choice());
+  }
+
+  // So much of the time is over, or would be after what is begun now: as long as the longest of the models took.
+  bool over(double share) const { return options_.stopped() || options_.spent() + longest_ > share; }
+
   void predict(StudyPoint& point) const {
-    const Choice choice = evaluate_choice(costs_.problem, options_of(sensitivity_, costs_, point.assignment));
+    point.predicted_error = point.predicted_time = std::nan("");
+    point.size = weight_bytes(sensitivity_, point.assignment);
+    const std::vector<size_t> options = options_of(sensitivity_, costs_, point.assignment);
+    if (!has_options(point, options)) return;
+    const Choice choice = evaluate_choice(costs_.problem, options);
+    if (!std::isfinite(choice.cost)) return;
     point.predicted_error = choice.error;
     point.predicted_time = options_.objective == Objective::time ? choice.cost + costs_.base : std::nan("");
-    point.size = weight_bytes(sensitivity_, point.assignment);
+  }
+
+  // Whether every rule of a point is a candidate: points from before may have others.
+  static bool has_options(const StudyPoint& point, const std::vector<size_t>& options) {
+    const auto changed = std::count_if(options.begin(), options.end(), [](size_t option) { return option != 0; });
+    return static_cast<size_t>(changed) == point.assignment.size();
   }
 
   // What a run costs beside its kernels: waking the device, moving inputs and outputs.
@@ -103,7 +165,7 @@ class Chooser {
     for (StudyPoint& point : verifier_->points) point.predicted_time += overhead;
   }
 
-  bool out_of_time() const { return options_.spent() >= 1; }
+  bool out_of_time() const { return over(proposal_share); }
 
   double error_at(double decibel) const { return error_at_sqnr(sensitivity_.output_power, decibel); }
 
@@ -118,12 +180,22 @@ class Chooser {
     return error_at(std::clamp(reference_sqnr + 20 * std::log10(reference_flips / share), coarsest, finest));
   }
 
+  // Whether something that was verified may be chosen beside the model as it is. What pins allow is told by the costs.
+  bool has_choice() const {
+    if (costs_.problem.nodes.empty() && !keeps_by_staying()) return false;
+    for (size_t i = 1; i < verifier_->points.size(); ++i) {
+      if ((costs_.problem.nodes.empty() || allowed(verifier_->points[i])) && verifier_->keeps_budget(i)) return true;
+    }
+    return false;
+  }
+
   // Bisects the predicted error between what was seen to keep the budget and what was seen to break it. One proposal is
-  // verified however late it is, or all that was measured would be for nothing.
+  // verified however late it is where nothing else can be chosen, or all that was measured would be for nothing.
   Result<Nothing> search() {
     double kept = 0, broken = std::numeric_limits<double>::infinity();
     double error = first_error();
-    for (int i = 0; i < options_.verifications && (i == 0 || !out_of_time()); ++i) {
+    const auto goes_on = [&](int i) { return !out_of_time() || (i == 0 && !options_.stopped() && !has_choice()); };
+    for (int i = 0; i < options_.verifications && goes_on(i); ++i) {
       options_.sensitivity.progress(fmt::format("verifying proposal {}", i + 1));
       auto choice = solve(costs_.problem, error, solver_options());
       if (!choice) {  // pins may ask for more error than this
@@ -133,7 +205,9 @@ class Chooser {
         --i;
         continue;
       }
-      HOIST_TRY(Proposal proposal, verify(assignment_of(sensitivity_, costs_, choice->options), i));
+      Result<Proposal> verified = verify(assignment_of(sensitivity_, costs_, choice->options), i);
+      if (!verified && options_.stopped()) return Nothing{};
+      HOIST_TRY(const Proposal proposal, std::move(verified));
       if (proposal.keeps)
         kept = std::max(kept, error);
       else
@@ -156,12 +230,23 @@ class Chooser {
       if (verifier_->points[i].assignment == assignment) return Proposal{i, verifier_->keeps_budget(i)};
     }
     StudyPoint point;
-    point.name = fmt::format("front {}", number + 1);
+    point.name = name_of_proposal(number + 1);
     point.assignment = assignment;
     point.on_front = true;
     predict(point);
+    HOIST_TRY_VOID(ensure_reference());
     HOIST_TRY(size_t place, verifier_->add(std::move(point)));
+    keep();
     return Proposal{place, verifier_->keeps_budget(place)};
+  }
+
+  // Other proposals may have been made for another budget.
+  std::string name_of_proposal(int number) const {
+    for (;; ++number) {
+      std::string name = fmt::format("front {}", number);
+      const auto same = [&](const StudyPoint& point) { return point.name == name; };
+      if (std::none_of(verifier_->points.begin(), verifier_->points.end(), same)) return name;
+    }
   }
 
   double next_error(double error, double kept, double broken, const Proposal& proposal) const {
@@ -207,17 +292,30 @@ class Chooser {
       if (chosen.error / saved <= most) continue;
       std::vector<size_t> without = options;
       without[i] = 0;
-      if (std::isinf(evaluate_choice(costs_.problem, without).cost)) continue;
+      if (!allowed(without)) continue;
       most = chosen.error / saved;
       out = sensitivity_.sites[i].key();
     }
     return out;
   }
 
-  // Whether pins and preferences allow the point.
+  // Whether pins and preferences allow the options, and each product finds the format that it reads. What was measured
+  // of rules does not matter: the solver cannot propose one whose error is unknown, and a verified point with it can be
+  // chosen all the same.
+  bool allowed(const std::vector<size_t>& options) const {
+    for (size_t i = 0; i < options.size(); ++i) {
+      if (options[i] == 0 && !sensitivity_.may_stay[i]) return false;
+    }
+    const auto fits = [&](const ChoiceEdge& edge) {
+      const size_t row = options[edge.from] * costs_.problem_options(edge.to);
+      return std::isfinite(edge.cost[row + options[edge.to]]);
+    };
+    return std::all_of(costs_.problem.edges.begin(), costs_.problem.edges.end(), fits);
+  }
+
   bool allowed(const StudyPoint& point) const {
     const std::vector<size_t> options = options_of(sensitivity_, costs_, point.assignment);
-    return std::isfinite(evaluate_choice(costs_.problem, options).cost);
+    return has_options(point, options) && allowed(options);
   }
 
   double cost_of(const StudyPoint& point) const {
@@ -238,6 +336,19 @@ class Chooser {
       out = i;
       found = true;
     }
+    return keeping && found && options_.objective == Objective::time ? most_accurate_beside(out) : out;
+  }
+
+  // Of points whose intervals of times overlap none is known to be quicker.
+  size_t most_accurate_beside(size_t cheapest) const {
+    size_t out = cheapest;
+    const Interval time = verifier_->points[cheapest].time;
+    for (size_t i = 0; i < verifier_->points.size(); ++i) {
+      const StudyPoint& point = verifier_->points[i];
+      if (!(point.time.value > 0 && point.time.low <= time.high) || !(point.error < verifier_->points[out].error))
+        continue;
+      if (allowed(point) && verifier_->keeps_budget(i)) out = i;
+    }
     return out;
   }
 
@@ -247,21 +358,39 @@ class Chooser {
     return out;
   }
 
-  Result<Choosing> finish() {
+  Result<size_t> find_chosen() const {
+    for (size_t i = 0; options_.decided && i < verifier_->points.size(); ++i) {
+      if (verifier_->points[i].assignment == *options_.decided) return i;
+    }
     size_t chosen = best(true);
+    if (!allowed(verifier_->points[chosen]) || !verifier_->keeps_budget(chosen)) chosen = best(false);
+    if (options_.stopped() && !has_choice())
+      return Diagnostic{"stopped", "before a choice within the budget was verified",
+                        "with --record FILE the next run goes on from what was measured"};
+    if (!allowed(verifier_->points[chosen])) {
+      return Diagnostic{options_.sensitivity.preferences.where,
+                        "leaves no choice that was verified, and the model may not stay as it is",
+                        can_verify() ? "give more --time, or pin less" : "give --calibrate DATA to verify others"};
+    }
+    return chosen;
+  }
+
+  Result<Choosing> finish() {
+    HOIST_TRY(const size_t chosen, find_chosen());
     Choosing out;
-    out.study.budget_met = allowed(verifier_->points[chosen]) && verifier_->keeps_budget(chosen);
-    if (!out.study.budget_met) chosen = best(false);
+    out.study.budget_met = verifier_->keeps_budget(chosen);
+    keep();
+    for (StudyPoint& point : verifier_->points) point.chosen = false;
     verifier_->points[chosen].chosen = true;
     out.chosen = verifier_->points[chosen].assignment;
     describe(out.study, chosen);
     add_front(out.study);
-    out.conversions = conversions();
     out.reference_outputs = verifier_->digests[0];
     out.chosen_outputs = verifier_->digests[chosen];
-    out.factors = std::move(sensitivity_.factors);
-    out.statistics = std::move(sensitivity_.statistics);
+    out.factors = sensitivity_.factors;
+    out.statistics = sensitivity_.statistics;
     keep_rounded(out.chosen, out.statistics);
+    out.measured = std::move(measured_);
     return out;
   }
 
@@ -271,11 +400,12 @@ class Chooser {
     study.seed = options_.sensitivity.seed;
     study.calibration_hash = calibration_.hash;
     study.verification_hash = verification_.hash;
-    study.calibration_samples = calibration_.count;
-    study.verification_samples = verification_.count;
+    study.calibration_samples = sensitivity_.samples;
+    study.verification_samples = verifier_->points[0].samples;
     study.output_power = sensitivity_.output_power;
     if (kinds_.main_kind() != OutputKind::values) study.classes = class_count(program_);
     study.points = verifier_->points;
+    study.confidence = confidence(options_.budget, verifier_->evidence(chosen));
     const StudyPoint& point = study.points[chosen];
     double accumulated = 0;
     for (StudySite& site : sensitivity_.studied) {
@@ -290,10 +420,11 @@ class Chooser {
     }
     study.sites = sensitivity_.studied;
     study.notes = sensitivity_.notes;
-    if (const std::string note = resolution_note(options_.budget, verification_.count); !note.empty())
+    study.notes.insert(study.notes.end(), sensitivity_.left_out.begin(), sensitivity_.left_out.end());
+    if (const std::string note = resolution_note(options_.budget, study.verification_samples); !note.empty())
       study.notes.push_back(note);
     study.summary = fmt::format(
-        "{} of {} sites changed: {}; {:.3f} ms a run against {:.3f} ms, {:.0f} kB of weights against {:.0f} kB",
+        "{} of {} sites changed: {}; {:.3f} ms a run against {:.3f} ms, {:.1f} kB of weights against {:.1f} kB",
         point.assignment.size(), study.sites.size(), verdict(options_.budget, verifier_->evidence(chosen)),
         point.time.value * 1e3, study.points[0].time.value * 1e3, point.size / 1e3, study.points[0].size / 1e3);
   }
@@ -324,29 +455,15 @@ class Chooser {
     }
   }
 
-  std::vector<RecordedConversion> conversions() const {
-    std::vector<RecordedConversion> out;
-    const auto rule = [&](size_t site, size_t option) {
-      return option == 0 ? "" : sensitivity_.rules[costs_.rules[site][option - 1]].rule;
-    };
-    for (const ChoiceEdge& edge : costs_.problem.edges) {
-      const size_t width = costs_.problem.nodes[edge.to].options.size();
-      for (size_t i = 0; i < edge.cost.size(); ++i) {
-        if (edge.cost[i] == 0 || std::isinf(edge.cost[i])) continue;
-        out.push_back({sensitivity_.sites[edge.from].key(), rule(edge.from, i / width),
-                       sensitivity_.sites[edge.to].key(), rule(edge.to, i % width), edge.cost[i]});
-      }
-    }
-    return out;
-  }
-
   const Program& program_;
   const Samples& calibration_;
   const Samples& verification_;
   const PrepareModel& prepare_;
   const ChooseOptions& options_;
   const OutputKinds kinds_;
-  Sensitivity sensitivity_;
+  Measured measured_;
+  Sensitivity& sensitivity_ = measured_.sensitivity;
+  double longest_ = 0;  ///< share of the time that preparing, timing and verifying one model took
   CostModel costs_;
   std::optional<Verifier> verifier_;
 };
@@ -354,8 +471,8 @@ class Chooser {
 }  // namespace
 
 Result<Choosing> choose(const Program& program, const Samples& calibration, const Samples& verification,
-                        const PrepareModel& prepare, const ChooseOptions& options) {
-  return Chooser(program, calibration, verification, prepare, options).run();
+                        const PrepareModel& prepare, const ChooseOptions& options, Measured known) {
+  return Chooser(program, calibration, verification, prepare, options, std::move(known)).run();
 }
 
 }  // namespace hoist

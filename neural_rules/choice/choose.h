@@ -8,12 +8,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "neural_rules/calibration/sensitivity.h"
 #include "neural_rules/choice/budget.h"
-#include "neural_rules/choice/record.h"
+#include "neural_rules/choice/measured.h"
 
 namespace hoist {
 
@@ -24,28 +25,37 @@ struct ChooseOptions {
   Budget budget;
   Objective objective = Objective::time;
   SensitivityOptions sensitivity;
-  /// The share of the time for the whole search that is over; 0 where there is no limit. Sensitivity gets the first
-  /// half, times of uniform models the next quarter. Takes the place of sensitivity.out_of_time.
+  /// The share of the time for the whole search that is over; 0 where there is no limit. Uniform models get the first
+  /// half, sensitivities what is left up to three quarters. Takes the place of sensitivity.out_of_time.
   std::function<double()> spent = [] { return 0.0; };
-  UserMetric metric;           ///< for a budget that is a command
-  int verifications = 5;       ///< of proposals of the solver, at most
-  int timing_rounds = 40;      ///< of all points by turns, at most
-  double timing_seconds = 30;  ///< that these take, more where the least number of rounds wants it
+  /// Whether somebody waits for an end: no further measurement is begun then, not even the first proposal.
+  std::function<bool()> stopped = [] { return false; };
+  /// Gets all that is measured so far, after each part that took a while, and whether a point beside the model as it is
+  /// is known to keep the budget, so that an end would have something to show.
+  std::function<void(const Measured&, bool has_choice)> keep = [](const Measured&, bool) {};
+  UserMetric metric;                  ///< for a budget that is a command
+  int verifications = 5;              ///< of proposals of the solver, at most
+  int timing_rounds = 40;             ///< of all points by turns, at most
+  double timing_seconds = 30;         ///< that these take, more where the least number of rounds wants it
+  std::optional<Assignment> decided;  ///< of the known points: what was chosen before for the same question
 };
 
 struct Choosing {
   Study study;  ///< `points` has the reference first; the chosen one is marked
   Assignment chosen;
-  ChannelFactors factors;  ///< to scale the model's channels by first
-  Statistics statistics;   ///< to rewrite it by then, as it was chosen
-  std::vector<RecordedConversion> conversions;
+  ChannelFactors factors;                          ///< to scale the model's channels by first
+  Statistics statistics;                           ///< to rewrite it by then, as it was chosen
+  Measured measured;                               ///< for further choices
   OutputDigest reference_outputs, chosen_outputs;  ///< on the verification data
 };
 
-/// The cheapest assignment that was seen to keep the budget; where none was (pins can force that), the one with the
-/// least error, and study.budget_met is false. Errors: those of sensitivity; data without labels for a budget in top1;
-/// no output of scores for budgets of scores; what the metric says.
+/// The cheapest assignment that was seen to keep the budget, and of those that are as quick within the intervals of
+/// their times the one with the least error; where none keeps it (pins can force that), the one with the least error,
+/// and study.budget_met is false. `known` is what was measured before: nothing of it is measured again. Without
+/// verification data only its points are chosen from. Errors: those of sensitivity; data without labels for a budget in
+/// top1; no output of scores for budgets of scores; what the metric says; preferences that leave no point; an end
+/// before any was verified.
 Result<Choosing> choose(const Program& program, const Samples& calibration, const Samples& verification,
-                        const PrepareModel& prepare, const ChooseOptions& options);
+                        const PrepareModel& prepare, const ChooseOptions& options, Measured known = {});
 
 }  // namespace hoist

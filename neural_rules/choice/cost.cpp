@@ -220,20 +220,27 @@ class Coster {
 
 }  // namespace
 
-Result<std::vector<UniformModel>> uniform_models(const Sensitivity& sensitivity, const PrepareModel& prepare,
-                                                 const SensitivityOptions& options) {
+Result<bool> add_uniform_models(std::vector<UniformModel>& models, const Sensitivity& sensitivity,
+                                const PrepareModel& prepare, const SensitivityOptions& options,
+                                const TakeUniform& take) {
   const Owners owners(sensitivity);
-  std::vector<UniformModel> out;
-  options.progress("timing the model as it is");
-  HOIST_TRY(UniformModel reference, timed(sensitivity, prepare, owners, Kind{}));
-  out.push_back(std::move(reference));
-  for (const Kind& kind : kinds_of(sensitivity)) {
-    if (options.out_of_time() && !is_required(sensitivity, kind)) continue;
-    options.progress("timing " + kind.name + " everywhere");
+  bool all = true;
+  std::vector<Kind> kinds = kinds_of(sensitivity);
+  kinds.insert(kinds.begin(), Kind{});
+  for (const Kind& kind : kinds) {
+    const auto same = [&](const UniformModel& known) { return known.cost_class == kind.cost_class; };
+    if (std::any_of(models.begin(), models.end(), same)) continue;
+    if (!kind.name.empty() && options.out_of_time() && !is_required(sensitivity, kind)) {
+      all = false;
+      continue;
+    }
+    options.progress(kind.name.empty() ? "timing the model as it is" : "timing " + kind.name + " everywhere");
     HOIST_TRY(UniformModel model, timed(sensitivity, prepare, owners, kind));
-    out.push_back(std::move(model));
+    models.push_back(std::move(model));
+    HOIST_TRY_VOID(take(models.back()));
+    options.measured();
   }
-  return out;
+  return all;
 }
 
 size_t CostModel::problem_options(size_t site) const { return rules[site].size() + 1; }

@@ -26,13 +26,17 @@ struct UniformModel {
   std::string cost_class;  ///< of its rules
   Assignment assignment;
   std::unique_ptr<RunnableModel> runnable;
-  std::vector<double> site_seconds;  ///< of the kernels that belong to each site
+  std::vector<double> site_seconds;  ///< of the kernels that belong to each site, then of those that belong to none
 };
 
-/// The model as it is first. When the time is out only rules that a site has to have are timed; the others are not
-/// chosen.
-Result<std::vector<UniformModel>> uniform_models(const Sensitivity& sensitivity, const PrepareModel& prepare,
-                                                 const SensitivityOptions& options);
+/// Takes each model when it is timed; its `runnable` may be moved away.
+using TakeUniform = std::function<Result<Nothing>(UniformModel& model)>;
+
+/// The model as it is first; those that are in `models` already are not timed again. When the time is out only rules
+/// that a site has to have are timed; the others are not chosen. Whether all are timed.
+Result<bool> add_uniform_models(
+    std::vector<UniformModel>& models, const Sensitivity& sensitivity, const PrepareModel& prepare,
+    const SensitivityOptions& options, const TakeUniform& take = [](UniformModel&) { return Nothing{}; });
 
 /// A node a site; option 0 leaves it as it is, the others are the site's rules in the order of sensitivity.rules.
 /// Errors of options are those measured alone, or predicted. Costs are seconds, or bytes.

@@ -4,7 +4,7 @@
 //
 //   pin conv1 w8a8         # the rule is used there, whatever it costs
 //   forbid "last layer" *  # the layer stays as it is
-//   forbid * f8e5m2        # never
+//   forbid * e5m2          # never
 //   prefer * w8a8          # the only choice beside leaving things as they are, where it applies
 //
 // A statement that names a layer overrides those for all layers (*): there, none of them pins, prefers or forbids

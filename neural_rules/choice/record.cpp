@@ -23,9 +23,6 @@ constexpr OriginPart origin_parts[] = {
     {"verification data", &RecordOrigin::verification_hash, again},
     {"profile", &RecordOrigin::profile_hash, again},
     {"device", &RecordOrigin::device, "times of one device say little of another; compile without the record"},
-    {"budget", &RecordOrigin::budget, "give the record's budget, or compile without it"},
-    {"objective", &RecordOrigin::objective, "give the record's objective, or compile without it"},
-    {"preferences", &RecordOrigin::preferences_hash, again},
 };
 
 class Check {
@@ -35,17 +32,11 @@ class Check {
   Result<Nothing> run() {
     for (const auto& [name, statistics] : record_.statistics) check_statistics(name, statistics);
     for (const RecordedSite& site : record_.sites) check_site(site);
-    for (const RecordedConversion& conversion : record_.conversions) {
-      check_use("conversion", conversion.from, conversion.from_rule);
-      check_use("conversion", conversion.to, conversion.to_rule);
-      if (!std::isfinite(conversion.seconds))  // a format may save time
-        problem(fmt::format("conversion from {} to {} takes {} seconds", conversion.from, conversion.to,
-                            conversion.seconds));
-    }
-    for (const auto& [site, rule] : record_.chosen) {
-      check_use("choice", site, rule);
-      check_rounded(site, rule);
-    }
+    if (!record_.times.empty() && !record_.times.front().cost_class.empty())
+      problem("the first times are of " + record_.times.front().name + ", expected the model as it is");
+    for (const RecordedTimes& times : record_.times) check_times(times);
+    for (const RecordedPoint& point : record_.points) check_point(point);
+    for (const RecordedChoice& choice : record_.choices) check_assignment("choice", choice.chosen);
     if (!problems_.empty()) return problems_;
     return Nothing{};
   }
@@ -88,6 +79,41 @@ class Check {
       if (!rules_[site.key].insert(candidate.rule).second)
         problem(fmt::format("site {} has candidate {} twice", site.key, candidate.rule));
     }
+  }
+
+  void check_assignment(const char* what, const Assignment& assignment) {
+    for (const auto& [site, rule] : assignment) {
+      check_use(what, site, rule);
+      check_rounded(site, rule);
+    }
+  }
+
+  void check_times(const RecordedTimes& times) {
+    check_assignment("model that was timed", times.assignment);
+    const bool whole = std::all_of(times.site_seconds.begin(), times.site_seconds.end(),
+                                   [](double seconds) { return std::isfinite(seconds) && seconds >= 0; });
+    if (times.site_seconds.size() != record_.sites.size() + 1 || !whole)
+      problem(fmt::format("{} has times of {} sites, expected {} that are not negative",
+                          times.name.empty() ? "the model as it is" : times.name, times.site_seconds.size(),
+                          record_.sites.size() + 1));
+  }
+
+  void check_point(const RecordedPoint& of) {
+    check_assignment("point", of.point.assignment);
+    if (&of == &record_.points.front() && !of.point.assignment.empty())
+      problem("the first point is " + of.point.name + ", expected the model as it is");
+    const StudyPoint& point = of.point;
+    constexpr int64_t most_samples = int64_t{1} << 40;  // counts are added up
+    if (point.samples > most_samples)
+      problem(fmt::format("point {} has {} samples, at most {} are counted", point.name, point.samples, most_samples));
+    for (const int64_t count : {point.samples, point.both_right, point.lost, point.gained, point.both_wrong,
+                                point.flips, static_cast<int64_t>(of.digest.classes.size())}) {
+      if (count < 0 || count > point.samples)
+        problem(fmt::format("point {} counts {} of {} samples", point.name, count, point.samples));
+    }
+    if (of.digest.main >= of.digest.mean_squares.size())
+      problem(fmt::format("point {} reads its classes off output {} of {}", point.name, of.digest.main,
+                          of.digest.mean_squares.size()));
   }
 
   // "" is the site as it is.

@@ -1,6 +1,7 @@
-// What a compilation under a budget leaves behind so that a second one makes the same bundle without data and without a
-// clock: what calibration found, what was measured, and what was chosen. Numbers are kept to the last bit. The text
-// form is JSON (tools/record_json.h). Not a report: a study (study.h) has more, for people.
+// What a compilation under a budget leaves behind: all that was measured, and each choice that was made of it. A second
+// compilation makes the same bundle without data and without a clock, or solves for another budget without measuring
+// again (measured.h). Numbers are kept to the last bit. The text form is JSON (tools/record_json.h). Not a report: a
+// study (study.h) has more, for people.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "ir/result.h"
+#include "neural_rules/choice/outputs.h"
 #include "neural_rules/choice/study.h"
 #include "neural_rules/model/equalisation.h"
 #include "neural_rules/model/site.h"
@@ -15,15 +17,15 @@
 namespace hoist {
 
 /// A record of another format is refused.
-inline constexpr int64_t record_format = 4;
+inline constexpr int64_t record_format = 5;
 
 /// What a record is of: it serves only where all of these are the same. Hashes and names as text; "" where there is
 /// none (no verification data, say).
 struct RecordOrigin {
   std::string model_hash = {}, calibration_hash = {}, verification_hash = {}, profile_hash = {};
   std::string device = {};
-  std::string budget = {}, objective = {};
-  std::string preferences_hash = {};
+  std::string objective = {};  ///< that times were taken under: kernels for the smallest size are other ones
+  std::string metric = {};     ///< the command whose number the points have
   uint64_t seed = 0;
   bool operator==(const RecordOrigin&) const = default;
 };
@@ -35,23 +37,42 @@ struct RecordedSite {
   std::vector<Candidate> candidates;
 };
 
-/// The time that passing from one site's rule to another's takes, below 0 where it saves some; "" is the site as it is.
-struct RecordedConversion {
-  std::string from, from_rule, to, to_rule;
-  double seconds = 0;
-  bool operator==(const RecordedConversion&) const = default;
+/// The times of the model with one kind of rule wherever it may be (cost.h).
+struct RecordedTimes {
+  std::string name, cost_class;
+  Assignment assignment;
+  std::vector<double> site_seconds;  ///< a site each, and of what belongs to none
+  bool operator==(const RecordedTimes&) const = default;
+};
+
+/// An assignment that was verified, and what its outputs came to.
+struct RecordedPoint {
+  StudyPoint point;
+  OutputDigest digest;
+};
+
+/// What was chosen for one question.
+struct RecordedChoice {
+  std::string budget, objective, preferences_hash;
+  Assignment chosen;
+  std::string certificate;  ///< of the bundle, as its manifest has it
+  bool operator==(const RecordedChoice&) const = default;
 };
 
 struct Record {
   RecordOrigin origin;
   std::string hoist_version;  ///< that wrote it; another one may read it
+  bool complete = false;      ///< false: measuring was stopped, and goes on from here
+  bool all_timed = false;     ///< whether each kind of rule has its times
   double output_power = 0;    ///< mean square of the reference output, for SQNR
-  ChannelFactors factors;     ///< that the model's channels are scaled by before it is rewritten
-  Statistics statistics;      ///< of weights that are rounded with data the chosen numbers, no second moments
+  int64_t calibration_samples = 0;
+  ChannelFactors factors;  ///< that the model's channels are scaled by before it is rewritten
+  Statistics statistics;   ///< of weights that are rounded with data the numbers, no second moments
   std::vector<RecordedSite> sites;
-  std::vector<RecordedConversion> conversions;
-  Assignment chosen;
-  std::string certificate;  ///< of the bundle, as its manifest has it
+  std::vector<RecordedTimes> times;
+  std::vector<RecordedPoint> points;
+  std::vector<RecordedChoice> choices;  ///< the last one is the latest
+  std::vector<std::string> notes;
 };
 
 /// Whether a record (read from `where`) serves for what is to be compiled now. Errors: one for each part of the origin
@@ -60,8 +81,8 @@ struct Record {
 Result<Nothing> check_origin(const Record& record, const RecordOrigin& wanted, const std::string& where);
 
 /// Whether a record is one in itself, as it must be before it is used: sites and candidates named once, the choice
-/// among them, with the weights that it rounds with data; histograms and channels that fit. Errors: all problems at
-/// once.
+/// among them, with the weights that it rounds with data; times for every site; histograms and channels that fit.
+/// Errors: all problems at once.
 Result<Nothing> check_record(const Record& record, const std::string& where);
 
 }  // namespace hoist

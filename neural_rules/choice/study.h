@@ -40,6 +40,8 @@ struct Candidate {
   double clipped_share = 0;
   double clip_low = std::nan(""), clip_high = std::nan("");  ///< what the format can hold; NaN where nothing is clipped
   std::string proof;                                         ///< or how it was measured: "256 samples"
+  std::string cost_class;                                    ///< rules of one class cost the same (candidates.h)
+  bool stands = false;  ///< for its class: the others of the class are predicted only
 };
 
 struct StudySite {
@@ -60,6 +62,7 @@ struct Study {
   int64_t calibration_samples = 0, verification_samples = 0, classes = 0;
   bool budget_met = true;
   std::string summary;      ///< what changed, in one sentence
+  std::string confidence;   ///< what the verification samples show of the budget, and what they do not (budget.h)
   double output_power = 0;  ///< mean square of the reference output (centred for classifiers), for SQNR
   std::vector<StudySite> sites;
   std::vector<StudyPoint> points;

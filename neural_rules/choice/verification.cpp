@@ -20,6 +20,11 @@ Result<Nothing> Verifier::add_reference(std::shared_ptr<RunnableModel> runnable)
   StudyPoint point;
   point.name = "reference";
   HOIST_TRY(reference_, run(*runnable, point));
+  if (!points.empty()) {
+    models_.resize(points.size());
+    models_[0] = std::move(runnable);
+    return Nothing{};
+  }
   HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, reference_, reference_));
   point.samples = metrics.samples;
   point.verified = true;
@@ -67,7 +72,8 @@ BudgetEvidence Verifier::evidence(size_t index) const {
   const StudyPoint& point = points[index];
   BudgetEvidence out;
   out.samples = point.samples;
-  out.labelled = !samples_.labels.empty();
+  out.labelled = point.both_right + point.lost + point.gained + point.both_wrong > 0;
+  out.both_right = point.both_right;
   out.lost = point.lost;
   out.gained = point.gained;
   out.flips = point.flips;
@@ -78,17 +84,27 @@ BudgetEvidence Verifier::evidence(size_t index) const {
 }
 
 Result<Nothing> Verifier::take_times() {
-  constexpr int warm_up_rounds = 2, least_rounds = 7;
+  constexpr int warm_up_rounds = 2, least_rounds = 5;  // fewer samples have no interval
   std::vector<std::vector<double>> times(models_.size());
   const Stopwatch stopwatch;
-  const auto over = [&] { return stopwatch.seconds() >= options_.timing_seconds; };
+  const auto over = [&] { return options_.stopped() || stopwatch.seconds() >= options_.timing_seconds; };
   for (int round = -warm_up_rounds; round < options_.timing_rounds && !(round >= least_rounds && over()); ++round) {
     for (size_t i = 0; i < models_.size(); ++i) {
+      if (models_[i] == nullptr) continue;
       HOIST_TRY(std::vector<double> seconds, models_[i]->run_times(3));
       if (round >= 0) times[i].insert(times[i].end(), seconds.begin(), seconds.end());
     }
   }
-  for (size_t i = 0; i < models_.size(); ++i) points[i].time = summarise_times(times[i]).lower_quartile;
+  if (models_.empty()) return Nothing{};
+  const double before = points[0].time.value;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (models_[i] != nullptr) points[i].time = summarise_times(times[i]).lower_quartile;
+  }
+  const double change = before > 0 ? points[0].time.value / before : 1;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    Interval& time = points[i].time;
+    if (models_[i] == nullptr) time = {time.value * change, time.low * change, time.high * change};
+  }
   return Nothing{};
 }
 

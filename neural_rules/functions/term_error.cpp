@@ -59,7 +59,7 @@ Known sum(const Known& a, const Known& b) {
   return {a.value + b.value, a.slope + b.slope, a.curvature + b.curvature, a.rounding + b.rounding, {}};
 }
 Known negated(const Known& a) { return {-a.value, -a.slope, -a.curvature, a.rounding, {}}; }
-Known product(const Known& a, const Known& b) {
+Known product_of_terms(const Known& a, const Known& b) {
   double inherited = magnitude(a.value) * b.rounding + magnitude(b.value) * a.rounding + a.rounding * b.rounding;
   return {a.value * b.value,
           a.slope * b.value + a.value * b.slope,
@@ -129,11 +129,11 @@ class Walker {
       case Function::subtract:
         return once(sum(a, negated(b)));
       case Function::multiply: {
-        Known p = product(a, b);
+        Known p = product_of_terms(a, b);
         return is_power_of_two(a.value) || is_power_of_two(b.value) ? rounded(p, p.rounding, 0) : once(p);
       }
       case Function::fma:
-        return once(sum(product(a, b), of(e->children[2])));
+        return once(sum(product_of_terms(a, b), of(e->children[2])));
       case Function::divide: {
         Known q = quotient(a, b);
         return rounded(q, q.rounding, 2 * unit * row(Function::divide).ulp);

@@ -200,7 +200,7 @@ TEST(WrongUse, IsHinted) {
   };
   EXPECT_THAT(told({"comple"}), HasSubstr("did you mean compile?"));
   EXPECT_THAT(told({"compile", "m.onnx", "--ouput", "d"}), HasSubstr("did you mean --output?"));
-  EXPECT_THAT(told({"compile", "m.onnx"}), HasSubstr("--output is required"));
+  EXPECT_THAT(told({"reduce", "m.onnx"}), HasSubstr("--output is required"));
   EXPECT_THAT(told({"compile", "m.onnx", "-o", "d", "--conv", "fourier"}), HasSubstr("fourier"));
   EXPECT_THAT(told({}), HasSubstr("no command"));
 }

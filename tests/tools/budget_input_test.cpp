@@ -94,7 +94,7 @@ TEST(BadData, LabelsThatDoNotMatch) {
 TEST(BadBudget, NonsenseAndMissingParts) {
   for (const char* budget : {"top1=-1%", "top1=5", "sqnr=loud", "accuracy=1%", "agreement=101%", "metric="})
     expect_refused({"--budget", budget, "--calibrate", good_data}, "--budget", 2);
-  expect_refused({"--budget", "sqnr=30dB"}, "needs data to choose by", 2);
+  expect_refused({"--budget", "sqnr=30dB"}, "rules are chosen by data", 2);
   expect_refused({"--calibrate", good_data}, "requires --budget", 2);
   expect_refused({"--best-effort"}, "requires --budget", 2);
   expect_refused({"--budget", "sqnr=30dB", "--calibrate", good_data, "--strict"}, "--strict", 2);

@@ -87,12 +87,116 @@ TEST_F(BudgetCommand, ARecordGivesTheSameBundleAndVerifyChecksTheCertificate) {
   const Ran other = run_hoist({"verify", in("first.hoist"), "--data", calibration});
   EXPECT_EQ(other.code, 0) << other.err;
   EXPECT_THAT(other.err, HasSubstr("made with other data"));
+}
 
-  const Ran mismatch = run_hoist({"compile", model, "-o", in("third.hoist"), "--budget", "top1=1%", "--record",
-                                  in("record.json"), "--objective", "size"});
-  EXPECT_EQ(mismatch.code, 3);
-  EXPECT_THAT(mismatch.err, HasSubstr("record.json"));
-  EXPECT_FALSE(fs::exists(in("third.hoist")));
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+nlohmann::json parsed(const std::string& path) { return nlohmann::json::parse(content(path)); }
+
+// One study, many choices: each of the commands below reads what the first one measured.
+TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
+  const std::string record = in("record.json");
+  const std::vector<std::string> data = {"--calibrate", calibration, "--verify-data", test_data};
+  const std::vector<std::string> compile = {"compile", model, "--objective", "size", "--record", record};
+  const Ran first = run_hoist(with(with(compile, data), {"-o", in("first.hoist"), "--budget", "sqnr=30dB"}));
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto measured = parsed(record);
+  EXPECT_EQ(measured["choices"].size(), 1u);
+  EXPECT_TRUE(measured["complete"].get<bool>());
+
+  // Without data among the points that are verified.
+  const Ran among = run_hoist(with(compile, {"-o", in("among.hoist"), "--budget", "sqnr=5dB"}));
+  ASSERT_EQ(among.code, 0) << among.err;
+  EXPECT_EQ(parsed(record)["points"].size(), measured["points"].size());
+  // With data further points are verified, and sites are not measured again.
+  const Ran further = run_hoist(with(with(compile, data), {"-o", in("further.hoist"), "--budget", "sqnr=35dB"}));
+  ASSERT_EQ(further.code, 0) << further.err;
+  const auto later = parsed(record);
+  EXPECT_GT(later["points"].size(), measured["points"].size());
+  EXPECT_EQ(later["sites"], measured["sites"]);
+  EXPECT_EQ(later["statistics"], measured["statistics"]);
+  EXPECT_EQ(later["choices"].size(), 3u);
+  const auto certificate = parsed(in("further.hoist/manifest.json"))["certificate"];
+  EXPECT_EQ(certificate["budget"], "sqnr=35dB");
+  EXPECT_EQ(certificate["met"], true);
+  const Ran verified = run_hoist({"verify", in("further.hoist"), "--data", test_data});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("passed certificate"));
+
+  // A ban keeps its rule out.
+  std::ofstream(in("bans")) << "forbid * w8\nforbid * w4-g32\n";
+  const Ran banned = run_hoist(
+      with(with(compile, data), {"-o", in("banned.hoist"), "--budget", "sqnr=35dB", "--preferences", in("bans")}));
+  ASSERT_EQ(banned.code, 0) << banned.err;
+  const std::string rules = parsed(in("banned.hoist/manifest.json"))["certificate"]["rules"].dump();
+  EXPECT_THAT(rules, testing::Not(HasSubstr("\"w8\"")));
+  EXPECT_THAT(rules, testing::Not(HasSubstr("\"w4-g32\"")));
+
+  // The report and the export are of the choice that the bundle has.
+  const Ran page = run_hoist({"report", model, "--record", record, "--objective", "size", "--budget", "sqnr=35dB", "-o",
+                              in("page.html"), "--json", in("page.json")});
+  ASSERT_EQ(page.code, 0) << page.err;
+  const auto study = parsed(in("page.json"));
+  for (const auto& point : study["points"]) {
+    if (!point["chosen"].get<bool>()) continue;
+    EXPECT_EQ(point["assignment"], certificate["rules"]);
+  }
+  EXPECT_EQ(study["confidence"], "met on 500 samples");
+  const Ran exported =
+      run_hoist({"export", model, "--record", record, "--budget", "sqnr=35dB", "-o", in("chosen.onnx")});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  EXPECT_THAT(exported.out, HasSubstr(" at "));
+  EXPECT_EQ(run_hoist({"check", in("chosen.onnx")}).code, 0);
+  const Ran unknown = run_hoist({"export", model, "--record", record, "--budget", "sqnr=13dB"});
+  EXPECT_EQ(unknown.code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("it has sqnr=35dB"));
+}
+
+TEST_F(BudgetCommand, TheEndOfTheTimeGivesWhatIsVerified) {
+  const Ran ran =
+      run_hoist({"compile", model, "-o", in("bundle.hoist"), "--budget", "sqnr=10dB", "--objective", "size", "--time",
+                 "1", "--calibrate", calibration, "--report", in("page.html"), "--record", in("record.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_FALSE(parsed(in("bundle.hoist/manifest.json"))["certificate"]["rules"].empty());
+  EXPECT_THAT(content(in("page.html")), HasSubstr("</html>"));
+  EXPECT_FALSE(parsed(in("record.json"))["complete"].get<bool>());
+}
+
+TEST_F(BudgetCommand, ASignalGivesWhatIsVerifiedAndTheNextRunGoesOn) {
+  const std::string record = in("record.json");
+  const std::vector<std::string> words = {"compile",  model,         "--force",     "-o",   in("bundle.hoist"),
+                                          "--budget", "sqnr=10dB",   "--objective", "size", "--record",
+                                          record,     "--calibrate", calibration};
+  std::string command = "TMPDIR=" + in("temporary") + " '" HOIST_PROGRAM "'";
+  for (const std::string& word : words) command += " '" + word + "'";
+  fs::create_directory(in("temporary"));
+  const Ran stopped = run_shell(command + " & for i in $(seq 3000); do grep -qs 'uniform' '" + record +
+                                "' && break; sleep 0.02; done; kill -TERM $!; wait $!");
+  ASSERT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_THAT(stopped.err, HasSubstr("stopping: what is verified by now is chosen from"));
+  EXPECT_FALSE(parsed(in("bundle.hoist/manifest.json"))["certificate"]["rules"].empty());
+  EXPECT_TRUE(files_below(in("temporary")).empty());
+  const auto partial = parsed(record);
+  ASSERT_FALSE(partial["complete"].get<bool>());
+  std::vector<std::string> other = words;
+  other[6] = "sqnr=20dB";
+  const Ran resumed = run_hoist(other);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const auto whole = parsed(record);
+  EXPECT_TRUE(whole["complete"].get<bool>());
+  EXPECT_EQ(whole["statistics"], partial["statistics"]);
+}
+
+TEST_F(BudgetCommand, PinsThatContradictEachOtherAreNamed) {
+  std::ofstream(in("pins")) << "pin image u8\npin dense1 w8a8-signed\n";
+  const Ran ran = run_hoist({"compile", model, "-o", in("bundle.hoist"), "--budget", "sqnr=10dB", "--calibrate",
+                             calibration, "--preferences", in("pins")});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("product dense1 is pinned to w8a8-signed, which needs image in i8"));
+  EXPECT_THAT(ran.err, HasSubstr("value image is left u8"));
 }
 
 TEST_F(BudgetCommand, WhatCannotBeMetIsSaidAndWrittenOnlyOnRequest) {

@@ -43,12 +43,35 @@ class Random {
   int counter_ = 0;
 };
 
+RecordedPoint random_point(Random& random, const Assignment& assignment) {
+  RecordedPoint out;
+  StudyPoint& point = out.point;
+  point.name = random.name();
+  point.assignment = assignment;
+  point.verified = true;
+  point.on_front = random.below(2) == 0;
+  for (double* number :
+       {&point.size, &point.error, &point.sqnr, &point.psnr, &point.worst_class_drop, &point.user_metric,
+        &point.time.value, &point.time.low, &point.time.high, &point.agreement.value, &point.top1.low})
+    *number = random.number();
+  point.samples = 1000;
+  for (int64_t* count : {&point.both_right, &point.lost, &point.gained, &point.both_wrong, &point.flips})
+    *count = static_cast<int64_t>(random.below(1000));
+  point.worst_class = static_cast<int64_t>(random.below(9)) - 1;
+  out.digest = {0, {static_cast<int64_t>(random.below(9))}, {random.number()}};
+  return out;
+}
+
 Record random_record(uint64_t seed) {
   Random random(seed);
   Record out;
   out.hoist_version = random.name();
-  out.origin = {random.name(), random.name(), "", random.name(), random.name(),
-                random.name(), random.name(), "", random.word()};
+  out.origin = {random.name(), random.name(), "",           random.name(), random.name(),
+                random.name(), random.name(), random.word()};
+  out.complete = random.below(2) == 0;
+  out.all_timed = random.below(2) == 0;
+  out.calibration_samples = static_cast<int64_t>(random.below(1000));
+  for (size_t i = random.below(3); i > 0; --i) out.notes.push_back(random.name());
   out.output_power = random.number();
   for (size_t i = random.below(3); i > 0; --i) out.factors[random.name()] = {random.number(), random.number()};
   for (size_t i = random.below(4); i > 0; --i) {
@@ -87,13 +110,23 @@ Record random_record(uint64_t seed) {
       candidate.clip_low = random.number();
       candidate.clip_high = random.number();
       candidate.proof = random.name();
+      candidate.cost_class = random.name();
+      candidate.stands = random.below(2) == 0;
       site.candidates.push_back(std::move(candidate));
     }
-    if (!site.candidates.empty()) {
-      out.chosen[site.key] = site.candidates[0].rule;
-      out.conversions.push_back({site.key, site.candidates[0].rule, out.sites[0].key, "", std::abs(random.finite())});
-    }
   }
+  Assignment assignment;
+  for (const RecordedSite& site : out.sites) {
+    if (!site.candidates.empty()) assignment[site.key] = site.candidates[0].rule;
+  }
+  for (size_t i = random.below(3); i > 0; --i) {
+    out.times.push_back({random.name(), random.name(), assignment, {}});
+    for (size_t k = 0; k <= out.sites.size(); ++k) out.times.back().site_seconds.push_back(std::abs(random.finite()));
+    out.choices.push_back({random.name(), random.name(), random.name(), assignment, random.name()});
+  }
+  if (!out.times.empty()) out.times[0].cost_class.clear();
+  for (size_t i = random.below(3); i > 0; --i) out.points.push_back(random_point(random, assignment));
+  if (!out.points.empty()) out.points[0].point.assignment.clear();
   return out;
 }
 
@@ -104,8 +137,19 @@ bool same(double a, double b) {
 void expect_same(const Record& a, const Record& b) {
   EXPECT_EQ(a.origin, b.origin);
   EXPECT_EQ(a.hoist_version, b.hoist_version);
-  EXPECT_EQ(a.chosen, b.chosen);
-  EXPECT_EQ(a.conversions, b.conversions);
+  EXPECT_EQ(a.choices, b.choices);
+  EXPECT_EQ(a.times, b.times);
+  EXPECT_EQ(a.notes, b.notes);
+  EXPECT_TRUE(a.complete == b.complete && a.all_timed == b.all_timed);
+  EXPECT_EQ(a.calibration_samples, b.calibration_samples);
+  ASSERT_EQ(a.points.size(), b.points.size());
+  for (size_t i = 0; i < a.points.size(); ++i) {
+    const StudyPoint &p = a.points[i].point, &q = b.points[i].point;
+    EXPECT_EQ(p.assignment, q.assignment);
+    EXPECT_TRUE(p.name == q.name && p.lost == q.lost && p.flips == q.flips && p.worst_class == q.worst_class);
+    EXPECT_TRUE(same(p.error, q.error) && same(p.time.low, q.time.low) && same(p.agreement.value, q.agreement.value));
+    EXPECT_EQ(a.points[i].digest.classes, b.points[i].digest.classes);
+  }
   EXPECT_TRUE(same(a.output_power, b.output_power));
   ASSERT_EQ(a.sites.size(), b.sites.size());
   for (size_t i = 0; i < a.sites.size(); ++i) {
@@ -117,6 +161,7 @@ void expect_same(const Record& a, const Record& b) {
       const Candidate &p = x.candidates[c], &q = y.candidates[c];
       EXPECT_EQ(p.rule, q.rule);
       EXPECT_EQ(p.proof, q.proof);
+      EXPECT_TRUE(p.cost_class == q.cost_class && p.stands == q.stands);
       EXPECT_TRUE(same(p.predicted_error, q.predicted_error) && same(p.error_alone, q.error_alone) &&
                   same(p.local_error, q.local_error) && same(p.time, q.time) && same(p.bytes, q.bytes) &&
                   same(p.clipped_share, q.clipped_share));
@@ -163,7 +208,7 @@ TEST(RecordText, ComesBackToTheLastBit) {
     ASSERT_TRUE(back.ok()) << seed << ": " << back.errors()[0].text();
     expect_same(record, *back);
     EXPECT_EQ(record_text(*back), record_text(record));
-    read += record.chosen.empty() ? 0 : 1;
+    read += record.choices.empty() ? 0 : 1;
   }
   EXPECT_GT(read, 100);
 }
@@ -208,7 +253,7 @@ Record small() {
   statistics.rounded["conv1"]["w8a8-adaptive"] =
       std::make_shared<const Tensor>(Tensor::of(Scalar::i8, {3}, std::vector<int>{1, -2, 127}));
   out.sites = {{"value x", 1, 2, 3, {candidate("f16")}}};
-  out.chosen = {{"value x", "f16"}};
+  out.choices = {{"sqnr=30dB", "time", "", {{"value x", "f16"}}, "{}"}};
   return out;
 }
 
@@ -226,9 +271,9 @@ TEST(RecordText, ChangedTextIsRefused) {
   const std::string text = record_text(small());
   ASSERT_EQ(error(text), "");
   EXPECT_THAT(error(replaced(text, "hoist record", "other")), HasSubstr("no record of hoist"));
-  EXPECT_THAT(error(replaced(text, "\"format\": 4", "\"format\": 1")),
-              HasSubstr("format 1, this hoist reads format 4"));
-  EXPECT_THAT(error(replaced(text, "\"format\": 4", "\"format\": -1")), HasSubstr("format of the record"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 5", "\"format\": 1")),
+              HasSubstr("format 1, this hoist reads format 5"));
+  EXPECT_THAT(error(replaced(text, "\"format\": 5", "\"format\": -1")), HasSubstr("format of the record"));
   EXPECT_THAT(error(replaced(text, "\"format\"", "\"fromat\"")), HasSubstr("has no format"));
   EXPECT_THAT(error(replaced(text, "\"high\":1.5", "\"high\":\"much\"")),
               HasSubstr("high of statistics 0 is not a number"));
@@ -241,8 +286,9 @@ TEST(RecordText, ChangedTextIsRefused) {
               HasSubstr("[low, high, mean, mean square]"));
   EXPECT_THAT(error(replaced(text, "\"count\":3", "\"count\":18446744073709551615")), HasSubstr("not a count"));
   EXPECT_THAT(error(replaced(text, "\"seed\":0", "\"seed\":0,\"more\":1")),
-              HasSubstr("origin has 10 parts, expected 9"));
-  EXPECT_THAT(error(replaced(text, "\"rule\":\"f16\"", "\"rule\":\"f8\"")), HasSubstr("f8, which is no candidate"));
+              HasSubstr("origin has 9 parts, expected 8"));
+  EXPECT_THAT(error(replaced(text, "\"site\":\"value x\",\"rule\":\"f16\"", "\"site\":\"value x\",\"rule\":\"f8\"")),
+              HasSubstr("f8, which is no candidate"));
   EXPECT_THAT(error(replaced(text, "\"model_hash\":\"m\"", "\"model_hash\":[300]")), HasSubstr("is not a text"));
   EXPECT_THAT(error(replaced(text, "\"zeros\":0", "\"zeros\":-1")), HasSubstr("zeros of statistics 0"));
   EXPECT_THAT(error(replaced(text, "\"zeros\":0", "\"zeros\":4")), HasSubstr("4 zeros among 3 elements"));

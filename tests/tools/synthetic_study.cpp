@@ -236,6 +236,7 @@ SyntheticStudy synthetic_study() {
   study.profile = "vector 16, local memory none, dot instructions vpdpbusd";
   study.version = "0.1.0";
   study.budget = "top1=0.5%";
+  study.confidence = "met on 500 samples; 95 % bound: 1.1 points of top-1 lost";
   study.objective = "time";
   study.seed = 18446744073709551557ULL;
   study.calibration_samples = 256;

@@ -34,5 +34,21 @@ TEST(Printable, LinesAndTables) {
 
 TEST(Printable, CellsOfTables) { EXPECT_EQ(table({{"a\nb", "x"}, {"c", "\x1b"}}), "a\\x0ab  x\nc       \\x1b\n"); }
 
+TEST(Width, TextIsBrokenBetweenWords) {
+  EXPECT_EQ(wrapped("one two three\nfour\n", 8, 2), "one two\n  three\nfour\n");
+  EXPECT_EQ(wrapped("one two three\n", 0, 2), "one two three\n");
+  EXPECT_EQ(wrapped("abcdefghij\n", 4, 1), "abcd\n efg\n hij\n");
+}
+
+TEST(Width, TablesBreakTheirLastColumnOrGoOnBelow) {
+  const std::string words = "a text of several words that are many";
+  EXPECT_EQ(table({{"name", words}}, 0), "name  " + words + "\n");
+  EXPECT_EQ(table({{"name", words}}, 32), "name  a text of several words\n      that are many\n");
+  EXPECT_EQ(table({{"a name that is long", words}}, 32),
+            "a name that is long\n    a text of several words that\n    are many\n");
+  EXPECT_EQ(table({{"site", "aaaaaaaa", "bbbbbbbb", "cccccccc", "d"}, {"s", "1", "2", "3", "4"}}, 26),
+            "site  aaaaaaaa  bbbbbbbb\ns     1         2\n\nsite  cccccccc  d\ns     3         4\n");
+}
+
 }  // namespace
 }  // namespace hoist

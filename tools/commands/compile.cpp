@@ -22,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CompileCommand {
-  std::string model, output;
+  std::string model, output, report;
+  const CLI::Option* output_option = nullptr;
   bool force = false, best_effort = false, no_check = false, validate = false;
   ModelOptions options;
   BudgetOptions budget;
@@ -45,9 +46,8 @@ Attempt<> check_output(const CompileCommand& command) {
 }
 
 void describe(const ChosenModel& chosen) {
-  if (!chosen.study) return;
-  for (const std::string& note : chosen.study->notes) complain("note", note);
-  say(summary_text(*chosen.study));
+  for (const std::string& note : chosen.study.notes) complain("note", note);
+  say(summary_text(chosen.study));
 }
 
 // --validate: no bundle of a derivation with a step that changes a number which it must not.
@@ -76,7 +76,7 @@ Attempt<CompiledModel> compile_chosen(const CompileCommand& command, ChosenModel
   HOIST_ATTEMPT([[maybe_unused]] ExitCode valid, check_steps(command, lowered.derivation, chosen.model.profile));
   std::vector<LoweredGroup> groups = lowered.groups;
   HOIST_STEP(Plan plan, ExitCode::bad_input, make_plan(std::move(lowered), chosen.compile, chosen.model.profile));
-  plan.certificate = chosen.record.certificate;
+  plan.certificate = chosen.certificate;
   return CompiledModel{std::move(chosen.rewritten.program), std::move(chosen.model.profile), std::move(plan),
                        std::move(groups)};
 }
@@ -172,11 +172,15 @@ void report_size(const CompileCommand& command, const CompiledModel& compiled, d
            static_cast<double>(plan.arena_bytes) / 1e6, compiled.profile.name, seconds);
 }
 
-Attempt<> compile(const CompileCommand& command) {
+Attempt<> compile(const CompileCommand& given) {
+  CompileCommand command = given;
+  if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".hoist");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
   const Stopwatch stopwatch;
   if (command.budget.budget.empty()) {
     if (command.best_effort) return usage_failure("--best-effort", "requires --budget");
+    if (!command.report.empty())
+      return usage_failure("--report", "requires --budget", "hoist report writes the page of a model alone");
     HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
     HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
     HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
@@ -201,6 +205,7 @@ Attempt<> compile(const CompileCommand& command) {
     complain("note", "no bundle is written; --best-effort writes that of the best point");
     return ExitCode::no;
   }
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode reported, write_report(chosen, command.report, ""));
   const Record record = chosen.record;
   HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
   HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, &record));
@@ -218,10 +223,15 @@ void add_compile(CLI::App& program, Action& action) {
                                   "  hoist compile models/digits_residual.onnx -o digits.hoist\n"
                                   "  hoist compile model.onnx -o model.hoist --dim batch=8 --device 0\n"
                                   "  hoist compile models/digits_residual.onnx -o small.hoist --budget top1=0.5% "
-                                  "--calibrate models/digits_residual_calibration.npz",
+                                  "--calibrate models/digits_residual_calibration.npz --record digits.json\n"
+                                  "  hoist compile models/digits_residual.onnx -o smaller.hoist --budget top1=2% "
+                                  "--record digits.json",
                                   options, compile);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
-  command.add_option("-o,--output", options->output, "the bundle's folder")->required()->type_name("DIR");
+  options->output_option = command
+                               .add_option("-o,--output", options->output,
+                                           "the bundle's folder (default: the model's name with .hoist, here)")
+                               ->type_name("DIR");
   command.add_flag("--force", options->force, "replace the folder if it is a bundle");
   command.add_flag("--no-check", options->no_check,
                    "do not compare the kernels with the interpreter on the device before the bundle is written");
@@ -237,9 +247,7 @@ void add_compile(CLI::App& program, Action& action) {
                   "how much accuracy may be given up: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD")
       ->type_name("BUDGET");
   add_budget_options(command, options->budget);
-  command
-      .add_option("--record", options->budget.record,
-                  "what was measured and chosen: written, or read where it exists, for the same bundle again")
+  command.add_option("--report", options->report, "the page of the study that the choice was made from")
       ->type_name("FILE");
   command.add_flag("--best-effort", options->best_effort, "write the best point's bundle when the budget is not met");
 }

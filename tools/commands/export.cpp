@@ -6,11 +6,13 @@
 #include "ir/text/counted.h"
 #include "lowering/raise.h"
 #include "neural_rules/calibration/site_statistics.h"
+#include "neural_rules/choice/budget.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/functions/sums.h"
 #include "tools/command.h"
 #include "tools/device_models.h"
 #include "tools/files.h"
+#include "tools/record_json.h"
 #include "tools/samples.h"
 #include "tools/terminal.h"
 
@@ -20,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ExportCommand {
-  std::string model, output, calibration, scaling = "auto";
+  std::string model, output, calibration, record, budget, scaling = "auto";
+  const CLI::Option* output_option = nullptr;
   std::vector<std::string> rules;
   ModelOptions options;
   bool force = false;
@@ -84,6 +87,42 @@ Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Program&
   return model;
 }
 
+// The choice for the budget that is named, or the latest.
+Attempt<RecordedChoice> find_choice(const ExportCommand& command, const Record& record) {
+  if (record.choices.empty())
+    return input_failure(command.record, "holds measurements and no choice",
+                         "hoist compile --budget ... --record " + command.record + " makes one");
+  if (command.budget.empty()) return record.choices.back();
+  HOIST_STEP(const Budget budget, ExitCode::usage, parse_budget(command.budget));
+  std::string known;
+  for (auto choice = record.choices.rbegin(); choice != record.choices.rend(); ++choice) {
+    if (choice->budget == budget.text()) return *choice;
+    known += (known.empty() ? "" : ", ") + choice->budget;
+  }
+  return input_failure(command.record, "holds no choice for " + budget.text(), "it has " + known);
+}
+
+Attempt<RewrittenModel> as_recorded(const ExportCommand& command, Program program) {
+  HOIST_STEP(const Record record, ExitCode::bad_input, read_record(command.record));
+  HOIST_STEP_VOID(ExitCode::bad_input,
+                  check_origin(record, {.model_hash = fmt::format("{:016x}", program.hash)}, command.record));
+  HOIST_ATTEMPT(const RecordedChoice choice, find_choice(command, record));
+  HOIST_STEP_VOID(ExitCode::bad_input, scale_channels(program, record.factors));
+  HOIST_STEP(RewrittenModel model, ExitCode::bad_input, rewrite(program, choice.chosen, record.statistics));
+  return model;
+}
+
+Attempt<> check_use(const ExportCommand& command) {
+  if (!command.calibration.empty() && command.rules.empty())
+    return usage_failure("--calibrate", "requires --rule", "name one: --rule RULE");
+  if (!command.record.empty() && !command.rules.empty())
+    return usage_failure("--rule", "does not go with --record, which says what is chosen", "leave one of them out");
+  if (!command.budget.empty() && command.record.empty())
+    return usage_failure("--budget", "requires --record",
+                         "hoist compile --budget " + command.budget + " --record FILE chooses, and writes it down");
+  return ExitCode::done;
+}
+
 // Layers under function rules as the operators that compute the approximation, products in f16 between casts.
 Result<Program> program_of_operators(const RewrittenModel& model) {
   std::vector<std::string> layers, products;
@@ -103,17 +142,18 @@ std::string summary(const RewrittenModel& model) {
   return out;
 }
 
-Attempt<> export_model(const ExportCommand& command) {
+Attempt<> export_model(const ExportCommand& given) {
+  ExportCommand command = given;
+  if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".exported.onnx");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, check_output(command));
-  if (!command.calibration.empty() && command.rules.empty())
-    return usage_failure("--calibrate", "requires --rule", "name one: --rule RULE");
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode fits, check_use(command));
   HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
   for (const std::string& note : program.notes) complain("note", note);
   RewrittenModel model;
   Program written = program;
-  if (!command.rules.empty()) {
+  if (!command.rules.empty() || !command.record.empty()) {
     HOIST_STEP(program, ExitCode::bad_input, prepared_program(std::move(program)));
-    HOIST_ATTEMPT(model, under_rules(command, program));
+    HOIST_ATTEMPT(model, command.record.empty() ? under_rules(command, program) : as_recorded(command, program));
     HOIST_STEP(written, ExitCode::bad_input, program_of_operators(model));
   }
   HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));
@@ -132,10 +172,15 @@ void add_export(CLI::App& program, Action& action) {
       add_command(program, action, "export", "write a model as ONNX for other engines, as it is or under neural rules",
                   "  hoist export models/digits_residual.onnx -o plain.onnx\n"
                   "  hoist export models/digits_residual.onnx --rule u8 --rule w8a8 "
-                  "--calibrate models/digits_residual_calibration.npz -o q.onnx",
+                  "--calibrate models/digits_residual_calibration.npz -o q.onnx\n"
+                  "  hoist export models/digits_residual.onnx --record digits.json -o chosen.onnx",
                   options, export_model);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
-  command.add_option("-o,--output", options->output, "the file (- for standard output)")->required()->type_name("FILE");
+  options->output_option =
+      command
+          .add_option("-o,--output", options->output,
+                      "the file, - for standard output (default: the model's name with .exported.onnx, here)")
+          ->type_name("FILE");
   command.add_flag("--force", options->force, "replace the file if there is one");
   add_scaling_option(command, options->scaling);
   command.add_option("--rule", options->rules, "use this neural rule wherever it applies; may be given more than once")
@@ -143,6 +188,11 @@ void add_export(CLI::App& program, Action& action) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--calibrate", options->calibration, calibration_help)->type_name("DATA");
+  command
+      .add_option("--record", options->record, "what compile --budget chose: its latest choice, or that of --budget")
+      ->type_name("FILE");
+  command.add_option("--budget", options->budget, "of the record's choices the one for this budget")
+      ->type_name("BUDGET");
   add_dimension_option(command, options->options.dimensions);
 }
 

@@ -31,6 +31,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   options.half = model.profile.half;
   options.progress = [&](const std::string& text) { progress.show(text); };
   HOIST_STEP(Sensitivity found, ExitCode::device, find_sensitivity(model.program, samples, model.prepare, options));
+  found.notes.insert(found.notes.end(), found.left_out.begin(), found.left_out.end());
   for (const std::string& note : found.notes) complain("note", note);
   if (!command.json.empty()) {
     Study study;

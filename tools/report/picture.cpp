@@ -15,8 +15,8 @@ namespace {
 
 constexpr double units_per_inch = 72;  // dot speaks of inches
 constexpr double node_height = 38;
-constexpr double most_seconds = 120;  // for dot, whose work grows with the square of a level
-constexpr size_t widest_name = 22;    // characters; the page cuts longer names to the width of their node
+constexpr double most_drawing_seconds = 120;  // for dot, whose work grows with the square of a level
+constexpr size_t widest_name = 22;            // characters; the page cuts longer names to the width of their node
 
 struct Collapsed {
   std::vector<NetworkPicture::Node> nodes;
@@ -69,7 +69,7 @@ Result<std::string> run_dot(const std::string& text) {
   const std::string graph = folder.path() / "graph.dot", out = folder.path() / "layout",
                     err = folder.path() / "messages";
   HOIST_TRY_VOID(write_file(graph, text));
-  HOIST_TRY(const int status, run_program({"dot", "-Tplain", graph}, out, err, most_seconds,
+  HOIST_TRY(const int status, run_program({"dot", "-Tplain", graph}, out, err, most_drawing_seconds,
                                           "install graphviz (the Debian package graphviz)"));
   if (status != 0) {
     HOIST_TRY(std::string messages, read_file(err));

@@ -102,6 +102,7 @@ Json to_json(const Study& study) {
           {"summary", study.summary},
           {"budget", study.budget},
           {"budget_met", study.budget_met},
+          {"confidence", study.confidence},
           {"objective", study.objective},
           {"device", study.device},
           {"profile", study.profile},

@@ -18,7 +18,7 @@ std::string shown(double value, std::string_view unit, int decimals) {
 }
 std::string milliseconds(double seconds) { return shown(seconds * 1e3, " ms", 4); }
 std::string percent(double share) { return shown(share * 100, " %", 2); }
-std::string kibibytes(double bytes) { return shown(bytes / 1024, " KiB", 1); }
+std::string kilobytes(double bytes) { return shown(bytes / 1e3, " kB", 1); }
 
 std::string percent(const Interval& of) {
   if (!std::isfinite(of.value)) return "-";
@@ -50,7 +50,7 @@ const Candidate* chosen_at(const StudySite& site) {
 
 std::string budget_line(const Study& study) {
   if (study.budget.empty()) return "no budget was given\n";
-  if (study.budget_met) return fmt::format("budget {} met\n", printable(study.budget));
+  if (study.budget_met) return fmt::format("budget {} {}\n", printable(study.budget), printable(study.confidence));
   const auto best =
       std::find_if(study.points.begin(), study.points.end(), [](const auto& each) { return each.chosen; });
   return fmt::format("budget {} not met{}\n", printable(study.budget),
@@ -69,7 +69,7 @@ Row point_row(const StudyPoint& point, double output_power) {
           labelled ? worst_class(point) : "-",
           decibel_of(point, output_power),
           shown(point.psnr, " dB", 1),
-          kibibytes(point.size),
+          kilobytes(point.size),
           point.verified ? "measured" : "predicted"};
 }
 

@@ -6,7 +6,8 @@ function drawHeader() {
   const mark = html("span", { class: study.budget_met ? "met" : "not-met" }, study.budget_met ? "✓ budget met" : "! budget not met");
   const best = chosen ? `; best point is ${chosen.name}` : "";
   show("budget", study.budget && [mark, html("span", { class: "budget-text" },
-    study.budget_met ? ` ${study.budget}` : ` ${study.budget}${best}`)],
+    study.budget_met ? ` ${study.budget}` : ` ${study.budget}${best}`),
+    study.confidence && html("span", { class: "note" }, `: ${study.confidence}`)],
     study.objective && html("span", { class: "note" }, ` · objective: ${study.objective}`));
 }
 

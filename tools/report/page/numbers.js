@@ -28,12 +28,12 @@ function timeInterval(of, unit = isNumber(of.value) ? timeUnit(of.value) : timeU
   return isNumber(of.value) ? `${limit(of.low)} to ${limit(of.high)} ${unit.name}` : "";
 }
 
-const byteUnits = ["B", "KiB", "MiB", "GiB", "TiB"];
+const byteUnits = ["B", "kB", "MB", "GB", "TB"];
 function bytes(count) {
   if (!isNumber(count)) return missing;
   let unit = 0;
-  while (Math.abs(count) >= 1024 && unit + 1 < byteUnits.length) {
-    count /= 1024;
+  while (Math.abs(count) >= 1000 && unit + 1 < byteUnits.length) {
+    count /= 1000;
     ++unit;
   }
   return `${unit === 0 ? count : digits(count)} ${byteUnits[unit]}`;

@@ -1,0 +1,39 @@
+// Everything that was measured of a model for choices of rules: what each site tolerates, what each kind of rule costs,
+// and the assignments that were verified. A choice under another budget, objective or preferences is made from it
+// without measuring again (choose.h). As a file it is a record (record.h). Not the choice: study.h.
+#pragma once
+
+#include <vector>
+
+#include "neural_rules/calibration/sensitivity.h"
+#include "neural_rules/choice/cost.h"
+#include "neural_rules/choice/outputs.h"
+#include "neural_rules/choice/record.h"
+
+namespace hoist {
+
+struct Measured {
+  Sensitivity sensitivity;
+  std::vector<UniformModel> uniform;  ///< the model as it is first
+  bool all_timed = false;             ///< whether `uniform` has every kind of rule
+  std::vector<StudyPoint> points;     ///< verified; the reference first
+  std::vector<OutputDigest> digests;  ///< a point each
+  std::string metric;                 ///< the command whose number the points have, "" for none
+
+  bool empty() const { return sensitivity.sites.empty(); }
+  /// Whether no measurement is left to take but of further points.
+  bool complete() const { return sensitivity.complete && all_timed; }
+};
+
+/// Puts it into the record, whose origin and choices stay. What the record has of rules and kinds of rules that are
+/// no candidates here stays too.
+void add_to_record(Record& record, const Measured& measured);
+
+/// The other way, for the program that the record was measured of, under these preferences: rules that they leave out
+/// are no candidates, and where they ask for a rule that another one of its cost class stood for, it has the errors
+/// that were predicted of it. A note counts the rules that the record knows nothing of. Errors, with `where` for the
+/// record: sites that the program has not, a rule that is pinned and of which nothing is known, what rewriting says.
+Result<Measured> recall(const Program& program, const Record& record, const Preferences& preferences, bool half,
+                        const std::string& where);
+
+}  // namespace hoist
