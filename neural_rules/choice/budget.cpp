@@ -226,7 +226,7 @@ int64_t samples_that_show(const Budget& budget, const BudgetEvidence& evidence, 
 
 std::string confidence(const Budget& budget, const BudgetEvidence& evidence) {
   const bool is_met = met(budget, evidence);
-  const std::string on = fmt::format("{} on {} samples", is_met ? "met" : "not met", with_separators(evidence.samples));
+  std::string on = fmt::format("{} on {} samples", is_met ? "met" : "not met", with_separators(evidence.samples));
   const bool top1 = budget.measure == BudgetMeasure::top1;
   if (!is_met || (!top1 && budget.measure != BudgetMeasure::agreement)) return on;
   const double allowed = (top1 ? budget.limit : 100 - budget.limit) / 100;
