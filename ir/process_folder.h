@@ -7,6 +7,9 @@
 
 namespace hoist {
 
+/// Of folders for what a process writes for itself, in the system's folder for that: nobody else calls a folder so.
+inline constexpr char temporary_prefix[] = "hoist-temporary-";
+
 class ProcessFolder {
  public:
   ProcessFolder() = default;

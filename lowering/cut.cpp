@@ -11,23 +11,17 @@
 #include "lowering/terms.h"
 
 namespace hoist {
+
+bool is_kept_in_global(Expr e) { return e->pattern == Pattern::materialise && e->memory == Memory::global; }
+
+bool KeepsAny::operator()(Expr e) {
+  if (auto entry = known_.find(e); entry != known_.end()) return entry->second;
+  bool found = is_kept_in_global(e);
+  for (Expr c : e->children) found = (*this)(c) || found;
+  return known_[e] = found;
+}
+
 namespace {
-
-bool is_kept(Expr e) { return e->pattern == Pattern::materialise && e->memory == Memory::global; }
-
-// Looks at each part of a term once, however often it occurs.
-class KeepsAny {
- public:
-  bool operator()(Expr e) {
-    if (auto entry = known_.find(e); entry != known_.end()) return entry->second;
-    bool found = is_kept(e);
-    for (Expr c : e->children) found = (*this)(c) || found;
-    return known_[e] = found;
-  }
-
- private:
-  std::unordered_map<Expr, bool> known_;
-};
 
 // An array that is kept, and the parameter that stands for it in what is left. Functions are entered with parameters in
 // the place of their variables.
@@ -56,7 +50,7 @@ class Cut {
   Expr fresh(Type type) { return parameter(fmt::format("\2{}", ++count_), type); }  // no value of a model is named so
 
   Result<Expr> parted(Expr e, std::vector<Kept>& kept) {
-    if (is_kept(e)) {
+    if (is_kept_in_global(e)) {
       HOIST_TRY(Expr term, outside(e->children[0], kept));
       if (!leaf_of(term->type)->is_scalar())
         return Diagnostic{"", "materialise global keeps tuples, and arrays of kernels hold numbers",
@@ -161,7 +155,7 @@ Result<bool> cut_definition(Program& program, const std::string& value) {
   Definition* definition = find_definition(program, value);
   if (definition == nullptr || !KeepsAny()(definition->expression)) return false;
   Expr whole = definition->expression;
-  while (is_kept(whole)) whole = whole->children[0];  // a definition's own value is in global memory anyway
+  while (is_kept_in_global(whole)) whole = whole->children[0];  // a definition's own value is in global memory anyway
   std::vector<Kept> kept;
   HOIST_TRY(Expr rest, Cut().outside(whole, kept));
   ValueNames names(program);

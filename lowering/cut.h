@@ -9,10 +9,23 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 
 #include "ir/program/program.h"
 
 namespace hoist {
+
+bool is_kept_in_global(Expr e);
+
+/// Whether a term keeps anything in global memory. Looks at each part of the terms that it is asked for once, however
+/// often it occurs.
+class KeepsAny {
+ public:
+  bool operator()(Expr e);
+
+ private:
+  std::unordered_map<Expr, bool> known_;
+};
 
 /// Cuts the definition of that value at every `materialise global` in its term; false where there is none. The arrays
 /// are named after the value (conv1.stage1, ...) and stored in the order of dimensions that the term gives them.

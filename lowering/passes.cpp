@@ -202,7 +202,7 @@ Result<Nothing> winograd(Program& program, const PassOptions&) {
 // Lets of numbers that folds give, which more elements share than a row of the result has: kernels compute what a row
 // shares once a row, and again for the next one.
 void find_shared_folds(Expr e, int64_t row_elements, Path& path, std::vector<Path>& out) {
-  if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && any_node(e->children[0], is_fold)) {
+  if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && folds(e->children[0])) {
     const Type shared_by = e->children[1]->children[0]->type;
     if (leaf_of(shared_by)->is_scalar() && element_count(shape_of(shared_by)) > row_elements) {
       out.push_back(path);
@@ -218,7 +218,7 @@ void find_shared_folds(Expr e, int64_t row_elements, Path& path, std::vector<Pat
 
 Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
   for (Definition& definition : program.definitions) {
-    if (definition.expression->type->is_tuple()) continue;
+    if (definition.expression->type->is_tuple() || !shares_folds(definition.expression)) continue;
     const std::vector<int64_t> shape = shape_of(definition.expression->type);
     std::vector<Path> folds;
     Path path;

@@ -537,11 +537,11 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       plan.tiles[d.value] = tile_of_statement(d, plan.values.at(d.value), profile);
       continue;
     }
-    const bool turns = !keeps_planes(d, profile) || reads_channels_last(d, plan);
+    const bool reads_turned = reads_channels_last(d, plan), turns = reads_turned || !keeps_planes(d, profile);
     bool transposed =
         is_output(program, d.value) && pictures.count(d.value) != 0 && turns && !shares_folds(d.expression);
     // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
-    if (!folds(d.expression) && !(transposed && d.channels_first && reads_channels_last(d, plan))) continue;
+    if (!folds(d.expression) && !(transposed && d.channels_first && reads_turned)) continue;
     plan.tiles[d.value] = profile.gpu ? work_group_of(d, plan.values.at(d.value), transposed, profile)
                                       : tile_of(plan.values.at(d.value), transposed, profile);
   }

@@ -5,7 +5,8 @@
 //
 // On CPUs a strategy opens a nest of loops over the stored result and leaves folds scalar: `unroll` and `vec` are
 // space, not time, so the Halide layer runs a fold outside of them and its accumulators become the register tile. Terms
-// stay short, and convolutions, products, pooling and depthwise layers share one strategy. On GPUs a work-group
+// stay short, and convolutions, products, pooling and depthwise layers share one strategy. Folds over rows that no
+// vector of the result spreads form partial results in vectors themselves (`prepare`). On GPUs a work-group
 // computes a tile of a product, each work-item a part of it that is spread over the group, and the innermost fold takes
 // its operands through local memory some steps at a time (`fold-blocks`). The tiles in local memory stand inside the
 // work-item loops, where every operator has its operands; the Halide layer gives them a dimension for each loop that

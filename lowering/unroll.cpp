@@ -10,6 +10,7 @@
 #include "ir/operators/control.h"
 #include "ir/operators/operators.h"
 #include "ir/properties.h"
+#include "lowering/cut.h"
 #include "lowering/program.h"
 #include "lowering/steps.h"
 #include "lowering/terms.h"
@@ -142,25 +143,10 @@ Expr element_at(Expr number, Expr array) {
   return tuple(parts);
 }
 
-bool keeps_in_global(Expr e) { return e->pattern == Pattern::materialise && e->memory == Memory::global; }
-
-class KeepsAnywhere {
- public:
-  bool operator()(Expr e) {
-    if (auto entry = known_.find(e); entry != known_.end()) return entry->second;
-    bool found = keeps_in_global(e);
-    for (Expr c : e->children) found = (*this)(c) || found;
-    return known_[e] = found;
-  }
-
- private:
-  std::unordered_map<Expr, bool> known_;
-};
-
 bool is_loop(Expr e) { return e->pattern == Pattern::fold || e->pattern == Pattern::scan; }
 
 // A fold or scan whose function keeps arrays.
-bool is_sequential(Expr e, KeepsAnywhere& keeps_any) { return is_loop(e) && keeps_any(e->children[0]); }
+bool is_sequential(Expr e, KeepsAny& keeps_any) { return is_loop(e) && keeps_any(e->children[0]); }
 
 // Bodies in the place of the call that the definition is.
 class Inline {
@@ -341,7 +327,7 @@ class Unroll {
 
  private:
   Result<Expr> parted(Expr e) {
-    if (e->free == 0 && keeps_in_global(e)) {
+    if (e->free == 0 && is_kept_in_global(e)) {
       HOIST_TRY(const Expr inner, outside(e->children[0]));
       return each_defined(inner);
     }
@@ -400,7 +386,7 @@ class Unroll {
   }
 
   Additions& additions_;
-  KeepsAnywhere keeps_any_;
+  KeepsAny keeps_any_;
   std::unordered_map<Expr, Expr> done_;
 };
 
@@ -419,7 +405,7 @@ Result<bool> inline_bodies(Program& program, const std::string& value) {
 
 Result<bool> unroll_definition(Program& program, const std::string& value) {
   Definition* definition = find_definition(program, value);
-  KeepsAnywhere keeps_any;
+  KeepsAny keeps_any;
   if (definition == nullptr || !keeps_any(definition->expression) ||
       !any_node(definition->expression, [&](Expr e) { return e->free == 0 && is_sequential(e, keeps_any); }))
     return false;

@@ -20,11 +20,10 @@ OptionText text_of(const CLI::Option& option) {
   out.value = type.substr(0, type.find_first_of(":{ "));
   const size_t open = type.find('{'), close = type.rfind('}');
   if (open != std::string::npos && close != std::string::npos && open < close) {
-    std::string choices = type.substr(open + 1, close - open - 1);
-    for (size_t comma = 0; comma != std::string::npos; choices.erase(0, comma + 1)) {
-      comma = choices.find(',');
-      out.choices.push_back(choices.substr(0, comma));
-      if (comma == std::string::npos) break;
+    const std::string choices = type.substr(open + 1, close - open - 1);
+    for (size_t begin = 0, comma = 0; comma != std::string::npos; begin = comma + 1) {
+      comma = choices.find(',', begin);
+      out.choices.push_back(choices.substr(begin, comma - begin));
     }
   }
   if (out.value.empty()) out.value = "VALUE";
@@ -44,7 +43,7 @@ CommandText text_of(const CLI::App& app, const std::string& name) {
   return out;
 }
 
-std::string replaced(std::string_view text, std::string_view special, std::string_view before) {
+std::string escaped(std::string_view text, std::string_view special, std::string_view before) {
   std::string out;
   for (const char c : text) {
     if (special.find(c) != std::string_view::npos) out += before;
@@ -132,7 +131,7 @@ std::string bash_completion(const std::vector<CommandText>& commands) {
 }
 
 std::string zsh_completion(const std::vector<CommandText>& commands) {
-  const auto described = [](const std::string& text) { return replaced(text, "[]:\\", "\\"); };
+  const auto described = [](const std::string& text) { return escaped(text, "[]:\\", "\\"); };
   std::string list, cases;
   for (const CommandText& command : commands) {
     if (command.name.empty()) continue;
@@ -174,7 +173,7 @@ std::string zsh_completion(const std::vector<CommandText>& commands) {
 }
 
 std::string fish_completion(const std::vector<CommandText>& commands) {
-  const auto quoted = [](const std::string& text) { return "'" + replaced(text, "\\'", "\\") + "'"; };
+  const auto quoted = [](const std::string& text) { return "'" + escaped(text, "\\'", "\\") + "'"; };
   std::string out = "# Completion of hoist for fish: hoist completion fish > ~/.config/fish/completions/hoist.fish\n";
   for (const CommandText& command : commands) {
     if (!command.name.empty())
@@ -203,7 +202,7 @@ std::string fish_completion(const std::vector<CommandText>& commands) {
 
 namespace {
 
-// Text in roff: what would be a request at the start of a line, and what would be another character, is masked.
+// Text in roff: what would be a request at the start of a line, and what would be another character, is escaped.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -141,8 +141,6 @@ Result<Nothing> FileSet::commit() {
 
 namespace {
 
-constexpr char temporary_prefix[] = "hoist-temporary-";  // which nobody else calls a folder
-
 struct Registry {
   std::mutex mutex;
   std::multiset<fs::path> folders;

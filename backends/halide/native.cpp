@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
 
 #include "backends/halide/native_target.h"
+#include "ir/process_folder.h"
 
 namespace hoist {
 namespace emission {
@@ -17,27 +17,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Halide writes files alone.
+// Halide writes files alone. What a process that is killed leaves goes with the next temporary folder.
 class Scratch {
  public:
   static Result<Scratch> make() {
-    std::error_code error;
-    std::string path = (fs::temp_directory_path(error) / "hoist-native-XXXXXX").string();
-    if (error || ::mkdtemp(path.data()) == nullptr)
-      return Diagnostic{path, "a temporary folder cannot be made", "set TMPDIR to a folder that can be written"};
-    return Scratch(path);
+    std::error_code failed;
+    const fs::path base = fs::temp_directory_path(failed);
+    Scratch out;
+    if (!failed) out.folder_ = ProcessFolder::make(base, temporary_prefix);
+    if (out.folder_.path().empty())
+      return Diagnostic{base.string(), "a temporary folder cannot be made",
+                        "set TMPDIR to a folder that can be written"};
+    return out;
   }
-  Scratch(Scratch&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
+  Scratch(Scratch&&) noexcept = default;
   Scratch& operator=(Scratch&&) = delete;
   ~Scratch() {
     std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
+    if (!folder_.path().empty()) fs::remove_all(folder_.path(), ignored);
   }
-  fs::path file(const std::string& name) const { return path_ / name; }
+  fs::path file(const std::string& name) const { return folder_.path() / name; }
 
  private:
-  explicit Scratch(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
+  Scratch() = default;
+  ProcessFolder folder_;
 };
 
 Result<std::string> content(const fs::path& path) {

@@ -114,7 +114,7 @@ Lowered lower_feature_extractor(const OperatorContext& c) {
 // -----------------------------------------------------------------------------------------------------------------
 
 // What becomes of a row of scores.
-Result<Expr> transformed(const std::string& transform, Expr row) {
+Expr transformed(const std::string& transform, Expr row) {
   const Scalar scalar = element_of(row);
   const auto each = [&](const std::function<Number(Number)>& f) {
     return map([&](Expr v) { return f(Number(v)).e; }, row);
@@ -146,6 +146,12 @@ Result<Expr> transformed(const std::string& transform, Expr row) {
           powers);
     });
   });
+}
+
+// What becomes of all rows, in the type of the result.
+Expr finished(const std::string& transform, Expr scores, Scalar scalar = Scalar::f32) {
+  return map([&](Expr row) { return map([&](Expr v) { return convert(scalar, v); }, transformed(transform, row)); },
+             scores);
 }
 
 Result<std::string> transform_attribute(const OperatorContext& c) {
@@ -202,14 +208,7 @@ Lowered lower_linear_regressor(const OperatorContext& c) {
   HOIST_TRY(int64_t targets, integer_attribute(c, "targets", 1));
   HOIST_TRY(std::string transform, transform_attribute(c));
   HOIST_TRY(Expr scores, linear_scores(c, targets));
-  Diagnostics problems;
-  Expr result = map(
-      [&](Expr row) {
-        auto made = transformed(transform, row);
-        return map([&](Expr v) { return convert(Scalar::f32, v); }, *made);
-      },
-      scores);
-  return one(result);
+  return one(finished(transform, scores));
 }
 
 Lowered lower_linear_classifier(const OperatorContext& c) {
@@ -231,7 +230,7 @@ Lowered lower_linear_classifier(const OperatorContext& c) {
           return concat({repeat(1, (-Number(v)).e), repeat(1, v)});
         },
         scores);
-  Expr result = map([&](Expr row) { return *transformed(transform, row); }, scores);
+  Expr result = map([&](Expr row) { return transformed(transform, row); }, scores);
   Expr chosen = map(
       [&](Expr row) {
         if (extents(row)[0] > 1) return label_at(place_of_largest(row), labels);
@@ -473,9 +472,7 @@ Lowered lower_tree_regressor(const OperatorContext& c) {
   HOIST_TRY(std::string transform, transform_attribute(c));
   HOIST_TRY_VOID(check_targets(forest));
   HOIST_TRY(Expr scores, forest.scores(x));
-  return one(
-      map([&](Expr row) { return map([&](Expr v) { return convert(Scalar::f32, v); }, *transformed(transform, row)); },
-          scores));
+  return one(finished(transform, scores));
 }
 
 Lowered lower_tree_classifier(const OperatorContext& c) {
@@ -501,7 +498,7 @@ Lowered lower_tree_classifier(const OperatorContext& c) {
         },
         scores);
   }
-  Expr result = map([&](Expr row) { return *transformed(transform, row); }, scores);
+  Expr result = map([&](Expr row) { return transformed(transform, row); }, scores);
   Expr chosen = map([&](Expr row) { return label_at(place_of_largest(row), labels); }, result);
   return std::vector<Expr>{chosen, map_at(
                                        2, [&](Expr v) { return convert(Scalar::f32, v); }, result)};
@@ -602,10 +599,7 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
   }
   HOIST_TRY_VOID(check_targets(forest));
   HOIST_TRY(Expr scores, forest.scores(x));
-  const Scalar scalar = element_of(x);
-  const std::string wanted(transforms[static_cast<size_t>(transform)]);
-  return one(map([&](Expr row) { return map([&](Expr v) { return convert(scalar, v); }, *transformed(wanted, row)); },
-                 scores));
+  return one(finished(std::string(transforms[static_cast<size_t>(transform)]), scores, element_of(x)));
 }
 
 // clang-format off

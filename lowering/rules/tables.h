@@ -25,7 +25,7 @@ inline constexpr char modes[] =
     "opens, closes or changes one loop alone, for steps of one's own; strategies open nests";
 inline constexpr char memories[] =
     "puts a value into a memory, for steps of one's own; strategies keep them in registers";
-inline constexpr char partial_sums[] = "partial, strided or vectorised sums, which no strategy forms yet";
+inline constexpr char partial_sums[] = "forms of partial and strided sums that no strategy takes";
 inline constexpr char sums_of_products[] =
     "moves scales and biases into sums inside a term; hoist does so between operator calls";
 inline constexpr char tilings[] =

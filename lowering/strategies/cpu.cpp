@@ -54,13 +54,12 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
 // Do the elements of a vector of the result share their folds? They do where rows are stored as they are computed; in
 // a transposed result the lanes of a vector are of different rows, so that folds are of vectors already.
 bool vectors_share_folds(Expr e) {
-  const auto shares = [](Expr n) { return n->pattern == Pattern::let && any_node(n->children[0], is_fold); };
   for (;;) {
     switch (e->pattern) {
       case Pattern::let:
-        return shares(e);
+        return folds(e->children[0]);
       case Pattern::map:
-        e = any_node(e->children[0], shares) ? e->children[0]->children[0] : e->children[1];
+        e = shares_folds(e->children[0]) ? e->children[0]->children[0] : e->children[1];
         break;
       case Pattern::join:
       case Pattern::split:
@@ -123,8 +122,8 @@ Expr stored_array(Expr e, std::vector<Expr> functions) {
 bool folds_stored_rows(Expr e, std::vector<Expr>& functions, int64_t width, bool& any) {
   if (e->pattern == Pattern::fold) {
     any = true;
-    return e->type->is_scalar() && is_float(e->type->scalar) && e->children[2]->type->size.is_constant() &&
-           e->children[2]->type->size.value() >= 2 * width && stored_array(e->children[2], functions) != nullptr;
+    return folds_floats(e) && e->children[2]->type->size.value() >= 2 * width &&
+           stored_array(e->children[2], functions) != nullptr;
   }
   for (Expr c : e->children) {
     const size_t before = functions.size();

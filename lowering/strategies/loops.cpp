@@ -91,8 +91,7 @@ int64_t partial_results(int64_t n, int64_t width) {
 
 void collect_folds(Expr e, Path& path, std::vector<Path>& out) {
   if (e->pattern == Pattern::fold) {
-    const bool is_plain = e->type->is_scalar() && is_float(e->type->scalar) && e->children[2]->type->size.is_constant();
-    if (is_plain) out.push_back(path);
+    if (folds_floats(e)) out.push_back(path);
     return;
   }
   for (size_t i = 0; i < e->children.size(); ++i) {
@@ -128,6 +127,10 @@ bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t wid
 }
 
 }  // namespace
+
+bool folds_floats(Expr fold) {
+  return fold->type->is_scalar() && is_float(fold->type->scalar) && fold->children[2]->type->size.is_constant();
+}
 
 void vectorise_folds(Rewriter& r, int64_t width) {
   std::vector<Path> folds;

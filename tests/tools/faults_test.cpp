@@ -158,6 +158,23 @@ TEST_F(Faults, AFullDiskLeavesNoBundle) {
   }
 }
 
+// Runs a command of the shell, quietly, and kills it after that long; counts it where it had not ended before.
+void kill_after(const std::string& words, std::chrono::duration<double> time, long& killed) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::setpgid(0, 0);
+    const std::string quiet = words + " >/dev/null 2>&1";
+    ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
+    ::_exit(127);
+  }
+  std::this_thread::sleep_for(time);
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  killed += WIFSIGNALED(status) ? 1 : 0;
+}
+
 // Killed while it replaces a bundle: the old one or the new one is there, whole, and the next compilation succeeds and
 // clears away what was left.
 TEST_F(Faults, AKilledCompilationLeavesAWholeBundle) {
@@ -173,19 +190,7 @@ TEST_F(Faults, AKilledCompilationLeavesAWholeBundle) {
     if (i % 3 == 0) fs::remove_all(place() / "cache");
     if (i % 9 == 0) fs::remove_all(place() / "pocl");
     const std::string words = environment() + " exec " + command(HOIST_PROGRAM, i % 2 == 0 ? "" : "--strict");
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      ::setpgid(0, 0);
-      const std::string quiet = words + " >/dev/null 2>&1";
-      ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
-      ::_exit(127);
-    }
-    std::this_thread::sleep_for(whole * static_cast<double>(random() % 1000) / 900.0);
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    killed += WIFSIGNALED(status) ? 1 : 0;
+    ASSERT_NO_FATAL_FAILURE(kill_after(words, whole * static_cast<double>(random() % 1000) / 900.0, killed));
     const auto found = contents(place() / "a.hoist");
     EXPECT_TRUE(found == expected_ || found == strict) << "kill " << i << ": a bundle that is neither";
   }
@@ -205,7 +210,7 @@ TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
   const std::string models = HOIST_SOURCE_DIR "/models/digits_fully_connected";
   const std::string choose = fmt::format(
       "{} exec '{}' compile '{}.onnx' -o '{}' --force --budget sqnr=25dB --time 3 --calibrate '{}_calibration.npz' "
-      "--record '{}' >/dev/null 2>&1",
+      "--record '{}'",
       environment(), HOIST_PROGRAM, models, bundle.string(), models, record.string());
   fs::create_directories(place() / "temporary");
   std::mt19937_64 random(20261122);
@@ -216,17 +221,7 @@ TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
   for (long i = 0; i < kills; ++i) {
     fs::remove(record);
     fs::remove_all(bundle);
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      ::execl("/bin/sh", "sh", "-c", choose.c_str(), nullptr);
-      ::_exit(127);
-    }
-    std::this_thread::sleep_for(whole * static_cast<double>(random() % 1000) / 900.0);
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    killed += WIFSIGNALED(status) ? 1 : 0;
+    ASSERT_NO_FATAL_FAILURE(kill_after(choose, whole * static_cast<double>(random() % 1000) / 900.0, killed));
     if (fs::exists(record)) {
       EXPECT_TRUE(nlohmann::json::accept(content(record))) << "kill " << i << ": a torn record";
     }
