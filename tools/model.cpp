@@ -1,5 +1,7 @@
 #include "tools/model.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <limits>
@@ -91,6 +93,8 @@ std::string resolved_target(const std::string& word) {
 }  // namespace
 
 void add_target_option(CLI::App& command, ModelOptions& options) {
+  std::vector<std::string> names;
+  for (const NativeTarget& target : native_targets()) names.push_back(std::string("native:") + target.name);
   command
       .add_option_function<std::string>(
           "--target",
@@ -102,9 +106,10 @@ void add_target_option(CLI::App& command, ModelOptions& options) {
                 options.targets.push_back(name);
             }
           },
-          "what the kernels become: opencl (default), or machine code that needs no driver: native for this processor, "
-          "native:x86-64-v3, native:x86-64-v4, native:aarch64; of several the best that the processor has is taken "
-          "when the bundle is opened, and loops are made for the first")
+          fmt::format("what the kernels become: opencl (default), or machine code that needs no driver: native for "
+                      "this processor, or {}; of several the best that the processor has is taken when the bundle is "
+                      "opened, and loops are made for the first",
+                      fmt::join(names, ", ")))
       ->type_name("TARGET")
       ->excludes("--device")
       ->excludes("--profile");

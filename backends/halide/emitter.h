@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backends/halide/emit.h"
+#include "backends/halide/native_target.h"
 
 namespace hoist::emission {
 
@@ -279,11 +280,11 @@ std::vector<std::unique_ptr<H::Internal::IRMutator>> lowering_passes(const std::
 /// outermost first, and *groups is how many there are once the pass has run.
 std::vector<std::unique_ptr<H::Internal::IRMutator>> native_passes(const std::string& result_name,
                                                                    const std::vector<std::string>& loops,
-                                                                   uint64_t* groups);
+                                                                   const NativeTarget& target, uint64_t* groups);
 /// The arguments of a native kernel that say which groups it computes, from the first one on.
 inline constexpr const char* first_group = "hoist_first_group";
 inline constexpr const char* group_count = "hoist_group_count";
 /// Calls of the preamble's functions become Halide's own terms (native_functions.cpp).
-std::unique_ptr<H::Internal::IRMutator> native_functions();
+std::unique_ptr<H::Internal::IRMutator> native_functions(const NativeTarget& target);
 
 }  // namespace hoist::emission

@@ -57,9 +57,8 @@ std::string function_name(const std::string& kernel_name, const std::string& tar
   return out;
 }
 
-Result<H::Target> halide_target(const std::string& name) {
-  HOIST_TRY(const NativeTarget* target, native_target(name));
-  H::Target out(target->features);
+H::Target halide_target(const NativeTarget& target) {
+  H::Target out(target.features);
   for (const H::Target::Feature feature :
        {H::Target::NoAsserts, H::Target::NoBoundsQuery, H::Target::StrictFloat, H::Target::NoRuntime})
     out.set_feature(feature);
@@ -71,9 +70,9 @@ Result<H::Target> halide_target(const std::string& name) {
 Result<NativeCode> native_code(H::Func& result, const Emitter& emitter, const std::string& kernel_name,
                                const std::string& target) {
   NativeCode out;
-  HOIST_TRY(const H::Target machine, halide_target(target));
+  HOIST_TRY(const NativeTarget* row, native_target(target));
   HOIST_TRY(const Scratch scratch, Scratch::make());
-  auto passes = native_passes(result.name(), emitter.group_loops(), &out.groups);
+  auto passes = native_passes(result.name(), emitter.group_loops(), *row, &out.groups);
   H::Pipeline pipeline(result);
   for (auto& pass : passes) pipeline.add_custom_lowering_pass(pass.get(), [] {});
   std::vector<H::Argument> arguments;
@@ -81,7 +80,9 @@ Result<NativeCode> native_code(H::Func& result, const Emitter& emitter, const st
     arguments.emplace_back(name, H::Argument::InputScalar, H::Int(32), 0, H::ArgumentEstimates{});
   arguments.insert(arguments.end(), emitter.arguments().begin(), emitter.arguments().end());
   const std::string path = scratch.file("kernel.o").string();
-  pipeline.compile_to_module(arguments, function_name(kernel_name, target), machine, H::LinkageType::ExternalPlusArgv)
+  pipeline
+      .compile_to_module(arguments, function_name(kernel_name, target), halide_target(*row),
+                         H::LinkageType::ExternalPlusArgv)
       .compile({{H::OutputFileType::object, path}});
   HOIST_TRY(out.object, content(path));
   return out;
@@ -95,7 +96,7 @@ std::string native_symbol(const std::string& kernel_name, const std::string& tar
 
 Result<std::string> static_library(const std::vector<std::pair<std::string, std::string>>& objects,
                                    const std::string& target) {
-  HOIST_TRY(const Halide::Target machine, emission::halide_target(target));
+  HOIST_TRY(const NativeTarget* row, native_target(target));
   HOIST_TRY(const emission::Scratch scratch, emission::Scratch::make());
   std::vector<std::string> files;
   for (const auto& [name, bytes] : objects) {
@@ -107,7 +108,7 @@ Result<std::string> static_library(const std::vector<std::pair<std::string, std:
   }
   const std::string path = scratch.file("library.a").string();
   try {
-    Halide::create_static_library(files, machine, path);
+    Halide::create_static_library(files, emission::halide_target(*row), path);
   } catch (const Halide::Error& error) {
     return Diagnostic{path, error.what(), ""};
   }

@@ -274,8 +274,19 @@ HExpr word(const Arguments& bytes) {
   return bits(Halide::Int(32), out);
 }
 
-// s + the products of the unsigned bytes of x and the signed bytes of y, in pairs of 16 bits, which hold them all.
-HExpr dot(const HExpr& s, const HExpr& x, const HExpr& y) {
+// s + the products of the unsigned bytes of x and the signed bytes of y, as processors with an instruction for that
+// have it.
+HExpr dot_in_instruction(const HExpr& s, const HExpr& x, const HExpr& y) {
+  using Halide::Internal::Reinterpret;
+  using Halide::Internal::VectorReduce;
+  const int bytes = 4 * s.type().lanes();
+  const HExpr a = Reinterpret::make(Halide::UInt(8, bytes), x), b = Reinterpret::make(Halide::Int(8, bytes), y);
+  const HExpr products = Call::make(Halide::Int(16, bytes), Call::widening_mul, {a, b}, Call::PureIntrinsic);
+  return s + VectorReduce::make(VectorReduce::Add, to(Halide::Int(32), products), s.type().lanes());
+}
+
+// The same in pairs of 16 bits, which hold them all.
+HExpr dot_in_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
   using Halide::Internal::VectorReduce;
   const int lanes = s.type().lanes();
   const Type halves = Halide::Int(16, 2 * lanes), unsigned_halves = Halide::UInt(16, 2 * lanes);
@@ -478,7 +489,7 @@ const std::unordered_map<std::string, Meaning>& meanings() {
       };
     }
     t[word_marker] = word;
-    t["hoist_dot"] = [](const Arguments& x) { return dot(x[0], x[1], x[2]); };
+    t["hoist_dot"] = [](const Arguments& x) { return dot_in_pairs(x[0], x[1], x[2]); };
     t["hoist_fma_to_odd"] = [](const Arguments& x) { return fma_to_odd(x[0], x[1], x[2]); };
     t["hoist_quiet_f16"] = [](const Arguments& x) { return quiet(x[0], 0x7c00, 0x7e00); };
     t["hoist_quiet_bf16"] = [](const Arguments& x) { return quiet(x[0], 0x7f80, 0x7fc0); };
@@ -503,6 +514,10 @@ const std::unordered_map<std::string, Meaning>& meanings() {
 }
 
 class Replace : public Halide::Internal::IRMutator {
+ public:
+  explicit Replace(const NativeTarget& target) : dot_in_instruction_(target.dot_in_instruction) {}
+
+ private:
   using IRMutator::visit;
 
   HExpr visit(const Call* op) override {
@@ -518,7 +533,10 @@ class Replace : public Halide::Internal::IRMutator {
       }
       arguments.push_back(value);
     }
-    HExpr out = found->second(arguments);
+    // Four lanes are the fewest that the instruction has.
+    const bool in_instruction = op->name == "hoist_dot" && dot_in_instruction_ && op->type.lanes() >= 4;
+    HExpr out =
+        in_instruction ? dot_in_instruction(arguments[0], arguments[1], arguments[2]) : found->second(arguments);
     HOIST_CHECK(out.type() == op->type, "native code gives another type for " + op->name);
     while (!named.empty()) {
       out = Halide::Internal::Let::make(named.back().first, named.back().second, out);
@@ -526,11 +544,15 @@ class Replace : public Halide::Internal::IRMutator {
     }
     return out;
   }
+
+  bool dot_in_instruction_;
 };
 
 }  // namespace
 }  // namespace native
 
-std::unique_ptr<Halide::Internal::IRMutator> native_functions() { return std::make_unique<native::Replace>(); }
+std::unique_ptr<Halide::Internal::IRMutator> native_functions(const NativeTarget& target) {
+  return std::make_unique<native::Replace>(target);
+}
 
 }  // namespace hoist::emission

@@ -18,7 +18,8 @@ struct NativeTarget {
   const char* features;      ///< Halide's words for it
   int64_t vector_width;      ///< float lanes
   int64_t vector_registers;
-  bool dot_instructions;  ///< sums of products of bytes take fewer instructions than of their widened values
+  bool dot_instructions;    ///< sums of products of bytes take fewer instructions than of their widened values
+  bool dot_in_instruction;  ///< one instruction adds four products of an unsigned and a signed byte to a sum
 };
 
 /// All of them; of one architecture, what needs more comes later.

@@ -519,14 +519,15 @@ class GroupRange : public IRMutator {
 }  // namespace
 
 std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_name,
-                                                      const std::vector<std::string>& loops, uint64_t* groups) {
+                                                      const std::vector<std::string>& loops, const NativeTarget& target,
+                                                      uint64_t* groups) {
   std::vector<std::unique_ptr<IRMutator>> passes;
   passes.push_back(std::make_unique<AlwaysFold>());
   passes.push_back(std::make_unique<FillSkipped>());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<LoadWords>());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
-  passes.push_back(native_functions());
+  passes.push_back(native_functions(target));
   return passes;
 }
 

@@ -16,9 +16,13 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
 #ifdef __linux__
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #endif
 
 /* ---- targets ---- */
@@ -28,7 +32,11 @@
 typedef struct native_row {
   const char *name, *architecture;
 } native_row;
-static const native_row native_rows[] = {{"x86-64-v3", "x86_64"}, {"x86-64-v4", "x86_64"}, {"aarch64", "aarch64"}};
+static const native_row native_rows[] = {{"x86-64-v3", "x86_64"},
+                                         {"x86-64-v4", "x86_64"},
+                                         {"znver4", "x86_64"},
+                                         {"sapphirerapids", "x86_64"},
+                                         {"aarch64", "aarch64"}};
 #define NATIVE_ROWS (sizeof native_rows / sizeof *native_rows)
 
 static const native_row* native_row_of(const char* target) {
@@ -38,17 +46,42 @@ static const native_row* native_row_of(const char* target) {
   return NULL;
 }
 
+#if defined(__x86_64__) && defined(__GNUC__)
+/* What the vector units of two vendors' processors have in common behind x86-64-v4: IFMA, VBMI, VBMI2, GFNI, VAES,
+ * VPCLMULQDQ, VNNI, BITALG, VPOPCNTDQ and BF16. Compilers know the names from different versions on. */
+static int has_dot_extensions(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0, a1 = 0, b1 = 0, c1 = 0, d1 = 0;
+  const unsigned in_c = 1u << 1 | 1u << 6 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 14;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) return 0;
+  return (b & 1u << 21) && (c & in_c) == in_c && (a1 & 1u << 5);
+}
+
+static int has_sse4a(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & 1u << 6);
+}
+
+/* AVX512-FP16 and AVX-VNNI. */
+static int has_half_arithmetic(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0, a1 = 0, b1 = 0, c1 = 0, d1 = 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) return 0;
+  return (d & 1u << 23) && (a1 & 1u << 4);
+}
+#endif
+
 int hoist_runs_target(const char* target) {
 #if defined(__x86_64__) && defined(__GNUC__)
   /* Processors with AVX2 and BMI2 have the rest of the level too; its other names are unknown to older compilers. */
   const int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
                  __builtin_cpu_supports("bmi2");
   if (strcmp(target, "x86-64-v3") == 0) return v3;
-  if (strcmp(target, "x86-64-v4") == 0) {
-    return v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-  }
+  const int v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                 __builtin_cpu_supports("avx512vl");
+  if (strcmp(target, "x86-64-v4") == 0) return v4;
+  const int dot = v4 && has_dot_extensions();
+  if (strcmp(target, "znver4") == 0) return dot && has_sse4a();
+  if (strcmp(target, "sapphirerapids") == 0) return dot && has_half_arithmetic();
 #elif defined(__aarch64__)
   if (strcmp(target, "aarch64") == 0) return 1;
 #endif
@@ -78,6 +111,19 @@ HOIST_INTERNAL hoist_status hoist_native_choose(const hoist_plan* plan, const ch
 
 /* ---- functions ---- */
 
+#if defined(__linux__) && defined(MFD_CLOEXEC)
+/* The path of an open file, unlike that of every other file that is open or mapped: dlopen takes a path that it knows
+ * for the library that it has, and numbers of files are used again. So the path has the file's inode in it, a bit a
+ * slash: "/." is 1 and "/" is 0, which all lead to the same place. */
+static void path_of_file(int file, char* path, size_t capacity) {
+  struct stat status;
+  size_t used = (size_t)snprintf(path, capacity, "/proc/self/fd");
+  for (uint64_t left = fstat(file, &status) == 0 ? (uint64_t)status.st_ino : 0; left && used < capacity; left >>= 1)
+    used += (size_t)snprintf(path + used, capacity - used, left & 1 ? "/." : "/");
+  if (used < capacity) snprintf(path + used, capacity - used, "/%d", file);
+}
+#endif
+
 /* The library from the very bytes that were checked, where the system has files without a name; else by its path. */
 static void* open_library(const hoist_plan* plan, const char* path, const unsigned char* data, size_t bytes,
                           char* problem, size_t capacity) {
@@ -93,7 +139,7 @@ static void* open_library(const hoist_plan* plan, const char* path, const unsign
     done += (size_t)put;
   }
   if (file >= 0 && done == bytes) {
-    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+    path_of_file(file, name, sizeof name);
     library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   }
   if (file >= 0) close(file);

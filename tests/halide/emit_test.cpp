@@ -228,6 +228,12 @@ TEST(Emit, DotInstructions) {
     ASSERT_TRUE(kernel.ok());
     EXPECT_EQ(kernel->source.find("hoist_word"), std::string::npos) << kernel->source;
     EXPECT_EQ(check(dot_products(slice(1, 4 * words, xs), transpose(ws)), {}, 0, -128, 255), "");
+    // Each target of native code has its own instructions for it.
+    for (const std::string& target : testing::native_targets_here()) {
+      EmitOptions native;
+      native.native = {target};
+      EXPECT_EQ(check(aligned, native, 0, -128, 255), "") << target;
+    }
   }
   Expr floats = fold([](Expr s, Expr v) { return operator_add(s, v); }, zero(), parameter("x", array({4})), Mode::vec);
   auto kernel = emit(floats);

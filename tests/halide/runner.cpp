@@ -149,7 +149,7 @@ Compiler half_compiler(std::string* reason) {
 Result<std::vector<Tensor>> run_native(const std::vector<EmittedKernel>& kernels, const std::vector<std::string>& names,
                                        const Bindings& inputs, Scalar scalar, const std::vector<int64_t>& shape,
                                        unsigned char before) {
-  const std::string target = native_target_here();
+  const std::string target = native_targets_here().back();
   std::string folder = (std::filesystem::temp_directory_path() / "hoist-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return Diagnostic{names[0], "no temporary folder", ""};
   std::vector<std::pair<std::string, std::string>> objects;
@@ -165,9 +165,12 @@ Result<std::vector<Tensor>> run_native(const std::vector<EmittedKernel>& kernels
   std::vector<Tensor> results;
   for (size_t which = 0; which < kernels.size(); ++which) {
     const EmittedKernel& kernel = kernels[which];
-    const std::string symbol = native_symbol(names[which], target);
-    const auto function = reinterpret_cast<hoist_native_function>(dlsym(loaded, symbol.c_str()));
-    if (function == nullptr) return Diagnostic{names[which], "the library has no " + symbol, ""};
+    hoist_native_function function = nullptr;
+    for (const std::string& made_for : native_targets_here()) {
+      void* found = dlsym(loaded, native_symbol(names[which], made_for).c_str());
+      if (found != nullptr) function = reinterpret_cast<hoist_native_function>(found);
+    }
+    if (function == nullptr) return Diagnostic{names[which], "the library has no such function", ""};
     const auto aligned = [](const Tensor& t) {
       const size_t bytes = (t.bytes().size() + 63) / 64 * 64;
       auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, std::max<size_t>(bytes, 64)));
@@ -201,10 +204,10 @@ Result<std::vector<Tensor>> run_native(const std::vector<EmittedKernel>& kernels
 
 }  // namespace
 
-std::string native_target_here() {
-  std::string found;
+std::vector<std::string> native_targets_here() {
+  std::vector<std::string> found;
   for (const NativeTarget& target : native_targets()) {
-    if (hoist_runs_target(target.name) != 0) found = target.name;
+    if (hoist_runs_target(target.name) != 0) found.emplace_back(target.name);
   }
   return found;
 }
@@ -307,9 +310,9 @@ std::string check(Expr e, const EmitOptions& options, double ulp, double low, do
   for (Expr p : parameters_of(e)) inputs[p->name] = random_tensor(p->type, seed++, low, high);
   auto expected = interpret(e, inputs);
   if (!expected.ok()) return "interpret: " + expected.errors()[0].text();
-  if (options.native.empty() && !options.gpu && !options.half && !native_target_here().empty()) {
+  if (options.native.empty() && !options.gpu && !options.half && !native_targets_here().empty()) {
     EmitOptions native = options;
-    native.native = {native_target_here()};
+    native.native = {native_targets_here().back()};
     const std::string problem = check(e, native, ulp, low, high);
     if (!problem.empty() && problem.find("work-items of a group in native code") == std::string::npos)
       return "native code: " + problem;

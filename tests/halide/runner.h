@@ -27,8 +27,8 @@ std::string no_half();
 /// Random values of the type in [low, high]; for integers inclusive.
 Tensor random_tensor(Type type, uint64_t seed, double low = -2, double high = 2);
 
-/// The best target of native code that this processor runs; empty when it runs none.
-std::string native_target_here();
+/// The targets of native code that this processor runs, the best one last.
+std::vector<std::string> native_targets_here();
 
 /// Emits, runs and compares with the interpreter, bit for bit when `ulp` is 0 (NaNs equal). Empty when all is well.
 /// What is not for GPUs alone is run as native code as well.

@@ -62,7 +62,7 @@ void compare(const std::vector<Expr>& rows, const std::vector<std::string>& name
   for (size_t k = 0; k < rows.size(); ++k) {
     EmitOptions options;
     options.half = form == Form::half;
-    if (form == Form::machine) options.native = {testing::native_target_here()};
+    if (form == Form::machine) options.native = {testing::native_targets_here().back()};
     options.kernel_name = "kernel_" + std::to_string(k);
     auto kernel = emit(rows[k], options);
     ASSERT_TRUE(kernel.ok()) << names[k] << ": " << kernel.errors()[0].text();
@@ -104,7 +104,7 @@ class OnType : public ::testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
     if (GetParam().form == Form::half && !testing::no_half().empty()) GTEST_SKIP() << testing::no_half();
-    if (GetParam().form == Form::machine && testing::native_target_here().empty())
+    if (GetParam().form == Form::machine && testing::native_targets_here().empty())
       GTEST_SKIP() << "no target of native code is for this processor";
   }
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/runtime/hoist_runtime.h"
 #include "ir/process_folder.h"
 #include "tests/tools/program.h"
 #include "tools/files.h"
@@ -86,6 +87,26 @@ TEST_F(Native, ProgramsLoadOrLinkTheKernelsWithoutOpenCL) {
   EXPECT_EQ(changed.code, 3);
   EXPECT_THAT(changed.out + changed.err, HasSubstr(".so: has "));
   EXPECT_EQ(run_shell(at("a.hoist") + "/example-static --runs 1").code, 0);
+}
+
+// Their files have no names and their functions the same ones.
+TEST_F(Native, BundlesInOneProgramKeepTheirOwnCode) {
+  const std::string models = std::string(HOIST_SOURCE_DIR) + "/models/";
+  std::vector<hoist_bundle*> opened;
+  for (const char* name : {"digits_fully_connected", "digits_residual", "digits_attention"}) {
+    const Ran compiled = run_hoist({"compile", models + name + ".onnx", "-o", at(name), "--target", "native"});
+    if (compiled.err.find("no target is for this processor") != std::string::npos) GTEST_SKIP() << compiled.err;
+    ASSERT_EQ(compiled.code, 0) << compiled.err;
+    hoist_bundle* bundle = nullptr;
+    EXPECT_EQ(hoist_open(at(name).c_str(), nullptr, &bundle), HOIST_OK) << hoist_error_message(bundle);
+    opened.push_back(bundle);
+    if (HasFailure()) break;
+  }
+  for (hoist_bundle* bundle : opened) {
+    const hoist_status verified = HasFailure() ? HOIST_OK : hoist_verify(bundle, nullptr, nullptr);
+    EXPECT_EQ(verified, HOIST_OK) << hoist_error_message(bundle);
+  }
+  for (hoist_bundle* bundle : opened) hoist_close(bundle);
 }
 
 TEST_F(Native, WhatDoesNotFitIsSaid) {
