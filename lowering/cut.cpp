@@ -168,8 +168,10 @@ Result<bool> cut_definition(Program& program, const std::string& value) {
                         definition->layers.begin() + std::min<ptrdiff_t>(1, std::ssize(definition->layers)));
     stage.expression = substitute_parameters(one.term, named);
     describe_definition(stage);
-    stage.channels_first = false;
-    for (size_t i = 0; i < sizes_of(one.array->type).size(); ++i) stage.order.push_back(static_cast<int64_t>(i));
+    // A whole convolution is stored as every one is, all else in the order that the term gives.
+    stage.channels_first &= has_windows(stage.expression);
+    for (size_t i = 0; !stage.channels_first && i < sizes_of(one.array->type).size(); ++i)
+      stage.order.push_back(static_cast<int64_t>(i));
     named[one.array->name] = parameter(stage.value, one.array->type);
     stages.push_back(std::move(stage));
   }

@@ -14,6 +14,7 @@
 #include "lowering/launches.h"
 #include "lowering/rules.h"
 #include "lowering/rules/program_rules.h"
+#include "lowering/shuffle.h"
 #include "lowering/steps.h"
 #include "lowering/unroll.h"
 
@@ -230,6 +231,19 @@ Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
+// Lanes of GPUs are work-items, each of which reads where it likes.
+Result<Nothing> keep_shuffled_folds(Program& program, const PassOptions& options) {
+  if (options.profile.gpu) return Nothing{};
+  for (Definition& definition : program.definitions) {
+    const auto place = shuffled_fold(definition.expression, options.profile.vector_width);
+    if (!place) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    rewriter.apply("to-global", *place);
+    take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
 Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
   const std::set<std::string> before = values_of(program);
   HOIST_TRY(const bool any, at_definitions(program, cut_definition));
@@ -276,6 +290,8 @@ constexpr Pass all_passes[] = {
      true, winograd, wants_winograd},
     {"keep-shared-folds", "what more elements than those of a row share is kept in memory", Pass::terms, false,
      keep_shared_folds},
+    {"keep-shuffled-folds", "sums are kept in memory before their places change in runs shorter than a vector",
+     Pass::terms, false, keep_shuffled_folds},
     {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
      cut_kernels},
     {"fuse-launch", "chains whose values fit in local memory become one launch (--fuse=launch)", Pass::terms, false,

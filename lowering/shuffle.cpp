@@ -1,0 +1,123 @@
+#include "lowering/shuffle.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "ir/properties.h"
+
+namespace hoist {
+namespace {
+
+// Part of a dimension of the array: so many elements, so many positions apart there.
+struct Run {
+  size_t dimension;
+  int64_t extent, stride;
+};
+using Dimension = std::vector<Run>;  // the innermost run last
+using Arrangement = std::vector<Dimension>;
+
+// A dimension as an outer and an inner one of `inner` elements; none where that cuts through a run unevenly.
+std::optional<std::pair<Dimension, Dimension>> parted(Dimension whole, int64_t inner) {
+  Dimension inside;
+  while (inner > 1 && !whole.empty()) {
+    Run run = whole.back();
+    whole.pop_back();
+    const int64_t taken = std::min(inner, run.extent);
+    if (taken == 0 || run.extent % taken != 0 || inner % taken != 0) return std::nullopt;
+    if (run.extent != taken) whole.push_back({run.dimension, run.extent / taken, run.stride * taken});
+    inside.insert(inside.begin(), {run.dimension, taken, run.stride});
+    inner /= taken;
+  }
+  return inner == 1 ? std::optional(std::pair(whole, inside)) : std::nullopt;
+}
+
+bool is_moved_array(Expr e) {
+  switch (e->pattern) {
+    case Pattern::transpose:
+    case Pattern::split:
+    case Pattern::join:
+      return true;
+    case Pattern::map:
+      return e->mode == Mode::view && moves_only(e->children[0]);
+    default:
+      return false;
+  }
+}
+
+// How the elements of an array stand in a term that moves it; none where the term does anything else.
+std::optional<Arrangement> arranged(Expr e, const std::function<bool(Expr)>& is_array, const Arrangement& array) {
+  if (is_array(e)) return array;
+  if (!is_moved_array(e)) return std::nullopt;
+  auto out = arranged(e->children.back(), is_array, array);
+  if (!out) return out;
+  switch (e->pattern) {
+    case Pattern::transpose: {
+      Arrangement transposed = *out;
+      for (size_t i = 0; i < e->integers.size(); ++i) transposed[i] = (*out)[static_cast<size_t>(e->integers[i])];
+      return transposed;
+    }
+    case Pattern::split: {
+      const auto parts = parted((*out)[0], e->sizes[0].value());
+      if (!parts) return std::nullopt;
+      (*out)[0] = parts->second;
+      out->insert(out->begin(), parts->first);
+      return out;
+    }
+    case Pattern::join: {
+      Dimension joined = (*out)[0];
+      joined.insert(joined.end(), (*out)[1].begin(), (*out)[1].end());
+      out->erase(out->begin());
+      (*out)[0] = joined;
+      return out;
+    }
+    default: {
+      const auto is_element = [](Expr n) { return n->pattern == Pattern::bound && n->integers[0] == 0; };
+      auto element = arranged(e->children[0]->children[0], is_element, Arrangement(out->begin() + 1, out->end()));
+      if (element) element->insert(element->begin(), (*out)[0]);
+      return element;
+    }
+  }
+}
+
+// Neighbouring runs that follow on one another are one.
+Dimension merged(const Dimension& runs) {
+  Dimension out;
+  for (const Run& run : runs) {
+    if (run.extent == 1) continue;
+    if (!out.empty() && out.back().dimension == run.dimension && out.back().stride == run.stride * run.extent) {
+      out.back().extent *= run.extent;
+      out.back().stride = run.stride;
+    } else {
+      out.push_back(run);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
+  Path path;
+  Expr computed = term;
+  while (is_moved_array(computed)) {
+    path.push_back(static_cast<int>(computed->children.size()) - 1);
+    computed = computed->children.back();
+  }
+  if (path.empty() || computed->pattern == Pattern::constant || !folds(computed)) return std::nullopt;
+  if (leaf_of(computed->type)->is_tuple()) return std::nullopt;
+  const std::vector<int64_t> shape = shape_of(computed->type);
+  Arrangement array;
+  for (size_t i = 0; i < shape.size(); ++i) array.push_back({{i, shape[i], 1}});
+  const auto found = arranged(
+      term, [&](Expr e) { return e == computed; }, array);
+  if (!found || found->empty()) return std::nullopt;
+  const Dimension innermost = merged(found->back());
+  if (innermost.size() < 2) return std::nullopt;
+  const Run& run = innermost.back();
+  const bool is_part = run.stride == 1 && run.extent < shape[run.dimension];
+  return is_part && run.extent < vector_width ? std::optional(path) : std::nullopt;
+}
+
+}  // namespace hoist
