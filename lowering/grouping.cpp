@@ -252,10 +252,13 @@ bool rereads(Expr e, const std::string& name) {
     return false;
   };
   // A bound element that is used as a whole array under another loop is reread as well: x |> map (\row. B |> map (\c.
-  // row...)).
+  // row...)). Of the parts of a zip only those that read the name matter.
+  std::set<int64_t> other_parts;
   std::function<bool(Expr, int64_t, bool, Visited&)> escapes = [&](Expr n, int64_t position, bool repeated,
                                                                    Visited& visited) -> bool {
     if (n->free <= position) return false;
+    const bool is_part = n->pattern == Pattern::get && n->children[0]->pattern == Pattern::bound;
+    if (is_part && n->children[0]->integers[0] == position && other_parts.count(n->integers[0]) != 0) return false;
     if (n->pattern == Pattern::bound) return n->integers[0] == position && repeated;
     if (!visited.emplace(n, 2 * position + (repeated ? 1 : 0)).second) return false;
     const bool again = repeated || n->pattern == Pattern::slide || n->pattern == Pattern::repeat;
@@ -275,6 +278,11 @@ bool rereads(Expr e, const std::string& name) {
     if ((n->pattern == Pattern::map || n->pattern == Pattern::fold || n->pattern == Pattern::reduce) &&
         mentioned(n->children.back())) {
       Visited visited;
+      const Expr array = n->children.back();
+      other_parts.clear();
+      for (size_t i = 0; array->pattern == Pattern::zip && i < array->children.size(); ++i) {
+        if (!mentioned(array->children[i])) other_parts.insert(static_cast<int64_t>(i));
+      }
       if (escapes(n->children[0]->children[0], 0, false, visited)) return true;
     }
     return std::any_of(n->children.begin(), n->children.end(), functions);

@@ -108,6 +108,9 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
 }
 
 constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "signed-to-unsigned",
+                           unsigned_weights = "weights-to-signed", weights_zero = "dequantise-convolution-zero-point",
+                           weights_zero_bias = "dequantise-convolution-zero-point-bias",
+                           depthwise = "dequantise-depthwise", depthwise_bias = "dequantise-depthwise-bias",
                            convolution = "dequantise-convolution", with_bias = "dequantise-convolution-bias",
                            matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
                            gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
@@ -270,7 +273,8 @@ constexpr Pass all_passes[] = {
     // Before the rounding passes for quantised layers, so that a table holds what the model says.
     {"integer-tables", "what stands between two 8-bit values becomes a look-up", Pass::calls, false, tables},
     {"integer-products", "products of dequantised numbers become integer products, scaled once", Pass::calls, true,
-     apply_rules<convolution, with_bias, matrix_product, gemm, gemm_bias, transposed, transposed_bias>},
+     apply_rules<unsigned_weights, weights_zero, weights_zero_bias, depthwise, depthwise_bias, convolution, with_bias,
+                 matrix_product, gemm, gemm_bias, transposed, transposed_bias>},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
     {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
      apply_rules<channels, columns>},

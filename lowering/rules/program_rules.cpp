@@ -16,25 +16,26 @@ bool is_one_number(const Tensor* tensor) { return tensor != nullptr && tensor->s
 
 // Can no sum of products leave i32? `axis` is that of the outputs; an activation is at most 255 from its zero point.
 // Both the sum of stored numbers and its correction by the zero point have to fit.
-bool sums_fit(const Tensor& numbers, size_t axis) {
+bool sums_fit(const Tensor& numbers, size_t axis, int64_t zero) {
   int64_t inner = 1;
   for (size_t i = axis + 1; i < numbers.shape().size(); ++i) inner *= numbers.shape()[i];
   const int64_t outputs = numbers.shape()[axis];
   std::vector<int64_t> sums(static_cast<size_t>(outputs), 0);
   for (int64_t i = 0; i < numbers.size(); ++i)
-    sums[static_cast<size_t>(i / inner % outputs)] += std::abs(numbers.integer_at(i));
+    sums[static_cast<size_t>(i / inner % outputs)] += std::abs(numbers.integer_at(i) - zero);
   return std::all_of(sums.begin(), sums.end(), [](int64_t sum) { return sum * 255 * 2 < INT32_MAX; });
 }
 
-// x is 8 bits with one scale p and one zero point z, w a constant in 8 signed bits without zero point and with one
-// scale q for all or for each output along `axis`. Adds `channels`: the shape in which factors and a bias broadcast.
-bool is_integer_product(ProgramMatch& match, size_t axis) {
+// x is 8 bits with one scale p and one zero point z, w a constant in 8 signed bits with one zero point, `zero`, and
+// with one scale q for all or for each output along `axis`. Adds `channels`: the shape in which factors and a bias
+// broadcast.
+bool is_integer_product(ProgramMatch& match, size_t axis, int64_t zero = 0) {
   const Tensor *x = match.known("x"), *p = match.known("p"), *z = match.known("z"), *w = match.known("w"),
                *q = match.known("q");
   if (x != nullptr || !is_one_number(p) || p->scalar() != Scalar::f32 || !is_one_number(z)) return false;
   if (z->scalar() != Scalar::u8 && z->scalar() != Scalar::i8) return false;
   if (w == nullptr || w->scalar() != Scalar::i8 || w->shape().size() <= axis || q == nullptr) return false;
-  if (q->scalar() != Scalar::f32 || integer(match, "k") != 0 || !sums_fit(*w, axis)) return false;
+  if (q->scalar() != Scalar::f32 || integer(match, "k") != 0 || !sums_fit(*w, axis, zero)) return false;
   const auto rank = static_cast<int64_t>(w->shape().size());
   const int64_t along = integer(match, "d") < 0 ? integer(match, "d") + rank : integer(match, "d");
   const bool each = q->size() == w->shape()[axis] && along == static_cast<int64_t>(axis);
@@ -52,6 +53,33 @@ bool is_integer_product(ProgramMatch& match, size_t axis) {
     shape = {-1};
   match.attributes["factors"] = shape;
   return true;
+}
+
+// The zero point y of weights in 8 bits, where it is one number and not 0.
+std::optional<int64_t> zero_point_of_weights(const ProgramMatch& match, Scalar scalar) {
+  const Tensor *w = match.known("w"), *y = match.known("y");
+  if (w == nullptr || w->scalar() != scalar || !is_one_number(y) || y->scalar() != scalar) return std::nullopt;
+  return y->integer_at(0) == 0 && scalar == Scalar::i8 ? std::nullopt : std::optional(y->integer_at(0));
+}
+
+// Filters of one channel each sum so few products that nothing is won by taking their zero point apart.
+bool has_filters_of_one_channel(const ProgramMatch& match) {
+  const Tensor* w = match.known("w");
+  return w != nullptr && w->shape().size() >= 3 && w->shape()[1] == 1;
+}
+
+bool is_integer_depthwise(ProgramMatch& match) {
+  const auto zero = zero_point_of_weights(match, Scalar::i8);
+  return zero && has_filters_of_one_channel(match) && is_integer_product(match, 0, *zero);
+}
+
+// One group of channels, and sums that fit in i32 with the zero point and without it.
+bool is_product_with_zero_point(ProgramMatch& match) {
+  const auto zero = zero_point_of_weights(match, Scalar::i8);
+  if (!zero || has_filters_of_one_channel(match) || !sums_fit(*match.known("w"), 0, *zero)) return false;
+  auto group = match.rests["A"].find("group");
+  const bool one_group = group == match.rests["A"].end() || group->second == Attribute(int64_t{1});
+  return one_group && is_integer_product(match, 0);
 }
 
 bool is_matrix(const ProgramMatch& match) {
@@ -116,6 +144,9 @@ const ProgramConditions& conditions() {
       {"integer product over outputs first", [](ProgramMatch& m) { return is_integer_product(m, 0); }},
       {"integer product over columns", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 1); }},
       {"integer product over rows", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 0); }},
+      {"unsigned weights", [](ProgramMatch& m) { return zero_point_of_weights(m, Scalar::u8).has_value(); }},
+      {"integer product with a zero point of weights", is_product_with_zero_point},
+      {"integer product of filters of one channel", is_integer_depthwise},
       {"plain factor", [](ProgramMatch& m) { return integer(m, "t") == 0; }},
       {"transposed factor", [](ProgramMatch& m) { return integer(m, "t") != 0; }},
       {"left factor as it is", [](ProgramMatch& m) { return integer(m, "l") == 0; }},
@@ -145,12 +176,15 @@ std::vector<std::string> batch_norm_examples() {
 
 // The operands of a product of dequantised numbers.
 constexpr char quantised_given[] =
-    "x: X, p: P, z: Z, w: W, q: Q, y: Y = 0i8, d = 1, k = 0, t = 0, l = 0, f = 1.0, g = 1.0";
+    "x: X, p: P, z: Z, w: [n]W, q: Q, y: Y = 0i8, d = 1, k = 0, t = 0, l = 0, f = 1.0, g = 1.0";
 
 // clang-format off
 std::vector<ProgramRuleRow> rows() {
   const std::string activation = "DequantizeLinear(%x : [b][c][h][v]u8, %known_positive_p : f32, %known_z : u8)";
   const std::string filters = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : [n]f32; axis = 0)";
+  const std::string depthwise =
+      "(DequantizeLinear(%x : [b][3][h][v]u8, %known_positive_p : f32, %known_z : u8), "
+      "DequantizeLinear(%known_w : [3][1][i][j]i8, %known_positive_q : f32, %known_y : i8)";
   const std::string one_scale = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : f32, %zero_y : i8)";
   const std::string rows_of_bytes = "DequantizeLinear(%x : [m][k]u8, %known_positive_p : f32, %known_z : u8)";
   const std::string columns = "DequantizeLinear(%known_w : [k][n]i8, %known_positive_q : [n]f32; axis = 1)";
@@ -160,6 +194,12 @@ std::vector<ProgramRuleRow> rows() {
       "factor = Reshape(Cast(Mul(Cast(p; to = 11), Cast(q; to = 11)); to = 1); shape = factors)";
   const std::string gemm_factor =
       "factor = Reshape(Cast(Mul(Mul(Cast(p; to = 11), Cast(q; to = 11)), f); to = 1); shape = factors)";
+  const std::string with_zero_point = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : f32, %known_y : i8)";
+  const std::string sums_without_zero_point =
+      "first = slice 0 1 w; ones = Cast(Equal(first, first); to = 3); inputs = ConvInteger(x, ones, z; *A); "
+      "less = Mul(inputs, Cast(y; to = 6)); products = ConvInteger(x, w, z; *A); sums = Sub(products, less); ";
+  const std::string inputs_once =
+      "the zero point of the weights takes a multiple of the sum of the inputs, which is one for all outputs, from exact sums";
   const std::string exact_sums = "sums of integer products are exact and scaled once, instead of sums of dequantised numbers";
   return {
     {"batch-norm-folding",
@@ -183,6 +223,35 @@ std::vector<ProgramRuleRow> rows() {
      "quantising has no number, may become another one)",
      {"DequantizeLinear(QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32, %known_z : i8), %known_positive_p : f32, %known_y : i8)"}},
 
+    {"weights-to-signed", "w: W, q: Q, y: Y",
+     "DequantizeLinear(w, q, y; *A)",
+     "DequantizeLinear(moved, q, zero; *A) where "
+     "moved = Cast(Sub(Cast(w; to = 6), 128i32); to = 3); zero = Cast(Sub(Cast(y; to = 6), 128i32); to = 3)",
+     "unsigned weights", RuleClass::exact,
+     "constants of 8 bits without a sign are stored with one, 128 smaller, as dot instructions take weights",
+     {"DequantizeLinear(%known_w : [n][c]u8, %known_positive_q : f32, %known_y : u8)"}},
+    {"dequantise-convolution-zero-point", quantised_given,
+     "Conv" + product + "; *A)",
+     "Mul(Cast(sums; to = 1), factor) where " + sums_without_zero_point + factor,
+     "integer product with a zero point of weights", RuleClass::rounding, inputs_once,
+     {"Conv(" + activation + ", " + with_zero_point + "; strides = [s, t])"}},
+    {"dequantise-convolution-zero-point-bias", std::string(quantised_given) + ", b: B",
+     "Conv" + product + ", b; *A)",
+     "Add(scaled, Reshape(b; shape = by_channel)) where " + sums_without_zero_point + factor +
+     "; scaled = Mul(Cast(sums; to = 1), factor)",
+     "integer product with a zero point of weights", RuleClass::rounding, inputs_once,
+     {"Conv(" + activation + ", " + with_zero_point + ", %b : [n]f32)"}},
+    {"dequantise-depthwise", quantised_given,
+     "Conv" + product + "; *A)",
+     "Mul(Cast(sums; to = 1), factor) where sums = ConvInteger(x, w, z, y; *A); " + factor,
+     "integer product of filters of one channel", RuleClass::rounding, exact_sums,
+     {"Conv" + depthwise + "; group = 3)"}},
+    {"dequantise-depthwise-bias", std::string(quantised_given) + ", b: B",
+     "Conv" + product + ", b; *A)",
+     "Add(scaled, Reshape(b; shape = by_channel)) where sums = ConvInteger(x, w, z, y; *A); " + factor +
+     "; scaled = Mul(Cast(sums; to = 1), factor)",
+     "integer product of filters of one channel", RuleClass::rounding, exact_sums,
+     {"Conv" + depthwise + ", %b : [3]f32; group = 3)"}},
     {"dequantise-convolution", quantised_given,
      "Conv" + product + "; *A)",
      "Mul(Cast(sums; to = 1), factor) where sums = ConvInteger(x, w, z; *A); " + factor,
