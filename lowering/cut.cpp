@@ -169,7 +169,7 @@ Result<bool> cut_definition(Program& program, const std::string& value) {
     stage.expression = substitute_parameters(one.term, named);
     describe_definition(stage);
     // A whole convolution is stored as every one is, all else in the order that the term gives.
-    stage.channels_first &= has_windows(stage.expression);
+    stage.channels_first &= any_node(stage.expression, [](Expr e) { return e->pattern == Pattern::slide; });
     for (size_t i = 0; !stage.channels_first && i < sizes_of(one.array->type).size(); ++i)
       stage.order.push_back(static_cast<int64_t>(i));
     named[one.array->name] = parameter(stage.value, one.array->type);

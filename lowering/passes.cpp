@@ -115,7 +115,9 @@ constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "sig
                            matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
                            gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
                            transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
-                           channels = "channels-to-four", columns = "columns-to-four";
+                           phases = "phases-of-transposed-convolution",
+                           phases_bias = "phases-of-transposed-convolution-bias", channels = "channels-to-four",
+                           columns = "columns-to-four";
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
@@ -278,6 +280,8 @@ constexpr Pass all_passes[] = {
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
     {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
      apply_rules<channels, columns>},
+    {"split-phases", "transposed convolutions with strides become convolutions of their phases", Pass::calls, true,
+     apply_rules<phases, phases_bias>},
     {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",
      Pass::calls, true, decompose},
     {"fold-constants", "what reads nothing but constants becomes a constant", Pass::calls, false, fold},

@@ -38,6 +38,7 @@ bool is_moved_array(Expr e) {
     case Pattern::transpose:
     case Pattern::split:
     case Pattern::join:
+    case Pattern::slice:
       return true;
     case Pattern::map:
       return e->mode == Mode::view && moves_only(e->children[0]);
@@ -46,7 +47,8 @@ bool is_moved_array(Expr e) {
   }
 }
 
-// How the elements of an array stand in a term that moves it; none where the term does anything else.
+// How the elements of an array, some of which may be left out at the ends, stand in a term that moves it; none where
+// the term does anything else.
 std::optional<Arrangement> arranged(Expr e, const std::function<bool(Expr)>& is_array, const Arrangement& array) {
   if (is_array(e)) return array;
   if (!is_moved_array(e)) return std::nullopt;
@@ -65,6 +67,8 @@ std::optional<Arrangement> arranged(Expr e, const std::function<bool(Expr)>& is_
       out->insert(out->begin(), parts->first);
       return out;
     }
+    case Pattern::slice:  // what is left stands as it stood
+      return e->integers[0] == 1 ? out : std::nullopt;
     case Pattern::join: {
       Dimension joined = (*out)[0];
       joined.insert(joined.end(), (*out)[1].begin(), (*out)[1].end());
@@ -116,7 +120,7 @@ std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
   const Dimension innermost = merged(found->back());
   if (innermost.size() < 2) return std::nullopt;
   const Run& run = innermost.back();
-  const bool is_part = run.stride == 1 && run.extent < shape[run.dimension];
+  const bool is_part = run.extent < shape[run.dimension];
   return is_part && run.extent < vector_width ? std::optional(path) : std::nullopt;
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <initializer_list>
+#include <utility>
 
 namespace hoist {
 namespace {
@@ -139,6 +142,84 @@ bool is_only_dequantised(ProgramMatch& match) {
   return true;
 }
 
+using Integers = std::vector<int64_t>;
+
+Integers integers(const Attributes& attributes, const std::string& name, const Integers& otherwise) {
+  const auto found = attributes.find(name);
+  const auto* value = found == attributes.end() ? nullptr : std::get_if<Integers>(&found->second);
+  return value == nullptr ? otherwise : *value;
+}
+
+Integers joined(std::initializer_list<Integers> lists) {
+  Integers out;
+  for (const Integers& list : lists) out.insert(out.end(), list.begin(), list.end());
+  return out;
+}
+
+// A transposed convolution with strides s. Outputs a stride apart are sums over the same taps of a filter, every s-th
+// one: each of the s phases is a convolution by those taps, the last one first. All phases are channels of one
+// convolution here, and a pixel shuffle puts them in their places. Adds the attributes of that; `q` below are the taps
+// of a phase, with zeros where the filter is no multiple of s, and `rows` its outputs.
+bool has_phases(ProgramMatch& match) {
+  const Tensor* w = match.known("w");
+  const Definition* self = find_definition(*match.program, match.value);
+  const Attributes& given = match.rests["A"];
+  for (const char* other : {"output_shape", "auto_pad", "dilations"}) {
+    if (given.count(other) != 0) return false;
+  }
+  if (w == nullptr || self == nullptr) return false;
+  const Integers x = shape_of(match.values.at("x")->type), y = shape_of(self->expression->type);
+  const size_t rank = x.size() - 2;
+  const Integers s = integers(given, "strides", Integers(rank, 1)),
+                 begin = integers(given, "pads", Integers(2 * rank, 0));
+  if (s == Integers(rank, 1) || *std::min_element(begin.begin(), begin.end()) < 0) return false;
+  const auto group = given.find("group");
+  const int64_t groups = group == given.end() ? 1 : std::get<int64_t>(group->second);
+  const int64_t inputs = x[1] / groups, outputs = w->shape()[1];
+
+  const auto each = [&](const std::function<int64_t(size_t)>& value) {
+    Integers out;
+    for (size_t i = 0; i < rank; ++i) out.push_back(value(i));
+    return out;
+  };
+  const auto number = [](size_t i) { return static_cast<int64_t>(i); };
+  const Integers q = each([&](size_t i) { return (w->shape()[2 + i] + s[i] - 1) / s[i]; });
+  const Integers rows =
+      each([&](size_t i) { return std::max(x[2 + i] + q[i] - 1, (begin[i] + y[2 + i] + s[i] - 1) / s[i]); });
+  int64_t phases = 1;
+  for (int64_t stride : s) phases *= stride;
+  Integers taps_and_phases;
+  Integers rows_and_phases;
+  for (size_t i = 0; i < rank; ++i) {
+    taps_and_phases.insert(taps_and_phases.end(), {q[i], s[i]});
+    rows_and_phases.insert(rows_and_phases.end(), {number(3 + rank + i), number(2 + i)});
+  }
+  const std::pair<const char*, Integers> added[] = {
+      {"groups_inputs_outputs_taps_phases", joined({{groups, inputs, outputs}, taps_and_phases})},
+      {"more_taps", joined({Integers(4 + rank, 0), each([&](size_t i) { return q[i] * s[i] - w->shape()[2 + i]; })})},
+      {"taps", each([&](size_t i) { return number(3 + 2 * i); })},
+      {"last", Integers(rank, -1)},
+      {"before_first", each([&](size_t i) { return -q[i] - 1; })},
+      {"outputs_by_phase", joined({{0}, each([&](size_t i) { return number(4 + 2 * i); }), {2, 1}, each([&](size_t i) {
+                                     return number(3 + 2 * i);
+                                   })})},
+      {"filters", joined({{groups * phases * outputs, inputs}, q})},
+      {"borders",
+       joined({each([&](size_t i) { return q[i] - 1; }), each([&](size_t i) { return rows[i] - x[2 + i]; })})},
+      {"phases_outputs_rows", joined({{x[0], groups}, s, {outputs}, rows})},
+      {"rows_by_phase", joined({{0, 1, number(2 + rank)}, rows_and_phases})},
+      {"together", joined({{x[0], groups * outputs}, each([&](size_t i) { return rows[i] * s[i]; })})},
+      {"begin", each([&](size_t i) { return begin[i]; })},
+      {"end", each([&](size_t i) { return begin[i] + y[2 + i]; })},
+      {"spatial", each([&](size_t i) { return number(2 + i); })},
+      {"groups_one_outputs", {groups, 1, outputs}},
+      {"groups_phases_outputs", {groups, phases, outputs}},
+      {"channels", {groups * phases * outputs}}};
+  for (const auto& [name, value] : added) match.attributes[name] = value;
+  match.attributes["groups"] = groups;
+  return true;
+}
+
 const ProgramConditions& conditions() {
   static const ProgramConditions all = {
       {"integer product over outputs first", [](ProgramMatch& m) { return is_integer_product(m, 0); }},
@@ -156,6 +237,7 @@ const ProgramConditions& conditions() {
          return beta != nullptr && *beta == 1;
        }},
       {"another scale than 1", has_other_scale},
+      {"phases of strides", has_phases},
       {"no multiple of four: channels", [](ProgramMatch& m) { return is_no_multiple_of_four(m, 1, 1); }},
       {"no multiple of four: columns", [](ProgramMatch& m) { return is_no_multiple_of_four(m, -1, -2); }},
       {"only dequantised", is_only_dequantised},
@@ -201,6 +283,14 @@ std::vector<ProgramRuleRow> rows() {
   const std::string inputs_once =
       "the zero point of the weights takes a multiple of the sum of the inputs, which is one for all outputs, from exact sums";
   const std::string exact_sums = "sums of integer products are exact and scaled once, instead of sums of dequantised numbers";
+  const std::string by_phases =
+      "the outputs of each phase of the strides are a convolution by some of the taps, without products with the zeros between inputs";
+  const std::string in_phases =
+      "Slice(Reshape(Transpose(Reshape(convolved; shape = phases_outputs_rows); perm = rows_by_phase); shape = together); "
+      "starts = begin, ends = end, axes = spatial) where "
+      "parts = Reshape(Pad(w; pads = more_taps); shape = groups_inputs_outputs_taps_phases); "
+      "backwards = Slice(parts; starts = last, ends = before_first, axes = taps, steps = last); "
+      "filters = Reshape(Transpose(backwards; perm = outputs_by_phase); shape = filters); ";
   return {
     {"batch-norm-folding",
      "x: X, w: [n]W, b: [n]F = fill 0 [n], s: [n]F, o: [n]F, m: [n]G, v: [n]G, e = 1e-5f64",
@@ -297,6 +387,20 @@ std::vector<ProgramRuleRow> rows() {
      "another scale than 1", RuleClass::rounding, "multiplies by 1 / scale instead of dividing",
      {"QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32)",
       "QuantizeLinear(%x : [a][b]f32, %known_positive_s : f32, %known_z : i8)"}},
+
+    {"phases-of-transposed-convolution", "x: X, w: W",
+     "ConvTranspose(x, w; *A)",
+     in_phases + "convolved = Conv(x, filters, _; group = groups, pads = borders)",
+     "phases of strides", RuleClass::rounding, by_phases,
+     {"ConvTranspose(%x : [b][c][h][v]f32, %known_w : [c][n][i][j]f32; strides = [s, t])",
+      "ConvTranspose(%x : [b][c][h]f32, %known_w : [c][n][i]f32; strides = [3], pads = [1, 0])"}},
+    {"phases-of-transposed-convolution-bias", "x: X, w: W, b: B",
+     "ConvTranspose(x, w, b; *A)",
+     in_phases + "each = Expand(Reshape(b; shape = groups_one_outputs); shape = groups_phases_outputs); "
+     "bias = Reshape(each; shape = channels); convolved = Conv(x, filters, bias; group = groups, pads = borders)",
+     "phases of strides", RuleClass::rounding, by_phases,
+     {"ConvTranspose(%x : [b][2][h][v]f32, %known_w : [2][n][i][j]f32, %b : [2*n]f32; strides = [2, 1], group = 2)",
+      "ConvTranspose(%x : [b][c][h][v]f32, %known_w : [c][n][2][3]f32, %b : [n]f32; strides = [2, 2], output_padding = [1, 1], pads = [0, 1, 0, 1])"}},
 
     {"channels-to-four", "x: X, w: W, z: Z",
      "ConvInteger(x, w, z; *A)",
