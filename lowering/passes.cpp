@@ -3,18 +3,20 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
 #include "ir/program/sizes.h"
 #include "ir/properties.h"
 #include "ir/stopwatch.h"
+#include "lowering/arrangement.h"
 #include "lowering/cut.h"
 #include "lowering/grouping.h"
 #include "lowering/launches.h"
 #include "lowering/rules.h"
 #include "lowering/rules/program_rules.h"
-#include "lowering/shuffle.h"
 #include "lowering/steps.h"
 #include "lowering/unroll.h"
 
@@ -236,16 +238,40 @@ Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
+// What stands at a place that definitions have is kept in global memory, as the rule has it.
+struct RuleAtPlace {
+  Path place;
+  const char* rule;
+};
+
+void keep_at(Program& program, const std::function<std::optional<RuleAtPlace>(Expr)>& kept_in) {
+  for (Definition& definition : program.definitions) {
+    const auto kept = kept_in(definition.expression);
+    if (!kept) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    rewriter.apply(kept->rule, kept->place);
+    take_steps(program, definition, rewriter);
+  }
+}
+
 // Lanes of GPUs are work-items, each of which reads where it likes.
 Result<Nothing> keep_shuffled_folds(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
-  for (Definition& definition : program.definitions) {
-    const auto place = shuffled_fold(definition.expression, options.profile.vector_width);
-    if (!place) continue;
-    Rewriter rewriter(lowering_rules(), definition.expression);
-    rewriter.apply("to-global", *place);
-    take_steps(program, definition, rewriter);
-  }
+  keep_at(program, [&](Expr term) -> std::optional<RuleAtPlace> {
+    const auto place = shuffled_fold(term, options.profile.vector_width);
+    return place ? std::optional(RuleAtPlace{*place, "to-global"}) : std::nullopt;
+  });
+  return Nothing{};
+}
+
+Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& options) {
+  if (options.profile.gpu) return Nothing{};
+  const auto is_constant = [&](const std::string& name) { return program.constants.count(name) != 0; };
+  keep_at(program, [&](Expr term) -> std::optional<RuleAtPlace> {
+    const auto operand = transposed_operand(term, is_constant);
+    if (!operand) return std::nullopt;
+    return RuleAtPlace{operand->place, operand->rows_first ? "to-global-transposed" : "to-global"};
+  });
   return Nothing{};
 }
 
@@ -300,6 +326,9 @@ constexpr Pass all_passes[] = {
      keep_shared_folds},
     {"keep-shuffled-folds", "sums are kept in memory before their places change in runs shorter than a vector",
      Pass::terms, false, keep_shuffled_folds},
+    {"keep-transposed-operands",
+     "a transposed right operand of a product is kept in memory in the order of its columns", Pass::terms, false,
+     keep_transposed_operands},
     {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
      cut_kernels},
     {"fuse-launch", "chains whose values fit in local memory become one launch (--fuse=launch)", Pass::terms, false,

@@ -190,8 +190,9 @@ void describe_definition(Definition& definition) {
   }
   if (!folds(e)) return;
   const size_t rank = sizes_of(e->type).size();
-  const auto product = product_form(e);
-  if (product && product->left != product->right) {
+  auto product = product_form(e);
+  if (product && product->left == product->right) product.reset();  // squares, of a variance say
+  if (product) {
     const std::vector<Expr> reads = parameters_of(e);
     const auto weights = std::find_if(reads.begin(), reads.end(), [&](Expr p) { return p->name == product->right; });
     const std::vector<int64_t> extents = shape_of((*weights)->type);

@@ -35,6 +35,7 @@ std::vector<RuleRow> mapping_rules() {
 
     // memory and copies
     {"to-global", "", "x: T", "x", "materialise global x", "", exact, "kept in global memory where it is bound"},
+    {"to-global-transposed", "", "x: [n][m]T", "x", "transpose (materialise global (transpose x))", "", exact, "kept in global memory column by column"},
     {"to-local", "", "x: T", "x", "materialise local x", "", exact, "kept in the group's local memory", library::memories},
     {"to-private", "", "x: T", "x", "materialise private x", "", exact, "kept in the work-item's registers"},
     {"from-global", "", "x: T", "materialise global x", "x", "", exact, "a view again", library::memories},

@@ -479,6 +479,18 @@ TEST(Passes, RandomTermsKeepEveryBit) {
   }
 }
 
+// Squares under a sum are no product with weights: a normalisation over rows is no picture whose channels go last.
+TEST(Storage, NormalisedRowsStayRows) {
+  auto program = parse_program(
+      "program version 21\ninput %x : [1][6][8]f32\nconstant %s : [8]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"
+      "constant %w : [8][1]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"
+      "define %n : [1][6][8]f32 = LayerNormalization(%x, %s)\ndefine %y : [1][6][1]f32 = MatMul(%n, %w)\noutput %y\n");
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  auto model = lower_model(std::move(*program), LowerOptions(), profile_for(0));
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  EXPECT_EQ(model->storage.values.at("n").permutation, (std::vector<int64_t>{0, 1, 2}));
+}
+
 // ---- Memory
 // ----------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-#include "lowering/shuffle.h"
+#include "lowering/arrangement.h"
 
 #include <algorithm>
 #include <functional>
@@ -100,7 +100,55 @@ Dimension merged(const Dimension& runs) {
   return out;
 }
 
+// The order of an array's dimensions, each a run of its own.
+Arrangement plain(const std::vector<int64_t>& shape) {
+  Arrangement out;
+  for (size_t i = 0; i < shape.size(); ++i) out.push_back({{i, shape[i], 1}});
+  return out;
+}
+
+// The largest term over no variables that only moves the named array.
+bool find_moved(Expr e, const std::string& name, Path& path) {
+  const std::vector<Expr> reads = parameters_of(e);
+  if (std::none_of(reads.begin(), reads.end(), [&](Expr p) { return p->name == name; })) return false;
+  if (reads.size() == 1 && e->free == 0 && e->type->is_array() && moves_only(e)) return true;
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    path.push_back(static_cast<int>(i));
+    if (find_moved(e->children[i], name, path)) return true;
+    path.pop_back();
+  }
+  return false;
+}
+
+constexpr int64_t least_rows = 8;
+
 }  // namespace
+
+std::optional<TransposedOperand> transposed_operand(Expr term,
+                                                    const std::function<bool(const std::string&)>& is_constant) {
+  const auto product = product_form(term);
+  if (!product || product->left == product->right || is_constant(product->right)) return std::nullopt;
+  const std::vector<int64_t> shape = shape_of(term->type);
+  if (shape.size() < 2 || product->output_dimension + 1 != shape.size() || shape[shape.size() - 2] < least_rows)
+    return std::nullopt;
+  Path path;
+  if (!find_moved(term, product->right, path)) return std::nullopt;
+  const Expr moved = at(term, path), array = parameters_of(moved)[0];
+  const std::vector<int64_t> read = shape_of(array->type);
+  const auto found = arranged(
+      moved, [&](Expr e) { return e == array; }, plain(read));
+  if (!found || found->size() < 2) return std::nullopt;
+  const auto is_columns = [&](const Dimension& runs) {
+    return runs.size() == 1 && runs[0].dimension == product->channel_dimension && runs[0].dimension + 1 != read.size();
+  };
+  const auto is_rows = [&](const Dimension& runs) {
+    return runs.size() == 1 && runs[0].dimension + 1 == read.size() && runs[0].stride == 1;
+  };
+  const Dimension last = merged(found->back()), before = merged((*found)[found->size() - 2]);
+  if (is_columns(last) && is_rows(before)) return TransposedOperand{path, false};
+  if (is_columns(before) && is_rows(last) && found->size() == 2) return TransposedOperand{path, true};
+  return std::nullopt;
+}
 
 std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
   Path path;
@@ -112,10 +160,8 @@ std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
   if (path.empty() || computed->pattern == Pattern::constant || !folds(computed)) return std::nullopt;
   if (leaf_of(computed->type)->is_tuple()) return std::nullopt;
   const std::vector<int64_t> shape = shape_of(computed->type);
-  Arrangement array;
-  for (size_t i = 0; i < shape.size(); ++i) array.push_back({{i, shape[i], 1}});
   const auto found = arranged(
-      term, [&](Expr e) { return e == computed; }, array);
+      term, [&](Expr e) { return e == computed; }, plain(shape));
   if (!found || found->empty()) return std::nullopt;
   const Dimension innermost = merged(found->back());
   if (innermost.size() < 2) return std::nullopt;

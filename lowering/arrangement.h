@@ -1,0 +1,32 @@
+// How the elements of an array stand in a term that moves them, where strategies cannot make up for it: on CPUs a
+// vector of the result takes vectors of what it reads only where neighbours in one are neighbours in the other. Where
+// they are not, each lane is read apart, by every sum again; kept in memory in the order in which it is read, an array
+// is moved once. Extents have to be numbers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "ir/expression.h"
+
+namespace hoist {
+
+/// Where in the term an array of folds begins whose elements change places in runs shorter than a vector, as pixel
+/// shuffles (depth to space) make them: the innermost dimension of the term is put together of such runs. None where
+/// rows stay whole or are one dimension of the array: strategies store those in an order that suits both.
+std::optional<Path> shuffled_fold(Expr term, int64_t vector_width);
+
+struct TransposedOperand {
+  Path place;
+  bool rows_first = false;  ///< the term has the columns as rows too, and transposes none of them
+};
+/// Where the right operand of a product of matrices stands whose columns are rows in memory, as those of
+/// MatMul(x, Transpose(y)) are: the term's vectors run over its columns. Of computed arrays and inputs alone, since
+/// constants are packed in the order in which they are read; none where so few rows of the result read it that moving
+/// it takes longer.
+std::optional<TransposedOperand> transposed_operand(Expr term,
+                                                    const std::function<bool(const std::string&)>& is_constant);
+
+}  // namespace hoist
