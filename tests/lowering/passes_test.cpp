@@ -484,7 +484,8 @@ TEST(Storage, NormalisedRowsStayRows) {
   auto program = parse_program(
       "program version 21\ninput %x : [1][6][8]f32\nconstant %s : [8]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"
       "constant %w : [8][1]f32 = {1, 2, 3, 4, 5, 6, 7, 8}\n"
-      "define %n : [1][6][8]f32 = LayerNormalization(%x, %s)\ndefine %y : [1][6][1]f32 = MatMul(%n, %w)\noutput %y\n");
+      "define %n : [1][6][8]f32 = LayerNormalization(%x, %s) from \"n\"\ndefine %y : [1][6][1]f32 = MatMul(%n, %w) "
+      "from \"y\"\noutput %y\n");
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   auto model = lower_model(std::move(*program), LowerOptions(), profile_for(0));
   ASSERT_TRUE(model.ok()) << model.errors()[0].text();
