@@ -174,7 +174,8 @@ bool has_phases(ProgramMatch& match) {
                  begin = integers(given, "pads", Integers(2 * rank, 0));
   if (s == Integers(rank, 1) || *std::min_element(begin.begin(), begin.end()) < 0) return false;
   const auto group = given.find("group");
-  const int64_t groups = group == given.end() ? 1 : std::get<int64_t>(group->second);
+  const auto* given_groups = group == given.end() ? nullptr : std::get_if<int64_t>(&group->second);
+  const int64_t groups = given_groups == nullptr ? 1 : *given_groups;
   const int64_t inputs = x[1] / groups, outputs = w->shape()[1];
 
   const auto each = [&](const std::function<int64_t(size_t)>& value) {
