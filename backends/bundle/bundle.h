@@ -1,7 +1,7 @@
 // Writing a plan to disk as a bundle, and reading a bundle back for tools. A bundle is a folder (backends/README.md
-// lists its files); plan.bin is its root of trust and holds the hash of every other file but example.c and Makefile,
-// which are the user's. Writing is all or nothing and gives the same bytes for the same plan. Not for running a bundle:
-// that is the C runtime (backends/runtime), or BundleRunner in backends/opencl for the hoist program.
+// lists its files); plan.bin is its root of trust and holds the hash of every other file but example.c, Makefile and
+// CMakeLists.txt, which are the user's. Writing is all or nothing and gives the same bytes for the same plan. Not for
+// running a bundle: that is the C runtime (backends/runtime), or BundleRunner in backends/opencl for the hoist program.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // The files of a bundle that are for people: kernels.cl (of native code kernels.txt), expressions.lift, manifest.json,
-// example.c and Makefile. All of them are functions of the plan alone. Internal to backends/bundle.
+// example.c, Makefile and CMakeLists.txt. All of them are functions of the plan alone. Internal to backends/bundle.
 #pragma once
 
 #include <string>
@@ -26,5 +26,6 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
 
 std::string example_text(const Plan& plan);
 std::string makefile_text(const Plan& plan);
+std::string cmake_text(const Plan& plan);
 
 }  // namespace hoist

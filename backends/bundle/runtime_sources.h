@@ -5,7 +5,8 @@
 
 namespace hoist {
 
-extern const std::string_view runtime_header;  ///< hoist_runtime.h
-extern const std::string_view runtime_source;  ///< hoist_runtime.c, all of the runtime in one file
+extern const std::string_view runtime_header;   ///< hoist_runtime.h
+extern const std::string_view runtime_wrapper;  ///< hoist_runtime.hpp
+extern const std::string_view runtime_source;   ///< hoist_runtime.c, all of the runtime in one file
 
 }  // namespace hoist

@@ -102,6 +102,7 @@ Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& fold
       {"check.bin", encode_checks(plan)},
       {"manifest.json", manifest_text(plan, kernels, expressions)},
       {"runtime/hoist_runtime.h", std::string(runtime_header)},
+      {"runtime/hoist_runtime.hpp", std::string(runtime_wrapper)},
       {"runtime/hoist_runtime.c", std::string(runtime_source)},
   };
   for (const auto& [path, text] : texts) {
@@ -114,6 +115,7 @@ Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& fold
   }
   HOIST_TRY_VOID(writer.write("example.c", example_text(plan)));
   HOIST_TRY_VOID(writer.write("Makefile", makefile_text(plan)));
+  HOIST_TRY_VOID(writer.write("CMakeLists.txt", cmake_text(plan)));
   HOIST_TRY_VOID(writer.write("plan.bin", encode_plan(plan, files)));
   if (options.check) HOIST_TRY_VOID(options.check(writer.path()));
   return writer.commit(replace);

@@ -1,4 +1,4 @@
-# Joins the runtime's files into the one hoist_runtime.c that ships in a bundle, and turns that and the header into C++
+# Joins the runtime's files into the one hoist_runtime.c that ships in a bundle, and turns that and the headers into C++
 # string literals for the bundle writer:
 #   cmake -DFOLDER=backends/runtime -DSOURCE=hoist_runtime.c -DLITERALS=runtime_sources.cpp -P amalgamate.cmake
 set(parts plan_file.h opencl_device.h native_device.h bundle_handle.h values.c bundle_files.c plan_file.c opencl_device.c program.c
@@ -17,9 +17,11 @@ endforeach()
 file(WRITE "${SOURCE}" "${text}")
 
 file(READ "${FOLDER}/hoist_runtime.h" header)
+file(READ "${FOLDER}/hoist_runtime.hpp" wrapper)
 file(WRITE "${LITERALS}"
   "// Made by backends/runtime/amalgamate.cmake.\n#include \"backends/bundle/runtime_sources.h\"\n\n"
   "namespace hoist {\n\n"
   "const std::string_view runtime_header = R\"hoist_text(${header})hoist_text\";\n\n"
+  "const std::string_view runtime_wrapper = R\"hoist_text(${wrapper})hoist_text\";\n\n"
   "const std::string_view runtime_source = R\"hoist_text(${text})hoist_text\";\n\n"
   "}  // namespace hoist\n")

@@ -19,9 +19,15 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::vector<std::string> hashed_files = {
-    "weights.bin", "kernels.cl",    "expressions.lift",        "derivation.lift",
-    "check.bin",   "manifest.json", "runtime/hoist_runtime.h", "runtime/hoist_runtime.c"};
+const std::vector<std::string> hashed_files = {"weights.bin",
+                                               "kernels.cl",
+                                               "expressions.lift",
+                                               "derivation.lift",
+                                               "check.bin",
+                                               "manifest.json",
+                                               "runtime/hoist_runtime.h",
+                                               "runtime/hoist_runtime.hpp",
+                                               "runtime/hoist_runtime.c"};
 
 class FormatTest : public testing::Test {
  protected:
@@ -57,7 +63,7 @@ TEST_F(FormatTest, SamePlanSameBytes) {
     EXPECT_EQ(read_text(entry.path()), read_text(folder_ / "b.hoist" / path)) << path;
     ++files;
   }
-  EXPECT_EQ(files, hashed_files.size() + 3);  // and plan.bin, example.c, Makefile
+  EXPECT_EQ(files, hashed_files.size() + 4);  // and plan.bin, example.c, Makefile, CMakeLists.txt
 }
 
 TEST_F(FormatTest, ReadsBackWhatWasWritten) {

@@ -1,0 +1,222 @@
+// The runtime of a hoist bundle for C++17 and later: hoist_runtime.h with owners, views and exceptions. Header-only;
+// link what hoist_runtime.c becomes.
+//
+//   hoist::Bundle bundle("digits.hoist");
+//   for (float& pixel : bundle.input<float>("image")) pixel = 0.5f;
+//   bundle.run();
+//   hoist::View<const float> logits = bundle.output<float>("logits");
+//
+// What can fail throws hoist::Error, which has the status and the runtime's message; constructors open, destructors
+// close. Views are of the handle's own memory, without a copy: they live as long as the bundle, and are for the time
+// between runs. They go wherever a std::span does. A Bundle may move between threads; two threads must not use one at
+// the same time. Programs without exceptions use hoist_runtime.h itself.
+#ifndef HOIST_RUNTIME_HPP
+#define HOIST_RUNTIME_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hoist_runtime.h"
+
+namespace hoist {
+
+/// A call of the runtime that failed. what() names the offender, as hoist_error_message does.
+class Error : public std::runtime_error {
+ public:
+  Error(hoist_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  hoist_status status() const noexcept { return status_; }
+
+ private:
+  hoist_status status_;
+};
+
+/// Elements that somebody else owns.
+template <class T>
+class View {
+ public:
+  View() = default;
+  View(T* data, std::size_t size) : data_(data), size_(size) {}
+  /// A vector, an array, a std::span or another view of the same elements.
+  template <class Range, class = decltype(static_cast<T*>(std::declval<Range&>().data()))>
+  View(Range&& range) : data_(range.data()), size_(range.size()) {}  // NOLINT: implicit as for std::span
+
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* begin() const { return data_; }
+  T* end() const { return data_ + size_; }
+  T& operator[](std::size_t index) const { return data_[index]; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// An input or an output.
+struct Array {
+  std::string name;
+  std::string scalar;               ///< "f32", "i8", ...
+  std::vector<std::int64_t> shape;  ///< outermost extent first, row-major
+  std::size_t bytes = 0;
+};
+
+/// Whether elements of the scalar type are read as T. Halves (f16, bf16) are their bits in std::uint16_t; bytes are
+/// read from every type, the packed 4-bit ones too.
+template <class T>
+bool is_element(const std::string& scalar) {
+  using Element = std::remove_cv_t<T>;
+  static_assert(std::is_trivially_copyable_v<Element>, "elements are numbers");
+  if constexpr (std::is_same_v<Element, std::byte>) return true;
+  if constexpr (std::is_same_v<Element, float>) return scalar == "f32";
+  if constexpr (std::is_same_v<Element, double>) return scalar == "f64";
+  if constexpr (std::is_same_v<Element, bool>) return scalar == "bool";
+  if constexpr (std::is_same_v<Element, std::int8_t>) return scalar == "i8";
+  if constexpr (std::is_same_v<Element, std::uint8_t>) return scalar == "u8" || scalar == "bool";
+  if constexpr (std::is_same_v<Element, std::int16_t>) return scalar == "i16";
+  if constexpr (std::is_same_v<Element, std::uint16_t>) return scalar == "u16" || scalar == "f16" || scalar == "bf16";
+  if constexpr (std::is_same_v<Element, std::int32_t>) return scalar == "i32";
+  if constexpr (std::is_same_v<Element, std::uint32_t>) return scalar == "u32";
+  if constexpr (std::is_same_v<Element, std::int64_t>) return scalar == "i64";
+  if constexpr (std::is_same_v<Element, std::uint64_t>) return scalar == "u64";
+  return false;
+}
+
+class Bundle {
+ public:
+  /// Opens the bundle in `folder`; `options` as hoist_open takes them. Throws Error.
+  explicit Bundle(const std::string& folder, const hoist_options& options = hoist_options()) {
+    const hoist_status status = hoist_open(folder.c_str(), &options, &handle_);
+    if (status == HOIST_OK) return;
+    const Error error = failure(status);
+    hoist_close(handle_);
+    throw error;
+  }
+  Bundle(Bundle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Bundle& operator=(Bundle&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  Bundle(const Bundle&) = delete;
+  Bundle& operator=(const Bundle&) = delete;
+  ~Bundle() {
+    if (handle_ != nullptr) hoist_close(handle_);
+  }
+
+  /// For what is not here: the functions of hoist_runtime.h.
+  hoist_bundle* handle() const { return handle_; }
+
+  std::string model_name() const { return hoist_model_name(handle_); }
+  std::string device_name() const { return hoist_device_name(handle_); }
+  /// False where kernels run on another kind of device than they are made for: right, and far slower.
+  bool fits_profile() const { return hoist_fits_profile(handle_) != 0; }
+
+  std::vector<Array> inputs() const { return arrays(hoist_input_count(handle_), hoist_input); }
+  std::vector<Array> outputs() const { return arrays(hoist_output_count(handle_), hoist_output); }
+
+  /// Memory from which the next runs take the input. Throws where there is no such input, or it holds no T.
+  template <class T>
+  View<T> input(const std::string& name) {
+    const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
+    const Array array = described(index, hoist_input);
+    void* memory = nullptr;
+    check(hoist_input_memory(handle_, index, &memory));
+    return elements<T>(array, memory, "input");
+  }
+
+  /// Memory in which runs leave the output.
+  template <class T>
+  View<const T> output(const std::string& name) {
+    const std::size_t index = index_of(hoist_output_index(handle_, name.c_str()), "output", name);
+    const Array array = described(index, hoist_output);
+    const void* memory = nullptr;
+    check(hoist_output_memory(handle_, index, &memory));
+    return elements<const T>(array, memory, "output");
+  }
+
+  /// Copies the elements in; their number must be the input's.
+  template <class T>
+  void set_input(const std::string& name, View<const T> values) {
+    const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
+    check_element<T>(described(index, hoist_input), "input");
+    check(hoist_set_input(handle_, index, values.data(), values.size() * sizeof(T)));
+  }
+
+  /// Runs and waits. Throws where an input was never set.
+  void run() { check(hoist_run(handle_)); }
+
+  /// The self-check, which overwrites the inputs; false where something differs. `report` gets every finding.
+  bool verify(const std::function<void(const hoist_finding&)>& report = {}) {
+    Reporting reporting{report, nullptr};
+    const hoist_status status = hoist_verify(handle_, pass_on, &reporting);
+    if (reporting.thrown) std::rethrow_exception(reporting.thrown);
+    if (status != HOIST_MISMATCH) check(status);
+    return status == HOIST_OK;
+  }
+
+ private:
+  struct Reporting {
+    const std::function<void(const hoist_finding&)>& report;
+    std::exception_ptr thrown;  // no exception goes through C
+  };
+
+  static void pass_on(void* user, const hoist_finding* finding) {
+    Reporting& reporting = *static_cast<Reporting*>(user);
+    if (!reporting.report || reporting.thrown) return;
+    try {
+      reporting.report(*finding);
+    } catch (...) {
+      reporting.thrown = std::current_exception();
+    }
+  }
+
+  Error failure(hoist_status status) const {
+    const std::string message = handle_ != nullptr ? hoist_error_message(handle_) : "";
+    return Error(status, message.empty() ? hoist_status_name(status) : message);
+  }
+  void check(hoist_status status) const {
+    if (status != HOIST_OK) throw failure(status);
+  }
+
+  static std::size_t index_of(int index, const char* kind, const std::string& name) {
+    if (index < 0) throw Error(HOIST_BAD_ARGUMENT, "no " + std::string(kind) + " is called " + name);
+    return static_cast<std::size_t>(index);
+  }
+
+  using Describe = hoist_status (*)(hoist_bundle*, std::size_t, hoist_array*);
+  Array described(std::size_t index, Describe describe) const {
+    hoist_array array;
+    check(describe(handle_, index, &array));
+    return {array.name, array.scalar, std::vector<std::int64_t>(array.shape, array.shape + array.rank), array.bytes};
+  }
+  std::vector<Array> arrays(std::size_t count, Describe describe) const {
+    std::vector<Array> out;
+    for (std::size_t i = 0; i < count; ++i) out.push_back(described(i, describe));
+    return out;
+  }
+
+  template <class T>
+  static void check_element(const Array& array, const char* kind) {
+    if (is_element<T>(array.scalar)) return;
+    throw Error(HOIST_BAD_ARGUMENT,
+                std::string(kind) + " " + array.name + " holds " + array.scalar + ", not what was asked for");
+  }
+  template <class T, class Memory>
+  static View<T> elements(const Array& array, Memory* memory, const char* kind) {
+    check_element<T>(array, kind);
+    return View<T>(static_cast<T*>(memory), array.bytes / sizeof(T));
+  }
+
+  hoist_bundle* handle_ = nullptr;
+};
+
+}  // namespace hoist
+
+#endif
