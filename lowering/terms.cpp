@@ -27,17 +27,27 @@ Expr rebuild(Expr e, const std::function<Expr(Expr)>& replace, std::unordered_ma
   return result;
 }
 
-int64_t operations(Expr e, std::unordered_map<Expr, int64_t>& known) {
+int64_t operations_of_node(Expr e) {
+  if (e->pattern == Pattern::call && e->function == Function::fma) return 2;
+  return e->pattern == Pattern::call || e->pattern == Pattern::cast || e->pattern == Pattern::select ? 1 : 0;
+}
+
+int64_t multiplications_of_node(Expr e) {
+  return e->pattern == Pattern::call && (e->function == Function::multiply || e->function == Function::fma) ? 1 : 0;
+}
+
+// The sum of what `of_node` says, each node as often as the maps and folds around it say.
+int64_t sum_over_nodes(Expr e, int64_t (*of_node)(Expr), std::unordered_map<Expr, int64_t>& known) {
   if (auto found = known.find(e); found != known.end()) return found->second;
-  int64_t sum = e->pattern == Pattern::call || e->pattern == Pattern::cast || e->pattern == Pattern::select ? 1 : 0;
-  if (e->pattern == Pattern::call && e->function == Function::fma) sum = 2;
+  int64_t sum = of_node(e);
   for (Expr c : e->children) {
     int64_t times = 1;
     if (c->pattern == Pattern::function && e->pattern != Pattern::let) {
       times = e->pattern == Pattern::iterate ? e->sizes[0].value() : e->children.back()->type->size.value();
     }
     int64_t product = 0;
-    if (__builtin_mul_overflow(operations(c, known), times, &product) || __builtin_add_overflow(sum, product, &sum)) {
+    if (__builtin_mul_overflow(sum_over_nodes(c, of_node, known), times, &product) ||
+        __builtin_add_overflow(sum, product, &sum)) {
       sum = std::numeric_limits<int64_t>::max();
     }
   }
@@ -48,7 +58,12 @@ int64_t operations(Expr e, std::unordered_map<Expr, int64_t>& known) {
 
 int64_t count_operations(Expr e) {
   std::unordered_map<Expr, int64_t> known;
-  return operations(e, known);
+  return sum_over_nodes(e, operations_of_node, known);
+}
+
+int64_t count_multiplications(Expr e) {
+  std::unordered_map<Expr, int64_t> known;
+  return sum_over_nodes(e, multiplications_of_node, known);
 }
 
 bool mentions(Expr e, const std::string& name) {

@@ -14,6 +14,8 @@ bool mentions(Expr e, const std::string& name);
 /// Calls, casts and selections that the value takes, each as often as the maps and folds around it say; at most the
 /// largest number there is.
 int64_t count_operations(Expr e);
+/// The multiplications among them; a fused multiply-add is one.
+int64_t count_multiplications(Expr e);
 /// Rebuilds a term: `replace` gives a closed replacement of the same type for a closed subterm, or null to go on
 /// inside.
 Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace);

@@ -1,6 +1,7 @@
 #include "tools/layers.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "ir/text/near_miss.h"
 #include "tools/terminal.h"
@@ -23,6 +24,17 @@ std::vector<size_t> computing(const std::string& layer, const std::vector<PlanSt
   std::vector<size_t> out;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (holds(steps[i].layers, layer)) out.push_back(i);
+  }
+  return out;
+}
+
+// The names of the kernels that compute the layer, each once.
+std::vector<std::string> kernels_of(const std::string& layer, const std::vector<PlanStep>& steps,
+                                    const std::vector<std::string>& kernels) {
+  std::vector<std::string> out;
+  for (size_t step : computing(layer, steps)) {
+    const std::string& name = kernels[static_cast<size_t>(steps[step].kernel)];
+    if (!holds(out, name)) out.push_back(name);
   }
   return out;
 }
@@ -52,14 +64,22 @@ std::string layer_table(const std::vector<PlanLayer>& layers, const std::vector<
                         const std::vector<std::string>& kernels) {
   std::vector<std::vector<std::string>> rows = {{"layer", "operator", "kernel"}};
   for (const PlanLayer& layer : with_added(layers, steps)) {
-    std::vector<std::string> names;
-    for (size_t step : computing(layer.name, steps)) {
-      const std::string& name = kernels[static_cast<size_t>(steps[step].kernel)];
-      if (!holds(names, name)) names.push_back(name);
-    }
+    const std::vector<std::string> names = kernels_of(layer.name, steps, kernels);
     rows.push_back({layer.name, layer.operation, names.empty() ? "none: " + layer.absence : joined_names(names)});
   }
   return table(rows);
+}
+
+nlohmann::ordered_json layers_json(const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
+                                   const std::vector<std::string>& kernels) {
+  nlohmann::ordered_json out = nlohmann::json::array();
+  for (const PlanLayer& layer : with_added(layers, steps)) {
+    out.push_back({{"name", layer.name},
+                   {"operator", layer.operation},
+                   {"kernels", kernels_of(layer.name, steps, kernels)},
+                   {"absence", layer.absence}});
+  }
+  return out;
 }
 
 std::string joined_names(const std::vector<std::string>& names) {

@@ -2,6 +2,7 @@
 // the steps that compute them. For inspect and explain.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ std::string absence_of(const std::string& layer, const std::vector<PlanLayer>& l
 /// Every layer with its operator and its kernels; `kernels` are their names.
 std::string layer_table(const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
                         const std::vector<std::string>& kernels);
+/// The same: [{"name", "operator", "kernels", "absence"}, ...]
+nlohmann::ordered_json layers_json(const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
+                                   const std::vector<std::string>& kernels);
 /// The names of kernels of a plan or of a lowered model.
 template <class Kernels>
 std::vector<std::string> names_of(const Kernels& kernels) {

@@ -39,6 +39,10 @@ void add_shown_passes(CLI::App& command, ShownPasses& shown) {
       ->type_name("PASS");
 }
 
+void exclude_shown_passes(CLI::App& command, CLI::Option* option) {
+  for (const char* shown : {"--print-after", "--stop-after"}) option->excludes(command.get_option(shown));
+}
+
 Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown) {
   if (shown.print_after.empty() && shown.stop_after.empty()) return true;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode known, check_names(shown));

@@ -15,6 +15,8 @@ struct ShownPasses {
 };
 
 void add_shown_passes(CLI::App& command, ShownPasses& shown);
+/// They print programs, and a command with `option` answers otherwise.
+void exclude_shown_passes(CLI::App& command, CLI::Option* option);
 /// Runs the passes and prints what is asked for. Says whether the command goes on: not after --stop-after.
 Attempt<bool> show_passes(Program program, const ModelOptions& options, const ShownPasses& shown);
 

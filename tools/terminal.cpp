@@ -15,6 +15,7 @@ namespace hoist {
 namespace {
 
 int output_error = 0;
+bool quiet_results = false;
 std::atomic<bool> progress_shown = false;  // a signal is told of by another thread
 
 void clear_progress() {
@@ -54,8 +55,11 @@ Character first_character(std::string_view text) {
 
 }  // namespace
 
+void keep_results_quiet() { quiet_results = true; }
+
 void say(std::string_view lines) {
   clear_progress();
+  if (quiet_results) return;
   std::string text;
   while (!lines.empty()) {
     const size_t end = std::min(lines.find('\n'), lines.size());

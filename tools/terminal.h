@@ -22,6 +22,9 @@ std::string printable(std::string_view text);
 /// Writes text of several lines to standard output, each of them printable; a failure is kept for finish_output.
 void say(std::string_view lines);
 
+/// From now on nothing is said on standard output, which is for another use: JSON.
+void keep_results_quiet();
+
 /// What say_line makes of an argument: texts become printable, all else stays.
 template <class Argument>
 decltype(auto) shown(const Argument& argument) {

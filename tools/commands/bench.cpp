@@ -187,17 +187,15 @@ Attempt<> bench(const BenchCommand& command) {
   if (!command.json.empty()) {
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
   }
-  if (command.json != "-") {
-    say_line(
-        "{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})",
-        bundle.model_name(), whole.lower_quartile.value, whole.median.value, whole.minimum, timed.runs.size(),
-        timed.load_ms, bundle.cache_outcome());
-    if (other) say_line("{}", compared);
-    say_line("on {}, {} compute units; runs go from inputs to outputs in host memory, kernels are timed by the device",
-             bundle.device_name(), bundle.threads());
-    if (peaks) say_line("{}", peaks_text(*peaks));
-    say(table(rows));
-  }
+  say_line(
+      "{}: lower quartile {:.4f} ms, median {:.4f} ms, minimum {:.4f} ms of {} runs; loaded in {:.1f} ms (cache: {})",
+      bundle.model_name(), whole.lower_quartile.value, whole.median.value, whole.minimum, timed.runs.size(),
+      timed.load_ms, bundle.cache_outcome());
+  if (other) say_line("{}", compared);
+  say_line("on {}, {} compute units; runs go from inputs to outputs in host memory, kernels are timed by the device",
+           bundle.device_name(), bundle.threads());
+  if (peaks) say_line("{}", peaks_text(*peaks));
+  say(table(rows));
   return ExitCode::done;
 }
 

@@ -1,11 +1,13 @@
 // hoist bisect: the first step from a model to its kernels that changes a number which it must not. hoist reduce: the
 // smallest part of the model in which one does.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/layers.h"
 #include "tools/opened_bundle.h"
 #include "tools/self_check.h"
@@ -16,7 +18,7 @@ namespace hoist {
 namespace {
 
 struct BisectCommand {
-  std::string model, output;
+  std::string model, output, json;
   ModelOptions options;
   bool no_check = false;
 };
@@ -61,6 +63,14 @@ Attempt<> bisect(const BisectCommand& command) {
   Validation seen;
   HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, &seen));
   say_line("{}", summary_of(seen));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode written,
+                answer_json(command.json, {{"keeps_numbers", !fault},
+                                           {"steps", seen.steps},
+                                           {"comparisons", seen.compared},
+                                           {"elements", seen.elements},
+                                           {"not_compared", seen.left},
+                                           {"layers", fault ? fault->layers : std::vector<std::string>()},
+                                           {"problems", problems_json(fault ? fault->problems : Diagnostics())}}));
   if (fault) return Failure{ExitCode::differs, fault->problems};
   return ExitCode::done;
 }
@@ -94,6 +104,7 @@ Attempt<Program> reduced(Program program, const BisectCommand& command) {
 }
 
 Attempt<> reduce(const BisectCommand& command) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
   HOIST_ATTEMPT(const std::optional<Fault> fault, first_fault(program, command, nullptr));
   if (!fault)
@@ -107,7 +118,10 @@ Attempt<> reduce(const BisectCommand& command) {
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
   say_line("{}: {} of {} layers", command.output, program.definitions.size(), before);
   if (left) complain("note", left->problems);
-  return ExitCode::done;
+  return answer_json(command.json, {{"file", command.output},
+                                    {"layers", program.definitions.size()},
+                                    {"layers_before", before},
+                                    {"problems", problems_json(left ? left->problems : Diagnostics())}});
 }
 
 void add_options(CLI::App& command, BisectCommand& options) {
@@ -115,6 +129,7 @@ void add_options(CLI::App& command, BisectCommand& options) {
   command.add_flag("--no-check", options.no_check, "look at rules and passes only, not at kernels on the device");
   add_model_options(command, options.options);
   add_steering_options(command, options.options);
+  add_json_option(command, options.json);
 }
 
 }  // namespace

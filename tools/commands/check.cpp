@@ -5,6 +5,7 @@
 #include "tools/command.h"
 #include "tools/json_answer.h"
 #include "tools/model.h"
+#include "tools/model_summary.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -29,33 +30,37 @@ std::string_view name_of(Support support) {
   return "not supported";
 }
 
-struct Answer {
+struct CheckAnswer {
   std::vector<OperatorUse> operators;
   Diagnostics problems;
+  std::optional<ModelSummary> summary;  ///< where it can be compiled
   ExitCode code = ExitCode::done;
 };
 
 // What compile does but for the expected values of the self-check: whatever is accepted here compiles. The kernels are
 // those for the first device, or for a CPU where there is none.
-Result<Nothing> compiles(Program program) {
+Result<ModelSummary> compiles(Program program) {
   auto device = find_device("");
   const Profile profile = device ? profile_of(*device) : Profile();
   CompileOptions options;
   options.check_positions = 0;
   HOIST_TRY(LoweredModel lowered, lower_model(std::move(program), options.lower, profile));
+  ModelSummary out = summary_of(lowered);
   HOIST_TRY_VOID(make_plan(std::move(lowered), options, profile));
-  return Nothing{};
+  return out;
 }
 
-Attempt<Answer> answer(const CheckOptions& options) {
+Attempt<CheckAnswer> answer(const CheckOptions& options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(options.model));
   HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
-  Answer out;
+  CheckAnswer out;
   HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.model, reading));
   auto program = read_model(options.model, reading);
   if (program) {
     for (const std::string& note : program->notes) complain("note", note);
-    if (auto compiled = compiles(std::move(*program)); !compiled) {
+    if (auto compiled = compiles(std::move(*program)); compiled) {
+      out.summary = std::move(*compiled);
+    } else {
       out.problems = compiled.errors();
       out.code = ExitCode::no;
     }
@@ -73,27 +78,28 @@ Attempt<Answer> answer(const CheckOptions& options) {
 }
 
 Attempt<> check(const CheckOptions& options) {
-  HOIST_ATTEMPT(Answer found, answer(options));
+  HOIST_ATTEMPT(CheckAnswer found, answer(options));
   if (!options.json.empty()) {
     nlohmann::ordered_json out = {{"supported", found.code == ExitCode::done},
                                   {"operators", nlohmann::json::array()},
-                                  {"problems", nlohmann::json::array()}};
+                                  {"problems", problems_json(found.problems)}};
+    if (found.summary) out.update(to_json(*found.summary));
     for (const OperatorUse& use : found.operators) {
       out["operators"].push_back(
           {{"domain", use.domain}, {"name", use.operation}, {"count", use.count}, {"support", name_of(use.support)}});
     }
-    for (const Diagnostic& d : found.problems)
-      out["problems"].push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
-    HOIST_STEP_VOID(ExitCode::bad_input, write_json(options.json, out));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, answer_json(options.json, out));
   }
-  if (options.json != "-") {
-    std::vector<std::vector<std::string>> rows;
-    for (const OperatorUse& use : found.operators) {
-      rows.push_back({use.domain.empty() ? use.operation : use.domain + "." + use.operation, std::to_string(use.count),
-                      std::string(name_of(use.support))});
-    }
-    say(table(rows));
-    if (found.code == ExitCode::done) say_line("{} can be compiled", options.model);
+  std::vector<std::vector<std::string>> rows;
+  for (const OperatorUse& use : found.operators) {
+    rows.push_back({use.domain.empty() ? use.operation : use.domain + "." + use.operation, std::to_string(use.count),
+                    std::string(name_of(use.support))});
+  }
+  say(table(rows));
+  if (found.summary) {
+    say_line("{}", sentence_of(*found.summary));
+    say(arrays_table(*found.summary));
+    say_line("{} can be compiled", options.model);
   }
   if (found.code != ExitCode::done) return Failure{found.code, found.problems};
   return ExitCode::done;

@@ -1,8 +1,11 @@
 // hoist completion and hoist manual: what --help says, for shells and for man.
+#include <nlohmann/json.hpp>
+
 #include "ir/text/near_miss.h"
 #include "tools/command.h"
 #include "tools/command_texts.h"
 #include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -10,21 +13,50 @@ namespace {
 
 struct CompletionCommand {
   const CLI::App* program = nullptr;
-  std::string shell;
+  std::string shell, json;
 };
 
 Attempt<> completion(const CompletionCommand& command) {
   const std::vector<CommandText> texts = command_texts(*command.program);
-  if (command.shell == "bash") say(bash_completion(texts));
-  if (command.shell == "zsh") say(zsh_completion(texts));
-  if (command.shell == "fish") say(fish_completion(texts));
-  return ExitCode::done;
+  std::string script;
+  if (command.shell == "bash") script = bash_completion(texts);
+  if (command.shell == "zsh") script = zsh_completion(texts);
+  if (command.shell == "fish") script = fish_completion(texts);
+  say(script);
+  return answer_json(command.json, {{"shell", command.shell}, {"script", script}});
 }
 
 struct ManualCommand {
   const CLI::App* program = nullptr;
-  std::string command, folder;
+  std::string command, folder, json;
 };
+
+nlohmann::ordered_json options_json(const std::vector<OptionText>& options) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const OptionText& option : options) {
+    out.push_back({{"names", option.names},
+                   {"value", option.value},
+                   {"choices", option.choices},
+                   {"meaning", option.what},
+                   {"default", option.preset},
+                   {"required", option.required}});
+  }
+  return out;
+}
+
+// The command that is named, or all of them.
+nlohmann::ordered_json manual_json(const std::vector<CommandText>& texts, const std::string& named) {
+  nlohmann::ordered_json out = {{"commands", nlohmann::ordered_json::array()}};
+  for (const CommandText& text : texts) {
+    if (!named.empty() && text.name != named) continue;
+    out["commands"].push_back({{"name", text.name},
+                               {"meaning", text.what},
+                               {"example", text.example},
+                               {"arguments", options_json(text.places)},
+                               {"options", options_json(text.options)}});
+  }
+  return out;
+}
 
 Attempt<> write_pages(const std::vector<CommandText>& texts, const std::string& folder) {
   HOIST_STEP(FileSet files, ExitCode::bad_input, FileSet::begin(folder));
@@ -39,11 +71,14 @@ Attempt<> write_pages(const std::vector<CommandText>& texts, const std::string& 
 
 Attempt<> manual(const ManualCommand& command) {
   const std::vector<CommandText> texts = command_texts(*command.program);
-  if (!command.folder.empty()) return write_pages(texts, command.folder);
+  if (!command.folder.empty()) {
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_pages(texts, command.folder));
+    return answer_json(command.json, manual_json(texts, ""));
+  }
   for (const CommandText& text : texts) {
     if (text.name == command.command) {
       say(man_page(texts, text));
-      return ExitCode::done;
+      return answer_json(command.json, manual_json(texts, command.command));
     }
   }
   std::vector<std::string> names;
@@ -64,6 +99,7 @@ void add_completion(CLI::App& program, Action& action) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}))
       ->type_name("SHELL");
+  add_json_option(command, options->json, "the script");
 }
 
 void add_manual(CLI::App& program, Action& action) {
@@ -75,6 +111,7 @@ void add_manual(CLI::App& program, Action& action) {
                                   options, manual);
   command.add_option("command", options->command, "of which command (default: hoist itself)")->type_name("COMMAND");
   command.add_option("--output-dir", options->folder, "write all pages into this folder instead")->type_name("FOLDER");
+  add_json_option(command, options->json, "commands with their options");
 }
 
 }  // namespace hoist

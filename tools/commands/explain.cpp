@@ -1,9 +1,11 @@
 // hoist explain: the derivation of a layer's kernel, like a proof.
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "ir/text/text.h"
 #include "tools/command.h"
 #include "tools/derivation.h"
+#include "tools/json_answer.h"
 #include "tools/layers.h"
 #include "tools/model.h"
 #include "tools/opened_bundle.h"
@@ -13,7 +15,7 @@ namespace hoist {
 namespace {
 
 struct ExplainCommand {
-  std::string subject, layer;
+  std::string subject, layer, json;
   bool terms = false, paths = false;
   ModelOptions options;
 };
@@ -36,8 +38,18 @@ std::string indented(const std::string& text, const std::string& first, const st
   return out + "\n";
 }
 
-void say_step(const ExplainCommand& command, size_t number, const ReplayedStep& seen) {
+// Says it, and gives the same as JSON.
+nlohmann::ordered_json say_step(const ExplainCommand& command, size_t number, const ReplayedStep& seen) {
   const ProgramStep& step = seen.step;
+  nlohmann::ordered_json out = {{"number", number},
+                                {"rule", step.rule},
+                                {"parameters", step.parameters},
+                                {"layer", seen.layer},
+                                {"value", step.value},
+                                {"place", step.value.empty() ? "" : text(step.place)},
+                                {"class", name_of(step.rule_class)},
+                                {"note", seen.note},
+                                {"absorbed", seen.absorbed}};
   std::string at = seen.layer.empty() ? "" : " at layer " + seen.layer;
   if (command.paths && !step.value.empty())
     at = fmt::format(" at {}{}", step.value, step.place.empty() ? "" : ":" + text(step.place));
@@ -52,18 +64,25 @@ void say_step(const ExplainCommand& command, size_t number, const ReplayedStep& 
       say(indented(fmt::format("{} = {}", value, print(term, {.declare_parameters = false})), "          ",
                    "          "));
   }
-  if (seen.before == nullptr) return;
+  if (seen.before == nullptr) return out;
   if (seen.after == nullptr) {
     for (const StepConstant& constant : step.constants)
       say_line("        {} is a constant : {}", constant.name, text(constant.type));
-    return;
+    return out;
   }
   Expr before = hoist::at(seen.before, step.place), after = hoist::at(seen.after, step.place);
-  if (before == nullptr || after == nullptr || before == after) return;
+  if (before == nullptr || after == nullptr || before == after) return out;
   const auto [left, right] = sides_of_step(before, after);
+  out["before"] = left;
+  out["after"] = right;
   say(indented(left, "          ", "          "));
   say(indented(right, "        = ", "          "));
-  if (command.terms) say("        all of it:\n" + indented(print(seen.after), "          ", "          "));
+  if (command.terms) {
+    const std::string whole = print(seen.after);
+    say("        all of it:\n" + indented(whole, "          ", "          "));
+    out["term"] = whole;
+  }
+  return out;
 }
 
 // The steps that led to the term of this definition: those at it and at what was merged into it, and those from before
@@ -92,14 +111,16 @@ std::vector<const ReplayedStep*> steps_towards(const std::vector<ReplayedStep>& 
   return out;
 }
 
-void say_proof(const ExplainCommand& command, const std::vector<const ReplayedStep*>& steps) {
+nlohmann::ordered_json say_proof(const ExplainCommand& command, const std::vector<const ReplayedStep*>& steps) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
   RuleCounts counts;
   size_t number = 0;
   for (const ReplayedStep* seen : steps) {
     counts.add(seen->step.rule_class);
-    say_step(command, ++number, *seen);
+    out.push_back(say_step(command, ++number, *seen));
   }
   say_line("rules applied: {}", counts.text());
+  return out;
 }
 
 // `steps` are the plan's, in the order of the kernels' definitions.
@@ -109,22 +130,27 @@ Attempt<> explain_derivation(const ExplainCommand& command, const Derived& from,
   std::vector<ReplayedStep> all;
   HOIST_STEP(const Replayed replayed, ExitCode::bad_input,
              replay(from.derivation, from.options, [&](const ReplayedStep& seen) { all.push_back(seen); }));
+  nlohmann::ordered_json answer = {{"layer", command.layer}, {"kernels", nlohmann::ordered_json::array()}};
   if (wanted.empty()) {
     say_line("{}", absence_of(command.layer, layers));
+    answer["absence"] = absence_of(command.layer, layers);
     std::vector<const ReplayedStep*> of_layer;
     for (const ReplayedStep& seen : all) {
       if (holds(seen.layers, command.layer)) of_layer.push_back(&seen);
     }
-    if (!of_layer.empty()) say_proof(command, of_layer);
+    if (!of_layer.empty()) answer["steps"] = say_proof(command, of_layer);
   }
   for (size_t step : wanted) {
     const Definition& definition = replayed.program.definitions.at(step);
-    say_line("kernel {} computes {}", kernels[static_cast<size_t>(steps[step].kernel)],
-             joined_names(steps[step].layers));
-    say_proof(command, steps_towards(all, definition.value, steps[step].layers));
-    say("end:\n" + indented(print(definition.expression), "  ", "  "));
+    const std::string& name = kernels[static_cast<size_t>(steps[step].kernel)];
+    say_line("kernel {} computes {}", name, joined_names(steps[step].layers));
+    nlohmann::ordered_json proof = say_proof(command, steps_towards(all, definition.value, steps[step].layers));
+    const std::string term = print(definition.expression);
+    say("end:\n" + indented(term, "  ", "  "));
+    answer["kernels"].push_back(
+        {{"name", name}, {"layers", steps[step].layers}, {"steps", std::move(proof)}, {"term", term}});
   }
-  return ExitCode::done;
+  return answer_json(command.json, answer);
 }
 
 Attempt<> explain_model(const ExplainCommand& command) {
@@ -161,6 +187,7 @@ void add_explain(CLI::App& program, Action& action) {
   command.add_flag("--paths", options->paths, "with the place of each step as a path");
   add_model_options(command, options->options);
   add_steering_options(command, options->options);
+  add_json_option(command, options->json, "the steps");
 }
 
 }  // namespace hoist

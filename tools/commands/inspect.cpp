@@ -1,4 +1,5 @@
 // hoist inspect: a layer at every stage between ONNX and OpenCL.
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -6,8 +7,10 @@
 #include "ir/text/text.h"
 #include "tools/command.h"
 #include "tools/data.h"
+#include "tools/json_answer.h"
 #include "tools/layers.h"
 #include "tools/model.h"
+#include "tools/model_summary.h"
 #include "tools/opened_bundle.h"
 #include "tools/program_file.h"
 #include "tools/show_passes.h"
@@ -20,14 +23,39 @@ struct InspectCommand {
   std::string subject, layer;
   std::vector<std::string> stages;
   bool types = false;
-  std::string output;
+  std::string output, json;
   ModelOptions options;
   ShownPasses shown;
 };
 
 const std::vector<std::string> all_stages = {"graph", "high", "low", "halide", "opencl"};
 
-void heading(const std::string& stage, const std::string& text) { say_line("-- {}: {}", stage, text); }
+using InspectAnswer = nlohmann::ordered_json;  // of a layer: what was shown, stage by stage
+
+void show_stage(InspectAnswer& answer, const std::string& stage, const std::string& title, const std::string& text) {
+  say_line("-- {}: {}", stage, title);
+  say(text);
+  answer["stages"].push_back({{"stage", stage}, {"title", title}, {"text", text}});
+}
+
+void show_absence(InspectAnswer& answer, const std::string& layer, const std::vector<PlanLayer>& layers) {
+  say_line("-- {}", absence_of(layer, layers));
+  answer["absence"] = absence_of(layer, layers);
+}
+
+InspectAnswer layer_answer(const std::string& layer) { return {{"layer", layer}, {"stages", InspectAnswer::array()}}; }
+
+// What is in a model as a whole, in a sentence, and each of its layers.
+Attempt<> show_whole(const InspectCommand& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
+                     const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
+  say_line("{}", sentence_of(summary));
+  say(arrays_table(summary));
+  say_line("");
+  say(layer_table(layers, steps, kernels));
+  InspectAnswer answer = to_json(summary);
+  answer["layers"] = layers_json(layers, steps, kernels);
+  return answer_json(command.json, answer);
+}
 
 // The part of a model's program that a layer is: its definitions, with what they read.
 Program part_of(const Program& program, const std::string& layer) {
@@ -52,20 +80,22 @@ Program part_of(const Program& program, const std::string& layer) {
   return part;
 }
 
-Attempt<> show_graph(const Program& program, const std::string& layer, const std::string& output) {
-  if (!output.empty()) return write_program(program, output);
-  if (layer.empty()) {
-    say(print_program(program));
-    return ExitCode::done;
+Attempt<> show_program(const InspectCommand& command, const Program& program) {
+  if (!command.output.empty()) {
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_program(program, command.output));
+    return answer_json(command.json, {{"file", command.output}});
   }
+  const std::string text = print_program(program);
+  say(text);
+  return answer_json(command.json, {{"program", text}});
+}
+
+void show_graph(const Program& program, const std::string& layer, InspectAnswer& answer) {
   const Program part = part_of(program, layer);
-  if (part.definitions.empty()) {
-    heading("graph", layer + " is evaluated while the program is built");
-    return ExitCode::done;
-  }
-  heading("graph", layer + " as the model has it");
-  say(print_program(part));
-  return ExitCode::done;
+  if (part.definitions.empty())
+    show_stage(answer, "graph", layer + " is evaluated while the program is built", "");
+  else
+    show_stage(answer, "graph", layer + " as the model has it", print_program(part));
 }
 
 template <class Launch>
@@ -79,26 +109,17 @@ bool wanted(const InspectCommand& command, const std::string& stage) {
 }
 
 Attempt<> show_group(const InspectCommand& command, const OpenedModel& model, const LoweredGroup& group,
-                     const PrintOptions& printing) {
+                     const PrintOptions& printing, InspectAnswer& answer) {
   const LoweredKernel& kernel = model.lowered.kernels[static_cast<size_t>(group.kernel)];
   if (wanted(command, "high") && group.layers.size() > 1) {
-    heading("high", command.layer + " is part of kernel " + kernel.name + ": " + joined_names(group.layers));
-    say(print(group.high, printing) + "\n");
+    show_stage(answer, "high", command.layer + " is part of kernel " + kernel.name + ": " + joined_names(group.layers),
+               print(group.high, printing) + "\n");
   }
-  if (wanted(command, "low")) {
-    heading("low", joined_names(group.layers));
-    say(print(group.low, printing) + "\n");
-  }
+  if (wanted(command, "low")) show_stage(answer, "low", joined_names(group.layers), print(group.low, printing) + "\n");
   if (!wanted(command, "halide") && !wanted(command, "opencl")) return ExitCode::done;
   HOIST_STEP(EmittedKernel emitted, ExitCode::bad_input, emit_kernel(kernel, model.profile));
-  if (wanted(command, "halide")) {
-    heading("halide", "what is computed where");
-    say(emitted.schedule + "\n");
-  }
-  if (wanted(command, "opencl")) {
-    heading("opencl", launch_text(kernel.name, emitted));
-    say(emitted.source + "\n");
-  }
+  if (wanted(command, "halide")) show_stage(answer, "halide", "what is computed where", emitted.schedule + "\n");
+  if (wanted(command, "opencl")) show_stage(answer, "opencl", launch_text(kernel.name, emitted), emitted.source + "\n");
   return ExitCode::done;
 }
 
@@ -109,55 +130,50 @@ Attempt<> inspect_model(const InspectCommand& command) {
                          "inspect MODEL --stage graph --output FILE");
   if (whole_graph || !command.shown.print_after.empty() || !command.shown.stop_after.empty()) {
     HOIST_ATTEMPT(const Program program, read_program(command.subject, command.options));
-    if (whole_graph) return show_graph(program, "", command.output);
+    if (whole_graph) return show_program(command, program);
     HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
     if (!goes_on) return ExitCode::done;
   }
   HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
   const LoweredModel& lowered = model.lowered;
-  if (command.layer.empty()) {
-    say(layer_table(lowered.layers, lowered.steps, names_of(lowered.kernels)));
-    return ExitCode::done;
-  }
+  if (command.layer.empty())
+    return show_whole(command, summary_of(lowered), lowered.layers, lowered.steps, names_of(lowered.kernels));
   HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, lowered.layers, lowered.steps));
   PrintOptions printing;
   printing.show_types = command.types;
-  if (wanted(command, "graph")) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode shown, show_graph(model.program, command.layer, ""));
-  }
+  InspectAnswer answer = layer_answer(command.layer);
+  if (wanted(command, "graph")) show_graph(model.program, command.layer, answer);
   if (wanted(command, "high")) {
     for (const Definition& definition : lowered.original.definitions) {
       if (!holds(definition.layers, command.layer)) continue;
       const bool alone = definition.layers.size() == 1;
-      heading("high", (alone ? command.layer + " alone" : joined_names(definition.layers)) +
-                          ", which gives the value " + definition.value);
-      say(print(definition.expression, printing) + "\n");
+      show_stage(answer, "high",
+                 (alone ? command.layer + " alone" : joined_names(definition.layers)) + ", which gives the value " +
+                     definition.value,
+                 print(definition.expression, printing) + "\n");
     }
   }
-  if (steps.empty()) say_line("-- {}", absence_of(command.layer, lowered.layers));
+  if (steps.empty()) show_absence(answer, command.layer, lowered.layers);
   for (size_t step : steps) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode shown, show_group(command, model, lowered.groups[step], printing));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode shown, show_group(command, model, lowered.groups[step], printing, answer));
   }
-  return ExitCode::done;
+  return answer_json(command.json, answer);
 }
 
-void show_step(const InspectCommand& command, const Plan& plan, const PlanStep& step) {
+void show_step(const InspectCommand& command, const Plan& plan, const PlanStep& step, InspectAnswer& answer) {
   const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   if (wanted(command, "graph")) {
-    heading("graph", command.layer + " is part of kernel " + kernel.name + ": " + joined_names(step.layers));
+    std::string arrays;
     for (size_t i = 0; i < kernel.parameters.size(); ++i) {
       const PlanArray& array = plan.arrays[static_cast<size_t>(step.arguments[i])];
-      say_line("  {} = {} : {}", kernel.parameters[i].name, array.name, type_text(array.scalar, array.shape));
+      arrays +=
+          fmt::format("  {} = {} : {}\n", kernel.parameters[i].name, array.name, type_text(array.scalar, array.shape));
     }
+    show_stage(answer, "graph", command.layer + " is part of kernel " + kernel.name + ": " + joined_names(step.layers),
+               arrays);
   }
-  if (wanted(command, "low")) {
-    heading("low", joined_names(step.layers));
-    say(kernel.expression + "\n");
-  }
-  if (wanted(command, "opencl")) {
-    heading("opencl", launch_text(kernel.name, kernel));
-    say(kernel.source + "\n");
-  }
+  if (wanted(command, "low")) show_stage(answer, "low", joined_names(step.layers), kernel.expression + "\n");
+  if (wanted(command, "opencl")) show_stage(answer, "opencl", launch_text(kernel.name, kernel), kernel.source + "\n");
 }
 
 Attempt<> inspect_bundle(const InspectCommand& command) {
@@ -169,14 +185,13 @@ Attempt<> inspect_bundle(const InspectCommand& command) {
       return input_failure("--stage " + std::string(stage), "is not kept in a bundle", "inspect the model instead");
   }
   if (command.types) return usage_failure("--types", "needs the model: a bundle keeps expressions as text");
-  if (command.layer.empty()) {
-    say(layer_table(plan.layers, plan.steps, names_of(plan.kernels)));
-    return ExitCode::done;
-  }
+  if (command.layer.empty())
+    return show_whole(command, summary_of(plan), plan.layers, plan.steps, names_of(plan.kernels));
   HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, plan.layers, plan.steps));
-  if (steps.empty()) say_line("-- {}", absence_of(command.layer, plan.layers));
-  for (size_t step : steps) show_step(command, plan, plan.steps[step]);
-  return ExitCode::done;
+  InspectAnswer answer = layer_answer(command.layer);
+  if (steps.empty()) show_absence(answer, command.layer, plan.layers);
+  for (size_t step : steps) show_step(command, plan, plan.steps[step], answer);
+  return answer_json(command.json, answer);
 }
 
 Attempt<> inspect(const InspectCommand& command) {
@@ -209,6 +224,7 @@ void add_inspect(CLI::App& program, Action& action) {
   add_model_options(command, options->options);
   add_steering_options(command, options->options);
   add_shown_passes(command, options->shown);
+  exclude_shown_passes(command, add_json_option(command, options->json));
 }
 
 }  // namespace hoist

@@ -22,13 +22,14 @@ constexpr char default_budget[] = "sqnr=30dB";
 Attempt<> report(const ReportCommand& given) {
   ReportCommand command = given;
   if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".html");
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   BudgetOptions budget = command.budget;
   if (budget.budget.empty()) budget.budget = default_budget;
   HOIST_ATTEMPT(const ChosenModel chosen, choose_model(command.model, command.options, budget));
   for (const std::string& note : chosen.study.notes) complain("note", note);
   HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_report(chosen, command.output, command.json));
   if (!budget.record.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_record(budget.record, chosen.record));
-  if (command.json != "-" && command.output != "-") {
+  if (command.output != "-") {
     say(summary_text(chosen.study));
     say_line("{}: open it in a browser", command.output);
   }

@@ -1,4 +1,6 @@
 // hoist rewrite: passes and rules on a program, or rules on a single term, that stand in a file as text.
+#include <nlohmann/json.hpp>
+
 #include "frontend/frontend.h"
 #include "ir/program/sizes.h"
 #include "ir/rules/program_rule.h"
@@ -10,6 +12,7 @@
 #include "lowering/user_rules.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/program_file.h"
 #include "tools/terminal.h"
 
@@ -17,7 +20,7 @@ namespace hoist {
 namespace {
 
 struct RewriteCommand {
-  std::string file, output;
+  std::string file, output, json;
   std::vector<std::string> passes;
   std::vector<std::string> dimensions;  ///< NAME=N
   std::string rule, place, rules;
@@ -35,9 +38,13 @@ struct RewriteCommand {
 };
 
 Attempt<> show(const RewriteCommand& command, const Program& program) {
-  if (!command.output.empty()) return write_program(program, command.output);
-  say(print_program(program));
-  return ExitCode::done;
+  if (!command.output.empty()) {
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_program(program, command.output));
+    return answer_json(command.json, {{"file", command.output}});
+  }
+  const std::string text = print_program(program);
+  say(text);
+  return answer_json(command.json, {{"program", text}});
 }
 
 Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
@@ -127,10 +134,11 @@ Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
   const std::string printed = print(e) + "\n";
   if (command.output.empty()) {
     say(printed);
-    return ExitCode::done;
+    return answer_json(command.json, {{"term", printed}});
   }
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, printed));
-  return ExitCode::done;
+  return answer_json(command.json, {{"file", command.output}});
 }
 
 Attempt<> rewrite(const RewriteCommand& given) {
@@ -197,6 +205,7 @@ void add_rewrite(CLI::App& program, Action& action) {
   command.add_flag("--strict", options->strict, "passes and rules keep every bit");
   command.add_option("-o,--output", options->output, "write the result there instead of printing it")
       ->type_name("FILE");
+  add_json_option(command, options->json, "the result");
 }
 
 }  // namespace hoist

@@ -226,14 +226,12 @@ Attempt<> test(const TestCommand& command) {
       verdicts.push_back({one.name, joined(verdict.failure().problems), 0, 0, verdict.failure().code});
     const Verdict& last = verdicts.back();
     if (!last.message.empty()) ++failed;
-    if (command.json != "-") {
-      if (last.message.empty())
-        say_line("passed {}", last.name);
-      else
-        say_line("failed {}: {}", last.name, last.message);
-    }
+    if (last.message.empty())
+      say_line("passed {}", last.name);
+    else
+      say_line("failed {}: {}", last.name, last.message);
   }
-  if (command.json != "-") say_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
+  say_line("{} of {} cases passed", verdicts.size() - failed, verdicts.size());
   if (!command.json.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_verdicts(command.json, verdicts, failed));
   return failed == 0 ? ExitCode::done : ExitCode::no;
 }

@@ -1,0 +1,39 @@
+// A model, lowered or in a bundle, in a few numbers and one sentence: what goes in and out, how much is computed and
+// stored. For check, inspect and compile, so that they say the same. Not for times: bench measures those.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "ir/plan.h"
+#include "ir/program/program.h"
+#include "lowering/lower.h"
+
+namespace hoist {
+
+struct ModelSummary {
+  std::string name;
+  std::vector<ValueInfo> inputs, outputs;
+  size_t layers = 0, kernels = 0;
+  size_t steps = 0;             ///< launches of a run
+  int64_t operations = 0;       ///< arithmetic operations of a run, multiplications among them
+  int64_t multiplications = 0;  ///< of a run as the kernels compute it, padding included
+  int64_t weight_bytes = 0;     ///< as they are stored
+  int64_t value_bytes = 0;      ///< of memory for what lies between layers
+};
+
+ModelSummary summary_of(const LoweredModel& model);
+ModelSummary summary_of(const Plan& plan);
+
+/// "digits: image [1][1][8][8]f32 becomes logits [1][10]f32; 36 layers in 13 kernels, ..."
+std::string sentence_of(const ModelSummary& summary);
+/// A line for each input and output, with its shape and bytes.
+std::string arrays_table(const ModelSummary& summary);
+nlohmann::ordered_json to_json(const ModelSummary& summary);
+
+/// Three digits and a word or a unit for the size: "1.34 million", "84.5 kB".
+std::string number_text(int64_t number);
+std::string bytes_text(int64_t bytes);
+
+}  // namespace hoist
