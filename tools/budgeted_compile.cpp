@@ -48,8 +48,8 @@ Attempt<StudyData> read_data(const Program& program, const BudgetOptions& option
   if (options.calibration.empty())
     return usage_failure("--calibrate", "is needed: rules are chosen by data",
                          "give --calibrate DATA, or a --record that exists");
-  HOIST_STEP(Samples samples, ExitCode::bad_input,
-             read_samples(options.calibration, input_infos(program), {.numbers = true}));
+  const SampleNeeds needs{.numbers = true, .pictures = options.pictures};
+  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(options.calibration, input_infos(program), needs));
   StudyData out;
   if (options.verification.empty()) {
     HOIST_STEP(SplitSamples split, ExitCode::bad_input, keep_apart(samples, options.calibration));
@@ -58,8 +58,7 @@ Attempt<StudyData> read_data(const Program& program, const BudgetOptions& option
                                  split.kept_apart.count, samples.count));
     out = {std::move(split.first), std::move(split.kept_apart)};
   } else {
-    HOIST_STEP(out.verification, ExitCode::bad_input,
-               read_samples(options.verification, input_infos(program), {.numbers = true}));
+    HOIST_STEP(out.verification, ExitCode::bad_input, read_samples(options.verification, input_infos(program), needs));
     out.calibration = std::move(samples);
     if (out.verification.hash == out.calibration.hash)
       complain("warning", "the verification data are the calibration data: what is measured is too good");
@@ -192,6 +191,7 @@ void describe_study(Study& study, const StudiedModel& model, const RecordOrigin&
 
 void add_budget_options(CLI::App& command, BudgetOptions& options) {
   command.add_option("--calibrate", options.calibration, calibration_help)->type_name("DATA");
+  add_picture_options(command, options.pictures);
   command
       .add_option("--verify-data", options.verification,
                   "data that the budget is verified on (default: the last quarter of the calibration data)")

@@ -16,6 +16,7 @@
 #include "neural_rules/functions/sums.h"
 #include "neural_rules/rewrite/format_rules.h"
 #include "tools/compile.h"
+#include "tools/model.h"
 
 namespace hoist {
 namespace {
@@ -58,7 +59,12 @@ std::string kernels_differ(const Replayed& replayed, const Plan& plan) {
   return {};
 }
 
-// The packed weights, put back into the shape that the model has, against the hashes of the derivation.
+// Packed weights, put back into the shape that the model has.
+Result<Tensor> unpacked(const Storage& storage, const PlanArray& array) {
+  return evaluate(read_storage(storage, parameter("w", storage.array_type())), {{"w", array.constant}});
+}
+
+// They against the hashes of the derivation.
 Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, size_t& compared) {
   for (const PlanArray& array : plan.arrays) {
     if (array.place != Place::weights) continue;
@@ -68,8 +74,7 @@ Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, s
       return fmt::format("the derivation has no constant {}", array.name);
     if (storage->second.array_shape() != array.shape)
       return fmt::format("the weights {} have another shape than the derivation gives", array.name);
-    HOIST_TRY(const Tensor stored, evaluate(read_storage(storage->second, parameter("w", storage->second.array_type())),
-                                            {{"w", array.constant}}));
+    HOIST_TRY(const Tensor stored, unpacked(storage->second, array));
     auto withheld = replayed.program.withheld.find(array.name);
     const std::string hash = constant_hash(stored), expected = withheld != replayed.program.withheld.end()
                                                                    ? withheld->second
@@ -78,6 +83,67 @@ Result<std::string> weights_differ(const Replayed& replayed, const Plan& plan, s
     ++compared;
   }
   return std::string();
+}
+
+// ---- The model under neural rules
+// -----------------------------------------------------------------------------------------------
+
+// Of function and sum rules, which work on terms.
+bool is_of_functions(const ProgramStep& step) {
+  return function_rule_table().find(step.rule) != nullptr || sum_rule_table().find(step.rule) != nullptr;
+}
+
+// The part of a derivation that led to the operators which neural rules made of the model, before those became terms.
+ProgramDerivation to_operators(const ProgramDerivation& whole) {
+  ProgramDerivation out{whole.start, {}, whole.rules};
+  size_t end = 0;
+  for (size_t i = 0; i < whole.steps.size(); ++i) {
+    const ProgramStep& step = whole.steps[i];
+    // Layers that move numbers go with the rule before them.
+    const bool moves = step.rule == move_step && end == i;
+    if (moves || (step.rule_class == RuleClass::neural && !is_of_functions(step))) end = i + 1;
+  }
+  out.steps.assign(whole.steps.begin(), whole.steps.begin() + static_cast<std::ptrdiff_t>(end));
+  return out;
+}
+
+// Constants of the model that the bundle has as weights, which no step has changed, by their hashes.
+Attempt<std::map<std::string, Tensor>> kept_constants(const Derived& from, const Plan& plan) {
+  std::map<std::string, Tensor> out;
+  HOIST_STEP(const Replayed replayed, ExitCode::bad_input, replay(from.derivation, from.options));
+  for (const PlanArray& array : plan.arrays) {
+    if (array.place != Place::weights) continue;
+    const auto storage = replayed.storage.values.find(array.name);
+    if (storage == replayed.storage.values.end() || storage->second.array_shape() != array.shape) continue;
+    HOIST_STEP(Tensor tensor, ExitCode::bad_input, unpacked(storage->second, array));
+    out[constant_hash(tensor)] = std::move(tensor);
+  }
+  return out;
+}
+
+Attempt<> put_kept_constants(Program& program, const std::map<std::string, Tensor>& kept) {
+  std::set<std::string> needed(program.outputs.begin(), program.outputs.end());
+  for (const Definition& definition : program.definitions) {
+    for (Expr p : parameters_of(definition.expression)) needed.insert(p->name);
+  }
+  std::string missing;
+  size_t count = 0;
+  const std::map<std::string, std::string> withheld = program.withheld;
+  for (const auto& [name, hash] : withheld) {
+    if (needed.count(name) == 0) continue;
+    const auto found = kept.find(hash);
+    if (found == kept.end() || type_of(found->second) != type_of(program.constants.at(name))) {
+      if (count++ == 0) missing = name;
+      continue;
+    }
+    program.constants[name] = found->second;
+    program.withheld.erase(name);
+  }
+  if (count == 0) return ExitCode::done;
+  return input_failure(
+      "constant " + missing,
+      fmt::format("and {} more are in the bundle as kernels need them, not as the model has them", count - 1),
+      "add --model FILE, the model that the bundle is made from");
 }
 
 // ---- Terms for people
@@ -216,6 +282,48 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
   findings.push_back(finding(fmt::format("derivation, {} constants of the kernels", compared),
                              differ.ok() ? *differ : differ.errors()[0].text()));
   return findings;
+}
+
+Attempt<Program> read_program_of(const std::filesystem::path& path, const BundleInfo& bundle) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
+  HOIST_STEP(const ReadOptions reading, ExitCode::usage, read_options({}));
+  std::vector<std::vector<int64_t>> shapes;
+  for (int index : bundle.plan.inputs) shapes.push_back(bundle.plan.arrays[static_cast<size_t>(index)].shape);
+  HOIST_STEP(Program program, ExitCode::bad_input, read_model_of_shapes(path, reading, shapes));
+  return program;
+}
+
+Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program* model) {
+  HOIST_ATTEMPT(Derived from, derived(bundle.plan));
+  ProgramDerivation part = to_operators(from.derivation);
+  if (model != nullptr) {
+    const std::string mine = print_program(*model), said = print_program(part.start);
+    if (mine != said)
+      return input_failure("the model",
+                           "is not the one that the bundle is made from: " + first_line_that_differs(mine, said));
+    part.start = *model;
+  }
+  RewrittenModel out;
+  HOIST_STEP(Replayed replayed, ExitCode::bad_input, replay(part, from.options));
+  out.program = std::move(replayed.program);
+  if (!out.program.withheld.empty()) {
+    HOIST_ATTEMPT(const auto kept, kept_constants(from, bundle.plan));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode put, put_kept_constants(out.program, kept));
+  }
+  for (const ProgramStep& step : part.steps) {
+    if (step.rule_class == RuleClass::neural) out.uses.push_back({step.value, "", step.rule, "", 0, ""});
+  }
+  for (const ProgramStep& step : from.derivation.steps) {
+    if (step.rule_class != RuleClass::neural || !is_of_functions(step)) continue;
+    const auto definition = std::find_if(out.program.definitions.begin(), out.program.definitions.end(),
+                                         [&](const Definition& d) { return d.value == step.value; });
+    if (definition == out.program.definitions.end() || definition->layers.empty())
+      return input_failure(step.rule + " at " + step.value, "is about no layer of the model",
+                           "export the model with the record of the choice: --record");
+    if (out.functions.emplace(definition->layers.front(), step.rule).second)
+      out.uses.push_back({step.value, definition->layers.front(), step.rule, "", 0, ""});
+  }
+  return out;
 }
 
 std::pair<std::string, std::string> sides_of_step(Expr before, Expr after) {

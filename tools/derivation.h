@@ -11,6 +11,7 @@
 #include "backends/opencl/bundle_runner.h"
 #include "lowering/replay.h"
 #include "lowering/user_rules.h"
+#include "neural_rules/rewrite/rewrite_model.h"
 #include "tools/attempt.h"
 
 namespace hoist {
@@ -28,6 +29,14 @@ Attempt<Derived> derived(ProgramDerivation derivation, const Profile& profile);
 /// or only their hashes are known, to constants of the same hashes as its weights. With a model: it starts from this
 /// one, and all constants are computed again.
 Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const Program* model);
+
+/// The model under the neural rules of the derivation, as it was before it was lowered: what export writes. Without the
+/// model only where every constant that it needs is in the derivation, or among the bundle's weights, which were read.
+/// Function rules are there by the row that was applied, of which a rule has several.
+Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program* model);
+
+/// The model that the bundle is made from, with the extents that the bundle's inputs have.
+Attempt<Program> read_program_of(const std::filesystem::path& path, const BundleInfo& bundle);
 
 /// Two sides of a step as text, an outermost line each or a few: variables of functions around have the names %x0,
 /// %x1, ...; what both sides share and is not short is %A, %B, ...; long texts are cut.

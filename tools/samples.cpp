@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <sstream>
 
 #include "ir/text/near_miss.h"
 #include "tools/data.h"
+#include "tools/files.h"
 #include "tools/npy.h"
 
 namespace hoist {
@@ -150,6 +152,124 @@ Result<Samples> from_folders(const fs::path& folder, std::span<const ValueInfo> 
   return out;
 }
 
+// ---- Folders of pictures and sounds ---------------------------------------------------------------------------------
+
+struct LabelledFile {
+  fs::path file;
+  std::string label;  // "" without one
+};
+
+bool is_media(const fs::path& file) { return is_picture(file) || is_sound(file); }
+
+Result<std::vector<fs::path>> sorted_entries(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed))
+    out.push_back(entry->path());
+  if (failed) return Diagnostic{folder.string(), "cannot be read: " + failed.message(), ""};
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// "cat.jpg 3" and "cat.jpg,tabby cat": the file is what stands before the first comma, or space where there is none.
+Result<std::map<std::string, std::string>> read_label_lines(const fs::path& path) {
+  HOIST_TRY(const std::string text, read_file(path, size_t{1} << 28));
+  std::map<std::string, std::string> out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
+    const size_t comma = line.find(','), cut = comma != std::string::npos ? comma : line.find_first_of(" \t");
+    const size_t label = cut == std::string::npos ? cut : line.find_first_not_of(" \t", cut + 1);
+    if (label == std::string::npos) return Diagnostic{path.string(), "has the line " + line, "write FILE LABEL"};
+    out[line.substr(0, cut)] = line.substr(label);
+  }
+  return out;
+}
+
+// Empty where the folder has none.
+Result<std::vector<LabelledFile>> labelled_files(const fs::path& folder) {
+  std::vector<LabelledFile> out;
+  std::map<std::string, std::string> labels;
+  std::error_code ignored;
+  HOIST_TRY(const std::vector<fs::path> entries, sorted_entries(folder));
+  if (fs::exists(folder / "labels.txt", ignored)) {
+    HOIST_TRY(labels, read_label_lines(folder / "labels.txt"));
+  }
+  for (const fs::path& entry : entries) {
+    if (is_media(entry) && fs::is_regular_file(entry, ignored)) {
+      const auto found = labels.find(entry.filename().string());
+      if (!labels.empty() && found == labels.end())
+        return Diagnostic{entry.string(), "has no line in labels.txt", "write FILE LABEL for each file"};
+      out.push_back({entry, found == labels.end() ? "" : found->second});
+    }
+    if (!fs::is_directory(entry, ignored)) continue;
+    HOIST_TRY(const std::vector<fs::path> inside, sorted_entries(entry));
+    for (const fs::path& file : inside) {
+      if (is_media(file) && fs::is_regular_file(file, ignored)) out.push_back({file, entry.filename().string()});
+    }
+  }
+  return out;
+}
+
+bool is_label_number(const std::string& text) {
+  return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+Result<std::vector<int64_t>> numbers_of_labels(const std::vector<LabelledFile>& files,
+                                               const std::vector<std::string>& classes) {
+  std::vector<std::string> known = classes;
+  if (known.empty() &&
+      !std::all_of(files.begin(), files.end(), [](const auto& each) { return is_label_number(each.label); })) {
+    for (const LabelledFile& each : files) known.push_back(each.label);
+    std::sort(known.begin(), known.end());
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+  }
+  std::vector<int64_t> out;
+  for (const LabelledFile& each : files) {
+    if (const auto found = std::find(known.begin(), known.end(), each.label); found != known.end())
+      out.push_back(found - known.begin());
+    else if (is_label_number(each.label))
+      out.push_back(std::stoll(each.label));
+    else
+      return Diagnostic{each.file.string(), "is of class " + each.label + ", which is no known one",
+                        did_you_mean(each.label, known)};
+  }
+  return out;
+}
+
+Result<Samples> from_media(const std::vector<LabelledFile>& files, std::span<const ValueInfo> inputs,
+                           const SampleNeeds& needs, const std::string& where) {
+  if (inputs.size() != 1)
+    return Diagnostic{where,
+                      fmt::format("is a folder of pictures or sounds, and the model has {} inputs", inputs.size()),
+                      "give an .npz with an array for each input"};
+  const bool labelled = std::none_of(files.begin(), files.end(), [](const auto& each) { return each.label.empty(); });
+  if (needs.labels && !labelled)
+    return Diagnostic{where, "has files without a label", "put them into a folder a class, or name them in labels.txt"};
+  Samples out;
+  out.count = static_cast<int64_t>(files.size());
+  if (labelled) {
+    HOIST_TRY(out.labels, numbers_of_labels(files, needs.classes));
+  }
+  const ValueInfo& input = inputs[0];
+  ValueInfo one = input;
+  const bool batched = input.shape.size() > 1;
+  out.samples_a_run = batched ? input.shape[0] : 1;
+  if (batched) one.shape[0] = 1;
+  for (int64_t first = 0; first < out.count; first += out.samples_a_run) {
+    Tensor run(input.scalar, input.shape);
+    const size_t bytes = run.bytes().size() / static_cast<size_t>(out.samples_a_run);
+    for (int64_t i = 0; i < out.samples_a_run; ++i) {
+      const auto at = static_cast<size_t>(std::min(first + i, out.count - 1));
+      HOIST_TRY(const Tensor sample, read_media(files[at].file, one, needs.pictures));
+      std::memcpy(run.data() + static_cast<size_t>(i) * bytes, sample.data(), bytes);
+    }
+    out.runs.push_back({std::move(run)});
+  }
+  return out;
+}
+
 Result<Nothing> check_numbers(const Samples& samples, std::span<const ValueInfo> inputs, const std::string& where) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!is_float(inputs[i].scalar)) continue;
@@ -203,7 +323,8 @@ Result<Samples> read_samples(const fs::path& data, std::span<const ValueInfo> in
   std::error_code ignored;
   Samples out;
   if (fs::is_directory(data, ignored)) {
-    HOIST_TRY(out, from_folders(data, inputs, needs));
+    HOIST_TRY(const std::vector<LabelledFile> files, labelled_files(data));
+    HOIST_TRY(out, files.empty() ? from_folders(data, inputs, needs) : from_media(files, inputs, needs, data.string()));
   } else {
     HOIST_TRY(const NpzFile file, NpzFile::open(data));
     HOIST_TRY(out, from_arrays(file, inputs, needs, data.string()));

@@ -1,6 +1,6 @@
 // DATA of the command line as samples for a model: an .npz with one array per model input and optional labels, or a
-// folder of test_data_set_K. The one place that says what is wrong with data before any work begins. Not for expected
-// outputs: data.h.
+// folder of test_data_set_K, of pictures or of sounds. The one place that says what is wrong with data before any work
+// begins. Not for expected outputs: data.h.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,7 @@
 
 #include "ir/program/program.h"
 #include "neural_rules/calibration/runner.h"
+#include "tools/media.h"
 
 namespace hoist {
 
@@ -17,8 +18,12 @@ struct SampleNeeds {
   bool labels = false;  ///< missing labels are an error
   bool numbers =
       false;  ///< NaN, infinities and inputs that are zero throughout are errors: nothing can be learnt there
+  PictureOptions pictures = {};           ///< how they become inputs
+  std::vector<std::string> classes = {};  ///< their names, class 0 first; empty where nobody knows
 };
 
+/// A folder of pictures or sounds has a folder for each class, or labels.txt with a line "FILE LABEL" for each file, or
+/// no labels. Labels are numbers, or names that `classes` has; without those folders that are no numbers count by name.
 /// Arrays of an .npz are [samples][the input's axes after its first] where the input's first axis is a batch, or
 /// [samples][all axes of the input]; each folder test_data_set_K is one run. Errors: a missing array, another type or
 /// shape, counts that differ, labels that are no integers or are negative, no samples, and what `needs` refuses.

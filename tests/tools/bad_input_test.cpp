@@ -266,8 +266,9 @@ TEST_F(BadRun, NoPlatform) {
 }
 
 TEST_F(BadRun, AChangedByteInAnyHashedFile) {
-  for (const char* name : {"plan.bin", "weights.bin", "kernels.cl", "check.bin", "expressions.lift", "derivation.lift",
-                           "manifest.json", "runtime/hoist_runtime.h", "runtime/hoist_runtime.c"}) {
+  for (const char* name :
+       {"plan.bin", "weights.bin", "kernels.cl", "check.bin", "expressions.lift", "derivation.lift", "manifest.json",
+        "runtime/hoist_runtime.h", "runtime/hoist_runtime.hpp", "runtime/hoist_runtime.c"}) {
     const Folder copy;
     fs::copy(bundle(), copy.path() / "m.hoist", fs::copy_options::recursive);
     const fs::path file = copy.path() / "m.hoist" / name;

@@ -96,6 +96,28 @@ std::vector<std::string> with(std::vector<std::string> words, const std::vector<
 
 nlohmann::json parsed(const std::string& path) { return nlohmann::json::parse(content(path)); }
 
+// One command, one study, a bundle for each budget.
+TEST_F(BudgetCommand, SeveralBudgetsHaveABundleEach) {
+  const Ran ran = run_hoist({"compile", model, "-o", in("digits.hoist"), "--objective", "size", "--calibrate",
+                             calibration, "--verify-data", test_data, "--budget", "sqnr=30dB", "--budget", "sqnr=5dB",
+                             "--no-check", "--json", in("answer.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto answers = parsed(in("answer.json"))["budgets"];
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0]["budget"]["text"], "sqnr=30dB");
+  EXPECT_EQ(answers[1]["budget"]["met"], true);
+  EXPECT_EQ(answers[1]["bundle"], in("digits-sqnr-5dB.hoist"));
+  for (const char* name : {"digits-sqnr-30dB.hoist", "digits-sqnr-5dB.hoist"}) {
+    const auto certificate = parsed(in(name) + "/manifest.json")["certificate"];
+    EXPECT_EQ(certificate["met"], true) << name;
+  }
+  EXPECT_LE(answers[1]["weight_bytes"], answers[0]["weight_bytes"]);
+  const Ran twice = run_hoist({"compile", model, "--budget", "sqnr=5dB", "--budget", "sqnr=5dB", "--calibrate",
+                               calibration, "-o", in("twice.hoist")});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("has the same name as another one"));
+}
+
 // One study, many choices: each of the commands below reads what the first one measured.
 TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   const std::string record = in("record.json");

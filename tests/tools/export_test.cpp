@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "frontend/frontend.h"
+#include "ir/text/program_text.h"
 #include "program.h"
 #include "tools/files.h"
 
@@ -126,7 +127,8 @@ TEST_F(Export, SaysWhatIsNoModel) {
   ASSERT_EQ(run_hoist({"compile", digits_, "-o", in("digits.hoist")}).code, 0);
   ran = run(in("digits.hoist"), in("x.onnx"));
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("is a bundle, and a model is needed"));
+  EXPECT_THAT(ran.err, HasSubstr("in the bundle as kernels need them, not as the model has them"));
+  EXPECT_THAT(ran.err, HasSubstr("add --model FILE"));
   EXPECT_FALSE(fs::exists(in("x.onnx")));
 }
 
@@ -159,10 +161,38 @@ TEST_F(Export, QuantisedModelsKeepTheirAnswers) {
   }
 }
 
+// What a bundle was made of: without the model where it has all of its constants, with it in any case.
+TEST_F(Export, ABundleIsTheModelAgain) {
+  const std::string model = (models / "digits_fully_connected.onnx").string();
+  ASSERT_EQ(run_hoist({"compile", model, "-o", in("digits.hoist"), "--no-check"}).code, 0);
+  ASSERT_EQ(run(model, in("plain.onnx"), {"--dim", "N=1"}).code, 0);
+  for (const bool with_model : {false, true}) {
+    const std::string file = in(with_model ? "with.onnx" : "without.onnx");
+    const Ran ran = run(in("digits.hoist"), file,
+                        with_model ? std::vector<std::string>{"--model", model} : std::vector<std::string>());
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const auto back = read_model(file), plain = read_model(in("plain.onnx"));
+    ASSERT_TRUE(back.ok() && plain.ok());
+    EXPECT_EQ(print_program(*back), print_program(*plain));
+  }
+  Ran ran = run(in("digits.hoist"), in("x.onnx"), {"--model", digits_});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("is not the one that the bundle is made from"));
+  ran = run(in("digits.hoist"), in("x.onnx"), {"--rule", "bf16"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("--rule: is for models"));
+  ran = run(model, in("x.onnx"), {"--model", model});
+  EXPECT_EQ(ran.code, 2);
+}
+
 TEST_F(Export, SaysWhatIsWrongWithRules) {
   Ran ran = run(digits_, in("x.onnx"), {"--rule", "w9"});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("rule w9: there is no such rule"));
+
+  ran = run(digits_, in("x.onnx"), {"--rule", "map-fusion"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("rule map-fusion: is exact and keeps values"));
 
   ran = run(digits_, in("x.onnx"), {"--rule", "u8"});
   EXPECT_EQ(ran.code, 2);

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "backends/bundle/bundle.h"
+#include "frontend/frontend.h"
 #include "ir/text/program_text.h"
 #include "neural_rules/formats/product_weights.h"
 #include "neural_rules/model/definition.h"
@@ -240,6 +241,27 @@ TEST_F(NeuralBundle, IsValidatedStepByStep) {
   ASSERT_TRUE(validation.ok());
   EXPECT_GT(validation->neural, 5U);
   for (const StepDifference& difference : validation->differences) ADD_FAILURE() << described(difference).text();
+}
+
+// What was chosen, as operators that other engines know, from the bundle and the model.
+TEST_F(NeuralBundle, ExportsWhatItHas) {
+  const std::string file = (folder_->path() / "chosen.onnx").string();
+  const Ran ran = run_hoist({"export", bundle(), "--model", model(), "-o", file});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("w4-g32 at 1 site"));
+  EXPECT_THAT(ran.out, HasSubstr("bf16 at 1 site"));
+  const Program exported = [&] {
+    auto program = read_model(file);
+    HOIST_CHECK(program.ok(), program.errors()[0].text());
+    return std::move(*program);
+  }();
+  const auto count = [&](const std::string& operation) {
+    return std::count_if(exported.layers.begin(), exported.layers.end(),
+                         [&](const ModelLayer& layer) { return layer.operation == operation; });
+  };
+  EXPECT_EQ(count("QuantizeLinear"), 1);
+  EXPECT_GE(count("DequantizeLinear"), 2);
+  EXPECT_GE(count("Cast"), 2);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // hoist compile: a model becomes a bundle.
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
@@ -7,8 +9,10 @@
 #include "tools/budgeted_compile.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/json_answer.h"
 #include "tools/layers.h"
 #include "tools/model.h"
+#include "tools/model_summary.h"
 #include "tools/opened_bundle.h"
 #include "tools/report/report.h"
 #include "tools/self_check.h"
@@ -22,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CompileCommand {
-  std::string model, output, report;
+  std::string model, output, report, json;
+  std::vector<std::string> budgets;
   const CLI::Option* output_option = nullptr;
   bool force = false, best_effort = false, no_check = false, validate = false;
   ModelOptions options;
@@ -172,34 +177,60 @@ void report_size(const CompileCommand& command, const CompiledModel& compiled, d
            static_cast<double>(plan.arena_bytes) / 1e6, compiled.profile.name, seconds);
 }
 
-Attempt<> compile(const CompileCommand& given) {
-  CompileCommand command = given;
-  if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".hoist");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
-  const Stopwatch stopwatch;
-  if (command.budget.budget.empty()) {
-    if (command.best_effort) return usage_failure("--best-effort", "requires --budget");
-    if (!command.report.empty())
-      return usage_failure("--report", "requires --budget", "hoist report writes the page of a model alone");
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
-    HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
-    HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
-    if (!goes_on) return ExitCode::done;
-    HOIST_ATTEMPT(CompiledModel compiled, compile_program(command, std::move(program)));
-    HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, nullptr));
-    report_size(command, compiled, stopwatch.seconds());
-    report_check(check);
-    return ExitCode::done;
+using CompileAnswer = nlohmann::ordered_json;
+
+CompileAnswer answer_of(const CompileCommand& command, const CompiledModel& compiled, const SelfCheck& check,
+                        double seconds) {
+  CompileAnswer out = {{"bundle", command.output}};
+  out.update(to_json(summary_of(compiled.plan)));
+  out["profile"] = compiled.profile.name;
+  out["targets"] = compiled.plan.targets;
+  out["seconds"] = seconds;
+  out["check"] = {{"done", check.not_checked.empty()}};
+  if (!check.not_checked.empty()) {
+    out["check"]["reason"] = check.not_checked;
+    return out;
   }
-  if (!command.options.targets.empty())
-    return usage_failure("--target", "does not go with a budget, which measures kernels on an OpenCL device",
-                         "leave one of them out");
-  if (!command.options.rules.empty() || !command.options.steps.empty())
-    return usage_failure("--steps and --rules", "do not go with a budget, which measures the strategy's kernels",
-                         "leave them out");
+  out["check"]["device"] = check.device;
+  out["check"]["kernels"] = check.kernels;
+  out["check"]["elements"] = check.compared;
+  out["check"]["seconds"] = check.seconds;
+  out["check"]["driver_seconds"] = check.driver_seconds;
+  out["check"]["cache"] = check.driver_cache;
+  return out;
+}
+
+CompileAnswer answer_of(const ChosenModel& chosen) {
+  return {{"text", chosen.study.budget},
+          {"met", chosen.budget_met},
+          {"best", best_point(chosen)},
+          {"confidence", chosen.study.confidence}};
+}
+
+Attempt<> compile_alone(const CompileCommand& command) {
+  const Stopwatch stopwatch;
+  if (command.best_effort) return usage_failure("--best-effort", "requires --budget");
+  if (!command.report.empty())
+    return usage_failure("--report", "requires --budget", "hoist report writes the page of a model alone");
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
+  HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
+  HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
+  if (!goes_on) return ExitCode::done;
+  HOIST_ATTEMPT(CompiledModel compiled, compile_program(command, std::move(program)));
+  HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, nullptr));
+  const double seconds = stopwatch.seconds();
+  report_size(command, compiled, seconds);
+  report_check(check);
+  return answer_json(command.json, answer_of(command, compiled, check, seconds));
+}
+
+// One budget; `answer` gets what the command answers. Says whether it is met.
+Attempt<> compile_within(const CompileCommand& command, CompileAnswer& answer) {
+  const Stopwatch stopwatch;
   HOIST_ATTEMPT(ChosenModel chosen, choose_model(command.model, command.options, command.budget));
   describe(chosen);
   const bool is_met = chosen.budget_met;
+  answer = {{"budget", answer_of(chosen)}};
   if (!is_met) complain("error", "budget not met; best point is " + best_point(chosen));
   if (!is_met && !command.best_effort) {
     complain("note", "no bundle is written; --best-effort writes that of the best point");
@@ -209,9 +240,92 @@ Attempt<> compile(const CompileCommand& given) {
   const Record record = chosen.record;
   HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
   HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, &record));
-  report_size(command, compiled, stopwatch.seconds());
+  const double seconds = stopwatch.seconds();
+  report_size(command, compiled, seconds);
   report_check(check);
+  const CompileAnswer budget = std::move(answer);
+  answer = answer_of(command, compiled, check, seconds);
+  answer.update(budget);
   return is_met ? ExitCode::done : ExitCode::no;
+}
+
+// "top1=0.5%" in the name of a file: "top1-0.5".
+std::string name_of_budget(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (std::isalnum(code) != 0 || c == '.' || c == '_')
+      out += c;
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
+  }
+  while (!out.empty() && (out.back() == '-' || out.back() == '.')) out.pop_back();
+  return out;
+}
+
+// With "-top1-0.5" before the ending.
+std::string named_for(const fs::path& path, const std::string& budget) {
+  if (path.empty()) return "";
+  fs::path file = path.has_filename() ? path : path.parent_path();
+  const fs::path ending = file.extension();
+  file.replace_extension();
+  return file.string() + "-" + name_of_budget(budget) + ending.string();
+}
+
+// The command for each budget, with an output of its own where there are several.
+Attempt<std::vector<CompileCommand>> commands_by_budget(const CompileCommand& command) {
+  std::vector<CompileCommand> out;
+  std::set<std::string> names;
+  for (const std::string& budget : command.budgets) {
+    CompileCommand one = command;
+    one.budget.budget = budget;
+    if (command.budgets.size() > 1) {
+      one.output = named_for(command.output, budget);
+      if (!command.report.empty()) one.report = named_for(command.report, budget);
+      if (!names.insert(one.output).second)
+        return usage_failure("--budget " + budget, "has the same name as another one: " + one.output,
+                             "compile for them one after the other, with --record");
+      HOIST_STEP([[maybe_unused]] const Budget known, ExitCode::usage, parse_budget(budget));
+    }
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(one));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Attempt<> compile(const CompileCommand& given) {
+  CompileCommand command = given;
+  if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".hoist");
+  if (command.budgets.empty()) {
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
+    return compile_alone(command);
+  }
+  HOIST_ATTEMPT(std::vector<CompileCommand> commands, commands_by_budget(command));
+  if (!command.options.targets.empty())
+    return usage_failure("--target", "does not go with a budget, which measures kernels on an OpenCL device",
+                         "leave one of them out");
+  if (!command.options.rules.empty() || !command.options.steps.empty())
+    return usage_failure("--steps and --rules", "do not go with a budget, which measures the strategy's kernels",
+                         "leave them out");
+  CompileAnswer answer;
+  if (commands.size() == 1) {
+    HOIST_ATTEMPT(const ExitCode code, compile_within(commands.front(), answer));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, answer_json(command.json, answer));
+    return code;
+  }
+  // What one of them has measured the others know from the record.
+  HOIST_STEP(const TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
+  CompileAnswer answers = {{"budgets", CompileAnswer::array()}};
+  ExitCode worst = ExitCode::done;
+  for (CompileCommand& one : commands) {
+    if (one.budget.record.empty()) one.budget.record = (folder.path() / "record.json").string();
+    say_line("budget {}", one.budget.budget);
+    HOIST_ATTEMPT(const ExitCode code, compile_within(one, answer));
+    if (code != ExitCode::done) worst = code;
+    answers["budgets"].push_back(std::move(answer));
+  }
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, answer_json(command.json, answers));
+  return worst;
 }
 
 }  // namespace
@@ -242,10 +356,14 @@ void add_compile(CLI::App& program, Action& action) {
   add_target_option(command, options->options);
   add_steering_options(command, options->options);
   add_shown_passes(command, options->shown);
+  exclude_shown_passes(command, add_json_option(command, options->json));
   command
-      .add_option("--budget", options->budget.budget,
-                  "how much accuracy may be given up: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD")
-      ->type_name("BUDGET");
+      .add_option("--budget", options->budgets,
+                  "how much accuracy may be given up: top1=0.5%, sqnr=30dB, agreement=99%, metric=CMD; of several each "
+                  "has a bundle (and a report) with its name before the ending, from one study")
+      ->type_name("BUDGET")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_budget_options(command, options->budget);
   command.add_option("--report", options->report, "the page of the study that the choice was made from")
       ->type_name("FILE");

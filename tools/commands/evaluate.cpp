@@ -1,30 +1,42 @@
 // hoist evaluate: a bundle over a labelled data set.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "ir/stopwatch.h"
-#include "neural_rules/choice/metric.h"
+#include "neural_rules/choice/interval.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/json_answer.h"
 #include "tools/opened_bundle.h"
 #include "tools/samples.h"
+#include "tools/scores.h"
 #include "tools/terminal.h"
 
 namespace hoist {
 namespace {
 
 struct EvaluateCommand {
-  std::string bundle, data, metric = "top1", output, json;
+  std::string bundle, data, metric = "top1", output, labels, json;
+  bool by_class = false;
+  PictureOptions pictures;
   RunOptions options;
 };
 
 struct Score {
-  int64_t correct = 0, total = 0;
-  double seconds = 0;  ///< of all runs, with upload and download
+  ScoreCard card;
+  std::vector<std::string> names = {};  ///< of classes; none without --labels
+  int64_t inputs_not_finite = 0;        ///< runs with a NaN or an infinity in an input
+  double seconds = 0;                   ///< of all runs, with upload and download
 };
 
 Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
-  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(command.data, inputs_of(bundle), {.labels = true}));
+  std::vector<std::string> names;
+  if (!command.labels.empty()) {
+    HOIST_STEP(names, ExitCode::bad_input, read_class_names(command.labels));
+  }
+  HOIST_STEP(
+      Samples samples, ExitCode::bad_input,
+      read_samples(command.data, inputs_of(bundle), {.labels = true, .pictures = command.pictures, .classes = names}));
   size_t output = 0;
   if (!command.output.empty()) {
     HOIST_ATTEMPT(output, output_called(bundle, command.output));
@@ -37,45 +49,65 @@ Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
                                                               type_text(answer.scalar, answer.shape), batch));
   }
   HOIST_STEP_VOID(ExitCode::bad_input, check_labels(samples, classes, answer.name, command.data));
-  Score out;
+  if (!names.empty() && static_cast<int64_t>(names.size()) != classes)
+    return input_failure(command.labels,
+                         fmt::format("names {} classes, output {} has {}", names.size(), answer.name, classes));
+  Score out{ScoreCard(classes), names};
   Progress progress;
   for (size_t run = 0; run < samples.runs.size(); ++run) {
-    if (run % 64 == 0) progress.show(fmt::format("{} of {}", out.total, samples.count));
+    if (run % 64 == 0) progress.show(fmt::format("{} of {}", out.card.samples(), samples.count));
+    const auto is_bad = [](const Tensor& input) { return count_not_finite(input) > 0; };
+    out.inputs_not_finite += std::any_of(samples.runs[run].begin(), samples.runs[run].end(), is_bad) ? 1 : 0;
     const Stopwatch stopwatch;
     for (size_t i = 0; i < samples.runs[run].size(); ++i)
       HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, samples.runs[run][i]));
     HOIST_STEP_VOID(ExitCode::device, bundle.run());
     HOIST_STEP(Tensor scores, ExitCode::device, bundle.output(output));
     out.seconds += stopwatch.seconds();
-    for (int64_t i = 0; i < batch && out.total < samples.count; ++i) {
-      out.correct += top_class(scores, i * classes, classes) == samples.labels[static_cast<size_t>(out.total)] ? 1 : 0;
-      ++out.total;
-    }
+    for (int64_t i = 0; i < batch && out.card.samples() < samples.count; ++i)
+      out.card.add(scores, i * classes, samples.labels[static_cast<size_t>(out.card.samples())]);
   }
   return out;
+}
+
+// What numbers alone do not say.
+void warn(const Score& found) {
+  if (found.inputs_not_finite > 0)
+    complain("warning", fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
+  if (found.card.not_finite() > 0)
+    complain("warning", fmt::format("{} of {} samples have NaN or infinities among their scores",
+                                    found.card.not_finite(), found.card.samples()));
+  if (const std::string warning = found.card.chance_warning(); !warning.empty()) complain("warning", warning);
 }
 
 Attempt<> evaluate(const EvaluateCommand& command) {
   HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
   HOIST_ATTEMPT(Score found, score(bundle, command));
-  const auto [share, low, high] = wilson(found.correct, found.total);
-  const double milliseconds = found.seconds * 1e3 / static_cast<double>(found.total);
+  const ScoreCard& card = found.card;
+  const auto [share, low, high] = wilson(card.right(), card.samples());
+  const double milliseconds = found.seconds * 1e3 / static_cast<double>(card.samples());
   if (!command.json.empty()) {
     nlohmann::ordered_json out = {{"metric", command.metric},
                                   {"value", share},
                                   {"low", low},
                                   {"high", high},
-                                  {"correct", found.correct},
-                                  {"total", found.total},
+                                  {"correct", card.right()},
+                                  {"total", card.samples()},
                                   {"ms_per_sample", milliseconds},
                                   {"device", bundle.device_name()},
-                                  {"threads", bundle.threads()}};
+                                  {"threads", bundle.threads()},
+                                  {"inputs_not_finite", found.inputs_not_finite},
+                                  {"no_better_than_chance", !card.chance_warning().empty()}};
+    out.update(card.to_json(found.names));
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
   }
-  if (command.json != "-") {
-    say_line("top1: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %); {:.4f} ms a sample on {}",
-             found.correct, found.total, 100 * share, 100 * low, 100 * high, milliseconds, bundle.device_name());
-  }
+  say_line("top1: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %); {:.4f} ms a sample on {}", card.right(),
+           card.samples(), 100 * share, 100 * low, 100 * high, milliseconds, bundle.device_name());
+  if (card.classes() > 5)
+    say_line("top5: {} of {} right, {:.2f} %", card.in_best_five(), card.samples(),
+             100.0 * static_cast<double>(card.in_best_five()) / static_cast<double>(card.samples()));
+  if (command.by_class) say(table(card.class_rows(found.names)));
+  warn(found);
   return ExitCode::done;
 }
 
@@ -88,16 +120,22 @@ void add_evaluate(CLI::App& program, Action& action) {
                   "  hoist evaluate digits.hoist --data models/digits_residual_test.npz", options, evaluate);
   add_bundle_options(command, options->bundle, options->options);
   command
-      .add_option(
-          "--data", options->data,
-          "an .npz with one array per input of the model, [samples][the input's axes after the first], and labels")
+      .add_option("--data", options->data,
+                  "an .npz with one array per input of the model, [samples][the input's axes after the first], and "
+                  "labels; or a "
+                  "folder of pictures (.jpg, .png) or sounds (.wav) with a folder for each class, or with labels.txt, "
+                  "FILE LABEL "
+                  "a line")
       ->required()
-      ->type_name("FILE");
+      ->type_name("DATA");
   command.add_option("--metric", options->metric, "top1: the share of samples whose highest score is the label's")
       ->check(CLI::IsMember({"top1"}))
       ->capture_default_str();
   command.add_option("--output", options->output, "the output that holds the scores (default: the first)")
       ->type_name("NAME");
+  command.add_option("--labels", options->labels, "the names of classes, one a line, class 0 first")->type_name("FILE");
+  command.add_flag("--classes", options->by_class, "how often each class is right, and what it is taken for");
+  add_picture_options(command, options->pictures);
   add_json_option(command, options->json);
 }
 

@@ -1,17 +1,24 @@
 // hoist export: a model, with neural rules or as it is, as ONNX for other engines.
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "frontend/write_model.h"
 #include "ir/text/counted.h"
 #include "lowering/raise.h"
+#include "lowering/rules.h"
+#include "lowering/rules/program_rules.h"
 #include "neural_rules/calibration/site_statistics.h"
 #include "neural_rules/choice/budget.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/functions/sums.h"
 #include "tools/command.h"
+#include "tools/derivation.h"
 #include "tools/device_models.h"
 #include "tools/files.h"
+#include "tools/json_answer.h"
+#include "tools/media.h"
+#include "tools/opened_bundle.h"
 #include "tools/record_json.h"
 #include "tools/samples.h"
 #include "tools/terminal.h"
@@ -22,9 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ExportCommand {
-  std::string model, output, calibration, record, budget, scaling = "auto";
+  std::string model, output, source, calibration, record, budget, json, scaling = "auto";
   const CLI::Option* output_option = nullptr;
   std::vector<std::string> rules;
+  PictureOptions pictures;
   ModelOptions options;
   bool force = false;
 };
@@ -69,7 +77,7 @@ Attempt<CalibratedProgram> calibrated(const ExportCommand& command, const Progra
     return usage_failure("--rule", "names a rule that needs the range of values", "give data: --calibrate DATA");
   HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
   HOIST_STEP(Samples samples, ExitCode::bad_input,
-             read_samples(command.calibration, input_infos(program), {.numbers = true}));
+             read_samples(command.calibration, input_infos(program), {.numbers = true, .pictures = command.pictures}));
   const RoundingPlan plan = plan_rounding(program, sites, named_rules(sites, assignment), samples.runs.size(), 0);
   Progress progress;
   progress.show("calibrating");
@@ -77,6 +85,26 @@ Attempt<CalibratedProgram> calibrated(const ExportCommand& command, const Progra
   HOIST_STEP(CalibratedProgram out, ExitCode::bad_input,
              calibrate(program, sites, samples, model.prepare, plan, scaling));
   return out;
+}
+
+// Rules that keep values are hoist's own business, and nobody finds them by looking for a misspelt name.
+Attempt<> refuse_other_rules(const std::vector<std::string>& rules) {
+  const auto refusal = [](const std::string& rule, RuleClass rule_class) {
+    return input_failure(
+        "rule " + rule,
+        fmt::format("is {} and keeps values: it makes kernels, and nothing of it is in a model", name_of(rule_class)),
+        "name rules of the class neural; hoist rules lists them");
+  };
+  for (const std::string& rule : rules) {
+    if (find_neural_rule(rule) != nullptr) continue;
+    for (const RuleRow& r : lowering_rule_rows()) {
+      if (r.name == rule) return refusal(rule, r.rule_class);
+    }
+    for (const ProgramRuleRow& r : operator_rule_rows()) {
+      if (r.name == rule) return refusal(rule, r.rule_class);
+    }
+  }
+  return ExitCode::done;
 }
 
 Attempt<RewrittenModel> under_rules(const ExportCommand& command, const Program& program) {
@@ -112,6 +140,22 @@ Attempt<RewrittenModel> as_recorded(const ExportCommand& command, Program progra
   return model;
 }
 
+// What the bundle computes, as operators.
+Attempt<RewrittenModel> of_bundle(const ExportCommand& command) {
+  for (const auto& [option, given] : {std::pair{"--rule", !command.rules.empty()},
+                                      {"--calibrate", !command.calibration.empty()},
+                                      {"--record", !command.record.empty()},
+                                      {"--budget", !command.budget.empty()},
+                                      {"--dim", !command.options.dimensions.empty()}}) {
+    if (given) return usage_failure(option, "is for models: what a bundle has is chosen", "leave it out");
+  }
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.model));
+  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.model, true));
+  if (command.source.empty()) return rewritten_model(bundle, nullptr);
+  HOIST_ATTEMPT(const Program model, read_program_of(command.source, bundle));
+  return rewritten_model(bundle, &model);
+}
+
 Attempt<> check_use(const ExportCommand& command) {
   if (!command.calibration.empty() && command.rules.empty())
     return usage_failure("--calibrate", "requires --rule", "name one: --rule RULE");
@@ -123,23 +167,55 @@ Attempt<> check_use(const ExportCommand& command) {
   return ExitCode::done;
 }
 
+// A derivation names the row of a rule, of which some rules have several.
+Result<Expr> approximated_by(Expr e, const std::string& rule_or_row) {
+  if (find_neural_rule(rule_or_row) != nullptr) {
+    HOIST_TRY(const Approximated approximated, approximate(e, rule_or_row));
+    return approximated.term;
+  }
+  for (const NeuralRule& rule : neural_rules()) {
+    if (rule.kind != SiteKind::function) continue;
+    auto approximated = approximate(e, std::string(rule.name));
+    if (!approximated.ok()) continue;
+    const auto& steps = approximated->derivation.steps;
+    if (std::any_of(steps.begin(), steps.end(), [&](const Application& step) { return step.rule == rule_or_row; }))
+      return approximated->term;
+  }
+  return Diagnostic{rule_or_row, "is a row of no rule that applies to the layer", ""};
+}
+
 // Layers under function rules as the operators that compute the approximation, products in f16 between casts.
 Result<Program> program_of_operators(const RewrittenModel& model) {
   std::vector<std::string> layers, products;
   for (const auto& [layer, rule] : model.functions) (find_scheme(rule) != nullptr ? products : layers).push_back(layer);
   HOIST_TRY(const Program program, with_half_products(model.program, products));
   return replace_by_expressions(program, layers, [&](const std::string& layer, Expr e) -> Result<Expr> {
-    HOIST_TRY(const Approximated approximated, approximate(e, model.functions.at(layer)));
-    return approximated.term;
+    return approximated_by(e, model.functions.at(layer));
   });
 }
 
-std::string summary(const RewrittenModel& model) {
-  std::map<std::string, int> counts;
-  for (const RuleUse& use : model.uses) ++counts[use.rule];
-  std::string out;
-  for (const auto& [rule, count] : counts) out += fmt::format(", {} at {}", rule, counted(count, "site"));
+std::map<std::string, int> rule_counts(const RewrittenModel& model) {
+  std::map<std::string, int> out;
+  for (const RuleUse& use : model.uses) ++out[use.rule];
   return out;
+}
+
+std::string summary(const RewrittenModel& model) {
+  std::string out;
+  for (const auto& [rule, count] : rule_counts(model)) out += fmt::format(", {} at {}", rule, counted(count, "site"));
+  return out;
+}
+
+Attempt<> write_exported(const ExportCommand& command, const Program& written, const RewrittenModel& model) {
+  HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));
+  HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
+  if (command.output != "-") {
+    say_line("{}: {} layers, {} bytes{}", command.output, written.definitions.size(), bytes.size(), summary(model));
+  }
+  return answer_json(command.json, {{"file", command.output},
+                                    {"layers", written.definitions.size()},
+                                    {"bytes", bytes.size()},
+                                    {"rules", rule_counts(model)}});
 }
 
 Attempt<> export_model(const ExportCommand& given) {
@@ -147,21 +223,27 @@ Attempt<> export_model(const ExportCommand& given) {
   if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".exported.onnx");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, check_output(command));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode fits, check_use(command));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
+  RewrittenModel model;
+  Program written;
+  std::error_code ignored;
+  if (fs::is_directory(command.model, ignored)) {
+    HOIST_ATTEMPT(model, of_bundle(command));
+    HOIST_STEP(written, ExitCode::bad_input, program_of_operators(model));
+    return write_exported(command, written, model);
+  }
+  if (!command.source.empty())
+    return usage_failure("--model", "is for bundles: the model that one is made from", "leave it out");
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode neural, refuse_other_rules(command.rules));
   HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
   for (const std::string& note : program.notes) complain("note", note);
-  RewrittenModel model;
-  Program written = program;
+  written = program;
   if (!command.rules.empty() || !command.record.empty()) {
     HOIST_STEP(program, ExitCode::bad_input, prepared_program(std::move(program)));
     HOIST_ATTEMPT(model, command.record.empty() ? under_rules(command, program) : as_recorded(command, program));
     HOIST_STEP(written, ExitCode::bad_input, program_of_operators(model));
   }
-  HOIST_STEP(std::string bytes, ExitCode::bad_input, write_model(written, {HOIST_VERSION}));
-  HOIST_STEP_VOID(ExitCode::bad_input, write_file(command.output, bytes));
-  if (command.output != "-") {
-    say_line("{}: {} layers, {} bytes{}", command.output, written.layers.size(), bytes.size(), summary(model));
-  }
-  return ExitCode::done;
+  return write_exported(command, written, model);
 }
 
 }  // namespace
@@ -169,31 +251,39 @@ Attempt<> export_model(const ExportCommand& given) {
 void add_export(CLI::App& program, Action& action) {
   auto options = std::make_shared<ExportCommand>();
   CLI::App& command =
-      add_command(program, action, "export", "write a model as ONNX for other engines, as it is or under neural rules",
+      add_command(program, action, "export",
+                  "write a model as ONNX for other engines, as it is, under neural rules, or as a bundle has it",
                   "  hoist export models/digits_residual.onnx -o plain.onnx\n"
                   "  hoist export models/digits_residual.onnx --rule u8 --rule w8a8 "
                   "--calibrate models/digits_residual_calibration.npz -o q.onnx\n"
-                  "  hoist export models/digits_residual.onnx --record digits.json -o chosen.onnx",
+                  "  hoist export models/digits_residual.onnx --record digits.json -o chosen.onnx\n"
+                  "  hoist export small.hoist --model models/digits_residual.onnx -o small.onnx",
                   options, export_model);
-  command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
+  command.add_option("model", options->model, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
   options->output_option =
       command
           .add_option("-o,--output", options->output,
                       "the file, - for standard output (default: the model's name with .exported.onnx, here)")
           ->type_name("FILE");
   command.add_flag("--force", options->force, "replace the file if there is one");
+  command
+      .add_option("--model", options->source,
+                  "of a bundle: the model that it is made from, for constants that the bundle has in another form")
+      ->type_name("FILE");
   add_scaling_option(command, options->scaling);
   command.add_option("--rule", options->rules, "use this neural rule wherever it applies; may be given more than once")
       ->type_name("RULE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--calibrate", options->calibration, calibration_help)->type_name("DATA");
+  add_picture_options(command, options->pictures);
   command
       .add_option("--record", options->record, "what compile --budget chose: its latest choice, or that of --budget")
       ->type_name("FILE");
   command.add_option("--budget", options->budget, "of the record's choices the one for this budget")
       ->type_name("BUDGET");
   add_dimension_option(command, options->options.dimensions);
+  add_json_option(command, options->json, "what was written");
 }
 
 }  // namespace hoist

@@ -1,19 +1,26 @@
 // hoist run: one run of a bundle, inputs from files, outputs to files.
+#include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "frontend/tensor_file.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/files.h"
+#include "tools/json_answer.h"
+#include "tools/media.h"
 #include "tools/npy.h"
 #include "tools/opened_bundle.h"
+#include "tools/scores.h"
 #include "tools/terminal.h"
 
 namespace hoist {
 namespace {
 
 struct RunCommand {
-  std::string bundle, output;
+  std::string bundle, output, labels, json;
+  size_t best = 5;
+  PictureOptions pictures;
   std::vector<std::string> inputs;
   RunOptions options;
 };
@@ -29,7 +36,19 @@ std::pair<std::string, std::string> split_input(const std::string& text, const B
   return {text.substr(0, first), first == std::string::npos ? "" : text.substr(first + 1)};
 }
 
-Attempt<> set_inputs(BundleRunner& bundle, const std::vector<std::string>& given) {
+Result<Tensor> read_input(const std::string& file, const ArrayInfo& input, const PictureOptions& pictures) {
+  if (!is_picture(file) && !is_sound(file)) return read_tensor(file);
+  return read_media(file, {input.name, input.scalar, input.shape}, pictures);
+}
+
+void warn_of_numbers(const std::string& where, const Tensor& tensor) {
+  const int64_t bad = count_not_finite(tensor);
+  if (bad > 0)
+    complain("warning", fmt::format("{} has {} NaN or infinities among {} numbers", where, bad, tensor.size()));
+}
+
+Attempt<> set_inputs(BundleRunner& bundle, const RunCommand& command) {
+  const std::vector<std::string>& given = command.inputs;
   Diagnostics problems;
   std::vector<bool> set(bundle.inputs().size(), false);
   for (const std::string& text : given) {
@@ -42,7 +61,8 @@ Attempt<> set_inputs(BundleRunner& bundle, const std::vector<std::string>& given
     }
     if (set[*index]) return usage_failure("--input " + name, "is given twice");
     set[*index] = true;
-    auto tensor = read_tensor(file);
+    auto tensor = read_input(file, bundle.inputs()[*index], command.pictures);
+    if (tensor) warn_of_numbers("input " + name, *tensor);
     auto accepted = tensor ? bundle.set_input(*index, *tensor) : Result<Nothing>(tensor.errors());
     if (!accepted) problems.insert(problems.end(), accepted.errors().begin(), accepted.errors().end());
   }
@@ -54,6 +74,25 @@ Attempt<> set_inputs(BundleRunner& bundle, const std::vector<std::string>& given
   }
   if (!problems.empty()) return Failure{ExitCode::bad_input, problems};
   return ExitCode::done;
+}
+
+// The classes with the highest scores of each sample, where the output has as many as there are names.
+// Says whether it has.
+bool show_best(const RunCommand& command, const std::vector<std::string>& names, const Tensor& scores,
+               std::string& lines, nlohmann::ordered_json& answer) {
+  const auto classes = static_cast<int64_t>(names.size());
+  const bool fits = !scores.shape().empty() && scores.size() > 0 && scores.size() % classes == 0 &&
+                    std::find(scores.shape().begin(), scores.shape().end(), classes) != scores.shape().end();
+  if (!fits) return false;
+  for (int64_t first = 0; first < scores.size(); first += classes) {
+    nlohmann::ordered_json best = nlohmann::json::array();
+    for (const ScoredClass& each : best_classes(scores, first, classes, command.best)) {
+      lines += fmt::format("  {:10.4g}  {}\n", each.score, printable(class_text(each.label, names)));
+      best.push_back({{"label", each.label}, {"name", names[static_cast<size_t>(each.label)]}, {"score", each.score}});
+    }
+    answer["best"].push_back(std::move(best));
+  }
+  return true;
 }
 
 Attempt<std::vector<std::string>> output_files(const BundleRunner& bundle) {
@@ -73,10 +112,16 @@ Attempt<std::vector<std::string>> output_files(const BundleRunner& bundle) {
 Attempt<> run(const RunCommand& command) {
   HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
   HOIST_ATTEMPT(std::vector<std::string> names, output_files(bundle));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, set_inputs(bundle, command.inputs));
+  std::vector<std::string> classes;
+  bool any_best = false;
+  if (!command.labels.empty()) {
+    HOIST_STEP(classes, ExitCode::bad_input, read_class_names(command.labels));
+  }
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, set_inputs(bundle, command));
   HOIST_STEP_VOID(ExitCode::device, bundle.run());
   HOIST_STEP(FileSet files, ExitCode::bad_input, FileSet::begin(command.output));
   std::string lines;
+  nlohmann::ordered_json answer = {{"device", bundle.device_name()}, {"outputs", nlohmann::json::array()}};
   for (size_t i = 0; i < names.size(); ++i) {
     HOIST_STEP(Tensor tensor, ExitCode::device, bundle.output(i));
     const std::filesystem::path path = files.reserve(names[i]);
@@ -86,12 +131,20 @@ Attempt<> run(const RunCommand& command) {
       // The user knows the file by its final name only.
       return input_failure((std::filesystem::path(command.output) / names[i]).string(), written.errors()[0].what);
     }
-    lines += fmt::format("{}: {} in {}\n", printable(name), type_text(tensor.scalar(), tensor.shape()),
-                         (std::filesystem::path(command.output) / names[i]).string());
+    const std::string file = (std::filesystem::path(command.output) / names[i]).string();
+    lines += fmt::format("{}: {} in {}\n", printable(name), type_text(tensor.scalar(), tensor.shape()), file);
+    answer["outputs"].push_back(array_json(name, tensor.scalar(), tensor.shape()));
+    answer["outputs"].back()["file"] = file;
+    answer["outputs"].back()["not_finite"] = count_not_finite(tensor);
+    warn_of_numbers("output " + name, tensor);
+    if (!classes.empty()) any_best |= show_best(command, classes, tensor, lines, answer["outputs"].back());
   }
   HOIST_STEP_VOID(ExitCode::bad_input, files.commit());
   say(lines);
-  return ExitCode::done;
+  if (!classes.empty() && !any_best)
+    complain("warning",
+             fmt::format("{} names {} classes, and no output has so many scores", command.labels, classes.size()));
+  return answer_json(command.json, answer);
 }
 
 }  // namespace
@@ -102,7 +155,9 @@ void add_run(CLI::App& program, Action& action) {
                                   "run a bundle once, its inputs read from files and its outputs written to files",
                                   "  hoist run digits.hoist --input image=picture.npy --output-dir out", options, run);
   add_bundle_options(command, options->bundle, options->options);
-  command.add_option("--input", options->inputs, "the file of an input: .npy, or a TensorProto in .pb")
+  command
+      .add_option("--input", options->inputs,
+                  "the file of an input: .npy, a TensorProto in .pb, a picture (.jpg, .png) or a sound (.wav)")
       ->type_name("NAME=FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -111,6 +166,11 @@ void add_run(CLI::App& program, Action& action) {
                   "where each output is written to NAME.npy (.pb for types that .npy lacks)")
       ->required()
       ->type_name("OUT");
+  command.add_option("--labels", options->labels, "the names of classes, one a line: shows those of the best scores")
+      ->type_name("FILE");
+  command.add_option("--top", options->best, "so many of them")->check(CLI::Range(1, 1000))->capture_default_str();
+  add_picture_options(command, options->pictures);
+  add_json_option(command, options->json);
 }
 
 }  // namespace hoist

@@ -1,6 +1,7 @@
 // hoist sensitivity: what each layer of a model tolerates.
 #include "neural_rules/calibration/sensitivity.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tools/command.h"
@@ -16,15 +17,65 @@ namespace {
 
 struct SensitivityCommand {
   std::string model, calibration, json, scaling = "auto";
+  bool all = false;
+  PictureOptions pictures;
   ModelOptions options;
 };
 
 std::string number(double value) { return std::isnan(value) ? "-" : fmt::format("{:.3g}", value); }
 
+double error_of(const Candidate& candidate) {
+  return std::isnan(candidate.error_alone) ? candidate.predicted_error : candidate.error_alone;
+}
+
+std::string all_candidates(const Sensitivity& found) {
+  std::vector<std::vector<std::string>> rows = {{"site", "sensitivity", "masked", "rule", "local error", "predicted",
+                                                 "alone", "SQNR alone", "clipped", "proof or measurement"}};
+  for (const StudySite& site : found.studied) {
+    for (const Candidate& candidate : site.candidates) {
+      const double error = error_of(candidate);
+      rows.push_back({site.site.key(), number(site.sensitivity), site.sensitivity < 1 ? "yes" : "no", candidate.rule,
+                      number(candidate.local_error), number(candidate.predicted_error), number(candidate.error_alone),
+                      fmt::format("{:.1f} dB", sqnr_of(found.output_power, error)),
+                      fmt::format("{:.2g} %", 100 * candidate.clipped_share), candidate.proof});
+    }
+  }
+  return table(rows);
+}
+
+// The sites that a rule harms most if it is used there and nowhere else, in ten lines.
+std::string most_sensitive(const Sensitivity& found) {
+  constexpr size_t most_sites = 7;
+  const auto by_error = [](const Candidate& a, const Candidate& b) { return error_of(a) < error_of(b); };
+  std::vector<const StudySite*> sites;
+  size_t candidates = 0;
+  for (const StudySite& site : found.studied) {
+    candidates += site.candidates.size();
+    if (!site.candidates.empty()) sites.push_back(&site);
+  }
+  std::stable_sort(sites.begin(), sites.end(),
+                   [](const StudySite* a, const StudySite* b) { return a->sensitivity > b->sensitivity; });
+  std::vector<std::vector<std::string>> rows = {{"site", "sensitivity", "gentlest rule", "SQNR", "harshest", "SQNR"}};
+  for (const StudySite* site : sites) {
+    if (rows.size() > most_sites) break;
+    const auto [best, worst] = std::minmax_element(site->candidates.begin(), site->candidates.end(), by_error);
+    const auto sqnr = [&](const Candidate& of) {
+      return fmt::format("{:.1f} dB", sqnr_of(found.output_power, error_of(of)));
+    };
+    rows.push_back({site->site.key(), number(site->sensitivity), best->rule, sqnr(*best), worst->rule, sqnr(*worst)});
+  }
+  return table(rows) +
+         fmt::format("{} of {} sites, the most sensitive first; --all shows {} rules at all of them\n", rows.size() - 1,
+                     sites.size(), candidates) +
+         "sensitivity: mean squared change of the output for noise at the site, over that of the noise\n"
+         "SQNR: power of the output over that of the error if this rule alone is used (20 dB: a hundredth)\n";
+}
+
 Attempt<> sensitivity(const SensitivityCommand& command) {
   HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
-  HOIST_STEP(Samples samples, ExitCode::bad_input,
-             read_samples(command.calibration, input_infos(model.program), {.numbers = true}));
+  HOIST_STEP(
+      Samples samples, ExitCode::bad_input,
+      read_samples(command.calibration, input_infos(model.program), {.numbers = true, .pictures = command.pictures}));
   Progress progress;
   SensitivityOptions options;
   HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
@@ -47,19 +98,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
     study.notes = found.notes;
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, to_json(study)));
   }
-  if (command.json == "-") return ExitCode::done;
-  std::vector<std::vector<std::string>> rows = {{"site", "sensitivity", "masked", "rule", "local error", "predicted",
-                                                 "alone", "SQNR alone", "clipped", "proof or measurement"}};
-  for (const StudySite& site : found.studied) {
-    for (const Candidate& candidate : site.candidates) {
-      const double error = std::isnan(candidate.error_alone) ? candidate.predicted_error : candidate.error_alone;
-      rows.push_back({site.site.key(), number(site.sensitivity), site.sensitivity < 1 ? "yes" : "no", candidate.rule,
-                      number(candidate.local_error), number(candidate.predicted_error), number(candidate.error_alone),
-                      fmt::format("{:.1f} dB", sqnr_of(found.output_power, error)),
-                      fmt::format("{:.2g} %", 100 * candidate.clipped_share), candidate.proof});
-    }
-  }
-  say(table(rows));
+  say(command.all ? all_candidates(found) : most_sensitive(found));
   return ExitCode::done;
 }
 
@@ -73,8 +112,10 @@ void add_sensitivity(CLI::App& program, Action& action) {
       sensitivity);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   command.add_option("--calibrate", options->calibration, calibration_help)->required()->type_name("DATA");
+  add_picture_options(command, options->pictures);
   add_scaling_option(command, options->scaling);
   add_model_options(command, options->options);
+  command.add_flag("--all", options->all, "every rule at every site, instead of the most sensitive sites");
   add_json_option(command, options->json, "the sites with their rules");
 }
 

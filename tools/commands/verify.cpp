@@ -51,16 +51,6 @@ Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device
   return out;
 }
 
-// The model that the bundle is made from, with the extents that the bundle's inputs have.
-Attempt<Program> read_program_of(const std::string& path, const BundleInfo& info) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
-  HOIST_STEP(const ReadOptions reading, ExitCode::usage, read_options({}));
-  std::vector<std::vector<int64_t>> shapes;
-  for (int index : info.plan.inputs) shapes.push_back(info.plan.arrays[static_cast<size_t>(index)].shape);
-  HOIST_STEP(Program program, ExitCode::bad_input, read_model_of_shapes(path, reading, shapes));
-  return program;
-}
-
 // A line for each finding, and how many have not passed.
 Attempt<size_t> report_findings(const VerifyCommand& command, const std::vector<Finding>& findings,
                                 const std::string& device) {
@@ -73,7 +63,6 @@ Attempt<size_t> report_findings(const VerifyCommand& command, const std::vector<
                      {"message", finding.message},
                      {"compared", finding.compared},
                      {"largest_error", finding.largest_error}});
-    if (command.json == "-") continue;
     if (!finding.passed)
       say_line("failed {}: {}", finding.subject, finding.message);
     else if (finding.compared == 0)
@@ -88,10 +77,8 @@ Attempt<size_t> report_findings(const VerifyCommand& command, const std::vector<
     out["findings"] = lines;
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
   }
-  if (command.json != "-") {
-    say_line("{} of {} checks passed{}", findings.size() - failed, findings.size(),
-             device.empty() ? "" : " on " + device);
-  }
+  say_line("{} of {} checks passed{}", findings.size() - failed, findings.size(),
+           device.empty() ? "" : " on " + device);
   return failed;
 }
 

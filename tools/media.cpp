@@ -1,0 +1,437 @@
+#include "tools/media.h"
+
+#include <fmt/format.h>
+#include <jpeglib.h>
+#include <png.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <csetjmp>
+#include <cstdio>  // jpeglib.h asks for it before itself
+#include <cstring>
+#include <limits>
+
+#include "tools/data.h"
+#include "tools/files.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t most_pixels = int64_t{1} << 27;
+constexpr size_t most_media_bytes = size_t{1} << 30;  // of a file
+
+Diagnostic undecodable(const fs::path& file, const std::string& why) {
+  return {file.string(), "cannot be decoded: " + why, "is it a JPEG or PNG file, and complete?"};
+}
+
+Result<Nothing> check_pixels(const fs::path& file, int64_t height, int64_t width) {
+  if (height > 0 && width > 0 && height <= most_pixels / width) return Nothing{};
+  return Diagnostic{file.string(), fmt::format("has {} x {} pixels, at most {} are read", width, height, most_pixels),
+                    ""};
+}
+
+// ---- Decoders ------------------------------------------------------------------------------------------------------
+
+// libjpeg ends the program where something is wrong, unless told to jump elsewhere.
+struct JpegFailure {
+  jpeg_error_mgr manager;
+  std::jmp_buf back;
+  char message[JMSG_LENGTH_MAX];
+};
+
+void leave_jpeg(j_common_ptr info) {
+  auto* failure = reinterpret_cast<JpegFailure*>(info->err);
+  info->err->format_message(info, failure->message);
+  std::longjmp(failure->back, 1);
+}
+
+// Warnings have negative levels; all else is for those who trace the decoder.
+void count_warning(j_common_ptr info, int level) { info->err->num_warnings += level < 0 ? 1 : 0; }
+
+// No object with a destructor lives between setjmp and what may jump. What was wrong is in `failure`, where it is
+// false.
+bool decode_jpeg(jpeg_decompress_struct& info, JpegFailure& failure, const std::string& bytes, bool grey,
+                 std::vector<uint8_t>& values) {
+  info.err = jpeg_std_error(&failure.manager);
+  failure.manager.error_exit = leave_jpeg;
+  failure.manager.emit_message = count_warning;
+  if (setjmp(failure.back) != 0) return false;
+  jpeg_create_decompress(&info);
+  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  jpeg_read_header(&info, TRUE);
+  if (static_cast<int64_t>(info.image_height) > most_pixels / std::max<int64_t>(info.image_width, 1)) {
+    std::snprintf(failure.message, sizeof failure.message, "%u x %u pixels are too many", info.image_width,
+                  info.image_height);
+    return false;
+  }
+  info.out_color_space = grey ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_start_decompress(&info);
+  const size_t row = size_t{info.output_width} * static_cast<size_t>(info.output_components);
+  values.resize(row * info.output_height);
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW place = values.data() + row * info.output_scanline;
+    jpeg_read_scanlines(&info, &place, 1);
+  }
+  jpeg_finish_decompress(&info);
+  if (failure.manager.num_warnings == 0) return true;
+  std::snprintf(failure.message, sizeof failure.message, "data are missing or damaged");
+  return false;
+}
+
+Result<Picture> picture_of_jpeg(const fs::path& file, const std::string& bytes, bool grey) {
+  jpeg_decompress_struct info = {};
+  JpegFailure failure = {};
+  Picture out;
+  const bool decoded = decode_jpeg(info, failure, bytes, grey, out.values);
+  out.height = info.output_height;
+  out.width = info.output_width;
+  out.channels = info.output_components;
+  jpeg_destroy_decompress(&info);
+  if (!decoded) return undecodable(file, failure.message);
+  return out;
+}
+
+Result<Picture> picture_of_png(const fs::path& file, const std::string& bytes, bool grey) {
+  png_image image = {};
+  image.version = PNG_IMAGE_VERSION;
+  if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0)
+    return undecodable(file, image.message);
+  if (auto fits = check_pixels(file, image.height, image.width); !fits) {
+    png_image_free(&image);
+    return fits.errors();
+  }
+  image.format = grey ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  Picture out{image.height, image.width, grey ? 1 : 3, {}};
+  out.values.resize(PNG_IMAGE_SIZE(image));
+  const png_color black = {0, 0, 0};
+  if (png_image_finish_read(&image, &black, out.values.data(), 0, nullptr) == 0)
+    return undecodable(file, image.message);
+  return out;
+}
+
+// ---- Words of the options ------------------------------------------------------------------------------------------
+
+struct Extents {
+  int64_t width = 0, height = 0;  // height 0: of the shorter side
+};
+
+Result<Extents> parse_extents(const std::string& option, const std::string& text) {
+  Extents out;
+  const size_t by = text.find('x');
+  const auto number = [](const std::string& digits, int64_t& value) {
+    if (digits.empty() || digits.size() > 5 || digits.find_first_not_of("0123456789") != std::string::npos)
+      return false;
+    value = std::stoll(digits);
+    return value > 0;
+  };
+  const bool good = by == std::string::npos
+                        ? number(text, out.width)
+                        : number(text.substr(0, by), out.width) && number(text.substr(by + 1), out.height);
+  if (good) return out;
+  return Diagnostic{option + " " + text, "is no size", "write " + option + " 256, or " + option + " 320x240"};
+}
+
+Result<double> parse_scale(const std::string& text, Scalar scalar) {
+  if (text.empty()) return is_float(scalar) ? 1.0 / 255 : 1.0;
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (*end == '/') {
+    const char* divisor = end + 1;
+    value /= std::strtod(divisor, &end);
+    if (end == divisor) value = std::numeric_limits<double>::quiet_NaN();
+  }
+  if (end != text.c_str() && *end == 0 && std::isfinite(value)) return value;
+  return Diagnostic{"--scale " + text, "is no number", "write --scale 1, or --scale 1/255"};
+}
+
+// How an input takes one picture.
+struct PictureInput {
+  int64_t height = 0, width = 0, channels = 0;
+  bool channels_first = false;
+};
+
+Result<PictureInput> picture_input(const ValueInfo& input, const std::string& layout) {
+  std::vector<int64_t> shape = input.shape;
+  const std::string type = type_text(input.scalar, input.shape);
+  if (shape.size() == 4 && shape[0] == 1) shape.erase(shape.begin());
+  if (shape.size() != 3)
+    return Diagnostic{"input " + input.name, "is " + type + ", which is no picture",
+                      "pictures go into [1][channels][height][width] or [1][height][width][channels]"};
+  const auto are_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
+  const bool first = layout == "nchw" || (layout == "auto" && are_channels(shape[0]));
+  const PictureInput out =
+      first ? PictureInput{shape[1], shape[2], shape[0], true} : PictureInput{shape[0], shape[1], shape[2], false};
+  if (are_channels(out.channels)) return out;
+  return Diagnostic{"input " + input.name,
+                    fmt::format("is {}, with {} channels, and pictures have 3 or 1", type, out.channels),
+                    "--layout says where channels stand"};
+}
+
+// What each output position takes from a line of inputs: the first of them, and weights that sum to one.
+struct Tap {
+  int64_t first = 0;
+  std::vector<double> weights;
+};
+
+std::vector<Tap> taps(int64_t from, int64_t to) {
+  const double step = static_cast<double>(from) / static_cast<double>(to), reach = std::max(1.0, step);
+  std::vector<Tap> out;
+  for (int64_t i = 0; i < to; ++i) {
+    const double middle = (static_cast<double>(i) + 0.5) * step;
+    Tap tap;
+    tap.first = std::max<int64_t>(0, static_cast<int64_t>(std::floor(middle - reach + 0.5)));
+    const int64_t end = std::min(from, static_cast<int64_t>(std::floor(middle + reach + 0.5)));
+    double sum = 0;
+    for (int64_t k = tap.first; k < end; ++k) {
+      tap.weights.push_back(std::max(0.0, 1 - std::fabs((static_cast<double>(k) + 0.5 - middle) / reach)));
+      sum += tap.weights.back();
+    }
+    if (sum == 0) {
+      tap = {std::clamp<int64_t>(static_cast<int64_t>(middle), 0, from - 1), {1}};
+      sum = 1;
+    }
+    for (double& weight : tap.weights) weight /= sum;
+    out.push_back(std::move(tap));
+  }
+  return out;
+}
+
+Picture cropped(const Picture& picture, int64_t height, int64_t width) {
+  Picture out{height, width, picture.channels, {}};
+  const int64_t top = (picture.height - height) / 2, left = (picture.width - width) / 2;
+  for (int64_t y = 0; y < height; ++y) {
+    const uint8_t* row = picture.values.data() + ((top + y) * picture.width + left) * picture.channels;
+    out.values.insert(out.values.end(), row, row + width * picture.channels);
+  }
+  return out;
+}
+
+Result<Picture> fitted(Picture picture, const PictureInput& input, const PictureOptions& options,
+                       const fs::path& file) {
+  Extents crop{input.width, input.height};
+  if (!options.crop.empty()) {
+    HOIST_TRY(crop, parse_extents("--crop", options.crop));
+    if (crop.height == 0) crop.height = crop.width;
+  }
+  if (crop.width != input.width || crop.height != input.height)
+    return Diagnostic{"--crop " + options.crop,
+                      fmt::format("gives {} x {} pixels, the input takes {} x {}", crop.width, crop.height, input.width,
+                                  input.height),
+                      "leave --crop out, or crop to the input's size"};
+  Extents to = crop;
+  if (!options.resize.empty()) {
+    HOIST_TRY(to, parse_extents("--resize", options.resize));
+    if (to.height == 0) {
+      const int64_t shorter = std::min(picture.height, picture.width), side = to.width;
+      const auto scaled = [&](int64_t extent) {
+        return std::max<int64_t>(
+            1, std::llround(static_cast<double>(extent) * static_cast<double>(side) / static_cast<double>(shorter)));
+      };
+      to = {scaled(picture.width), scaled(picture.height)};
+    }
+    HOIST_TRY_VOID(check_pixels(file, to.height, to.width));
+  }
+  if (to.width < crop.width || to.height < crop.height ||
+      (options.crop.empty() && (to.width != crop.width || to.height != crop.height)))
+    return Diagnostic{file.string(),
+                      fmt::format("is {} x {} pixels after --resize, the input takes {} x {}", to.width, to.height,
+                                  crop.width, crop.height),
+                      to.width >= crop.width && to.height >= crop.height
+                          ? fmt::format("add --crop {}x{}", crop.width, crop.height)
+                          : "resize to more"};
+  if (to.width != picture.width || to.height != picture.height) picture = resized(picture, to.height, to.width);
+  if (to.width != crop.width || to.height != crop.height) picture = cropped(picture, crop.height, crop.width);
+  return picture;
+}
+
+Result<std::vector<double>> for_channels(const std::string& option, const std::vector<double>& given, int64_t channels,
+                                         double usual) {
+  if (given.empty()) return std::vector<double>(static_cast<size_t>(channels), usual);
+  if (given.size() == 1) return std::vector<double>(static_cast<size_t>(channels), given[0]);
+  if (given.size() == static_cast<size_t>(channels)) return given;
+  return Diagnostic{option, fmt::format("has {} numbers, the input {} channels", given.size(), channels),
+                    "give one number, or one a channel"};
+}
+
+void put(Tensor& out, int64_t i, double value) {
+  if (is_float(out.scalar())) {
+    out.set_float(i, value);
+    return;
+  }
+  const int bits = static_cast<int>(byte_size(out.scalar(), {1})) * 8;
+  const bool is_signed = row(out.scalar()).name[0] == 'i';
+  const double high = std::ldexp(1, is_signed ? bits - 1 : bits) - 1, low = is_signed ? -high - 1 : 0;
+  out.set_integer(i, static_cast<int64_t>(std::clamp(std::nearbyint(value), low, high)));
+}
+
+bool has_ending(const fs::path& file, std::initializer_list<std::string_view> endings) {
+  std::string ending = file.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::find(endings.begin(), endings.end(), ending) != endings.end();
+}
+
+// Little-endian, of at most 4 bytes.
+uint32_t number_at(const std::string& bytes, size_t at, size_t count) {
+  uint32_t out = 0;
+  for (size_t i = count; i-- > 0;) out = out << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return out;
+}
+
+struct WaveFormat {
+  uint32_t kind = 0, channels = 0, rate = 0, bits = 0;
+};
+
+double wave_sample(const std::string& bytes, size_t at, const WaveFormat& format) {
+  const uint32_t number = number_at(bytes, at, format.bits / 8);
+  if (format.kind == 3) {
+    float value = 0;
+    std::memcpy(&value, &number, sizeof value);
+    return value;
+  }
+  if (format.bits == 8) return (static_cast<double>(number) - 128) / 128;  // the only one without a sign
+  const auto moved = static_cast<int32_t>(number << (32 - format.bits));
+  return static_cast<double>(moved) / 2147483648.0;
+}
+
+}  // namespace
+
+void add_picture_options(CLI::App& command, PictureOptions& options) {
+  command.add_option("--layout", options.layout, "of pictures: where channels stand in the input")
+      ->check(CLI::IsMember({"auto", "nchw", "nhwc"}))
+      ->capture_default_str();
+  command
+      .add_option("--resize", options.resize,
+                  "resize pictures to this size first, or their shorter side (default: to the input's size)")
+      ->type_name("N|WxH");
+  command.add_option("--crop", options.crop, "then take so much from the middle")->type_name("N|WxH");
+  command.add_option("--colours", options.colours, "the order of colours")
+      ->check(CLI::IsMember({"rgb", "bgr"}))
+      ->capture_default_str();
+  command
+      .add_option("--scale", options.scale,
+                  "multiply the values, 0 to 255, by this (default: 1/255 where the input is of floats, else 1)")
+      ->type_name("NUMBER");
+  command.add_option("--mean", options.mean, "subtract this from scaled values: one number, or one a channel")
+      ->delimiter(',')
+      ->type_name("NUMBER,...");
+  command.add_option("--std", options.deviation, "then divide by this: one number, or one a channel")
+      ->delimiter(',')
+      ->type_name("NUMBER,...");
+}
+
+bool is_picture(const fs::path& file) { return has_ending(file, {".jpg", ".jpeg", ".png"}); }
+bool is_sound(const fs::path& file) { return has_ending(file, {".wav"}); }
+
+Result<Picture> decode_picture(const fs::path& file, bool grey) {
+  HOIST_TRY(const std::string bytes, read_file(file, most_media_bytes));
+  return bytes.starts_with("\x89PNG") ? picture_of_png(file, bytes, grey) : picture_of_jpeg(file, bytes, grey);
+}
+
+Picture resized(const Picture& picture, int64_t height, int64_t width) {
+  const auto at = [](int64_t i) { return static_cast<size_t>(i); };
+  const int64_t channels = picture.channels;
+  const std::vector<Tap> along = taps(picture.width, width), down = taps(picture.height, height);
+  std::vector<float> lines(at(picture.height * width * channels));
+  for (int64_t y = 0; y < picture.height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      const Tap& tap = along[at(x)];
+      for (int64_t c = 0; c < channels; ++c) {
+        double sum = 0;
+        for (size_t k = 0; k < tap.weights.size(); ++k)
+          sum += tap.weights[k] *
+                 picture.values[at((y * picture.width + tap.first + static_cast<int64_t>(k)) * channels + c)];
+        lines[at((y * width + x) * channels + c)] = static_cast<float>(sum);
+      }
+    }
+  }
+  Picture out{height, width, channels, std::vector<uint8_t>(at(height * width * channels))};
+  for (int64_t y = 0; y < height; ++y) {
+    const Tap& tap = down[at(y)];
+    for (int64_t i = 0; i < width * channels; ++i) {
+      double sum = 0;
+      for (size_t k = 0; k < tap.weights.size(); ++k)
+        sum += tap.weights[k] * lines[at((tap.first + static_cast<int64_t>(k)) * width * channels + i)];
+      out.values[at(y * width * channels + i)] = static_cast<uint8_t>(std::clamp(std::nearbyint(sum), 0.0, 255.0));
+    }
+  }
+  return out;
+}
+
+Result<Tensor> read_picture(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {
+  HOIST_TRY(const PictureInput place, picture_input(input, options.layout));
+  HOIST_TRY(const double scale, parse_scale(options.scale, input.scalar));
+  HOIST_TRY(const std::vector<double> mean, for_channels("--mean", options.mean, place.channels, 0));
+  HOIST_TRY(const std::vector<double> deviation, for_channels("--std", options.deviation, place.channels, 1));
+  for (double value : deviation) {
+    if (!(std::fabs(value) > 0)) return Diagnostic{"--std", "is zero", "values are divided by it"};
+  }
+  HOIST_TRY(Picture picture, decode_picture(file, place.channels == 1));
+  HOIST_TRY(picture, fitted(std::move(picture), place, options, file));
+  Tensor out(input.scalar, input.shape);
+  for (int64_t y = 0; y < place.height; ++y) {
+    for (int64_t x = 0; x < place.width; ++x) {
+      for (int64_t c = 0; c < place.channels; ++c) {
+        const int64_t colour = options.colours == "bgr" ? place.channels - 1 - c : c;
+        const auto k = static_cast<size_t>(c);
+        const double value = picture.values[static_cast<size_t>((y * place.width + x) * place.channels + colour)];
+        const int64_t to = place.channels_first ? (c * place.height + y) * place.width + x
+                                                : (y * place.width + x) * place.channels + c;
+        put(out, to, (value * scale - mean[k]) / deviation[k]);
+      }
+    }
+  }
+  return out;
+}
+
+Result<Tensor> read_sound(const fs::path& file, const ValueInfo& input, int64_t* rate) {
+  HOIST_TRY(const std::string bytes, read_file(file, most_media_bytes));
+  const auto bad = [&](const std::string& why) {
+    return Diagnostic{file.string(), "cannot be read: " + why, "sounds are .wav files of PCM or f32"};
+  };
+  if (bytes.size() < 12 || bytes.compare(0, 4, "RIFF") != 0 || bytes.compare(8, 4, "WAVE") != 0)
+    return bad("is no .wav file");
+  WaveFormat format;
+  size_t begin = 0, end = 0;
+  for (size_t at = 12; at + 8 <= bytes.size();) {
+    const size_t size = number_at(bytes, at + 4, 4), from = at + 8, to = std::min(bytes.size(), from + size);
+    if (bytes.compare(at, 4, "fmt ") == 0 && to - from >= 16) {
+      format = {number_at(bytes, from, 2), number_at(bytes, from + 2, 2), number_at(bytes, from + 4, 4),
+                number_at(bytes, from + 14, 2)};
+      if (format.kind == 0xfffe && to - from >= 26) format.kind = number_at(bytes, from + 24, 2);  // said further on
+    }
+    if (bytes.compare(at, 4, "data") == 0 && end == 0) {
+      begin = from;
+      end = to;
+    }
+    at = from + size + size % 2;
+  }
+  const bool known =
+      (format.kind == 1 && (format.bits == 8 || format.bits == 16 || format.bits == 24 || format.bits == 32)) ||
+      (format.kind == 3 && format.bits == 32);
+  if (!known || format.channels == 0)
+    return bad(fmt::format("has format {} of {} bits and {} channels", format.kind, format.bits, format.channels));
+  if (end <= begin) return bad("has no samples");
+  if (!is_float(input.scalar))
+    return Diagnostic{"input " + input.name, "is " + type_text(input.scalar, input.shape) + ", and sounds are floats",
+                      ""};
+  if (rate != nullptr) *rate = format.rate;
+  const size_t step = size_t{format.bits / 8} * format.channels, count = (end - begin) / step;
+  Tensor out(input.scalar, input.shape);
+  for (size_t i = 0; i < std::min<size_t>(count, static_cast<size_t>(out.size())); ++i) {
+    double sum = 0;
+    for (size_t c = 0; c < format.channels; ++c)
+      sum += wave_sample(bytes, begin + i * step + c * (format.bits / 8), format);
+    out.set_float(static_cast<int64_t>(i), sum / format.channels);
+  }
+  return out;
+}
+
+Result<Tensor> read_media(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {
+  return is_sound(file) ? read_sound(file, input) : read_picture(file, input, options);
+}
+
+}  // namespace hoist

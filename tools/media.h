@@ -1,0 +1,58 @@
+// Pictures and sounds as inputs of a model: decoded, resized and scaled as the model was trained to see them. Files are
+// hostile: sizes are checked before anything is decoded. Not for arrays: npy.h and frontend/tensor_file.h read those.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ir/program/program.h"
+#include "tools/attempt.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hoist {
+
+/// What happens to a picture between its file and the input, in this order: the resize, the crop from its middle, the
+/// order of colours, (value * scale - mean) / std, the layout. Values are 0 to 255 at first.
+struct PictureOptions {
+  std::string layout = "auto";          ///< nchw | nhwc; auto: where the input has an extent of 1 or 3
+  std::string resize;                   ///< WxH, or N for the shorter side; "" is to what the crop or the input is
+  std::string crop;                     ///< WxH or N; "" is none
+  std::string colours = "rgb";          ///< rgb | bgr; an input of one channel takes grey
+  std::vector<double> mean, deviation;  ///< one number, or one a channel; of scaled values
+  std::string scale;                    ///< a number or 1/255; "" is 1/255 for floats, 1 for integers
+};
+
+void add_picture_options(CLI::App& command, PictureOptions& options);
+
+/// Height, width and channels of 8 bits, row by row.
+struct Picture {
+  int64_t height = 0, width = 0, channels = 0;
+  std::vector<uint8_t> values;
+};
+
+/// A file that is read as a picture or a sound rather than as an array, by its ending: .jpg, .jpeg, .png, .wav.
+bool is_picture(const std::filesystem::path& file);
+bool is_sound(const std::filesystem::path& file);
+
+/// JPEG or PNG by what the file holds, as three channels (grey: one); transparency is in front of black, 16 bits
+/// become 8. Errors: no such file, damaged, more than 2^27 pixels, colours that are neither RGB nor grey.
+Result<Picture> decode_picture(const std::filesystem::path& file, bool grey);
+/// Every pixel the weighted mean of those that it covers (a triangle filter), at least its four neighbours.
+Picture resized(const Picture& picture, int64_t height, int64_t width);
+
+/// The picture as this input, which holds one of them: [1][C][H][W], [1][H][W][C] or without the 1. Integers are
+/// rounded, and stop at the ends of their type.
+Result<Tensor> read_picture(const std::filesystem::path& file, const ValueInfo& input, const PictureOptions& options);
+
+/// The samples of a .wav (PCM of 8, 16, 24 or 32 bits, or f32) in [-1, 1], channels averaged, as this input: from its
+/// beginning, zeros behind its end. `rate` gets samples a second where it is not null.
+Result<Tensor> read_sound(const std::filesystem::path& file, const ValueInfo& input, int64_t* rate = nullptr);
+
+/// A picture or a sound, by its ending.
+Result<Tensor> read_media(const std::filesystem::path& file, const ValueInfo& input, const PictureOptions& options);
+
+}  // namespace hoist
