@@ -261,15 +261,20 @@ class Reader {
   }
 
   // Declared shapes against what the definitions give. onnx's inference may give others: it keeps windows of a pool
-  // that would start behind the input.
-  Diagnostics check_declared(const Program& program) const {
+  // that would start behind the input. Where data decide an extent, it is at most what the definition gives.
+  Diagnostics check_declared(const Program& program, const ProgramBuilder& builder) const {
     const std::map<std::string, Type> types = value_types(program);
     Diagnostics problems;
     for (const auto& [name, shape] : declared_) {
       const auto at = types.find(name);
       if (at == types.end() || at->second->is_tuple()) continue;
       const std::vector<int64_t> found = shape_of(at->second);
-      if (!extents_agree(shape, found)) {
+      std::vector<int64_t> declared = shape;
+      for (const auto& [dimension, count] : builder.counts_of(name)) {
+        const auto d = static_cast<size_t>(dimension);
+        if (d < declared.size() && d < found.size() && declared[d] <= found[d]) declared[d] = -1;
+      }
+      if (!extents_agree(declared, found)) {
         problems.push_back({"value '" + name + "'",
                             "is declared with shape " + shape_text(shape) + " and comes out as " + shape_text(found),
                             "the model may be damaged, or fixes a size that --dim changes"});
@@ -363,7 +368,7 @@ class Reader {
       if (!program) append(problems, program.errors());
       return problems;
     }
-    if (problems = check_declared(*program); !problems.empty()) return problems;
+    if (problems = check_declared(*program, builder); !problems.empty()) return problems;
     program->notes.insert(program->notes.begin(), notes_.begin(), notes_.end());
     program->hash = hash_.digest();
     return program;

@@ -16,6 +16,7 @@
 #include "frontend/model_tensors.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
+#include "ir/operators/operators.h"
 #include "ir/program/onnx_type.h"
 #include "ir/program/program_builder.h"
 
@@ -146,6 +147,7 @@ class Writer {
     std::set<std::string> domains;
     for (NamedCall& layer : calls_) {
       shapes_to_inputs(layer, program_.version, constants);
+      without_counts(layer);
       *to.add_node() = node_of(layer);
       read.insert(layer.inputs.begin(), layer.inputs.end());
       if (!layer.domain.empty()) domains.insert(layer.domain);
@@ -161,6 +163,14 @@ class Writer {
       const auto at = known.find(domain);
       import_opset(domain, at == known.end() ? 1 : at->second.second);
     }
+  }
+
+  // The standard has no result that counts what data choose.
+  void without_counts(NamedCall& layer) const {
+    const OperatorRow* row = find_operator(layer.domain, layer.operation, program_.version);
+    if (row == nullptr || row->extents == nullptr) return;
+    layer.outputs.resize(std::min(layer.outputs.size(), static_cast<size_t>(row->extents->count)));
+    while (layer.outputs.size() > 1 && layer.outputs.back().empty()) layer.outputs.pop_back();
   }
 
   void import_opset(const std::string& domain, int64_t version) {

@@ -8,6 +8,7 @@
 // array that it writes, but no element of its result; and checks compare only elements that mean something.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -92,6 +93,14 @@ struct PlanLayer {  ///< for the manifest: a layer of the model
   std::string absence;  ///< why no step computes it; empty where one does
 };
 
+/// An output of which data decide how long it is along a dimension; its array has room for the most. Elements that
+/// count stand first.
+struct PlanExtent {
+  int output = 0;  ///< by its place among the outputs
+  int dimension = 0;
+  int count = 0;  ///< the output, an i64 scalar behind those of the model, that says how many there are
+};
+
 struct PlanFile {
   std::string path;  ///< in the bundle
   std::string bytes;
@@ -113,7 +122,8 @@ struct Plan {
   std::vector<PlanStep> steps;
   std::vector<Domain> input_domains;  ///< of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,
-      outputs;                    ///< array indices in the model's order; an output may repeat an input or a constant
+      outputs;  ///< array indices in the model's order, then counts; an output may repeat an input or a constant
+  std::vector<PlanExtent> extents = {};
   std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may name more, which lowering adds
   std::string derivation;   ///< from the imported program to the kernels, as ir/program/program_derivation.h prints it
   std::string certificate;  ///< JSON for the manifest: what a budget allowed and what was measured; "" without one
@@ -127,6 +137,13 @@ struct Plan {
   };
   std::vector<ModelCheck> model_check;
   Tolerance model_tolerance;
+
+  /// How many outputs are the model's.
+  size_t model_outputs() const {
+    size_t first_count = outputs.size();
+    for (const PlanExtent& extent : extents) first_count = std::min(first_count, static_cast<size_t>(extent.count));
+    return first_count;
+  }
 };
 
 }  // namespace hoist

@@ -160,6 +160,28 @@ int64_t element_count(const std::vector<int64_t>& shape) {
   return count;
 }
 
+Tensor first_elements(const Tensor& tensor, size_t dimension, int64_t count) {
+  std::vector<int64_t> shape = tensor.shape();
+  HOIST_CHECK(dimension < shape.size() && count >= 0 && count <= shape[dimension], "elements that are there");
+  if (count == shape[dimension]) return tensor;
+  int64_t inner = 1;
+  for (size_t i = dimension + 1; i < shape.size(); ++i) inner *= shape[i];
+  const int64_t row_before = shape[dimension] * inner, row_after = count * inner;
+  shape[dimension] = count;
+  Tensor out(tensor.scalar(), shape);
+  const int bits = row(tensor.scalar()).bits;
+  for (int64_t first = 0, from = 0; first < out.size(); first += row_after, from += row_before) {
+    if (bits % 8 == 0) {
+      const auto width = static_cast<size_t>(bits / 8);
+      std::memcpy(out.data() + static_cast<size_t>(first) * width, tensor.data() + static_cast<size_t>(from) * width,
+                  static_cast<size_t>(row_after) * width);
+      continue;
+    }
+    for (int64_t i = 0; i < row_after; ++i) out.set_integer(first + i, tensor.integer_at(from + i));
+  }
+  return out;
+}
+
 int64_t byte_size(Scalar scalar, const std::vector<int64_t>& shape) {
   const int64_t count = element_count(shape);
   const int bits = row(scalar).bits;

@@ -55,6 +55,8 @@ class Tensor {
 /// Bytes of a tensor of this scalar type and shape.
 int64_t byte_size(Scalar scalar, const std::vector<int64_t>& shape);
 int64_t element_count(const std::vector<int64_t>& shape);
+/// The first `count` elements along a dimension, of those that are there.
+Tensor first_elements(const Tensor& tensor, size_t dimension, int64_t count);
 
 template <class T>
 Tensor Tensor::of(Scalar scalar, std::vector<int64_t> shape, const std::vector<T>& values) {

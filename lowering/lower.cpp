@@ -279,6 +279,7 @@ class Lowering {
       bool constant = model_.program.constants.count(name) != 0;
       model_.outputs.push_back(add(name, constant ? Place::weights : Place::output));
     }
+    for (const DataExtent& extent : model_.program.extents) add_extent(extent);
     for (size_t i = 0; i < model_.steps.size(); ++i) {
       for (const std::string& name : step_reads_[i]) {
         bool constant = model_.program.constants.count(name) != 0;
@@ -301,6 +302,16 @@ class Lowering {
       weight_bytes += (static_cast<int64_t>(packed->bytes().size()) + 63) / 64 * 64;
     }
     return Nothing{};
+  }
+
+  // An output that the model names twice is two of the plan's.
+  void add_extent(const DataExtent& extent) {
+    const std::vector<std::string>& names = model_.program.outputs;
+    const auto count = static_cast<int>(std::find(names.begin(), names.end(), extent.count) - names.begin());
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == extent.value)
+        model_.extents.push_back({static_cast<int>(i), static_cast<int>(extent.dimension), count});
+    }
   }
 
   void place() {

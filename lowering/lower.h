@@ -66,6 +66,7 @@ struct LoweredModel {
   std::vector<PlanArray> arrays;  ///< offsets and constants filled in
   std::vector<PlanStep> steps;    ///< arguments: p0, p1, ..., then the result
   std::vector<int> inputs, outputs;
+  std::vector<PlanExtent> extents;
   int64_t arena_bytes = 0;
   ProgramDerivation derivation;   ///< from the program as it was imported to `low` of every group
   std::vector<PlanLayer> layers;  ///< the model's, with the reason where no step computes one

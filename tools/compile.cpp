@@ -207,6 +207,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   plan.kernels = std::move(kernels);
   plan.inputs = lowered.inputs;
   plan.outputs = lowered.outputs;
+  plan.extents = lowered.extents;
   plan.steps = std::move(lowered.steps);
   for (PlanStep& step : plan.steps) {
     std::vector<int> arguments;

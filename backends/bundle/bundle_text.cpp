@@ -142,6 +142,14 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
     out[key] = OrderedJson::array();
     for (int index : *indices) out[key].push_back(plan.arrays[static_cast<size_t>(index)].name);
   }
+  out["outputs"].erase(out["outputs"].begin() + static_cast<std::ptrdiff_t>(plan.model_outputs()), out["outputs"].end());
+  for (const PlanExtent& extent : plan.extents) {
+    const auto name = [&](int output) {
+      return plan.arrays[static_cast<size_t>(plan.outputs[static_cast<size_t>(output)])].name;
+    };
+    out["extents"].push_back(
+        {{"output", name(extent.output)}, {"dimension", extent.dimension}, {"count", name(extent.count)}});
+  }
   out["arrays"] = OrderedJson::array();
   for (const PlanArray& array : plan.arrays) out["arrays"].push_back(array_json(array));
   out["kernels"] = OrderedJson::array();

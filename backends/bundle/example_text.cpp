@@ -86,8 +86,13 @@ static int print_output(hoist_bundle* bundle, size_t index) {
     free(data);
     return 0;
   }
+  int64_t shape[32]; /* what data make of it, at most output.shape */
+  if (output.rank > 32 || hoist_output_shape(bundle, index, shape, output.rank) != HOIST_OK) {
+    free(data);
+    return 0;
+  }
   printf("%s %s[", output.name, output.scalar);
-  for (size_t i = 0; i < output.rank; ++i) printf("%s%lld", i ? "," : "", (long long)output.shape[i]);
+  for (size_t i = 0; i < output.rank; ++i) printf("%s%lld", i ? "," : "", (long long)shape[i]);
   printf("]:");
   const int is_float = strcmp(output.scalar, "f32") == 0;
   const size_t width = is_float ? sizeof(float) : 1;
@@ -216,7 +221,8 @@ std::string example_text(const Plan& plan) {
                            "-lpthread -ldl -lm -o example\n") +
                     " * Inputs are seeded numbers unless given as NAME=FILE with raw little-endian bytes.\n";
   list(plan, "input", plan.inputs, out);
-  list(plan, "output", plan.outputs, out);
+  const auto first_count = plan.outputs.begin() + static_cast<std::ptrdiff_t>(plan.model_outputs());
+  list(plan, "output", {plan.outputs.begin(), first_count}, out);
   out += " */\n";
   out += program;
   return out;

@@ -215,6 +215,14 @@ void check_plan(const Plan& plan) {
     const PlanArray& array = plan.arrays.at(static_cast<size_t>(output));
     HOIST_CHECK(array.place != Place::arena, "output " + array.name + " lies in the arena");
   }
+  for (const PlanExtent& extent : plan.extents) {
+    HOIST_CHECK(static_cast<size_t>(extent.output) < plan.model_outputs(), "an extent of what is no output");
+    const PlanArray& array = plan.arrays.at(static_cast<size_t>(plan.outputs[static_cast<size_t>(extent.output)]));
+    const PlanArray& count = plan.arrays.at(static_cast<size_t>(plan.outputs.at(static_cast<size_t>(extent.count))));
+    HOIST_CHECK(extent.dimension >= 0 && static_cast<size_t>(extent.dimension) < array.shape.size(),
+                "output " + array.name + " lacks a dimension that is counted");
+    HOIST_CHECK(count.scalar == Scalar::i64 && element_count(count.shape) == 1, count.name + " is no count");
+  }
   HOIST_CHECK(plan.input_domains.empty() || plan.input_domains.size() == plan.inputs.size(), "input domains");
   for (const Plan::ModelCheck& check : plan.model_check) {
     const PlanArray& array = plan.arrays.at(static_cast<size_t>(plan.outputs.at(static_cast<size_t>(check.output))));
@@ -264,6 +272,13 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files) 
   }
   out.count(plan.outputs.size());
   for (int output : plan.outputs) out.count(static_cast<uint64_t>(output));
+  out.count(plan.model_outputs());
+  out.count(plan.extents.size());
+  for (const PlanExtent& extent : plan.extents) {
+    out.count(static_cast<uint64_t>(extent.output));
+    out.count(static_cast<uint64_t>(extent.dimension));
+    out.count(static_cast<uint64_t>(extent.count));
+  }
   return out.finished();
 }
 

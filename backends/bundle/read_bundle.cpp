@@ -112,6 +112,11 @@ Plan plan_of(const PlanOwner& owner) {
     out.input_domains.push_back({from.inputs[i].low, from.inputs[i].high});
   }
   out.outputs.assign(from.outputs, from.outputs + from.output_count);
+  for (size_t i = 0; i < from.extent_count; ++i) {
+    const hoist_plan_extent& extent = from.extents[i];
+    out.extents.push_back(
+        {static_cast<int>(extent.output), static_cast<int>(extent.dimension), static_cast<int>(extent.count)});
+  }
   out.check_seed = owner.checks.model_seed;
   out.model_tolerance = tolerance_of(owner.checks.model_tolerance);
   for (size_t i = 0; i < owner.checks.output_count; ++i) {

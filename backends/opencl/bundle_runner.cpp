@@ -122,6 +122,9 @@ Result<Tensor> BundleRunner::output(size_t index) {
   Tensor out(outputs_[index].scalar, outputs_[index].shape);
   const size_t bytes = out.bytes().size();
   if (hoist_get_output(bundle_.get(), index, out.data(), bytes) != HOIST_OK) return failure();
+  std::vector<int64_t> shape(outputs_[index].shape);
+  if (hoist_output_shape(bundle_.get(), index, shape.data(), shape.size()) != HOIST_OK) return failure();
+  for (size_t i = 0; i < shape.size(); ++i) out = first_elements(out, i, shape[i]);
   return out;
 }
 

@@ -75,6 +75,7 @@ class BundleRunner {
   /// transfer what the device needs to have transferred, and no more.
   Result<Nothing> share_memory();
   Result<Nothing> run();
+  /// As long as the last run made it: outputs() gives the most where data decide.
   Result<Tensor> output(size_t index);
   /// All inputs in order, a run, all outputs in order.
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);

@@ -99,7 +99,7 @@ int hoist_fits_profile(const hoist_bundle* b) { return b->target.is_cpu == b->pl
 int hoist_threads(const hoist_bundle* b) { return (int)b->target.compute_units; }
 const char* hoist_cache_outcome(const hoist_bundle* b) { return b->cache_entry.outcome; }
 size_t hoist_input_count(const hoist_bundle* b) { return b->plan.input_count; }
-size_t hoist_output_count(const hoist_bundle* b) { return b->plan.output_count; }
+size_t hoist_output_count(const hoist_bundle* b) { return b->plan.model_output_count; }
 size_t hoist_step_count(const hoist_bundle* b) { return b->plan.step_count; }
 size_t hoist_array_count(const hoist_bundle* b) { return b->plan.array_count; }
 
@@ -125,7 +125,7 @@ hoist_status hoist_input(hoist_bundle* b, size_t index, hoist_array* array) {
 }
 
 hoist_status hoist_output(hoist_bundle* b, size_t index, hoist_array* array) {
-  if (hoist_in_range(b, "output", index, b->plan.output_count)) return b->error.status;
+  if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
   return hoist_describe_array(b, b->plan.outputs[index], array);
 }
 
@@ -137,7 +137,7 @@ int hoist_input_index(const hoist_bundle* b, const char* name) {
 }
 
 int hoist_output_index(const hoist_bundle* b, const char* name) {
-  for (size_t i = 0; i < b->plan.output_count; ++i) {
+  for (size_t i = 0; i < b->plan.model_output_count; ++i) {
     if (strcmp(b->plan.arrays[b->plan.outputs[i]].name, name) == 0) return (int)i;
   }
   return -1;

@@ -109,6 +109,8 @@ HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* bundle, size_t i)
 HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* bundle, size_t array);
 HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* bundle);
 HOIST_INTERNAL hoist_status hoist_check_inputs(hoist_bundle* bundle);
+/* As hoist_get_output; `index` may be that of a count, which is no output of the model. */
+HOIST_INTERNAL hoist_status hoist_any_output(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,8 @@ typedef enum hoist_status {
   HOIST_NO_DEVICE = 3,    /* no OpenCL platform, no device of that name, or native code for other processors */
   HOIST_DEVICE_ERROR = 4, /* an OpenCL call failed, or the device is too small for the bundle */
   HOIST_OUT_OF_MEMORY = 5,
-  HOIST_MISMATCH = 6 /* the self-check found a difference */
+  HOIST_MISMATCH = 6,  /* the self-check found a difference */
+  HOIST_BAD_EXTENT = 7 /* data give an output more elements than it has room for */
 } hoist_status;
 
 typedef struct hoist_bundle hoist_bundle;
@@ -145,6 +146,13 @@ hoist_status hoist_seed_inputs(hoist_bundle* bundle, uint64_t seed);
 hoist_status hoist_run(hoist_bundle* bundle);
 hoist_status hoist_get_output(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
 hoist_status hoist_get_output_named(hoist_bundle* bundle, const char* name, void* data, size_t bytes);
+
+/* How long an output is after a run, outermost extent first; `rank` is its array's. Where data decide how many elements
+ * it has (the positions of those that are not 0, the boxes that do not overlap), hoist_output gives the most that there
+ * can be, which is what hoist_get_output copies and hoist_output_memory holds: rows of that length, in each of which the
+ * elements that count stand first. Fails before the first run, and with HOIST_BAD_EXTENT where data ask for more elements
+ * than there is room for, the 9 largest of 5 say. */
+hoist_status hoist_output_shape(hoist_bundle* bundle, size_t index, int64_t* shape, size_t rank);
 
 /* For tools: steps, what lies between them, and how long each takes. */
 size_t hoist_step_count(const hoist_bundle* bundle);

@@ -358,6 +358,28 @@ static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step)
   }
 }
 
+static void take_extents(cursor* c, hoist_plan* plan) {
+  const uint64_t model_outputs = take(c, 4);
+  if (model_outputs > plan->output_count) bad(c, "the model has more outputs than there are");
+  plan->model_output_count = (size_t)model_outputs;
+  plan->extents = take_array(c, &plan->extent_count, 12, sizeof *plan->extents);
+  for (size_t i = 0; i < plan->extent_count && !failed(c); ++i) {
+    hoist_plan_extent* extent = &plan->extents[i];
+    extent->output = (uint32_t)take(c, 4);
+    extent->dimension = (uint32_t)take(c, 4);
+    extent->count = (uint32_t)take(c, 4);
+    if (failed(c)) return;
+    if (extent->output >= plan->model_output_count || extent->dimension >= plan->arrays[plan->outputs[extent->output]].rank) {
+      bad(c, "an extent of a dimension that no output has");
+    } else if (extent->count < plan->model_output_count || extent->count >= plan->output_count) {
+      bad(c, "an extent that no output counts");
+    } else {
+      const hoist_plan_array* count = &plan->arrays[plan->outputs[extent->count]];
+      if (count->scalar != hoist_scalar_named("i64") || count->bytes != 8) bad(c, "an extent is counted by no i64");
+    }
+  }
+}
+
 static void take_plan(cursor* c, hoist_plan* plan) {
   plan->model_name = take_text(c);
   plan->model_hash = take(c, 8);
@@ -411,6 +433,7 @@ static void take_plan(cursor* c, hoist_plan* plan) {
       return;
     }
   }
+  take_extents(c, plan);
   if (!failed(c) && c->at != c->size) bad(c, "holds more than it should");
 }
 

@@ -19,7 +19,7 @@ extern "C" {
 
 #define HOIST_PLAN_MAGIC "HOISTPLN"
 #define HOIST_CHECK_MAGIC "HOISTCHK"
-#define HOIST_FORMAT_VERSION 5u
+#define HOIST_FORMAT_VERSION 6u
 
 /* What one array can have: no device has more, and the smallest size_t holds it with room for what is added to it. */
 #define HOIST_MOST_BYTES (SIZE_MAX / 4 < ((uint64_t)1 << 48) ? (uint64_t)(SIZE_MAX / 4) : (uint64_t)1 << 48)
@@ -123,6 +123,11 @@ typedef struct hoist_plan_input {
   double low, high;
 } hoist_plan_input;
 
+/* An output whose data decide how long it is along a dimension, and the output that says so: one i64. */
+typedef struct hoist_plan_extent {
+  uint32_t output, dimension, count;
+} hoist_plan_extent;
+
 typedef struct hoist_pool {
   struct hoist_pool* next;
 } hoist_pool;
@@ -147,6 +152,9 @@ typedef struct hoist_plan {
   hoist_plan_step* steps;
   hoist_plan_input* inputs;
   uint32_t* outputs;
+  size_t model_output_count; /* those of the model come first, behind them the counts of extents */
+  size_t extent_count;
+  hoist_plan_extent* extents;
 } hoist_plan;
 
 typedef struct hoist_checks {

@@ -93,7 +93,7 @@ hoist_status hoist_input_memory(hoist_bundle* b, size_t index, void** memory) {
 
 hoist_status hoist_output_memory(hoist_bundle* b, size_t index, const void** memory) {
   *memory = NULL;
-  if (hoist_in_range(b, "output", index, b->plan.output_count)) return b->error.status;
+  if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
   hoist_transfer* output = &b->outputs[index];
   const hoist_status status = stage(b, output);
   if (status) return status;
@@ -104,7 +104,7 @@ hoist_status hoist_output_memory(hoist_bundle* b, size_t index, const void** mem
 
 static hoist_status unknown_name(hoist_bundle* b, const char* what, const char* name, int inputs) {
   char names[512] = "";
-  const size_t count = inputs ? b->plan.input_count : b->plan.output_count;
+  const size_t count = inputs ? b->plan.input_count : b->plan.model_output_count;
   for (size_t i = 0; i < count; ++i) {
     const size_t used = strlen(names);
     const uint32_t number = inputs ? b->plan.inputs[i].array : b->plan.outputs[i];
@@ -159,8 +159,7 @@ hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t 
   return b->engine->read(b, index, data, bytes);
 }
 
-hoist_status hoist_get_output(hoist_bundle* b, size_t index, void* data, size_t bytes) {
-  if (hoist_in_range(b, "output", index, b->plan.output_count)) return b->error.status;
+HOIST_INTERNAL hoist_status hoist_any_output(hoist_bundle* b, size_t index, void* data, size_t bytes) {
   const uint32_t number = b->plan.outputs[index];
   if (!b->has_run) {
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "output %s: the bundle has not run yet",
@@ -169,6 +168,37 @@ hoist_status hoist_get_output(hoist_bundle* b, size_t index, void* data, size_t 
   if (!b->outputs[index].fresh) return hoist_read_array(b, number, data, bytes);
   if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
   memcpy(data, b->outputs[index].staged, bytes);
+  return HOIST_OK;
+}
+
+hoist_status hoist_get_output(hoist_bundle* b, size_t index, void* data, size_t bytes) {
+  if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
+  return hoist_any_output(b, index, data, bytes);
+}
+
+hoist_status hoist_output_shape(hoist_bundle* b, size_t index, int64_t* shape, size_t rank) {
+  if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
+  const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[index]];
+  if (rank != array->rank || (!shape && rank)) {
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "output %s: room for %zu extents given, it has %zu", array->name,
+                      rank, array->rank);
+  }
+  for (size_t k = 0; k < rank; ++k) shape[k] = array->shape[k];
+  for (size_t i = 0; i < b->plan.extent_count; ++i) {
+    const hoist_plan_extent* extent = &b->plan.extents[i];
+    int64_t count = 0;
+    if (extent->output != index) continue;
+    const hoist_status status = hoist_any_output(b, extent->count, &count, sizeof count);
+    if (status) return status;
+    const int64_t most = array->shape[extent->dimension];
+    if (count < 0 || count > most) {
+      return hoist_fail(&b->error, HOIST_BAD_EXTENT,
+                        "output %s: has %lld elements along dimension %u, where at most %lld have a place (a number "
+                        "that the model is given, how many elements are wanted say, is too large or negative)",
+                        array->name, (long long)count, (unsigned)extent->dimension, (long long)most);
+    }
+    shape[extent->dimension] = count;
+  }
   return HOIST_OK;
 }
 

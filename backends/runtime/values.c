@@ -34,6 +34,8 @@ const char* hoist_status_name(hoist_status status) {
       return "out of memory";
     case HOIST_MISMATCH:
       return "mismatch";
+    case HOIST_BAD_EXTENT:
+      return "bad extent";
   }
   return "unknown status";
 }

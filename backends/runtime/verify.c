@@ -192,7 +192,7 @@ static hoist_status verify_output(hoist_bundle* b, uint32_t output, const hoist_
   const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[output]];
   unsigned char* data = malloc(array->bytes + 1);
   if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "output %s: no memory for it", array->name);
-  const hoist_status status = hoist_get_output(b, output, data, array->bytes);
+  const hoist_status status = hoist_any_output(b, output, data, array->bytes);
   const unsigned char* value = samples->values;
   for (uint64_t k = 0; k < samples->count && !status; ++k) {
     int width;

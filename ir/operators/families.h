@@ -16,6 +16,7 @@ std::span<const OperatorRow> normalisation_operators();
 std::span<const OperatorRow> shape_operators();
 std::span<const OperatorRow> movement_operators();
 std::span<const OperatorRow> gather_operators();
+std::span<const OperatorRow> selection_operators();
 std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> quantisation_operators();
 std::span<const OperatorRow> control_operators();

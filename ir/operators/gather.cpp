@@ -23,14 +23,14 @@ Lowered lower_gather(const OperatorContext& c) {
   HOIST_TRY_VOID(check_positions(c, 1));
   HOIST_TRY(int64_t named, integer_attribute(c, "axis", 0));
   HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(data)));
-  int64_t n = extents(data)[static_cast<size_t>(axis)];
+  Sizes shape = sizes_of(data->type);
+  const Sizes picked = sizes_of(indices->type);
+  int64_t n = shape[static_cast<size_t>(axis)].value();
   int rank = static_cast<int>(rank_of(indices));
-  if (n == 0 && product(extents(indices)) > 0)
-    return fault(fmt::format("axis {} has no elements to gather from", axis));
-  Shape shape = extents(data), picked = extents(indices);
+  if (n == 0 && product(picked) != Nat(0)) return fault(fmt::format("axis {} has no elements to gather from", axis));
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, picked.begin(), picked.end());
-  HOIST_TRY_VOID(check_extents(shape));
+  HOIST_TRY_VOID(check_sizes(shape));
   bool known = c.constants[1] != nullptr;
   Shape places;
   if (known) {
@@ -39,7 +39,7 @@ Lowered lower_gather(const OperatorContext& c) {
       if (p < -n || p >= n) return fault(fmt::format("index {} lies outside -{}..{} of axis {}", p, n, n - 1, axis));
       if (p < 0) p += n;
     }
-    if (rank > 0) indices = constant(Tensor::of(Scalar::i64, picked, places));
+    if (rank > 0) indices = constant(Tensor::of(Scalar::i64, extents(indices), places));
   }
   return one(map_at(
       static_cast<int>(axis),
@@ -101,21 +101,21 @@ Lowered lower_gather_nd(const OperatorContext& c) {
   Expr data = c.inputs[0], indices = c.inputs[1];
   HOIST_TRY_VOID(check_positions(c, 1));
   HOIST_TRY(int64_t batch, integer_attribute(c, "batch_dims", 0));
-  Shape d = extents(data), i = extents(indices);
+  const Sizes d = sizes_of(data->type), i = sizes_of(indices->type);
   if (i.empty() || d.empty()) return fault("data and indices have to be arrays");
   if (batch < 0 || batch >= static_cast<int64_t>(std::min(d.size(), i.size())))
     return fault(fmt::format("batch_dims is {}", batch));
   for (int64_t k = 0; k < batch; ++k) {
     if (d[static_cast<size_t>(k)] != i[static_cast<size_t>(k)])
       return fault(fmt::format("batch dimension {} is {} in the data and {} in the indices", k,
-                               d[static_cast<size_t>(k)], i[static_cast<size_t>(k)]));
+                               d[static_cast<size_t>(k)].text(), i[static_cast<size_t>(k)].text()));
   }
-  int64_t count = i.back();
+  int64_t count = i.back().value();
   if (count < 1 || batch + count > static_cast<int64_t>(d.size())) {
     return fault(fmt::format("indices of {} positions do not fit into {}", count, text(d)));
   }
   for (int64_t k = batch; k < batch + count; ++k) {
-    if (d[static_cast<size_t>(k)] == 0 && product(i) > 0)
+    if (d[static_cast<size_t>(k)] == Nat(0) && product(i) != Nat(0))
       return fault(fmt::format("dimension {} has no elements to gather from", k));
   }
   int depth = static_cast<int>(static_cast<int64_t>(i.size()) - batch) - 1;
@@ -259,30 +259,6 @@ Lowered lower_one_hot(const OperatorContext& c) {
   return one(permute(permutation, hot));
 }
 
-Lowered lower_compress(const OperatorContext& c) {
-  Expr x = c.inputs[0];
-  HOIST_TRY(const Tensor condition, constant_input(c, 1, "condition"));
-  if (condition.scalar() != Scalar::boolean || condition.shape().size() != 1)
-    return fault("condition has to be a list of bools");
-  int64_t axis = 0;
-  if (has_attribute(c, "axis")) {
-    HOIST_TRY(int64_t named, integer_attribute(c, "axis", 0));
-    HOIST_TRY(axis, normalise_axis(named, rank_of(x)));
-  } else {
-    x = flatten(x);
-  }
-  int64_t n = extents(x)[static_cast<size_t>(axis)];
-  if (condition.size() > n)
-    return fault(fmt::format("condition has {} values, axis {} has {}", condition.size(), axis, n));
-  Shape places;
-  for (int64_t i = 0; i < condition.size(); ++i) {
-    if (condition.integer_at(i) != 0) places.push_back(i);
-  }
-  Expr chosen = constant(Tensor::of(Scalar::i64, {static_cast<int64_t>(places.size())}, places));
-  return one(map_at(
-      static_cast<int>(axis), [&](Expr block) { return map([&](Expr i) { return index(i, block); }, chosen); }, x));
-}
-
 Lowered lower_reverse_sequence(const OperatorContext& c) {
   Expr x = c.inputs[0], lengths = c.inputs[1];
   HOIST_TRY(int64_t batch, integer_attribute(c, "batch_axis", 1));
@@ -305,56 +281,6 @@ Lowered lower_reverse_sequence(const OperatorContext& c) {
         iota(n, Scalar::i64));
   });
   return one(batch == 0 ? reversed : transpose(reversed));
-}
-
-// ---- The largest
-// ---------------------------------------------------------------------------------------------------------------
-
-// Every element goes where as many stand before it as beat it; places behind the first k are dropped. NaN is larger
-// than all numbers, as numpy sorts, and of equal elements the first one stands first, so that no two have the same
-// place.
-Lowered lower_top_k(const OperatorContext& c) {
-  Expr x = c.inputs[0];
-  HOIST_TRY(const Tensor count, constant_input(c, 1, "k"));
-  if (count.size() != 1 || !is_integer(count.scalar())) return fault("k has to be one integer");
-  const int64_t k = count.integer_at(0);
-  HOIST_TRY(int64_t named, integer_attribute(c, "axis", -1));
-  HOIST_TRY(int64_t largest, integer_attribute(c, "largest", 1));
-  HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(x)));
-  const int64_t n = extents(x)[static_cast<size_t>(axis)];
-  if (k < 0 || k > n) return fault(fmt::format("k is {}, axis {} has {} elements", k, axis, n));
-  const Scalar scalar = element_of(x), place = Scalar::i32;
-  if (n > INT32_MAX) return fault(fmt::format("axis {} has {} elements, at most {} are supported", axis, n, INT32_MAX));
-  const auto beats = [&](const Number& a, const Number& b) {
-    const Number further = largest != 0 ? a > b : a < b;
-    if (!is_float(scalar)) return further;
-    const Number more = largest != 0 ? a : b, less = largest != 0 ? b : a;
-    return further | (apply(Function::is_nan, more) & (less == less));
-  };
-  const auto places = [&](Expr row) {
-    return map(
-        [&](Expr own) {
-          return reduce(Function::add, literal_integer(place, 0),
-                        map(
-                            [&](Expr other) {
-                              const Number mine = get(0, own), theirs = get(0, other);
-                              const Number before = choose(Number(get(1, other)) < get(1, own), !beats(mine, theirs),
-                                                           beats(theirs, mine));
-                              return choose(before, literal_integer(place, 1), literal_integer(place, 0)).e;
-                            },
-                            zip({row, iota(n, place)})));
-        },
-        zip({row, iota(n, place)}));
-  };
-  const auto placed = [&](Expr row, Expr updates) {
-    return scatter(places(row), updates, repeat(k, zero(element_of(updates))));
-  };
-  if (k == 0) {
-    const auto none = [&](Scalar of) { return map_rows(x, axis, [&](Expr) { return repeat(0, zero(of)); }); };
-    return std::vector<Expr>{none(scalar), none(Scalar::i64)};
-  }
-  return std::vector<Expr>{map_rows(x, axis, [&](Expr row) { return placed(row, row); }),
-                           map_rows(x, axis, [&](Expr row) { return placed(row, iota(n, Scalar::i64)); })};
 }
 
 // ---- Caches and unpooling
@@ -523,11 +449,6 @@ constexpr auto gather_rows = std::to_array<OperatorRow>({
    "updates put at, or combined into, tuples of positions; a function, since positions come from data, known or not"},
   {"", "OneHot", 9, 3, 3, Takes::numbers, lower_one_hot,
    "on where the position is the index, off elsewhere; a function, since the value of an input decides the shape", -2, 2, "1 depth"},
-  {"", "Compress", 9, 2, 2, Takes::anything, lower_compress,
-   "the elements that a known condition keeps; a function, since the value of an input decides the shape", -2, 2, "1 condition"},
-  {"", "TopK", 10, 2, 2, Takes::numbers, lower_top_k,
-   "the k largest or smallest along an axis, in order, and where they were; a function, since the value of an input decides the shape",
-   -2, 2, "1 k"},
   {"", "TensorScatter", 24, 2, 3, Takes::anything, lower_tensor_scatter,
    "a cache with an update from a position on; a function, since positions come from data"},
   {"", "MaxUnpool", 9, 2, 3, Takes::floats, lower_max_unpool,

@@ -23,9 +23,10 @@ std::vector<OperatorRow> joined() {
   for (auto family : {operators::elementwise_operators, operators::activation_operators, operators::product_operators,
                       operators::pooling_operators, operators::reduction_operators, operators::normalisation_operators,
                       operators::shape_operators, operators::movement_operators, operators::gather_operators,
-                      operators::resize_operators, operators::quantisation_operators, operators::control_operators,
-                      operators::recurrent_operators, operators::contributed_operators, operators::sampling_operators,
-                      operators::signal_operators, operators::training_operators, operators::learning_operators}) {
+                      operators::selection_operators, operators::resize_operators, operators::quantisation_operators,
+                      operators::control_operators, operators::recurrent_operators, operators::contributed_operators,
+                      operators::sampling_operators, operators::signal_operators, operators::training_operators,
+                      operators::learning_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
@@ -249,6 +250,15 @@ Result<std::vector<Expr>> define(const OperatorContext& c) {
   }
   results.resize(wanted);
   return results;
+}
+
+Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const OperatorCall& call,
+                                                                    const std::vector<Expr>& operands) {
+  const OperatorRow* row = find_operator(call.domain, call.name, call.version);
+  if (row == nullptr || row->extents == nullptr) return std::vector<std::pair<int64_t, int64_t>>();
+  const OperatorContext context{call, operands, std::vector<const Tensor*>(operands.size(), nullptr)};
+  HOIST_TRY_VOID(check_inputs(context, *row));
+  return row->extents->dimensions(context);
 }
 
 Result<Expr> unfold(const Spec& call, const KnownValues& known) { return unfold_with(call, call.children, known); }

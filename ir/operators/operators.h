@@ -25,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/expression.h"
@@ -54,6 +55,14 @@ struct BodyRow {
   std::string_view (*picked)(const Tensor& first) = nullptr;
 };
 
+/// Of an operator with results that are as long as data decide: their type says how long they are at most, one more
+/// result how long they are. The elements that count stand first.
+struct ExtentRow {
+  int64_t count;  ///< the place of that result, an i64 scalar, behind those of the standard
+  /// Pairs of a result and the dimension that is counted; none where the operands, as far as they are known, decide.
+  Result<std::vector<std::pair<int64_t, int64_t>>> (*dimensions)(const OperatorContext&);
+};
+
 struct OperatorRow {
   std::string_view domain;        ///< "" is ai.onnx
   std::string_view name;          ///< ONNX op_type
@@ -75,7 +84,8 @@ struct OperatorRow {
   bool counts_results = false;
   /// The definition in the language (operator_text.h); empty where `lower` is the definition.
   std::string_view text = {};
-  const BodyRow* bodies = nullptr;  ///< null where no attribute is a program
+  const BodyRow* bodies = nullptr;     ///< null where no attribute is a program
+  const ExtentRow* extents = nullptr;  ///< null where types say how long all results are
 };
 
 /// An input that decides the shape of a result, and so is an attribute of a call: the target of a Reshape, the axes of
@@ -85,6 +95,10 @@ struct ShapeInput {
   std::string_view name;  ///< in the standard, and of the attribute
 };
 std::vector<ShapeInput> shape_inputs(const OperatorRow& row);
+
+/// The dimensions of a call's results that data decide, as pairs; none where its operator's row has no ExtentRow.
+Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const OperatorCall& call,
+                                                                    const std::vector<Expr>& operands);
 
 /// All rows, sorted by domain and name.
 std::span<const OperatorRow> operator_table();

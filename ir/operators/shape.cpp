@@ -53,22 +53,35 @@ Lowered lower_reshape(const OperatorContext& c) {
   return reshaped(c.inputs[0], to);
 }
 
+bool are_numbers(const Sizes& sizes) {
+  return std::all_of(sizes.begin(), sizes.end(), [](const Nat& n) { return n.is_constant(); });
+}
+
 Lowered lower_squeeze(const OperatorContext& c) {
-  Shape shape = extents(c.inputs[0]), to;
+  const Sizes shape = sizes_of(c.inputs[0]->type);
+  Sizes to;
   HOIST_TRY(auto named, integers_of(c, "axes", 1));
   HOIST_TRY(Shape axes, normalise_axes(named.value_or(Shape{}), rank_of(c.inputs[0])));
   for (size_t i = 0; i < shape.size(); ++i) {
-    bool chosen = named ? std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end() : shape[i] == 1;
+    bool chosen =
+        named ? std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end() : shape[i].value() == 1;
     if (!chosen)
       to.push_back(shape[i]);
-    else if (shape[i] != 1)
-      return fault(fmt::format("dimension {} of {} is {}, only 1 can be squeezed", i, text(shape), shape[i]));
+    else if (shape[i] != Nat(1))
+      return fault(fmt::format("dimension {} of {} is {}, only 1 can be squeezed", i, text(shape), shape[i].text()));
   }
-  return reshaped(c.inputs[0], to);
+  if (are_numbers(shape)) return one(reshape_to(c.inputs[0], to));
+  Expr x = c.inputs[0];
+  for (size_t i = axes.size(); i-- > 0;) {
+    x = map_at(
+        static_cast<int>(axes[i]), [](Expr block) { return at_position(0, block); }, x);
+  }
+  return one(x);
 }
 
 Lowered lower_unsqueeze(const OperatorContext& c) {
-  Shape shape = extents(c.inputs[0]), to;
+  const Sizes shape = sizes_of(c.inputs[0]->type);
+  Sizes to;
   HOIST_TRY(auto named, integers_of(c, "axes", 1));
   if (!named) return fault("the axes are missing");
   int64_t rank = rank_of(c.inputs[0]) + static_cast<int64_t>(named->size());
@@ -76,9 +89,15 @@ Lowered lower_unsqueeze(const OperatorContext& c) {
   size_t next = 0;
   for (int64_t i = 0; i < rank; ++i) {
     bool added = std::find(axes.begin(), axes.end(), i) != axes.end();
-    to.push_back(added ? 1 : shape[next++]);
+    to.push_back(added ? Nat(1) : shape[next++]);
   }
-  return reshaped(c.inputs[0], to);
+  if (are_numbers(shape)) return one(reshape_to(c.inputs[0], to));
+  Expr x = c.inputs[0];
+  for (const int64_t axis : axes) {
+    x = map_at(
+        static_cast<int>(axis), [](Expr block) { return repeat(1, block); }, x);
+  }
+  return one(x);
 }
 
 Expr constant_of(const Tensor& t) {

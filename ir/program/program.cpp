@@ -1,5 +1,7 @@
 #include "ir/program/program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -12,7 +14,7 @@ bool same_program(const Program& a, const Program& b) {
     return x.value == y.value && x.layers == y.layers && x.expression == y.expression;
   };
   return a.name == b.name && a.sizes == b.sizes && a.inputs == b.inputs && a.outputs == b.outputs &&
-         a.constants == b.constants &&
+         a.extents == b.extents && a.constants == b.constants &&
          std::equal(a.definitions.begin(), a.definitions.end(), b.definitions.begin(), b.definitions.end(),
                     same_definition);
 }
@@ -48,8 +50,40 @@ std::vector<ValueInfo> input_infos(const Program& program) {
 std::vector<ValueInfo> output_infos(const Program& program) {
   const std::map<std::string, Type> types = value_types(program);
   std::vector<ValueInfo> out;
-  for (const std::string& name : program.outputs) out.push_back(value_info(name, types.at(name)));
+  for (size_t i = 0; i < model_output_count(program); ++i)
+    out.push_back(value_info(program.outputs[i], types.at(program.outputs[i])));
   return out;
+}
+
+size_t model_output_count(const Program& program) {
+  std::set<std::string> counts;
+  for (const DataExtent& extent : program.extents) counts.insert(extent.count);
+  return program.outputs.size() - counts.size();
+}
+
+Result<std::vector<Tensor>> cut_outputs(const Program& program, std::vector<Tensor> outputs) {
+  HOIST_CHECK(outputs.size() == program.outputs.size(), "one tensor for each output");
+  for (const DataExtent& extent : program.extents) {
+    const auto place = [&](const std::string& name) {
+      return static_cast<size_t>(std::find(program.outputs.begin(), program.outputs.end(), name) -
+                                 program.outputs.begin());
+    };
+    const int64_t count = outputs[place(extent.count)].integer_at(0);
+    for (size_t i = 0; i < model_output_count(program); ++i) {
+      if (program.outputs[i] != extent.value) continue;
+      const int64_t most = outputs[i].shape()[static_cast<size_t>(extent.dimension)];
+      if (count < 0 || count > most) return wrong_extent(extent.value, extent.dimension, count, most);
+      outputs[i] = first_elements(outputs[i], static_cast<size_t>(extent.dimension), count);
+    }
+  }
+  outputs.resize(model_output_count(program));
+  return outputs;
+}
+
+Diagnostic wrong_extent(const std::string& output, int64_t dimension, int64_t count, int64_t most) {
+  return {"output " + output,
+          fmt::format("has {} elements along dimension {}, where at most {} have a place", count, dimension, most),
+          "a number that the model is given, how many elements are wanted say, is too large or negative"};
 }
 
 const Tensor* find_constant(const Program& program, const std::string& value) {

@@ -81,6 +81,16 @@ struct ValueInfo {
   std::vector<int64_t> shape;
 };
 
+/// An output of which data decide how long it is along a dimension; its type says how long it is at most. The elements
+/// that count stand first, and what is behind them is there, but means nothing.
+struct DataExtent {
+  std::string value;  ///< an output
+  int64_t dimension = 0;
+  std::string count;  ///< the value that says how many, an i64 scalar; an output too, behind those of the model
+
+  bool operator==(const DataExtent&) const = default;
+};
+
 /// What is known of a size that has no number yet.
 struct SizeBounds {
   int64_t least = 1, most = int64_t{1} << 31;  ///< never below 1 nor above 2^31, as sizes of the language (nat.h)
@@ -96,7 +106,8 @@ struct Program {
   /// Loop, say) mention those of the program around them and have none of their own.
   std::map<std::string, SizeBounds> sizes;
   std::vector<std::pair<std::string, Type>> inputs;
-  std::vector<std::string> outputs;
+  std::vector<std::string> outputs;  ///< the model's, and behind them the counts that `extents` names
+  std::vector<DataExtent> extents;
   std::map<std::string, Tensor> constants;  ///< those that definitions read or that are outputs
   std::vector<Definition> definitions;
   std::vector<ProgramStep> steps;
@@ -124,7 +135,14 @@ std::map<std::string, Type> value_types(const Program& program);
 /// A value that is one array.
 ValueInfo value_info(const std::string& name, Type type);
 std::vector<ValueInfo> input_infos(const Program& program);
+/// Those of the model: counts are none.
 std::vector<ValueInfo> output_infos(const Program& program);
+size_t model_output_count(const Program& program);
+/// The outputs of the model, cut to the extents that data have given them; `outputs` are all of the program's, in
+/// order. Errors: a count below 0 or above what the output's type says.
+Result<std::vector<Tensor>> cut_outputs(const Program& program, std::vector<Tensor> outputs);
+/// The error where data give an output more elements along a dimension than there is room for, or fewer than none.
+Diagnostic wrong_extent(const std::string& output, int64_t dimension, int64_t count, int64_t most);
 /// How many definitions and outputs read each value (a definition counts once however often it does).
 std::map<std::string, int> use_counts(const Program& program);
 /// The definition of that value; null when there is none.

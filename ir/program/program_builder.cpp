@@ -164,14 +164,196 @@ void ProgramBuilder::add_call(const NamedCall& named) {
   if (*picked != nullptr) return splice(named, **picked);
   auto call = call_for(named);
   if (!call) return fail(call.errors());
-  const int64_t results = (*call)->operation->results;
-  if (results == 1) return define(named.outputs[0], *call, named);
-  const std::string all = names_.make(named.name + ".results");
-  define(all, *call, named);
-  for (int64_t i = 0; i < results; ++i) {
-    const std::string& value = named.outputs[static_cast<size_t>(i)];
-    if (!value.empty()) define(value, get(i, parameter(all, (*call)->type)), named);
+  if (auto defined = define_results(named, *call); !defined) return fail(defined.errors());
+}
+
+Result<Nothing> ProgramBuilder::define_results(const NamedCall& named, Expr call) {
+  HOIST_TRY(const auto carried, carried_counts(named, call));
+  const OperatorCall& operation = *call->operation;
+  std::vector<Expr> operands(operation.operands.empty() ? 0 : static_cast<size_t>(operation.operands.back()) + 1);
+  for (size_t i = 0; i < call->children.size(); ++i)
+    operands[static_cast<size_t>(operation.operands[i])] = call->children[i];
+  HOIST_TRY(const auto counted, counted_dimensions(operation, operands));
+  const auto results = static_cast<size_t>(operation.results);
+  if (results == 1) {
+    define(named.outputs[0], call, named);
+    if (!carried.empty() && !carried[0].empty()) counts_[named.outputs[0]] = carried[0];
+    return Nothing{};
   }
+  std::vector<std::string> values = named.outputs;
+  values.resize(results);
+  const std::string all = names_.make(named.name + ".results");
+  if (!counted.empty()) {
+    std::string& count =
+        values[static_cast<size_t>(find_operator(operation.domain, operation.name, operation.version)->extents->count)];
+    if (count.empty()) count = names_.make(named.name + ".extent");
+  }
+  define(all, call, named);
+  for (size_t i = 0; i < results; ++i) {
+    if (values[i].empty()) continue;
+    define(values[i], get(static_cast<int64_t>(i), parameter(all, call->type)), named);
+    if (!carried.empty() && !carried[i].empty()) counts_[values[i]] = carried[i];
+  }
+  for (const auto& [result, dimension] : counted) {
+    const std::string& value = values[static_cast<size_t>(result)];
+    if (value.empty()) continue;
+    counts_[value][dimension] = values.back();
+    HOIST_TRY([[maybe_unused]] const bool known, cut_known(value));
+  }
+  return Nothing{};
+}
+
+// What is computed from constants alone becomes a constant of the extents that it turns out to have.
+Result<bool> ProgramBuilder::cut_known(const std::string& value) {
+  if (known_.count(value) == 0) return false;
+  const std::map<int64_t, std::string> counts = counts_.at(value);
+  HOIST_TRY(const Tensor* tensor, known_value(value));
+  if (tensor == nullptr) return false;
+  Tensor cut = *tensor;
+  for (const auto& [dimension, count] : counts) {
+    HOIST_TRY(const Tensor* number, known_value(count));
+    if (number == nullptr) return false;
+    const int64_t found = number->integer_at(0), most = cut.shape()[static_cast<size_t>(dimension)];
+    if (found < 0 || found > most) return wrong_extent(value, dimension, found, most);
+    cut = first_elements(cut, static_cast<size_t>(dimension), found);
+  }
+  known_.erase(value);
+  counts_.erase(value);
+  types_[value] = type_of(cut);
+  program_.constants[value] = std::move(cut);
+  return true;
+}
+
+namespace {
+
+bool mentions_any(const Nat& n, const std::set<std::string>& names) {
+  const std::set<std::string> mentioned = names_of(n);
+  return std::any_of(mentioned.begin(), mentioned.end(), [&](const auto& name) { return names.count(name) != 0; });
+}
+
+// Whether a term carries the elements along dimensions of these sizes without a number: nothing in it looks across
+// them, so that element i of a result is made of elements i of what it reads, however many there are. Maps and what
+// only renames do so, and everything else as far as it works along other dimensions.
+bool carries_along(Expr e, const std::set<std::string>& names, std::set<Expr>& seen) {
+  if (!seen.insert(e).second) return true;
+  for (Expr child : e->children) {
+    if (!carries_along(child, names, seen)) return false;
+  }
+  switch (e->pattern) {
+    case Pattern::map:
+    case Pattern::zip:
+    case Pattern::transpose:
+    case Pattern::repeat:
+    case Pattern::iota:
+      return true;
+    case Pattern::split:
+    case Pattern::join:
+    case Pattern::slide:
+    case Pattern::tile:
+    case Pattern::untile:
+    case Pattern::pad:
+    case Pattern::slice:
+    case Pattern::concat:
+    case Pattern::index:
+    case Pattern::scatter:
+    case Pattern::reduce:
+    case Pattern::fold:
+    case Pattern::scan:
+    case Pattern::iterate:
+      break;
+    default:
+      return true;
+  }
+  if (std::any_of(e->sizes.begin(), e->sizes.end(), [&](const Nat& n) { return mentions_any(n, names); })) return false;
+  // They look across the outermost dimension of arrays that they take or give; a fold's result is its accumulator.
+  const bool folds = e->pattern == Pattern::reduce || e->pattern == Pattern::fold;
+  const auto outermost = [&](Expr x) {
+    return x->type != nullptr && x->type->is_array() && mentions_any(x->type->size, names);
+  };
+  if (folds) return !outermost(e->children.back());
+  // Joining and splitting concern the dimension below, too.
+  const bool below = e->pattern == Pattern::join && e->children[0]->type->element->is_array() &&
+                     mentions_any(e->children[0]->type->element->size, names);
+  return !below && (e->pattern == Pattern::index
+                        ? !outermost(e->children.back())
+                        : !outermost(e) && std::none_of(e->children.begin(), e->children.end(), outermost));
+}
+
+Type with_sizes_in(Type type, const std::map<int64_t, std::string>& names) {
+  std::vector<Nat> sizes = sizes_of(type);
+  for (const auto& [dimension, name] : names) sizes[static_cast<size_t>(dimension)] = Nat::name(name);
+  return array_type(sizes, leaf_of(type));
+}
+
+}  // namespace
+
+std::map<int64_t, std::string> ProgramBuilder::counts_of(const std::string& value) const {
+  const auto found = counts_.find(value);
+  return found == counts_.end() ? std::map<int64_t, std::string>() : found->second;
+}
+
+// For each result of the call the dimensions that have as many elements as some of what it reads, where data decide how
+// many those are; nothing where it reads none such. The call is looked at with names in the place of those extents.
+Result<std::vector<std::map<int64_t, std::string>>> ProgramBuilder::carried_counts(const NamedCall& named,
+                                                                                   Expr call) const {
+  using Counts = std::map<int64_t, std::string>;
+  std::vector<Counts> none;
+  const std::string* reason = nullptr;
+  std::vector<std::string> reads = named.inputs;
+  for (const std::string& name : captured_by(named)) reads.push_back(name);
+  for (const std::string& name : reads) {
+    if (counts_.count(name) != 0) reason = &name;
+  }
+  if (reason == nullptr) return none;
+  const int64_t dimension = counts_.at(*reason).begin()->first;
+  const auto refused = [&](const std::string& why) {
+    return Diagnostic{named.name,
+                      fmt::format("reads {}, whose dimension {} is as long as data decide, up to {}, and {}", *reason,
+                                  dimension, shape_of(types_.at(*reason))[static_cast<size_t>(dimension)], why),
+                      "layers that keep each of its elements apart follow such a value; cut the model before this one"};
+  };
+  // Counts by the names of sizes, which are words.
+  std::map<std::string, std::string> count_named, name_of_count;
+  std::map<std::string, Expr> replaced;
+  for (Expr p : parameters_of(call)) {
+    const Counts counts = counts_of(p->name);
+    if (counts.empty()) continue;
+    Counts names;
+    for (const auto& [d, count] : counts) {
+      const auto [place, fresh] = name_of_count.emplace(count, fmt::format("extent{}", name_of_count.size()));
+      if (fresh) count_named[place->second] = count;
+      names[d] = place->second;
+    }
+    replaced[p->name] = parameter(p->name, with_sizes_in(p->type, names));
+  }
+  const OperatorCall& operation = *call->operation;
+  if (has_body(operation)) return refused("bodies take arrays of known extents only");
+  std::vector<Expr> operands(static_cast<size_t>(operation.operands.back()) + 1);
+  for (size_t i = 0; i < call->children.size(); ++i) {
+    const auto other = replaced.find(call->children[i]->name);
+    operands[static_cast<size_t>(operation.operands[i])] = other == replaced.end() ? call->children[i] : other->second;
+  }
+  const auto typed = operator_call(operation, operands);
+  if (!typed) return refused(typed.errors()[0].what);
+  std::set<std::string> names;
+  for (const auto& [name, count] : count_named) names.insert(name);
+  std::set<Expr> seen;
+  const auto looks_across = [&] { return refused(full_name(operation) + " looks across it"); };
+  if (!carries_along(without_operator_calls(*typed), names, seen)) return looks_across();
+  std::vector<Counts> out;
+  const std::vector<Type> types = operation.results == 1 ? std::vector<Type>{(*typed)->type} : (*typed)->type->parts;
+  for (const Type type : types) {
+    Counts counts;
+    const std::vector<Nat> sizes = sizes_of(type);
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (!mentions_any(sizes[d], names)) continue;
+      const auto name = sizes[d].as_name();
+      if (!name) return looks_across();
+      counts[static_cast<int64_t>(d)] = count_named.at(*name);
+    }
+    out.push_back(std::move(counts));
+  }
+  return out;
 }
 
 Result<Expr> ProgramBuilder::call_for(const NamedCall& named) {
@@ -191,6 +373,8 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named) {
       call.attributes[std::string(input.name)] = attribute_of(*value);
       operands[input.place] = nullptr;
     }
+    HOIST_TRY(const auto counted, counted_dimensions(call, operands));
+    if (!counted.empty()) call.results = row->extents->count + 1;
   }
   return operator_call(std::move(call), operands);
 }
@@ -284,6 +468,13 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     for (const NamedCall& inner : body.calls) inside.add_call(inner);
     for (const std::string& output : body.outputs) inside.add_output(output);
     auto made = inside.finish();
+    if (made.ok() && !made->extents.empty()) {
+      problems.push_back({"",
+                          fmt::format("{} gives {}, which is as long along dimension {} as data decide", body.attribute,
+                                      made->extents[0].value, made->extents[0].dimension),
+                          "bodies give arrays of known extents only"});
+      continue;
+    }
     if (!made.ok()) {
       without.emplace_back(body.attribute, made.errors());
       continue;
@@ -366,8 +557,24 @@ void ProgramBuilder::add_output(const std::string& value) {
   program_.outputs.push_back(value);
 }
 
+// Counts stand behind all outputs of the model, each once.
+void ProgramBuilder::add_extents() {
+  const std::vector<std::string> outputs = program_.outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (std::find(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(i), outputs[i]) !=
+        outputs.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    for (const auto& [dimension, count] : counts_of(outputs[i])) {
+      program_.extents.push_back({outputs[i], dimension, count});
+      if (std::find(program_.outputs.begin(), program_.outputs.end(), count) == program_.outputs.end())
+        program_.outputs.push_back(count);
+    }
+  }
+}
+
 Result<Program> ProgramBuilder::finish() {
   if (!problems_.empty()) return problems_;
+  add_extents();
   // What has become a constant on the way needs no definition, and what has become an attribute is read no more.
   std::erase_if(program_.definitions, [&](const Definition& d) { return program_.constants.count(d.value) != 0; });
   const std::map<std::string, int> uses = use_counts(program_);
@@ -449,7 +656,7 @@ Result<Program> with_calls(const Program& program, const std::vector<NamedCall>&
   for (const auto& [name, value] : program.constants) builder.add_constant(name, value);
   for (const NamedCall& call : calls) builder.reserve({call.outputs.begin(), call.outputs.end()});
   for (const NamedCall& call : calls) builder.add_call(call);
-  for (const std::string& output : program.outputs) builder.add_output(output);
+  for (size_t i = 0; i < model_output_count(program); ++i) builder.add_output(program.outputs[i]);
   HOIST_TRY(Program out, builder.finish());
   const std::set<std::string> known(program.evaluated.begin(), program.evaluated.end());
   std::vector<ModelLayer> evaluated;

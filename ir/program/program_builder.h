@@ -61,6 +61,8 @@ class ProgramBuilder {
   /// Calls come in topological order.
   void add_call(const NamedCall& call);
   void add_output(const std::string& value);
+  /// The dimensions of a value whose extent data decide, and the values that count them.
+  std::map<int64_t, std::string> counts_of(const std::string& value) const;
 
   /// Errors: every layer that has no definition, in one go; each names the layer. Readers of such a layer are silent.
   Result<Program> finish();
@@ -69,6 +71,10 @@ class ProgramBuilder {
   Result<Expr> call_for(const NamedCall& call);
   Result<const NamedBody*> picked_body(const NamedCall& call);
   void splice(const NamedCall& call, const NamedBody& body);
+  Result<std::vector<std::map<int64_t, std::string>>> carried_counts(const NamedCall& named, Expr call) const;
+  Result<Nothing> define_results(const NamedCall& named, Expr call);
+  void add_extents();
+  Result<bool> cut_known(const std::string& value);
   Result<Nothing> add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
                              std::vector<Expr>& operands);
   void define(const std::string& value, Expr e, const NamedCall& call);
@@ -81,6 +87,7 @@ class ProgramBuilder {
   std::map<std::string, ValueInfo> expected_;
   ValueNames names_;
   std::set<std::string> failed_;
+  std::map<std::string, std::map<int64_t, std::string>> counts_;  // by value and dimension: what counts its elements
   struct Known {
     size_t place;  // of the definition
     Expr term;     // without calls

@@ -254,6 +254,37 @@ Result<Nothing> SyntaxParser::program_sizes(Program& program) {
   return Nothing{};
 }
 
+// extent DIMENSION of %OUTPUT is %COUNT, both of them outputs that are there by now.
+Result<Nothing> SyntaxParser::program_extent(Program& program) {
+  const Token word = next();
+  if (programs_ > 1) return fault_at(word, "a body gives arrays of known extents only");
+  DataExtent extent;
+  HOIST_TRY(extent.dimension, integer());
+  const auto output = [&](const char* before) -> Result<std::string> {
+    HOIST_TRY_VOID(expect(before));
+    const Token name = next();
+    const auto& outputs = program.outputs;
+    if (name.kind != Token::parameter || std::find(outputs.begin(), outputs.end(), name.text) == outputs.end())
+      return fault_at(name, "expected an output");
+    return name.text;
+  };
+  HOIST_TRY(extent.value, output("of"));
+  HOIST_TRY(extent.count, output("is"));
+  const Type type = parameters_.at(extent.value);
+  if (extent.dimension < 0 || extent.dimension >= std::ssize(sizes_of(type)) || !leaf_of(type)->is_scalar())
+    return fault_at(word,
+                    fmt::format("%{} is {}, which has no dimension {}", extent.value, text(type), extent.dimension));
+  if (parameters_.at(extent.count) != scalar_type(Scalar::i64) || extent.count == extent.value)
+    return fault_at(word, "%" + extent.count + " is no i64 scalar that counts");
+  for (const DataExtent& other : program.extents) {
+    if (other.value == extent.count || other.count == extent.value ||
+        (other.value == extent.value && other.dimension == extent.dimension))
+      return fault_at(word, "%" + extent.value + " has an extent twice, or counts itself");
+  }
+  program.extents.push_back(std::move(extent));
+  return Nothing{};
+}
+
 Result<Program> SyntaxParser::whole_program(const Sidecar& sidecar, bool withhold) {
   whole_program_ = true;
   return program(sidecar, withhold);
@@ -295,11 +326,20 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
       if (parameters_.count(name.text) == 0 || name.kind != Token::parameter)
         return fault_at(name, "an output that nothing defines");
       program.outputs.push_back(name.text);
+    } else if (at("extent")) {
+      HOIST_TRY_VOID(program_extent(program));
     } else {
-      if (at("size")) return expected("input, constant, define or output: sizes stand before them");
-      if (!take("define")) return expected("input, constant, define or output");
+      if (at("size")) return expected("input, constant, define, output or extent: sizes stand before them");
+      if (!take("define")) return expected("input, constant, define, output or extent");
       HOIST_TRY_VOID(fresh(peek()));
       HOIST_TRY_VOID(program_definition(program));
+    }
+  }
+  // Counts stand behind the outputs of the model.
+  for (const DataExtent& extent : program.extents) {
+    for (size_t i = 0; i < model_output_count(program); ++i) {
+      if (program.outputs[i] == extent.count)
+        return fault_at(peek(), "%" + extent.count + " counts elements, so it stands behind the other outputs, once");
     }
   }
   parameters_ = outer;

@@ -292,6 +292,7 @@ Result<Syn> SyntaxParser::prefix() {
 bool SyntaxParser::begins_statement() const {
   const std::string& word = peek().text;
   if (word == "from") return peek(1).kind == Token::string;
+  if (word == "extent") return peek(1).kind == Token::number && at("of", 2);
   return (word == "input" || word == "constant" || word == "define" || word == "output") &&
          peek(1).kind == Token::parameter;
 }

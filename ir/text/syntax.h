@@ -149,6 +149,7 @@ class SyntaxParser {
   Result<Syn> operator_call();
   Result<Program> program(const Sidecar& sidecar, bool withhold = false);
   Result<Nothing> program_sizes(Program& program);
+  Result<Nothing> program_extent(Program& program);
   Result<Nothing> program_constant(Program& program, const Sidecar& sidecar, bool withhold);
   Result<Nothing> program_definition(Program& program);
   Result<Tensor> listed(Scalar scalar, const std::vector<int64_t>& shape);

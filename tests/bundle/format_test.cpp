@@ -188,6 +188,36 @@ TEST_F(FormatTest, HostilePlansWithRightHashesAreSafe) {
   }
 }
 
+// Extents come last in the plan: how many outputs are the model's, how many extents, and three numbers for each.
+TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
+  ASSERT_TRUE(write_bundle(counted_plan(), bundle_, {true}).ok());
+  auto info = read_bundle(bundle_);
+  ASSERT_TRUE(info.ok()) << info.errors().front().text();
+  EXPECT_EQ(info->plan.outputs, counted_plan().outputs);
+  ASSERT_EQ(info->plan.extents.size(), 1u);
+  EXPECT_EQ(info->plan.extents[0].dimension, 1);
+  EXPECT_EQ(info->plan.model_outputs(), 2u);
+  EXPECT_THAT(info->manifest, HasSubstr("\"count\": \"y.extent\""));
+  const std::string plan = read_text(bundle_ / "plan.bin");
+  const size_t outputs = plan.size() - 28, output = plan.size() - 20, dimension = plan.size() - 16,
+               count = plan.size() - 12;
+  const auto said = [&](size_t at, int value) {
+    std::string changed = plan;
+    changed[at] = static_cast<char>(value);
+    reseal("plan.bin", changed);
+    return complaint();
+  };
+  EXPECT_EQ(said(output, 0), "");
+  EXPECT_THAT(said(outputs, 4), HasSubstr("more outputs than there are"));
+  EXPECT_THAT(said(output, 2), HasSubstr("a dimension that no output has"));
+  EXPECT_THAT(said(dimension, 2), HasSubstr("a dimension that no output has"));
+  EXPECT_THAT(said(count, 3), HasSubstr("that no output counts"));
+  EXPECT_THAT(said(count, 1), HasSubstr("that no output counts"));
+  for (size_t at = outputs; at + 8 < plan.size(); ++at) {
+    for (const int value : {1, 2, 3, 0x7f, 0xff}) said(at, value);
+  }
+}
+
 TEST_F(FormatTest, EveryHashedFileCounts) {
   for (const std::string& file : hashed_files) {
     const std::string content = read_text(bundle_ / file);

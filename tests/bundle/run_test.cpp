@@ -54,6 +54,60 @@ TEST_F(RunTest, ComputesWhatThePlanSays) {
   }
 }
 
+// Of an output that is as long as data decide the array has room for the most.
+TEST_F(RunTest, OutputsAreAsLongAsTheRunMadeThem) {
+  for (const bool separate : {false, true}) {
+    RunOptions how = options();
+    how.separate_buffers = separate;
+    auto runner = BundleRunner::open(written(counted_plan(), separate ? "apart.hoist" : "a.hoist"), how);
+    ASSERT_OK(runner);
+    ASSERT_EQ(runner->outputs().size(), 2u);  // the count is none of the model's
+    EXPECT_EQ(runner->outputs()[0].shape, (std::vector<int64_t>{2, 4}));
+    for (const int64_t count : {3, 0, 4, 1}) {
+      const Tensor x = Tensor::of(Scalar::f32, {2, 4}, std::vector<double>{double(count), 1, 2, 3, 4, 5, 6, 7});
+      auto outputs = runner->run({x});
+      ASSERT_OK(outputs);
+      ASSERT_EQ((*outputs)[0].shape(), (std::vector<int64_t>{2, count}));
+      for (int64_t i = 0; i < 2 * count; ++i)
+        EXPECT_EQ((*outputs)[0].float_at(i), 2 * x.float_at(i / count * 4 + i % count));
+      EXPECT_EQ((*outputs)[1], x);
+    }
+  }
+}
+
+TEST_F(RunTest, MoreElementsThanThereIsRoomForAreAnError) {
+  const std::string folder = written(counted_plan()), cache = options().cache_folder;
+  hoist_options how = {};
+  how.cache_folder = cache.c_str();
+  hoist_bundle* bundle = nullptr;
+  ASSERT_EQ(hoist_open(folder.c_str(), &how, &bundle), HOIST_OK) << hoist_error_message(bundle);
+  EXPECT_EQ(hoist_output_count(bundle), 2u);
+  EXPECT_EQ(hoist_output_index(bundle, "y.extent"), -1);
+  hoist_array array;
+  EXPECT_EQ(hoist_output(bundle, 2, &array), HOIST_BAD_ARGUMENT);
+  int64_t shape[2] = {-1, -1}, number = 0;
+  EXPECT_EQ(hoist_get_output(bundle, 2, &number, sizeof number), HOIST_BAD_ARGUMENT);
+  EXPECT_EQ(hoist_output_shape(bundle, 0, shape, 2), HOIST_BAD_ARGUMENT);  // nothing has run
+  EXPECT_THAT(hoist_error_message(bundle), HasSubstr("has not run yet"));
+  const auto run = [&](float first) {
+    const float x[8] = {first};
+    EXPECT_EQ(hoist_set_input(bundle, 0, x, sizeof x), HOIST_OK);
+    EXPECT_EQ(hoist_run(bundle), HOIST_OK) << hoist_error_message(bundle);
+    return hoist_output_shape(bundle, 0, shape, 2);
+  };
+  EXPECT_EQ(run(2), HOIST_OK);
+  EXPECT_EQ(shape[0], 2);
+  EXPECT_EQ(shape[1], 2);
+  EXPECT_EQ(hoist_output_shape(bundle, 0, shape, 1), HOIST_BAD_ARGUMENT);
+  EXPECT_EQ(hoist_output_shape(bundle, 1, shape, 2), HOIST_OK);
+  EXPECT_EQ(shape[1], 4);
+  for (const float wrong : {5.0F, -1.0F, 1e12F}) {
+    EXPECT_EQ(run(wrong), HOIST_BAD_EXTENT);
+    EXPECT_THAT(hoist_error_message(bundle), HasSubstr("along dimension 1, where at most 4 have a place"));
+  }
+  hoist_close(bundle);
+}
+
 // Made for another kind of device than there is: it opens and says so. Another name of the same kind is no difference.
 TEST_F(RunTest, SaysWhetherTheDeviceIsOfTheKindThatItIsMadeFor) {
   const auto device = find_device("");

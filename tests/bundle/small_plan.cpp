@@ -172,6 +172,39 @@ Plan small_plan() {
   return plan;
 }
 
+Plan counted_plan() {
+  Plan plan;
+  plan.model_name = "counted";
+  plan.build_options = "-cl-std=CL1.2";
+  PlanKernel twice, count;
+  twice.name = "twice";
+  twice.layers = {"twice"};
+  twice.source =
+      "__attribute__((reqd_work_group_size(1, 1, 1)))\n"
+      "__kernel void twice(__global const float* restrict p0, __global float* restrict result) {\n"
+      "  result[get_group_id(0)] = 2.0f * p0[get_group_id(0)];\n"
+      "}\n";
+  twice.global = {8, 1, 1};
+  twice.parameters = {{"p0", Scalar::f32, {2, 4}, false, -1, 1}, {"result", Scalar::f32, {2, 4}, true, -1, 1}};
+  count.name = "count";
+  count.layers = {"twice"};
+  count.source =
+      "__attribute__((reqd_work_group_size(1, 1, 1)))\n"
+      "__kernel void count(__global const float* restrict p0, __global long* restrict result) {\n"
+      "  result[0] = (long)p0[0];\n"
+      "}\n";
+  count.parameters = {{"p0", Scalar::f32, {2, 4}, false, -1, 1}, {"result", Scalar::i64, {}, true, 0, 1}};
+  plan.kernels = {twice, count};
+  plan.arrays = {{"x", Scalar::f32, {2, 4}, Place::input, 0, {}},
+                 {"y", Scalar::f32, {2, 4}, Place::output, 0, {}},
+                 {"y.extent", Scalar::i64, {}, Place::output, 0, {}}};
+  plan.steps = {{0, {"twice"}, {0, 1}}, {1, {"twice"}, {0, 2}}};
+  plan.inputs = {0};
+  plan.outputs = {1, 0, 2};
+  plan.extents = {{0, 1, 2}};
+  return plan;
+}
+
 Plan chain_plan(int depth) {
   Plan plan;
   plan.model_name = "chain";

@@ -14,6 +14,9 @@ namespace hoist {
 /// Steps: shift (into the arena), border (into a cleared 16x16), blur (into the output). A second output is the input.
 Plan small_plan();
 
+/// y = 2 * x over [2][4] numbers, of which the first one of x, cut to a whole number, says how many of each row count.
+Plan counted_plan();
+
 /// `depth` elementwise steps over one vector of 64 floats, for timing.
 Plan chain_plan(int depth);
 

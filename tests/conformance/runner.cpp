@@ -109,7 +109,7 @@ Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tenso
   }
   std::vector<Tensor> out;
   for (const std::string& output : program.outputs) out.push_back(values.at(output));
-  return out;
+  return cut_outputs(program, std::move(out));
 }
 
 Result<std::vector<Tensor>> run_model(const fs::path& model, const std::vector<Tensor>& inputs, bool passes) {

@@ -31,6 +31,53 @@ std::string error_of(const std::string& text) {
   return parsed.ok() ? "" : parsed.errors()[0].text();
 }
 
+TEST(Extents, PrintAndParse) {
+  const std::string text = R"(program version 28
+input %x : [2][3]f32
+define %all : ([2][6]i64, i64) = NonZero(%x; results = 2) from "chosen"
+define %places : [2][6]i64 = %all.0 from "chosen"
+define %count : i64 = %all.1 from "chosen"
+output %places
+output %count
+extent 1 of %places is %count
+)";
+  auto program = parse_program(text);
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  EXPECT_EQ(print_program(*program), text);
+  EXPECT_EQ(model_output_count(*program), 1u);
+  EXPECT_EQ(output_infos(*program).size(), 1u);
+  Program other = *program;
+  other.extents.clear();
+  EXPECT_FALSE(same_program(*program, other));
+  const auto error = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    auto parsed = parse_program(changed);
+    return parsed.ok() ? "" : parsed.errors()[0].text();
+  };
+  EXPECT_THAT(error("extent 1", "extent 2"), HasSubstr("no dimension 2"));
+  EXPECT_THAT(error("is %count", "is %places"), HasSubstr("no i64 scalar"));
+  EXPECT_THAT(error("of %places", "of %x"), HasSubstr("expected an output"));
+  EXPECT_THAT(error("output %places\noutput %count", "output %count\noutput %places"), HasSubstr("stands behind"));
+}
+
+TEST(Extents, CutOutputs) {
+  auto program =
+      parse_program("program version 28 input %x : [4]f32 input %n : i64 output %x output %n extent 0 of %x is %n");
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  const Tensor x = Tensor::of(Scalar::f32, {4}, std::vector<double>{1, 2, 3, 4});
+  const auto cut = [&](int64_t count) {
+    return cut_outputs(*program, {x, Tensor::of(Scalar::i64, {}, std::vector<int64_t>{count})});
+  };
+  ASSERT_TRUE(cut(3).ok());
+  EXPECT_EQ(cut(3)->size(), 1u);
+  EXPECT_EQ((*cut(3))[0], Tensor::of(Scalar::f32, {3}, std::vector<double>{1, 2, 3}));
+  EXPECT_EQ((*cut(0))[0].size(), 0);
+  ASSERT_FALSE(cut(5).ok());
+  EXPECT_THAT(cut(5).errors()[0].text(), HasSubstr("has 5 elements along dimension 0, where at most 4 have a place"));
+  EXPECT_FALSE(cut(-1).ok());
+}
+
 TEST(OperatorCall, PrintsParsesAndTypesLikeAnyTerm) {
   Expr x = f32_parameter("x", {1, 2, 6, 6}), w = f32_parameter("w", {4, 2, 3, 3});
   Expr convolution = called("Conv", {x, w}, {{"strides", std::vector<int64_t>{1, 2}}});

@@ -12,6 +12,15 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
+TEST(Tensor, FirstElementsAlongADimension) {
+  const Tensor x = Tensor::of(Scalar::i4, {2, 3}, std::vector<int64_t>{1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(first_elements(x, 1, 2), Tensor::of(Scalar::i4, {2, 2}, std::vector<int64_t>{1, 2, 4, 5}));
+  EXPECT_EQ(first_elements(x, 0, 1), Tensor::of(Scalar::i4, {1, 3}, std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(first_elements(x, 1, 0).size(), 0);
+  const Tensor y = Tensor::of(Scalar::f32, {2, 2, 2}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_EQ(first_elements(y, 1, 1), Tensor::of(Scalar::f32, {2, 1, 2}, std::vector<double>{1, 2, 5, 6}));
+}
+
 TEST(Scalar, NamesGoBothWays) {
   for (int i = 0; i < scalar_count; ++i) {
     const auto scalar = static_cast<Scalar>(i);

@@ -120,7 +120,8 @@ struct Runnable {
       values[definition.value] = std::move(value);
     }
     std::vector<Tensor> out;
-    for (const std::string& output : outputs) out.push_back(values.at(output));
+    for (const std::string& output : program->outputs) out.push_back(values.at(output));
+    HOIST_STEP(out, ExitCode::bad_input, cut_outputs(*program, std::move(out)));
     return out;
   }
 };
@@ -131,7 +132,8 @@ Attempt<Runnable> interpretable(Program program, const ModelOptions& options) {
   for (const Pass::Part part : {Pass::calls, Pass::terms})
     HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes));
   Runnable out;
-  out.outputs = program.outputs;
+  out.outputs.assign(program.outputs.begin(),
+                     program.outputs.begin() + static_cast<std::ptrdiff_t>(model_output_count(program)));
   out.program = std::move(program);
   return out;
 }

@@ -1,0 +1,573 @@
+// Operators that choose among elements: the largest, those that a condition keeps, those that differ, boxes that do not
+// overlap. How many they choose is often a matter of the data: then the result has room for the most that there can be,
+// the chosen ones stand first, and one more result counts them (ExtentRow). What is behind them is 0.
+//
+// Nothing here scatters but a few elements. The j-th of those that are chosen is found by halving the running count of
+// them, which never decreases; elements are sorted by a network of comparisons, whose steps are kernels that all
+// elements take part in (O(n log^2 n) in all). Every order is total, by the place where nothing else decides, so that
+// results are the same everywhere.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "ir/operators/families.h"
+#include "ir/operators/support.h"
+
+namespace hoist::operators {
+namespace {
+
+using Dimensions = std::vector<std::pair<int64_t, int64_t>>;
+
+Expr in_memory(Expr x) { return materialise(Memory::global, x); }
+Expr whole_number(int64_t value) { return literal_integer(Scalar::i64, value); }
+
+// A place that is there, of n.
+Expr place_inside(Number i, int64_t n) { return max(min(i, static_cast<double>(std::max<int64_t>(n - 1, 0))), 0.0).e; }
+
+// ---- Counting
+// ------------------------------------------------------------------------------------------------------------
+
+// flags : [n]bool. How many stand in a row up to each place, that one included.
+Expr running_count(Expr flags) {
+  return in_memory(scan([](Expr total, Expr flag) { return (Number(total) + flag).e; }, whole_number(0),
+                        map([](Expr flag) { return convert(Scalar::i64, flag); }, flags)));
+}
+
+Expr last_of(Expr row) { return at_position(extents(row)[0] - 1, row); }
+
+// How many of the places 0 .. n-1 pass, where those that do stand first. Found by halving.
+Expr passing_places(int64_t n, const std::function<Expr(Expr place)>& passes) {
+  Shape steps;
+  for (int64_t step = 1; step <= n; step *= 2) steps.insert(steps.begin(), step);
+  return fold(
+      [&](Expr at, Expr step) {
+        const Number next = Number(at) + step;
+        return choose((next <= static_cast<double>(n)) & passes(place_inside(next - 1.0, n)), next, at).e;
+      },
+      whole_number(0), constant(Tensor::of(Scalar::i64, {static_cast<int64_t>(steps.size())}, steps)));
+}
+
+// Where the element number `which` of those that are counted stands; the number of elements where there is none.
+Expr place_of_counted(Expr counts, Expr which) {
+  return passing_places(extents(counts)[0], [&](Expr place) { return (Number(index(place, counts)) <= which).e; });
+}
+
+// ---- Sorting
+// ------------------------------------------------------------------------------------------------------------
+
+/// Whether the element of a row at one place stands before that at another one.
+using Before = std::function<Expr(const std::vector<Expr>& row, Expr place, Expr other)>;
+
+// Up to so many elements are compared with all others: one kernel, and a scatter that a kernel takes.
+constexpr int64_t few_elements = 64;
+constexpr int64_t most_sorted = int64_t{1} << 30;
+
+// arrays : of [r] rows each, of n elements. The places of each row in order, [r][n]i32: `before` decides, then the
+// places themselves.
+Expr sorted_places(const std::vector<Expr>& arrays, int64_t n, const Before& before) {
+  const Scalar place = Scalar::i32;
+  const int64_t rows = extents(arrays[0])[0];
+  const auto stands_before = [&](const std::vector<Expr>& row, Expr a, Expr b) {
+    return (Number(before(row, a, b)) | ((!Number(before(row, b, a))) & (Number(a) < b))).e;
+  };
+  if (n <= few_elements) {
+    return in_memory(map_zip(arrays, [&](const std::vector<Expr>& row) {
+      const Expr ranks = map(
+          [&](Expr own) {
+            return reduce(
+                Function::add, literal_integer(place, 0),
+                map([&](Expr other) { return convert(place, stands_before(row, other, own)); }, iota(n, place)));
+          },
+          iota(n, place));
+      return scatter(in_memory(ranks), iota(n, place), repeat(n, literal_integer(place, 0)));
+    }));
+  }
+  // A bitonic network over the next power of two. What is behind the row stands behind all of it.
+  int64_t width = 1;
+  while (width < n) width *= 2;
+  Shape blocks, distances;
+  for (int64_t block = 2; block <= width; block *= 2) {
+    for (int64_t distance = block / 2; distance > 0; distance /= 2)
+      blocks.push_back(block), distances.push_back(distance);
+  }
+  const auto count = static_cast<int64_t>(blocks.size());
+  const Expr steps =
+      zip({constant(Tensor::of(place, {count}, blocks)), constant(Tensor::of(place, {count}, distances))});
+  const auto step = [&](Expr state, Expr sizes) {
+    std::vector<Expr> all = arrays;
+    all.push_back(state);
+    return in_memory(map_zip(all, [&](const std::vector<Expr>& of_row) {
+      const std::vector<Expr> row(of_row.begin(), of_row.end() - 1);
+      const Expr places = of_row.back();
+      return map_zip({places, iota(width, place)}, [&](const std::vector<Expr>& p) {
+        const Number block = get(0, sizes), distance = get(1, sizes), own = p[1];
+        const auto is_odd = [](Number i) { return apply(Function::remainder, i, 2.0) == 1.0; };
+        const Number upper = is_odd(own / distance), descending = is_odd(own / block);
+        const Expr mine = p[0];
+        const Expr theirs = index(place_inside(choose(upper, own - distance, own + distance), width), places);
+        const Number there = (Number(mine) < static_cast<double>(n)) & (Number(theirs) < static_cast<double>(n));
+        const Expr a = place_inside(mine, n), b = place_inside(theirs, n);
+        const Number mine_first = choose(there, stands_before(row, a, b), Number(mine) < theirs);
+        return choose(mine_first == (upper == descending), mine, theirs).e;
+      });
+    }));
+  };
+  const Expr sorted = fold(step, repeat(rows, iota(width, place)), steps);
+  return map([&](Expr row) { return slice(0, n, row); }, sorted);
+}
+
+Result<Nothing> check_sorted(int64_t n, const std::string& what) {
+  if (n <= most_sorted) return Nothing{};
+  return fault(fmt::format("{} has {} elements to be sorted, at most {} are", what, n, most_sorted));
+}
+
+// NaN is one number, larger than all others, and bools are numbers.
+Number in_order(Expr a, Expr b) {
+  const Scalar scalar = element_of(a);
+  if (scalar == Scalar::boolean) return Number(convert(Scalar::u8, a)) < convert(Scalar::u8, b);
+  if (!is_float(scalar)) return Number(a) < b;
+  return (Number(a) < b) | (apply(Function::is_nan, b) & (Number(a) == a));
+}
+
+// ---- Those that a condition keeps
+// ------------------------------------------------------------------------------------------------------------
+
+// flags : [n]bool. The places of those that are set, [n]i64 and n behind them, and how many there are.
+struct Chosen {
+  Expr places, count;
+};
+
+Chosen chosen_places(Expr flags, int64_t room) {
+  const Expr counts = running_count(flags);
+  const Expr places = map([&](Expr which) { return place_of_counted(counts, which); }, iota(room, Scalar::i64));
+  return {in_memory(places), last_of(counts)};
+}
+
+Lowered lower_non_zero(const OperatorContext& c) {
+  const Expr x = c.inputs[0];
+  const Shape shape = extents(x);
+  const auto rank = static_cast<int64_t>(shape.size());
+  const Expr flat = rank == 0 ? repeat(1, x) : flatten(x);
+  const int64_t n = extents(flat)[0];
+  if (n == 0) return std::vector<Expr>{repeat({rank, 0}, whole_number(0)), whole_number(0)};
+  const Chosen chosen = chosen_places(map([](Expr v) { return convert(Scalar::boolean, v); }, flat), n);
+  if (rank == 0) return std::vector<Expr>{repeat({0, n}, whole_number(0)), chosen.count};
+  Shape strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  const auto table = [&](const Shape& values) { return constant(Tensor::of(Scalar::i64, {rank}, values)); };
+  const Expr places = map(
+      [&](Expr dimension) {
+        return map(
+            [&](Expr p) {
+              const Number position = apply(Function::remainder, Number(p) / get(0, dimension), get(1, dimension));
+              return choose(Number(p) < static_cast<double>(n), position, 0.0).e;
+            },
+            chosen.places);
+      },
+      zip({table(strides), table(shape)}));
+  return std::vector<Expr>{places, chosen.count};
+}
+
+Result<Dimensions> non_zero_dimensions(const OperatorContext&) { return Dimensions{{0, 1}}; }
+
+// Of a call whose last result counts, the extents are a matter of the data.
+bool is_counted(const OperatorContext& c, const ExtentRow& extents_row) { return c.call.results > extents_row.count; }
+
+Result<int64_t> compressed_axis(const OperatorContext& c) {
+  if (!has_attribute(c, "axis")) return 0;
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", 0));
+  return normalise_axis(named, rank_of(c.inputs[0]));
+}
+
+bool is_known(const OperatorContext& c, size_t i, const std::string& role) {
+  if (has_attribute(c, role)) return true;
+  return i < c.inputs.size() && (c.inputs[i] == nullptr || c.inputs[i]->pattern == Pattern::constant);
+}
+
+Result<Dimensions> compressed_dimensions(const OperatorContext& c) {
+  if (is_known(c, 1, "condition")) return Dimensions{};
+  HOIST_TRY(const int64_t axis, compressed_axis(c));
+  return Dimensions{{0, axis}};
+}
+constexpr ExtentRow compressed_extents = {1, compressed_dimensions};
+
+// The elements of the blocks along an axis at these places; 0 where a place lies behind all of them.
+Expr elements_along(Expr x, int64_t axis, Expr places) {
+  const int64_t n = extents(x)[static_cast<size_t>(axis)];
+  return map_rows(x, axis, [&](Expr row) {
+    return map(
+        [&](Expr p) {
+          return choose(Number(p) < static_cast<double>(n), index(place_inside(p, n), row), zero(element_of(x))).e;
+        },
+        places);
+  });
+}
+
+Lowered lower_compress(const OperatorContext& c) {
+  Expr x = c.inputs[0];
+  HOIST_TRY(const int64_t axis, compressed_axis(c));
+  if (!has_attribute(c, "axis")) x = flatten(x);
+  const int64_t n = extents(x)[static_cast<size_t>(axis)];
+  const auto check = [&](Scalar scalar, const Shape& shape) -> Result<Nothing> {
+    if (scalar != Scalar::boolean || shape.size() != 1) return fault("condition has to be a list of bools");
+    if (shape[0] > n) return fault(fmt::format("condition has {} values, axis {} has {}", shape[0], axis, n));
+    return Nothing{};
+  };
+  if (is_counted(c, compressed_extents)) {
+    const Expr condition = input(c, 1);
+    if (condition == nullptr) return fault("condition is known, so its elements are not counted");
+    HOIST_TRY_VOID(check(element_of(condition), extents(condition)));
+    const int64_t room = extents(condition)[0];
+    if (room == 0)
+      return std::vector<Expr>{map_rows(x, axis, [&](Expr row) { return slice(0, 0, row); }), whole_number(0)};
+    const Chosen chosen = chosen_places(condition, room);
+    const Expr places =
+        map([&](Expr p) { return choose(Number(p) < static_cast<double>(room), p, static_cast<double>(n)).e; },
+            chosen.places);
+    return std::vector<Expr>{elements_along(x, axis, places), chosen.count};
+  }
+  HOIST_TRY(const Tensor condition, constant_input(c, 1, "condition"));
+  HOIST_TRY_VOID(check(condition.scalar(), condition.shape()));
+  Shape places;
+  for (int64_t i = 0; i < condition.size(); ++i) {
+    if (condition.integer_at(i) != 0) places.push_back(i);
+  }
+  Expr chosen = constant(Tensor::of(Scalar::i64, {static_cast<int64_t>(places.size())}, places));
+  return one(map_at(
+      static_cast<int>(axis), [&](Expr block) { return map([&](Expr i) { return index(i, block); }, chosen); }, x));
+}
+
+// ---- The largest
+// ------------------------------------------------------------------------------------------------------------
+
+Result<Dimensions> largest_dimensions(const OperatorContext& c) {
+  if (is_known(c, 1, "k")) return Dimensions{};
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", -1));
+  HOIST_TRY(const int64_t axis, normalise_axis(named, rank_of(c.inputs[0])));
+  return Dimensions{{0, axis}, {1, axis}};
+}
+constexpr ExtentRow largest_extents = {2, largest_dimensions};
+
+// NaN is larger than all numbers, as numpy sorts, and of equal elements the first one stands first. A k that is
+// computed is the count, whatever it is: whoever cuts the results to it says where it is too large.
+Lowered lower_top_k(const OperatorContext& c) {
+  const Expr x = c.inputs[0];
+  HOIST_TRY(int64_t named, integer_attribute(c, "axis", -1));
+  HOIST_TRY(int64_t largest, integer_attribute(c, "largest", 1));
+  HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(x)));
+  const int64_t n = extents(x)[static_cast<size_t>(axis)];
+  const Scalar scalar = element_of(x);
+  int64_t room = n;
+  Expr count = nullptr;
+  if (is_counted(c, largest_extents)) {
+    const Expr k = input(c, 1);
+    if (k == nullptr || product(extents(k)) != 1 || !is_integer(element_of(k)))
+      return fault("k has to be one integer that is not known");
+    count = convert(Scalar::i64, rank_of(k) == 0 ? k : at_position(0, flatten(k)));
+  } else {
+    HOIST_TRY(const Tensor k, constant_input(c, 1, "k"));
+    if (k.size() != 1 || !is_integer(k.scalar())) return fault("k has to be one integer");
+    room = k.integer_at(0);
+    if (room < 0 || room > n) return fault(fmt::format("k is {}, axis {} has {} elements", room, axis, n));
+  }
+  HOIST_TRY_VOID(check_sorted(n, fmt::format("axis {}", axis)));
+  if (room == 0 || product(extents(x)) == 0) {
+    const auto none = [&](Scalar of) { return map_rows(x, axis, [&](Expr) { return repeat(room, zero(of)); }); };
+    return std::vector<Expr>{none(scalar), none(Scalar::i64), count};
+  }
+  const Shape permutation = with_last({axis}, rank_of(x));
+  const Expr moved = permute(permutation, x);
+  Shape shape = extents(moved);
+  const Expr rows = reshape(moved, {product(shape) / n, n});
+  const Before before = [&](const std::vector<Expr>& row, Expr a, Expr b) {
+    const Expr of_a = index(a, row[0]), of_b = index(b, row[0]);
+    return (largest != 0 ? in_order(of_b, of_a) : in_order(of_a, of_b)).e;
+  };
+  const Expr places = map([&](Expr row) { return slice(0, room, row); }, sorted_places({rows}, n, before));
+  shape.back() = room;
+  const auto back = [&](Expr result) { return permute(inverse(permutation), reshape(result, shape)); };
+  const Expr values = map_zip({rows, places}, [&](const std::vector<Expr>& p) {
+    return map([&](Expr i) { return index(place_inside(i, n), p[0]); }, p[1]);
+  });
+  return std::vector<Expr>{back(values),
+                           back(map_at(
+                               2, [](Expr i) { return convert(Scalar::i64, i); }, places)),
+                           count};
+}
+
+// ---- Those that differ
+// ------------------------------------------------------------------------------------------------------------
+
+Result<Dimensions> unique_dimensions(const OperatorContext& c) {
+  HOIST_TRY(const int64_t axis, compressed_axis(c));
+  return Dimensions{{0, axis}, {1, 0}, {3, 0}};
+}
+
+// Equal elements stand side by side once they are sorted, the first of them first. NaNs are equal, as numpy has it.
+Lowered lower_unique(const OperatorContext& c) {
+  Expr x = c.inputs[0];
+  HOIST_TRY(const int64_t axis, compressed_axis(c));
+  HOIST_TRY(const int64_t sorted, integer_attribute(c, "sorted", 1));
+  if (!has_attribute(c, "axis")) x = rank_of(x) == 0 ? repeat(1, x) : flatten(x);
+  const int64_t n = extents(x)[static_cast<size_t>(axis)];
+  HOIST_TRY_VOID(check_sorted(n, fmt::format("axis {}", axis)));
+  if (n == 0) {
+    const Expr none = repeat(0, whole_number(0));
+    return std::vector<Expr>{x, none, none, none, whole_number(0)};
+  }
+  Shape first_axis = {axis};
+  for (int64_t i = 0; i < rank_of(x); ++i) {
+    if (i != axis) first_axis.push_back(i);
+  }
+  const int64_t width = product(extents(x)) / n;
+  const Expr slices = reshape(permute(first_axis, x), {n, width});
+  // The elements of two slices decide one after the other: -1 where the first stands before the second, else 1.
+  const Scalar sign = Scalar::i32;
+  const auto compared = [&](Expr all, Expr a, Expr b) -> Number {
+    return fold(
+        [&](Expr so_far, Expr pair) {
+          const Expr p = get(0, pair), q = get(1, pair);
+          const Number here = choose(in_order(p, q), literal_integer(sign, -1),
+                                     choose(in_order(q, p), literal_integer(sign, 1), literal_integer(sign, 0)));
+          return choose(Number(so_far) == 0.0, here, so_far).e;
+        },
+        literal_integer(sign, 0), zip({index(a, all), index(b, all)}));
+  };
+  const Before before = [&](const std::vector<Expr>& row, Expr a, Expr b) { return (compared(row[0], a, b) < 0.0).e; };
+  const Expr order = in_memory(at_position(0, sorted_places({repeat(1, slices)}, n, before)));
+  const auto in_place = [&](Number p) { return index(place_inside(p, n), order); };  // of the order
+  const Expr opens = map(
+      [&](Expr p) {
+        const Number differs =
+            !(compared(slices, place_inside(in_place(p), n), place_inside(in_place(Number(p) - 1.0), n)) == 0.0);
+        return ((Number(p) == 0.0) | differs).e;
+      },
+      iota(n, Scalar::i64));
+  const Expr groups = running_count(opens);
+  const Expr count = last_of(groups);
+  const auto numbers = [&] { return iota(n, Scalar::i64); };
+  // Where each group begins in the order; n behind the last one.
+  const Expr starts =
+      in_memory(map([&](Expr group) { return place_of_counted(groups, group); }, iota(n + 1, Scalar::i64)));
+  // The group of each element: how many stand before it in the order.
+  const Expr group_of = in_memory(map(
+      [&](Expr own) {
+        const Expr place = passing_places(n, [&](Expr p) {
+          const Expr other = place_inside(index(p, order), n);
+          const Number way = compared(slices, other, own);
+          return ((way < 0.0) | ((way == 0.0) & (Number(convert(Scalar::i64, other)) < own))).e;
+        });
+        return (Number(index(place_inside(place, n), groups)) - 1.0).e;
+      },
+      numbers()));
+  const auto first_of_group = [&](Expr group) {
+    return convert(Scalar::i64, in_place(index(place_inside(group, n), starts)));
+  };
+  const auto size_of_group = [&](Expr group) {
+    const Number at = place_inside(group, n);
+    return (Number(index(place_inside(at + 1.0, n + 1), starts)) - index(at.e, starts)).e;
+  };
+  // Of each result the group; groups are numbered in the order of their elements, or by their first ones.
+  Expr wanted = numbers(), inverse_places = group_of;
+  if (sorted == 0) {
+    const Expr ahead = running_count(map_zip(
+        {numbers(), group_of}, [&](const std::vector<Expr>& p) { return (Number(p[0]) == first_of_group(p[1])).e; }));
+    wanted = in_memory(
+        map([&](Expr which) { return index(place_inside(place_of_counted(ahead, which), n), group_of); }, numbers()));
+    inverse_places = map(
+        [&](Expr group) { return (Number(index(place_inside(first_of_group(group), n), ahead)) - 1.0).e; }, group_of);
+  }
+  // `counted` of the groups that there are, 0 behind them.
+  const auto of_groups = [&](const std::function<Expr(Expr)>& counted) {
+    return map_zip({numbers(), wanted},
+                   [&](const std::vector<Expr>& p) { return choose(Number(p[0]) < count, counted(p[1]), 0.0).e; });
+  };
+  const Expr firsts = in_memory(of_groups(first_of_group));
+  const Expr behind = in_memory(map_zip({numbers(), firsts}, [&](const std::vector<Expr>& p) {
+    return choose(Number(p[0]) < count, p[1], static_cast<double>(n)).e;
+  }));
+  return std::vector<Expr>{elements_along(x, axis, behind), firsts, inverse_places, of_groups(size_of_group), count};
+}
+
+// ---- Boxes
+// ------------------------------------------------------------------------------------------------------------
+
+Result<Dimensions> suppressed_dimensions(const OperatorContext&) { return Dimensions{{0, 0}}; }
+
+// The number that an optional operand holds, or `otherwise`.
+Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& role, Scalar scalar, double otherwise) {
+  if (has_attribute(c, role)) {
+    HOIST_TRY(const Tensor value, constant_input(c, i, role));
+    if (value.size() != 1) return fault(role + " has to be one number");
+    return convert(scalar, is_float(value.scalar()) ? literal(value.scalar(), value.float_at(0))
+                                                    : literal_integer(value.scalar(), value.integer_at(0)));
+  }
+  const Expr x = input(c, i);
+  if (x == nullptr) return literal(scalar, otherwise);
+  if (product(extents(x)) != 1) return fault(role + " has to be one number");
+  return convert(scalar, rank_of(x) == 0 ? x : at_position(0, flatten(x)));
+}
+
+// Each step takes the best box that is left of every image and class, and with it those that overlap it. So there are
+// as many steps as boxes may be taken of one class, each of which looks at all boxes.
+constexpr int64_t most_taken = 1024;
+
+Lowered lower_non_max_suppression(const OperatorContext& c) {
+  const Expr boxes = c.inputs[0], scores = c.inputs[1];
+  const Shape b = extents(boxes), s = extents(scores);
+  if (b.size() != 3 || s.size() != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2]) {
+    return fault(fmt::format("boxes {} and scores {} have to be [images][boxes][4] and [images][classes][boxes]",
+                             text(b), text(s)));
+  }
+  if (element_of(boxes) != Scalar::f32 || element_of(scores) != Scalar::f32)
+    return fault("boxes and scores have to be f32");
+  HOIST_TRY(const int64_t centred, integer_attribute(c, "center_point_box", 0));
+  if (centred != 0 && centred != 1) return fault(fmt::format("center_point_box is {}, expected 0 or 1", centred));
+  const int64_t images = s[0], classes = s[1], n = s[2];
+  HOIST_TRY(const Expr wanted, one_number(c, 2, "max_output_boxes_per_class", Scalar::i64, 0));
+  HOIST_TRY(const Expr overlap, one_number(c, 3, "iou_threshold", Scalar::f32, 0));
+  HOIST_TRY(const Expr threshold, one_number(c, 4, "score_threshold", Scalar::f32, 0));
+  const bool any_score = !is_given(c, 4, "score_threshold");
+  const bool no_number = !is_given(c, 2, "max_output_boxes_per_class");
+  int64_t most = n;
+  if (has_attribute(c, "max_output_boxes_per_class") || no_number) {
+    int64_t number = 0;
+    if (!no_number) {
+      HOIST_TRY(const Tensor value, constant_input(c, 2, "max_output_boxes_per_class"));
+      number = value.integer_at(0);
+    }
+    most = std::clamp<int64_t>(number, 0, n);
+  }
+  HOIST_TRY_VOID(check_extents({images, classes, n, 4}));
+  if (n > INT32_MAX) return fault(fmt::format("{} boxes, at most {} are supported", n, INT32_MAX));
+  const int64_t rows = images * classes, room = rows * most;
+  if (room == 0) return std::vector<Expr>{repeat({0, 3}, whole_number(0)), whole_number(0)};
+  if (most > most_taken) {
+    return fault(fmt::format("{} boxes of a class may be taken, at most {} are", most, most_taken),
+                 "give max_output_boxes_per_class as a constant");
+  }
+  // The smaller and the larger coordinates of each image's boxes, along y and x.
+  const auto corners = [&](int64_t coordinate, bool larger) {
+    return in_memory(map_at(
+        2,
+        [&](Expr box) {
+          if (centred != 0) {
+            const Number middle = at_position(1 - coordinate, box),
+                         half = Number(at_position(3 - coordinate, box)) * 0.5;
+            return (larger ? middle + half : middle - half).e;
+          }
+          const Number one = at_position(coordinate, box), other = at_position(coordinate + 2, box);
+          return (larger ? max(one, other) : min(one, other)).e;
+        },
+        boxes));
+  };
+  const std::vector<Expr> all = {corners(0, false), corners(1, false), corners(0, true), corners(1, true)};
+  const auto overlaps = [&](const std::vector<Number>& p, const std::vector<Number>& q) {
+    const Number height = min(p[2], q[2]) - max(p[0], q[0]), width = min(p[3], q[3]) - max(p[1], q[1]);
+    const auto area = [](const std::vector<Number>& box) { return (box[2] - box[0]) * (box[3] - box[1]); };
+    const Number shared = height * width, of_p = area(p), of_q = area(q), joined = of_p + of_q - shared;
+    const Number meet = (height > 0.0) & (width > 0.0) & (of_p > 0.0) & (of_q > 0.0) & (joined > 0.0);
+    return meet & (shared / joined > overlap);
+  };
+  const Scalar place = Scalar::i32;
+  const Expr of_classes = reshape(scores, {rows, n}), nothing = literal_integer(place, n);
+  // The best of those that are left, the first of equal ones, NaN after all numbers; n where none is.
+  const auto best_of = [&](Expr left, Expr row) {
+    return get(1, fold(
+                      [&](Expr best, Expr next) {
+                        const Number score = get(1, next), so_far = get(0, best);
+                        const Number better = (score > so_far) | (apply(Function::is_nan, so_far) & (score == score)) |
+                                              (Number(get(1, best)) == nothing);
+                        return select((Number(get(0, next)) & better).e, tuple({get(1, next), get(2, next)}), best);
+                      },
+                      tuple({literal(Scalar::f32, 0), nothing}), zip({left, row, iota(n, place)})));
+  };
+  const auto step = [&](Expr state, Expr number) {
+    const Expr left = get(0, state), taken = get(1, state);
+    const Expr best =
+        in_memory(map_zip({left, of_classes}, [&](const std::vector<Expr>& p) { return best_of(p[0], p[1]); }));
+    const Expr still_left = map_zip({left, best, iota(rows, Scalar::i64)}, [&](const std::vector<Expr>& row) {
+      const Expr image = place_inside(Number(row[2]) / static_cast<double>(classes), images);
+      std::vector<Expr> together = {row[0], iota(n, place)};
+      std::vector<Number> box;
+      for (Expr corner : all) {
+        together.push_back(index(image, corner));
+        box.emplace_back(index(place_inside(row[1], n), together.back()));
+      }
+      return map_zip(together, [&](const std::vector<Expr>& q) {
+        const Number goes = (Number(q[1]) == row[1]) | overlaps(box, {q[2], q[3], q[4], q[5]});
+        return (Number(q[0]) & !goes).e;
+      });
+    });
+    const Expr with_best = map_zip({taken, best}, [&](const std::vector<Expr>& row) {
+      return map_zip({row[0], iota(most, place)},
+                     [&](const std::vector<Expr>& p) { return choose(Number(p[1]) == number, row[1], p[0]).e; });
+    });
+    return tuple({in_memory(still_left), in_memory(with_best)});
+  };
+  const Expr high_enough = map_at(
+      2, [&](Expr score) { return any_score ? literal_integer(Scalar::boolean, 1) : (Number(score) > threshold).e; },
+      of_classes);
+  const Expr taken =
+      get(1, fold(step, tuple({high_enough, repeat({Nat(rows), Nat(most)}, nothing)}), iota(most, place)));
+  const Expr counted = map(
+      [&](Expr row) {
+        return map_zip({row, iota(most, Scalar::i64)}, [&](const std::vector<Expr>& p) {
+          return ((Number(p[0]) < static_cast<double>(n)) & (Number(p[1]) < wanted)).e;
+        });
+      },
+      taken);
+  const Chosen chosen = chosen_places(join(counted), room);
+  const Expr triples = map(
+      [&](Expr p) {
+        const Number row = Number(p) / static_cast<double>(most);
+        const Expr of_row = index(place_inside(row, rows), taken);
+        const Number box = convert(
+            Scalar::i64,
+            index(place_inside(apply(Function::remainder, Number(p), static_cast<double>(most)), most), of_row));
+        const Number image = row / static_cast<double>(classes),
+                     kind = apply(Function::remainder, row, static_cast<double>(classes));
+        return map(
+            [&](Expr i) {
+              const Number number = choose(Number(i) == 0.0, image, choose(Number(i) == 1.0, kind, box));
+              return choose(Number(p) < static_cast<double>(room), number, 0.0).e;
+            },
+            iota(3, Scalar::i64));
+      },
+      chosen.places);
+  return std::vector<Expr>{triples, chosen.count};
+}
+
+constexpr ExtentRow non_zero_extents = {1, non_zero_dimensions}, unique_extents = {4, unique_dimensions},
+                    suppressed_extents = {1, suppressed_dimensions};
+
+constexpr OperatorRow with_extents(OperatorRow row, const ExtentRow& extents) {
+  row.extents = &extents;
+  return row;
+}
+
+// clang-format off
+constexpr auto selection_rows = std::to_array<OperatorRow>({
+  with_extents({"", "NonZero", 9, 1, 1, Takes::anything, lower_non_zero,
+   "the positions of elements that are not 0; a function, since data decide how many there are"}, non_zero_extents),
+  with_extents({"", "Compress", 9, 2, 2, Takes::anything, lower_compress,
+   "the elements that a condition keeps; a function, since a condition that is known decides the shape",
+   -2, 2, "1 condition"}, compressed_extents),
+  with_extents({"", "TopK", 10, 2, 2, Takes::numbers, lower_top_k,
+   "the k largest or smallest along an axis, in order, and where they were; a function, since a k that is known decides the shape",
+   -2, 2, "1 k"}, largest_extents),
+  with_extents({"", "Unique", 11, 1, 1, Takes::anything, lower_unique,
+   "the elements or slices that differ, where the first of each was, and how many; a function, since data decide how many there are"},
+   unique_extents),
+  with_extents({"", "NonMaxSuppression", 10, 2, 5, Takes::floats, lower_non_max_suppression,
+   "the boxes of each class with the highest scores that do not overlap; a function, since data decide how many there are",
+   -2, 2, "2 max_output_boxes_per_class"}, suppressed_extents),
+});
+// clang-format on
+
+}  // namespace
+
+std::span<const OperatorRow> selection_operators() { return selection_rows; }
+
+}  // namespace hoist::operators
