@@ -1,5 +1,7 @@
 #include "tools/model_summary.h"
 
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/text/counted.h"
@@ -26,7 +28,12 @@ ModelSummary summarised(const Model& model, const TermOf& term_of) {
     return ValueInfo{array.name, array.scalar, array.shape};
   };
   for (int index : model.inputs) out.inputs.push_back(info(index));
-  for (int index : model.outputs) out.outputs.push_back(info(index));
+  // Counts are outputs behind those of the model.
+  size_t outputs = model.outputs.size();
+  for (const PlanExtent& extent : model.extents) outputs = std::min(outputs, static_cast<size_t>(extent.count));
+  for (size_t i = 0; i < outputs; ++i) out.outputs.push_back(info(model.outputs[i]));
+  for (const PlanExtent& extent : model.extents)
+    out.counted[out.outputs[static_cast<size_t>(extent.output)].name].insert(extent.dimension);
   out.layers = model.layers.size();
   out.kernels = model.kernels.size();
   out.steps = model.steps.size();
@@ -63,12 +70,22 @@ std::string three_digits(int64_t number, std::initializer_list<Unit> units, cons
   return std::to_string(number) + small;
 }
 
-std::string listed_values(const std::vector<ValueInfo>& values, const char* kind) {
+// "[up to 4][3]i64" where data decide how many there are.
+std::string type_of(const ModelSummary& summary, const ValueInfo& value) {
+  const auto counted = summary.counted.find(value.name);
+  if (counted == summary.counted.end()) return type_text(value.scalar, value.shape);
+  std::string out;
+  for (size_t i = 0; i < value.shape.size(); ++i)
+    out += fmt::format("[{}{}]", counted->second.count(static_cast<int64_t>(i)) != 0 ? "up to " : "", value.shape[i]);
+  return out + std::string(row(value.scalar).name);
+}
+
+std::string listed_values(const ModelSummary& summary, const std::vector<ValueInfo>& values, const char* kind) {
   constexpr size_t most = 2;  // of more the table below says all
   if (values.size() > most || values.empty()) return counted(values.size(), kind);
   std::string out;
   for (const ValueInfo& value : values)
-    out += (out.empty() ? "" : " and ") + value.name + " " + type_text(value.scalar, value.shape);
+    out += (out.empty() ? "" : " and ") + value.name + " " + type_of(summary, value);
   return out;
 }
 
@@ -99,18 +116,17 @@ std::string bytes_text(int64_t bytes) {
 
 std::string sentence_of(const ModelSummary& summary) {
   return fmt::format("{}: {} from {}; {} in {}, {} multiplications a run, {} of weights, {} between layers",
-                     summary.name, listed_values(summary.outputs, "output"), listed_values(summary.inputs, "input"),
-                     counted(summary.layers, "layer"), counted(summary.kernels, "kernel"),
-                     number_text(summary.multiplications), bytes_text(summary.weight_bytes),
-                     bytes_text(summary.value_bytes));
+                     summary.name, listed_values(summary, summary.outputs, "output"),
+                     listed_values(summary, summary.inputs, "input"), counted(summary.layers, "layer"),
+                     counted(summary.kernels, "kernel"), number_text(summary.multiplications),
+                     bytes_text(summary.weight_bytes), bytes_text(summary.value_bytes));
 }
 
 std::string arrays_table(const ModelSummary& summary) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](const std::vector<ValueInfo>& values, const char* kind) {
     for (const ValueInfo& value : values)
-      rows.push_back(
-          {kind, value.name, type_text(value.scalar, value.shape), bytes_text(byte_size(value.scalar, value.shape))});
+      rows.push_back({kind, value.name, type_of(summary, value), bytes_text(byte_size(value.scalar, value.shape))});
   };
   add(summary.inputs, "input");
   add(summary.outputs, "output");
@@ -121,7 +137,11 @@ nlohmann::ordered_json to_json(const ModelSummary& summary) {
   nlohmann::ordered_json out = {{"model", summary.name}};
   for (const auto& [key, values] : {std::pair{"inputs", &summary.inputs}, std::pair{"outputs", &summary.outputs}}) {
     out[key] = nlohmann::json::array();
-    for (const ValueInfo& value : *values) out[key].push_back(array_json(value.name, value.scalar, value.shape));
+    for (const ValueInfo& value : *values) {
+      out[key].push_back(array_json(value.name, value.scalar, value.shape));
+      if (auto counted = summary.counted.find(value.name); counted != summary.counted.end())
+        out[key].back()["up_to"] = counted->second;
+    }
   }
   out["layer_count"] = summary.layers;
   out["kernel_count"] = summary.kernels;

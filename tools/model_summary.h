@@ -2,7 +2,9 @@
 // stored. For check, inspect and compile, so that they say the same. Not for times: bench measures those.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace hoist {
 struct ModelSummary {
   std::string name;
   std::vector<ValueInfo> inputs, outputs;
+  std::map<std::string, std::set<int64_t>> counted;  ///< dimensions of outputs that are as long as data decide
   size_t layers = 0, kernels = 0;
   size_t steps = 0;             ///< launches of a run
   int64_t operations = 0;       ///< arithmetic operations of a run, multiplications among them

@@ -265,7 +265,7 @@ TEST(ProgramText, FaultsNameThePlace) {
               HasSubstr("%y is declared as [2]f32, its term has type f32"));
   EXPECT_THAT(error("program\noutput %x"), HasSubstr("an output that nothing defines"));
   EXPECT_THAT(error("program\nconstant %x : [2]f32 = {1}"), HasSubstr("1 values for a constant of 2 elements"));
-  EXPECT_THAT(error("program\nnonsense"), HasSubstr("expected input, constant, define or output"));
+  EXPECT_THAT(error("program\nnonsense"), HasSubstr("expected input, constant, define, output or extent"));
 }
 
 TEST(Program, SameProgramsHaveTheSameParts) {
