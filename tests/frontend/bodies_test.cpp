@@ -242,7 +242,9 @@ TEST(Bodies, WhatIsWrongInsideIsSaid) {
   yes.mutable_node(1)->mutable_input()->RemoveLast();
   no.mutable_node(0)->set_op_type("Mull");
   const std::string told = problems_of(read_with_all_operators(model));
-  EXPECT_THAT(told, HasSubstr("layer 'choice' (If), layer 'ImageDecoder_1' (ImageDecoder): operator ImageDecoder is not supported"));
+  EXPECT_THAT(
+      told,
+      HasSubstr("layer 'choice' (If), layer 'ImageDecoder_1' (ImageDecoder): operator ImageDecoder is not supported"));
   EXPECT_THAT(
       told,
       HasSubstr(
