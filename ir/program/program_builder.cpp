@@ -577,7 +577,10 @@ Result<Program> ProgramBuilder::finish() {
   add_extents();
   // What has become a constant on the way needs no definition, and what has become an attribute is read no more.
   std::erase_if(program_.definitions, [&](const Definition& d) { return program_.constants.count(d.value) != 0; });
-  const std::map<std::string, int> uses = use_counts(program_);
+  std::map<std::string, int> uses = use_counts(program_);
+  // A call of which all results that are read are constants now.
+  const auto unread = [&](const Definition& d) { return d.expression->type->is_tuple() && uses.count(d.value) == 0; };
+  if (std::erase_if(program_.definitions, unread) != 0) uses = use_counts(program_);
   std::erase_if(program_.constants, [&](const auto& constant) { return uses.count(constant.first) == 0; });
   return std::move(program_);
 }
