@@ -56,6 +56,39 @@ TEST_F(Commands, EveryDigitsModelHasItsAccuracy) {
   }
 }
 
+TEST_F(Commands, OutputsAreAsLongAsDataDecide) {
+  onnx::ModelProto model = empty_model(21);
+  add_input(model, "x", {"2", "3"});
+  add_node(model, "NonZero", {"x"}, {"places"}, "chosen");
+  add_value(model.mutable_graph()->add_output(), "places", {"2", ""}, onnx::TensorProto::INT64);
+  const std::string file = in("chosen.onnx"), folder = in("chosen.hoist");
+  std::ofstream(file, std::ios::binary) << model.SerializeAsString();
+  Ran ran = run_hoist({"check", file});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("output places: [2][up to 6]i64"));
+  ran = run_hoist({"compile", file, "-o", folder});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = run_hoist({"inspect", folder});
+  EXPECT_THAT(ran.out, HasSubstr("output places: [2][up to 6]i64"));
+  ASSERT_TRUE(write_npy(in("x.npy"), Tensor::of(Scalar::f32, {2, 3}, std::vector<double>{1, 0, -2, 0, 0, 5})).ok());
+  ran = run_hoist({"run", folder, "--input", "x=" + in("x.npy"), "--output-dir", in("chosen")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("places: [2][3]i64"));
+  auto places = read_npy(in("chosen") + "/places.npy");
+  ASSERT_TRUE(places.ok());
+  EXPECT_EQ(places->as_integers(), (std::vector<int64_t>{0, 0, 1, 0, 2, 2}));
+  ran = run_hoist({"verify", folder});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  // What looks across such a dimension is named.
+  add_node(model, "ReduceMax", {"places"}, {"most"}, "across");
+  add_value(model.mutable_graph()->add_output(), "most", {"", ""}, onnx::TensorProto::INT64);
+  std::ofstream(file, std::ios::binary) << model.SerializeAsString();
+  ran = run_hoist({"check", file});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("across: reads places, whose dimension 1 is as long as data decide, up to 6, and "
+                                 "ReduceMax looks across it"));
+}
+
 TEST_F(Commands, SamplesOfALargerBatchCountOnce) {
   // 500 is no multiple of 7: the last run is filled up.
   const std::string folder = in("batch.hoist"), answer = in("batch.json");
