@@ -324,15 +324,15 @@ Lowered lower_unique(const OperatorContext& c) {
   const Expr slices = reshape(permute(first_axis, x), {n, width});
   // The elements of two slices decide one after the other: -1 where the first stands before the second, else 1.
   const Scalar sign = Scalar::i32;
+  const auto way = [&](Expr p, Expr q) {
+    return choose(in_order(p, q), literal_integer(sign, -1),
+                  choose(in_order(q, p), literal_integer(sign, 1), literal_integer(sign, 0)));
+  };
   const auto compared = [&](Expr all, Expr a, Expr b) -> Number {
-    return fold(
-        [&](Expr so_far, Expr pair) {
-          const Expr p = get(0, pair), q = get(1, pair);
-          const Number here = choose(in_order(p, q), literal_integer(sign, -1),
-                                     choose(in_order(q, p), literal_integer(sign, 1), literal_integer(sign, 0)));
-          return choose(Number(so_far) == 0.0, here, so_far).e;
-        },
-        literal_integer(sign, 0), zip({index(a, all), index(b, all)}));
+    if (width == 1) return way(at_position(0, index(a, all)), at_position(0, index(b, all)));
+    return fold([&](Expr so_far,
+                    Expr pair) { return choose(Number(so_far) == 0.0, way(get(0, pair), get(1, pair)), so_far).e; },
+                literal_integer(sign, 0), zip({index(a, all), index(b, all)}));
   };
   const Before before = [&](const std::vector<Expr>& row, Expr a, Expr b) { return (compared(row[0], a, b) < 0.0).e; };
   const Expr order = in_memory(at_position(0, sorted_places({repeat(1, slices)}, n, before)));
@@ -350,17 +350,13 @@ Lowered lower_unique(const OperatorContext& c) {
   // Where each group begins in the order; n behind the last one.
   const Expr starts =
       in_memory(map([&](Expr group) { return place_of_counted(groups, group); }, iota(n + 1, Scalar::i64)));
-  // The group of each element: how many stand before it in the order.
-  const Expr group_of = in_memory(map(
-      [&](Expr own) {
-        const Expr place = passing_places(n, [&](Expr p) {
-          const Expr other = place_inside(index(p, order), n);
-          const Number way = compared(slices, other, own);
-          return ((way < 0.0) | ((way == 0.0) & (Number(convert(Scalar::i64, other)) < own))).e;
-        });
-        return (Number(index(place_inside(place, n), groups)) - 1.0).e;
-      },
-      numbers()));
+  // The group of each element by its place in the order: the places that sort the order itself.
+  const Before by_order = [&](const std::vector<Expr>& row, Expr a, Expr b) {
+    return (Number(index(a, row[0])) < index(b, row[0])).e;
+  };
+  const Expr place_of = at_position(0, sorted_places({repeat(1, order)}, n, by_order));
+  const Expr group_of =
+      in_memory(map([&](Expr place) { return (Number(index(place_inside(place, n), groups)) - 1.0).e; }, place_of));
   const auto first_of_group = [&](Expr group) {
     return convert(Scalar::i64, in_place(index(place_inside(group, n), starts)));
   };
