@@ -106,7 +106,7 @@ Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto, const std::stri
         return narrowed(proto.uint64_data(), *size, 8, owner);
       case Scalar::u32:
         return narrowed(proto.uint64_data(), *size, 4, owner);
-      default:  // 4-bit values lie in pairs, one byte of each word
+      default:  // packed values lie as in raw data, a byte of them in each word
         return narrowed(proto.int32_data(), *size, static_cast<size_t>(std::max(row(*scalar).bits / 8, 1)), owner);
     }
   };

@@ -49,6 +49,13 @@ int ir_version_of_type(Scalar scalar) {
     case Scalar::i4:
     case Scalar::u4:
       return 10;
+    case Scalar::f4e2m1:
+      return 11;
+    case Scalar::f8e8m0:
+      return 12;
+    case Scalar::i2:
+    case Scalar::u2:
+      return 13;
     default:
       return 7;
   }

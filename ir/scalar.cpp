@@ -26,6 +26,10 @@ constexpr std::array<ScalarRow, scalar_count> rows = {{
     {Scalar::f16, "f16", 16, true, true},
     {Scalar::f32, "f32", 32, true, true},
     {Scalar::f64, "f64", 64, true, true},
+    {Scalar::i2, "i2", 2, false, true},
+    {Scalar::u2, "u2", 2, false, false},
+    {Scalar::f4e2m1, "f4e2m1", 4, true, true},
+    {Scalar::f8e8m0, "f8e8m0", 8, true, false},
 }};
 
 constexpr bool rows_are_in_order() {

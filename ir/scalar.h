@@ -1,5 +1,5 @@
-// The scalar types, one row each. Sub-byte and float8 types are storage formats: tensors hold them as ONNX's raw data
-// does (two 4-bit values a byte, low nibble first).
+// The scalar types, one row each. Types below 16 bits other than i8 and u8 are storage formats: tensors hold them as
+// ONNX's raw data does (two 4-bit or four 2-bit values a byte, the first in the lowest bits).
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,13 @@ enum class Scalar : uint8_t {
   f16,
   f32,
   f64,
+  // Bundles hold these numbers, so that a new type stands at the end.
+  i2,
+  u2,
+  f4e2m1,  ///< neither infinity nor NaN
+  f8e8m0,  ///< powers of two from 2^-127 to 2^127, and NaN: no sign and no zero
 };
-inline constexpr int scalar_count = 19;
+inline constexpr int scalar_count = 23;
 
 struct ScalarRow {
   Scalar scalar;
@@ -41,6 +46,8 @@ struct ScalarRow {
 
 const ScalarRow& row(Scalar scalar);
 std::optional<Scalar> scalar_named(std::string_view name);
+/// Do several values lie in a byte?
+inline bool is_packed(Scalar s) { return row(s).bits < 8; }
 inline bool is_float(Scalar s) { return row(s).is_float; }
 inline bool is_integer(Scalar s) { return !row(s).is_float && s != Scalar::boolean; }
 

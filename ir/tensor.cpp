@@ -1,5 +1,6 @@
 #include "ir/tensor.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -30,6 +31,7 @@ constexpr SmallFloat format_f8e4m3fn = {4, 3, 7, 0x7e, 0x7f, 0x7e, false, false}
 constexpr SmallFloat format_f8e4m3fnuz = {4, 3, 8, 0x7f, 0x80, 0x7f, false, true};
 constexpr SmallFloat format_f8e5m2 = {5, 2, 15, 0x7b, 0x7f, 0x7b, true, false};
 constexpr SmallFloat format_f8e5m2fnuz = {5, 2, 16, 0x7f, 0x80, 0x7f, false, true};
+constexpr SmallFloat format_f4e2m1 = {2, 1, 1, 0x7, 0x8, 0x7, false, false};
 
 const SmallFloat& small_float(Scalar scalar) {
   switch (scalar) {
@@ -45,6 +47,8 @@ const SmallFloat& small_float(Scalar scalar) {
       return format_f8e5m2;
     case Scalar::f8e5m2fnuz:
       return format_f8e5m2fnuz;
+    case Scalar::f4e2m1:
+      return format_f4e2m1;
     default:
       HOIST_CHECK(false, "not a float of at most 16 bits: " + std::string(row(scalar).name));
   }
@@ -104,6 +108,22 @@ uint32_t encode(const SmallFloat& format, double value) {
   return code | sign;
 }
 
+// f8e8m0 is the exponent of a power of two; 0xff is NaN.
+constexpr uint32_t power_not_a_number = 0xff;
+
+double decode_power(uint64_t code) {
+  if ((code & 0xff) == power_not_a_number) return std::numeric_limits<double>::quiet_NaN();
+  return std::bit_cast<double>(((code & 0xff) + 1023 - 127) << 52);
+}
+
+uint32_t encode_power(double value) {
+  if (!std::isfinite(value)) return power_not_a_number;
+  const uint64_t magnitude = std::bit_cast<uint64_t>(value) & ~(uint64_t{1} << 63);
+  const bool is_power = (magnitude & ((uint64_t{1} << 52) - 1)) == 0;
+  const int exponent = static_cast<int>(magnitude >> 52) + (is_power ? 0 : 1) - 1023 + 127;
+  return static_cast<uint32_t>(std::clamp(exponent, 0, 0xfe));
+}
+
 uint64_t low_bits(int bits) { return bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
 
 int64_t sign_extended(const ScalarRow& type, uint64_t bits) {
@@ -131,25 +151,26 @@ int64_t truncated(double value) {
   return static_cast<int64_t>(value);
 }
 
-uint64_t load(const std::byte* bytes, int bits, int64_t i) {
-  if (bits == 4) return static_cast<uint64_t>(bytes[i / 2]) >> (i % 2 * 4) & 0xf;
+}  // namespace
+
+uint64_t load_element(const std::byte* bytes, int bits, int64_t i) {
+  if (bits < 8) return static_cast<uint64_t>(bytes[i * bits / 8]) >> (i * bits % 8) & low_bits(bits);
   uint64_t word = 0;  // the low bytes come first: every machine hoist runs on is little-endian
   static_assert(std::endian::native == std::endian::little);
   std::memcpy(&word, bytes + i * (bits / 8), static_cast<size_t>(bits / 8));
   return word;
 }
 
-void store(std::byte* bytes, int bits, int64_t i, uint64_t word) {
-  if (bits == 4) {
-    const int shift = static_cast<int>(i % 2 * 4);
-    const auto keep = static_cast<unsigned>(bytes[i / 2]) & (0xf0u >> shift);
-    bytes[i / 2] = static_cast<std::byte>(keep | (word & 0xf) << shift);
+void store_element(std::byte* bytes, int bits, int64_t i, uint64_t word) {
+  if (bits < 8) {
+    std::byte& place = bytes[i * bits / 8];
+    const auto shift = static_cast<int>(i * bits % 8);
+    const uint64_t keep = static_cast<uint64_t>(place) & ~(low_bits(bits) << shift);
+    place = static_cast<std::byte>(keep | (word & low_bits(bits)) << shift);
   } else {
     std::memcpy(bytes + i * (bits / 8), &word, static_cast<size_t>(bits / 8));
   }
 }
-
-}  // namespace
 
 int64_t element_count(const std::vector<int64_t>& shape) {
   int64_t count = 1;
@@ -185,7 +206,7 @@ Tensor first_elements(const Tensor& tensor, size_t dimension, int64_t count) {
 int64_t byte_size(Scalar scalar, const std::vector<int64_t>& shape) {
   const int64_t count = element_count(shape);
   const int bits = row(scalar).bits;
-  if (bits == 4) return count / 2 + count % 2;
+  if (bits < 8) return count / (8 / bits) + (count % (8 / bits) != 0 ? 1 : 0);
   int64_t bytes = 0;
   HOIST_CHECK(!__builtin_mul_overflow(count, bits / 8, &bytes), "number of bytes past 64 bits");
   return bytes;
@@ -203,6 +224,8 @@ double float_from_bits(Scalar scalar, uint64_t bits) {
       return (bits & 0xff) != 0 ? 1 : 0;
     case Scalar::u64:
       return static_cast<double>(bits);
+    case Scalar::f8e8m0:
+      return decode_power(bits);
     default:
       break;
   }
@@ -219,6 +242,8 @@ uint64_t bits_from_float(Scalar scalar, double value) {
       return std::bit_cast<uint32_t>(static_cast<float>(value));
     case Scalar::boolean:
       return value != 0 ? 1 : 0;
+    case Scalar::f8e8m0:
+      return encode_power(value);
     default:
       break;
   }
@@ -251,24 +276,24 @@ double Tensor::float_at(int64_t i) const {
     std::memcpy(&value, bytes_->data() + i * 4, 4);
     return value;
   }
-  return float_from_bits(scalar_, load(bytes_->data(), row(scalar_).bits, i));
+  return float_from_bits(scalar_, load_element(bytes_->data(), row(scalar_).bits, i));
 }
 
 int64_t Tensor::integer_at(int64_t i) const {
   const ScalarRow& type = row(scalar_);
-  const uint64_t bits = load(bytes_->data(), type.bits, i);
+  const uint64_t bits = load_element(bytes_->data(), type.bits, i);
   if (type.is_float) return truncated(float_from_bits(scalar_, bits));
   return scalar_ == Scalar::boolean ? bits != 0 : sign_extended(type, bits);
 }
 
 void Tensor::set_float(int64_t i, double value) {
-  store(data(), row(scalar_).bits, i, bits_from_float(scalar_, value));
+  store_element(data(), row(scalar_).bits, i, bits_from_float(scalar_, value));
 }
 
 void Tensor::set_integer(int64_t i, int64_t value) {
   const ScalarRow& type = row(scalar_);
   if (type.is_float) return set_float(i, static_cast<double>(value));
-  store(data(), type.bits, i, scalar_ == Scalar::boolean ? value != 0 : static_cast<uint64_t>(value));
+  store_element(data(), type.bits, i, scalar_ == Scalar::boolean ? value != 0 : static_cast<uint64_t>(value));
 }
 
 std::vector<int64_t> Tensor::as_integers() const {

@@ -58,6 +58,10 @@ int64_t element_count(const std::vector<int64_t>& shape);
 /// The first `count` elements along a dimension, of those that are there.
 Tensor first_elements(const Tensor& tensor, size_t dimension, int64_t count);
 
+/// Element `i` of values of so many bits in the layout of a tensor's bytes: its bits, and how they are written.
+uint64_t load_element(const std::byte* bytes, int bits, int64_t i);
+void store_element(std::byte* bytes, int bits, int64_t i, uint64_t word);
+
 template <class T>
 Tensor Tensor::of(Scalar scalar, std::vector<int64_t> shape, const std::vector<T>& values) {
   Tensor out(scalar, std::move(shape));
@@ -70,7 +74,9 @@ Tensor Tensor::of(Scalar scalar, std::vector<int64_t> shape, const std::vector<T
   return out;
 }
 
-/// A scalar of the given type as a double or an int64, from and to its bits (low bits of the word).
+/// A scalar of the given type as a double or an int64, from and to its bits (low bits of the word). Rounds half to
+/// even; f8e8m0 takes the power of two at or above the magnitude. What lies beyond the range is the largest number, or
+/// the infinity where the type has one; f4e2m1 has -0 for NaN, f8e8m0 NaN for the infinities.
 double float_from_bits(Scalar scalar, uint64_t bits);
 uint64_t bits_from_float(Scalar scalar, double value);
 

@@ -119,7 +119,7 @@ class Lowering {
     for (size_t i = 0; i < statements; ++i)
       input.kept.push_back(model_.storage.tiles.at(statement_name(definition.value, i)));
     input.inside = statement_place(statements, statements);
-    const Path inside = inside_of(storage);
+    const Path inside = storage.is_packed() ? Path() : inside_of(storage);
     input.inside.insert(input.inside.end(), inside.begin(), inside.end());
     input.folds = folds(definition.expression);
     input.strict = options_.strict;
@@ -202,7 +202,7 @@ class Lowering {
     }
     step_reads_.push_back(arrays);
     kernel.expression = with_numbered_parameters(group.low);
-    kernel.region = region_of(storage);
+    kernel.region = storage.is_packed() ? storage.written_region() : region_of(storage);
     if (auto found = kernel_index_.find(kernel.expression); found != kernel_index_.end()) {
       LoweredKernel& known = model_.kernels[static_cast<size_t>(found->second)];
       if (known.reads == kernel.reads && known.region == kernel.region) {

@@ -37,6 +37,30 @@ Expr permute(const Storage& s, Expr logical) {
   return s.permutation.empty() ? logical : transpose(s.permutation, logical);
 }
 
+// The bits of a packed value as a u8.
+Expr code_of(Expr x) {
+  const Scalar scalar = x->type->scalar;
+  const auto whole = [](Scalar type, int64_t n) { return literal_integer(type, n); };
+  if (!is_float(scalar))
+    return call(Function::logical_and, {cast(Scalar::u8, x), whole(Scalar::u8, (int64_t{1} << row(scalar).bits) - 1)});
+  HOIST_CHECK(scalar == Scalar::f4e2m1, "no float but f4e2m1 is packed");
+  // Halves count on by one up to 2, then by two up to 4, then by four; the sign is that of the wide number.
+  const Expr wide = cast(Scalar::f32, x);
+  const Expr halves =
+      cast(Scalar::u8, call(Function::multiply, {call(Function::absolute, {wide}), literal(Scalar::f32, 2)}));
+  const auto beyond = [&](int64_t least, int64_t shift, int64_t first) {
+    const Expr steps = call(Function::shift_right, {halves, whole(Scalar::u8, shift)});
+    return std::pair{call(Function::less, {halves, whole(Scalar::u8, least)}),
+                     call(Function::add, {steps, whole(Scalar::u8, first)})};
+  };
+  const auto [below_two, from_two] = beyond(4, 1, 2);
+  const auto [below_four, from_four] = beyond(8, 2, 4);
+  const Expr magnitude = select(below_two, halves, select(below_four, from_two, from_four));
+  const Expr sign = call(Function::shift_right, {reinterpret(Scalar::u32, wide), whole(Scalar::u32, 31)});
+  return call(Function::logical_or,
+              {magnitude, call(Function::shift_left, {cast(Scalar::u8, sign), whole(Scalar::u8, 3)})});
+}
+
 }  // namespace
 
 std::vector<int64_t> Storage::stored_shape() const {
@@ -69,6 +93,12 @@ Type Storage::array_type() const {
   std::vector<int64_t> shape = array_shape();
   for (size_t i = shape.size(); i-- > 0;) t = hoist::array_type(shape[i], t);
   return t;
+}
+
+Region Storage::written_region() const {
+  if (!is_packed()) return {array_shape(), before, stored_shape()};
+  const int64_t bytes = byte_size(leaf_of(logical)->scalar, array_shape());
+  return {{bytes}, {0}, {bytes}};
 }
 
 Storage plain_storage(const std::string& array, Type logical) {
@@ -137,6 +167,26 @@ Expr surround(const Storage& s, Expr inside) {
         static_cast<int>(i), [&](Expr x) { return pad(s.before[i], after, Border::undefined, x); }, inside);
   }
   return inside;
+}
+
+Expr written(const Storage& s, Expr stored) {
+  if (!s.is_packed()) return stored;
+  const Scalar scalar = leaf_of(s.logical)->scalar;
+  const int bits = row(scalar).bits, each_byte = 8 / bits;
+  Expr flat = sizes_of(stored->type).empty() ? repeat(1, stored) : stored;
+  while (flat->type->element->is_array()) flat = join(flat);
+  const int64_t count = flat->type->size.value(), spare = (each_byte - count % each_byte) % each_byte;
+  if (spare != 0) flat = pad(0, spare, zero_of(leaf_of(s.logical)), flat);
+  const auto together = [&](Expr values) {
+    Expr byte = nullptr;
+    for (int i = 0; i < each_byte; ++i) {
+      Expr code = code_of(index(literal_integer(Scalar::i32, i), values));
+      if (i > 0) code = call(Function::shift_left, {code, literal_integer(Scalar::u8, i * bits)});
+      byte = byte == nullptr ? code : call(Function::logical_or, {byte, code});
+    }
+    return byte;
+  };
+  return map(together, split(each_byte, flat));
 }
 
 Expr pack(const Storage& s, Expr logical) {
@@ -335,6 +385,7 @@ void place_concatenations(Program& program, StoragePlan& plan) {
   ValueNames names(program);
   for (size_t i = 0; i < program.definitions.size(); ++i) {
     Definition whole = program.definitions[i];
+    if (plan.values.at(whole.value).is_packed()) whole.parts.clear();  // parts would share bytes
     if (whole.parts.empty()) {
       kept.push_back(whole);
       continue;
@@ -504,7 +555,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   for (const auto& [name, type] : program.inputs) plan.values[name] = plain_storage(name, type);
   for (const Definition& d : apart.definitions) {
     Storage s = plain_storage(d.value, d.expression->type);
-    if (!is_output(program, d.value)) {
+    if (!is_output(program, d.value) && !s.is_packed()) {
       if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
       if (!d.order.empty()) s.permutation = d.order;
       std::vector<int64_t> shape = s.stored_shape();

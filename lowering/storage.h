@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ir/profile.h"
+#include "ir/region.h"
 #include "lowering/program.h"
 #include "lowering/tile.h"
 
@@ -37,6 +38,11 @@ struct Storage {
   std::vector<int64_t> array_shape()
       const;  ///< with what surrounds it; panels outermost, what is interleaved innermost
   Type array_type() const;
+  /// Whether several values lie in a byte. Kernels read such arrays as they are and write them byte by byte, since
+  /// work-items cannot share one.
+  bool is_packed() const { return hoist::is_packed(leaf_of(logical)->scalar); }
+  /// Of the array that a kernel writes, and where in it the value lies.
+  Region written_region() const;
 };
 
 struct Padding;
@@ -55,6 +61,8 @@ Expr interior(const Storage& storage, Expr logical);
 Expr surround(const Storage& storage, Expr interior);
 /// Like read_storage, with elements of the border around (not more than there are).
 Expr read_with_border(const Storage& storage, Expr stored, const Padding& padding);
+/// The array as a kernel writes it: its bytes where values are packed, itself elsewhere.
+Expr written(const Storage& storage, Expr stored);
 /// Constants: the whole array with zeros around.
 Expr pack(const Storage& storage, Expr logical);
 

@@ -51,7 +51,8 @@ Expr stored_term(const Definition& definition, const StoragePlan& plan) {
     const Storage& kept = plan.values.at(statement_name(definition.value, i));
     statements.kept[i] = interior(kept, over_storage(statements.kept[i], plan.values));
   }
-  statements.result = surround(storage, interior(storage, over_storage(statements.result, plan.values)));
+  statements.result =
+      written(storage, surround(storage, interior(storage, over_storage(statements.result, plan.values))));
   return term_of(definition.value, statements);
 }
 

@@ -281,9 +281,9 @@ class Validator {
   Result<Nothing> look_at_stored(const ReplayedStep& seen) {
     stored_ = seen.step.value;
     const Storage& storage = seen.state->storage.values.at(stored_);
-    region_ = {storage.array_shape(), storage.before, storage.stored_shape()};
+    region_ = storage.written_region();
     HOIST_TRY_VOID(fill_arrays(seen));
-    return compare(seen, stored_, pack(storage, seen.before), seen.after, nullptr, &arrays_);
+    return compare(seen, stored_, written(storage, pack(storage, seen.before)), seen.after, nullptr, &arrays_);
   }
 
   using Arrays = std::array<Bindings, kinds>;

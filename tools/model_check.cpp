@@ -137,6 +137,11 @@ Result<Nothing> add_model_check(Plan& plan) {
     const Expr all = parameter("value", array_type(value.size(), scalar_type(value.scalar())));
     HOIST_TRY(const Tensor sampled, interpret_at(all, {{"value", value.reshaped({value.size()})}}, check.positions));
     check.values = sampled.bytes();
+    if (is_packed(sampled.scalar())) {  // one in each byte
+      check.values.clear();
+      for (int64_t k = 0; k < sampled.size(); ++k)
+        check.values.push_back(static_cast<std::byte>(load_element(sampled.data(), row(sampled.scalar()).bits, k)));
+    }
     plan.model_check.push_back(std::move(check));
     plan.model_tolerance.exact &= certainty != Certainty::close;
     plan.model_tolerance.divides |= certainty == Certainty::divided;

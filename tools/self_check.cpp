@@ -112,8 +112,11 @@ Attempt<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const De
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     HOIST_STEP(Tensor array, ExitCode::device, bundle.read_array(static_cast<size_t>(step.arguments[i])));
     const KernelParameter& parameter = kernel.parameters[i];
-    // An array may be stored under another shape of the same elements than the kernel sees.
-    Tensor seen = array.shape() == parameter.shape ? array : array.reshaped(parameter.shape);
+    // An array may be stored under another shape of the same elements than the kernel sees, and of packed ones it
+    // writes bytes.
+    Tensor seen = array.scalar() != parameter.scalar ? Tensor(parameter.scalar, parameter.shape, array.bytes())
+                  : array.shape() == parameter.shape ? array
+                                                     : array.reshaped(parameter.shape);
     if (parameter.written) {
       out.result = seen;
       out.region = parameter.regions_or_whole().front();

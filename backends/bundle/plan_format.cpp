@@ -199,8 +199,9 @@ void check_plan(const Plan& plan) {
                   "kernel " + kernel.name + ": an argument that is no array");
       const PlanArray& array = plan.arrays[static_cast<size_t>(step.arguments[i])];
       const KernelParameter& parameter = kernel.parameters[i];
+      const bool in_bytes = parameter.written && is_packed(array.scalar) && parameter.scalar == Scalar::u8;
       HOIST_CHECK(
-          array.scalar == parameter.scalar &&
+          (array.scalar == parameter.scalar || in_bytes) &&
               byte_size(array.scalar, array.shape) == byte_size(parameter.scalar, parameter.shape),
           "kernel " + kernel.name + ": argument " + array.name + " and parameter " + parameter.name + " differ");
       HOIST_CHECK(!parameter.written || (array.place != Place::input && array.place != Place::weights),

@@ -307,13 +307,16 @@ HExpr dot_in_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
 
 struct ShortFloat {
   const char* name;
+  int sign;  // its bit
   int mantissa, bias, largest;
+  int none;  // what NaN becomes
   bool unsigned_zero;
 };
-constexpr ShortFloat short_floats[] = {{"f8e4m3fn", 3, 7, 0x7e, false},
-                                       {"f8e4m3fnuz", 3, 8, 0x7f, true},
-                                       {"f8e5m2", 2, 15, 0x7b, false},
-                                       {"f8e5m2fnuz", 2, 16, 0x7f, true}};
+constexpr ShortFloat short_floats[] = {{"f8e4m3fn", 7, 3, 7, 0x7e, 0x7f, false},
+                                       {"f8e4m3fnuz", 7, 3, 8, 0x7f, 0x80, true},
+                                       {"f8e5m2", 7, 2, 15, 0x7b, 0x7f, false},
+                                       {"f8e5m2fnuz", 7, 2, 16, 0x7f, 0x80, true},
+                                       {"f4e2m1", 3, 1, 1, 0x7, 0x8, false}};
 
 HExpr power_of_two(const HExpr& exponent) {
   return bits(Halide::Float(32), (exponent + integer(exponent, 127)) << count(exponent, 23));
@@ -321,7 +324,7 @@ HExpr power_of_two(const HExpr& exponent) {
 
 HExpr decode(const ShortFloat& f, const HExpr& code8) {
   return let(to(Halide::Int(32), code8), [&](const HExpr& code) {
-    return let(code & integer(code, 0x7f), [&](const HExpr& size) {
+    return let(code & integer(code, (1 << f.sign) - 1), [&](const HExpr& size) {
       const HExpr exponent = size >> count(size, f.mantissa);
       const HExpr fraction = size & integer(size, (1 << f.mantissa) - 1);
       const HExpr normal = bits(Halide::Float(32), ((exponent + integer(size, 127 - f.bias)) << count(size, 23)) |
@@ -331,7 +334,7 @@ HExpr decode(const ShortFloat& f, const HExpr& code8) {
       HExpr value = select(exponent == integer(size, 0), small, normal);
       if (!f.unsigned_zero && f.mantissa == 2)
         value = select(size == integer(size, 0x7c), constant(value, INFINITY), value);
-      const HExpr sign = (code & integer(code, 0x80)) << count(code, 24);
+      const HExpr sign = (code & integer(code, 1 << f.sign)) << count(code, 31 - f.sign);
       value = bits(Halide::Float(32), bits(Halide::Int(32), value) | sign);
       const HExpr none =
           f.unsigned_zero ? code == integer(code, 0x80) : size > integer(size, f.largest + (f.mantissa == 2 ? 1 : 0));
@@ -353,13 +356,28 @@ HExpr encode(const ShortFloat& f, const HExpr& a) {
       const HExpr steps = to(Halide::Int(32), of_llvm("nearbyint", {size * power_of_two(integer(e, f.mantissa) - e)}));
       const HExpr inside = steps + ((e + integer(e, f.bias - 1)) << count(e, f.mantissa));
       return let(select(size > constant(a, largest), integer(w, f.largest), inside), [&](const HExpr& code) {
-        const HExpr sign = ((w >> count(w, 31)) & integer(w, 1)) << count(w, 7);
+        const HExpr sign = ((w >> count(w, 31)) & integer(w, 1)) << count(w, f.sign);
         HExpr whole = code | sign;
         if (f.unsigned_zero) whole = select(code == integer(code, 0), integer(code, 0), whole);
-        const HExpr none = integer(code, f.unsigned_zero ? 0x80 : 0x7f);
-        return to(Halide::UInt(8), select(is_number(a), whole, none));
+        return to(Halide::UInt(8), select(is_number(a), whole, integer(code, f.none)));
       });
     });
+  });
+}
+
+// Exponents of powers of two, the nearest at or above the magnitude; 0xff is NaN.
+HExpr from_power(const HExpr& code8) {
+  return let(to(Halide::Int(32), code8), [&](const HExpr& code) {
+    const HExpr exact = select(code == integer(code, 0), integer(code, 0x400000), code << count(code, 23));
+    return bits(Halide::Float(32), select(code == integer(code, 0xff), integer(code, 0x7fc00000), exact));
+  });
+}
+HExpr to_power(const HExpr& a) {
+  const HExpr whole = bits(Halide::UInt(32), a);
+  return let(whole & integer(whole, 0x7fffffff), [&](const HExpr& w) {
+    const HExpr above = Halide::min((w + integer(w, 0x7fffff)) >> count(w, 23), integer(w, 0xfe));
+    const HExpr exact = select(w <= integer(w, 0x400000), integer(w, 0), above);
+    return to(Halide::UInt(8), select(w >= integer(w, 0x7f800000), integer(w, 0xff), exact));
   });
 }
 
@@ -478,7 +496,7 @@ const std::unordered_map<std::string, Meaning>& meanings() {
         return saturated(x[0], Halide::UInt(width));
       };
     }
-    for (int width : {4, 8, 16}) {
+    for (int width : {2, 4, 8, 16}) {
       const double half = std::ldexp(1.0, width - 1);
       const int stored = std::max(width, 8);
       t[fmt::format("hoist_to_i{}", width)] = [=](const Arguments& x) {
@@ -504,6 +522,7 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     };
     add_short("f16", from_f16, to_f16);
     add_short("bf16", from_bf16, to_bf16);
+    add_short("f8e8m0", from_power, to_power);
     for (const ShortFloat& f : short_floats) {
       add_short(
           f.name, [f](const HExpr& a) { return decode(f, a); }, [f](const HExpr& a) { return encode(f, a); });

@@ -124,6 +124,8 @@ HOIST_INTEGER(long, ulong)
     F##N b = a > low ? a : low; \
     b = b < high ? b : high; \
     return convert_int##N(a == a ? b : (F##N)(0)); } \
+  HOIST char##N hoist_to_i2(F##N a) { return convert_char##N(hoist_within(a, (F##N)(-2), (F##N)(1))); } \
+  HOIST uchar##N hoist_to_u2(F##N a) { return convert_uchar##N(hoist_within(a, (F##N)(0), (F##N)(3))); } \
   HOIST char##N hoist_to_i4(F##N a) { return convert_char##N(hoist_within(a, (F##N)(-8), (F##N)(7))); } \
   HOIST uchar##N hoist_to_u4(F##N a) { return convert_uchar##N(hoist_within(a, (F##N)(0), (F##N)(15))); } \
   HOIST char##N hoist_to_i8(F##N a) { return convert_char##N(hoist_within(a, (F##N)(-128), (F##N)(127))); } \
@@ -219,29 +221,29 @@ HOIST_HALF() HOIST_HALF(2) HOIST_HALF(3) HOIST_HALF(4) HOIST_HALF(8) HOIST_HALF(
   HOIST float##N hoist_round_bf16(float##N a) { return hoist_from_bf16(hoist_to_bf16(a)); }
 HOIST_BRAIN() HOIST_BRAIN(2) HOIST_BRAIN(3) HOIST_BRAIN(4) HOIST_BRAIN(8) HOIST_BRAIN(16)
 
-// Float8: EXPONENT bits of exponent, MANTISSA of mantissa, biased by BIAS; the largest finite code LARGEST; values
-// past it saturate. With one zero and NaN at 0x80 (the "uz" types), or NaN at 0x7f (and infinities above LARGEST).
-HOIST float hoist_decode_f8(uint code, int mantissa, int bias, uint largest, int unsigned_zero) {
-  uint magnitude = code & 0x7f;
+// Float8 and float4: the sign is bit SIGN, above an exponent that is biased by BIAS, above MANTISSA bits of mantissa; the
+// largest finite code is LARGEST; values past it saturate; NaN becomes NONE. With one zero and NaN at 0x80 (the "uz"
+// types), or NaN at 0x7f (and infinities above LARGEST), or neither.
+HOIST float hoist_decode_f8(uint code, int sign, int mantissa, int bias, uint largest, int unsigned_zero) {
+  uint magnitude = code & ((1u << sign) - 1u);
   if (unsigned_zero ? code == 0x80 : magnitude > largest + (mantissa == 2 ? 1u : 0u)) return NAN;
   float value;
   if (!unsigned_zero && mantissa == 2 && magnitude == 0x7c) value = INFINITY;
   else if (magnitude >> mantissa == 0) value = ldexp((float)magnitude, 1 - bias - mantissa);
   else value = ldexp((float)((magnitude & ((1u << mantissa) - 1)) | (1u << mantissa)), (int)(magnitude >> mantissa) - bias - mantissa);
-  return code & 0x80 ? -value : value;
+  return code >> sign & 1u ? -value : value;
 }
-HOIST uint hoist_encode_f8(float a, int mantissa, int bias, uint largest, int unsigned_zero) {
-  if (a != a) return unsigned_zero ? 0x80 : 0x7f;
-  uint sign = as_uint(a) >> 31;
+HOIST uint hoist_encode_f8(float a, int sign, int mantissa, int bias, uint largest, uint none, int unsigned_zero) {
+  if (a != a) return none;
   float x = fabs(a);
   uint code;
-  if (x > hoist_decode_f8(largest, mantissa, bias, largest, unsigned_zero)) code = largest;
+  if (x > hoist_decode_f8(largest, sign, mantissa, bias, largest, unsigned_zero)) code = largest;
   else {
     int exponent = max((int)(as_uint(x) >> 23) - 127, 1 - bias);
     uint steps = (uint)rint(ldexp(x, mantissa - exponent));  // a step is the distance of neighbours at this exponent
     code = steps + ((uint)(exponent + bias - 1) << mantissa);
   }
-  return (unsigned_zero && code == 0) ? 0 : code | sign << 7;
+  return (unsigned_zero && code == 0) ? 0 : code | as_uint(a) >> 31 << sign;
 }
 #define HOIST_LANES2(F, a) F(a.s0), F(a.s1)
 #define HOIST_LANES3(F, a) HOIST_LANES2(F, a), F(a.s2)
@@ -252,15 +254,30 @@ HOIST uint hoist_encode_f8(float a, int mantissa, int bias, uint largest, int un
   HOIST float##N hoist_from_##T(uchar##N a) { return (float##N)(HOIST_LANES##N(hoist_from_##T, a)); } \
   HOIST uchar##N hoist_to_##T(float##N a) { return (uchar##N)(HOIST_LANES##N(hoist_to_##T, a)); } \
   HOIST float##N hoist_round_##T(float##N a) { return hoist_from_##T(hoist_to_##T(a)); }
-#define HOIST_F8(T, MANTISSA, BIAS, LARGEST, UZ) \
-  HOIST float hoist_from_##T(uchar a) { return hoist_decode_f8(a, MANTISSA, BIAS, LARGEST, UZ); } \
-  HOIST uchar hoist_to_##T(float a) { return (uchar)hoist_encode_f8(a, MANTISSA, BIAS, LARGEST, UZ); } \
+#define HOIST_F8(T, SIGN, MANTISSA, BIAS, LARGEST, NONE, UZ) \
+  HOIST float hoist_from_##T(uchar a) { return hoist_decode_f8(a, SIGN, MANTISSA, BIAS, LARGEST, UZ); } \
+  HOIST uchar hoist_to_##T(float a) { return (uchar)hoist_encode_f8(a, SIGN, MANTISSA, BIAS, LARGEST, NONE, UZ); } \
   HOIST float hoist_round_##T(float a) { return hoist_from_##T(hoist_to_##T(a)); } \
   HOIST_F8_N(T, 2) HOIST_F8_N(T, 3) HOIST_F8_N(T, 4) HOIST_F8_N(T, 8) HOIST_F8_N(T, 16)
-HOIST_F8(f8e4m3fn, 3, 7, 0x7e, 0)
-HOIST_F8(f8e4m3fnuz, 3, 8, 0x7f, 1)
-HOIST_F8(f8e5m2, 2, 15, 0x7b, 0)
-HOIST_F8(f8e5m2fnuz, 2, 16, 0x7f, 1)
+HOIST_F8(f8e4m3fn, 7, 3, 7, 0x7e, 0x7f, 0)
+HOIST_F8(f8e4m3fnuz, 7, 3, 8, 0x7f, 0x80, 1)
+HOIST_F8(f8e5m2, 7, 2, 15, 0x7b, 0x7f, 0)
+HOIST_F8(f8e5m2fnuz, 7, 2, 16, 0x7f, 0x80, 1)
+HOIST_F8(f4e2m1, 3, 1, 1, 0x7, 0x8, 0)
+
+// The exponent of a power of two, the nearest at or above the magnitude; 0xff is NaN.
+#define HOIST_POWERS(N) \
+  HOIST float##N hoist_from_f8e8m0(uchar##N a) { \
+    uint##N x = convert_uint##N(a); \
+    uint##N y = x == (uint##N)(0) ? (uint##N)(0x400000) : x << (uint##N)(23); \
+    return as_float##N(x == (uint##N)(0xff) ? (uint##N)(0x7fc00000) : y); } \
+  HOIST uchar##N hoist_to_f8e8m0(float##N a) { \
+    uint##N x = as_uint##N(a) & (uint##N)(0x7fffffff); \
+    uint##N above = (x + (uint##N)(0x7fffff)) >> (uint##N)(23); \
+    uint##N y = x <= (uint##N)(0x400000) ? (uint##N)(0) : above > (uint##N)(0xfe) ? (uint##N)(0xfe) : above; \
+    return convert_uchar##N(x >= (uint##N)(0x7f800000) ? (uint##N)(0xff) : y); } \
+  HOIST float##N hoist_round_f8e8m0(float##N a) { return hoist_from_f8e8m0(hoist_to_f8e8m0(a)); }
+HOIST_POWERS() HOIST_POWERS(2) HOIST_POWERS(3) HOIST_POWERS(4) HOIST_POWERS(8) HOIST_POWERS(16)
 
 // a * b + c of short floats with the last bit set where it is inexact: rounding that once more is rounding it once.
 #define HOIST_FUSE(T, I, T1, I1) HOIST T hoist_fma_to_odd(T a, T b, T c) { \
@@ -282,7 +299,9 @@ HOIST_WIDTHS(HOIST_FUSE, float, int)
   HOIST float##N hoist_round_f8e4m3fn(double##N a) { return hoist_round_f8e4m3fn(hoist_to_odd(a)); } \
   HOIST float##N hoist_round_f8e4m3fnuz(double##N a) { return hoist_round_f8e4m3fnuz(hoist_to_odd(a)); } \
   HOIST float##N hoist_round_f8e5m2(double##N a) { return hoist_round_f8e5m2(hoist_to_odd(a)); } \
-  HOIST float##N hoist_round_f8e5m2fnuz(double##N a) { return hoist_round_f8e5m2fnuz(hoist_to_odd(a)); }
+  HOIST float##N hoist_round_f8e5m2fnuz(double##N a) { return hoist_round_f8e5m2fnuz(hoist_to_odd(a)); } \
+  HOIST float##N hoist_round_f4e2m1(double##N a) { return hoist_round_f4e2m1(hoist_to_odd(a)); } \
+  HOIST float##N hoist_round_f8e8m0(double##N a) { return hoist_round_f8e8m0(hoist_to_odd(a)); }
 HOIST_ROUND_DOUBLE() HOIST_ROUND_DOUBLE(2) HOIST_ROUND_DOUBLE(3) HOIST_ROUND_DOUBLE(4) HOIST_ROUND_DOUBLE(8) HOIST_ROUND_DOUBLE(16)
 #endif
 )";

@@ -111,7 +111,8 @@ Value Emitter::bounded(const Value& v, const std::vector<int64_t>& shape) {
 Value Emitter::read_parameter(Expr e) {
   std::vector<int64_t> shape = shape_of(e->type);
   Scalar kind = leaf_of(e->type)->scalar;
-  bool packed = row(kind).bits < 8;
+  const bool packed = is_packed(kind);
+  const int each_byte = packed ? 8 / row(kind).bits : 1;
   auto found = inputs_.find(e->name);
   if (found == inputs_.end()) {
     std::string name = fmt::format("hoist_input_{}", inputs_.size());
@@ -129,7 +130,7 @@ Value Emitter::read_parameter(Expr e) {
       input.dim(static_cast<int>(i)).set_bounds(0, number(n)).set_stride(number(stride));
       stride *= n;
     }
-    if (flat) input.dim(0).set_bounds(0, number(packed ? (elements + 1) / 2 : 1)).set_stride(1);
+    if (flat) input.dim(0).set_bounds(0, number((elements + each_byte - 1) / each_byte)).set_stride(1);
     input.set_host_alignment(64);
     found = inputs_.emplace(e->name, input).first;
     arguments_.push_back(input);
@@ -138,12 +139,16 @@ Value Emitter::read_parameter(Expr e) {
   H::ImageParam input = found->second;
   if (shape.empty() && !packed) return scalar(scalars_.from_stored(kind, input(0)));
   if (packed) {
-    return indexed(shape.size(), [=](const std::vector<H::Expr>& index) {
+    return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
+      const int bits = row(kind).bits;
       H::Expr flat = 0;
       for (size_t i = 0; i < index.size(); ++i) flat = flat * number(shape[i]) + index[i];
-      H::Expr nibble = (input(flat / 2) >> H::cast<uint8_t>((flat % 2) * 4)) & H::cast<uint8_t>(15);
-      if (!row(kind).is_signed) return scalar(nibble);
-      return scalar(H::cast<int8_t>(nibble ^ H::cast<uint8_t>(8)) - H::cast<int8_t>(8));
+      H::Expr code =
+          (input(flat / each_byte) >> H::cast<uint8_t>((flat % each_byte) * bits)) & H::cast<uint8_t>((1 << bits) - 1);
+      if (is_float(kind)) return scalar(scalars_.from_stored(kind, code));
+      if (!row(kind).is_signed) return scalar(code);
+      const int sign = 1 << (bits - 1);
+      return scalar(H::cast<int8_t>(code ^ H::cast<uint8_t>(sign)) - H::cast<int8_t>(sign));
     });
   }
   return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {

@@ -35,11 +35,22 @@ H::Expr wrapping(Operation operation, const H::Expr& a, const H::Expr& b) {
   return H::reinterpret(t, operation(H::reinterpret(u, a), H::reinterpret(u, b)));
 }
 
-// Brings the result of arithmetic on a four-bit type back into its range.
+// Brings the result of arithmetic on a packed type back into its range.
 H::Expr narrowed(Scalar s, const H::Expr& e) {
-  if (s == Scalar::i4) return H::cast<int8_t>((e & H::cast<int8_t>(15)) ^ H::cast<int8_t>(8)) - H::cast<int8_t>(8);
-  if (s == Scalar::u4) return e & H::cast<uint8_t>(15);
-  return e;
+  if (!is_packed(s) || is_float(s)) return e;
+  const int mask = (1 << row(s).bits) - 1, sign = 1 << (row(s).bits - 1);
+  if (!row(s).is_signed) return e & H::cast<uint8_t>(mask);
+  return H::cast<int8_t>((e & H::cast<int8_t>(mask)) ^ H::cast<int8_t>(sign)) - H::cast<int8_t>(sign);
+}
+
+// A 64-bit integer with a bit in place of all that f64 would round away: rounding it once more is rounding it once.
+H::Expr odd(const H::Expr& e) {
+  const H::Type t = e.type();
+  const H::Expr low = H::Internal::make_const(t, 0x7ff), edge = H::Internal::make_const(t, int64_t{1} << 53);
+  H::Expr is_wide = e >= edge;
+  if (t.is_int()) is_wide = is_wide || e <= H::Internal::make_const(t, -(int64_t{1} << 53));
+  const H::Expr marked = (e & ~low) | H::Internal::make_const(t, int64_t{1} << 11);
+  return H::select(is_wide && (e & low) != H::Internal::make_zero(t), marked, e);
 }
 
 H::Expr rounded(Scalar s, const H::Expr& e) {
@@ -68,8 +79,8 @@ H::Type Scalars::value_type(Scalar s) const {
 
 H::Type stored_type(Scalar s) {
   if (s == Scalar::boolean) return H::UInt(8);
+  if (is_packed(s)) return H::UInt(8);
   if (is_reduced_float(s)) return H::UInt(row(s).bits);
-  if (row(s).bits < 8) return H::UInt(8);
   return plain.value_type(s);
 }
 
@@ -249,7 +260,8 @@ H::Expr Scalars::cast_value(Scalar from, Scalar to, const H::Expr& e) const {
     if (!is_reduced_float(to)) return H::cast(t, e);
     // What f32 cannot hold is rounded once, from f64.
     bool wide = is_float(from) ? from == Scalar::f64 : row(from).bits >= 32;
-    return rounded(to, H::cast(wide ? H::Float(64) : t, e));
+    const bool beyond = !is_float(from) && row(from).bits == 64;
+    return rounded(to, H::cast(wide ? H::Float(64) : t, beyond ? odd(e) : e));
   }
   if (is_float(from)) {
     return extern_call(t, fmt::format("hoist_to_{}", row(to).name), {e});

@@ -61,7 +61,8 @@ typedef struct hoist_linked_kernel {
 /* An input, an output or any other array; the strings and the shape belong to the handle. */
 typedef struct hoist_array {
   const char* name;
-  const char* scalar; /* "f32", "i8", ... as hoist's language writes them; 4-bit types are packed, low half first */
+  const char* scalar; /* "f32", "i8", ... as hoist's language writes them; types of 2 and 4 bits are packed, the lowest
+                         bits first */
   size_t rank;
   const int64_t* shape; /* outermost extent first, row-major */
   size_t bytes;

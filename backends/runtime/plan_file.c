@@ -331,7 +331,10 @@ static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step)
   for (size_t i = 0; i < step->argument_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[step->arguments[i]];
     const hoist_plan_parameter* parameter = &kernel->parameters[i];
-    if (array->scalar != parameter->scalar || array->bytes != parameter->bytes) {
+    /* Of what is packed, bytes are written. */
+    const int in_bytes = parameter->written && hoist_scalar_row(array->scalar)->bits < 8 &&
+                         parameter->scalar == hoist_scalar_named("u8");
+    if ((array->scalar != parameter->scalar && !in_bytes) || array->bytes != parameter->bytes) {
       bad(c, "an argument has another type or size than its parameter");
       return;
     }

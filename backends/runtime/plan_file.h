@@ -42,9 +42,11 @@ typedef struct hoist_scalar {
   int bits; /* of one value in memory */
   int is_float, is_signed;
   int exponent_bits, mantissa_bits, bias; /* of the small float formats */
-  int finite; /* 1: no infinities, NaN is all ones (fn); 2: also no negative zero, NaN is the sign bit (fnuz) */
+  /* 1: no infinities, NaN is all ones (fn); 2: also no negative zero, NaN is the sign bit (fnuz); 3: neither infinities
+   * nor NaN; 4: exponents of powers of two, NaN is all ones */
+  int finite;
 } hoist_scalar;
-#define HOIST_SCALAR_COUNT 19
+#define HOIST_SCALAR_COUNT 23
 HOIST_INTERNAL const hoist_scalar* hoist_scalar_row(int scalar);
 HOIST_INTERNAL int hoist_scalar_named(const char* name);
 /* Value `index` of an array as the raw bits of its type, and as a number. */

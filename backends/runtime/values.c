@@ -41,13 +41,14 @@ const char* hoist_status_name(hoist_status status) {
 }
 
 static const hoist_scalar scalar_rows[HOIST_SCALAR_COUNT] = {
-    {"bool", 8, 0, 0, 0, 0, 0, 0},       {"i4", 4, 0, 1, 0, 0, 0, 0},      {"u4", 4, 0, 0, 0, 0, 0, 0},
-    {"i8", 8, 0, 1, 0, 0, 0, 0},         {"u8", 8, 0, 0, 0, 0, 0, 0},      {"i16", 16, 0, 1, 0, 0, 0, 0},
-    {"u16", 16, 0, 0, 0, 0, 0, 0},       {"i32", 32, 0, 1, 0, 0, 0, 0},    {"u32", 32, 0, 0, 0, 0, 0, 0},
-    {"i64", 64, 0, 1, 0, 0, 0, 0},       {"u64", 64, 0, 0, 0, 0, 0, 0},    {"f8e4m3fn", 8, 1, 1, 4, 3, 7, 1},
-    {"f8e4m3fnuz", 8, 1, 1, 4, 3, 8, 2}, {"f8e5m2", 8, 1, 1, 5, 2, 15, 0}, {"f8e5m2fnuz", 8, 1, 1, 5, 2, 16, 2},
-    {"bf16", 16, 1, 1, 8, 7, 127, 0},    {"f16", 16, 1, 1, 5, 10, 15, 0},  {"f32", 32, 1, 1, 8, 23, 127, 0},
-    {"f64", 64, 1, 1, 11, 52, 1023, 0},
+    {"bool", 8, 0, 0, 0, 0, 0, 0},       {"i4", 4, 0, 1, 0, 0, 0, 0},       {"u4", 4, 0, 0, 0, 0, 0, 0},
+    {"i8", 8, 0, 1, 0, 0, 0, 0},         {"u8", 8, 0, 0, 0, 0, 0, 0},       {"i16", 16, 0, 1, 0, 0, 0, 0},
+    {"u16", 16, 0, 0, 0, 0, 0, 0},       {"i32", 32, 0, 1, 0, 0, 0, 0},     {"u32", 32, 0, 0, 0, 0, 0, 0},
+    {"i64", 64, 0, 1, 0, 0, 0, 0},       {"u64", 64, 0, 0, 0, 0, 0, 0},     {"f8e4m3fn", 8, 1, 1, 4, 3, 7, 1},
+    {"f8e4m3fnuz", 8, 1, 1, 4, 3, 8, 2}, {"f8e5m2", 8, 1, 1, 5, 2, 15, 0},  {"f8e5m2fnuz", 8, 1, 1, 5, 2, 16, 2},
+    {"bf16", 16, 1, 1, 8, 7, 127, 0},    {"f16", 16, 1, 1, 5, 10, 15, 0},   {"f32", 32, 1, 1, 8, 23, 127, 0},
+    {"f64", 64, 1, 1, 11, 52, 1023, 0},  {"i2", 2, 0, 1, 0, 0, 0, 0},       {"u2", 2, 0, 0, 0, 0, 0, 0},
+    {"f4e2m1", 4, 1, 1, 2, 1, 1, 3},     {"f8e8m0", 8, 1, 0, 8, 0, 127, 4},
 };
 
 HOIST_INTERNAL const hoist_scalar* hoist_scalar_row(int scalar) { return &scalar_rows[scalar]; }
@@ -62,7 +63,10 @@ HOIST_INTERNAL int hoist_scalar_named(const char* name) {
 HOIST_INTERNAL uint64_t hoist_load_bits(int scalar, const void* data, uint64_t index) {
   const unsigned char* bytes = data;
   const int bits = scalar_rows[scalar].bits;
-  if (bits == 4) return (uint64_t)(bytes[index / 2] >> (index % 2 ? 4 : 0)) & 15;
+  if (bits < 8) {
+    const uint64_t each_byte = (uint64_t)(8 / bits);
+    return (uint64_t)bytes[index / each_byte] >> (int)(index % each_byte) * bits & (((uint64_t)1 << bits) - 1);
+  }
   uint64_t value = 0;
   const int width = bits / 8;
   bytes += index * (uint64_t)width;
@@ -73,9 +77,11 @@ HOIST_INTERNAL uint64_t hoist_load_bits(int scalar, const void* data, uint64_t i
 static void store_bits(int scalar, void* data, uint64_t index, uint64_t value) {
   unsigned char* bytes = data;
   const int bits = scalar_rows[scalar].bits;
-  if (bits == 4) {
-    unsigned char* byte = bytes + index / 2;
-    *byte = (unsigned char)(index % 2 ? (*byte & 15) | (value & 15) << 4 : (*byte & 240) | (value & 15));
+  if (bits < 8) {
+    const uint64_t each_byte = (uint64_t)(8 / bits), mask = ((uint64_t)1 << bits) - 1;
+    const int shift = (int)(index % each_byte) * bits;
+    unsigned char* byte = bytes + index / each_byte;
+    *byte = (unsigned char)((*byte & ~(mask << shift)) | (value & mask) << shift);
     return;
   }
   const int width = bits / 8;
@@ -102,6 +108,7 @@ HOIST_INTERNAL double hoist_bits_to_double(int scalar, uint64_t bits) {
     const uint64_t sign = (uint64_t)1 << (row->bits - 1);
     return (double)(int64_t)((bits ^ sign) - sign);
   }
+  if (row->finite == 4) return double_from_word(bits == 255 ? (uint64_t)0x7FF8 << 48 : (bits + 1023 - 127) << 52);
   const int m = row->mantissa_bits, e = row->exponent_bits;
   const uint64_t sign = bits >> (row->bits - 1) & 1;
   const uint64_t exponent = bits >> m & (((uint64_t)1 << e) - 1);
@@ -123,7 +130,8 @@ HOIST_INTERNAL double hoist_bits_to_double(int scalar, uint64_t bits) {
   return sign ? -value : value;
 }
 
-/* Rounds half to even. Values beyond the type's range become its infinity, or its largest value where it has none. */
+/* Of a finite number; rounds half to even. Values beyond the type's range become its infinity, or its largest value
+ * where it has none. */
 static uint64_t bits_from_double(const hoist_scalar* row, double value) {
   const uint64_t word = word_from_double(value);
   if (row->bits == 64) return word;
@@ -133,11 +141,15 @@ static uint64_t bits_from_double(const hoist_scalar* row, double value) {
     memcpy(&bits, &narrow, sizeof bits);
     return bits;
   }
+  if (row->finite == 4) { /* at or above the magnitude */
+    const int power = (int)(word >> 52 & 0x7FF) + (word << 12 ? 1 : 0) - 1023 + 127;
+    return (uint64_t)(power < 0 ? 0 : power > 254 ? 254 : power);
+  }
   const int m = row->mantissa_bits;
   const uint64_t sign = (word >> 63) << (row->bits - 1);
   uint64_t largest = ((((uint64_t)1 << row->exponent_bits) - 1) << m) - (row->finite ? 0 : 1);
   if (row->finite == 1) largest |= ((uint64_t)1 << m) - 2;
-  if (row->finite == 2) largest |= ((uint64_t)1 << m) - 1;
+  if (row->finite >= 2) largest |= ((uint64_t)1 << m) - 1;
   int exponent = (int)(word >> 52 & 0x7FF) - 1023;
   uint64_t code = 0;
   if (exponent > -1023) {

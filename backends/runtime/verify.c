@@ -45,13 +45,13 @@ static void compare_value(comparison* c, int scalar, uint64_t position, uint64_t
   c->first_expected = expected;
 }
 
-/* Values in check.bin take whole bytes, so that 4-bit ones have one each. */
+/* Values in check.bin take whole bytes, so that packed ones have one each. */
 static uint64_t expected_bits(int scalar, const unsigned char* bytes, int* width) {
   const int bits = hoist_scalar_row(scalar)->bits;
   uint64_t value = 0;
   *width = (bits + 7) / 8;
   for (int i = 0; i < *width; ++i) value |= (uint64_t)bytes[i] << (8 * i);
-  return bits == 4 ? value & 15 : value;
+  return bits < 8 ? value & (((uint64_t)1 << bits) - 1) : value;
 }
 
 static hoist_status conclude(const comparison* c, const char* kind, const char* name, hoist_report report, void* user,

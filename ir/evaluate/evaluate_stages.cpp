@@ -17,7 +17,7 @@ int Compiler::add_buffer(Scalar scalar, int64_t count) {
 int Compiler::tensor_buffer(const Tensor& tensor) {
   const int id = add_buffer(tensor.scalar(), tensor.size());
   Buffer& buffer = out_.buffers.back();
-  if (row(tensor.scalar()).bits == 4 || tensor.scalar() == Scalar::boolean) {
+  if (is_packed(tensor.scalar()) || tensor.scalar() == Scalar::boolean) {
     buffer.own.resize(static_cast<size_t>(buffer.count));
     read_column(tensor, 0, buffer.count, buffer.own.data());
     buffer.data = buffer.own.data();

@@ -33,31 +33,33 @@ auto storage_of() {
     return int64_t{};
   else if constexpr (S == Scalar::u64)
     return uint64_t{};
-  else if constexpr (S == Scalar::i4 || S == Scalar::i8)
+  else if constexpr (S == Scalar::i2 || S == Scalar::i4 || S == Scalar::i8)
     return int8_t{};
   else
-    return uint8_t{};  // bool, u4, u8, float8
+    return uint8_t{};  // bool, u2, u4, u8, float4, float8
 }
 template <Scalar S>
 using Storage = decltype(storage_of<S>());
 
 constexpr bool is_big_float(Scalar s) { return s == Scalar::f32 || s == Scalar::f64; }
-constexpr bool is_small_float(Scalar s) { return s >= Scalar::f8e4m3fn && s <= Scalar::f16; }
-
-// An integer brought into the range of its type; only the 4-bit ones are narrower than their storage.
-template <Scalar S, class Wide>
-Storage<S> narrow(Wide x) {
-  if constexpr (S == Scalar::i4)
-    return static_cast<int8_t>(static_cast<int8_t>(static_cast<uint8_t>(x) << 4) >> 4);
-  else if constexpr (S == Scalar::u4)
-    return static_cast<uint8_t>(x & 0xf);
-  else
-    return static_cast<Storage<S>>(x);
+constexpr bool is_small_float(Scalar s) {
+  return (s >= Scalar::f8e4m3fn && s <= Scalar::f16) || s == Scalar::f4e2m1 || s == Scalar::f8e8m0;
 }
 
 template <Scalar S>
 constexpr int bits_of() {
+  if (S == Scalar::i2 || S == Scalar::u2) return 2;
   return S == Scalar::i4 || S == Scalar::u4 ? 4 : static_cast<int>(sizeof(Storage<S>)) * 8;
+}
+
+// An integer brought into the range of its type; only the packed ones are narrower than their storage.
+template <Scalar S, class Wide>
+Storage<S> narrow(Wide x) {
+  constexpr int spare = static_cast<int>(sizeof(Storage<S>)) * 8 - bits_of<S>();
+  if constexpr (spare == 0)
+    return static_cast<Storage<S>>(x);
+  else
+    return static_cast<Storage<S>>(static_cast<Storage<S>>(static_cast<uint8_t>(x) << spare) >> spare);
 }
 
 // ---- Functions -----------------------------------------------------------------------------------------------------
@@ -520,12 +522,11 @@ uint64_t word_of_integer(Scalar scalar, int64_t value) {
 
 void read_column(const Tensor& tensor, int64_t start, int64_t n, void* column) {
   const std::byte* bytes = tensor.data();
-  if (row(tensor.scalar()).bits == 4) {
+  if (const ScalarRow& type = row(tensor.scalar()); is_packed(type.scalar)) {
     auto* out = static_cast<uint8_t*>(column);
-    for (int64_t i = start; i < start + n; ++i) {
-      const auto nibble = static_cast<uint8_t>(static_cast<uint8_t>(bytes[i / 2]) >> (i % 2 * 4) & 0xf);
-      *out++ = tensor.scalar() == Scalar::i4 ? static_cast<uint8_t>((nibble ^ 8) - 8) : nibble;
-    }
+    const unsigned sign = !type.is_float && type.is_signed ? 1u << (type.bits - 1) : 0;
+    for (int64_t i = start; i < start + n; ++i)
+      *out++ = static_cast<uint8_t>((static_cast<unsigned>(load_element(bytes, type.bits, i)) ^ sign) - sign);
   } else if (tensor.scalar() == Scalar::boolean) {  // files may hold any byte for true
     auto* out = static_cast<uint8_t*>(column);
     for (int64_t i = start; i < start + n; ++i) *out++ = bytes[i] != std::byte{0};
@@ -537,13 +538,9 @@ void read_column(const Tensor& tensor, int64_t start, int64_t n, void* column) {
 
 void write_column(const void* column, Scalar scalar, std::byte* bytes, int64_t start, int64_t n) {
   const int size = column_bytes(scalar);
-  if (row(scalar).bits == 4) {
+  if (is_packed(scalar)) {
     const auto* in = static_cast<const uint8_t*>(column);
-    for (int64_t i = start; i < start + n; ++i) {
-      const int shift = static_cast<int>(i % 2 * 4);
-      const auto keep = static_cast<unsigned>(bytes[i / 2]) & (0xf0u >> shift);
-      bytes[i / 2] = static_cast<std::byte>(keep | static_cast<unsigned>(*in++ & 0xf) << shift);
-    }
+    for (int64_t i = start; i < start + n; ++i) store_element(bytes, row(scalar).bits, i, *in++);
     return;
   }
   copies[static_cast<size_t>(scalar)](column, bytes + start * size, n);

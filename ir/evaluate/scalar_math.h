@@ -1,12 +1,13 @@
 // What each scalar function and each cast means on each scalar type: the one place that the interpreter and the
 // evaluator share, so that both give the same bits. Works on columns: arrays of values in their storage type (float,
-// int32_t, ...; float8, bf16 and f16 as their bits; bool and the 4-bit types take a byte each, 0 or 1 and sign- or
+// int32_t, ...; float8, bf16 and f16 as their bits; bool and the packed types take a byte each, 0 or 1 and sign- or
 // zero-extended). f32 is computed in float and f64 in double, never fused; the smaller floats are computed in double
 // and rounded once. Whether a function takes a type is the caller's to know (make() checks it).
 //
 // Where the table of functions leaves a choice: minimum and maximum order -0 before +0 (so that they are commutative
 // and associative bit for bit); sign(-0) is -0; a float modulo of 0 has the divisor's sign; NaN has no payload that
-// anybody may rely on. Casts to float8 saturate, to bf16 and f16 overflow to infinity, as ONNX has them.
+// anybody may rely on. Casts to float4 and float8 saturate, to bf16 and f16 overflow to infinity, as ONNX has them
+// (tensor.h, bits_from_float).
 #pragma once
 
 #include <cstdint>

@@ -209,6 +209,7 @@ Expr zero(Scalar scalar) { return literal(scalar, 0); }
 Expr convert(Scalar to, Expr x) {
   Scalar from = x->type->scalar;
   if (from == to) return x;
+  if (from == Scalar::f8e8m0 && to == Scalar::boolean) return convert(to, cast(Scalar::f32, x));  // it has no zero
   if (to == Scalar::boolean) return call(Function::not_equal, {x, zero(from)});
   if (is_float(from) && row(to).bits < 8 && is_integer(to)) return convert(to, cast(Scalar::i32, x));
   if (!is_integer(from) || !is_integer(to)) return cast(to, x);
@@ -243,8 +244,9 @@ Expr convert_without_saturation(Scalar to, Expr x) {
   Scalar from = x->type->scalar;
   if (!is_float(to) || row(to).bits != 8 || !is_float(from)) return convert(to, x);
   // From these magnitudes on, what is nearest lies beyond the type's largest number (a tie goes to the even neighbour).
-  double limit = to == Scalar::f8e4m3fn ? 464 : to == Scalar::f8e4m3fnuz ? 248 : 61440;
-  Function beyond = to == Scalar::f8e4m3fn ? Function::greater : Function::greater_equal;
+  const bool is_power = to == Scalar::f8e8m0;
+  double limit = is_power ? 0x1p127 : to == Scalar::f8e4m3fn ? 464 : to == Scalar::f8e4m3fnuz ? 248 : 61440;
+  Function beyond = is_power || to == Scalar::f8e4m3fn ? Function::greater : Function::greater_equal;
   Expr lost = call(beyond, {call(Function::absolute, {x}), literal(from, limit)});
   if (to != Scalar::f8e5m2) return select(lost, literal(to, std::numeric_limits<double>::quiet_NaN()), cast(to, x));
   constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -130,17 +130,8 @@ Result<Tensor> SyntaxParser::listed(Scalar scalar, const std::vector<int64_t>& s
     return fault_at(open, fmt::format("{} values for a constant of {} elements", values.size(), element_count(shape)));
   }
   Tensor tensor(scalar, shape);
-  for (size_t i = 0; i < values.size(); ++i) {
-    int width = row(scalar).bits;
-    std::byte* bytes = tensor.data();
-    if (width == 4) {
-      bytes[i / 2] |= static_cast<std::byte>((values[i] & 0xf) << (i % 2 * 4));
-      continue;
-    }
-    for (int b = 0; b < width / 8; ++b)
-      bytes[i * static_cast<size_t>(width / 8) + static_cast<size_t>(b)] =
-          static_cast<std::byte>(values[i] >> (8 * b) & 0xff);
-  }
+  for (size_t i = 0; i < values.size(); ++i)
+    store_element(tensor.data(), row(scalar).bits, static_cast<int64_t>(i), values[i]);
   return tensor;
 }
 

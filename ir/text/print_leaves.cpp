@@ -24,15 +24,6 @@ std::string base64(const std::vector<std::byte>& bytes) {
   return out;
 }
 
-uint64_t element_bits(const Tensor& tensor, int64_t i) {
-  int width = row(tensor.scalar()).bits;
-  auto byte_at = [&](int64_t b) { return static_cast<uint64_t>(tensor.bytes()[static_cast<size_t>(b)]); };
-  if (width == 4) return byte_at(i / 2) >> (i % 2 * 4) & 0xf;
-  uint64_t bits = 0;
-  for (int b = 0; b < width / 8; ++b) bits |= byte_at(i * (width / 8) + b) << (8 * b);
-  return bits;
-}
-
 uint64_t sign_extended(Scalar scalar, uint64_t bits) {
   int shift = 64 - row(scalar).bits;
   if (is_float(scalar) || !row(scalar).is_signed || shift == 0) return bits;
@@ -72,8 +63,9 @@ std::string constant_text(const Tensor& tensor) {
   std::string type;
   for (int64_t n : tensor.shape()) type += fmt::format("[{}]", n);
   std::string out = fmt::format("constant {}{} ", type, row(tensor.scalar()).name);
-  bool padding = row(tensor.scalar()).bits == 4 && tensor.size() % 2 == 1 && !tensor.bytes().empty() &&
-                 (static_cast<unsigned>(tensor.bytes().back()) >> 4) != 0;  // written out, it would be lost
+  const int64_t used = tensor.size() * row(tensor.scalar()).bits % 8;  // bits of the last byte
+  const bool padding =
+      used != 0 && static_cast<unsigned>(tensor.bytes().back()) >> used != 0;  // written out, it would be lost
   if (tensor.size() > written_out || padding) return out + "#\"" + base64(tensor.bytes()) + "\"";
   return out + elements_text(tensor);
 }
@@ -81,7 +73,7 @@ std::string constant_text(const Tensor& tensor) {
 std::string elements_text(const Tensor& tensor) {
   std::string out = "{";
   for (int64_t i = 0; i < tensor.size(); ++i) {
-    uint64_t bits = element_bits(tensor, i);
+    const uint64_t bits = load_element(tensor.data(), row(tensor.scalar()).bits, i);
     auto number = number_text(tensor.scalar(), sign_extended(tensor.scalar(), bits));
     out += (i > 0 ? ", " : "") + (number ? *number : fmt::format("#{:x}", bits));
   }

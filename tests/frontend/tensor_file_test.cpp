@@ -51,6 +51,17 @@ TEST(TensorFile, TypedFieldsAreRead) {
   nibbles.add_int32_data(0x21);
   nibbles.add_int32_data(0x03);
   EXPECT_EQ(through(nibbles), Tensor::of<int>(Scalar::u4, {3}, {1, 2, 3}));
+  onnx::TensorProto pairs = proto(onnx::TensorProto::INT2, 5);
+  pairs.add_int32_data(0x36);
+  pairs.add_int32_data(0x01);
+  EXPECT_EQ(through(pairs), Tensor::of<int>(Scalar::i2, {5}, {-2, 1, -1, 0, 1}));
+  onnx::TensorProto floats = proto(onnx::TensorProto::FLOAT4E2M1, 3);
+  floats.set_raw_data("\x97\x02");
+  EXPECT_EQ(through(floats), Tensor::of<double>(Scalar::f4e2m1, {3}, {6, -0.5, 1}));
+  onnx::TensorProto powers = proto(onnx::TensorProto::FLOAT8E8M0, 2);
+  powers.add_int32_data(127);
+  powers.add_int32_data(0);
+  EXPECT_EQ(through(powers), Tensor::of<double>(Scalar::f8e8m0, {2}, {1, 0x1p-127}));
   onnx::TensorProto words = proto(onnx::TensorProto::UINT32, 1);
   words.add_uint64_data(4000000000u);
   EXPECT_EQ(through(words).integer_at(0), 4000000000);

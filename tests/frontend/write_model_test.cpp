@@ -205,6 +205,9 @@ TEST(WriteModel, AttributesOfEveryKindComeBack) {
 TEST(WriteModel, TakesTheOldestVersionThatSaysIt) {
   EXPECT_EQ(written_opset(identity_graph(Scalar::f8e4m3fn, {2})), 19);
   EXPECT_EQ(written_opset(identity_graph(Scalar::i4, {2})), 21);
+  EXPECT_EQ(written_opset(identity_graph(Scalar::f4e2m1, {2})), 23);
+  EXPECT_EQ(written_opset(identity_graph(Scalar::f8e8m0, {2})), 24);
+  EXPECT_EQ(written_opset(identity_graph(Scalar::u2, {2})), 25);
   NamedModel graph = identity_graph(Scalar::f32, {2});
   graph.layers[0].operation = "Tanh";
   EXPECT_EQ(written_opset(graph), 13);

@@ -179,7 +179,7 @@ TEST_P(OnType, Reinterpretations) {
 
 TEST(Scalars, StorageOnlyTypes) {
   for (Scalar s : {Scalar::i4, Scalar::u4, Scalar::f8e4m3fn, Scalar::f8e4m3fnuz, Scalar::f8e5m2, Scalar::f8e5m2fnuz,
-                   Scalar::boolean}) {
+                   Scalar::boolean, Scalar::i2, Scalar::u2, Scalar::f4e2m1, Scalar::f8e8m0}) {
     Tensor t(s, {256});
     for (size_t i = 0; i < t.bytes().size(); ++i)
       t.data()[i] = static_cast<std::byte>(s == Scalar::boolean ? i & 1 : i);

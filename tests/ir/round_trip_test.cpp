@@ -135,7 +135,8 @@ TEST(RoundTrip, literals_of_every_type) {
 }
 
 TEST(RoundTrip, constants) {
-  for (Scalar s : {Scalar::f32, Scalar::i4, Scalar::u4, Scalar::boolean, Scalar::bf16, Scalar::f8e4m3fn}) {
+  for (Scalar s : {Scalar::f32, Scalar::i4, Scalar::u4, Scalar::boolean, Scalar::bf16, Scalar::f8e4m3fn, Scalar::i2,
+                   Scalar::u2, Scalar::f4e2m1, Scalar::f8e8m0}) {
     for (const std::vector<int64_t>& shape :
          std::vector<std::vector<int64_t>>{{}, {0}, {1}, {3}, {2, 0, 3}, {4, 4}, {17}, {5, 7}, {100}}) {
       Tensor t(s, shape);

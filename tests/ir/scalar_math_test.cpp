@@ -121,7 +121,7 @@ TEST(ScalarMath, ElementaryFunctions) {
 
 // Sums, products and quotients of all pairs of float8 values, and fma against exact arithmetic in double.
 TEST(ScalarMath, SmallFloatsRoundOnce) {
-  for (Scalar s : {Scalar::f8e4m3fn, Scalar::f8e5m2, Scalar::f8e4m3fnuz, Scalar::f8e5m2fnuz}) {
+  for (Scalar s : {Scalar::f8e4m3fn, Scalar::f8e5m2, Scalar::f8e4m3fnuz, Scalar::f8e5m2fnuz, Scalar::f4e2m1}) {
     for (uint64_t a = 0; a < 256; a += 3) {
       for (uint64_t b = 0; b < 256; b += 5) {
         const double x = float_from_bits(s, a), y = float_from_bits(s, b);
@@ -161,6 +161,8 @@ TEST(ScalarMath, Integers) {
       {multiply, Scalar::u16, 65535, 65535, 1},
       {multiply, Scalar::i16, 32767, 32767, 1},
       {multiply, Scalar::i4, 5, 5, -7},
+      {add, Scalar::i2, 1, 1, -2},
+      {multiply, Scalar::u2, 3, 3, 1},
       {divide, Scalar::i32, -7, 2, -3},
       {divide, Scalar::i32, 7, 0, 0},
       {divide, Scalar::i8, -128, -1, -128},

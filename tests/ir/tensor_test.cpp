@@ -62,6 +62,16 @@ TEST(Tensor, HalfBytesLieLowNibbleFirst) {
   EXPECT_EQ(Tensor::of<int>(Scalar::u4, {2}, {15, 9}).as_integers(), (std::vector<int64_t>{15, 9}));
 }
 
+TEST(Tensor, FourValuesOfTwoBitsLieInAByteTheFirstLowest) {
+  Tensor tensor = Tensor::of<int>(Scalar::i2, {5}, {-2, 1, -1, 0, 1});
+  ASSERT_EQ(tensor.bytes().size(), 2u);
+  EXPECT_EQ(static_cast<int>(tensor.bytes()[0]), 0x36);
+  EXPECT_EQ(static_cast<int>(tensor.bytes()[1]), 0x01);
+  tensor.set_integer(1, -2);
+  EXPECT_EQ(tensor.as_integers(), (std::vector<int64_t>{-2, -2, -1, 0, 1}));
+  EXPECT_EQ(Tensor::of<int>(Scalar::u2, {3}, {3, 2, 5}).as_integers(), (std::vector<int64_t>{3, 2, 1}));
+}
+
 TEST(Tensor, IntegersKeepLowBits) {
   EXPECT_EQ(Tensor::of<int>(Scalar::i8, {2}, {200, -1}).as_integers(), (std::vector<int64_t>{-56, -1}));
   EXPECT_EQ(Tensor::of<int>(Scalar::u8, {2}, {300, -1}).as_integers(), (std::vector<int64_t>{44, 255}));
@@ -107,6 +117,47 @@ TEST(SmallFloats, KnownCodes) {
   EXPECT_TRUE(std::isnan(float_from_bits(Scalar::f8e4m3fn, 0x7f)));
   EXPECT_TRUE(std::isnan(float_from_bits(Scalar::f8e4m3fnuz, 0x80)));
   EXPECT_TRUE(std::isnan(float_from_bits(Scalar::f8e5m2fnuz, 0x80)));
+}
+
+TEST(SmallFloats, FourBitsSaturateAndHaveNoNaN) {
+  const std::vector<double> all = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  for (size_t code = 0; code < all.size(); ++code) {
+    EXPECT_EQ(float_from_bits(Scalar::f4e2m1, code), all[code]);
+    EXPECT_EQ(float_from_bits(Scalar::f4e2m1, code | 8), -all[code]);
+  }
+  for (const auto& [value, code] : std::vector<std::pair<double, uint64_t>>{{0.25, 0},
+                                                                            {0.26, 1},
+                                                                            {0.75, 2},
+                                                                            {1.25, 2},
+                                                                            {1.75, 4},
+                                                                            {2.5, 4},
+                                                                            {3.5, 6},
+                                                                            {5, 6},
+                                                                            {5.1, 7},
+                                                                            {infinity, 7}}) {
+    EXPECT_EQ(bits_from_float(Scalar::f4e2m1, value), code) << value;
+    EXPECT_EQ(bits_from_float(Scalar::f4e2m1, -value), code | 8) << value;
+  }
+  EXPECT_EQ(bits_from_float(Scalar::f4e2m1, not_a_number), 8u);  // as the recorded cases of ONNX have it
+}
+
+TEST(SmallFloats, PowersOfTwoAreTakenAtOrAbove) {
+  EXPECT_EQ(float_from_bits(Scalar::f8e8m0, 0), 0x1p-127);
+  EXPECT_EQ(float_from_bits(Scalar::f8e8m0, 127), 1);
+  EXPECT_EQ(float_from_bits(Scalar::f8e8m0, 254), 0x1p127);
+  EXPECT_TRUE(std::isnan(float_from_bits(Scalar::f8e8m0, 255)));
+  for (const auto& [value, code] : std::vector<std::pair<double, uint64_t>>{{0, 0},
+                                                                            {0x1p-1040, 0},
+                                                                            {0x1p-127, 0},
+                                                                            {0x1.8p-127, 1},
+                                                                            {1, 127},
+                                                                            {0x1.0000000000001p0, 128},
+                                                                            {-3, 129},
+                                                                            {0x1p127, 254},
+                                                                            {1e300, 254},
+                                                                            {infinity, 255},
+                                                                            {not_a_number, 255}})
+    EXPECT_EQ(bits_from_float(Scalar::f8e8m0, value), code) << value;
 }
 
 TEST(SmallFloats, Float8SaturatesAndKeepsNaN) {

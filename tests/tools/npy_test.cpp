@@ -55,7 +55,8 @@ TEST(Npy, EveryTypeAndRankReadsBack) {
       EXPECT_EQ(*again, tensor);
     }
   }
-  for (Scalar scalar : {Scalar::i4, Scalar::u4, Scalar::bf16, Scalar::f8e4m3fn}) EXPECT_FALSE(numpy_has(scalar));
+  for (Scalar scalar : {Scalar::i4, Scalar::u2, Scalar::bf16, Scalar::f8e4m3fn, Scalar::f4e2m1})
+    EXPECT_FALSE(numpy_has(scalar));
 }
 
 TEST(Npy, VersionsAndOrders) {
