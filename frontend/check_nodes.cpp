@@ -1,6 +1,7 @@
 #include "frontend/check_nodes.h"
 
 #include <onnx/defs/schema.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <set>
@@ -132,6 +133,19 @@ void check_nodes(const onnx::GraphProto& graph, const std::string& inside, const
 }
 
 }  // namespace
+
+std::optional<Attribute> seed_of_name(const onnx::NodeProto& node, int opset) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, node.domain());
+  if (schema == nullptr) return std::nullopt;
+  const auto seed = schema->attributes().find("seed");
+  const auto is_seed = [](const onnx::AttributeProto& attribute) { return attribute.name() == "seed"; };
+  if (seed == schema->attributes().end() || std::any_of(node.attribute().begin(), node.attribute().end(), is_seed))
+    return std::nullopt;
+  const auto number =
+      static_cast<int64_t>(XXH3_64bits(node.name().data(), node.name().size()) >> 40U);  // an f32 holds it
+  if (seed->second.type == onnx::AttributeProto::INT) return Attribute(number);
+  return Attribute(static_cast<double>(number));
+}
 
 Diagnostics check_operators(const onnx::ModelProto& model, const HasOperator& has_operator) {
   Diagnostics out;

@@ -6,11 +6,15 @@
 
 #include "frontend/frontend.h"
 #include "frontend/functions.h"
+#include "ir/program/operator_call.h"
 
 namespace hoist {
 
 /// `opset` is the model's; bodies are looked for there and at the newest version.
 Support support_of(const onnx::NodeProto& node, int opset, const HasOperator& has_operator);
+
+/// A seed made of its name, for a node that draws random numbers and does not say by which seed; nothing for others.
+std::optional<Attribute> seed_of_name(const onnx::NodeProto& node, int opset);
 
 /// Nodes without support, one message each, in model order; and nodes that break their operator's rules.
 Diagnostics check_operators(const onnx::ModelProto& model, const HasOperator& has_operator);

@@ -390,6 +390,8 @@ class Reader {
       else
         append(problems, value.errors());
     }
+    // Layers that leave it open draw different numbers, the same in every run and every import.
+    if (auto seed = seed_of_name(node, opset_of(model_))) call.attributes["seed"] = std::move(*seed);
     return call;
   }
 

@@ -284,8 +284,27 @@ class Inline {
     HOIST_TRY(const operators::ScanAxes axes, operators::axes_of_scan(*call_));
     const auto middle = operands_.end() - captured();
     const auto first = middle - static_cast<std::ptrdiff_t>(axes.sequences.size());
-    Values states(operands_.begin(), first), sequences(first, middle);
     const Values around(middle, operands_.end());
+    if (!axes.batched) return scan_over(axes, {operands_.begin(), first}, {first, middle}, around, "");
+    const Values batched(operands_.begin() + 1, middle);  // behind the lengths, which are left out
+    const int64_t batch = batched[0]->type->size.value();
+    std::vector<Values> results;
+    for (int64_t b = 0; b < batch; ++b) {
+      Values one;
+      for (Expr x : batched) one.push_back(additions_.define(element_at(additions_.number(b), x)));
+      const auto own = one.end() - static_cast<std::ptrdiff_t>(axes.sequences.size());
+      HOIST_TRY(Values given, scan_over(axes, {one.begin(), own}, {own, one.end()}, around, fmt::format("/{}", b)));
+      results.resize(given.size());
+      for (size_t k = 0; k < given.size(); ++k) results[k].push_back(given[k]);
+    }
+    Values out;
+    for (const Values& of_batch : results) out.push_back(stacked(additions_, of_batch));
+    return out;
+  }
+
+  // Layers are called after `path` and the step.
+  Result<Values> scan_over(const operators::ScanAxes& axes, Values states, Values sequences, const Values& around,
+                           const std::string& path) {
     const size_t changing = states.size();
     for (size_t i = 0; i < sequences.size(); ++i)
       sequences[i] = additions_.define(axes.sequences[i].rows(sequences[i]));
@@ -297,7 +316,7 @@ class Inline {
       Values given = states;
       for (Expr sequence : sequences) given.push_back(additions_.define(element_at(additions_.number(i), sequence)));
       given.insert(given.end(), around.begin(), around.end());
-      HOIST_TRY(const Values after, run("body", given, fmt::format("/{}", i)));
+      HOIST_TRY(const Values after, run("body", given, fmt::format("{}/{}", path, i)));
       for (size_t k = 0; k < changing; ++k) states[k] = after[k];
       for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(after[changing + k]);
     }

@@ -8,22 +8,16 @@
 namespace hoist::operators {
 namespace {
 
-// The identity; the mask of the second output says that nothing is dropped.
-Lowered lower_dropout(const OperatorContext& c) {
-  if (is_given(c, 2, "training_mode")) {
-    HOIST_TRY(const Tensor training, constant_input(c, 2, "training_mode"));
-    double ratio = 0.5;
-    if (is_given(c, 1, "ratio")) {
-      HOIST_TRY(const Tensor value, constant_input(c, 1, "ratio"));
-      if (value.size() != 1) return fault("ratio has to be one number");
-      ratio = value.float_at(0);
-    }
-    if (training.size() != 1) return fault("training_mode has to be one bool");
-    if (training.integer_at(0) != 0 && ratio != 0) return fault("dropout in training mode is random");
-  }
-  Scalar mask = c.call.version >= 10 ? Scalar::boolean : element_of(c.inputs[0]);
-  return std::vector<Expr>{c.inputs[0], constant_like(mask, extents(c.inputs[0]), 1)};
-}
+// Each x as a T. Rounding to powers of two by another mode than that of the language acts on the bits of an f32:
+// infinity has 2139095040, the least normal number 8388608 and the largest number 2139095039. Powers below normal
+// numbers, 2^-127 alone, have no exponent of their own, so that a half of the step above is 2097152 there and 4194304
+// elsewhere.
+#define HOIST_CONVERTED                                                                                              \
+  "each x. select(saturate, convert(T, v), convert_without_saturation(T, v)) "                                       \
+  "where v = select(T != f8e8m0 | round_mode == \"up\", x, "                                                         \
+  "select(w < 2139095040, same_bits(f32, select(round_mode == \"down\", w, near) & 2139095040), convert(f32, x))); " \
+  "near = select(saturate, min(above, 2139095039), above); "                                                         \
+  "above = w + select(w < 8388608, 2097152, 4194304); w = same_bits(u32, convert(f32, x)) & 2147483647; "
 
 // clang-format off
 constexpr auto elementwise_rows = std::to_array<OperatorRow>({
@@ -94,19 +88,17 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
           "= each x. select(given(max), min(y, max), select(given(high), min(y, scalar high), y)) "
           "where y = select(given(min), max(x, min), select(given(low), max(x, scalar low), x))"),
   by_text("Cast", 6,
-          "(x : anything; to : type, saturate = 1) "
-          "= each x. select(saturate, convert(to, x), convert_without_saturation(to, x))"),
+          "(x : anything; to : type, saturate = 1, round_mode = \"up\" | \"down\" | \"nearest\") "
+          "= " HOIST_CONVERTED "T = to"),
   by_text("CastLike", 15,
-          "(x : anything, like : anything; saturate = 1) "
-          "= each x. select(saturate, convert(type(like), x), convert_without_saturation(type(like), x))"),
+          "(x : anything, like : anything; saturate = 1, round_mode = \"up\" | \"down\" | \"nearest\") "
+          "= " HOIST_CONVERTED "T = type(like)"),
   // A byte that is 0 or 1 is no bool.
   by_text("BitCast", 26,
           "(x : anything; to : type) "
           "refuse bits(x) < 8 | bits(x) != bits(to): \"the bits of {type(x)} as {to} are not supported\" "
           "= each x. select(booleans(x) | booleans(to), convert(to, x), same_bits(to, x))"),
   by_text("Identity", 1, "(x : anything) = x", -2, 2, "", 21),
-  {"", "Dropout", 7, 1, 3, Takes::floats, lower_dropout,
-   "x, when not training; a function, since the values of two inputs say whether it is", -2, 2, "1 ratio, 2 training_mode"},
 });
 // clang-format on
 

@@ -26,5 +26,6 @@ std::span<const OperatorRow> sampling_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> training_operators();
 std::span<const OperatorRow> learning_operators();
+std::span<const OperatorRow> random_operators();
 
 }  // namespace hoist::operators

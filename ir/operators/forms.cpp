@@ -10,6 +10,7 @@
 #include "ir/operators/form_call.h"
 #include "ir/operators/movement_forms.h"
 #include "ir/operators/product_forms.h"
+#include "ir/operators/random.h"
 #include "ir/operators/windows.h"
 
 namespace hoist::operators {
@@ -258,6 +259,17 @@ Result<Expr> form_positions(const FormCall& c) {
   return iota(x->type->size, scalar);
 }
 
+// random_words shape: random bits, of the operator's seed.
+Result<Expr> form_random_words(const FormCall& c) {
+  HOIST_TRY_VOID(c.want(1));
+  HOIST_TRY(const Shape shape, c.integers(0));
+  HOIST_TRY_VOID(check_extents(shape));
+  const auto whole = integer_attribute(c.context, "seed", 0);  // Dropout's is one
+  if (whole.ok()) return reshape(random_words(product(shape), static_cast<float>(*whole)), shape);
+  HOIST_TRY(const double seed, float_attribute(c.context, "seed", 0));
+  return reshape(random_words(product(shape), static_cast<float>(seed)), shape);
+}
+
 constexpr auto forms = std::to_array<Form>({
     {"each", form_each},
     {"combined", form_combined},
@@ -279,6 +291,7 @@ constexpr auto forms = std::to_array<Form>({
     {"saturated", form_to_type<cast>},  // the nearest number of the type
     {"same_bits", form_to_type<reinterpret>},
     {"positions", form_positions},
+    {"random_words", form_random_words},
 });
 
 // Functions on numbers and lists of whole numbers that are known.
@@ -429,6 +442,7 @@ std::optional<Known> Forms::known(Elaborator& elaborator, Syn s) const {
   if (auto place = values_.find(s->text); place != values_.end()) return place->second;
   if (s->text == "lowest" || s->text == "highest") return Extreme{s->text == "highest"};
   if (s->text == "version") return context_.call.version;
+  if (s->text == "results") return context_.call.results;
   if (s->text == "pi") return std::numbers::pi;
   if (auto scalar = scalar_named(s->text)) return *scalar;
   return std::nullopt;

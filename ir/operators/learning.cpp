@@ -602,6 +602,114 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
   return one(finished(std::string(transforms[static_cast<size_t>(transform)]), scores, element_of(x)));
 }
 
+// ---- Sequences of tokens
+// -------------------------------------------------------------------------------------------------------
+
+// The sequences to be counted, those of one length together.
+struct NGrams {
+  int64_t length = 1;
+  Shape tokens;  ///< row-major, `length` a sequence
+};
+
+Result<std::vector<NGrams>> ngrams_of(const OperatorContext& c, int64_t& total) {
+  HOIST_TRY(const Shape pool, integers_attribute(c, "pool_int64s", {}));
+  HOIST_TRY(const Shape starts, integers_attribute(c, "ngram_counts", {}));
+  if (pool.empty()) return fault("pool_int64s is missing", "tokens that are strings are not supported");
+  std::vector<NGrams> out;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const int64_t first = starts[i], end = i + 1 < starts.size() ? starts[i + 1] : std::ssize(pool);
+    const int64_t length = static_cast<int64_t>(i) + 1;
+    if (first < 0 || end < first || end > std::ssize(pool) || (end - first) % length != 0)
+      return fault(
+          fmt::format("ngram_counts has sequences of {} from {} to {} of {} tokens", length, first, end, pool.size()));
+    out.push_back({length, Shape(pool.begin() + first, pool.begin() + end)});
+    total += (end - first) / length;
+  }
+  return out;
+}
+
+// How often each of the sequences stands in a row, its tokens `step` apart.
+Expr counted(const NGrams& grams, int64_t step, Expr row) {
+  const auto count = std::ssize(grams.tokens) / grams.length;
+  const Expr windows = slide(grams.length, 1, step, row);
+  return map(
+      [&](Expr gram) {
+        return sum(map(
+            [&](Expr window) {
+              const Expr equal =
+                  map_zip({window, gram}, [](const std::vector<Expr>& p) { return (Number(p[0]) == p[1]).e; });
+              return cast(Scalar::i32, reduce(Function::logical_and, literal_integer(Scalar::boolean, 1), equal));
+            },
+            windows));
+      },
+      constant(Tensor::of(element_of(row), {count, grams.length}, grams.tokens)));
+}
+
+// Sequences of one token are counted once, whatever may lie between those of longer ones.
+Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
+  Expr x = c.inputs[0];
+  if (element_of(x) != Scalar::i32 && element_of(x) != Scalar::i64)
+    return fault(fmt::format("tokens have to be i32 or i64, found {}", row(element_of(x)).name));
+  if (rank_of(x) != 1 && rank_of(x) != 2)
+    return fault(fmt::format("the input is {}, expected one row of tokens or several", text(extents(x))));
+  HOIST_TRY(const std::string mode, choice_attribute(c, "mode", "TF", {"TF", "IDF", "TFIDF"}));
+  HOIST_TRY(const int64_t shortest, integer_attribute(c, "min_gram_length", 1));
+  HOIST_TRY(const int64_t longest, integer_attribute(c, "max_gram_length", 1));
+  HOIST_TRY(const int64_t skips, integer_attribute(c, "max_skip_count", 0));
+  HOIST_TRY(const Shape places, integers_attribute(c, "ngram_indexes", {}));
+  HOIST_TRY(const Floats weights, floats_attribute(c, "weights"));
+  int64_t total = 0;
+  HOIST_TRY(const std::vector<NGrams> all, ngrams_of(c, total));
+  if (shortest < 1 || longest < shortest || skips < 0)
+    return fault(fmt::format("sequences of {} to {} tokens with at most {} between them", shortest, longest, skips));
+  if (std::ssize(places) != total) return fault(fmt::format("{} ngram_indexes for {} sequences", places.size(), total));
+  const int64_t columns = places.empty() ? 0 : *std::max_element(places.begin(), places.end()) + 1;
+  if (columns < 1 || columns > most_table_entries || *std::min_element(places.begin(), places.end()) < 0)
+    return fault(fmt::format("ngram_indexes lead to {} columns, expected 1 to {}", columns, most_table_entries));
+  if (!weights.empty() && std::ssize(weights) != columns)
+    return fault(fmt::format("{} weights for {} columns", weights.size(), columns));
+  Shape sources(static_cast<size_t>(columns), total);  // behind the counts stands 0
+  for (size_t i = 0; i < places.size(); ++i) {
+    int64_t& source = sources[static_cast<size_t>(places[i])];
+    if (source != total) return fault(fmt::format("two sequences have the ngram_index {}", places[i]));
+    source = static_cast<int64_t>(i);
+  }
+  const int64_t length = extents(x).back();
+  const auto counts = [&](Expr tokens) {
+    std::vector<Expr> parts;
+    for (const NGrams& grams : all) {
+      if (grams.tokens.empty()) continue;
+      std::vector<Expr> of_steps;
+      const int64_t most_steps = grams.length == 1 ? 1 : std::min(skips, length) + 1;
+      const bool taken = grams.length >= shortest && grams.length <= longest;
+      for (int64_t step = 1; taken && step <= most_steps && (grams.length - 1) * step < length; ++step)
+        of_steps.push_back(counted(grams, step, tokens));
+      const int64_t sequences = std::ssize(grams.tokens) / grams.length;
+      Expr together = of_steps.empty() ? repeat(sequences, literal_integer(Scalar::i32, 0)) : of_steps[0];
+      for (size_t i = 1; i < of_steps.size(); ++i) {
+        together = map_zip({together, of_steps[i]}, [](const std::vector<Expr>& p) { return (Number(p[0]) + p[1]).e; });
+      }
+      parts.push_back(together);
+    }
+    parts.push_back(repeat(1, literal_integer(Scalar::i32, 0)));
+    return parts.size() == 1 ? parts[0] : concat(parts);
+  };
+  const Expr weight_of =
+      constant(Tensor::of(Scalar::f32, {columns}, weights.empty() ? Floats(sources.size(), 1.0) : weights));
+  const auto vector = [&](Expr tokens) {
+    return let(counts(tokens), [&](Expr found) {
+      return map_zip({constant(Tensor::of(Scalar::i64, {columns}, sources)), weight_of},
+                     [&](const std::vector<Expr>& p) {
+                       const Number count = convert(Scalar::f32, index(p[0], found));
+                       if (mode == "TF") return count.e;
+                       if (mode == "TFIDF") return (count * p[1]).e;
+                       return choose(count > 0.0, p[1], literal(Scalar::f32, 0)).e;
+                     });
+    });
+  };
+  return one(rank_of(x) == 1 ? vector(x) : map([&](Expr tokens) { return vector(tokens); }, x));
+}
+
 // clang-format off
 constexpr auto learning_rows = std::to_array<OperatorRow>({
   in_domain(learning, by_text("Binarizer", 1,
@@ -612,6 +720,8 @@ constexpr auto learning_rows = std::to_array<OperatorRow>({
           "= along (-1) (\\row. let length = max(of_row (map (convert(f32)) row), 0.000000000000000000000000000001) "
           "in map (\\v. convert(f32, v) / length) row) x "
           "where of_row = \\row. select(norm == \"MAX\", reduce max 0 (map abs row), select(norm == \"L1\", sum (map abs row), sqrt(sum (map (\\v. v * v) row))))", 0.25, 2)),
+  {"", "TfIdfVectorizer", 9, 1, 1, Takes::integers, lower_tf_idf_vectorizer,
+   "how often sequences of tokens stand in rows; a function, since the sequences stand in attributes"},
   {learning, "Scaler", 1, 1, 1, Takes::numbers, lower_scaler,
    "(x - offset) * scale; a function, since lists of floats stand in attributes"},
   {learning, "OneHotEncoder", 1, 1, 1, Takes::numbers, lower_one_hot_encoder,

@@ -45,17 +45,26 @@ Lowered lower_mean_variance(const OperatorContext& c) {
 
 // clang-format off
 constexpr auto normalisation_rows = std::to_array<OperatorRow>({
-  // Statistics may be wider than the data.
+  // Statistics may be wider than the data. In training they are those of the batch, which the running ones follow.
   by_text("BatchNormalization", 7,
           "(x : floats [n]..., scale : floats [c], bias : floats [c], mean : floats [c], variance : floats [c]; "
-          "epsilon = 0.00001, training_mode = 0, spatial = 1) "
-          "refuse training_mode: \"batch normalisation in training mode is not supported\" \"export the model for inference\" "
+          "epsilon = 0.00001, momentum = 0.9, training_mode = 0, spatial = 1) "
+          "refuse results > 1 & !training_mode: \"running statistics are asked for without training_mode\" \"export the model for inference\" "
           "refuse !spatial: \"batch normalisation with spatial 0 is not supported\" "
           "refuse c != select(rank(x) > 1, extent(1, x), 1): \"scale is {scale}, which is not one number for each channel of {x}\" "
-          "= select(rank(x) > 1, "
+          "refuse training_mode & rank(x) < 2: \"the input is {x}, expected images and channels in training mode\" "
+          "= (select(training_mode, transpose (zip(transpose x, ss, bs) |> map (\\(block, s, b). block |> flat (widened >> (\\row. "
+          "let m = mean_of row in let v = variance_of row m in map (\\e. normal e s b m v) row)))), "
+          "select(rank(x) > 1, "
           "x |> map (\\image. zip(image, ss, bs, ms, vs) |> map (\\(channel, s, b, m, v). each channel. normal channel s b m v)), "
-          "x |> map (\\e. normal e (index 0i32 ss) (index 0i32 bs) (index 0i32 ms) (index 0i32 vs))) "
+          "x |> map (\\e. normal e (index 0i32 ss) (index 0i32 bs) (index 0i32 ms) (index 0i32 vs)))), "
+          "zip(ms, statistic 1 mean_of channels |> reshape [c]) |> map (\\(old, new). convert(type(mean), blend old new)), "
+          "zip(vs, statistic 1 (\\row. let m = mean_of row in variance_of row m) channels |> reshape [c]) "
+          "|> map (\\(old, new). convert(type(variance), blend old new))) "
           "where normal = \\e s b m v. convert(type(x), (convert(T, e) - m) / sqrt(v + epsilon) * s + b); "
+          "blend = \\old new. old * momentum + new * (1 - momentum); "
+          "variance_of = \\row m. mean_of (map (\\e. (e - m) * (e - m)) row); mean_of = \\row. sum row / length(row); "
+          "channels = transpose (each x. convert(T, x)); widened = \\row. (each row. convert(T, row)); "
           "T = wide(wider(type(mean), type(x))); ss = (each scale. convert(T, scale)); bs = (each bias. convert(T, bias)); "
           "ms = (each mean. convert(T, mean)); vs = (each variance. convert(T, variance))", 0.25, 2),
   by_text("InstanceNormalization", 6,

@@ -54,9 +54,11 @@ class TextParser {
 
   Result<Nothing> run() {
     HOIST_TRY_VOID(parser_.expect("("));
-    do {
-      HOIST_TRY_VOID(operand());
-    } while (parser_.take(","));
+    if (parser_.peek().text != ";") {
+      do {
+        HOIST_TRY_VOID(operand());
+      } while (parser_.take(","));
+    }
     if (parser_.take(";")) {
       do {
         HOIST_TRY_VOID(attribute());

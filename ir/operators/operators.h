@@ -53,6 +53,9 @@ struct BodyRow {
   /// Where the first operand alone decides: the attribute whose program the call is for that value. Null where it does
   /// not.
   std::string_view (*picked)(const Tensor& first) = nullptr;
+  /// The body runs as often as the first operand says, as long as the condition holds, which is the second operand and
+  /// then what the body gives first. It takes the number of the iteration and the condition in front of the others.
+  bool iterates = false;
 };
 
 /// Of an operator with results that are as long as data decide: their type says how long they are at most, one more

@@ -163,7 +163,12 @@ void ProgramBuilder::add_call(const NamedCall& named) {
   if (!picked) return fail(picked.errors());
   if (*picked != nullptr) return splice(named, **picked);
   auto call = call_for(named);
-  if (!call) return fail(call.errors());
+  if (!call) {
+    // Shapes in a body may depend on the number of the iteration.
+    const auto spliced = splice_iterations(named);
+    if (!spliced) return fail(spliced.errors());
+    return *spliced ? void() : fail(call.errors());
+  }
   if (auto defined = define_results(named, *call); !defined) return fail(defined.errors());
 }
 
@@ -393,10 +398,10 @@ Result<const NamedBody*> ProgramBuilder::picked_body(const NamedCall& named) {
   return found == named.bodies.end() ? none : &*found;
 }
 
-// The calls of the body in the place of the call. Its values get names of their own, its results those of the call.
-void ProgramBuilder::splice(const NamedCall& named, const NamedBody& body) {
+// The calls of the body in the place of the call. Its values get names of their own, its results those of the call;
+// `names` are of what its inputs stand for.
+void ProgramBuilder::splice(const NamedCall& named, const NamedBody& body, Renamed names) {
   program_.evaluated.push_back(named.name);
-  Renamed names;
   std::set<std::string> made;
   for (const NamedCall& inner : body.calls) made.insert(inner.outputs.begin(), inner.outputs.end());
   std::vector<NamedCall> copies;  // results that the body does not compute, or gives twice
@@ -420,6 +425,77 @@ void ProgramBuilder::splice(const NamedCall& named, const NamedBody& body) {
     for (std::string& output : call.outputs) output = renamed(output, names);
     add_call(call);
   }
+}
+
+// The iterations of a call whose number is known one after the other, in its place, each with its number as a constant.
+// False where the number is not known, or the condition of an iteration. Errors: those of a body.
+Result<bool> ProgramBuilder::splice_iterations(const NamedCall& named) {
+  constexpr int64_t most_spliced_iterations = 1024;
+  const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
+  if (row == nullptr || row->bodies == nullptr || !row->bodies->iterates || named.bodies.size() != 1) return false;
+  const NamedBody& body = named.bodies[0];
+  const size_t states = named.inputs.size() < 2 ? 0 : named.inputs.size() - 2;
+  if (named.inputs.empty() || named.inputs[0].empty() || body.inputs.size() != states + 2 ||
+      body.outputs.size() < states + 1 || named.outputs.size() + 1 > body.outputs.size())
+    return false;
+  HOIST_TRY(const Tensor* trips, known_value(named.inputs[0]));
+  if (trips == nullptr || trips->size() != 1 || trips->integer_at(0) > most_spliced_iterations) return false;
+  const int64_t count = trips->integer_at(0);
+  std::vector<std::string> values(named.inputs.begin() + std::min<std::ptrdiff_t>(2, std::ssize(named.inputs)),
+                                  named.inputs.end());
+  std::vector<std::vector<std::string>> rows(body.outputs.size() - states - 1);
+  std::string condition = named.inputs.size() < 2 ? "" : named.inputs[1];
+  for (int64_t i = 0; i < count; ++i) {
+    if (!condition.empty()) {
+      HOIST_TRY(const Tensor* goes, known_value(condition));
+      if (goes == nullptr || goes->size() != 1) return false;
+      if (goes->integer_at(0) == 0) break;
+    }
+    NamedCall iteration;
+    iteration.name = fmt::format("{}/{}", named.name, i);
+    for (const std::string& output : body.outputs)
+      iteration.outputs.push_back(names_.make(iteration.name + "/" + output));
+    NamedBody step = body;
+    step.constants[body.inputs[0]] = Tensor::of(Scalar::i64, {}, std::vector<int64_t>{i});
+    step.constants[body.inputs[1]] = Tensor::of(Scalar::boolean, {}, std::vector<int>{1});
+    Renamed names;
+    for (size_t k = 0; k < states; ++k) names[body.inputs[k + 2]] = values[k];
+    const size_t problems = problems_.size();
+    splice(iteration, step, names);
+    if (problems_.size() > problems) {
+      failed_.insert(named.outputs.begin(), named.outputs.end());
+      return true;
+    }
+    condition = iteration.outputs[0];
+    for (size_t k = 0; k < states; ++k) values[k] = iteration.outputs[k + 1];
+    for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(iteration.outputs[k + states + 1]);
+  }
+  program_.evaluated.push_back(named.name);
+  for (size_t k = 0; k < named.outputs.size(); ++k) {
+    if (named.outputs[k].empty()) continue;
+    if (k >= states)
+      splice_rows(named, k, rows[k - states]);
+    else
+      add_call({fmt::format("{}/copy_{}", named.name, k), "Identity", "", {}, {values[k]}, {named.outputs[k]}});
+  }
+  return true;
+}
+
+// Values of the iterations as the rows of a result of the call.
+void ProgramBuilder::splice_rows(const NamedCall& named, size_t output, const std::vector<std::string>& rows) {
+  NamedCall together{fmt::format("{}/rows_{}", named.name, output), "Concat", "", {{"axis", int64_t{0}}}, {}, {}};
+  together.outputs = {named.outputs[output]};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string row = names_.make(rows[i] + "/row");
+    add_call({fmt::format("{}/row_{}_{}", named.name, output, i),
+              "Unsqueeze",
+              "",
+              {{"axes", std::vector<int64_t>{0}}},
+              {rows[i]},
+              {row}});
+    together.inputs.push_back(row);
+  }
+  add_call(together);
 }
 
 // Every body becomes a program that takes what the operator hands it, and what any of the bodies captures. Small

@@ -70,11 +70,13 @@ class ProgramBuilder {
  private:
   Result<Expr> call_for(const NamedCall& call);
   Result<const NamedBody*> picked_body(const NamedCall& call);
-  void splice(const NamedCall& call, const NamedBody& body);
+  void splice(const NamedCall& call, const NamedBody& body, std::map<std::string, std::string> names = {});
   Result<std::vector<std::map<int64_t, std::string>>> carried_counts(const NamedCall& named, Expr call) const;
   Result<Nothing> define_results(const NamedCall& named, Expr call);
   void add_extents();
   Result<bool> cut_known(const std::string& value);
+  Result<bool> splice_iterations(const NamedCall& call);
+  void splice_rows(const NamedCall& call, size_t output, const std::vector<std::string>& rows);
   Result<Nothing> add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
                              std::vector<Expr>& operands);
   void define(const std::string& value, Expr e, const NamedCall& call);

@@ -16,7 +16,14 @@ constexpr char heading[] =
     "# Exact in both directions: a case that passes must not stand here, one that does not must.\n"
     "# Written by conformance_test with HOIST_UPDATE_GOLDEN=1.\n";
 
-constexpr double relative = 1e-3, absolute = 1e-7;
+// As ONNX's own run of its cases does it (onnx/test/test_backend_reference.py): 1e-3 and 1e-7, but 1e-6 absolute for
+// the transforms, and what Bernoulli draws is not compared.
+Agreement agreement_of(const std::string& name) {
+  Agreement out;
+  if (name.starts_with("test_dft")) out.absolute = 1e-6;
+  if (name.starts_with("test_bernoulli")) out.values = false;
+  return out;
+}
 
 class RecordedModels : public Archive {
  protected:
@@ -31,7 +38,7 @@ TEST_F(RecordedModels, AgreeWithTheirRecordedOutputs) {
         "squeezenet1.1_fp32", "ultraface_version-RFB-320", "yolox_nano", "mlperftiny_kws_dscnn_int8_qdq",
         "micro_kws_m_static_qdq", "micro_kws_m_static_qoperator", "mnist-cnn_convinteger_quant"}) {
     fs::create_symlink(shared_ / "models" / (std::string(name) + ".onnx"), folder_ / name / "model.onnx");
-    auto result = run_case(folder_ / name, 1e-3, 1e-4);
+    auto result = run_case(folder_ / name, {1e-3, 1e-4});
     EXPECT_TRUE(result.ok()) << name << ": " << plain(result.errors()[0].text());
   }
 }
@@ -45,7 +52,7 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
     for (const fs::path& path : cases_in(folder_ / "data" / group)) {
       std::string name = path.filename().string();
       if (part != nullptr && name.find(part) == std::string::npos) continue;
-      auto result = run_case(path, relative, absolute);
+      auto result = run_case(path, agreement_of(name));
       if (result.ok()) {
         ++passed;
         continue;
@@ -54,7 +61,7 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
           << name << " is the name of two cases";
       // What lacks a kernel alone is interpreted right.
       if (failures[name].find("no kernel exists for") != std::string::npos) {
-        auto interpreted = run_case(path, relative, absolute, false);
+        auto interpreted = run_case(path, agreement_of(name), false);
         EXPECT_TRUE(interpreted.ok()) << name << ": " << plain(interpreted.errors()[0].text());
         ++without_kernel;
       }

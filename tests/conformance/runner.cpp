@@ -43,22 +43,22 @@ double epsilon(Scalar scalar) {
   }
 }
 
-Result<Nothing> compare(const std::string& name, const Tensor& actual, const Tensor& wanted, double relative,
-                        double absolute) {
+Result<Nothing> compare(const std::string& name, const Tensor& actual, const Tensor& wanted,
+                        const Agreement& agreement) {
   if (actual.scalar() != wanted.scalar() || actual.shape() != wanted.shape()) {
     return Diagnostic{name,
                       fmt::format("is {}{}, recorded is {}{}", shape_text(actual.shape()), row(actual.scalar()).name,
                                   shape_text(wanted.shape()), row(wanted.scalar()).name),
                       ""};
   }
-  for (int64_t i = 0; i < actual.size(); ++i) {
+  for (int64_t i = 0; agreement.values && i < actual.size(); ++i) {
     if (!is_float(actual.scalar())) {
       if (actual.integer_at(i) == wanted.integer_at(i)) continue;
       return Diagnostic{
           name, fmt::format("element {} is {}, recorded is {}", i, actual.integer_at(i), wanted.integer_at(i)), ""};
     }
     double a = actual.float_at(i), b = wanted.float_at(i);
-    double allowed = absolute + std::max(relative, 1.01 * epsilon(actual.scalar())) * std::abs(b);
+    double allowed = agreement.absolute + std::max(agreement.relative, 1.01 * epsilon(actual.scalar())) * std::abs(b);
     if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= allowed) continue;
     return Diagnostic{name, fmt::format("element {} is {}, recorded is {}", i, a, b), ""};
   }
@@ -129,8 +129,7 @@ Result<std::vector<Tensor>> run_model(const fs::path& model, const std::vector<T
   return run_program(std::move(*program), inputs, passes);
 }
 
-Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, double relative, double absolute,
-                             bool passes) {
+Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, const Agreement& agreement, bool passes) {
   HOIST_TRY(auto inputs, read_tensors(data, "input"));
   HOIST_TRY(auto wanted, read_tensors(data, "output"));
   HOIST_TRY(auto outputs, run_model(model, inputs, passes));
@@ -138,18 +137,18 @@ Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, double
     return Diagnostic{"", fmt::format("the model has {} outputs, the data {}", outputs.size(), wanted.size()), ""};
   }
   for (size_t i = 0; i < outputs.size(); ++i)
-    HOIST_TRY_VOID(compare(fmt::format("output {}", i), outputs[i], wanted[i], relative, absolute));
+    HOIST_TRY_VOID(compare(fmt::format("output {}", i), outputs[i], wanted[i], agreement));
   return Nothing{};
 }
 
 }  // namespace
 
-Result<Nothing> run_case(const fs::path& folder, double relative, double absolute, bool passes) {
+Result<Nothing> run_case(const fs::path& folder, const Agreement& agreement, bool passes) {
   int sets = 0;
   for (;; ++sets) {
     fs::path data = folder / fmt::format("test_data_set_{}", sets);
     if (!fs::exists(data)) break;
-    HOIST_TRY_VOID(run_data_set(folder / "model.onnx", data, relative, absolute, passes));
+    HOIST_TRY_VOID(run_data_set(folder / "model.onnx", data, agreement, passes));
   }
   if (sets == 0) return Diagnostic{"", "no recorded data", ""};
   return Nothing{};

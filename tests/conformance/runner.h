@@ -12,10 +12,15 @@
 
 namespace hoist::conformance {
 
+struct Agreement {
+  double relative = 1e-3, absolute = 1e-7;
+  bool values = true;  ///< else element types and shapes alone: random numbers are nobody's to expect
+};
+
 /// Nothing when every output of every data set of the case agrees within |a - b| <= absolute + relative * |b| (integers
 /// and bools exactly, NaN with NaN, f16 and bf16 within one unit of their last place); else why not. Without `passes`
 /// the program is evaluated as it is read, which also goes where no kernel exists.
-Result<Nothing> run_case(const std::filesystem::path& folder, double relative, double absolute, bool passes = true);
+Result<Nothing> run_case(const std::filesystem::path& folder, const Agreement& agreement, bool passes = true);
 
 /// The model with its symbolic dimensions as the data have them, and the inputs of the first data set. Where the inputs
 /// decide shapes, they are constants of the program.

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ir/expression.h"
+#include "ir/program/onnx_type.h"
 #include "ir/text/text.h"
 #include "operators_layer.h"
 
@@ -397,6 +398,108 @@ TEST(Operators, BatchNormalisationPerChannel) {
                            {{"epsilon", 0.0}})
                      .run()),
             "[1][2][2] 0 1 1 5");
+}
+
+TEST(Operators, BatchNormalisationInTrainingHasTheStatisticsOfTheBatch) {
+  const LayerCase layer("BatchNormalization",
+                        {floats({2, 2, 1}, {1, 3, 5, 9}), floats({2}, {1, 2}), floats({2}, {0, 1}), floats({2}, {1, 5}),
+                         floats({2}, {4, 8})},
+                        {{"epsilon", 0.0}, {"momentum", 0.5}, {"training_mode", int64_t{1}}}, 3);
+  EXPECT_EQ(show(layer.run(0)), "[2][2][1] -1 -1 1 3");
+  EXPECT_EQ(show(layer.run(1)), "[2] 2 5.5");
+  EXPECT_EQ(show(layer.run(2)), "[2] 4 8.5");
+  LayerCase inference = layer;
+  inference.layer.attributes.erase("training_mode");
+  EXPECT_EQ(inference.error(),
+            "running statistics are asked for without training_mode (export the model for inference)");
+}
+
+TEST(Operators, PowersOfTwoAreRoundedAsAsked) {
+  const auto cast = [](const char* mode, std::vector<double> x, int64_t saturate = 1) {
+    const Tensor values = floats({static_cast<int64_t>(x.size())}, x);
+    return show(
+        LayerCase("Cast", {values},
+                  {{"to", onnx_type(Scalar::f8e8m0)}, {"round_mode", std::string(mode)}, {"saturate", saturate}})
+            .at_version(25)
+            .run());
+  };
+  EXPECT_EQ(cast("up", {1, 1.1, 3, -3}), "[4] 1 2 4 4");
+  EXPECT_EQ(cast("down", {1, 1.1, 3, -3}), "[4] 1 1 2 2");
+  EXPECT_EQ(cast("nearest", {1.4, 1.5, 2.9, -3}), "[4] 1 2 2 4");
+  EXPECT_EQ(cast("nearest", {0, 0x1.4p-127, 0x1.8p-127}), cast("up", {0, 0, 0x1p-126}));
+  EXPECT_EQ(cast("nearest", {0x1.8p127}), cast("down", {0x1p127}));
+  EXPECT_EQ(cast("nearest", {0x1.8p127}, 0), "[1] nan");
+  EXPECT_EQ(cast("up", {0x1.1p127}, 0), "[1] nan");
+}
+
+TEST(Operators, SequencesOfTokensAreCounted) {
+  const Tensor row = Tensor::of<int>(Scalar::i32, {2, 6}, {1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8});
+  const auto counted = [&](Attributes attributes) {
+    attributes["ngram_counts"] = Ints{0, 4};
+    attributes["ngram_indexes"] = Ints{0, 1, 2, 3, 4, 5, 6};
+    attributes["pool_int64s"] = Ints{2, 3, 5, 4, 5, 6, 7, 8, 6, 7};
+    return show(LayerCase("TfIdfVectorizer", {row}, std::move(attributes)).run());
+  };
+  const Attributes pairs = {{"min_gram_length", int64_t{2}}, {"max_gram_length", int64_t{2}}};
+  EXPECT_EQ(counted(pairs), "[2][7] 0 0 0 0 0 0 0 0 0 0 0 1 0 1");
+  Attributes apart = pairs;
+  apart["max_skip_count"] = int64_t{5};
+  EXPECT_EQ(counted(apart), "[2][7] 0 0 0 0 0 0 0 0 0 0 0 1 1 1");
+  apart["min_gram_length"] = int64_t{1};
+  EXPECT_EQ(counted(apart), "[2][7] 0 3 0 0 0 0 0 0 0 1 0 1 1 1");
+  apart["mode"] = std::string("TFIDF");
+  apart["weights"] = std::vector<double>{1, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(counted(apart), "[2][7] 0 6 0 0 0 0 0 0 0 3 0 5 6 7");
+  apart["mode"] = std::string("IDF");
+  EXPECT_EQ(counted(apart), "[2][7] 0 2 0 0 0 0 0 0 0 3 0 5 6 7");
+}
+
+// ---- Random numbers ------------------------------------------------------------------------------------------------
+
+double mean_of(const Tensor& x) {
+  double sum = 0;
+  for (int64_t i = 0; i < x.size(); ++i)
+    sum += is_float(x.scalar()) ? x.float_at(i) : static_cast<double>(x.integer_at(i));
+  return sum / static_cast<double>(x.size());
+}
+
+TEST(RandomOperators, NumbersAreAFunctionOfSeedAndPlace) {
+  const auto drawn = [](const char* name, double seed, Ints shape, int64_t type = 1) {
+    return LayerCase(name, {}, {{"shape", shape}, {"seed", seed}, {"dtype", type}}).run();
+  };
+  for (const char* name : {"RandomUniform", "RandomNormal"}) {
+    const Tensor x = drawn(name, 7, {40, 50});
+    EXPECT_EQ(drawn(name, 7, {2000}).bytes(), x.bytes());
+    EXPECT_NE(drawn(name, 8, {2000}).bytes(), x.bytes());
+    EXPECT_NEAR(mean_of(x), name == std::string("RandomUniform") ? 0.5 : 0, 0.06) << name;
+  }
+  const Tensor uniform = drawn("RandomUniform", 3, {1000});
+  for (int64_t i = 0; i < uniform.size(); ++i) {
+    EXPECT_GE(uniform.float_at(i), 0);
+    EXPECT_LT(uniform.float_at(i), 1);
+  }
+  EXPECT_EQ(drawn("RandomUniform", 3, {0}).size(), 0);
+  EXPECT_EQ(drawn("RandomNormal", 3, {2, 3}, 11).scalar(), Scalar::f64);
+  EXPECT_EQ(drawn("RandomUniform", 3, {4}, 10).scalar(), Scalar::f16);
+}
+
+TEST(RandomOperators, ProbabilitiesAreThoseAskedFor) {
+  const Tensor likely = floats({2000}, std::vector<double>(2000, 0.8));
+  const Tensor bits = LayerCase("Bernoulli", {likely}, {{"seed", 1.0}, {"dtype", int64_t{9}}}).run();
+  EXPECT_EQ(bits.scalar(), Scalar::boolean);
+  EXPECT_NEAR(mean_of(bits), 0.8, 0.04);
+}
+
+TEST(RandomOperators, DropoutScalesWhatItKeeps) {
+  const Tensor x = floats({1000}, std::vector<double>(1000, 3)), ratio = floats({}, {0.25});
+  const Tensor yes = Tensor::of<int>(Scalar::boolean, {}, {1}), no = Tensor::of<int>(Scalar::boolean, {}, {0});
+  const LayerCase training("Dropout", {x, ratio, yes}, {{"seed", int64_t{5}}}, 2);
+  const Tensor y = training.run(0), mask = training.run(1);
+  EXPECT_NEAR(mean_of(mask), 0.75, 0.05);
+  for (int64_t i = 0; i < x.size(); ++i) EXPECT_EQ(y.float_at(i), mask.integer_at(i) != 0 ? 4 : 0);
+  EXPECT_EQ(LayerCase("Dropout", {x, ratio, no}, {}, 2).run(0), x);
+  EXPECT_EQ(LayerCase("Dropout", {x, floats({}, {0}), yes}, {}, 2).run(0), x);
+  EXPECT_EQ(mean_of(LayerCase("Dropout", {x}, {}, 2).run(1)), 1);
 }
 
 // ---- Places, signals, other domains --------------------------------------------------------------------------------
