@@ -42,8 +42,8 @@ class Binder {
 
   void assign(const DimensionValue& value) {
     const std::string where = "--dim " + value.name + "=" + std::to_string(value.extent);
-    if (value.extent < 1 || value.extent > largest_extent) {
-      problems_.push_back({where, "a dimension is from 1 to " + std::to_string(largest_extent), ""});
+    if (value.extent < 0 || value.extent > largest_extent) {
+      problems_.push_back({where, "a dimension is from 0 to " + std::to_string(largest_extent), ""});
       return;
     }
     const std::optional<std::string> name = resolve(value.name, value.extent, where);
@@ -130,9 +130,9 @@ Result<DimensionValue> parse_dimension_value(const std::string& text) {
     const char* begin = text.data() + equals + 1;
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(begin, end, out.extent);
-    if (error == std::errc() && stop == end && out.extent >= 1 && out.extent <= largest_extent) return out;
+    if (error == std::errc() && stop == end && out.extent >= 0 && out.extent <= largest_extent) return out;
   }
-  return Diagnostic{"--dim " + text, "is not NAME=N with N from 1 to " + std::to_string(largest_extent),
+  return Diagnostic{"--dim " + text, "is not NAME=N with N from 0 to " + std::to_string(largest_extent),
                     "for example --dim batch=4, or --dim input.0=4 for axis 0 of an input"};
 }
 

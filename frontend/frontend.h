@@ -12,6 +12,7 @@
 
 #include "ir/program/program.h"
 #include "ir/result.h"
+#include "ir/tensor.h"
 
 namespace hoist {
 
@@ -21,15 +22,23 @@ struct DimensionValue {
   int64_t extent = 1;
 };
 
-/// Reads NAME=N as --dim takes it; NAME may hold "=" and ".", N is 1 or more.
+/// Reads NAME=N as --dim takes it; NAME may hold "=" and ".", N is 0 or more.
 Result<DimensionValue> parse_dimension_value(const std::string& text);
+
+/// A value that an input of the model has from the compilation on. One that is `untyped` (i64 or f64) takes the type
+/// that the model declares, which has to hold its numbers; floats are rounded.
+struct InputValue {
+  std::string name;
+  Tensor value;
+  bool untyped = false;
+};
 
 struct ReadOptions {
   std::vector<DimensionValue> dimensions;
 
-  /// Values of the model's first inputs, by position: they become constants, and the model is one for these values. For
-  /// inputs that decide shapes, whose values a program has to know.
-  std::vector<Tensor> known_inputs;
+  /// These inputs become constants, and the model is one for these values: inputs that decide shapes, which a program
+  /// has to know, or that do not change.
+  std::vector<InputValue> values;
 
   /// Says whether hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by
   /// their function body where the standard or the model gives one, and reported otherwise. Left empty, every operator
@@ -47,6 +56,19 @@ struct ReadOptions {
 /// Reads, checks and normalises a model. External data are read from the folder that `path` names, never from outside
 /// it. Errors: everything that is wrong with the model, or everything in it that is not supported, in model order.
 Result<Program> read_model(const std::filesystem::path& path, const ReadOptions& options = {});
+
+struct FittedModel {
+  Program program;
+  std::vector<size_t> inputs;      ///< which of the data the program's inputs take, in its order
+  std::vector<std::string> fixed;  ///< inputs that have their values from the data, since these decide shapes
+};
+
+/// The model for recorded data, one tensor an input that no initialiser stands for, in the model's order: extents that
+/// the model leaves open are the data's (where options.dimensions says otherwise it wins, and a run says what does not
+/// fit), and inputs whose values the program has to know have those of the data. Errors: those of read_model, other
+/// numbers of data.
+Result<FittedModel> read_model_for(const std::filesystem::path& path, const ReadOptions& options,
+                                   const std::vector<Tensor>& data);
 
 /// Whether the model is right in itself, whatever hoist has operators for. Errors: everything that is wrong with it.
 Result<Nothing> check_model(const std::filesystem::path& path, ReadOptions options = {});

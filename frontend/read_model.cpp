@@ -12,10 +12,12 @@
 #include "frontend/check_nodes.h"
 #include "frontend/contributed_functions.h"
 #include "frontend/conversion.h"
+#include "frontend/deciding_inputs.h"
 #include "frontend/dimensions.h"
 #include "frontend/frontend.h"
 #include "frontend/functions.h"
 #include "frontend/inference.h"
+#include "frontend/input_value.h"
 #include "frontend/model_file.h"
 #include "frontend/model_tensors.h"
 #include "frontend/structure.h"
@@ -24,6 +26,7 @@
 #include "ir/program/onnx_type.h"
 #include "ir/program/program_builder.h"
 #include "ir/text/counted.h"
+#include "ir/text/near_miss.h"
 
 namespace hoist {
 namespace {
@@ -111,15 +114,16 @@ void normalise_domains(onnx::ModelProto& model) {
 
 class Reader {
  public:
-  Reader(std::filesystem::path path, const ReadOptions& options)
-      : path_(std::move(path)), options_(options), external_(path_.parent_path(), hash_) {}
+  Reader(std::filesystem::path path, const ReadOptions& options, const std::vector<Tensor>* data = nullptr)
+      : path_(std::move(path)), options_(options), data_(data), external_(path_.parent_path(), hash_) {}
 
   /// All steps but the last.
   Result<Nothing> check() {
     HOIST_TRY(model_, parse_model(path_, options_, &hash_));
     if (Diagnostics problems = check_header(model_, path_.string()); !problems.empty()) return problems;
     normalise_domains(model_);
-    give_values();
+    list_inputs();
+    if (Diagnostics problems = give_values(); !problems.empty()) return problems;
     if (Diagnostics problems = check_names_and_order(); !problems.empty()) return problems;
     if (Diagnostics problems = check_contents(); !problems.empty()) return problems;
     if (Diagnostics problems = check_shapes(); !problems.empty()) return problems;
@@ -133,18 +137,68 @@ class Reader {
     return build();
   }
 
+  /// Inputs that no initialiser of the model stands for, in its order.
+  const std::vector<std::string>& input_names() const { return input_names_; }
+  /// After a failure: those whose values the program would have to know.
+  const std::set<std::string>& deciding() const { return deciding_; }
+
  private:
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
 
-  // Known inputs are initialisers like those that the model has itself.
-  void give_values() {
+  // Those that no initialiser stands for.
+  void list_inputs() {
     std::set<std::string> initialised;
     for (const onnx::TensorProto& tensor : graph().initializer()) initialised.insert(tensor.name());
-    auto value = options_.known_inputs.begin();
     for (const onnx::ValueInfoProto& input : graph().input()) {
-      if (value == options_.known_inputs.end()) return;
-      if (initialised.count(input.name()) == 0) *graph().add_initializer() = tensor_to_proto(*value++, input.name());
+      if (initialised.count(input.name()) == 0) input_names_.push_back(input.name());
     }
+  }
+
+  // Inputs with values are initialisers like those that the model has itself.
+  Diagnostics give_values() {
+    Diagnostics problems;
+    std::set<std::string> given;
+    for (const InputValue& value : options_.values) {
+      const auto input = std::find_if(graph().input().begin(), graph().input().end(),
+                                      [&](const auto& declared) { return declared.name() == value.name; });
+      if (input == graph().input().end() ||
+          std::find(input_names_.begin(), input_names_.end(), value.name) == input_names_.end()) {
+        problems.push_back({"--value " + value.name, "the model has no such input", input_hint(value.name)});
+      } else if (!given.insert(value.name).second) {
+        problems.push_back({"--value " + value.name, "the input has a value already", ""});
+      } else if (auto fitting = declared_value(value, input->type().tensor_type()); !fitting.ok()) {
+        append(problems, fitting.errors());
+      } else {
+        *graph().add_initializer() = tensor_to_proto(*fitting, value.name);
+      }
+    }
+    return problems;
+  }
+
+  std::string input_hint(const std::string& name) const {
+    std::string all = "it has:";
+    for (size_t i = 0; i < input_names_.size() && i < 20; ++i) all += (i ? ", " : " ") + input_names_[i];
+    return did_you_mean(name, input_names_, all);
+  }
+
+  // What the options say, and the extents of the data for axes of which they say nothing.
+  std::vector<DimensionValue> dimensions_of(const std::vector<DeclaredInput>& declared) const {
+    std::vector<DimensionValue> out = options_.dimensions;
+    if (data_ == nullptr) return out;
+    std::set<std::string> said;
+    for (const DimensionValue& value : out) said.insert(value.name);
+    for (const DeclaredInput& input : declared) {
+      const auto place = std::find(input_names_.begin(), input_names_.end(), input.name);
+      const auto position = static_cast<size_t>(place - input_names_.begin());
+      if (position >= data_->size() || (*data_)[position].shape().size() != input.axes.size()) continue;
+      for (size_t axis = 0; axis < input.axes.size(); ++axis) {
+        const std::string by_place = input.name + "." + std::to_string(axis), &by_name = input.axes[axis].name;
+        if (input.axes[axis].extent >= 0 || said.count(by_place) != 0) continue;
+        if (!by_name.empty() && !said.insert(by_name).second) continue;
+        out.push_back({by_place, (*data_)[position].shape()[axis]});
+      }
+    }
+    return out;
   }
 
   Diagnostics check_names_and_order() {
@@ -199,7 +253,8 @@ class Reader {
         places.push_back(&value);
       }
     }
-    const Result<BoundDimensions> bound = bind_dimensions(declared, options_.dimensions, options_.maximum_tensor_bytes);
+    const Result<BoundDimensions> bound =
+        bind_dimensions(declared, dimensions_of(declared), options_.maximum_tensor_bytes);
     if (!bound.ok()) {
       append(problems, bound.errors());
       return problems;
@@ -356,22 +411,42 @@ class Reader {
       builder.reserve({node.output().begin(), node.output().end()});
     }
     for (const onnx::ValueInfoProto& value : graph().output()) used.insert(value.name());
-    for (auto& [name, tensor] : constants_) {
-      if (used.count(name)) builder.add_constant(name, std::move(tensor));
+    for (const auto& [name, tensor] : constants_) {
+      if (used.count(name)) builder.add_constant(name, tensor);
     }
     for (const auto& [name, value] : inferred_) builder.expect(value);
     Diagnostics problems;
-    for (const onnx::NodeProto& node : graph().node()) builder.add_call(named_call(node, problems));
+    std::vector<NamedCall> calls;
+    for (const onnx::NodeProto& node : graph().node()) calls.push_back(named_call(node, problems));
+    for (const NamedCall& call : calls) builder.add_call(call);
     for (const onnx::ValueInfoProto& value : graph().output()) builder.add_output(value.name());
     auto program = builder.finish();
     if (!problems.empty() || !program) {
-      if (!program) append(problems, program.errors());
+      if (!program) {
+        append(problems, program.errors());
+        note_deciding(calls, program.errors(), problems);
+      }
       return problems;
     }
     if (problems = check_declared(*program, builder); !problems.empty()) return problems;
     program->notes.insert(program->notes.begin(), notes_.begin(), notes_.end());
     program->hash = hash_.digest();
     return program;
+  }
+
+  void note_deciding(const std::vector<NamedCall>& calls, const Diagnostics& errors, Diagnostics& problems) {
+    Program header;
+    header.version = opset_of(model_);
+    for (const ValueInfo& input : inputs_) header.inputs.emplace_back(input.name, type_of(input));
+    header.constants = constants_;
+    std::set<std::string> places;
+    for (const Diagnostic& error : errors) places.insert(error.where);
+    deciding_ = deciding_inputs(std::move(header), calls, places);
+    if (deciding_.empty()) return;
+    std::string names;
+    for (const std::string& name : deciding_) names += (names.empty() ? "--value " : " and --value ") + name + "=...";
+    problems.push_back({path_.string(), counted(deciding_.size(), "input") + " may decide these shapes",
+                        "compile for one value with " + names});
   }
 
   NamedCall named_call(const onnx::NodeProto& node, Diagnostics& problems) {
@@ -444,6 +519,9 @@ class Reader {
 
   const std::filesystem::path path_;
   const ReadOptions& options_;
+  const std::vector<Tensor>* data_;  // may be null
+  std::vector<std::string> input_names_;
+  std::set<std::string> deciding_;
   ModelHash hash_;
   ExternalData external_;
   onnx::ModelProto model_;
@@ -492,6 +570,41 @@ auto guarded(const std::filesystem::path& path, F step) -> decltype(step()) {
 
 Result<Program> read_model(const std::filesystem::path& path, const ReadOptions& options) {
   return guarded(path, [&] { return Reader(path, options).read(); });
+}
+
+// Each round gives values to inputs that had none, so the rounds have an end.
+Result<FittedModel> read_model_for(const std::filesystem::path& path, const ReadOptions& options,
+                                   const std::vector<Tensor>& data) {
+  return guarded(path, [&]() -> Result<FittedModel> {
+    ReadOptions reading = options;
+    FittedModel out;
+    for (;;) {
+      Reader reader(path, reading, &data);
+      auto program = reader.read();
+      const std::vector<std::string>& names = reader.input_names();
+      if (!program) {
+        const size_t before = reading.values.size();
+        for (size_t i = 0; i < std::min(names.size(), data.size()); ++i) {
+          if (reader.deciding().count(names[i]) == 0) continue;
+          reading.values.push_back({names[i], data[i]});
+          out.fixed.push_back(names[i]);
+        }
+        if (reading.values.size() == before) return program.errors();
+        continue;
+      }
+      if (names.size() != data.size()) {
+        return Diagnostic{path.string(),
+                          "has " + counted(names.size(), "input") + ", the data " + std::to_string(data.size()), ""};
+      }
+      for (const auto& [name, type] : program->inputs) {
+        const auto place = std::find(names.begin(), names.end(), name);
+        HOIST_CHECK(place != names.end(), "the model has no input " + name);
+        out.inputs.push_back(static_cast<size_t>(place - names.begin()));
+      }
+      out.program = std::move(*program);
+      return out;
+    }
+  });
 }
 
 Result<Nothing> check_model(const std::filesystem::path& path, ReadOptions options) {

@@ -229,6 +229,12 @@ Expr constant_term(const Program& program, Expr e) {
   return reads_constants_alone(program, e) ? e : nullptr;
 }
 
+bool has_no_elements(Type type) {
+  if (!type->is_array() || !leaf_of(type)->is_scalar()) return false;
+  const std::vector<int64_t> shape = shape_of(type);
+  return std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
 void fold_definition(Program& program, const Definition& definition, Tensor value) {
   program.constants[definition.value] = std::move(value);
   program.evaluated.insert(program.evaluated.end(), definition.layers.begin(), definition.layers.end());
@@ -309,6 +315,11 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
   for (size_t i = 0; i < program.definitions.size(); ++i) {
     const Definition& definition = program.definitions[i];
     if (only != nullptr && only->count(definition.value) == 0) continue;
+    if (const Type type = definition.expression->type; has_no_elements(type)) {
+      fold_definition(program, definition, Tensor(leaf_of(type)->scalar, shape_of(type)));
+      folded[i] = 1;
+      continue;
+    }
     // The definition counts: the shape of a value is known where the value is not.
     Expr e = constant_term(program, definition.expression);
     if (e == nullptr || (use == ConstantUse::stored && widens(e, program.constants))) continue;

@@ -236,12 +236,13 @@ class Replay {
 
   Result<Nothing> fold(const ProgramStep& step, Definition& definition) {
     Expr subterm = at(definition.expression, step.place);
-    Expr e = subterm == nullptr ? nullptr : constant_term(program_, subterm);
+    const bool empty = subterm != nullptr && step.place.empty() && has_no_elements(subterm->type);
+    Expr e = subterm == nullptr ? nullptr : empty ? subterm : constant_term(program_, subterm);
     if (e == nullptr || e->free > 0 || !leaf_of(e->type)->is_scalar())
       return Diagnostic{"", "the term there reads more than constants", ""};
     Bindings bindings;
     bool withheld = false;
-    for (Expr p : parameters_of(e)) {
+    for (Expr p : empty ? std::vector<Expr>() : parameters_of(e)) {
       bindings[p->name] = program_.constants.at(p->name);
       withheld |= program_.withheld.count(p->name) != 0;
     }
@@ -250,7 +251,9 @@ class Replay {
     const std::string constant = name == step.parameters.end() ? step.value : name->second;
     if (program_.constants.count(constant) != 0 || (constant != step.value && find(constant) != nullptr))
       return Diagnostic{"", "there is a value " + constant + " already", ""};
-    if (withheld) {
+    if (empty) {
+      value = Tensor(leaf_of(e->type)->scalar, shape_of(e->type));
+    } else if (withheld) {
       value = Tensor(leaf_of(e->type)->scalar, shape_of(e->type));
       program_.withheld[constant];
     } else {

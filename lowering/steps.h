@@ -32,6 +32,8 @@ Result<Nothing> unfold_definition(Program& program, Definition& definition);
 /// A term that reads nothing but constants, with results of several parts put in the place of their components: what a
 /// constant may stand for. Null where it reads anything else.
 Expr constant_term(const Program& program, Expr e);
+/// An array without elements is a constant whatever it is computed from.
+bool has_no_elements(Type type);
 /// The definition becomes a constant of that value. Records "fold-constants"; the definition itself stays for the
 /// caller to remove.
 void fold_definition(Program& program, const Definition& definition, Tensor value);

@@ -284,9 +284,10 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
   return findings;
 }
 
-Attempt<Program> read_program_of(const std::filesystem::path& path, const BundleInfo& bundle) {
+Attempt<Program> read_program_of(const std::filesystem::path& path, const std::vector<std::string>& values,
+                                 const BundleInfo& bundle) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
-  HOIST_STEP(const ReadOptions reading, ExitCode::usage, read_options({}));
+  HOIST_STEP(const ReadOptions reading, ExitCode::usage, read_options({}, values));
   std::vector<std::vector<int64_t>> shapes;
   for (int index : bundle.plan.inputs) shapes.push_back(bundle.plan.arrays[static_cast<size_t>(index)].shape);
   HOIST_STEP(Program program, ExitCode::bad_input, read_model_of_shapes(path, reading, shapes));

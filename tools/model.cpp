@@ -11,19 +11,31 @@
 #include "backends/opencl/device.h"
 #include "ir/operators/operators.h"
 #include "tools/files.h"
+#include "tools/input_values.h"
 #include "tools/terminal.h"
 
 namespace hoist {
 
-void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions) {
-  command.add_option("--dim", dimensions, "the value of a symbolic dimension; INPUT.AXIS=N where it has no name")
-      ->type_name("NAME=N")
+void add_value_option(CLI::App& command, std::vector<std::string>& values) {
+  command
+      .add_option("--value", values,
+                  "the value that an input has in every run, so that it is none any more: a number, a list such as "
+                  "[1,-1], or a .npy or .pb file; for inputs that decide shapes")
+      ->type_name("NAME=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values) {
+  command.add_option("--dim", dimensions, "the value of a symbolic dimension; INPUT.AXIS=N where it has no name")
+      ->type_name("NAME=N")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_value_option(command, values);
+}
+
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
-  add_dimension_option(command, options.dimensions);
+  add_reading_options(command, options.dimensions, options.values);
   command
       .add_option("--conv", options.convolution,
                   "the form of convolutions; winograd: of those with 3x3 windows at stride 1 in f32, as rounding rules "
@@ -151,8 +163,12 @@ Attempt<> read_steering(ModelOptions& options) {
   return ExitCode::done;
 }
 
-Result<ReadOptions> read_options(const std::vector<std::string>& dimensions) {
+Result<ReadOptions> read_options(const std::vector<std::string>& dimensions, const std::vector<std::string>& values) {
   ReadOptions out;
+  for (const std::string& text : values) {
+    HOIST_TRY(InputValue value, parse_input_value(text));
+    out.values.push_back(std::move(value));
+  }
   for (const std::string& text : dimensions) {
     HOIST_TRY(DimensionValue value, parse_dimension_value(text));
     out.dimensions.push_back(std::move(value));
@@ -194,6 +210,7 @@ Attempt<> refuse_bundle(const std::filesystem::path& model) {
 Attempt<> refuse_model_options(const ModelOptions& options) {
   const char* given = nullptr;
   if (!options.dimensions.empty()) given = "--dim";
+  if (!options.values.empty()) given = "--value";
   if (!options.device.empty()) given = "--device";
   if (!options.profile.empty()) given = "--profile";
   if (options.convolution != "auto") given = "--conv";
@@ -245,7 +262,7 @@ Attempt<Program> read_program(const std::filesystem::path& path, const ModelOpti
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
   Progress progress;
   progress.show("reading " + path.string());
-  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
+  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions, options.values));
   HOIST_STEP(Program program, ExitCode::bad_input, read_model(path, reading));
   return program;
 }

@@ -20,6 +20,7 @@ namespace hoist {
 /// As the command line has them.
 struct ModelOptions {
   std::vector<std::string> dimensions;  ///< NAME=N
+  std::vector<std::string> values;      ///< NAME=FILE or NAME=LITERAL
   std::string device;                   ///< an index, a name or a part of one; "" is the first device
   std::string profile;                  ///< a file; excludes `device`
   std::vector<std::string> targets;     ///< named targets of native code; empty: OpenCL
@@ -35,18 +36,20 @@ struct ModelOptions {
   std::vector<Steering> steering;
 };
 
-/// --dim alone.
-void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions);
+/// --dim and --value: what decides the program that a model file is read as.
+void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values);
+/// --value alone.
+void add_value_option(CLI::App& command, std::vector<std::string>& values);
 /// --rules and --steps, for commands that show or make kernels.
 void add_steering_options(CLI::App& command, ModelOptions& options);
-/// --dim, --conv, --fuse, --tables, --constants, --strict, --profile; with_device: --device too.
+/// --dim, --value, --conv, --fuse, --tables, --constants, --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
 
 /// --target, for commands that make bundles.
 void add_target_option(CLI::App& command, ModelOptions& options);
 
-/// What the frontend has to know: the operators of the table, and --dim.
-Result<ReadOptions> read_options(const std::vector<std::string>& dimensions);
+/// What the frontend has to know: the operators of the table, --dim and --value, whose files are read.
+Result<ReadOptions> read_options(const std::vector<std::string>& dimensions, const std::vector<std::string>& values);
 
 /// The model with inputs of these shapes, in its order, where it leaves extents open.
 Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,

@@ -184,6 +184,8 @@ class Emitter {
   Value read_view(Expr e, const Environment& env);
   /// What the function adds to the kernel's error.
   void note_accuracy(Function function, Scalar kind);
+  /// Stands for an array without elements.
+  Value nothing(Scalar kind, size_t rank);
   Value read_parameter(Expr e);
   /// The index as it is where the loops' extents prove it inside the array, else clamped.
   H::Expr safe_index(const H::Expr& index, int64_t extent) const;

@@ -442,7 +442,9 @@ Value Emitter::fold(Expr e, const Environment& env) {
   if (e->mode == Mode::vec) return dot(e, env);
   std::vector<int64_t> extents;
   fold_extents(e, extents);
-  size_t merge = extents.size() - 1;
+  // A fold over nothing inside another is read by itself: it is its initial value.
+  const auto first_empty = std::find(extents.begin() + 1, extents.end(), 0);
+  size_t merge = static_cast<size_t>(first_empty - extents.begin()) - 1;
   for (;;) {
     size_t kept = stored_.size();
     merge_failed_ = false;
@@ -476,10 +478,7 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
   extents.resize(merge + 1);
   std::vector<H::Range> ranges;
   for (size_t i = extents.size(); i-- > 0;) {
-    if (extents[i] == 0) {
-      if (i == 0) return read(e->children[1], env);
-      unsupported("an inner fold over nothing");
-    }
+    if (extents[i] == 0) return read(e->children[1], env);  // the outermost
     ranges.emplace_back(0, number(extents[i]));
   }
   H::RDom domain(ranges, fmt::format("steps{}", fresh_++));

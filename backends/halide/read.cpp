@@ -108,11 +108,18 @@ Value Emitter::bounded(const Value& v, const std::vector<int64_t>& shape) {
   return out;
 }
 
+Value Emitter::nothing(Scalar kind, size_t rank) {
+  Value zero = scalar(scalars_.literal_value(kind, 0));
+  return indexed(rank, [zero](const std::vector<H::Expr>&) { return zero; });
+}
+
 Value Emitter::read_parameter(Expr e) {
   std::vector<int64_t> shape = shape_of(e->type);
   Scalar kind = leaf_of(e->type)->scalar;
   const bool packed = is_packed(kind);
   const int each_byte = packed ? 8 / row(kind).bits : 1;
+  // What has no elements is read by nobody, and is no argument of the kernel.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return nothing(kind, shape.size());
   auto found = inputs_.find(e->name);
   if (found == inputs_.end()) {
     std::string name = fmt::format("hoist_input_{}", inputs_.size());
@@ -121,7 +128,6 @@ Value Emitter::read_parameter(Expr e) {
     if (elements >= int64_t{1} << 31) {
       unsupported(fmt::format("parameter {} has {} elements", e->name, elements), "at most 2147483647 are supported");
     }
-    if (elements == 0) unsupported(fmt::format("parameter {} is empty", e->name));
     bool flat = packed || shape.empty();
     H::ImageParam input(stored_type(kind), flat ? 1 : static_cast<int>(shape.size()), name);
     int64_t stride = 1;
@@ -168,7 +174,7 @@ uint64_t literal_bits(const Tensor& t, int64_t i) {
 Value Emitter::read_constant(Expr e) {
   const Tensor& t = e->constant;
   Scalar kind = t.scalar();
-  if (t.size() == 0) unsupported("an empty constant");
+  if (t.size() == 0) return nothing(kind, t.shape().size());
   if (t.size() == 1) {
     Value v = scalar(scalars_.literal_value(kind, literal_bits(t, 0)));
     return indexed(t.shape().size(), [v](const std::vector<H::Expr>&) { return v; });
@@ -288,7 +294,7 @@ Value Emitter::read_concat(Expr e, const Environment& env) {
     extents.push_back(extent(c));
     starts.push_back(starts.back() + extents.back());
   }
-  if (arrays.empty()) unsupported("a concatenation of nothing");
+  if (arrays.empty()) return read(e->children[0], env);
   return array([=](const H::Expr& i) {
     Value out = arrays.back().at(inside(i - number(starts[arrays.size() - 1]), extents.back()));
     for (size_t k = arrays.size() - 1; k-- > 0;) {

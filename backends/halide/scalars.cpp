@@ -110,6 +110,15 @@ H::Expr Scalars::to_stored(Scalar s, const H::Expr& e) const {
     if (made_by("from")) return quiet(made->args[0]);
   }
   if (s == Scalar::boolean) return H::select(e, H::cast<uint8_t>(1), H::cast<uint8_t>(0));
+  if (s == Scalar::f8e5m2) {
+    // Conversions saturate, and a value that is infinite in this type stays it. By its bits: there are no vectors of
+    // strict comparisons.
+    const auto bit_pattern = [](uint32_t word) { return H::Internal::make_const(H::UInt(32), word); };
+    const H::Expr bits = H::reinterpret(H::UInt(32), e);
+    const H::Expr infinite = (bits & bit_pattern(0x7fffffff)) == bit_pattern(0x7f800000);
+    const H::Expr code = ((bits >> bit_pattern(24)) & bit_pattern(0x80)) | bit_pattern(0x7c);
+    return H::select(infinite, H::cast<uint8_t>(code), to(e));
+  }
   return is_reduced_float(s) ? to(e) : e;
 }
 

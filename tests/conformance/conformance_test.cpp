@@ -16,15 +16,6 @@ constexpr char heading[] =
     "# Exact in both directions: a case that passes must not stand here, one that does not must.\n"
     "# Written by conformance_test with HOIST_UPDATE_GOLDEN=1.\n";
 
-// As ONNX's own run of its cases does it (onnx/test/test_backend_reference.py): 1e-3 and 1e-7, but 1e-6 absolute for
-// the transforms, and what Bernoulli draws is not compared.
-Agreement agreement_of(const std::string& name) {
-  Agreement out;
-  if (name.starts_with("test_dft")) out.absolute = 1e-6;
-  if (name.starts_with("test_bernoulli")) out.values = false;
-  return out;
-}
-
 class RecordedModels : public Archive {
  protected:
   RecordedModels() : Archive("models/golden.tar.gz") {}

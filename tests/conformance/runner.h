@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "frontend/frontend.h"
 #include "ir/program/program.h"
 #include "ir/result.h"
+#include "ir/tensor.h"
 
 namespace hoist::conformance {
 
@@ -17,13 +19,25 @@ struct Agreement {
   bool values = true;  ///< else element types and shapes alone: random numbers are nobody's to expect
 };
 
+/// As ONNX's own run of its cases compares the case of that name (onnx/test/test_backend_reference.py): 1e-3 and 1e-7,
+/// but 1e-6 absolute for the transforms, and what Bernoulli draws is not compared.
+Agreement agreement_of(const std::string& name);
+
 /// Nothing when every output of every data set of the case agrees within |a - b| <= absolute + relative * |b| (integers
 /// and bools exactly, NaN with NaN, f16 and bf16 within one unit of their last place); else why not. Without `passes`
 /// the program is evaluated as it is read, which also goes where no kernel exists.
 Result<Nothing> run_case(const std::filesystem::path& folder, const Agreement& agreement, bool passes = true);
 
-/// The model with its symbolic dimensions as the data have them, and the inputs of the first data set. Where the inputs
-/// decide shapes, they are constants of the program.
+/// As every compilation reads models: with hoist's operators.
+ReadOptions reading_options();
+/// ROLE_0.pb, ROLE_1.pb, ... of a data set.
+Result<std::vector<Tensor>> read_tensors(const std::filesystem::path& folder, const std::string& role);
+/// Nothing where they agree as run_case says it.
+Result<Nothing> compare(const std::string& name, const Tensor& actual, const Tensor& wanted,
+                        const Agreement& agreement);
+
+/// The model with its symbolic dimensions as the data have them, and the inputs that it takes of the first data set:
+/// those that decide shapes are constants of the program.
 struct Case {
   Program program;
   std::vector<Tensor> inputs;

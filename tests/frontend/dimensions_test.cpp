@@ -24,7 +24,7 @@ TEST(Dimensions, TextForms) {
   EXPECT_EQ(parse_dimension_value("batch=4")->extent, 4);
   EXPECT_EQ(parse_dimension_value("a=b=12")->name, "a=b");
   EXPECT_EQ(parse_dimension_value("input.1.0=2")->name, "input.1.0");
-  for (const char* wrong : {"batch", "=4", "batch=", "batch=0", "batch=-1", "batch=4x", "batch=99999999999", "b=4 "}) {
+  for (const char* wrong : {"batch", "=4", "batch=", "batch=-1", "batch=4x", "batch=99999999999", "b=4 "}) {
     EXPECT_FALSE(parse_dimension_value(wrong).ok()) << wrong;
   }
 }
@@ -65,7 +65,8 @@ TEST(Dimensions, UnknownNamesAreRefused) {
             "--dim frames=2: the model has no input dimension of this name (it has: batch, image.2, width)\n");
   EXPECT_EQ(with("image.1", 2), "--dim image.1=2: the model fixes this axis at 3 (leave the option out)\n");
   EXPECT_EQ(with("image.1", 3), "");
-  EXPECT_EQ(with("batch", 0), "--dim batch=0: a dimension is from 1 to 2147483647\n");
+  EXPECT_EQ(with("batch", -1), "--dim batch=-1: a dimension is from 0 to 2147483647\n");
+  EXPECT_EQ(with("batch", 0), "");  // an empty array
   EXPECT_EQ(with("image.3", 8), "--dim image.3=8: the same dimension is set to 9 as well\n");
   EXPECT_EQ(messages(bind_dimensions({}, {{"batch", 2}}, limit)),
             "--dim batch=2: the model has no input dimension of this name (it has none without a size)\n");

@@ -9,6 +9,7 @@
 namespace hoist {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -235,14 +236,61 @@ TEST(ReadModel, InputsThatDecideShapesHaveToBeKnown) {
   add_input(model, "x", {"4"});
   add_node(model, "Reshape", {"x", "size"}, {"y"}, "shape");
   add_output(model, "y", {"", "2"});
-  EXPECT_THAT(messages(read(model)), HasSubstr("shape: "));
+  EXPECT_THAT(messages(read(model)),
+              AllOf(HasSubstr("shape: "), HasSubstr("compile for one value with --value size=")));
   ReadOptions options;
-  options.known_inputs = {Tensor::of<int64_t>(Scalar::i64, {2}, {2, -1})};
+  options.values = {{"size", Tensor::of<int64_t>(Scalar::i64, {2}, {2, -1})}};
   const Result<NamedModel> graph = read(model, options);
   ASSERT_TRUE(graph.ok()) << messages(graph);
   ASSERT_EQ(graph->inputs.size(), 1u);
   EXPECT_EQ(graph->inputs[0].name, "x");
   EXPECT_EQ(graph->outputs[0].shape, (std::vector<int64_t>{2, 2}));
+}
+
+TEST(ReadModel, ValuesTakeTheDeclaredType) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "axis", {}, onnx::TensorProto::INT32);
+  add_input(model, "x", {"4", "2"});
+  add_node(model, "CumSum", {"x", "axis"}, {"y"}, "sums");
+  add_output(model, "y", {"4", "2"});
+  const auto read_with = [&](InputValue value) {
+    ReadOptions options;
+    options.values = {std::move(value)};
+    return read(model, options);
+  };
+  const Tensor one = Tensor::of<int64_t>(Scalar::i64, {}, {1});
+  EXPECT_TRUE(read_with({"axis", one, true}).ok());
+  EXPECT_TRUE(read_with({"axis", Tensor::of<int64_t>(Scalar::i32, {1}, {1})}).ok());
+  EXPECT_THAT(messages(read_with({"axis", one})), HasSubstr("--value axis: is of i64, and the input of i32"));
+  EXPECT_THAT(messages(read_with({"axis", Tensor::of<int64_t>(Scalar::i64, {}, {int64_t{1} << 40}), true})),
+              HasSubstr("--value axis: holds 1099511627776, and the input is of i32"));
+  EXPECT_THAT(messages(read_with({"axis", Tensor::of<double>(Scalar::f64, {}, {0.5}), true})),
+              HasSubstr("--value axis: holds 0.5"));
+  EXPECT_THAT(messages(read_with({"axis", Tensor::of<int64_t>(Scalar::i64, {2}, {0, 1}), true})),
+              HasSubstr("--value axis: has shape [2], and the input []"));
+  EXPECT_THAT(messages(read_with({"axes", one, true})), HasSubstr("has no such input (did you mean axis?)"));
+}
+
+TEST(ReadModel, RecordedDataFillInWhatAProgramHasToKnow) {
+  onnx::ModelProto model = empty_model();
+  add_input(model, "x", {"rows", "2"});
+  add_input(model, "size", {"2"}, onnx::TensorProto::INT64);
+  add_input(model, "offset", {"1"}, onnx::TensorProto::INT64);
+  add_node(model, "Add", {"size", "offset"}, {"sum"}, "add");
+  add_node(model, "Reshape", {"x", "sum"}, {"y"}, "shape");
+  add_node(model, "Relu", {"y"}, {"z"}, "relu");
+  add_output(model, "z", {"", ""});
+  const Folder folder;
+  const std::filesystem::path path = folder.write("model.onnx", model.SerializeAsString());
+  const std::vector<Tensor> data = {Tensor(Scalar::f32, {6, 2}), Tensor::of<int64_t>(Scalar::i64, {2}, {2, 3}),
+                                    Tensor::of<int64_t>(Scalar::i64, {1}, {1})};
+  const Result<FittedModel> fitted = read_model_for(path, ReadOptions(), data);
+  ASSERT_TRUE(fitted.ok()) << messages(fitted);
+  EXPECT_THAT(fitted->inputs, ElementsAre(0u));
+  EXPECT_THAT(fitted->fixed, ElementsAre("size", "offset"));
+  EXPECT_EQ(output_infos(fitted->program)[0].shape, (std::vector<int64_t>{3, 4}));
+  EXPECT_THAT(messages(read_model_for(path, ReadOptions(), {data[0], data[1], data[2], data[2]})),
+              HasSubstr("has 3 inputs, the data 4"));
 }
 
 TEST(Functions, StandardOnesAreReplacedWhereThereIsNoOperator) {

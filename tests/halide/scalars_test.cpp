@@ -190,6 +190,20 @@ TEST(Scalars, StorageOnlyTypes) {
   }
 }
 
+// Conversions to float8 saturate; an infinity that is in the type already is no conversion.
+TEST(Scalars, InfinitiesOfFloat8Stay) {
+  Tensor t(Scalar::f8e5m2, {256});
+  for (size_t i = 0; i < t.bytes().size(); ++i) t.data()[i] = static_cast<std::byte>(i);
+  Expr a = parameter("a", array_type(256, scalar_type(Scalar::f8e5m2)));
+  const Expr zero = literal(Scalar::f8e5m2, 0), infinity = literal(Scalar::f8e5m2, -INFINITY);
+  const auto body = [&](Expr x) { return select(call(Function::less_equal, {x, zero}), infinity, x); };
+  for (Form form : {Form::plain, Form::machine}) {
+    if (form == Form::machine && testing::native_target_here().empty()) continue;
+    Expr e = join(map([&](Expr v) { return map(body, v, Mode::vec); }, split(8, a), Mode::group));
+    compare({e}, {"infinities"}, {0}, {{"a", t}}, 256, form);
+  }
+}
+
 TEST(Scalars, Booleans) {
   Type t = array_type(16, scalar_type(Scalar::boolean));
   Expr a = parameter("a", t), b = parameter("b", t);

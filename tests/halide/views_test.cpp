@@ -75,6 +75,14 @@ TEST(Views, ReadLayouts) {
                       transpose({2, 0, 1}, x({3, 4, 5})), Mode::group)),
             "");
 }
+TEST(Views, ArraysWithoutElements) {
+  EXPECT_EQ(check(store1(concat({x({0}), y({5})}))), "");
+  EXPECT_EQ(check(store1(pad(2, 3, real(1.5), x({0})))), "");
+  EXPECT_EQ(check(fold(plus, real(3), x({0}))), "");
+  EXPECT_EQ(check(map([](Expr row) { return fold(plus, real(3), row); }, x({4, 0}), Mode::seq)), "");
+  EXPECT_EQ(check(fold([](Expr sum, Expr row) { return fold(plus, sum, row); }, real(3), x({4, 0}))), "");
+  EXPECT_EQ(check(fold([](Expr sum, Expr row) { return fold(plus, sum, row); }, real(3), x({0, 4}))), "");
+}
 TEST(Views, ReadBorders) {
   EXPECT_EQ(check(store1(pad(2, 3, real(1.5), x({5})))), "");
   EXPECT_EQ(check(store1(pad(7, 8, Border::clamp, x({5})))), "");

@@ -76,6 +76,24 @@ TEST(Replay, LeadsToTheKernelsOfRandomModels) {
   }
 }
 
+// Whatever it is computed from, an array without elements needs no kernel and is read by none.
+TEST(Replay, ArraysWithoutElementsAreConstants) {
+  NamedModel graph;
+  graph.opset = 21;
+  graph.inputs = {{"x", Scalar::f32, {2, 3}}, {"none", Scalar::f32, {0, 3}}};
+  graph.outputs = {{"joined", Scalar::f32, {}}, {"still_none", Scalar::f32, {}}, {"sums", Scalar::f32, {}}};
+  graph.layers = {
+      {"relu", "Relu", "", {}, {"none"}, {"still_none"}},
+      {"concat", "Concat", "", {{"axis", int64_t{0}}}, {"x", "still_none"}, {"joined"}},
+      {"sum", "ReduceSum", "", {{"keepdims", int64_t{0}}, {"axes", std::vector<int64_t>{0}}}, {"none"}, {"sums"}}};
+  const LoweredModel model = lowered(graph, {});
+  ASSERT_NE(find_constant(model.program, "still_none"), nullptr);
+  EXPECT_EQ(find_constant(model.program, "still_none")->shape(), (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(model.kernels.size(), 2u);
+  expect_leads_to(model.derivation, model, {});
+  expect_leads_to(read_back(model.derivation), model, {});
+}
+
 // x quantised, a product with weights of 8 bits, a function, and quantised again.
 NamedModel quantised_model() {
   NamedModel graph;

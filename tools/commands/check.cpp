@@ -13,7 +13,7 @@ namespace {
 
 struct CheckOptions {
   std::string model, json;
-  std::vector<std::string> dimensions;
+  std::vector<std::string> dimensions, values;
 };
 
 std::string_view name_of(Support support) {
@@ -52,7 +52,7 @@ Result<ModelSummary> compiles(Program program) {
 
 Attempt<CheckAnswer> answer(const CheckOptions& options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(options.model));
-  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions));
+  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions, options.values));
   CheckAnswer out;
   HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.model, reading));
   auto program = read_model(options.model, reading);
@@ -113,7 +113,7 @@ void add_check(CLI::App& program, Action& action) {
                                   "say whether a model can be compiled, and if not, everything that is in the way",
                                   "  hoist check models/digits_residual.onnx", options, check);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
-  add_dimension_option(command, options->dimensions);
+  add_reading_options(command, options->dimensions, options->values);
   add_json_option(command, options->json);
 }
 

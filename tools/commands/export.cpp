@@ -152,7 +152,7 @@ Attempt<RewrittenModel> of_bundle(const ExportCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.model));
   HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.model, true));
   if (command.source.empty()) return rewritten_model(bundle, nullptr);
-  HOIST_ATTEMPT(const Program model, read_program_of(command.source, bundle));
+  HOIST_ATTEMPT(const Program model, read_program_of(command.source, command.options.values, bundle));
   return rewritten_model(bundle, &model);
 }
 
@@ -282,7 +282,7 @@ void add_export(CLI::App& program, Action& action) {
       ->type_name("FILE");
   command.add_option("--budget", options->budget, "of the record's choices the one for this budget")
       ->type_name("BUDGET");
-  add_dimension_option(command, options->options.dimensions);
+  add_reading_options(command, options->options.dimensions, options->options.values);
   add_json_option(command, options->json, "what was written");
 }
 

@@ -71,12 +71,13 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
   return out;
 }
 
-// The program with the extents that the data have where the model leaves them open.
-Result<Program> read_for(const fs::path& model, const ModelOptions& options, const std::vector<Tensor>& inputs) {
-  HOIST_TRY(const ReadOptions reading, read_options(options.dimensions));
-  std::vector<std::vector<int64_t>> shapes;
-  for (const Tensor& input : inputs) shapes.push_back(input.shape());
-  return read_model_of_shapes(model, reading, shapes);
+// The model with the extents that the data have where it leaves them open, and their values where those decide shapes.
+Result<FittedModel> read_for(const Case& one, const ModelOptions& options, const DataSet& data) {
+  HOIST_TRY(ReadOptions reading, read_options(options.dimensions, options.values));
+  HOIST_TRY(FittedModel out, read_model_for(one.model, reading, data.inputs));
+  for (const std::string& name : out.fixed)
+    complain("note", fmt::format("{}: input '{}' has to be known: compiled for the value in the data", one.name, name));
+  return out;
 }
 
 std::string joined(const Diagnostics& problems) {
@@ -90,8 +91,7 @@ struct Runnable {
   std::optional<BundleRunner> bundle;
   std::optional<Program> program;
   std::vector<std::string> outputs;
-
-  size_t input_count() const { return bundle ? bundle->inputs().size() : program->inputs.size(); }
+  std::vector<size_t> taken;  ///< of a data set, by its inputs
 
   Attempt<std::vector<Tensor>> run(std::vector<Tensor> inputs) {
     // Recorded data have arrays of one where models have numbers, and engines take them.
@@ -150,12 +150,13 @@ Attempt<Runnable> compiled(Program program, const TestCommand& command, const fs
 // The first output that differs, or "".
 Attempt<std::string> run_data_set(Runnable& model, const DataSet& data, const TestCommand& command,
                                   double& largest_error) {
-  if (data.inputs.size() != model.input_count() || data.outputs.size() > model.outputs.size()) {
+  if (data.outputs.size() > model.outputs.size()) {
     return input_failure(data.folder.string(),
-                         fmt::format("has {} inputs and {} outputs, the model {} and {}", data.inputs.size(),
-                                     data.outputs.size(), model.input_count(), model.outputs.size()));
+                         fmt::format("has {} outputs, the model {}", data.outputs.size(), model.outputs.size()));
   }
-  HOIST_ATTEMPT(const std::vector<Tensor> got, model.run(data.inputs));
+  std::vector<Tensor> inputs;
+  for (size_t place : model.taken) inputs.push_back(data.inputs[place]);
+  HOIST_ATTEMPT(const std::vector<Tensor> got, model.run(std::move(inputs)));
   std::string message;
   for (size_t i = 0; i < data.outputs.size(); ++i) {
     const Comparison comparison = compare(got[i], data.outputs[i], command.relative, command.absolute);
@@ -163,6 +164,17 @@ Attempt<std::string> run_data_set(Runnable& model, const DataSet& data, const Te
     if (!comparison.agrees() && message.empty()) message = "output " + model.outputs[i] + " " + comparison.difference;
   }
   return message;
+}
+
+// Whether what was compiled for some data takes others: the same types, and the same values where it has none to take.
+bool fits(const Runnable& model, const std::vector<Tensor>& compiled_for, const std::vector<Tensor>& inputs) {
+  if (compiled_for.size() != inputs.size()) return false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor &a = compiled_for[i], &b = inputs[i];
+    const bool taken = std::find(model.taken.begin(), model.taken.end(), i) != model.taken.end();
+    if (a.scalar() != b.scalar() || a.shape() != b.shape() || (!taken && !(a == b))) return false;
+  }
+  return true;
 }
 
 Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::path& folder) {
@@ -173,17 +185,16 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
     sets.insert(sets.end(), found.begin(), found.end());
   }
   std::optional<Runnable> model;
-  std::vector<std::pair<Scalar, std::vector<int64_t>>> compiled_for;
+  std::vector<Tensor> compiled_for;
   for (const fs::path& set : sets) {
     HOIST_STEP(DataSet data, ExitCode::bad_input, read_data_set(set));
-    std::vector<std::pair<Scalar, std::vector<int64_t>>> types;
-    for (const Tensor& input : data.inputs) types.emplace_back(input.scalar(), input.shape());
-    if (!model || types != compiled_for) {
+    if (!model || !fits(*model, compiled_for, data.inputs)) {
       model.reset();
-      HOIST_STEP(Program program, ExitCode::bad_input, read_for(one.model, command.options, data.inputs));
-      HOIST_ATTEMPT(model, command.interpret ? interpretable(std::move(program), command.options)
-                                             : compiled(std::move(program), command, folder));
-      compiled_for = std::move(types);
+      HOIST_STEP(FittedModel fitted, ExitCode::bad_input, read_for(one, command.options, data));
+      HOIST_ATTEMPT(model, command.interpret ? interpretable(std::move(fitted.program), command.options)
+                                             : compiled(std::move(fitted.program), command, folder));
+      model->taken = std::move(fitted.inputs);
+      compiled_for = data.inputs;
     }
     HOIST_ATTEMPT(std::string message, run_data_set(*model, data, command, out.largest_error));
     if (!message.empty() && out.message.empty()) {

@@ -22,6 +22,7 @@ constexpr int64_t usual_positions = 24;
 
 struct VerifyCommand {
   std::string bundle, data, json, model;
+  std::vector<std::string> values;
   bool derivation = false;
   int64_t positions = usual_positions;
   bool all = false;
@@ -87,7 +88,7 @@ Attempt<> verify_derivation(const VerifyCommand& command) {
   HOIST_STEP(const BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle, true));
   std::optional<Program> model;
   if (!command.model.empty()) {
-    HOIST_ATTEMPT(model, read_program_of(command.model, info));
+    HOIST_ATTEMPT(model, read_program_of(command.model, command.values, info));
   }
   Progress progress;
   progress.show("replaying the derivation");
@@ -97,6 +98,8 @@ Attempt<> verify_derivation(const VerifyCommand& command) {
 }
 
 Attempt<> verify(const VerifyCommand& command) {
+  if (!command.values.empty() && command.model.empty())
+    return usage_failure("--value", "is for the model that the derivation starts from", "add --model");
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
   if (command.derivation) return verify_derivation(command);
   if (!command.model.empty()) return usage_failure("--model", "is what the derivation starts from", "add --derivation");
@@ -154,6 +157,7 @@ void add_verify(CLI::App& program, Action& action) {
       .add_option("--model", options->model, "the derivation starts from this model, and all constants are computed")
       ->type_name("FILE")
       ->needs(derivation);
+  add_value_option(command, options->values);
   add_json_option(command, options->json, "the findings");
 }
 

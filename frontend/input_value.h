@@ -1,0 +1,15 @@
+// Values that inputs of a model have from the compilation on, against what the model declares. Borders onnx; for the
+// rest of this folder only.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include "frontend/frontend.h"
+
+namespace hoist {
+
+/// The value as the input has it. An array of one stands for a number where the model declares one, and the other way
+/// round where the value is untyped. Errors: another type or shape than declared, a number that the type lacks.
+Result<Tensor> declared_value(const InputValue& value, const onnx::TypeProto::Tensor& declared);
+
+}  // namespace hoist

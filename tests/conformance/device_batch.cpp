@@ -1,0 +1,272 @@
+#include "device_batch.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "backends/bundle/bundle.h"
+#include "backends/opencl/bundle_runner.h"
+#include "backends/opencl/device.h"
+#include "lowering/lower.h"
+#include "runner.h"
+#include "tools/compile.h"
+
+namespace hoist::conformance {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t cases_in_a_batch = 32;
+
+// A case with one of its data sets, compiled.
+struct Compiled {
+  std::string name;
+  Plan plan;
+  std::vector<Tensor> inputs, wanted;
+};
+
+// A kernel's name holds `number`, so that plans can share a program.
+Result<Compiled> compile_case(const fs::path& folder, const fs::path& data, size_t number, const Profile& profile) {
+  Compiled out;
+  out.name = folder.filename().string();
+  HOIST_TRY(const std::vector<Tensor> recorded, read_tensors(data, "input"));
+  HOIST_TRY(out.wanted, read_tensors(data, "output"));
+  HOIST_TRY(FittedModel fitted, read_model_for(folder / "model.onnx", reading_options(), recorded));
+  CompileOptions options;
+  options.check_positions = 0;
+  HOIST_TRY(LoweredModel lowered, lower_model(std::move(fitted.program), options.lower, profile));
+  for (LoweredKernel& kernel : lowered.kernels) kernel.name = fmt::format("case{}_{}", number, kernel.name);
+  HOIST_TRY(out.plan, make_plan(std::move(lowered), options, profile));
+  for (size_t i = 0; i < fitted.inputs.size(); ++i) {
+    const Tensor& input = recorded[fitted.inputs[i]];
+    // Recorded data have arrays of one where models have numbers, and engines take them.
+    const PlanArray& array = out.plan.arrays[static_cast<size_t>(out.plan.inputs[i])];
+    out.inputs.push_back(array.shape.empty() && input.size() == 1 ? input.reshaped({}) : input);
+  }
+  if (out.plan.model_outputs() != out.wanted.size() || out.wanted.empty()) {
+    return Diagnostic{
+        "", fmt::format("the model has {} outputs, the data {}", out.plan.model_outputs(), out.wanted.size()), ""};
+  }
+  return out;
+}
+
+int64_t rounded_up(int64_t bytes, int64_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+
+// The counts of outputs that are as long as data decide stand behind the outputs of all parts.
+void add_counts(const std::vector<Compiled>& parts, Plan& out) {
+  int arrays = 0, outputs = 0;
+  for (const Compiled& part : parts) {
+    const Plan& plan = part.plan;
+    for (PlanExtent extent : plan.extents) {
+      const int count = plan.outputs[static_cast<size_t>(extent.count)] + arrays;
+      extent.output += outputs;
+      extent.count = static_cast<int>(out.outputs.size());
+      out.outputs.push_back(count);
+      out.extents.push_back(extent);
+    }
+    arrays += static_cast<int>(plan.arrays.size());
+    outputs += static_cast<int>(plan.model_outputs());
+  }
+}
+
+// One plan that does what all of them do, one after the other.
+Plan joined(const std::vector<Compiled>& parts) {
+  Plan out;
+  out.model_name = "cases";
+  int64_t weights = 0;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    const Plan& plan = parts[part].plan;
+    const auto kernels = static_cast<int>(out.kernels.size()), arrays = static_cast<int>(out.arrays.size());
+    out.profile = plan.profile, out.options = plan.options;
+    out.preamble = plan.preamble, out.build_options = plan.build_options;
+    out.kernels.insert(out.kernels.end(), plan.kernels.begin(), plan.kernels.end());
+    int64_t end = weights;
+    for (PlanArray array : plan.arrays) {
+      array.name = fmt::format("case{}.{}", part, array.name);
+      if (array.place == Place::arena) array.offset += out.arena_bytes;
+      if (array.place == Place::weights) {
+        array.offset += weights;
+        end = std::max(end, array.offset + byte_size(array.scalar, array.shape));
+      }
+      out.arrays.push_back(std::move(array));
+    }
+    weights = rounded_up(end, 64);
+    out.arena_bytes = rounded_up(out.arena_bytes + plan.arena_bytes, 4096);
+    for (PlanStep step : plan.steps) {
+      step.kernel += kernels;
+      for (int& argument : step.arguments) argument += arrays;
+      out.steps.push_back(std::move(step));
+    }
+    for (int input : plan.inputs) out.inputs.push_back(input + arrays);
+    for (size_t i = 0; i < plan.model_outputs(); ++i) out.outputs.push_back(plan.outputs[i] + arrays);
+  }
+  add_counts(parts, out);
+  return out;
+}
+
+// What a child has found out, line by line, so that it stands there whatever becomes of the child.
+class Protocol {
+ public:
+  explicit Protocol(const fs::path& path) : path_(path), file_(path) {}
+
+  void begins(const std::string& name) { file_ << "begins\t" << name << std::endl; }
+  void ends(const std::string& name, std::string message) {
+    for (char& c : message) c = c == '\n' || c == '\t' ? ' ' : c;
+    file_ << "ends\t" << name << '\t' << message << std::endl;
+  }
+
+  struct Findings {
+    std::map<std::string, std::string> ended;  // the message of the first data set that fails, else ""
+    std::string begun;                         // and not ended
+  };
+  static Findings read(const fs::path& path) {
+    Findings out;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+      const size_t name = line.find('\t') + 1, message = line.find('\t', name);
+      if (line.starts_with("begins")) {
+        out.begun = line.substr(name);
+      } else {
+        std::string& known = out.ended[line.substr(name, message - name)];
+        if (known.empty()) known = line.substr(message + 1);
+        out.begun.clear();
+      }
+    }
+    return out;
+  }
+
+ private:
+  fs::path path_;
+  std::ofstream file_;
+};
+
+std::string first_message(const Diagnostics& problems) { return problems[0].text(); }
+
+// Runs the parts as one bundle and notes what becomes of each. An error that cannot be laid at the door of one of them:
+// of a driver that refuses the program or the run, or of a bundle that cannot be opened.
+Result<Nothing> run_bundle(const std::vector<Compiled>& parts, const fs::path& scratch, Protocol& protocol) {
+  HOIST_TRY_VOID(write_bundle(joined(parts), scratch / "cases.hoist", {true, {}}));
+  RunOptions options;
+  options.use_cache = false;
+  HOIST_TRY(BundleRunner bundle, BundleRunner::open(scratch / "cases.hoist", options));
+  std::vector<std::string> messages(parts.size());
+  size_t next = 0;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    for (const Tensor& input : parts[part].inputs) {
+      if (auto set = bundle.set_input(next, input); !set.ok()) {
+        messages[part] = first_message(set.errors());
+        const ArrayInfo& array = bundle.inputs()[next];
+        HOIST_TRY_VOID(bundle.set_input(next, Tensor(array.scalar, array.shape)));
+      }
+      ++next;
+    }
+  }
+  HOIST_TRY_VOID(bundle.run());
+  next = 0;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    for (size_t i = 0; i < parts[part].wanted.size(); ++i) {
+      HOIST_TRY(const Tensor got, bundle.output(next++));
+      auto same = compare(fmt::format("output {}", i), got, parts[part].wanted[i], agreement_of(parts[part].name));
+      if (!same.ok() && messages[part].empty()) messages[part] = first_message(same.errors());
+    }
+    protocol.ends(parts[part].name, messages[part]);
+  }
+  return Nothing{};
+}
+
+// Halves until the culprit is alone.
+void run_parts(const std::vector<Compiled>& parts, const fs::path& scratch, Protocol& protocol) {
+  if (parts.empty()) return;
+  auto run = run_bundle(parts, scratch, protocol);
+  if (run.ok()) return;
+  if (parts.size() == 1) return protocol.ends(parts[0].name, "on the device: " + first_message(run.errors()));
+  const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(parts.size() / 2);
+  run_parts({parts.begin(), middle}, scratch, protocol);
+  run_parts({middle, parts.end()}, scratch, protocol);
+}
+
+// The work of a child.
+void run_batch(const std::vector<fs::path>& cases, const fs::path& scratch, Protocol& protocol) {
+  const auto device = find_device("");
+  std::vector<Compiled> parts;
+  for (const fs::path& folder : cases) {
+    const std::string name = folder.filename().string();
+    if (!device.ok()) {
+      protocol.ends(name, first_message(device.errors()));
+      continue;
+    }
+    protocol.begins(name);
+    const size_t before = parts.size();
+    std::string message;
+    for (int set = 0; message.empty(); ++set) {
+      const fs::path data = folder / fmt::format("test_data_set_{}", set);
+      if (!fs::exists(data)) break;
+      auto compiled = compile_case(folder, data, parts.size(), profile_of(*device));
+      if (compiled.ok())
+        parts.push_back(std::move(*compiled));
+      else
+        message = first_message(compiled.errors());
+    }
+    if (message.empty()) continue;
+    parts.resize(before);
+    protocol.ends(name, message);
+  }
+  protocol.begins("");
+  run_parts(parts, scratch, protocol);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> run_on_device(const std::vector<fs::path>& cases, const fs::path& scratch) {
+  std::map<std::string, std::string> out;
+  std::vector<std::vector<fs::path>> batches;
+  for (size_t i = 0; i < cases.size(); i += cases_in_a_batch) {
+    const auto end = cases.begin() + static_cast<std::ptrdiff_t>(std::min(i + cases_in_a_batch, cases.size()));
+    batches.emplace_back(cases.begin() + static_cast<std::ptrdiff_t>(i), end);
+  }
+  const fs::path protocol = scratch / "protocol";
+  while (!batches.empty()) {
+    const std::vector<fs::path> batch = std::move(batches.back());
+    batches.pop_back();
+    fs::remove(protocol);
+    const pid_t child = fork();
+    if (child == 0) {
+      Protocol lines(protocol);
+      run_batch(batch, scratch, lines);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    Protocol::Findings found = Protocol::read(protocol);
+    const bool whole = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    const std::string end = WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
+                                                : fmt::format("exit code {}", WEXITSTATUS(status));
+    if (!whole && !found.begun.empty()) found.ended[found.begun] = "the compiler ends with " + end;
+    std::vector<fs::path> left;
+    for (const fs::path& folder : batch) {
+      const auto one = found.ended.find(folder.filename().string());
+      if (one == found.ended.end())
+        left.push_back(folder);
+      else
+        out[one->first] = one->second;
+    }
+    // Where nobody is known to have ended the child, one of those that are left has.
+    if (left.size() == 1 && found.begun.empty()) {
+      out[left[0].filename().string()] = "the device's driver ends with " + end;
+    } else if (!left.empty() && found.begun.empty()) {
+      const auto middle = left.begin() + static_cast<std::ptrdiff_t>(left.size() / 2);
+      batches.emplace_back(left.begin(), middle);
+      batches.emplace_back(middle, left.end());
+    } else if (!left.empty()) {
+      batches.push_back(left);
+    }
+  }
+  return out;
+}
+
+}  // namespace hoist::conformance
