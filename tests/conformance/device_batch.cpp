@@ -40,8 +40,17 @@ Result<Compiled> compile_case(const fs::path& folder, const fs::path& data, size
   CompileOptions options;
   options.check_positions = 0;
   HOIST_TRY(LoweredModel lowered, lower_model(std::move(fitted.program), options.lower, profile));
-  for (LoweredKernel& kernel : lowered.kernels) kernel.name = fmt::format("case{}_{}", number, kernel.name);
-  HOIST_TRY(out.plan, make_plan(std::move(lowered), options, profile));
+  const std::string prefix = fmt::format("case{}_", number);
+  for (LoweredKernel& kernel : lowered.kernels) kernel.name = prefix + kernel.name;
+  auto plan = make_plan(std::move(lowered), options, profile);
+  if (!plan) {
+    Diagnostics problems = plan.errors();
+    for (Diagnostic& problem : problems) {
+      for (size_t at; (at = problem.where.find(prefix)) != std::string::npos;) problem.where.erase(at, prefix.size());
+    }
+    return problems;
+  }
+  out.plan = std::move(*plan);
   for (size_t i = 0; i < fitted.inputs.size(); ++i) {
     const Tensor& input = recorded[fitted.inputs[i]];
     // Recorded data have arrays of one where models have numbers, and engines take them.
