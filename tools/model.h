@@ -49,7 +49,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
 void add_target_option(CLI::App& command, ModelOptions& options);
 
 /// What the frontend has to know: the operators of the table, --dim and --value, whose files are read.
-Result<ReadOptions> read_options(const std::vector<std::string>& dimensions, const std::vector<std::string>& values);
+Result<ReadOptions> read_options(const std::vector<std::string>& dimensions,
+                                 const std::vector<std::string>& values = {});
 
 /// The model with inputs of these shapes, in its order, where it leaves extents open.
 Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,
