@@ -7,6 +7,11 @@
 #include "ir/program/program.h"
 #include "tools/model.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace hoist {
 
 struct ShownPasses {
