@@ -28,10 +28,31 @@ Expr place_inside(Number i, int64_t n) { return max(min(i, static_cast<double>(s
 // ---- Counting
 // ------------------------------------------------------------------------------------------------------------
 
+// A kernel that adds up numbers one after the other keeps all sums in the memory of one work-item.
+constexpr int64_t longest_sum = 1024;
+
+// numbers : [n]i64. The sums of those up to each place, that one included: of blocks, then of the blocks before.
+Expr running_sums(Expr numbers) {
+  const auto sums = [](Expr row) {
+    return scan([](Expr total, Expr number) { return (Number(total) + number).e; }, whole_number(0), row);
+  };
+  const int64_t n = extents(numbers)[0];
+  if (n <= longest_sum) return in_memory(sums(numbers));
+  const int64_t blocks = (n + longest_sum - 1) / longest_sum;
+  const Expr inside =
+      in_memory(map(sums, split(longest_sum, pad_with(0, blocks * longest_sum - n, whole_number(0), numbers))));
+  const Expr up_to = running_sums(map([](Expr row) { return at_position(longest_sum - 1, row); }, inside));
+  const Expr all = map_zip({inside, iota(blocks, Scalar::i64)}, [&](const std::vector<Expr>& block) {
+    const Number before =
+        choose(Number(block[1]) == 0.0, 0.0, index(place_inside(Number(block[1]) - 1.0, blocks), up_to));
+    return map([&](Expr sum) { return (before + sum).e; }, block[0]);
+  });
+  return in_memory(slice(0, n, join(all)));
+}
+
 // flags : [n]bool. How many stand in a row up to each place, that one included.
 Expr running_count(Expr flags) {
-  return in_memory(scan([](Expr total, Expr flag) { return (Number(total) + flag).e; }, whole_number(0),
-                        map([](Expr flag) { return convert(Scalar::i64, flag); }, flags)));
+  return running_sums(map([](Expr flag) { return convert(Scalar::i64, flag); }, flags));
 }
 
 Expr last_of(Expr row) { return at_position(extents(row)[0] - 1, row); }
