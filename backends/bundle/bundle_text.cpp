@@ -142,7 +142,8 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
     out[key] = OrderedJson::array();
     for (int index : *indices) out[key].push_back(plan.arrays[static_cast<size_t>(index)].name);
   }
-  out["outputs"].erase(out["outputs"].begin() + static_cast<std::ptrdiff_t>(plan.model_outputs()), out["outputs"].end());
+  out["outputs"].erase(out["outputs"].begin() + static_cast<std::ptrdiff_t>(plan.model_outputs()),
+                       out["outputs"].end());
   for (const PlanExtent& extent : plan.extents) {
     const auto name = [&](int output) {
       return plan.arrays[static_cast<size_t>(plan.outputs[static_cast<size_t>(output)])].name;

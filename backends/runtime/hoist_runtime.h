@@ -150,9 +150,9 @@ hoist_status hoist_get_output_named(hoist_bundle* bundle, const char* name, void
 
 /* How long an output is after a run, outermost extent first; `rank` is its array's. Where data decide how many elements
  * it has (the positions of those that are not 0, the boxes that do not overlap), hoist_output gives the most that there
- * can be, which is what hoist_get_output copies and hoist_output_memory holds: rows of that length, in each of which the
- * elements that count stand first. Fails before the first run, and with HOIST_BAD_EXTENT where data ask for more elements
- * than there is room for, the 9 largest of 5 say. */
+ * can be, which is what hoist_get_output copies and hoist_output_memory holds: rows of that length, in each of which
+ * the elements that count stand first. Fails before the first run, and with HOIST_BAD_EXTENT where data ask for more
+ * elements than there is room for, the 9 largest of 5 say. */
 hoist_status hoist_output_shape(hoist_bundle* bundle, size_t index, int64_t* shape, size_t rank);
 
 /* For tools: steps, what lies between them, and how long each takes. */

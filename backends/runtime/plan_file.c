@@ -372,7 +372,8 @@ static void take_extents(cursor* c, hoist_plan* plan) {
     extent->dimension = (uint32_t)take(c, 4);
     extent->count = (uint32_t)take(c, 4);
     if (failed(c)) return;
-    if (extent->output >= plan->model_output_count || extent->dimension >= plan->arrays[plan->outputs[extent->output]].rank) {
+    if (extent->output >= plan->model_output_count ||
+        extent->dimension >= plan->arrays[plan->outputs[extent->output]].rank) {
       bad(c, "an extent of a dimension that no output has");
     } else if (extent->count < plan->model_output_count || extent->count >= plan->output_count) {
       bad(c, "an extent that no output counts");
