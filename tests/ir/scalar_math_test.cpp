@@ -252,6 +252,8 @@ TEST(ScalarMath, TheTableSaysWhichTypesHaveAFunction) {
       if (!f.neutral || f.arity != 2 || f.result != ResultKind::same) continue;
       uint64_t neutral = convert(Scalar::f64, s, bits(*f.neutral));
       if (std::isinf(*f.neutral) && is_float(s)) neutral = bits_from_float(s, *f.neutral);
+      // Powers of two have neither 0 nor infinities.
+      if (is_float(s) && float_from_bits(s, neutral) != *f.neutral) continue;
       for (int64_t x : {0, 1, 3, 100}) {
         const uint64_t word = word_of_integer(s, x);
         EXPECT_EQ(compute(f.function, s, neutral, word), word) << f.name << " " << row(s).name << " " << x;

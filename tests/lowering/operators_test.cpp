@@ -8,6 +8,7 @@
 
 #include "ir/expression.h"
 #include "ir/program/onnx_type.h"
+#include "ir/properties.h"
 #include "ir/text/text.h"
 #include "operators_layer.h"
 
@@ -622,7 +623,9 @@ std::string evaluation_error(const LayerCase& layer, const std::vector<Expr>& re
   for (size_t i = 0; i < layer.inputs.size(); ++i) bindings[layer.layer.inputs[i]] = layer.inputs[i];
   for (Expr e : results) {
     if (e == nullptr || element_count(shape_of(e->type)) > 500) continue;
-    auto value = interpret(e, bindings);
+    // What is kept between steps the interpreter computes again for each of its readers.
+    const bool keeps = any_node(e, [](Expr n) { return n->pattern == Pattern::materialise; });
+    auto value = keeps ? evaluate(e, bindings) : interpret(e, bindings);
     if (!value.ok()) return value.errors()[0].text();
   }
   return "";

@@ -334,7 +334,7 @@ TEST(Extents, LayersThatLookAcrossThemAreRefused) {
   EXPECT_THAT(refused(call_named("Add", {"places", "x1"}, {"y"})), HasSubstr(reads));
   EXPECT_THAT(refused(call_named("CumSum", {"places", "axes"}, {"y"})), HasSubstr(reads));
   EXPECT_THAT(refused(call_named("Concat", {"places", "places"}, {"y"}, {{"axis", int64_t{1}}})), HasSubstr(reads));
-  EXPECT_EQ(refused(call_named("Concat", {"places", "places"}, {"y"}, {{"axis", int64_t{0}}})), "");
+  EXPECT_THAT(refused(call_named("Concat", {"places", "places"}, {"y"}, {{"axis", int64_t{0}}})), HasSubstr(reads));
   EXPECT_EQ(refused(call_named("Cast", {"places"}, {"y"}, {{"to", int64_t{1}}})), "");
 }
 

@@ -221,6 +221,8 @@ Attempt<> compile_alone(const CompileCommand& command) {
   const double seconds = stopwatch.seconds();
   report_size(command, compiled, seconds);
   report_check(check);
+  // The bundle stands: what nobody asked for must not run out of memory.
+  if (command.json.empty()) return ExitCode::done;
   return answer_json(command.json, answer_of(command, compiled, check, seconds));
 }
 
@@ -243,9 +245,11 @@ Attempt<> compile_within(const CompileCommand& command, CompileAnswer& answer) {
   const double seconds = stopwatch.seconds();
   report_size(command, compiled, seconds);
   report_check(check);
-  const CompileAnswer budget = std::move(answer);
-  answer = answer_of(command, compiled, check, seconds);
-  answer.update(budget);
+  if (!command.json.empty()) {
+    const CompileAnswer budget = std::move(answer);
+    answer = answer_of(command, compiled, check, seconds);
+    answer.update(budget);
+  }
   return is_met ? ExitCode::done : ExitCode::no;
 }
 
