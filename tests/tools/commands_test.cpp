@@ -122,6 +122,9 @@ TEST_F(Commands, FormsOfConvolutionAndStrictAgree) {
 
 TEST_F(Commands, RunWritesOutputsByName) {
   ASSERT_TRUE(write_npy(in("image.npy"), Tensor(Scalar::f32, {1, 1, 8, 8})).ok());
+  const Ran shown = run_hoist({"run", bundle(), "--input", "image=" + in("image.npy")});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, ContainsRegex(": \\[.*f32\n"));
   const Ran ran = run_hoist({"run", bundle(), "--input", "image=" + in("image.npy"), "--output-dir", in("outputs")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(files_below(in("outputs")), std::vector<std::string>{"logits.npy"});

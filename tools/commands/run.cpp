@@ -1,7 +1,8 @@
-// hoist run: one run of a bundle, inputs from files, outputs to files.
+// hoist run: one run of a bundle, inputs from files, outputs shown and, where asked for, written to files.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "frontend/tensor_file.h"
 #include "tools/command.h"
@@ -119,27 +120,33 @@ Attempt<> run(const RunCommand& command) {
   }
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, set_inputs(bundle, command));
   HOIST_STEP_VOID(ExitCode::device, bundle.run());
-  HOIST_STEP(FileSet files, ExitCode::bad_input, FileSet::begin(command.output));
+  std::optional<FileSet> files;
+  if (!command.output.empty()) {
+    HOIST_STEP(FileSet begun, ExitCode::bad_input, FileSet::begin(command.output));
+    files.emplace(std::move(begun));
+  }
   std::string lines;
   nlohmann::ordered_json answer = {{"device", bundle.device_name()}, {"outputs", nlohmann::json::array()}};
   for (size_t i = 0; i < names.size(); ++i) {
     HOIST_STEP(Tensor tensor, ExitCode::device, bundle.output(i));
-    const std::filesystem::path path = files.reserve(names[i]);
     const std::string& name = bundle.outputs()[i].name;
-    auto written = numpy_has(tensor.scalar()) ? write_npy(path, tensor) : write_tensor_proto(path, name, tensor);
-    if (!written) {
-      // The user knows the file by its final name only.
-      return input_failure((std::filesystem::path(command.output) / names[i]).string(), written.errors()[0].what);
-    }
-    const std::string file = (std::filesystem::path(command.output) / names[i]).string();
-    lines += fmt::format("{}: {} in {}\n", printable(name), type_text(tensor.scalar(), tensor.shape()), file);
+    lines += fmt::format("{}: {}", printable(name), type_text(tensor.scalar(), tensor.shape()));
     answer["outputs"].push_back(array_json(name, tensor.scalar(), tensor.shape()));
-    answer["outputs"].back()["file"] = file;
+    if (files) {
+      // The user knows the file by its final name only.
+      const std::string file = (std::filesystem::path(command.output) / names[i]).string();
+      const std::filesystem::path path = files->reserve(names[i]);
+      auto written = numpy_has(tensor.scalar()) ? write_npy(path, tensor) : write_tensor_proto(path, name, tensor);
+      if (!written) return input_failure(file, written.errors()[0].what);
+      lines += " in " + file;
+      answer["outputs"].back()["file"] = file;
+    }
+    lines += "\n";
     answer["outputs"].back()["not_finite"] = count_not_finite(tensor);
     warn_of_numbers("output " + name, tensor);
     if (!classes.empty()) any_best |= show_best(command, classes, tensor, lines, answer["outputs"].back());
   }
-  HOIST_STEP_VOID(ExitCode::bad_input, files.commit());
+  if (files) HOIST_STEP_VOID(ExitCode::bad_input, files->commit());
   say(lines);
   if (!classes.empty() && !any_best)
     complain("warning",
@@ -152,7 +159,7 @@ Attempt<> run(const RunCommand& command) {
 void add_run(CLI::App& program, Action& action) {
   auto options = std::make_shared<RunCommand>();
   CLI::App& command = add_command(program, action, "run",
-                                  "run a bundle once, its inputs read from files and its outputs written to files",
+                                  "run a bundle once, its inputs read from files, and show or write its outputs",
                                   "  hoist run digits.hoist --input image=picture.npy --output-dir out", options, run);
   add_bundle_options(command, options->bundle, options->options);
   command
@@ -162,9 +169,10 @@ void add_run(CLI::App& program, Action& action) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
-      .add_option("--output-dir", options->output,
-                  "where each output is written to NAME.npy (.pb for types that .npy lacks)")
-      ->required()
+      .add_option(
+          "--output-dir", options->output,
+          "where each output is written to NAME.npy (.pb for types that .npy lacks); without it their shapes are "
+          "shown, and with --labels the best classes")
       ->type_name("OUT");
   command.add_option("--labels", options->labels, "the names of classes, one a line: shows those of the best scores")
       ->type_name("FILE");
