@@ -1,11 +1,14 @@
 #include "tools/program_file.h"
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "frontend/tensor_file.h"
 #include "ir/text/program_text.h"
 #include "tools/files.h"
+#include "tools/json_answer.h"
+#include "tools/terminal.h"
 
 namespace hoist {
 
@@ -28,6 +31,16 @@ Attempt<> write_program(const Program& program, const std::filesystem::path& fil
   }
   HOIST_STEP_VOID(ExitCode::bad_input, write_file(file, print_program(program, options)));
   return ExitCode::done;
+}
+
+Attempt<> show_program(const Program& program, const std::string& file, const std::string& json) {
+  if (!file.empty()) {
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_program(program, file));
+    return answer_json(json, {{"file", file}});
+  }
+  const std::string text = print_program(program);
+  say(text);
+  return answer_json(json, {{"program", text}});
 }
 
 Attempt<Program> read_program(const std::filesystem::path& file) {

@@ -14,6 +14,8 @@ namespace hoist {
 std::filesystem::path constants_folder(const std::filesystem::path& file);
 /// Text and constants; nothing is left behind after an error.
 Attempt<> write_program(const Program& program, const std::filesystem::path& file);
+/// Writes the program there, or shows it where no file is named, and answers as JSON where that is asked for.
+Attempt<> show_program(const Program& program, const std::string& file, const std::string& json);
 Attempt<Program> read_program(const std::filesystem::path& file);
 
 }  // namespace hoist

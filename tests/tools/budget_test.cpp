@@ -25,17 +25,8 @@ std::string content(const fs::path& path) {
   return *text;
 }
 
-class BudgetCommand : public testing::Test {
+class BudgetCommand : public InTemporaryFolder {
  protected:
-  void SetUp() override {
-    auto made = TemporaryFolder::make();
-    ASSERT_TRUE(made.ok());
-    folder_.emplace(std::move(*made));
-  }
-  std::string in(const std::string& name) const { return (folder_->path() / name).string(); }
-
- private:
-  std::optional<TemporaryFolder> folder_;
 };
 
 void expect_same_files(const std::string& one, const std::string& other) {

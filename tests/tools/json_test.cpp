@@ -68,14 +68,8 @@ void expect_documented(const std::string& command, const json& answer) {
   for (const std::string& path : paths) EXPECT_TRUE(is_documented(keys.at(command), path)) << command << ": " << path;
 }
 
-class JsonAnswers : public testing::Test {
+class JsonAnswers : public InTemporaryFolder {
  protected:
-  void SetUp() override {
-    auto made = TemporaryFolder::make();
-    ASSERT_TRUE(made.ok());
-    folder_.emplace(std::move(*made));
-  }
-  std::string in(const std::string& name) const { return (folder_->path() / name).string(); }
   // What the command writes to standard output with --json -, which must be JSON and nothing else.
   static json answer(std::vector<std::string> words, int code = 0) {
     const std::string command = words.front();
@@ -87,8 +81,6 @@ class JsonAnswers : public testing::Test {
     if (!out.is_discarded()) expect_documented(command, out);
     return out;
   }
-
-  std::optional<TemporaryFolder> folder_;
 };
 
 TEST_F(JsonAnswers, EveryCommandHasTheOption) {

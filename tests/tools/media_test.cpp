@@ -69,21 +69,13 @@ Picture two_colours(int64_t height, int64_t width) {
   return out;
 }
 
-class Media : public testing::Test {
+class Media : public InTemporaryFolder {
  protected:
-  void SetUp() override {
-    auto made = TemporaryFolder::make();
-    ASSERT_TRUE(made.ok());
-    folder_.emplace(std::move(*made));
-  }
-  std::string in(const std::string& name) const { return (folder_->path() / name).string(); }
   static Tensor read(const std::string& file, const ValueInfo& input, const PictureOptions& options = {}) {
     auto out = read_picture(file, input, options);
     EXPECT_TRUE(out.ok()) << out.errors()[0].text();
     return out.ok() ? *out : Tensor(input.scalar, input.shape);
   }
-
-  std::optional<TemporaryFolder> folder_;
 };
 
 TEST_F(Media, PicturesBecomeInputsAsTheOptionsSay) {

@@ -1,9 +1,15 @@
 // The built hoist program as a user starts it: a process with its exit code and what it wrote.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "tools/files.h"
 
 namespace hoist {
 
@@ -16,6 +22,19 @@ struct Ran {
 Ran run_hoist(const std::vector<std::string>& words, const std::string& before = "");
 /// Any shell command.
 Ran run_shell(const std::string& command);
+
+/// A test with a folder of its own, which goes with it.
+class InTemporaryFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = TemporaryFolder::make();
+    ASSERT_TRUE(made.ok());
+    folder_.emplace(std::move(*made));
+  }
+  std::string in(const std::string& name) const { return (folder_->path() / name).string(); }
+
+  std::optional<TemporaryFolder> folder_;
+};
 
 /// Everything below the folder, as sorted relative paths: to see that nothing was left.
 std::vector<std::string> files_below(const std::filesystem::path& folder);

@@ -80,16 +80,6 @@ Program part_of(const Program& program, const std::string& layer) {
   return part;
 }
 
-Attempt<> show_program(const InspectCommand& command, const Program& program) {
-  if (!command.output.empty()) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_program(program, command.output));
-    return answer_json(command.json, {{"file", command.output}});
-  }
-  const std::string text = print_program(program);
-  say(text);
-  return answer_json(command.json, {{"program", text}});
-}
-
 void show_graph(const Program& program, const std::string& layer, InspectAnswer& answer) {
   const Program part = part_of(program, layer);
   if (part.definitions.empty())
@@ -130,7 +120,7 @@ Attempt<> inspect_model(const InspectCommand& command) {
                          "inspect MODEL --stage graph --output FILE");
   if (whole_graph || !command.shown.print_after.empty() || !command.shown.stop_after.empty()) {
     HOIST_ATTEMPT(const Program program, read_program(command.subject, command.options));
-    if (whole_graph) return show_program(command, program);
+    if (whole_graph) return show_program(program, command.output, command.json);
     HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
     if (!goes_on) return ExitCode::done;
   }

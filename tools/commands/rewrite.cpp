@@ -37,16 +37,6 @@ struct RewriteCommand {
   }
 };
 
-Attempt<> show(const RewriteCommand& command, const Program& program) {
-  if (!command.output.empty()) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_program(program, command.output));
-    return answer_json(command.json, {{"file", command.output}});
-  }
-  const std::string text = print_program(program);
-  say(text);
-  return answer_json(command.json, {{"program", text}});
-}
-
 Attempt<> run_named_passes(const RewriteCommand& command, Program& program) {
   PassOptions options;
   options.strict = command.strict;
@@ -93,7 +83,7 @@ Attempt<> rewrite_program(const RewriteCommand& command) {
   HOIST_ATTEMPT(Program program, read_program(command.file));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode put, put_sizes(command, program));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode ran, run_named_passes(command, program));
-  if (command.rule.empty()) return show(command, program);
+  if (command.rule.empty()) return show_program(program, command.output, command.json);
   const size_t colon = command.place.rfind(':');
   const std::string value = command.place.substr(0, colon);
   auto definition = std::find_if(program.definitions.begin(), program.definitions.end(),
@@ -106,12 +96,12 @@ Attempt<> rewrite_program(const RewriteCommand& command) {
     HOIST_STEP_VOID(ExitCode::bad_input, check_sizes_known(program));
     HOIST_STEP(const bool applied, ExitCode::no, apply_program_rule(*rule, program, value));
     if (!applied) return Failure{ExitCode::no, {{command.rule, "does not apply at " + value, ""}}};
-    return show(command, program);
+    return show_program(program, command.output, command.json);
   }
   const std::string path = colon == std::string::npos ? "root" : command.place.substr(colon + 1);
   HOIST_ATTEMPT([[maybe_unused]] ExitCode applied,
                 apply_in_term(command.table(), command.rule + " at " + path, definition->expression));
-  return show(command, program);
+  return show_program(program, command.output, command.json);
 }
 
 Attempt<> rewrite_term(const RewriteCommand& command, const std::string& text) {
