@@ -7,7 +7,7 @@
 
 namespace hoist {
 
-/// Of folders for what a process writes for itself, in the system's folder for that: nobody else calls a folder so.
+/// How the names of hoist's folders begin that stand among the system's temporary ones.
 inline constexpr char temporary_prefix[] = "hoist-temporary-";
 
 class ProcessFolder {

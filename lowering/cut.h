@@ -28,10 +28,9 @@ class KeepsAny {
 };
 
 /// Cuts the definition of that value at every `materialise global` in its term; false where there is none. The arrays
-/// are named after the value (conv1.stage1, ...) and stored in the order of dimensions that the term gives them, those
-/// of convolutions as those of other convolutions are.
-/// Records "cut-kernels". Errors: an array that depends on the variables of a fold or another loop, or that does not
-/// hold numbers. The program stays as it is then.
+/// are named after the value (conv1.stage1, ...). A whole convolution is stored like any other one, every other array
+/// in the order of dimensions that the term gives. Records "cut-kernels". Errors: an array that depends on the
+/// variables of a fold or another loop, or that does not hold numbers. The program stays as it is then.
 Result<bool> cut_definition(Program& program, const std::string& value);
 
 }  // namespace hoist

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
@@ -224,42 +223,43 @@ void find_shared_folds(Expr e, int64_t row_elements, Path& path, std::vector<Pat
   }
 }
 
-Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
-  for (Definition& definition : program.definitions) {
-    if (definition.expression->type->is_tuple() || !shares_folds(definition.expression)) continue;
-    const std::vector<int64_t> shape = shape_of(definition.expression->type);
-    std::vector<Path> folds;
-    Path path;
-    find_shared_folds(definition.expression, shape.empty() ? 1 : shape.back(), path, folds);
-    Rewriter rewriter(lowering_rules(), definition.expression);
-    for (const Path& place : folds) rewriter.apply("to-global", place);
-    take_steps(program, definition, rewriter);
-  }
-  return Nothing{};
-}
-
-// What stands at a place that definitions have is kept in global memory, as the rule has it.
+// What stands at these places of a term is kept in global memory, as the rules have it.
 struct RuleAtPlace {
   Path place;
   const char* rule;
 };
 
-void keep_at(Program& program, const std::function<std::optional<RuleAtPlace>(Expr)>& kept_in) {
+void keep_at(Program& program, const std::function<std::vector<RuleAtPlace>(Expr)>& kept_in) {
   for (Definition& definition : program.definitions) {
-    const auto kept = kept_in(definition.expression);
-    if (!kept) continue;
+    const std::vector<RuleAtPlace> kept = kept_in(definition.expression);
+    if (kept.empty()) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
-    rewriter.apply(kept->rule, kept->place);
+    for (const auto& [place, rule] : kept) rewriter.apply(rule, place);
     take_steps(program, definition, rewriter);
   }
+}
+
+Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
+  keep_at(program, [](Expr term) {
+    std::vector<RuleAtPlace> out;
+    if (term->type->is_tuple() || !shares_folds(term)) return out;
+    const std::vector<int64_t> shape = shape_of(term->type);
+    std::vector<Path> folds;
+    Path path;
+    find_shared_folds(term, shape.empty() ? 1 : shape.back(), path, folds);
+    for (const Path& place : folds) out.push_back({place, "to-global"});
+    return out;
+  });
+  return Nothing{};
 }
 
 // Lanes of GPUs are work-items, each of which reads where it likes.
 Result<Nothing> keep_shuffled_folds(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
-  keep_at(program, [&](Expr term) -> std::optional<RuleAtPlace> {
-    const auto place = shuffled_fold(term, options.profile.vector_width);
-    return place ? std::optional(RuleAtPlace{*place, "to-global"}) : std::nullopt;
+  keep_at(program, [&](Expr term) {
+    std::vector<RuleAtPlace> out;
+    if (const auto place = shuffled_fold(term, options.profile.vector_width)) out.push_back({*place, "to-global"});
+    return out;
   });
   return Nothing{};
 }
@@ -267,10 +267,11 @@ Result<Nothing> keep_shuffled_folds(Program& program, const PassOptions& options
 Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& options) {
   if (options.profile.gpu) return Nothing{};
   const auto is_constant = [&](const std::string& name) { return program.constants.count(name) != 0; };
-  keep_at(program, [&](Expr term) -> std::optional<RuleAtPlace> {
-    const auto operand = transposed_operand(term, is_constant);
-    if (!operand) return std::nullopt;
-    return RuleAtPlace{operand->place, operand->rows_first ? "to-global-transposed" : "to-global"};
+  keep_at(program, [&](Expr term) {
+    std::vector<RuleAtPlace> out;
+    if (const auto operand = transposed_operand(term, is_constant))
+      out.push_back({operand->place, operand->rows_first ? "to-global-transposed" : "to-global"});
+    return out;
   });
   return Nothing{};
 }

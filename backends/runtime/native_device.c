@@ -47,25 +47,26 @@ static const native_row* native_row_of(const char* target) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* What the vector units of two vendors' processors have in common behind x86-64-v4: IFMA, VBMI, VBMI2, GFNI, VAES,
- * VPCLMULQDQ, VNNI, BITALG, VPOPCNTDQ and BF16. Compilers know the names from different versions on. */
-static int has_dot_extensions(void) {
+/* Compilers know the names of these extensions from different versions on, so they are bits here: of cpuid's leaf 7 the
+ * registers b, c and d, and of its second part the register a. */
+static int has_extensions(unsigned wanted_b, unsigned wanted_c, unsigned wanted_d, unsigned wanted_a1) {
   unsigned a = 0, b = 0, c = 0, d = 0, a1 = 0, b1 = 0, c1 = 0, d1 = 0;
-  const unsigned in_c = 1u << 1 | 1u << 6 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 14;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) return 0;
-  return (b & 1u << 21) && (c & in_c) == in_c && (a1 & 1u << 5);
+  return (b & wanted_b) == wanted_b && (c & wanted_c) == wanted_c && (d & wanted_d) == wanted_d &&
+         (a1 & wanted_a1) == wanted_a1;
 }
+
+/* What the vector units of two vendors' processors have in common behind x86-64-v4: IFMA, VBMI, VBMI2, GFNI, VAES,
+ * VPCLMULQDQ, VNNI, BITALG, VPOPCNTDQ and BF16. */
+#define COMMON_IN_B (1u << 21)
+#define COMMON_IN_C (1u << 1 | 1u << 6 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 14)
+#define COMMON_IN_A1 (1u << 5)
+#define HALF_ARITHMETIC_IN_D (1u << 23) /* AVX512-FP16 */
+#define AVX_VNNI_IN_A1 (1u << 4)
 
 static int has_sse4a(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & 1u << 6);
-}
-
-/* AVX512-FP16 and AVX-VNNI. */
-static int has_half_arithmetic(void) {
-  unsigned a = 0, b = 0, c = 0, d = 0, a1 = 0, b1 = 0, c1 = 0, d1 = 0;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !__get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) return 0;
-  return (d & 1u << 23) && (a1 & 1u << 4);
 }
 #endif
 
@@ -79,9 +80,10 @@ int hoist_runs_target(const char* target) {
                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                  __builtin_cpu_supports("avx512vl");
   if (strcmp(target, "x86-64-v4") == 0) return v4;
-  const int dot = v4 && has_dot_extensions();
-  if (strcmp(target, "znver4") == 0) return dot && has_sse4a();
-  if (strcmp(target, "sapphirerapids") == 0) return dot && has_half_arithmetic();
+  if (strcmp(target, "znver4") == 0)
+    return v4 && has_extensions(COMMON_IN_B, COMMON_IN_C, 0, COMMON_IN_A1) && has_sse4a();
+  if (strcmp(target, "sapphirerapids") == 0)
+    return v4 && has_extensions(COMMON_IN_B, COMMON_IN_C, HALF_ARITHMETIC_IN_D, COMMON_IN_A1 | AVX_VNNI_IN_A1);
 #elif defined(__aarch64__)
   if (strcmp(target, "aarch64") == 0) return 1;
 #endif

@@ -15,6 +15,15 @@ int64_t integer(const ProgramMatch& match, const std::string& name) {
   return value == nullptr ? 0 : *value;
 }
 
+// The attribute group of a convolution, 1 where it is left out.
+int64_t groups_of(const ProgramMatch& match) {
+  const auto rest = match.rests.find("A");
+  if (rest == match.rests.end()) return 1;
+  const auto group = rest->second.find("group");
+  const auto* value = group == rest->second.end() ? nullptr : std::get_if<int64_t>(&group->second);
+  return value == nullptr ? 1 : *value;
+}
+
 bool is_one_number(const Tensor* tensor) { return tensor != nullptr && tensor->size() == 1; }
 
 // Can no sum of products leave i32? `axis` is that of the outputs; an activation is at most 255 from its zero point.
@@ -80,9 +89,7 @@ bool is_integer_depthwise(ProgramMatch& match) {
 bool is_product_with_zero_point(ProgramMatch& match) {
   const auto zero = zero_point_of_weights(match, Scalar::i8);
   if (!zero || has_filters_of_one_channel(match) || !sums_fit(*match.known("w"), 0, *zero)) return false;
-  auto group = match.rests["A"].find("group");
-  const bool one_group = group == match.rests["A"].end() || group->second == Attribute(int64_t{1});
-  return one_group && is_integer_product(match, 0);
+  return groups_of(match) == 1 && is_integer_product(match, 0);
 }
 
 bool is_matrix(const ProgramMatch& match) {
@@ -105,10 +112,7 @@ bool is_no_multiple_of_four(ProgramMatch& match, int64_t axis, int64_t from_weig
   const int64_t place = from_weights >= 0 ? from_weights : std::max<int64_t>(rank + from_weights, 0);
   if (place >= rank) return false;
   const auto weights_axis = static_cast<size_t>(place);
-  if (auto rest = match.rests.find("A"); rest != match.rests.end()) {
-    auto group = rest->second.find("group");
-    if (group != rest->second.end() && group->second != Attribute(int64_t{1})) return false;
-  }
+  if (groups_of(match) != 1) return false;
   const int64_t missing = (4 - w->shape()[weights_axis] % 4) % 4;
   if (missing == 0) return false;
   match.attributes["amounts"] = std::vector<int64_t>{0, missing};
@@ -173,10 +177,7 @@ bool has_phases(ProgramMatch& match) {
   const Integers s = integers(given, "strides", Integers(rank, 1)),
                  begin = integers(given, "pads", Integers(2 * rank, 0));
   if (s == Integers(rank, 1) || *std::min_element(begin.begin(), begin.end()) < 0) return false;
-  const auto group = given.find("group");
-  const auto* given_groups = group == given.end() ? nullptr : std::get_if<int64_t>(&group->second);
-  const int64_t groups = given_groups == nullptr ? 1 : *given_groups;
-  const int64_t inputs = x[1] / groups, outputs = w->shape()[1];
+  const int64_t groups = groups_of(match), inputs = x[1] / groups, outputs = w->shape()[1];
 
   const auto each = [&](const std::function<int64_t(size_t)>& value) {
     Integers out;

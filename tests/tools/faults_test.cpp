@@ -46,12 +46,10 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
 }
 
 // A place of its own for what a compilation writes: its bundle, its temporary folders, its caches.
-class Faults : public testing::Test {
+class Faults : public InTemporaryFolder {
  protected:
   void SetUp() override {
-    auto made = TemporaryFolder::make();
-    ASSERT_TRUE(made.ok());
-    folder_.emplace(std::move(*made));
+    ASSERT_NO_FATAL_FAILURE(InTemporaryFolder::SetUp());
     const Ran first = compile(HOIST_PROGRAM, "");  // fills the driver's cache as well
     ASSERT_EQ(first.code, 0) << first.err;
     expected_ = contents(place() / "a.hoist");
@@ -103,7 +101,6 @@ class Faults : public testing::Test {
     }
   }
 
-  std::optional<TemporaryFolder> folder_;
   std::map<std::string, std::string> expected_;
 };
 

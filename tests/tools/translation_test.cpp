@@ -20,23 +20,19 @@ constexpr char overflowing[] =
     "rule maximum-of-double exact\n  given x: f32\n  left max(x, 0f32)\n"
     "  right max(x + x, 0f32) * 0.5f32\n  meaning the larger of x and 0\n";
 
-class Translation : public testing::Test {
+class Translation : public InTemporaryFolder {
  protected:
   void SetUp() override {
-    auto folder = TemporaryFolder::make();
-    ASSERT_TRUE(folder.ok());
-    folder_.emplace(std::move(*folder));
+    ASSERT_NO_FATAL_FAILURE(InTemporaryFolder::SetUp());
     std::ofstream(in("mine.rules")) << overflowing;
     std::ofstream(in("mine.steps")) << "maximum-of-double\nstrategy\n";
   }
-  std::string in(const std::string& name) const { return (folder_->path() / name).string(); }
   std::vector<std::string> steered(std::vector<std::string> words) const {
     words.insert(words.end(), {"--rules", in("mine.rules"), "--steps", "relu1=" + in("mine.steps")});
     return words;
   }
 
  private:
-  std::optional<TemporaryFolder> folder_;
 };
 
 TEST_F(Translation, EveryStepOfAModelKeepsItsNumbers) {
