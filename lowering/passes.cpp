@@ -18,6 +18,7 @@
 #include "lowering/rules/program_rules.h"
 #include "lowering/steps.h"
 #include "lowering/unroll.h"
+#include "lowering/winograd.h"
 
 namespace hoist {
 namespace {
@@ -193,16 +194,22 @@ Result<Nothing> im2col(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
-bool wants_winograd(const PassOptions& options) { return options.convolution == ConvolutionForm::winograd; }
+bool wants_winograd(const PassOptions& options) {
+  const bool estimated = options.convolution == ConvolutionForm::automatic && !options.profile.gpu;
+  return estimated || options.convolution == ConvolutionForm::winograd;
+}
 
-Result<Nothing> winograd(Program& program, const PassOptions&) {
-  std::vector<TermRule> rules;
-  for (const char* rule : {"winograd-f2x2-3x3", "winograd-f2x2-3x3-bias"}) {
-    for (int64_t odd_rows : {0, 1}) {
-      for (int64_t odd_columns : {0, 1}) rules.push_back({rule, {{"i", odd_rows}, {"j", odd_columns}}});
+// Where the choice is the compiler's, convolutions stay stencils unless that is clearly more work.
+Result<Nothing> winograd(Program& program, const PassOptions& options) {
+  constexpr double clearly = 0.85;
+  for (Definition& definition : program.definitions) {
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    while (const auto form = cheapest_winograd(rewriter.term())) {
+      if (options.convolution == ConvolutionForm::automatic && form->cost > clearly * form->direct) break;
+      rewriter.apply(form->rule, form->place, form->arguments);
     }
+    take_steps(program, definition, rewriter);
   }
-  apply_in_terms(program, rules);
   return Nothing{};
 }
 
@@ -321,8 +328,8 @@ constexpr Pass all_passes[] = {
      producers},
     {"im2col", "the windows of convolutions are kept in memory (--conv=im2col)", Pass::terms, false, im2col,
      wants_im2col},
-    {"winograd", "convolutions of 3x3 become products of transformed tiles and filters (--conv=winograd)", Pass::terms,
-     true, winograd, wants_winograd},
+    {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",
+     Pass::terms, true, winograd, wants_winograd},
     {"keep-shared-folds", "what more elements than those of a row share is kept in memory", Pass::terms, false,
      keep_shared_folds},
     {"keep-shuffled-folds", "sums are kept in memory before their places change in runs shorter than a vector",

@@ -16,15 +16,14 @@
 
 namespace hoist {
 
-/// The form of convolutions. Winograd's is for windows of 3x3 at stride 1 without groups in f32, and not for strict
-/// compilations; all others stay stencils.
+/// The form of convolutions. Winograd's forms are for windows of 3x3 and 5x5 at stride 1 without groups in f32, and not
+/// for strict compilations; all others stay stencils.
 ///
-/// Automatic is the stencil. The im2col form moves the same multiplications behind an array that is written and read
-/// once more: on PoCL it takes 1.1 to 9 times as long for every convolution larger than 3 us of five models, on an H200
-/// 1.03 to 2.8 times for six whole ones. Winograd's form takes 1.4 ms on PoCL for 64 channels of 56x56 where the
-/// stencil takes 2.4 (two busy cores, least of several runs), but its transforms cost more than they save where
-/// channels are few, and on an H200 resnet8 and squeezenet1.1 take 1.6 and 1.7 times as long. Once a device or a shape
-/// turns up where another form wins as a rule, the choice belongs here.
+/// Automatic is the stencil, and on CPUs Winograd's where an estimate (winograd.h) says that it is clearly less work.
+/// On an H200, resnet8 and squeezenet1.1 take 1.6 and 1.7 times as long with it. The im2col form moves the same
+/// multiplications behind an array that is written and read once more: on PoCL it takes 1.1 to 9 times as long for
+/// every convolution larger than 3 us of five models, on an H200 1.03 to 2.8 times for six whole ones. Once a device or
+/// a shape turns up where another form wins as a rule, the choice belongs here.
 enum class ConvolutionForm : uint8_t { automatic, stencil, im2col, winograd };
 
 /// Whether chains of small layers become one launch: wherever their values fit in local memory, or nowhere.

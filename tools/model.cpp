@@ -38,8 +38,8 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
   add_reading_options(command, options.dimensions, options.values);
   command
       .add_option("--conv", options.convolution,
-                  "the form of convolutions; winograd: of those with 3x3 windows at stride 1 in f32, as rounding rules "
-                  "allow it; all others stay as they are")
+                  "the form of convolutions; winograd: of those with windows of 3x3 and 5x5 at stride 1 in f32, which round "
+                  "otherwise; auto: winograd's on CPUs where that is less work, else stencils")
       ->check(CLI::IsMember({"auto", "stencil", "im2col", "winograd"}))
       ->capture_default_str();
   command

@@ -53,6 +53,59 @@ class Replace : public H::Internal::IRGraphMutator {
 
 H::Expr replace(const H::Expr& e, const Substitution& by) { return SimplifyIndices().mutate(Replace(by).mutate(e)); }
 
+// Simplifies indices and conditions of indices by what is known of the loops around: (4 * x + i) / 4 is x where i is
+// one of four.
+class DecideIndices : public H::Internal::IRGraphMutator {
+ public:
+  DecideIndices(const std::vector<Loop>& around, const std::vector<Loop>& own) {
+    for (const auto* loops : {&around, &own}) {
+      for (const Loop& l : *loops) extents_.push(l.name(), H::Internal::Interval(0, number(l.extent - 1)));
+    }
+  }
+
+  std::vector<H::Expr> decided(const std::vector<H::Expr>& values) {
+    std::vector<H::Expr> out;
+    for (const H::Expr& value : values) out.push_back(mutate(value));
+    return out;
+  }
+
+ private:
+  using IRGraphMutator::visit;
+  H::Internal::Scope<H::Internal::Interval> extents_;
+
+  H::Expr simple(const H::Expr& e) const { return H::Internal::simplify(e, true, extents_); }
+
+  H::Expr visit(const H::Internal::Call* op) override {
+    const bool is_load = op->call_type == H::Internal::Call::Halide || op->call_type == H::Internal::Call::Image;
+    std::vector<H::Expr> args;
+    for (const H::Expr& a : op->args) args.push_back(is_load ? simple(mutate(a)) : mutate(a));
+    return H::Internal::Call::make(op->type, op->name, args, op->call_type, op->func, op->value_index, op->image,
+                                   op->param);
+  }
+
+  H::Expr visit(const H::Internal::Select* op) override {
+    return H::Internal::Select::make(is_of_indices(op->condition) ? simple(op->condition) : mutate(op->condition),
+                                     mutate(op->true_value), mutate(op->false_value));
+  }
+
+  // Nothing but whole numbers that no array holds.
+  static bool is_of_indices(const H::Expr& condition) {
+    struct Loads : H::Internal::IRGraphVisitor {
+      bool any = false;
+      using IRGraphVisitor::visit;
+      void visit(const H::Internal::Call*) override { any = true; }
+      void visit(const H::Internal::FloatImm*) override { any = true; }
+    } loads;
+    condition.accept(&loads);
+    return !loads.any;
+  }
+};
+
+bool mention(const std::vector<H::Expr>& values, const std::string& variable) {
+  return std::any_of(values.begin(), values.end(),
+                     [&](const H::Expr& value) { return H::Internal::expr_uses_var(value, variable); });
+}
+
 bool has_local(std::span<const Loop> loops) {
   return std::any_of(loops.begin(), loops.end(),
                      [](const Loop& l) { return !l.is_reduction && l.mode == Mode::local; });
@@ -592,6 +645,19 @@ Value Emitter::materialise(Expr e, const Environment& env) {
   nest.own_rank = h.own.size();
   nest.own_offset = h.own_offset;
   walk(child, target(h.own.size()), env, nest);
+  if (!is_local) {
+    // Computed in the innermost loop that it depends on: the loops that read its elements share it.
+    const std::vector<Loop> around = loops_;
+    nest.values = DecideIndices(around, nest.loops).decided(nest.values);
+    std::erase_if(loops_, [&](const Loop& l) {
+      return !l.is_reduction && (l.mode == Mode::seq || l.mode == Mode::unroll) && !mention(nest.values, l.name());
+    });
+    if (loops_.size() < around.size()) {
+      h = hold("kept", layout, Spread::registers);
+      h.func = nest.func;  // which the loops inside belong to
+    }
+    loops_ = around;
+  }
   const auto splits = splits_of(nest, h);
   h.define(h.kept(nest.values, inverted(splits, h.own)));
   schedule_loops(h.func, h.own, splits, h.spread, nest.loops, {.guarded = !nest.limits.empty()});

@@ -44,6 +44,43 @@ RuleRow local(const char* name, const char* type, const std::string& elements, c
           meaning};
 }
 
+// Results that share a kept array, those of a tile say, innermost: `tiles` makes an array [tiles] of columns of tiles
+// of a value and `back` undoes it. Loops over tiles are work-groups or, over columns as well, work-items.
+std::vector<RuleRow> kept_tiles(const std::string& name, const std::string& parameters, const std::string& type,
+                                const std::string& tiles, const std::string& back, const std::string& meaning) {
+  const auto row = [&](const std::string& kind, const std::string& loop, const std::string& what) {
+    RuleRow out;
+    out.name = name + kind;
+    out.parameters = parameters;
+    out.given = "x: " + type;
+    out.left = "x";
+    out.right = "x" + tiles + loop + back;
+    out.meaning = what + meaning;
+    return out;
+  };
+  return {row("-group", " |> map group(1) (\\t. t)", "a work-group "),
+          row("-global", " |> join |> map global(0) (\\s. s) |> split c", "work-items a column each: ")};
+}
+
+std::vector<RuleRow> kept_tile_rules() {
+  const std::string tiles =
+      " |> map (\\plane. plane |> map (pad 0 j undefined) |> pad 0 i undefined |> split R"
+      " |> map (transpose >> split C >> map (transpose (2 1 0)))) |> join |> join";
+  const std::string back =
+      " |> split w |> split h |> map (\\plane. plane |> map (map (transpose (2 1 0)) >> join >> transpose) |> join"
+      " |> slice 0 (R*h - i) |> map (slice 0 (C*w - j)))";
+  std::vector<RuleRow> out = kept_tiles("open-first-innermost", "", "[p][t][c]T", " |> transpose (1 2 0)",
+                                        " |> transpose (2 0 1)", "a row, the first dimension innermost");
+  for (const auto& row : kept_tiles("open-picture-tiles", "R, C, i, j", "[n][R*h - i][C*w - j][c]T", tiles, back,
+                                    "a tile of R rows and C columns; the last ones that stick out by i and j are cut"))
+    out.push_back(row);
+  for (const auto& row : kept_tiles("open-picture-tiles-channels-second", "R, C, i, j", "[n][c][R*h - i][C*w - j]T",
+                                    " |> transpose (0 2 3 1)" + tiles, back + " |> transpose (0 3 1 2)",
+                                    "a tile of R rows and C columns of an array that has channels second"))
+    out.push_back(row);
+  return out;
+}
+
 // Tiles [bands][across][R][C] of a value whose rows and columns are made whole first.
 std::string whole_tiles(const std::string& rows, const std::string& columns) {
   return "x |> map (pad 0 (" + missing("m", columns) + ") undefined) |> pad 0 (" + missing("n", rows) +
@@ -56,7 +93,7 @@ std::string whole_tiles(const std::string& rows, const std::string& columns) {
 std::vector<RuleRow> nest_rules() {
   constexpr auto exact = RuleClass::exact;
   constexpr auto rounding = RuleClass::rounding;
-  return {
+  std::vector<RuleRow> out = {
       // ---- loops
       {"open-group", "d", "x: [n]T", "x", "x |> map group(d) (\\v. v)", "", exact, "one work-group an element"},
       {"open-global", "d", "x: [n]T", "x", "x |> map global(d) (\\v. v)", "", exact, "one work-item an element"},
@@ -177,6 +214,8 @@ std::vector<RuleRow> nest_rules() {
        " |> fold (\\w h. zip(h.0, h.1) |> fold (\\i e. op i (f e)) w) u) s) z",
        "associative op, commutative op", rounding, "sums over a window with channels innermost, as pictures are stored"},
   };
+  for (RuleRow& row : kept_tile_rules()) out.push_back(std::move(row));
+  return out;
 }
 // clang-format on
 

@@ -6,6 +6,7 @@
 namespace hoist {
 
 Strategy statements();
+Strategy kept_tiles();
 Strategy cpu_rows();
 Strategy cpu_folded_rows();
 Strategy cpu_register_tiles();

@@ -73,5 +73,19 @@ TEST(Statements, LocalMemoryIsUsedAgain) {
   EXPECT_EQ(check(parsed(chain)), "");
 }
 
+// What is kept in private memory is computed once for the loops that it does not depend on, wherever it stands.
+TEST(Statements, KeptArraysAreSharedByTheLoopsThatReadThem) {
+  constexpr char tiles[] = R"(
+%x : [10]f32 |> slide 4 2
+|> map (\t. t |> map unroll (\v. v * v) |> materialise private |> slide 3 1 |> map (\w. index 0i64 w + index 2i64 w))
+|> join |> split 2 |> map group(0) (\t. t |> map unroll (\s. s)) |> join
+)";
+  auto kernel = emit(parsed(tiles), {});
+  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+  EXPECT_EQ(count(kernel->schedule, "kept_1 in private memory, computed inside [group 0 4] of result: unroll 4\n"), 1U)
+      << kernel->schedule;
+  EXPECT_EQ(check(parsed(tiles)), "") << kernel->source;
+}
+
 }  // namespace
 }  // namespace hoist

@@ -43,6 +43,7 @@ std::string after(const Pass& pass, const std::string& text) {
   if (!program.ok()) return "does not parse: " + program.errors()[0].text();
   PassOptions options;
   options.tables.use = TableUse::automatic;
+  options.convolution = ConvolutionForm::winograd;
   auto rules = read_user_rules(golden_rules, "golden.rules");
   if (!rules.ok()) return "wrong rules: " + rules.errors()[0].text();
   options.rules = &*rules;

@@ -10,6 +10,7 @@
 
 #include "ir/rules/random_terms.h"
 #include "ir/seeded.h"
+#include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/grouping.h"
 #include "lowering/launches.h"
@@ -58,7 +59,7 @@ std::string show(const Program& program) {
   return out;
 }
 
-Program lowered(const NamedModel& graph, bool strict) {
+Program unfolded_model(const NamedModel& graph, bool strict) {
   auto program = lower_calls(graph, strict);
   HOIST_CHECK(program.ok(), program.errors()[0].text());
   return *program;
@@ -121,7 +122,7 @@ TEST(Passes, StoredConstantsLeaveShapesKnown) {
 
 TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
   for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t) {
-    Program program = lowered(random.graph, true);
+    Program program = unfolded_model(random.graph, true);
     expect_same_values(wanted, values_of(program, random.inputs), program);
   });
 }
@@ -129,7 +130,7 @@ TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
 TEST(Passes, BatchNormFoldingRoundsOnly) {
   size_t folded = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
-    Program program = lowered(random.graph, false);
+    Program program = unfolded_model(random.graph, false);
     for (const ProgramStep& step : program.steps) folded += step.rule == "batch-norm-folding" ? 1 : 0;
     expect_close_values(random, wanted, values_of(program, random.inputs), program);
   });
@@ -167,7 +168,7 @@ TEST(Passes, EinsumsInPairsAreTheSameSums) {
     }
     graph.layers = {layer};
     graph.outputs = {{"y", Scalar::i32, {}}};
-    const Program whole = lowered(graph, true), pairs = lowered(graph, false);
+    const Program whole = unfolded_model(graph, true), pairs = unfolded_model(graph, false);
     EXPECT_EQ(whole.definitions.size(), 1U);
     EXPECT_EQ(pairs.definitions.size(), one.definitions);
     const auto decomposed = std::count_if(pairs.steps.begin(), pairs.steps.end(),
@@ -200,7 +201,7 @@ TEST(Passes, ALayerMayHaveThousandsOfResults) {
 TEST(Passes, GroupingKeepsEveryBit) {
   size_t merged = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
-    Program program = lowered(random.graph, true);
+    Program program = unfolded_model(random.graph, true);
     merged += program.definitions.size();
     group(program);
     merged -= program.definitions.size();
@@ -212,7 +213,7 @@ TEST(Passes, GroupingKeepsEveryBit) {
 TEST(Passes, WindowsAsArraysKeepEveryBit) {
   size_t windows = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t) {
-    Program program = lowered(random.graph, true);
+    Program program = unfolded_model(random.graph, true);
     group(program);
     run("im2col", program);
     run("cut-kernels", program);
@@ -225,7 +226,7 @@ TEST(Passes, WindowsAsArraysKeepEveryBit) {
 TEST(Passes, StorageKeepsEveryBit) {
   size_t bordered = 0, in_place = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
-    Program program = lowered(random.graph, true);
+    Program program = unfolded_model(random.graph, true);
     group(program);
     if (seed % 2 != 0) run("im2col", program);
     run("cut-kernels", program);
@@ -244,7 +245,7 @@ TEST(Passes, StorageKeepsEveryBit) {
 TEST(Passes, LaunchesKeepEveryBit) {
   size_t kept = 0;
   for_random_graphs([&](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
-    Program program = lowered(random.graph, true);
+    Program program = unfolded_model(random.graph, true);
     group(program);
     Profile profile = profile_for(seed);
     profile.gpu = seed % 3 == 0;

@@ -83,31 +83,57 @@ std::vector<Picture> fitting() {
       {{1, 2, 1, 1}, {2, 2, 3, 3}, padded},     // mostly border
       {{1, 5, 5, 6}, {7, 5, 3, 3}, {{"pads", std::vector<int64_t>{2, 0, 1, 3}}}},
       {{1, 4, 5, 5}, {4, 4, 3, 3}, {{"auto_pad", std::string("SAME_UPPER")}}},
+      {{1, 4, 9, 7}, {4, 4, 5, 5}, {{"pads", std::vector<int64_t>{2, 2, 2, 2}}}},
+      {{2, 3, 6, 5}, {2, 3, 5, 5}, {}, false},
   };
 }
 
-TEST(Winograd, GivesTheSameWholeNumbers) {
+TEST(Winograd, RoundsOtherwise) {
   for (const Picture& p : fitting()) {
     for (const Profile& profile : {profile_of_width(8, false), profile_of_width(4, true), profile_of_width(1, false)}) {
       SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
-      const Forms forms = forms_of(p, true, profile);
+      const Forms forms = forms_of(p, false, profile);
       EXPECT_EQ(kernels_of_convolution(forms.direct), 1);
       EXPECT_EQ(kernels_of_convolution(forms.winograd), 3);
       const Tensor wanted = outputs_of(forms.direct, forms.inputs).at("y");
-      EXPECT_TRUE(same_bits(outputs_of(forms.winograd, forms.inputs, false).at("y"), wanted));
-      EXPECT_TRUE(same_bits(outputs_of(forms.winograd, forms.inputs).at("y"), wanted));
+      // Sums of up to 144 products of numbers up to 4.
+      EXPECT_TRUE(close(outputs_of(forms.winograd, forms.inputs, false).at("y"), wanted, 1e-3));
+      EXPECT_TRUE(close(outputs_of(forms.winograd, forms.inputs).at("y"), wanted, 1e-3));
     }
   }
 }
 
-TEST(Winograd, RoundsOtherNumbersOnly) {
-  for (const Picture& p : fitting()) {
+// The transforms of F(2x2, 3x3) are exact on them, and cost least for pictures of up to two rows and columns.
+TEST(Winograd, TilesOfTwoGiveTheSameWholeNumbers) {
+  const std::vector<Picture> small = {{{1, 16, 2, 2}, {16, 16, 3, 3}, padded},
+                                      {{3, 5, 4, 3}, {7, 5, 3, 3}, {}, false},
+                                      {{1, 1, 3, 3}, {1, 1, 3, 3}, {}}};
+  for (const Picture& p : small) {
     SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
-    const Forms forms = forms_of(p, false, profile_of_width(8, false));
-    const Tensor wanted = outputs_of(forms.direct, forms.inputs).at("y");
-    const Tensor found = outputs_of(forms.winograd, forms.inputs).at("y");
-    EXPECT_TRUE(close(found, wanted, 1e-4)) << "sums of up to 144 products of numbers up to 4";
+    const Forms forms = forms_of(p, true, profile_of_width(8, false));
+    EXPECT_EQ(kernels_of_convolution(forms.winograd), 3);
+    EXPECT_TRUE(
+        same_bits(outputs_of(forms.winograd, forms.inputs).at("y"), outputs_of(forms.direct, forms.inputs).at("y")));
   }
+}
+
+// The compiler's own choice: products have to be worth the transforms and the launches.
+TEST(Winograd, IsChosenWhereItIsLessWork) {
+  const auto kernels = [](const Picture& p, bool gpu, bool strict) {
+    LowerOptions options;
+    options.strict = strict;
+    const NamedModel graph = convolution(p, Tensor(p.scalar, p.w), Tensor(p.scalar, {p.w[0]}));
+    const auto model = lower_model(graph, options, profile_of_width(8, gpu));
+    HOIST_CHECK(model.ok(), model.errors()[0].text());
+    return kernels_of_convolution(*model);
+  };
+  const Picture worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
+  EXPECT_EQ(kernels(worth, false, false), 3);
+  EXPECT_EQ(kernels(worth, true, false), 1);
+  EXPECT_EQ(kernels(worth, false, true), 1);
+  EXPECT_EQ(kernels({{1, 64, 18, 18}, {64, 64, 5, 5}, {}}, false, false), 3);
+  EXPECT_EQ(kernels({{1, 3, 28, 28}, {64, 3, 3, 3}, padded}, false, false), 1) << "few channels";
+  EXPECT_EQ(kernels({{1, 64, 4, 4}, {64, 64, 3, 3}, padded}, false, false), 1) << "little to compute";
 }
 
 // What nobody knows before the run is transformed by a kernel of its own.
@@ -123,7 +149,7 @@ TEST(Winograd, TransformsFiltersThatAreComputed) {
   const auto winograd = lower_model(graph, options, {});
   ASSERT_TRUE(direct.ok() && winograd.ok());
   EXPECT_EQ(kernels_of_convolution(*winograd), 4);
-  EXPECT_TRUE(same_bits(outputs_of(*winograd, inputs).at("y"), outputs_of(*direct, inputs).at("y")));
+  EXPECT_TRUE(close(outputs_of(*winograd, inputs).at("y"), outputs_of(*direct, inputs).at("y"), 1e-3));
 }
 
 TEST(Winograd, LeavesOtherConvolutionsAlone) {
@@ -133,7 +159,7 @@ TEST(Winograd, LeavesOtherConvolutionsAlone) {
       {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"dilations", std::vector<int64_t>{2, 2}}}},
       {{1, 4, 8, 8}, {4, 2, 3, 3}, {{"group", int64_t{2}}}},
       {{1, 4, 8, 8}, {4, 1, 3, 3}, {{"group", int64_t{4}}}, false},
-      {{1, 4, 8, 8}, {4, 4, 5, 5}, {}},
+      {{1, 4, 8, 8}, {4, 4, 7, 7}, {}},
       {{1, 4, 8, 8}, {4, 4, 3, 1}, {}},
       {{1, 4, 8, 8}, {4, 4, 1, 1}, {}},
       {{1, 4, 8}, {4, 4, 3}, {}},

@@ -136,7 +136,7 @@ TEST_F(Derivations, ConvolutionsInSeveralKernelsReplay) {
   size_t cuts = 0;
   for (size_t at = 0; (at = ran.out.find(" cut-kernels at layer ", at)) != std::string::npos; ++at) ++cuts;
   EXPECT_EQ(cuts, 3U) << ran.out;
-  EXPECT_THAT(ran.out, HasSubstr(" winograd-f2x2-3x3-bias(i = 0, j = 0) at layer conv1  [rounding]"));
+  EXPECT_THAT(ran.out, HasSubstr(" winograd-f4x4-3x3-bias(i = 0, j = 0) at layer conv1  [rounding]"));
   ran = run_hoist({"compile", model, "-o", in("both"), "--conv=winograd", "--strict"});
   EXPECT_EQ(ran.code, 2);
   EXPECT_THAT(ran.err, HasSubstr("--conv winograd: rounds otherwise than the model says"));

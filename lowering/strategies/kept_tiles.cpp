@@ -1,0 +1,68 @@
+// Tiles whose results share an array in private memory, as Winograd's transforms have them: a work-item computes a
+// tile.
+#include "lowering/kept_tiles.h"
+
+#include "lowering/strategies/loops.h"
+#include "lowering/strategies/strategies.h"
+#include "lowering/terms.h"
+
+namespace hoist {
+
+using namespace loops;
+
+namespace {
+
+// Results that share a kept array: all of the first of three dimensions, or rows and columns of pictures whose channels
+// stand last or second.
+struct SharedTile {
+  const char *group, *global;  ///< the rules that open the loop over tiles, on a CPU and on a GPU
+  RuleArguments arguments = {};
+  int rank = 1;  ///< of a tile
+};
+
+std::optional<SharedTile> shared_tile(Expr result) {
+  const auto tile = kept_tile(result);
+  const std::vector<int64_t> shape = shape_of(result->type);
+  if (!tile) return std::nullopt;
+  const std::vector<int64_t>& t = *tile;
+  if (t.size() == 3 && t[0] == result->type->size.value() && t[1] == 1 && t[2] == 1)
+    return SharedTile{"open-first-innermost-group", "open-first-innermost-global"};
+  if (t.size() != 4 || t[0] != 1) return std::nullopt;
+  const auto in_pictures = [&](const char* group, const char* global, size_t rows) {
+    const int64_t down = t[rows], across = t[rows + 1];
+    return SharedTile{group,
+                      global,
+                      {{"R", down},
+                       {"C", across},
+                       {"i", round_up(shape[rows], down) - shape[rows]},
+                       {"j", round_up(shape[rows + 1], across) - shape[rows + 1]}},
+                      2};
+  };
+  if (t[3] == 1) return in_pictures("open-picture-tiles-group", "open-picture-tiles-global", 1);
+  if (t[1] == 1)
+    return in_pictures("open-picture-tiles-channels-second-group", "open-picture-tiles-channels-second-global", 2);
+  return std::nullopt;
+}
+
+bool shares_tiles(Expr term, const StrategyInput& input, const Profile&) {
+  return !input.folds && input.kept.empty() && shared_tile(at(term, input.inside)).has_value();
+}
+
+void map_kept_tiles(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  const SharedTile tile = *shared_tile(at(r.term(), input.inside));
+  Path place = open(r, profile.gpu ? tile.global : tile.group, input.inside, tile.arguments);
+  if (!profile.gpu) {
+    open_columns(r, place, profile.vector_width);
+    while (rank_at(r.term(), place) > tile.rank) place = opened(r.term(), place);
+  }
+  for (int i = 0; i < tile.rank; ++i) place = open(r, "open-unroll", place);
+}
+
+}  // namespace
+
+Strategy kept_tiles() {
+  return {"kept-tiles", "a work-item computes the results that share an array in private memory, channels in vectors",
+          shares_tiles, map_kept_tiles};
+}
+
+}  // namespace hoist
