@@ -18,10 +18,12 @@ constexpr WinogradForm winograd_forms[] = {
 };
 
 // Multiply-adds that take as long as transforming an element of the tiles or of the products, writing it and reading it
-// back; as reading a weight that no cache has kept since the last run; and as one of the two launches more than the
-// stencil's. Two Zen 4 cores take 8 to 14, 7, and 100,000 to 400,000, where tiles fit in their third cache; processors
-// with more multiply-adds a cycle pay more of them for a byte.
-constexpr double element_cost = 20, weight_cost = 10, launch_cost = 250000;
+// back, where all of them fit in the caches of a core or two, and where they do not; as reading a transformed filter's
+// element from there, and from memory; and as one of the two launches more than the stencil's. Measured on two Zen 4
+// cores: 14 to 17, 50, 3, 7 and 100,000 to 250,000. Processors with more multiply-adds a cycle pay more of them for a
+// byte.
+constexpr double element_cost[] = {15, 50}, weight_cost[] = {3, 8}, launch_cost = 150000;
+constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 
 // Of images [n][c][...] that become [n][o][h][w].
 void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form) {
@@ -29,13 +31,14 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   const auto tiles = [&](int64_t n) { return number(round_up(n, form.results) / form.results); };
   const std::vector<int64_t> result = shape_of(convolution->type);
   const double inputs = number(shape_of(convolution->children[1]->type)[1]), outputs = number(result[1]);
-  const double products = inputs * outputs;
-  const double side = number(form.results + form.window - 1),
-               all_tiles = number(result[0]) * tiles(result[2]) * tiles(result[3]);
-  choice.cost = side * side * (all_tiles * (products + element_cost * (inputs + outputs)) + weight_cost * products) +
-                2 * launch_cost;
+  const double side = number(form.results + form.window - 1), products = inputs * outputs;
+  const double all_tiles = number(result[0]) * tiles(result[2]) * tiles(result[3]);
+  const double elements = side * side * all_tiles * (inputs + outputs), weights = side * side * products;
+  const double each_weight = weight_cost[weights <= cached_weights ? 0 : 1];
+  choice.cost = side * side * all_tiles * products + elements * element_cost[elements <= cached_elements ? 0 : 1] +
+                weights * each_weight + 2 * launch_cost;
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
-  choice.direct = window * (results + weight_cost) * products;
+  choice.direct = window * (results + each_weight) * products;
 }
 
 std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form) {
