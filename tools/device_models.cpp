@@ -67,11 +67,17 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
   if (!options.profile.empty())
     return usage_failure("--profile", "describes a device that is not here", "rules are chosen by measuring: --device");
   if (options.strict) return usage_failure("--strict", "keeps every bit", "leave it out: neural rules change values");
-  HOIST_STEP(Device device, ExitCode::device, find_device(options.device));
+  const bool native = !options.targets.empty();
+  HOIST_STEP(Device device, ExitCode::device, native ? native_device(options.targets) : find_device(options.device));
   HOIST_ATTEMPT(Program program, read_program(path, options));
   HOIST_STEP(program, ExitCode::bad_input, prepared_program(std::move(program)));
   PrepareOptions prepare;
-  prepare.profile = profile_of(device);
+  if (native) {
+    HOIST_ATTEMPT(prepare.profile, choose_profile(options));
+    prepare.targets = options.targets;
+  } else {
+    prepare.profile = profile_of(device);
+  }
   prepare.run.device = options.device;
   prepare.lower = compile_options(options).lower;
   return StudiedModel{std::move(program), prepare.profile, device.name, prepare_on_device(prepare)};
@@ -115,6 +121,7 @@ PrepareModel prepare_on_device(PrepareOptions options) {
     CompileOptions compile;
     compile.lower = options.lower;
     compile.check_positions = 0;
+    compile.targets = options.targets;
     HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
     HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
     const std::filesystem::path path = folder.path() / "bundle";

@@ -14,6 +14,7 @@ struct PrepareOptions {
   Profile profile;
   RunOptions run;
   LowerOptions lower;
+  std::vector<std::string> targets = {};  ///< native code for these instead of OpenCL
 };
 
 PrepareModel prepare_on_device(PrepareOptions options);
@@ -29,7 +30,8 @@ struct StudiedModel {
   std::string device;
   PrepareModel prepare;
 };
-/// Neural rules are chosen on a device: --profile alone is wrong use.
+/// Neural rules are chosen on a device: --profile alone is wrong use, and so are targets of which this processor runs
+/// none. Of several, what is measured is the one that it takes.
 Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options);
 
 inline constexpr char calibration_help[] =

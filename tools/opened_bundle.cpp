@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "backends/halide/native_target.h"
 #include "ir/seeded.h"
 #include "ir/text/near_miss.h"
 #include "tools/terminal.h"
@@ -79,6 +80,15 @@ Result<Device> device_for(const Plan& plan, const Profile& profile, const std::s
 Result<Device> device_of(const BundleRunner& bundle, const Plan& plan) {
   if (bundle.device_index() < 0) return native_device(plan.targets);
   return find_device(std::to_string(bundle.device_index()));
+}
+
+Result<Profile> profile_of(const BundleRunner& bundle, const Plan& plan) {
+  if (!plan.targets.empty()) {
+    HOIST_TRY(const NativeTarget* target, native_target(plan.targets.front()));
+    return profile_of(*target);
+  }
+  HOIST_TRY(const Device device, device_of(bundle, plan));
+  return profile_of(device);
 }
 
 Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const RunOptions& options) {

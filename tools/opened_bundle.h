@@ -33,6 +33,8 @@ Result<Device> device_for(const Profile& profile, const std::string& wanted);
 Result<Device> device_for(const Plan& plan, const Profile& profile, const std::string& wanted);
 /// What an open bundle runs on.
 Result<Device> device_of(const BundleRunner& bundle, const Plan& plan);
+/// Its profile; for native code that of the target that the plan's kernels are shaped for.
+Result<Profile> profile_of(const BundleRunner& bundle, const Plan& plan);
 
 /// A bundle whose files are checked, on the wanted device or the one that fits it best; with a warning where that is of
 /// another kind, a CPU or not, than the bundle is made for: kernels are right there and far slower.

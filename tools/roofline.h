@@ -1,7 +1,8 @@
 // What limits each kernel of a bundle, after Williams, Waterman and Patterson (Roofline, CACM 2009): arithmetic, the
 // memory that its arrays fit in, or the launch, each against what the device does at its best. The best is measured,
 // by kernels that hoist compiles for the same device: sums of products in registers, copies of arrays of several
-// sizes, and a kernel that does next to nothing. Not for other types than f32: a kernel of 8-bit products may pass its
+// sizes, and a kernel that does next to nothing. A kernel that computes its layer by fewer products than the layer has,
+// as Winograd's do, is measured by those that it computes. Not for other types than f32: a kernel of 8-bit products may pass its
 // bound.
 #pragma once
 
@@ -26,9 +27,9 @@ struct Peaks {
   double launch = 0;         ///< seconds of a kernel that does next to nothing
 };
 
-/// About a second, and the driver's time for five kernels. Of OpenCL devices alone: native code is not as fast at the
-/// kernel of products as at networks.
-Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile);
+/// About a second, and the driver's time for six kernels. `targets` are those of the bundle, none for OpenCL.
+Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
+                             const std::vector<std::string>& targets);
 
 enum class Bound : uint8_t { arithmetic, memory, launch };
 

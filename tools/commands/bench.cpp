@@ -141,9 +141,6 @@ std::string peaks_text(const Peaks& peaks) {
 
 Attempt<> bench(const BenchCommand& command) {
   HOIST_ATTEMPT(Timed timed, open_timed(command.bundle, command.options));
-  if (command.roofline && !timed.info.plan.targets.empty())
-    return usage_failure("--roofline", "measures OpenCL devices, and this bundle is native code",
-                         "a bundle of the same model without --target has the same terms");
   std::optional<Timed> other;
   std::vector<Timed*> all = {&timed};
   if (!command.against.empty()) {
@@ -159,8 +156,9 @@ Attempt<> bench(const BenchCommand& command) {
   std::optional<Peaks> peaks;
   if (command.roofline) {
     progress.show("measuring the device");
-    HOIST_STEP(const Device device, ExitCode::device, find_device(std::to_string(bundle.device_index())));
-    HOIST_ATTEMPT(peaks, measure_peaks(command.options, profile_of(device)));
+    const std::vector<std::string>& targets = timed.info.plan.targets;
+    HOIST_STEP(const Profile profile, ExitCode::device, profile_of(bundle, timed.info.plan));
+    HOIST_ATTEMPT(peaks, measure_peaks(command.options, profile, targets));
   }
   const TimeSummary whole = summarise_times(timed.runs);
   nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile.value},

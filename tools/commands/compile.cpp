@@ -305,9 +305,6 @@ Attempt<> compile(const CompileCommand& given) {
     return compile_alone(command);
   }
   HOIST_ATTEMPT(std::vector<CompileCommand> commands, commands_by_budget(command));
-  if (!command.options.targets.empty())
-    return usage_failure("--target", "does not go with a budget, which measures kernels on an OpenCL device",
-                         "leave one of them out");
   if (!command.options.rules.empty() || !command.options.steps.empty())
     return usage_failure("--steps and --rules", "do not go with a budget, which measures the strategy's kernels",
                          "leave them out");
