@@ -141,5 +141,64 @@ TEST(BundleInCMake, CAndCppProgramsLinkIt) {
   EXPECT_THAT(alone.out, HasSubstr("verified"));
 }
 
+// What is installed works at another place than the one it was installed to, and finds nothing of the build.
+constexpr char installed_project[] = R"(cmake_minimum_required(VERSION 3.13)
+project(programs LANGUAGES C)
+find_package(hoist 0.1 REQUIRED)
+hoist_add_bundle(digits ${MODEL} --no-check)
+set(CMAKE_C_STANDARD 99)
+add_executable(with_bundle with_bundle.c)
+target_link_libraries(with_bundle PRIVATE hoist::digits)
+add_executable(with_runtime with_runtime.c)
+target_link_libraries(with_runtime PRIVATE hoist::runtime)
+)";
+
+std::string opening_program(const std::string& folder) {
+  return "#include <hoist_runtime.h>\n#include <stdio.h>\nint main(int count, char** words) {\n"
+         "  hoist_bundle* bundle;\n  (void)count, (void)words;\n"
+         "  hoist_status status = hoist_open(" +
+         folder +
+         ", NULL, &bundle);\n  puts(status ? hoist_error_message(bundle) : hoist_model_name(bundle));\n"
+         "  hoist_close(bundle);\n  return (int)status;\n}\n";
+}
+
+TEST(BundleInCMake, FindPackageFindsWhatIsInstalled) {
+  auto made = TemporaryFolder::make();
+  ASSERT_TRUE(made.ok());
+  const auto in = [&](const std::string& name) { return (made->path() / name).string(); };
+  const std::string build = std::filesystem::path(HOIST_PROGRAM).parent_path();
+  const Ran installed = run_shell("cmake --install '" + build + "' --prefix '" + in("first") + "' && mv '" +
+                                  in("first") + "' '" + in("hoist") + "'");
+  ASSERT_EQ(installed.code, 0) << installed.out << installed.err;
+  EXPECT_THAT(run_shell("'" + in("hoist/bin/hoist") + "' -V").out, HasSubstr("hoist 0.1"));
+  EXPECT_THAT(run_shell("man -l '" + in("hoist/share/man/man1/hoist.1") + "' 2>&1 || grep SYNOPSIS '" +
+                        in("hoist/share/man/man1/hoist.1") + "'")
+                  .out,
+              HasSubstr("SYNOPSIS"));
+  EXPECT_EQ(run_shell("bash -n '" + in("hoist/share/bash-completion/completions/hoist") + "'").code, 0);
+  ASSERT_TRUE(write_file(in("CMakeLists.txt"), installed_project).ok());
+  ASSERT_TRUE(write_file(in("with_bundle.c"), opening_program("HOIST_BUNDLE_FOLDER_digits")).ok());
+  ASSERT_TRUE(write_file(in("with_runtime.c"), opening_program("words[1]")).ok());
+  const auto configure = [&](const std::string& model) {
+    return run_shell("cmake -S '" + in("") + "' -B '" + in("build") + "' -DCMAKE_PREFIX_PATH='" + in("hoist") +
+                     "' -DMODEL='" + model + "' 2>&1");
+  };
+  const std::string model = models + "digits_fully_connected.onnx";
+  const Ran configured = configure(model);
+  ASSERT_EQ(configured.code, 0) << configured.out;
+  EXPECT_THAT(configured.out, HasSubstr("hoist: compiling"));
+  EXPECT_THAT(configure(model).out, testing::Not(HasSubstr("hoist: compiling"))) << "nothing has changed";
+  const Ran built = run_shell("cmake --build '" + in("build") + "' 2>&1");
+  ASSERT_EQ(built.code, 0) << built.out;
+  for (const std::string& program : {std::string("with_bundle'"), "with_runtime' '" + in("build/digits.hoist") + "'"}) {
+    const Ran ran = run_shell("'" + in("build/") + program);
+    EXPECT_EQ(ran.code, 0) << ran.out;
+    EXPECT_EQ(ran.out, "digits_fully_connected\n");
+  }
+  const Ran wrong = configure(in("CMakeLists.txt"));
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_THAT(wrong.out, HasSubstr("hoist compile"));
+}
+
 }  // namespace
 }  // namespace hoist
