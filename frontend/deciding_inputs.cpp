@@ -50,8 +50,8 @@ bool is_named(const std::set<std::string>& places, const NamedCall& call) {
 
 }  // namespace
 
-std::set<std::string> deciding_inputs(Program header, const std::vector<NamedCall>& calls,
-                                      const std::set<std::string>& places) {
+std::set<std::string> deciding_inputs(Program header, const std::map<std::string, TensorList>& lists,
+                                      const std::vector<NamedCall>& calls, const std::set<std::string>& places) {
   header.outputs.clear();
   std::set<std::string> missing, values;
   for (const auto& [name, type] : header.inputs) values.insert(name);
@@ -81,7 +81,17 @@ std::set<std::string> deciding_inputs(Program header, const std::vector<NamedCal
     }
   }
   if (header.outputs.empty()) return {};
-  const Result<Program> program = with_calls(header, sound);
+  ProgramBuilder builder(header.name, header.version);
+  for (const ValueInfo& input : input_infos(header)) builder.add_input(input);
+  for (const auto& [name, value] : header.constants) builder.add_constant(name, value);
+  for (const auto& [name, list] : lists) builder.add_list(name, list);
+  for (const NamedCall& call : sound) builder.reserve({call.outputs.begin(), call.outputs.end()});
+  for (const NamedCall& call : sound) builder.add_call(call);
+  // What a list holds is known; only what its members are is not.
+  for (const std::string& output : header.outputs) {
+    if (builder.is_tensor(output)) builder.add_output(output);
+  }
+  const Result<Program> program = builder.finish();
   return program.ok() ? inputs_behind_outputs(*program) : std::set<std::string>();
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +17,19 @@
 
 namespace hoist {
 
-/// The value of a symbolic dimension: `name` is the dimension's own name, or INPUT.AXIS with AXIS counted from 0.
+/// What an input or an output of a model is. A program has tensors alone: a sequence x is x.0, x.1, ..., and an
+/// optional value x is what it holds, or nothing.
+enum class ValueKind : uint8_t { tensor, sequence, optional_tensor, optional_sequence };
+
+struct ValueKinds {
+  std::vector<ValueKind> inputs, outputs;  ///< inputs that no initialiser stands for, in the model's order
+};
+/// What the file declares. Errors: no file, not an ONNX model.
+Result<ValueKinds> value_kinds(const std::filesystem::path& path);
+
+/// The value of a symbolic dimension: `name` is the dimension's own name, or INPUT.AXIS with AXIS counted from 0. Of an
+/// input that is a sequence, INPUT is the number of members and INPUT.MEMBER.AXIS an extent of one; of an optional one
+/// INPUT is 0 where it is absent.
 struct DimensionValue {
   std::string name;
   int64_t extent = 1;
@@ -61,14 +74,20 @@ struct FittedModel {
   Program program;
   std::vector<size_t> inputs;      ///< which of the data the program's inputs take, in its order
   std::vector<std::string> fixed;  ///< inputs that have their values from the data, since these decide shapes
+  std::vector<std::string> notes;  ///< what else was taken from the data: how many members a sequence has
 };
 
-/// The model for recorded data, one tensor an input that no initialiser stands for, in the model's order: extents that
+/// How many tensors recorded data have for each input of a model, which stand one after the other; nothing where an
+/// optional input is absent. Empty where each input is a tensor.
+using RecordedLayout = std::vector<std::optional<size_t>>;
+
+/// The model for recorded data, one tensor an input that no initialiser stands for, or as many as `layout` says, in the
+/// model's order: how many members sequences have and whether optional inputs are there is as in the data, extents that
 /// the model leaves open are the data's (where options.dimensions says otherwise it wins, and a run says what does not
 /// fit), and inputs whose values the program has to know have those of the data. Errors: those of read_model, other
 /// numbers of data.
 Result<FittedModel> read_model_for(const std::filesystem::path& path, const ReadOptions& options,
-                                   const std::vector<Tensor>& data);
+                                   const std::vector<Tensor>& data, const RecordedLayout& layout = {});
 
 /// Whether the model is right in itself, whatever hoist has operators for. Errors: everything that is wrong with it.
 Result<Nothing> check_model(const std::filesystem::path& path, ReadOptions options = {});

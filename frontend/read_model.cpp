@@ -20,6 +20,7 @@
 #include "frontend/input_value.h"
 #include "frontend/model_file.h"
 #include "frontend/model_tensors.h"
+#include "frontend/sequences.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
 #include "frontend/wire_scan.h"
@@ -114,15 +115,20 @@ void normalise_domains(onnx::ModelProto& model) {
 
 class Reader {
  public:
-  Reader(std::filesystem::path path, const ReadOptions& options, const std::vector<Tensor>* data = nullptr)
-      : path_(std::move(path)), options_(options), data_(data), external_(path_.parent_path(), hash_) {}
+  Reader(std::filesystem::path path, const ReadOptions& options, const std::vector<Tensor>* data = nullptr,
+         const RecordedLayout& layout = {})
+      : path_(std::move(path)),
+        options_(options),
+        data_(data),
+        layout_(layout),
+        external_(path_.parent_path(), hash_) {}
 
   /// All steps but the last.
   Result<Nothing> check() {
     HOIST_TRY(model_, parse_model(path_, options_, &hash_));
     if (Diagnostics problems = check_header(model_, path_.string()); !problems.empty()) return problems;
     normalise_domains(model_);
-    list_inputs();
+    if (Diagnostics problems = list_inputs(); !problems.empty()) return problems;
     if (Diagnostics problems = give_values(); !problems.empty()) return problems;
     if (Diagnostics problems = check_names_and_order(); !problems.empty()) return problems;
     if (Diagnostics problems = check_contents(); !problems.empty()) return problems;
@@ -137,8 +143,16 @@ class Reader {
     return build();
   }
 
-  /// Inputs that no initialiser of the model stands for, in its order.
+  /// Tensors that no initialiser of the model stands for, in its order: members for an input that is a sequence.
   const std::vector<std::string>& input_names() const { return input_names_; }
+  /// What the data say of inputs that are no tensors.
+  std::vector<std::string> data_notes() const {
+    std::vector<std::string> out;
+    for (const ListInput& list : lists_) {
+      if (!list.note.empty()) out.push_back(list.note);
+    }
+    return out;
+  }
   /// After a failure: those whose values the program would have to know.
   const std::set<std::string>& deciding() const { return deciding_; }
 
@@ -146,12 +160,63 @@ class Reader {
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
 
   // Those that no initialiser stands for.
-  void list_inputs() {
+  Diagnostics list_inputs() {
+    Diagnostics problems;
     std::set<std::string> initialised;
     for (const onnx::TensorProto& tensor : graph().initializer()) initialised.insert(tensor.name());
+    size_t recorded = 0;
     for (const onnx::ValueInfoProto& input : graph().input()) {
-      if (initialised.count(input.name()) == 0) input_names_.push_back(input.name());
+      if (initialised.count(input.name()) != 0) continue;
+      const size_t place = recorded++;
+      const DeclaredValue declared = declared_value_of(input.type());
+      if (declared.kind == ValueKind::tensor || declared.element == nullptr) {
+        input_names_.push_back(input.name());
+        if (place < layout_.size() && layout_[place].value_or(0) != 1)
+          problems.push_back({"input '" + input.name() + "'",
+                              "is a tensor, and the data have " + counted(layout_[place].value_or(0), "tensor") + " for it",
+                              ""});
+        continue;
+      }
+      const std::optional<size_t> one = 1;  // without a layout
+      const std::optional<size_t>* in_data = place < layout_.size() ? &layout_[place] : layout_.empty() ? &one : nullptr;
+      auto list = list_input(input.name(), declared, options_.dimensions, data_ == nullptr ? nullptr : in_data);
+      if (!list) {
+        append(problems, list.errors());
+        continue;
+      }
+      input_names_.insert(input_names_.end(), list->members.begin(), list->members.end());
+      lists_.push_back(std::move(*list));
     }
+    append(problems, check_member_names());
+    return problems;
+  }
+
+  // x.0 of a sequence x may be the name of another value.
+  Diagnostics check_member_names() {
+    Diagnostics problems;
+    if (lists_.empty()) return problems;
+    std::set<std::string> taken;
+    for (const onnx::ValueInfoProto& input : graph().input()) taken.insert(input.name());
+    for (const onnx::TensorProto& tensor : graph().initializer()) taken.insert(tensor.name());
+    for (const onnx::NodeProto& node : graph().node()) taken.insert(node.output().begin(), node.output().end());
+    for (const ListInput& list : lists_) {
+      if (list.kind == ValueKind::optional_tensor) continue;
+      for (const std::string& member : list.members) {
+        if (!taken.insert(member).second)
+          problems.push_back({"input '" + list.name + "'",
+                              "is a sequence, and its member would be called '" + member + "', as another value is",
+                              "rename one of the two"});
+      }
+    }
+    return problems;
+  }
+
+  // The list that a tensor is a member of; null where it is an input of its own.
+  const ListInput* list_of(const std::string& member) const {
+    const auto found = std::find_if(lists_.begin(), lists_.end(), [&](const ListInput& list) {
+      return std::find(list.members.begin(), list.members.end(), member) != list.members.end();
+    });
+    return found == lists_.end() ? nullptr : &*found;
   }
 
   // Inputs with values are initialisers like those that the model has itself.
@@ -159,6 +224,14 @@ class Reader {
     Diagnostics problems;
     std::set<std::string> given;
     for (const InputValue& value : options_.values) {
+      if (const ListInput* list = list_of(value.name)) {
+        auto fitting = declared_value(value, list->element);
+        if (!fitting)
+          append(problems, fitting.errors());
+        else if (!list_values_.emplace(value.name, *fitting).second)
+          problems.push_back({"--value " + value.name, "the input has a value already", ""});
+        continue;
+      }
       const auto input = std::find_if(graph().input().begin(), graph().input().end(),
                                       [&](const auto& declared) { return declared.name() == value.name; });
       if (input == graph().input().end() ||
@@ -184,6 +257,9 @@ class Reader {
   // What the options say, and the extents of the data for axes of which they say nothing.
   std::vector<DimensionValue> dimensions_of(const std::vector<DeclaredInput>& declared) const {
     std::vector<DimensionValue> out = options_.dimensions;
+    std::erase_if(out, [&](const DimensionValue& value) {  // how many members there are is settled
+      return std::any_of(lists_.begin(), lists_.end(), [&](const ListInput& list) { return list.name == value.name; });
+    });
     if (data_ == nullptr) return out;
     std::set<std::string> said;
     for (const DimensionValue& value : out) said.insert(value.name);
@@ -234,11 +310,19 @@ class Reader {
     std::vector<onnx::ValueInfoProto*> places;
     for (onnx::ValueInfoProto& value : *graph().mutable_input()) {
       if (constants_.count(value.name())) continue;
+      const auto list = std::find_if(lists_.begin(), lists_.end(),
+                                     [&](const ListInput& one) { return one.name == value.name(); });
+      if (list != lists_.end()) {
+        append(problems, declare_members(*list, declared));
+        places.resize(declared.size(), nullptr);
+        continue;
+      }
       const std::string where = "input '" + value.name() + "'";
       const auto& type = value.type().tensor_type();
       const std::optional<Scalar> scalar = scalar_of_onnx_type(type.elem_type());
       if (!value.type().has_tensor_type()) {
-        problems.push_back({where, "is not a tensor", "sequences, maps and optional values are not supported"});
+        problems.push_back({where, "is neither a tensor nor a sequence of tensors",
+                            "maps, sparse tensors and sequences of sequences are not supported"});
       } else if (!scalar) {
         problems.push_back({where, "has values of " + onnx_type_name(type.elem_type()) + ", which hoist lacks", ""});
       } else if (!type.has_shape()) {
@@ -261,10 +345,32 @@ class Reader {
     }
     for (size_t i = 0; i < declared.size(); ++i) {
       inputs_.push_back({declared[i].name, declared[i].scalar, bound->shapes[i]});
-      set_tensor_type(*places[i], declared[i].scalar, bound->shapes[i]);
+      if (places[i] != nullptr) set_tensor_type(*places[i], declared[i].scalar, bound->shapes[i]);
     }
     named_dimensions_ = bound->named;
     notes_.insert(notes_.end(), bound->notes.begin(), bound->notes.end());
+    return problems;
+  }
+
+  // The members of an input that have no value yet.
+  Diagnostics declare_members(const ListInput& list, std::vector<DeclaredInput>& declared) const {
+    const std::optional<Scalar> scalar = scalar_of_onnx_type(list.element.elem_type());
+    if (!scalar) {
+      return {{"input '" + list.name + "'",
+               "has values of " + onnx_type_name(list.element.elem_type()) + ", which hoist lacks", ""}};
+    }
+    Diagnostics problems;
+    for (size_t k = 0; k < list.members.size(); ++k) {
+      if (list_values_.count(list.members[k]) != 0) continue;
+      const auto place = std::find(input_names_.begin(), input_names_.end(), list.members[k]);
+      const auto position = static_cast<size_t>(place - input_names_.begin());
+      const Tensor* data = data_ != nullptr && position < data_->size() ? &(*data_)[position] : nullptr;
+      auto member = declared_member(list, k, *scalar, options_.dimensions, data);
+      if (member.ok())
+        declared.push_back(std::move(*member));
+      else
+        append(problems, member.errors());
+    }
     return problems;
   }
 
@@ -285,11 +391,13 @@ class Reader {
     Diagnostics problems;
     for (onnx::ValueInfoProto& value : *graph().mutable_output()) {
       const std::string where = "output '" + value.name() + "'";
-      if (value.has_type() && !value.type().has_tensor_type()) {
-        problems.push_back({where, "is not a tensor", "sequences, maps and optional values are not supported"});
+      const DeclaredValue declared = declared_value_of(value.type());
+      if (value.has_type() && declared.element == nullptr) {
+        problems.push_back({where, "is neither a tensor nor a sequence of tensors",
+                            "maps, sparse tensors and sequences of sequences are not supported"});
         continue;
       }
-      const auto& type = value.type().tensor_type();
+      const auto& type = declared.element == nullptr ? value.type().tensor_type() : *declared.element;
       if (type.elem_type() != 0 && !scalar_of_onnx_type(type.elem_type())) {
         problems.push_back({where, "has values of " + onnx_type_name(type.elem_type()) + ", which hoist lacks", ""});
       }
@@ -303,7 +411,7 @@ class Reader {
     }
     graph().clear_value_info();
     for (onnx::ValueInfoProto& value : *graph().mutable_output()) {
-      if (value.has_type()) value.mutable_type()->mutable_tensor_type()->clear_shape();
+      if (value.type().has_tensor_type()) value.mutable_type()->mutable_tensor_type()->clear_shape();
     }
     return problems;
   }
@@ -312,6 +420,11 @@ class Reader {
   Diagnostics check_shapes() {
     ValueTypes types;
     if (Diagnostics problems = check_types(model_, types); !problems.empty()) return problems;
+    std::set<std::string> others;
+    for (const auto& [name, type] : types) {
+      if (type.value_case() != onnx::TypeProto::VALUE_NOT_SET && !type.has_tensor_type()) others.insert(name);
+    }
+    if (!others.empty()) not_a_tensor_ = *others.begin();
     return note_types(types);
   }
 
@@ -366,7 +479,9 @@ class Reader {
   }
 
   void convert() {
-    const std::string reason = convert_to_newest(model_);
+    const std::string reason = not_a_tensor_.empty() ? convert_to_newest(model_)
+                                                     : "the converter loses the types of sequences and optional values, "
+                                                       "and '" + not_a_tensor_ + "' is one";
     if (reason.empty()) {
       remove_unused_layers(graph());
     } else {
@@ -404,6 +519,8 @@ class Reader {
   Result<Program> build() {
     ProgramBuilder builder(graph().name().empty() ? path_.stem().string() : graph().name(), opset_of(model_));
     for (const ValueInfo& input : inputs_) builder.add_input(input);
+    for (const auto& [name, value] : list_values_) builder.add_constant(name, value);
+    for (const auto& [name, list] : tensor_lists()) builder.add_list(name, list);
     std::set<std::string> used;
     for (const onnx::NodeProto& node : graph().node()) {
       const std::vector<std::string> reads = reads_of(node);
@@ -428,10 +545,22 @@ class Reader {
       }
       return problems;
     }
+    if (program->outputs.empty())
+      return Diagnostic{path_.string(), "has no output that is a tensor: its sequences are empty here", ""};
     if (problems = check_declared(*program, builder); !problems.empty()) return problems;
     program->notes.insert(program->notes.begin(), notes_.begin(), notes_.end());
     program->hash = hash_.digest();
     return program;
+  }
+
+  // Inputs that are no tensors; an optional one that is there is.
+  std::map<std::string, TensorList> tensor_lists() const {
+    std::map<std::string, TensorList> out;
+    for (const ListInput& list : lists_) {
+      if (list.kind == ValueKind::optional_tensor && !list.absent) continue;
+      out[list.name] = {list.absent, list.members, scalar_of_onnx_type(list.element.elem_type())};
+    }
+    return out;
   }
 
   void note_deciding(const std::vector<NamedCall>& calls, const Diagnostics& errors, Diagnostics& problems) {
@@ -439,9 +568,10 @@ class Reader {
     header.version = opset_of(model_);
     for (const ValueInfo& input : inputs_) header.inputs.emplace_back(input.name, type_of(input));
     header.constants = constants_;
+    header.constants.insert(list_values_.begin(), list_values_.end());
     std::set<std::string> places;
     for (const Diagnostic& error : errors) places.insert(error.where);
-    deciding_ = deciding_inputs(std::move(header), calls, places);
+    deciding_ = deciding_inputs(std::move(header), tensor_lists(), calls, places);
     if (deciding_.empty()) return;
     std::string names;
     for (const std::string& name : deciding_) names += (names.empty() ? "--value " : " and --value ") + name + "=...";
@@ -459,6 +589,7 @@ class Reader {
         call.bodies.push_back(named_body(attribute, layer_place(node), problems));
         continue;
       }
+      if (attribute.type() == onnx::AttributeProto::TYPE_PROTO) continue;  // types follow from what layers read
       Result<Attribute> value = attribute_value(attribute, layer_place(node));
       if (value.ok())
         call.attributes[attribute.name()] = std::move(*value);
@@ -520,6 +651,7 @@ class Reader {
   const std::filesystem::path path_;
   const ReadOptions& options_;
   const std::vector<Tensor>* data_;  // may be null
+  const RecordedLayout layout_;
   std::vector<std::string> input_names_;
   std::set<std::string> deciding_;
   ModelHash hash_;
@@ -527,6 +659,9 @@ class Reader {
   onnx::ModelProto model_;
   Constants constants_;
   std::vector<ValueInfo> inputs_;
+  std::vector<ListInput> lists_;               // inputs that are no tensors
+  std::map<std::string, Tensor> list_values_;  // of members that have theirs from the compilation on
+  std::string not_a_tensor_;                   // the first such value; "" where there is none
   std::map<std::string, int64_t> named_dimensions_;
   std::map<std::string, std::vector<int64_t>> declared_;
   std::map<std::string, ValueInfo> inferred_;
@@ -574,12 +709,12 @@ Result<Program> read_model(const std::filesystem::path& path, const ReadOptions&
 
 // Each round gives values to inputs that had none, so the rounds have an end.
 Result<FittedModel> read_model_for(const std::filesystem::path& path, const ReadOptions& options,
-                                   const std::vector<Tensor>& data) {
+                                   const std::vector<Tensor>& data, const RecordedLayout& layout) {
   return guarded(path, [&]() -> Result<FittedModel> {
     ReadOptions reading = options;
     FittedModel out;
     for (;;) {
-      Reader reader(path, reading, &data);
+      Reader reader(path, reading, &data, layout);
       auto program = reader.read();
       const std::vector<std::string>& names = reader.input_names();
       if (!program) {
@@ -602,8 +737,24 @@ Result<FittedModel> read_model_for(const std::filesystem::path& path, const Read
         out.inputs.push_back(static_cast<size_t>(place - names.begin()));
       }
       out.program = std::move(*program);
+      out.notes = reader.data_notes();
       return out;
     }
+  });
+}
+
+Result<ValueKinds> value_kinds(const std::filesystem::path& path) {
+  return guarded(path, [&]() -> Result<ValueKinds> {
+    HOIST_TRY(const onnx::ModelProto model, parse_model(path, {}, nullptr));
+    std::set<std::string> initialised;
+    for (const onnx::TensorProto& tensor : model.graph().initializer()) initialised.insert(tensor.name());
+    ValueKinds out;
+    for (const onnx::ValueInfoProto& input : model.graph().input()) {
+      if (initialised.count(input.name()) == 0) out.inputs.push_back(declared_value_of(input.type()).kind);
+    }
+    for (const onnx::ValueInfoProto& output : model.graph().output())
+      out.outputs.push_back(declared_value_of(output.type()).kind);
+    return out;
   });
 }
 

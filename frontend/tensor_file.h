@@ -1,9 +1,13 @@
-// One tensor a file, as ONNX's test data have them (input_0.pb): a TensorProto in protobuf's wire format. Not for .npy.
+// One value a file, as ONNX's test data have them (input_0.pb): a TensorProto in protobuf's wire format, or a message of
+// a sequence or an optional value. Not for .npy.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "frontend/frontend.h"
 #include "ir/result.h"
 #include "ir/tensor.h"
 
@@ -11,6 +15,11 @@ namespace hoist {
 
 /// Errors: no such file, not a TensorProto, sizes that disagree, types that hoist lacks. External data are refused.
 Result<Tensor> read_tensor_proto(const std::filesystem::path& path);
+
+/// What a file of recorded data holds for a value of that kind: one tensor, the members of a sequence, or nothing where
+/// an optional value is absent. The message does not say of which kind it is. Errors: those of read_tensor_proto, members
+/// that are no tensors, or more of them than a sequence may have.
+Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesystem::path& path, ValueKind kind);
 
 /// Replaces the file at `path` in one step: after an error what was there before still is.
 Result<Nothing> write_tensor_proto(const std::filesystem::path& path, const std::string& name, const Tensor& tensor);

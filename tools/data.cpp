@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "frontend/tensor_file.h"
 #include "tools/npy.h"
 
 namespace hoist {
@@ -36,6 +38,12 @@ bool agree(const Tensor& got, const Tensor& expected, int64_t i, double relative
   return std::abs(a - b) <= absolute + relative * std::abs(b);
 }
 
+Result<std::optional<std::vector<Tensor>>> read_value(const fs::path& path, ValueKind kind) {
+  if (path.extension() == ".pb") return read_recorded_value(path, kind);
+  HOIST_TRY(Tensor tensor, read_tensor(path));
+  return std::optional<std::vector<Tensor>>({std::move(tensor)});
+}
+
 }  // namespace
 
 Result<std::vector<fs::path>> data_sets_in(const fs::path& folder) {
@@ -58,21 +66,27 @@ Result<std::vector<fs::path>> data_sets_in(const fs::path& folder) {
   return out;
 }
 
-Result<DataSet> read_data_set(const fs::path& folder, bool need_outputs) {
+Result<DataSet> read_data_set(const fs::path& folder, bool need_outputs, const ValueKinds& kinds) {
   DataSet out;
   out.folder = folder;
   Diagnostics problems;
-  for (const auto& [role, tensors] : {std::pair{"input", &out.inputs}, std::pair{"output", &out.outputs}}) {
+  const auto read = [&](const char* role, const std::vector<ValueKind>& of_model, std::vector<Tensor>& tensors,
+                        RecordedLayout& layout) {
     for (size_t i = 0; auto path = tensor_path(folder, role, i); ++i) {
-      auto tensor = read_tensor(*path);
-      if (tensor)
-        tensors->push_back(std::move(*tensor));
-      else
-        problems.insert(problems.end(), tensor.errors().begin(), tensor.errors().end());
+      auto value = read_value(*path, i < of_model.size() ? of_model[i] : ValueKind::tensor);
+      if (!value) {
+        problems.insert(problems.end(), value.errors().begin(), value.errors().end());
+        continue;
+      }
+      layout.push_back(*value ? std::optional((*value)->size()) : std::nullopt);
+      if (*value) std::move((*value)->begin(), (*value)->end(), std::back_inserter(tensors));
     }
-  }
+  };
+  read("input", kinds.inputs, out.inputs, out.layout);
+  RecordedLayout of_outputs;
+  read("output", kinds.outputs, out.outputs, of_outputs);
   if (!problems.empty()) return problems;
-  if (need_outputs && out.outputs.empty())
+  if (need_outputs && of_outputs.empty())
     return Diagnostic{folder.string(), "holds no output_0.pb", "there is nothing to compare with"};
   return out;
 }

@@ -6,21 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "frontend/frontend.h"
 #include "ir/result.h"
 #include "ir/tensor.h"
 
 namespace hoist {
 
-/// test_data_set_K of a case: input_I.pb and output_I.pb (or .npy).
+/// test_data_set_K of a case: input_I.pb and output_I.pb (or .npy). The members of a sequence stand side by side, as they
+/// do among the inputs and outputs of a program.
 struct DataSet {
   std::filesystem::path folder;
   std::vector<Tensor> inputs, outputs;
+  RecordedLayout layout = {};  ///< of the inputs, one a file
 };
 
 /// The folders test_data_set_K inside `folder` by K, or `folder` itself when it holds input_0 or output_0.
 Result<std::vector<std::filesystem::path>> data_sets_in(const std::filesystem::path& folder);
-/// With `need_outputs` a folder without output_0 is an error.
-Result<DataSet> read_data_set(const std::filesystem::path& folder, bool need_outputs = true);
+/// With `need_outputs` a folder without output_0 is an error. `kinds` are those of the model: without them every file
+/// holds a tensor.
+Result<DataSet> read_data_set(const std::filesystem::path& folder, bool need_outputs = true,
+                              const ValueKinds& kinds = {});
 
 /// An element agrees where |got - expected| <= absolute + relative * |expected|; NaNs agree with NaNs, infinities with
 /// themselves.

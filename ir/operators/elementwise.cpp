@@ -98,7 +98,6 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
           "(x : anything; to : type) "
           "refuse bits(x) < 8 | bits(x) != bits(to): \"the bits of {type(x)} as {to} are not supported\" "
           "= each x. select(booleans(x) | booleans(to), convert(to, x), same_bits(to, x))"),
-  by_text("Identity", 1, "(x : anything) = x", -2, 2, "", 21),
 });
 // clang-format on
 

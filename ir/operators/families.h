@@ -27,5 +27,6 @@ std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> training_operators();
 std::span<const OperatorRow> learning_operators();
 std::span<const OperatorRow> random_operators();
+std::span<const OperatorRow> sequence_operators();
 
 }  // namespace hoist::operators

@@ -27,7 +27,7 @@ std::vector<OperatorRow> joined() {
         operators::selection_operators,   operators::resize_operators,     operators::quantisation_operators,
         operators::control_operators,     operators::recurrent_operators,  operators::contributed_operators,
         operators::sampling_operators,    operators::signal_operators,     operators::training_operators,
-        operators::learning_operators,    operators::random_operators}) {
+        operators::learning_operators,    operators::random_operators,     operators::sequence_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {

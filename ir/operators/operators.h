@@ -66,6 +66,8 @@ struct ExtentRow {
   Result<std::vector<std::pair<int64_t, int64_t>>> (*dimensions)(const OperatorContext&);
 };
 
+struct CompositionRow;  // composition.h
+
 struct OperatorRow {
   std::string_view domain;        ///< "" is ai.onnx
   std::string_view name;          ///< ONNX op_type
@@ -89,6 +91,7 @@ struct OperatorRow {
   std::string_view text = {};
   const BodyRow* bodies = nullptr;     ///< null where no attribute is a program
   const ExtentRow* extents = nullptr;  ///< null where types say how long all results are
+  const CompositionRow* composition = nullptr;  ///< null where inputs and results are tensors
 };
 
 /// An input that decides the shape of a result, and so is an attribute of a call: the target of a Reshape, the axes of

@@ -123,6 +123,11 @@ void ProgramBuilder::add_constant(const std::string& name, Tensor value) {
   program_.constants[name] = std::move(value);
 }
 
+void ProgramBuilder::add_list(const std::string& name, TensorList list) {
+  names_.take(name);
+  lists_[name] = std::move(list);
+}
+
 void ProgramBuilder::expect(const ValueInfo& value) { expected_[value.name] = value; }
 
 void ProgramBuilder::compare_expected(const std::string& value, Type type, const std::string& layer) {
@@ -152,24 +157,159 @@ void ProgramBuilder::add_call(const NamedCall& named) {
   for (const std::string& name : reads) {
     if (failed_.count(name) != 0)
       reachable = false;
-    else if (!name.empty() && types_.count(name) == 0)
+    else if (!name.empty() && types_.count(name) == 0 && lists_.count(name) == 0)
       unknown.push_back({named.name, "reads " + name + ", which nothing defines", ""});
   }
   for (const std::string& name : named.outputs) {
-    if (types_.count(name) != 0) unknown.push_back({named.name, "defines " + name + ", which is defined already", ""});
+    if (types_.count(name) != 0 || lists_.count(name) != 0)
+      unknown.push_back({named.name, "defines " + name + ", which is defined already", ""});
   }
   if (!reachable || !unknown.empty()) return fail(unknown);
   const auto picked = picked_body(named);
   if (!picked) return fail(picked.errors());
   if (*picked != nullptr) return splice(named, **picked);
-  auto call = call_for(named);
+  const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
+  const auto is_list = [&](const std::string& name) { return lists_.count(name) != 0; };
+  const bool reads_lists = std::any_of(named.inputs.begin(), named.inputs.end(), is_list);
+  if (row != nullptr && row->composition != nullptr && (row->composition->always || reads_lists)) {
+    if (auto composed = compose(named, *row); !composed) return fail(composed.errors());
+    return;
+  }
+  // What a list holds may change from one iteration to the next.
+  const bool iterates = row != nullptr && row->bodies != nullptr && row->bodies->iterates;
+  if (iterates && std::any_of(named.inputs.begin() + std::min<std::ptrdiff_t>(2, std::ssize(named.inputs)),
+                              named.inputs.end(), is_list)) {
+    const auto reason = splice_iterations(named);
+    if (!reason) return fail(reason.errors());
+    if (!reason->empty())
+      fail({{"", "carries sequences or optional values from one iteration to the next, and " + *reason,
+             "such a loop is unrolled while the program is built"}});
+    return;
+  }
+  std::vector<BodyList> lists;
+  auto call = call_for(named, lists);
   if (!call) {
     // Shapes in a body may depend on the number of the iteration.
-    const auto spliced = splice_iterations(named);
-    if (!spliced) return fail(spliced.errors());
-    return *spliced ? void() : fail(call.errors());
+    const auto reason = splice_iterations(named);
+    if (!reason) return fail(reason.errors());
+    return reason->empty() ? void() : fail(call.errors());
   }
-  if (auto defined = define_results(named, *call); !defined) return fail(defined.errors());
+  if (lists.empty()) {
+    if (auto defined = define_results(named, *call); !defined) return fail(defined.errors());
+    return;
+  }
+  const NamedCall flat = with_members(named, lists);
+  if (!flat.outputs.empty()) {
+    if (auto defined = define_results(flat, *call); !defined) return fail(defined.errors());
+  }
+}
+
+// The call with the members of its lists in their place among the results, which are values of their own.
+NamedCall ProgramBuilder::with_members(const NamedCall& named, const std::vector<BodyList>& lists) {
+  NamedCall flat = named;
+  flat.outputs.clear();
+  for (size_t i = 0; i < named.outputs.size(); ++i) {
+    const auto found = std::find_if(lists.begin(), lists.end(), [&](const BodyList& l) { return l.result == i; });
+    if (found == lists.end()) {
+      flat.outputs.push_back(named.outputs[i]);
+      continue;
+    }
+    TensorList list = found->list;
+    for (size_t k = 0; k < list.members.size(); ++k) {
+      list.members[k] = names_.make(fmt::format("{}.{}", named.outputs[i], k));
+      flat.outputs.push_back(list.members[k]);
+    }
+    if (!named.outputs[i].empty()) lists_[named.outputs[i]] = std::move(list);
+  }
+  return flat;
+}
+
+// Everything that a call reads, the members of lists in the place of these.
+std::vector<std::string> ProgramBuilder::tensors_read(const NamedCall& named) const {
+  std::vector<std::string> reads = named.inputs, out;
+  for (const std::string& name : captured_by(named)) reads.push_back(name);
+  for (const std::string& name : reads) {
+    const auto list = lists_.find(name);
+    if (list == lists_.end())
+      out.push_back(name);
+    else
+      out.insert(out.end(), list->second.members.begin(), list->second.members.end());
+  }
+  return out;
+}
+
+// What an operator's composition sees of a call.
+class ProgramBuilder::CallComposer : public Composer {
+ public:
+  CallComposer(ProgramBuilder& builder, const NamedCall& named) : builder_(builder), named_(named) {}
+
+  const NamedCall& call() const override { return named_; }
+  int64_t version() const override { return builder_.program_.version; }
+  bool has(size_t input) const override { return input < named_.inputs.size() && !named_.inputs[input].empty(); }
+  const TensorList* list(size_t input) const override {
+    const auto found = has(input) ? builder_.lists_.find(named_.inputs[input]) : builder_.lists_.end();
+    return found == builder_.lists_.end() ? nullptr : &found->second;
+  }
+  Type type(const std::string& value) const override {
+    const auto found = builder_.types_.find(value);
+    return found == builder_.types_.end() ? scalar_type(Scalar::f32) : found->second;  // of a call that has failed
+  }
+  Result<const Tensor*> known(const std::string& value) override {
+    const Tensor* none = nullptr;
+    if (builder_.types_.count(value) == 0) return none;
+    return builder_.known_value(value);
+  }
+  std::vector<std::string> add(const std::string& operation, Attributes attributes, std::vector<std::string> inputs,
+                               size_t results) override {
+    NamedCall call{next_name(operation), operation, "", std::move(attributes), std::move(inputs), {}};
+    for (size_t i = 0; i < results; ++i) call.outputs.push_back(builder_.names_.make(call.name));
+    builder_.add_call(call);
+    return call.outputs;
+  }
+  std::string constant(Tensor value) override {
+    const std::string name = builder_.names_.make(named_.name + "/number");
+    builder_.add_constant(name, std::move(value));
+    return name;
+  }
+  void give(size_t result, const std::string& value) override {
+    if (wanted(result))
+      builder_.add_call({next_name("Identity"), "Identity", "", {}, {value}, {named_.outputs[result]}});
+  }
+  void give(size_t result, TensorList list) override {
+    if (wanted(result)) builder_.lists_[named_.outputs[result]] = std::move(list);
+  }
+
+ private:
+  bool wanted(size_t result) const { return result < named_.outputs.size() && !named_.outputs[result].empty(); }
+  std::string next_name(const std::string& operation) {
+    return fmt::format("{}/{}_{}", named_.name, operation, added_++);
+  }
+
+  ProgramBuilder& builder_;
+  const NamedCall& named_;
+  int added_ = 0;
+};
+
+// Other calls in the place of this one, or none.
+Result<Nothing> ProgramBuilder::compose(const NamedCall& named, const OperatorRow& row) {
+  const size_t problems = problems_.size();
+  CallComposer composer(*this, named);
+  HOIST_TRY_VOID(row.composition->compose(composer));
+  program_.evaluated.push_back(named.name);
+  if (problems_.size() == problems) return Nothing{};
+  failed_.insert(named.outputs.begin(), named.outputs.end());
+  for (const std::string& output : named.outputs) lists_.erase(output);
+  return Nothing{};
+}
+
+Result<Nothing> ProgramBuilder::check_tensors(const NamedCall& named) const {
+  for (size_t i = 0; i < named.inputs.size(); ++i) {
+    const auto list = lists_.find(named.inputs[i]);
+    if (list != lists_.end())
+      return Diagnostic{"", fmt::format("input {} is {}, and {} takes tensors", i, text(list->second), named.operation),
+                        ""};
+  }
+  return Nothing{};
 }
 
 Result<Nothing> ProgramBuilder::define_results(const NamedCall& named, Expr call) {
@@ -304,8 +444,7 @@ Result<std::vector<std::map<int64_t, std::string>>> ProgramBuilder::carried_coun
   using Counts = std::map<int64_t, std::string>;
   std::vector<Counts> none;
   const std::string* reason = nullptr;
-  std::vector<std::string> reads = named.inputs;
-  for (const std::string& name : captured_by(named)) reads.push_back(name);
+  const std::vector<std::string> reads = tensors_read(named);
   for (const std::string& name : reads) {
     if (counts_.count(name) != 0) reason = &name;
   }
@@ -361,15 +500,24 @@ Result<std::vector<std::map<int64_t, std::string>>> ProgramBuilder::carried_coun
   return out;
 }
 
-Result<Expr> ProgramBuilder::call_for(const NamedCall& named) {
+// A body's lists are results of the call by their members. Null where nothing else is a result and they have none.
+Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyList>& lists) {
+  HOIST_TRY_VOID(check_tensors(named));
   OperatorCall call = call_of(named, program_.version);
   std::vector<Expr> operands;
   for (const std::string& name : named.inputs)
     operands.push_back(name.empty() ? nullptr : parameter(name, types_.at(name)));
   if (const OperatorRow* row = find_operator(call.domain, call.name, call.version)) {
-    if (!named.bodies.empty()) HOIST_TRY_VOID(add_bodies(named, *row, call, operands));
+    if (!named.bodies.empty()) HOIST_TRY_VOID(add_bodies(named, *row, call, operands, lists));
+    if (!lists.empty()) {
+      call.results = std::ssize(named.outputs);
+      for (const BodyList& l : lists) {
+        if (l.result < named.outputs.size()) call.results += std::ssize(l.list.members) - 1;
+      }
+      if (call.results == 0) return Expr{};
+    }
     // Outputs that nobody wants at the end of the list are none.
-    while (!row->counts_results && call.results > 1 && named.outputs[static_cast<size_t>(call.results) - 1].empty())
+    while (!row->counts_results && lists.empty() && call.results > 1 && named.outputs[static_cast<size_t>(call.results) - 1].empty())
       --call.results;
     for (const ShapeInput& input : shape_inputs(*row)) {
       if (input.place >= operands.size() || operands[input.place] == nullptr) continue;
@@ -428,19 +576,29 @@ void ProgramBuilder::splice(const NamedCall& named, const NamedBody& body, Renam
 }
 
 // The iterations of a call whose number is known one after the other, in its place, each with its number as a constant.
-// False where the number is not known, or the condition of an iteration. Errors: those of a body.
-Result<bool> ProgramBuilder::splice_iterations(const NamedCall& named) {
+// Gives "", or why it cannot be done: the number is not known, or the condition of an iteration. Errors: those of a body.
+Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   constexpr int64_t most_spliced_iterations = 1024;
+  constexpr size_t most_spliced_layers = 200'000;
   const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
-  if (row == nullptr || row->bodies == nullptr || !row->bodies->iterates || named.bodies.size() != 1) return false;
+  const std::string done;
+  if (row == nullptr || row->bodies == nullptr || !row->bodies->iterates || named.bodies.size() != 1)
+    return std::string("it does not iterate over one body");
   const NamedBody& body = named.bodies[0];
   const size_t states = named.inputs.size() < 2 ? 0 : named.inputs.size() - 2;
-  if (named.inputs.empty() || named.inputs[0].empty() || body.inputs.size() != states + 2 ||
-      body.outputs.size() < states + 1 || named.outputs.size() + 1 > body.outputs.size())
-    return false;
-  HOIST_TRY(const Tensor* trips, known_value(named.inputs[0]));
-  if (trips == nullptr || trips->size() != 1 || trips->integer_at(0) > most_spliced_iterations) return false;
-  const int64_t count = trips->integer_at(0);
+  if (body.inputs.size() != states + 2 || body.outputs.size() < states + 1 ||
+      named.outputs.size() + 1 > body.outputs.size())
+    return fmt::format("{} values are carried, {} has {} inputs and {} outputs", states, body.attribute,
+                       body.inputs.size(), body.outputs.size());
+  int64_t count = std::numeric_limits<int64_t>::max();
+  if (!named.inputs.empty() && !named.inputs[0].empty()) {
+    HOIST_TRY(const Tensor* trips, known_value(named.inputs[0]));
+    if (trips == nullptr || trips->size() != 1) return std::string("data decide how many iterations there are");
+    count = trips->integer_at(0);
+    if (count > most_spliced_iterations)
+      return fmt::format("it has up to {} iterations, more than most_spliced_iterations of {}", count,
+                         most_spliced_iterations);
+  }
   std::vector<std::string> values(named.inputs.begin() + std::min<std::ptrdiff_t>(2, std::ssize(named.inputs)),
                                   named.inputs.end());
   std::vector<std::vector<std::string>> rows(body.outputs.size() - states - 1);
@@ -448,9 +606,12 @@ Result<bool> ProgramBuilder::splice_iterations(const NamedCall& named) {
   for (int64_t i = 0; i < count; ++i) {
     if (!condition.empty()) {
       HOIST_TRY(const Tensor* goes, known_value(condition));
-      if (goes == nullptr || goes->size() != 1) return false;
+      if (goes == nullptr || goes->size() != 1) return fmt::format("data decide whether iteration {} runs", i);
       if (goes->integer_at(0) == 0) break;
     }
+    if (i == most_spliced_iterations || program_.layers.size() > most_spliced_layers)
+      return fmt::format("it has not ended after {} iterations: most_spliced_iterations is {}, most_spliced_layers {}",
+                         i, most_spliced_iterations, most_spliced_layers);
     NamedCall iteration;
     iteration.name = fmt::format("{}/{}", named.name, i);
     for (const std::string& output : body.outputs)
@@ -464,7 +625,7 @@ Result<bool> ProgramBuilder::splice_iterations(const NamedCall& named) {
     splice(iteration, step, names);
     if (problems_.size() > problems) {
       failed_.insert(named.outputs.begin(), named.outputs.end());
-      return true;
+      return done;
     }
     condition = iteration.outputs[0];
     for (size_t k = 0; k < states; ++k) values[k] = iteration.outputs[k + 1];
@@ -478,7 +639,7 @@ Result<bool> ProgramBuilder::splice_iterations(const NamedCall& named) {
     else
       add_call({fmt::format("{}/copy_{}", named.name, k), "Identity", "", {}, {values[k]}, {named.outputs[k]}});
   }
-  return true;
+  return done;
 }
 
 // Values of the iterations as the rows of a result of the call.
@@ -501,7 +662,7 @@ void ProgramBuilder::splice_rows(const NamedCall& named, size_t output, const st
 // Every body becomes a program that takes what the operator hands it, and what any of the bodies captures. Small
 // constants stand in the bodies themselves: they may decide shapes there.
 Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
-                                           std::vector<Expr>& operands) {
+                                           std::vector<Expr>& operands, std::vector<BodyList>& lists) {
   constexpr int64_t small = 64;
   if (row.bodies == nullptr) return Diagnostic{"", full_name(call) + " takes no program as an attribute", ""};
   std::vector<Type> types;
@@ -510,7 +671,21 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
   if (operands.size() < row.bodies->fixed) operands.resize(row.bodies->fixed, nullptr);
   std::map<std::string, Tensor> constants;
   std::vector<std::pair<std::string, Type>> captured;
+  std::map<std::string, TensorList> captured_lists;
+  std::vector<std::string> tensors;
+  const auto capture = [&](const std::string& name) {
+    if (std::find(tensors.begin(), tensors.end(), name) == tensors.end()) tensors.push_back(name);
+  };
   for (const std::string& name : captured_by(named)) {
+    const auto list = lists_.find(name);
+    if (list == lists_.end()) {
+      capture(name);
+      continue;
+    }
+    captured_lists.insert(*list);
+    for (const std::string& member : list->second.members) capture(member);
+  }
+  for (const std::string& name : tensors) {
     const Type type = types_.at(name);
     int64_t elements = 1;
     for (int64_t extent : shape_of(type)) elements = std::min(elements * extent, small + 1);
@@ -527,6 +702,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
   if (!captured.empty()) call.attributes["captured"] = static_cast<int64_t>(captured.size());
   Diagnostics problems;
   std::vector<std::pair<std::string, Diagnostics>> without;  // bodies that have no meaning here, by attribute
+  std::map<std::string, std::vector<BodyList>> given_lists;  // by attribute
   for (const NamedBody& body : named.bodies) {
     if (body.inputs.size() != given.size()) {
       problems.push_back(
@@ -540,9 +716,11 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     for (const auto& [name, type] : captured) inside.add_input(value_info(name, type));
     for (const auto& [name, value] : constants) inside.add_constant(name, value);
     for (const auto& [name, value] : body.constants) inside.add_constant(name, value);
+    for (const auto& [name, list] : captured_lists) inside.add_list(name, list);
     for (const NamedCall& inner : body.calls) inside.reserve({inner.outputs.begin(), inner.outputs.end()});
     for (const NamedCall& inner : body.calls) inside.add_call(inner);
-    for (const std::string& output : body.outputs) inside.add_output(output);
+    std::vector<BodyList> body_lists;
+    for (size_t i = 0; i < body.outputs.size(); ++i) inside.add_body_output(i, body.outputs[i], body_lists);
     auto made = inside.finish();
     if (made.ok() && !made->extents.empty()) {
       problems.push_back({"",
@@ -555,7 +733,25 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       without.emplace_back(body.attribute, made.errors());
       continue;
     }
+    if (!body_lists.empty() && row.bodies->picked == nullptr) {
+      problems.push_back({"", body.attribute + " gives " + text(body_lists[0].list), "it has to give tensors"});
+      continue;
+    }
+    given_lists[body.attribute] = std::move(body_lists);
     call.attributes[body.attribute] = Body{std::make_shared<const Program>(std::move(*made))};
+  }
+  for (const auto& [attribute, found] : given_lists) {
+    const auto& [first, wanted] = *given_lists.begin();
+    const auto kind = [](const std::vector<BodyList>& all, size_t i) {
+      return i < all.size() ? fmt::format("{} as result {}", text(all[i].list), all[i].result) : "tensors alone";
+    };
+    for (size_t i = 0; i < std::max(found.size(), wanted.size()); ++i) {
+      if (kind(found, i) == kind(wanted, i)) continue;
+      problems.push_back({"", fmt::format("{} gives {}, {} gives {}", first, kind(wanted, i), attribute, kind(found, i)),
+                          "what decides between them has to be known at compile time (--value)"});
+      break;
+    }
+    lists = wanted;
   }
   // A branch that has no meaning for these sizes would be an error where data pick it. The others compile.
   const bool one_of_many = row.bodies->picked != nullptr && without.size() == 1 && named.bodies.size() > 1;
@@ -628,9 +824,34 @@ Result<const Tensor*> ProgramBuilder::known_value(const std::string& value) {
 }
 
 void ProgramBuilder::add_output(const std::string& value) {
-  if (types_.count(value) == 0 && failed_.count(value) == 0)
-    problems_.push_back({value, "a model output that nothing defines", ""});
-  program_.outputs.push_back(value);
+  const auto list = lists_.find(value);
+  if (list == lists_.end()) {
+    if (types_.count(value) == 0 && failed_.count(value) == 0)
+      problems_.push_back({value, "a model output that nothing defines", ""});
+    program_.outputs.push_back(value);
+    return;
+  }
+  const std::vector<std::string> members = list->second.members;
+  for (size_t k = 0; k < members.size(); ++k) {
+    const std::string name = fmt::format("{}.{}", value, k);
+    if (members[k] != name) {
+      if (types_.count(name) != 0 || lists_.count(name) != 0) {
+        problems_.push_back({value, fmt::format("member {} of this output would be called {}, as another value is", k, name),
+                             "rename one of the two"});
+        return;
+      }
+      add_call({name, "Identity", "", {}, {members[k]}, {name}});
+    }
+    program_.outputs.push_back(name);
+  }
+}
+
+// A body's program gives the members of a list one after the other.
+void ProgramBuilder::add_body_output(size_t result, const std::string& value, std::vector<BodyList>& lists) {
+  const auto list = lists_.find(value);
+  if (list == lists_.end()) return add_output(value);
+  lists.push_back({result, list->second});
+  program_.outputs.insert(program_.outputs.end(), list->second.members.begin(), list->second.members.end());
 }
 
 // Counts stand behind all outputs of the model, each once.

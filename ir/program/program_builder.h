@@ -1,7 +1,7 @@
 // Builds a program from operator calls that name what they read, as model files have them, and gives the calls of a
 // program by name: for frontends, exporters, and rewrites that put other calls in the place of a program's. Calls are
 // typed as they are added. Inputs that decide shapes become attributes: shape arithmetic is evaluated here, and nothing
-// else is.
+// else is. Sequences and optional values end here, too: what they hold is known, and the program has that.
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/operators/composition.h"
 #include "ir/program/program.h"
 
 namespace hoist {
@@ -51,6 +52,8 @@ class ProgramBuilder {
 
   void add_input(const ValueInfo& input);
   void add_constant(const std::string& name, Tensor value);
+  /// A value that is a list of tensors, which are there already.
+  void add_list(const std::string& name, TensorList list);
   /// What something else believes of a value's type; -1 for an extent that it does not know. Where the definition of
   /// the operator says otherwise, one of the two is wrong: the program gets a note.
   void expect(const ValueInfo& value);
@@ -60,7 +63,10 @@ class ProgramBuilder {
   }
   /// Calls come in topological order.
   void add_call(const NamedCall& call);
+  /// The members of a list become outputs called after it: y.0, y.1, ...
   void add_output(const std::string& value);
+  /// Whether a call, an input or a constant has given this value, as a tensor.
+  bool is_tensor(const std::string& value) const { return types_.count(value) != 0; }
   /// The dimensions of a value whose extent data decide, and the values that count them.
   std::map<int64_t, std::string> counts_of(const std::string& value) const;
 
@@ -68,17 +74,27 @@ class ProgramBuilder {
   Result<Program> finish();
 
  private:
-  Result<Expr> call_for(const NamedCall& call);
+  class CallComposer;
+  struct BodyList {  // a result of a body that is no tensor, and how many outputs of its program stand for it
+    size_t result;
+    TensorList list;
+  };
+  Result<Expr> call_for(const NamedCall& call, std::vector<BodyList>& lists);
+  Result<Nothing> compose(const NamedCall& call, const OperatorRow& row);
+  Result<Nothing> check_tensors(const NamedCall& call) const;
+  NamedCall with_members(const NamedCall& call, const std::vector<BodyList>& lists);
+  std::vector<std::string> tensors_read(const NamedCall& call) const;
+  void add_body_output(size_t result, const std::string& value, std::vector<BodyList>& lists);
   Result<const NamedBody*> picked_body(const NamedCall& call);
   void splice(const NamedCall& call, const NamedBody& body, std::map<std::string, std::string> names = {});
   Result<std::vector<std::map<int64_t, std::string>>> carried_counts(const NamedCall& named, Expr call) const;
   Result<Nothing> define_results(const NamedCall& named, Expr call);
   void add_extents();
   Result<bool> cut_known(const std::string& value);
-  Result<bool> splice_iterations(const NamedCall& call);
+  Result<std::string> splice_iterations(const NamedCall& call);
   void splice_rows(const NamedCall& call, size_t output, const std::vector<std::string>& rows);
   Result<Nothing> add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
-                             std::vector<Expr>& operands);
+                             std::vector<Expr>& operands, std::vector<BodyList>& lists);
   void define(const std::string& value, Expr e, const NamedCall& call);
   Result<const Tensor*> known_value(const std::string& value);
   void compare_expected(const std::string& value, Type type, const std::string& layer);
@@ -86,6 +102,7 @@ class ProgramBuilder {
   Program program_;
   Diagnostics problems_;
   std::map<std::string, Type> types_;
+  std::map<std::string, TensorList> lists_;  // values that are no tensors; no name is in both
   std::map<std::string, ValueInfo> expected_;
   ValueNames names_;
   std::set<std::string> failed_;

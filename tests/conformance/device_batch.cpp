@@ -34,9 +34,12 @@ struct Compiled {
 Result<Compiled> compile_case(const fs::path& folder, const fs::path& data, size_t number, const Profile& profile) {
   Compiled out;
   out.name = folder.filename().string();
-  HOIST_TRY(const std::vector<Tensor> recorded, read_tensors(data, "input"));
-  HOIST_TRY(out.wanted, read_tensors(data, "output"));
-  HOIST_TRY(FittedModel fitted, read_model_for(folder / "model.onnx", reading_options(), recorded));
+  HOIST_TRY(const ValueKinds kinds, value_kinds(folder / "model.onnx"));
+  HOIST_TRY(const auto values, read_tensors(data, "input", kinds.inputs));
+  HOIST_TRY(const auto results, read_tensors(data, "output", kinds.outputs));
+  out.wanted = results.tensors;
+  const std::vector<Tensor>& recorded = values.tensors;
+  HOIST_TRY(FittedModel fitted, read_model_for(folder / "model.onnx", reading_options(), recorded, values.layout));
   CompileOptions options;
   options.check_positions = 0;
   HOIST_TRY(LoweredModel lowered, lower_model(std::move(fitted.program), options.lower, profile));

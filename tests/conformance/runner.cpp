@@ -57,11 +57,13 @@ Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tenso
 }
 
 Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, const Agreement& agreement, bool passes) {
-  HOIST_TRY(auto inputs, read_tensors(data, "input"));
-  HOIST_TRY(auto wanted, read_tensors(data, "output"));
-  HOIST_TRY(FittedModel fitted, read_model_for(model, reading_options(), inputs));
+  HOIST_TRY(const ValueKinds kinds, value_kinds(model));
+  HOIST_TRY(auto inputs, read_tensors(data, "input", kinds.inputs));
+  HOIST_TRY(const auto recorded, read_tensors(data, "output", kinds.outputs));
+  const std::vector<Tensor>& wanted = recorded.tensors;
+  HOIST_TRY(FittedModel fitted, read_model_for(model, reading_options(), inputs.tensors, inputs.layout));
   std::vector<Tensor> taken;
-  for (size_t place : fitted.inputs) taken.push_back(inputs[place]);
+  for (size_t place : fitted.inputs) taken.push_back(inputs.tensors[place]);
   HOIST_TRY(auto outputs, run_program(std::move(fitted.program), taken, passes));
   if (outputs.size() != wanted.size() || outputs.empty()) {
     return Diagnostic{"", fmt::format("the model has {} outputs, the data {}", outputs.size(), wanted.size()), ""};
@@ -80,13 +82,15 @@ Agreement agreement_of(const std::string& name) {
   return out;
 }
 
-Result<std::vector<Tensor>> read_tensors(const fs::path& folder, const std::string& role) {
-  std::vector<Tensor> out;
-  for (int i = 0;; ++i) {
+Result<RecordedTensors> read_tensors(const fs::path& folder, const std::string& role,
+                                     const std::vector<ValueKind>& kinds) {
+  RecordedTensors out;
+  for (size_t i = 0;; ++i) {
     fs::path path = folder / fmt::format("{}_{}.pb", role, i);
     if (!fs::exists(path)) return out;
-    HOIST_TRY(Tensor t, read_tensor_proto(path));
-    out.push_back(std::move(t));
+    HOIST_TRY(auto value, read_recorded_value(path, i < kinds.size() ? kinds[i] : ValueKind::tensor));
+    out.layout.push_back(value ? std::optional(value->size()) : std::nullopt);
+    if (value) out.tensors.insert(out.tensors.end(), value->begin(), value->end());
   }
 }
 
@@ -132,8 +136,10 @@ Result<Nothing> run_case(const fs::path& folder, const Agreement& agreement, boo
 }
 
 Result<Case> read_case(const fs::path& folder) {
-  HOIST_TRY(const std::vector<Tensor> inputs, read_tensors(folder / "test_data_set_0", "input"));
-  HOIST_TRY(FittedModel fitted, read_model_for(folder / "model.onnx", reading_options(), inputs));
+  HOIST_TRY(const ValueKinds kinds, value_kinds(folder / "model.onnx"));
+  HOIST_TRY(const auto recorded, read_tensors(folder / "test_data_set_0", "input", kinds.inputs));
+  const std::vector<Tensor>& inputs = recorded.tensors;
+  HOIST_TRY(FittedModel fitted, read_model_for(folder / "model.onnx", reading_options(), inputs, recorded.layout));
   Case out;
   out.program = std::move(fitted.program);
   for (size_t place : fitted.inputs) out.inputs.push_back(inputs[place]);

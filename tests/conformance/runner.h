@@ -30,8 +30,13 @@ Result<Nothing> run_case(const std::filesystem::path& folder, const Agreement& a
 
 /// As every compilation reads models: with hoist's operators.
 ReadOptions reading_options();
-/// ROLE_0.pb, ROLE_1.pb, ... of a data set.
-Result<std::vector<Tensor>> read_tensors(const std::filesystem::path& folder, const std::string& role);
+/// ROLE_0.pb, ROLE_1.pb, ... of a data set, for values of these kinds.
+struct RecordedTensors {
+  std::vector<Tensor> tensors;  ///< members of sequences side by side
+  RecordedLayout layout;
+};
+Result<RecordedTensors> read_tensors(const std::filesystem::path& folder, const std::string& role,
+                                     const std::vector<ValueKind>& kinds);
 /// Nothing where they agree as run_case says it.
 Result<Nothing> compare(const std::string& name, const Tensor& actual, const Tensor& wanted,
                         const Agreement& agreement);

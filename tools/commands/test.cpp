@@ -74,9 +74,10 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
 // The model with the extents that the data have where it leaves them open, and their values where those decide shapes.
 Result<FittedModel> read_for(const Case& one, const ModelOptions& options, const DataSet& data) {
   HOIST_TRY(ReadOptions reading, read_options(options.dimensions, options.values));
-  HOIST_TRY(FittedModel out, read_model_for(one.model, reading, data.inputs));
+  HOIST_TRY(FittedModel out, read_model_for(one.model, reading, data.inputs, data.layout));
   for (const std::string& name : out.fixed)
     complain("note", fmt::format("{}: input '{}' has to be known: compiled for the value in the data", one.name, name));
+  for (const std::string& note : out.notes) complain("note", one.name + ": " + note);
   return out;
 }
 
@@ -167,10 +168,10 @@ Attempt<std::string> run_data_set(Runnable& model, const DataSet& data, const Te
 }
 
 // Whether what was compiled for some data takes others: the same types, and the same values where it has none to take.
-bool fits(const Runnable& model, const std::vector<Tensor>& compiled_for, const std::vector<Tensor>& inputs) {
-  if (compiled_for.size() != inputs.size()) return false;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor &a = compiled_for[i], &b = inputs[i];
+bool fits(const Runnable& model, const DataSet& compiled_for, const DataSet& data) {
+  if (compiled_for.layout != data.layout) return false;
+  for (size_t i = 0; i < data.inputs.size(); ++i) {
+    const Tensor &a = compiled_for.inputs[i], &b = data.inputs[i];
     const bool taken = std::find(model.taken.begin(), model.taken.end(), i) != model.taken.end();
     if (a.scalar() != b.scalar() || a.shape() != b.shape() || (!taken && !(a == b))) return false;
   }
@@ -185,16 +186,17 @@ Attempt<Verdict> judge(const Case& one, const TestCommand& command, const fs::pa
     sets.insert(sets.end(), found.begin(), found.end());
   }
   std::optional<Runnable> model;
-  std::vector<Tensor> compiled_for;
+  DataSet compiled_for;
+  HOIST_STEP(const ValueKinds kinds, ExitCode::bad_input, value_kinds(one.model));
   for (const fs::path& set : sets) {
-    HOIST_STEP(DataSet data, ExitCode::bad_input, read_data_set(set));
-    if (!model || !fits(*model, compiled_for, data.inputs)) {
+    HOIST_STEP(const DataSet data, ExitCode::bad_input, read_data_set(set, true, kinds));
+    if (!model || !fits(*model, compiled_for, data)) {
       model.reset();
       HOIST_STEP(FittedModel fitted, ExitCode::bad_input, read_for(one, command.options, data));
       HOIST_ATTEMPT(model, command.interpret ? interpretable(std::move(fitted.program), command.options)
                                              : compiled(std::move(fitted.program), command, folder));
       model->taken = std::move(fitted.inputs);
-      compiled_for = data.inputs;
+      compiled_for = data;
     }
     HOIST_ATTEMPT(std::string message, run_data_set(*model, data, command, out.largest_error));
     if (!message.empty() && out.message.empty()) {
