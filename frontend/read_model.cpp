@@ -172,13 +172,15 @@ class Reader {
       if (declared.kind == ValueKind::tensor || declared.element == nullptr) {
         input_names_.push_back(input.name());
         if (place < layout_.size() && layout_[place].value_or(0) != 1)
-          problems.push_back({"input '" + input.name() + "'",
-                              "is a tensor, and the data have " + counted(layout_[place].value_or(0), "tensor") + " for it",
-                              ""});
+          problems.push_back(
+              {"input '" + input.name() + "'",
+               "is a tensor, and the data have " + counted(layout_[place].value_or(0), "tensor") + " for it", ""});
         continue;
       }
       const std::optional<size_t> one = 1;  // without a layout
-      const std::optional<size_t>* in_data = place < layout_.size() ? &layout_[place] : layout_.empty() ? &one : nullptr;
+      const std::optional<size_t>* in_data = place < layout_.size() ? &layout_[place]
+                                             : layout_.empty()      ? &one
+                                                                    : nullptr;
       auto list = list_input(input.name(), declared, options_.dimensions, data_ == nullptr ? nullptr : in_data);
       if (!list) {
         append(problems, list.errors());
@@ -310,8 +312,8 @@ class Reader {
     std::vector<onnx::ValueInfoProto*> places;
     for (onnx::ValueInfoProto& value : *graph().mutable_input()) {
       if (constants_.count(value.name())) continue;
-      const auto list = std::find_if(lists_.begin(), lists_.end(),
-                                     [&](const ListInput& one) { return one.name == value.name(); });
+      const auto list =
+          std::find_if(lists_.begin(), lists_.end(), [&](const ListInput& one) { return one.name == value.name(); });
       if (list != lists_.end()) {
         append(problems, declare_members(*list, declared));
         places.resize(declared.size(), nullptr);
@@ -479,9 +481,11 @@ class Reader {
   }
 
   void convert() {
-    const std::string reason = not_a_tensor_.empty() ? convert_to_newest(model_)
-                                                     : "the converter loses the types of sequences and optional values, "
-                                                       "and '" + not_a_tensor_ + "' is one";
+    const std::string reason = not_a_tensor_.empty()
+                                   ? convert_to_newest(model_)
+                                   : "the converter loses the types of sequences and optional values, "
+                                     "and '" +
+                                         not_a_tensor_ + "' is one";
     if (reason.empty()) {
       remove_unused_layers(graph());
     } else {

@@ -43,8 +43,7 @@ DeclaredValue declared_value_of(const onnx::TypeProto& type) {
 }
 
 Result<ListInput> list_input(const std::string& name, const DeclaredValue& declared,
-                             const std::vector<DimensionValue>& dimensions,
-                             const std::optional<size_t>* recorded) {
+                             const std::vector<DimensionValue>& dimensions, const std::optional<size_t>* recorded) {
   const std::string where = "input '" + name + "'";
   ListInput out{name, declared.kind, false, {}, *declared.element, ""};
   const DimensionValue* option = said(dimensions, name);
@@ -67,12 +66,14 @@ Result<ListInput> list_input(const std::string& name, const DeclaredValue& decla
                         "the input is an optional tensor, which is there (1) or not (0)", ""};
     if (recorded != nullptr && recorded->value_or(0) != count.value_or(0))
       return Diagnostic{"--dim " + name + "=" + std::to_string(option->extent),
-                        "the data have " + counted(recorded->value_or(0), "member") + " for it", "leave the option out"};
+                        "the data have " + counted(recorded->value_or(0), "member") + " for it",
+                        "leave the option out"};
   } else {
     count = *recorded;
     out.note = where + (sequence || count ? " is compiled for " : " is compiled as absent") +
                (sequence || count ? counted(count.value_or(0), "member") : "") + ", as in the data";
-    if (declared.kind == ValueKind::optional_tensor && count) out.note = where + " is compiled as there, as in the data";
+    if (declared.kind == ValueKind::optional_tensor && count)
+      out.note = where + " is compiled as there, as in the data";
   }
   if (declared.kind == ValueKind::optional_tensor) {
     if (count && *count != 1)
@@ -84,9 +85,9 @@ Result<ListInput> list_input(const std::string& name, const DeclaredValue& decla
   if (sequence && !count) count = 0;
   out.absent = !count;
   if (count.value_or(0) > most_members)
-    return Diagnostic{where, "is a sequence of " + counted(*count, "member") + ", past the limit of " +
-                                 std::to_string(most_members),
-                      "most_members is the limit: each is an input of its own"};
+    return Diagnostic{
+        where, "is a sequence of " + counted(*count, "member") + ", past the limit of " + std::to_string(most_members),
+        "most_members is the limit: each is an input of its own"};
   for (size_t k = 0; k < count.value_or(0); ++k) out.members.push_back(name + "." + std::to_string(k));
   return out;
 }

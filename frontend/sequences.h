@@ -34,8 +34,7 @@ struct ListInput {
 /// `recorded` is what the data have for this input, null where there are none: a number of tensors, or nothing.
 /// Errors: nobody says how many members there are, the data say another number than --dim, a number past the limit.
 Result<ListInput> list_input(const std::string& name, const DeclaredValue& declared,
-                             const std::vector<DimensionValue>& dimensions,
-                             const std::optional<size_t>* recorded);
+                             const std::vector<DimensionValue>& dimensions, const std::optional<size_t>* recorded);
 
 /// A member's axes as far as they are declared; `data` are the member's, null where there are none. An axis of a name
 /// may differ from member to member, so that its name counts only where nobody says the extent of this one. Errors:

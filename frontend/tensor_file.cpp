@@ -36,8 +36,9 @@ Result<std::vector<Tensor>> members_of(const onnx::SequenceProto& proto, const s
   if (holds_others || (!holds_tensors && proto.elem_type() != onnx::SequenceProto::UNDEFINED))
     return Diagnostic{name, "holds a sequence of other values than tensors", "hoist takes sequences of tensors"};
   if (static_cast<size_t>(proto.tensor_values_size()) > most_members)
-    return Diagnostic{name, "holds " + std::to_string(proto.tensor_values_size()) +
-                                " tensors, past the limit of " + std::to_string(most_members) + " members",
+    return Diagnostic{name,
+                      "holds " + std::to_string(proto.tensor_values_size()) + " tensors, past the limit of " +
+                          std::to_string(most_members) + " members",
                       ""};
   std::vector<Tensor> out;
   for (int i = 0; i < proto.tensor_values_size(); ++i) {

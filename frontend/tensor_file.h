@@ -1,5 +1,5 @@
-// One value a file, as ONNX's test data have them (input_0.pb): a TensorProto in protobuf's wire format, or a message of
-// a sequence or an optional value. Not for .npy.
+// One value a file, as ONNX's test data have them (input_0.pb): a TensorProto in protobuf's wire format, or a message
+// of a sequence or an optional value. Not for .npy.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace hoist {
 Result<Tensor> read_tensor_proto(const std::filesystem::path& path);
 
 /// What a file of recorded data holds for a value of that kind: one tensor, the members of a sequence, or nothing where
-/// an optional value is absent. The message does not say of which kind it is. Errors: those of read_tensor_proto, members
-/// that are no tensors, or more of them than a sequence may have.
+/// an optional value is absent. The message does not say of which kind it is. Errors: those of read_tensor_proto,
+/// members that are no tensors, or more of them than a sequence may have.
 Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesystem::path& path, ValueKind kind);
 
 /// Replaces the file at `path` in one step: after an error what was there before still is.

@@ -12,8 +12,8 @@
 
 namespace hoist {
 
-/// test_data_set_K of a case: input_I.pb and output_I.pb (or .npy). The members of a sequence stand side by side, as they
-/// do among the inputs and outputs of a program.
+/// test_data_set_K of a case: input_I.pb and output_I.pb (or .npy). The members of a sequence stand side by side, as
+/// they do among the inputs and outputs of a program.
 struct DataSet {
   std::filesystem::path folder;
   std::vector<Tensor> inputs, outputs;

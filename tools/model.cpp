@@ -27,7 +27,10 @@ void add_value_option(CLI::App& command, std::vector<std::string>& values) {
 }
 
 void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values) {
-  command.add_option("--dim", dimensions, "the value of a symbolic dimension; INPUT.AXIS=N where it has no name")
+  command
+      .add_option(
+          "--dim", dimensions,
+          "the value of a symbolic dimension; INPUT.AXIS=N where it has no name, INPUT=N for the members of a sequence")
       ->type_name("NAME=N")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

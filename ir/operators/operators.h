@@ -89,8 +89,8 @@ struct OperatorRow {
   bool counts_results = false;
   /// The definition in the language (operator_text.h); empty where `lower` is the definition.
   std::string_view text = {};
-  const BodyRow* bodies = nullptr;     ///< null where no attribute is a program
-  const ExtentRow* extents = nullptr;  ///< null where types say how long all results are
+  const BodyRow* bodies = nullptr;              ///< null where no attribute is a program
+  const ExtentRow* extents = nullptr;           ///< null where types say how long all results are
   const CompositionRow* composition = nullptr;  ///< null where inputs and results are tensors
 };
 

@@ -96,8 +96,8 @@ Result<Position> position_input(Composer& c, size_t input, size_t range, const T
 Composed check_alike(const Composer& c, const std::vector<std::string>& members) {
   for (const std::string& member : members) {
     if (c.type(member) == c.type(members[0])) continue;
-    return fault(fmt::format("data decide the position, and members differ: {} and {}",
-                             hoist::text(c.type(members[0])), hoist::text(c.type(member))),
+    return fault(fmt::format("data decide the position, and members differ: {} and {}", hoist::text(c.type(members[0])),
+                             hoist::text(c.type(member))),
                  "--value fixes the position");
   }
   return Nothing{};
@@ -190,8 +190,7 @@ Composed sequence_erase(Composer& c) {
   const std::string place = from_start(c, position.value, list.members.size());
   TensorList out{false, {}, list.scalar};
   for (size_t k = 0; k + 1 < list.members.size(); ++k)
-    out.members.push_back(
-        c.add("Where", {}, {comes_after(c, place, k), list.members[k], list.members[k + 1]})[0]);
+    out.members.push_back(c.add("Where", {}, {comes_after(c, place, k), list.members[k], list.members[k + 1]})[0]);
   c.give(0, std::move(out));
   return Nothing{};
 }
@@ -227,8 +226,8 @@ Result<std::vector<int64_t>> split_counts(Composer& c, int64_t extent) {
   std::vector<int64_t> counts;
   if (!c.has(1)) {
     if (extent > static_cast<int64_t>(most_members))
-      return fault(fmt::format("a sequence of {} members, one an element, is past the limit of {}", extent,
-                               most_members));
+      return fault(
+          fmt::format("a sequence of {} members, one an element, is past the limit of {}", extent, most_members));
     counts.assign(static_cast<size_t>(extent), 1);
     return counts;
   }
@@ -245,8 +244,8 @@ Result<std::vector<int64_t>> split_counts(Composer& c, int64_t extent) {
     const int64_t each = split->integer_at(0);
     if (each < 1) return fault(fmt::format("split is {}, and has to be 1 or more", each));
     if (extent / each >= static_cast<int64_t>(most_members))
-      return fault(fmt::format("{} elements in parts of {} are past the limit of {} members", extent, each,
-                               most_members));
+      return fault(
+          fmt::format("{} elements in parts of {} are past the limit of {} members", extent, each, most_members));
     for (int64_t at = 0; at < extent; at += std::min(each, extent - at)) counts.push_back(std::min(each, extent - at));
   }
   if (counts.size() > most_members)
@@ -264,8 +263,7 @@ Composed split_to_sequence(Composer& c) {
   const int64_t extent = sizes[static_cast<size_t>(axis)].value();
   HOIST_TRY(const std::vector<int64_t> counts, split_counts(c, extent));
   TensorList list{false, {}, scalar_of(c, value)};
-  if (!counts.empty())
-    list.members = c.add("Split", {{"axis", axis}, {"split", counts}}, {value}, counts.size());
+  if (!counts.empty()) list.members = c.add("Split", {{"axis", axis}, {"split", counts}}, {value}, counts.size());
   if (keeps == 0 && !c.has(1)) {
     for (std::string& member : list.members)
       member = c.add("Squeeze", {{"axes", std::vector<int64_t>{axis}}}, {member})[0];
@@ -289,7 +287,8 @@ Composed concat_from_sequence(Composer& c) {
   return Nothing{};
 }
 
-// ---- Optional values, and what passes either on ----------------------------------------------------------------------
+// ---- Optional values, and what passes either on
+// ----------------------------------------------------------------------
 Composed same(Composer& c) {
   if (const TensorList* list = c.list(0))
     c.give(0, *list);
@@ -337,9 +336,9 @@ constexpr OperatorRow with_lists(OperatorRow row, const CompositionRow& composit
 constexpr OperatorRow composed(std::string_view name, int since, int least_inputs, int most_inputs,
                                const CompositionRow& composition, std::string_view meaning,
                                std::string_view shape_inputs = {}) {
-  return with_lists({"", name, since, least_inputs, most_inputs, Takes::anything, refuse_call, meaning, -2, 2,
-                     shape_inputs},
-                    composition);
+  return with_lists(
+      {"", name, since, least_inputs, most_inputs, Takes::anything, refuse_call, meaning, -2, 2, shape_inputs},
+      composition);
 }
 
 // clang-format off

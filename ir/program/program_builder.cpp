@@ -517,7 +517,8 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
       if (call.results == 0) return Expr{};
     }
     // Outputs that nobody wants at the end of the list are none.
-    while (!row->counts_results && lists.empty() && call.results > 1 && named.outputs[static_cast<size_t>(call.results) - 1].empty())
+    while (!row->counts_results && lists.empty() && call.results > 1 &&
+           named.outputs[static_cast<size_t>(call.results) - 1].empty())
       --call.results;
     for (const ShapeInput& input : shape_inputs(*row)) {
       if (input.place >= operands.size() || operands[input.place] == nullptr) continue;
@@ -576,7 +577,8 @@ void ProgramBuilder::splice(const NamedCall& named, const NamedBody& body, Renam
 }
 
 // The iterations of a call whose number is known one after the other, in its place, each with its number as a constant.
-// Gives "", or why it cannot be done: the number is not known, or the condition of an iteration. Errors: those of a body.
+// Gives "", or why it cannot be done: the number is not known, or the condition of an iteration. Errors: those of a
+// body.
 Result<std::string> ProgramBuilder::splice_iterations(const NamedCall& named) {
   constexpr int64_t most_spliced_iterations = 1024;
   constexpr size_t most_spliced_layers = 200'000;
@@ -747,7 +749,8 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     };
     for (size_t i = 0; i < std::max(found.size(), wanted.size()); ++i) {
       if (kind(found, i) == kind(wanted, i)) continue;
-      problems.push_back({"", fmt::format("{} gives {}, {} gives {}", first, kind(wanted, i), attribute, kind(found, i)),
+      problems.push_back({"",
+                          fmt::format("{} gives {}, {} gives {}", first, kind(wanted, i), attribute, kind(found, i)),
                           "what decides between them has to be known at compile time (--value)"});
       break;
     }
@@ -836,7 +839,8 @@ void ProgramBuilder::add_output(const std::string& value) {
     const std::string name = fmt::format("{}.{}", value, k);
     if (members[k] != name) {
       if (types_.count(name) != 0 || lists_.count(name) != 0) {
-        problems_.push_back({value, fmt::format("member {} of this output would be called {}, as another value is", k, name),
+        problems_.push_back({value,
+                             fmt::format("member {} of this output would be called {}, as another value is", k, name),
                              "rename one of the two"});
         return;
       }

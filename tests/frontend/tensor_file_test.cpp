@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <onnx/onnx-data.pb.h>
+
+#include <random>
 
 #include "model_builder.h"
 
@@ -95,6 +98,88 @@ TEST(TensorFile, FailedWritesLeaveNothingBehind) {
   std::filesystem::create_directories(folder.path() / "x.pb" / "inside");
   EXPECT_FALSE(write_tensor_proto(folder.path() / "x.pb", "x", tensor).ok());
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "x.pb.part"));
+}
+
+onnx::SequenceProto sequence_of(const std::vector<onnx::TensorProto>& members) {
+  onnx::SequenceProto out;
+  out.set_name("sequence");
+  out.set_elem_type(onnx::SequenceProto::TENSOR);
+  for (const onnx::TensorProto& member : members) *out.add_tensor_values() = member;
+  return out;
+}
+
+TEST(RecordedValues, SequencesAndOptionalValuesAreRead) {
+  const Folder folder;
+  const auto through = [&](const auto& message, ValueKind kind) {
+    auto value = read_recorded_value(folder.write("v.pb", message.SerializeAsString()), kind);
+    EXPECT_TRUE(value.ok()) << messages(value);
+    return value.ok() ? *value : std::nullopt;
+  };
+  const onnx::SequenceProto two = sequence_of({float_tensor("a", {2}), integer_tensor("b", {1, 2, 3})});
+  auto value = through(two, ValueKind::sequence);
+  ASSERT_TRUE(value.has_value());
+  ASSERT_EQ(value->size(), 2U);
+  EXPECT_EQ((*value)[1], Tensor::of(Scalar::i64, {3}, std::vector<int64_t>{1, 2, 3}));
+  value = through(sequence_of({}), ValueKind::sequence);
+  ASSERT_TRUE(value.has_value());
+  EXPECT_TRUE(value->empty());
+  onnx::OptionalProto optional;
+  optional.set_elem_type(onnx::OptionalProto::UNDEFINED);
+  EXPECT_FALSE(through(optional, ValueKind::optional_tensor).has_value());
+  EXPECT_FALSE(through(optional, ValueKind::optional_sequence).has_value());
+  optional.set_elem_type(onnx::OptionalProto::TENSOR);
+  *optional.mutable_tensor_value() = float_tensor("a", {2});
+  EXPECT_EQ(through(optional, ValueKind::optional_tensor)->size(), 1U);
+  optional.clear_tensor_value();
+  optional.set_elem_type(onnx::OptionalProto::SEQUENCE);
+  *optional.mutable_sequence_value() = two;
+  EXPECT_EQ(through(optional, ValueKind::optional_sequence)->size(), 2U);
+  EXPECT_EQ(through(float_tensor("a", {2}), ValueKind::tensor)->size(), 1U);
+}
+
+TEST(RecordedValues, OthersAreRefused) {
+  const Folder folder;
+  const auto told = [&](const auto& message, ValueKind kind) {
+    return messages(read_recorded_value(folder.write("v.pb", message.SerializeAsString()), kind));
+  };
+  onnx::SequenceProto nested;
+  nested.set_elem_type(onnx::SequenceProto::SEQUENCE);
+  *nested.add_sequence_values() = sequence_of({float_tensor("a", {2})});
+  EXPECT_THAT(told(nested, ValueKind::sequence), HasSubstr("v.pb: holds a sequence of other values than tensors"));
+  onnx::SequenceProto deep;  // protobuf's own limit would come first
+  for (int i = 0; i < 70; ++i) {
+    onnx::SequenceProto outer;
+    *outer.add_sequence_values() = deep;
+    deep = outer;
+  }
+  EXPECT_THAT(told(deep, ValueKind::sequence), HasSubstr("nests messages deeper than 60 levels"));
+  onnx::TensorProto huge;
+  huge.set_data_type(onnx::TensorProto::FLOAT);
+  huge.add_dims(int64_t{1} << 40);
+  EXPECT_THAT(told(sequence_of({huge}), ValueKind::sequence), HasSubstr("v.pb, member 0: claims the shape"));
+  onnx::TensorProto scalar;
+  scalar.set_data_type(onnx::TensorProto::FLOAT);
+  scalar.add_float_data(1);
+  EXPECT_THAT(told(sequence_of(std::vector<onnx::TensorProto>(5000, scalar)), ValueKind::sequence),
+              HasSubstr("holds 5000 tensors, past the limit of 4096 members"));
+  onnx::OptionalProto maps;
+  maps.mutable_map_value();
+  EXPECT_THAT(told(maps, ValueKind::optional_tensor), HasSubstr("neither a tensor nor a sequence"));
+}
+
+TEST(RecordedValues, DamagedOnesAreErrors) {
+  const Folder folder;
+  const std::string whole = sequence_of({float_tensor("a", {2}), float_tensor("b", {1, 2})}).SerializeAsString();
+  std::mt19937 random(5);
+  for (int round = 0; round < 600; ++round) {
+    std::string bytes = whole.substr(0, round < 100 ? random() % whole.size() : whole.size());
+    if (!bytes.empty()) bytes[random() % bytes.size()] = static_cast<char>(random());
+    const auto path = folder.write("v.pb", bytes);
+    for (const ValueKind kind : {ValueKind::sequence, ValueKind::optional_tensor, ValueKind::optional_sequence}) {
+      const auto value = read_recorded_value(path, kind);
+      EXPECT_TRUE(value.ok() || !value.errors().empty());
+    }
+  }
 }
 
 }  // namespace

@@ -60,7 +60,12 @@ bool read_onnx_model(std::string_view bytes) {
   return true;
 }
 
-bool read_tensor(std::string_view bytes) { return read_tensor_proto(file_of("tensor.pb", bytes)).ok(); }
+bool read_tensor(std::string_view bytes) {
+  const auto path = file_of("tensor.pb", bytes);
+  for (const ValueKind kind : {ValueKind::sequence, ValueKind::optional_tensor, ValueKind::optional_sequence})
+    (void)read_recorded_value(path, kind);
+  return read_tensor_proto(path).ok();
+}
 
 bool parse_lift_term(std::string_view bytes) {
   auto term = parse(std::string(bytes));

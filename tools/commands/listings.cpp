@@ -244,6 +244,12 @@ Attempt<> rules(const RulesCommand& command) {
   return ExitCode::done;
 }
 
+// How the row says what the operator is.
+std::string_view kind_of(const OperatorRow& r) {
+  if (!r.text.empty()) return "text";
+  return r.composition != nullptr ? "composition" : "function";
+}
+
 struct OperatorsCommand {
   std::string name, json;
 };
@@ -271,18 +277,20 @@ Attempt<> operators(const OperatorsCommand& command) {
                      {"least_inputs", r->least_inputs},
                      {"most_inputs", r->most_inputs},
                      {"takes", name_of(r->takes)},
+                     {"kind", kind_of(*r)},
                      {"definition", r->text},
                      {"meaning", r->meaning}});
     }
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
     return ExitCode::done;
   }
-  std::vector<std::vector<std::string>> rows = {{"operator", "since", "takes", "definition"}};
+  std::vector<std::vector<std::string>> rows = {{"operator", "since", "takes", "kind", "definition"}};
   constexpr size_t longest = 100;  // in a list; a single operator is shown whole
   for (const OperatorRow* r : chosen) {
     std::string definition(r->text.empty() ? r->meaning : r->text);
     if (chosen.size() > 1 && definition.size() > longest) definition = definition.substr(0, longest - 4) + " ...";
-    rows.push_back({full_name(*r), std::to_string(r->since), std::string(name_of(r->takes)), definition});
+    rows.push_back({full_name(*r), std::to_string(r->since), std::string(name_of(r->takes)), std::string(kind_of(*r)),
+                    definition});
   }
   say(table(rows));
   return ExitCode::done;
