@@ -199,7 +199,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     return;
   }
   const NamedCall flat = with_members(named, lists);
-  if (!flat.outputs.empty()) {
+  if (std::any_of(flat.outputs.begin(), flat.outputs.end(), [](const std::string& name) { return !name.empty(); })) {
     if (auto defined = define_results(flat, *call); !defined) return fail(defined.errors());
   }
 }
