@@ -1,6 +1,7 @@
 #include "tools/input_values.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "tools/npy.h"
@@ -51,6 +52,12 @@ Result<InputValue> parse_input_value(const std::string& text) {
   if (literal.is_discarded() || shape.size() > most_axes || !flatten(literal, shape, 0, numbers))
     return Diagnostic{"--value " + text, "is neither a number, lists of numbers of one length, nor a .npy or .pb file",
                       example};
+  for (const Json& number : numbers) {
+    if (number.is_number_unsigned() && number.get<uint64_t>() > uint64_t{INT64_MAX})
+      return Diagnostic{"--value " + text,
+                        number.dump() + " is more than a literal may be, " + std::to_string(INT64_MAX),
+                        "write the numbers to a .npy file"};
+  }
   const bool floats =
       std::any_of(numbers.begin(), numbers.end(), [](const Json& number) { return number.is_number_float(); });
   out.value = Tensor(floats ? Scalar::f64 : Scalar::i64, shape);

@@ -23,8 +23,10 @@ TEST(InputValues, Literals) {
   EXPECT_EQ(value("true"), Tensor::of<int64_t>(Scalar::i64, {}, {1}));
   EXPECT_EQ(value("[1, -2]"), Tensor::of<int64_t>(Scalar::i64, {2}, {1, -2}));
   EXPECT_EQ(value("[[1,2.5],[3,4]]"), Tensor::of<double>(Scalar::f64, {2, 2}, {1, 2.5, 3, 4}));
+  EXPECT_EQ(value("9223372036854775807"), Tensor::of<int64_t>(Scalar::i64, {}, {INT64_MAX}));
   EXPECT_EQ(value("[]"), Tensor(Scalar::i64, {0}));
-  for (const char* wrong : {"x", "=3", "x=", "x=[1", "x=[1,[2]]", "x=[[1],[2,3]]", "x=one", "x={}", "x=\"1\""})
+  for (const char* wrong : {"x", "=3", "x=", "x=[1", "x=[1,[2]]", "x=[[1],[2,3]]", "x=one", "x={}", "x=\"1\"",
+                            "x=9223372036854775808", "x=[1,18446744073709551615]"})
     EXPECT_FALSE(parse_input_value(wrong).ok()) << wrong;
 }
 
