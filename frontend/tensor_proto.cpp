@@ -6,6 +6,7 @@
 
 #include "frontend/bounded_size.h"
 #include "ir/program/onnx_type.h"
+#include "ir/strings.h"
 #include "ir/text/counted.h"
 
 namespace hoist {
@@ -55,6 +56,20 @@ Result<ExternalPlace> external_place(const onnx::TensorProto& proto, const std::
   return place;
 }
 
+// Strings stand in a field of their own, and nowhere else.
+Result<Tensor> strings_from_proto(const onnx::TensorProto& proto, std::vector<int64_t> shape,
+                                  const std::string& owner) {
+  const int64_t size = element_count(shape);
+  if (proto.string_data_size() != size) {
+    return Diagnostic{owner,
+                      "claims " + counted(size, "string") + ", holds " + std::to_string(proto.string_data_size()),
+                      "the model may be damaged"};
+  }
+  auto made = tensor_of_strings(std::move(shape), {proto.string_data().begin(), proto.string_data().end()});
+  if (!made.ok()) return Diagnostic{owner, made.errors()[0].what, made.errors()[0].hint};
+  return made;
+}
+
 }  // namespace
 
 std::string onnx_type_name(int data_type) {
@@ -76,6 +91,7 @@ Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto, const std::stri
                       "extents must not be negative, and a tensor has at most " + std::to_string(maximum_bytes) +
                           " bytes and 64 axes"};
   }
+  if (*scalar == Scalar::string) return strings_from_proto(proto, std::move(shape), owner);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     if (external == nullptr) return Diagnostic{owner, "has external data, which have no place here", ""};
     HOIST_TRY(const ExternalPlace place, external_place(proto, owner));
@@ -119,6 +135,10 @@ onnx::TensorProto tensor_to_proto(const Tensor& tensor, const std::string& name)
   proto.set_name(name);
   proto.set_data_type(onnx_type(tensor.scalar()));
   for (const int64_t extent : tensor.shape()) proto.add_dims(extent);
+  if (tensor.scalar() == Scalar::string) {
+    for (int64_t i = 0; i < tensor.size(); ++i) proto.add_string_data(string_at(tensor, i));
+    return proto;
+  }
   proto.set_raw_data(tensor.data(), tensor.bytes().size());
   return proto;
 }

@@ -212,6 +212,14 @@ Expr index(Expr position, Expr array) { return with(Pattern::index, {position, a
 
 Expr scatter(Expr positions, Expr updates, Expr base) { return with(Pattern::scatter, {positions, updates, base}); }
 
+Result<Expr> host(const std::string& function, std::vector<Expr> arrays, Type result) {
+  Spec spec;
+  spec.pattern = Pattern::host;
+  spec.name = function;
+  spec.children = std::move(arrays);
+  spec.type = result;
+  return make(std::move(spec));
+}
 Expr materialise(Memory memory, Expr x) {
   Spec spec;
   spec.pattern = Pattern::materialise;

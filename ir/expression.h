@@ -11,7 +11,7 @@
 //   iterate function(1) x    zip arrays...            split, join, transpose, slide, slice, tile, untile, repeat x
 //   pad array [value]        concat arrays...         index position array
 //   scatter positions updates base                    materialise x      function body     meta arguments...
-//   operator_call operands...
+//   operator_call operands...                        host arrays...
 // Sizes:  iota n | iterate k | split k | slide size step dilation | pad left right | slice start count
 //         tile k | untile n | repeat n
 #pragma once
@@ -37,7 +37,7 @@ struct Node;
 using Expr = const Node*;
 
 /// What make() is asked for; `type` is read only for parameter, bound, literal, constant, iota, cast,
-/// reinterpret and meta.
+/// reinterpret, host and meta.
 struct Spec {
   Pattern pattern = Pattern::literal;
   std::vector<Expr> children;
@@ -49,7 +49,7 @@ struct Spec {
   int dimension = 0;       ///< 0, 1, 2 for the modes global, group and local
   Memory memory = Memory::global;
   Border border = Border::value;
-  std::string name;   ///< of a parameter or metavariable
+  std::string name;   ///< of a parameter or metavariable, or of a function on the host
   uint64_t bits = 0;  ///< of a literal, in its type's format
   Tensor constant;
   std::shared_ptr<const OperatorCall> operation;  ///< of an operator call
@@ -123,6 +123,8 @@ Expr repeat(const std::vector<Nat>& sizes, Expr x);  ///< nested, outermost size
 Expr index(Expr position, Expr array);
 Expr scatter(Expr positions, Expr updates, Expr base);
 Expr materialise(Memory memory, Expr x);
+/// A function of ir/host, its result being of this type.
+Result<Expr> host(const std::string& function, std::vector<Expr> arrays, Type result);
 Expr meta(const std::string& name, std::vector<Expr> arguments, Type type);
 /// Null operands are left out. Errors: no such operator, and whatever its definition refuses.
 Result<Expr> operator_call(OperatorCall call, const std::vector<Expr>& operands);

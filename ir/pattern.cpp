@@ -27,6 +27,7 @@ constexpr auto patterns = std::to_array<PatternRow>({
   {P::get, "get", "(A, B, ...) -> B", "t.1 is the second component", true},
   {P::identity, "id", "T -> T", "a copy as computation, where a loop has to be opened over a view", false},
   {P::operator_call, "operator call", "T, ... -> T", "an operator of ONNX, by its definition: Conv(x, w, _; strides = [2, 2]); several results are a tuple", false},
+  {P::host, "host", "host name T : [n]S, [m]S', ... -> T", "a function of whole arrays that no kernel computes (ir/host): host string_concat [3]string(a, b)", false},
   {P::map, "map", "(A -> B), [n]A -> [n]B", "the function on each element", false},
   {P::reduce, "reduce", "(T, T -> T), T, [n]T -> T", "an associative operator from its neutral element; the interpreter goes left in index order", false},
   {P::fold, "fold", "(S, A -> S), S, [n]A -> S", "left to right with an accumulator of any type", false},

@@ -32,6 +32,7 @@ enum class Pattern : uint8_t {
   get,
   identity,
   operator_call,
+  host,
   // data parallel
   map,
   reduce,

@@ -498,6 +498,7 @@ bool is_fold(Expr e) {
     case Pattern::scan:
     case Pattern::iterate:
     case Pattern::scatter:
+    case Pattern::host:
       return true;
     default:
       return false;

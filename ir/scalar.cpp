@@ -30,6 +30,7 @@ constexpr std::array<ScalarRow, scalar_count> rows = {{
     {Scalar::u2, "u2", 2, false, false},
     {Scalar::f4e2m1, "f4e2m1", 4, true, true},
     {Scalar::f8e8m0, "f8e8m0", 8, true, false},
+    {Scalar::string, "string", 64, false, false},
 }};
 
 constexpr bool rows_are_in_order() {

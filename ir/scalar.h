@@ -33,8 +33,9 @@ enum class Scalar : uint8_t {
   u2,
   f4e2m1,  ///< neither infinity nor NaN
   f8e8m0,  ///< powers of two from 2^-127 to 2^127, and NaN: no sign and no zero
+  string,  ///< the word of a string (ir/strings.h): it can be moved and compared, and has no order
 };
-inline constexpr int scalar_count = 23;
+inline constexpr int scalar_count = 24;
 
 struct ScalarRow {
   Scalar scalar;
@@ -49,6 +50,6 @@ std::optional<Scalar> scalar_named(std::string_view name);
 /// Do several values lie in a byte?
 inline bool is_packed(Scalar s) { return row(s).bits < 8; }
 inline bool is_float(Scalar s) { return row(s).is_float; }
-inline bool is_integer(Scalar s) { return !row(s).is_float && s != Scalar::boolean; }
+inline bool is_integer(Scalar s) { return !row(s).is_float && s != Scalar::boolean && s != Scalar::string; }
 
 }  // namespace hoist

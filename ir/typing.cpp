@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/evaluate/host_call.h"
 #include "ir/expression.h"
 #include "ir/operators/operators.h"
 
@@ -22,7 +23,7 @@ Diagnostic expected(const Spec& s, const std::string& what, Type found) {
   return fault(s, fmt::format("expected {}, found {}", what, text(found)));
 }
 
-bool is_number(Type t) { return t->is_scalar() && t->scalar != Scalar::boolean; }
+bool is_number(Type t) { return t->is_scalar() && t->scalar != Scalar::boolean && t->scalar != Scalar::string; }
 bool is_variable(Type t) { return t->kind == TypeNode::variable_kind; }
 
 bool is_function(Expr e, size_t arity) { return e->pattern == Pattern::function && e->parameters.size() == arity; }
@@ -68,6 +69,8 @@ Result<Nothing> check_children(const Spec& s) {
         return {0, 4096, {}};
       case Pattern::call:
         return {static_cast<size_t>(row(s.function).arity), static_cast<size_t>(row(s.function).arity), {}};
+      case Pattern::host:
+        return {1, 64, {}};
       case Pattern::meta:
         return {0, 64, {}};
       default:
@@ -127,7 +130,11 @@ Result<Type> type_of_call(const Spec& s) {
   }
   if (!is_variable(t)) {
     if (!t->is_scalar()) return expected(s, "scalars", t);
-    bool fits = is_float(t->scalar) ? f.on_float : t->scalar == Scalar::boolean ? f.on_boolean : f.on_integer;
+    const bool compares = s.function == Function::equal || s.function == Function::not_equal;
+    const bool fits = t->scalar == Scalar::string    ? compares
+                      : is_float(t->scalar)          ? f.on_float
+                      : t->scalar == Scalar::boolean ? f.on_boolean
+                                                     : f.on_integer;
     if (!fits) return fault(s, fmt::format("not defined on {}", text(t)));
   }
   return f.result == ResultKind::boolean ? scalar_type(Scalar::boolean) : t;
@@ -136,7 +143,9 @@ Result<Type> type_of_call(const Spec& s) {
 Result<Type> type_of_reinterpret(const Spec& s) {
   Type from = s.children[0]->type;
   if (!from->is_scalar() || !s.type->is_scalar()) return expected(s, "scalars of known types", from);
-  auto takes = [](Scalar scalar) { return scalar != Scalar::boolean && row(scalar).bits >= 8; };
+  auto takes = [](Scalar scalar) {
+    return scalar != Scalar::boolean && scalar != Scalar::string && row(scalar).bits >= 8;
+  };
   if (!takes(from->scalar) || !takes(s.type->scalar) || row(from->scalar).bits != row(s.type->scalar).bits) {
     return fault(s, fmt::format("{} does not have the bits of {}", text(from), text(s.type)),
                  "both need the same width of 8 bits or more");
@@ -168,6 +177,16 @@ Result<Type> type_of_operator_call(const Spec& s) {
               "an operator call says where its operands stand");
   HOIST_TRY(Expr definition, unfold(s));
   return definition->type;
+}
+
+// The types of whole arrays have to be what the function takes.
+Result<Type> type_of_host(const Spec& s) {
+  std::vector<Type> arrays;
+  for (Expr c : s.children) arrays.push_back(c->type);
+  HOIST_CHECK(s.type != nullptr, "a function on the host needs a type");
+  const std::string problem = host_call_problem(s.name, arrays, s.type);
+  if (!problem.empty()) return fault(s, problem);
+  return s.type;
 }
 
 // A size that has to be at least `least`; symbolic sizes pass unless their range says no.
@@ -325,6 +344,8 @@ Result<Type> infer_type(const Spec& s) {
       return type_at(1);
     case Pattern::cast:
       if (!is_variable(type_at(0)) && !type_at(0)->is_scalar()) return expected(s, "a scalar", type_at(0));
+      if (type_at(0) != s.type && (type_at(0) == scalar_type(Scalar::string) || s.type == scalar_type(Scalar::string)))
+        return fault(s, fmt::format("{} is no number of {}", text(type_at(0)), text(s.type)));
       return s.type;
     case Pattern::reinterpret:
       return type_of_reinterpret(s);
@@ -353,6 +374,8 @@ Result<Type> infer_type(const Spec& s) {
       return type_at(0);
     case Pattern::operator_call:
       return type_of_operator_call(s);
+    case Pattern::host:
+      return type_of_host(s);
     case Pattern::map: {
       Type a = type_at(1);
       if (!a->is_array()) return expected(s, "an array", a);

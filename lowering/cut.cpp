@@ -14,9 +14,14 @@ namespace hoist {
 
 bool is_kept_in_global(Expr e) { return e->pattern == Pattern::materialise && e->memory == Memory::global; }
 
+bool is_host_step(Expr e) {
+  return e->pattern == Pattern::host &&
+         std::all_of(e->children.begin(), e->children.end(), [](Expr c) { return c->pattern == Pattern::parameter; });
+}
+
 bool KeepsAny::operator()(Expr e) {
   if (auto entry = known_.find(e); entry != known_.end()) return entry->second;
-  bool found = is_kept_in_global(e);
+  bool found = is_kept_in_global(e) || e->pattern == Pattern::host;
   for (Expr c : e->children) found = (*this)(c) || found;
   return known_[e] = found;
 }
@@ -38,6 +43,8 @@ Expr with_parameter(Expr e, Expr p, Expr value) { return substitute_parameters(e
 
 class Cut {
  public:
+  /// Of this term the value is kept anyway.
+  explicit Cut(Expr whole) : whole_(whole) {}
   /// The term with parameters in the place of what it keeps, which is added to `kept`, each after what it reads.
   Result<Expr> outside(Expr e, std::vector<Kept>& kept) {
     if (!keeps_any_(e)) return e;
@@ -58,6 +65,7 @@ class Cut {
       kept.push_back({fresh(term->type), term});
       return kept.back().array;
     }
+    if (e->pattern == Pattern::host) return host_outside(e, kept);
     if (e->pattern == Pattern::map && e->mode == Mode::view && keeps_any_(e->children[0])) return map_outside(e, kept);
     if (e->pattern == Pattern::let && keeps_any_(e->children[1])) return let_outside(e, kept);
     std::vector<Expr> children;
@@ -67,6 +75,28 @@ class Cut {
       children.push_back(part);
     }
     return with_children(e, std::move(children));
+  }
+
+  static Diagnostic inside_loop(Expr call) {
+    return {"", call->name + " runs on the host, and stands inside a loop that a kernel runs",
+            "take the layer out of the loop's body"};
+  }
+
+  // A function on the host reads arrays that are there, and writes one.
+  Result<Expr> host_outside(Expr e, std::vector<Kept>& kept) {
+    std::vector<Expr> arrays;
+    for (Expr child : e->children) {
+      HOIST_TRY(Expr array, outside(child, kept));
+      if (array->pattern != Pattern::parameter) {
+        kept.push_back({fresh(array->type), array});
+        array = kept.back().array;
+      }
+      arrays.push_back(array);
+    }
+    HOIST_TRY(const Expr call, host(e->name, std::move(arrays), e->type));
+    if (e == whole_) return call;
+    kept.push_back({fresh(e->type), call});
+    return kept.back().array;
   }
 
   // map (\v. .. array v ..) x: the arrays for all v are a map over x as well, and what is left is one over both.
@@ -99,6 +129,7 @@ class Cut {
         kept.push_back(one);
         continue;
       }
+      if (one.term->pattern == Pattern::host) return inside_loop(one.term);
       const Expr all = lifted(one.term);
       kept.push_back({fresh(all->type), all});
       elements.push_back(one.array);
@@ -118,7 +149,10 @@ class Cut {
     };
     std::vector<Kept> inner;
     HOIST_TRY(Expr body, outside(hoist::apply(e->children[1], {variable}), inner));
-    for (const Kept& one : inner) kept.push_back({one.array, around(one.term)});
+    for (const Kept& one : inner) {
+      if (one.term->pattern == Pattern::host && mentions(one.term, variable->name)) return inside_loop(one.term);
+      kept.push_back({one.array, around(one.term)});
+    }
     return around(body);
   }
 
@@ -130,6 +164,7 @@ class Cut {
     std::vector<Kept> inner;
     HOIST_TRY(Expr body, outside(hoist::apply(function_term, variables), inner));
     for (const Kept& one : inner) {
+      if (one.term->pattern == Pattern::host && depends(one.term, variables)) return inside_loop(one.term);
       if (depends(one.term, variables))
         return Diagnostic{"",
                           fmt::format("materialise global stands inside a {} and depends on its variables",
@@ -144,6 +179,7 @@ class Cut {
     });
   }
 
+  Expr whole_;
   KeepsAny keeps_any_;
   std::unordered_map<Expr, Expr> done_;
   int64_t count_ = 0;
@@ -153,11 +189,12 @@ class Cut {
 
 Result<bool> cut_definition(Program& program, const std::string& value) {
   Definition* definition = find_definition(program, value);
-  if (definition == nullptr || !KeepsAny()(definition->expression)) return false;
+  if (definition == nullptr || is_host_step(definition->expression) || !KeepsAny()(definition->expression))
+    return false;
   Expr whole = definition->expression;
   while (is_kept_in_global(whole)) whole = whole->children[0];  // a definition's own value is in global memory anyway
   std::vector<Kept> kept;
-  HOIST_TRY(Expr rest, Cut().outside(whole, kept));
+  HOIST_TRY(Expr rest, Cut(whole).outside(whole, kept));
   ValueNames names(program);
   std::vector<Definition> stages;
   std::map<std::string, Expr> named;

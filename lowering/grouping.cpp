@@ -20,7 +20,7 @@ constexpr size_t enough = size_t{1} << 40;
 // at once.
 struct Facts {
   size_t nodes = 1;  // of the tree, `enough` at most
-  bool concatenates = false, folds = false, shares_folds = false;
+  bool concatenates = false, folds = false, shares_folds = false, on_host = false;
 };
 
 class TermFacts {
@@ -30,12 +30,14 @@ class TermFacts {
     Facts out;
     out.concatenates = e->pattern == Pattern::concat;
     out.folds = is_fold(e);
+    out.on_host = e->pattern == Pattern::host;
     for (Expr c : e->children) {
       const Facts& inner = of(c);
       out.nodes = std::min(enough, out.nodes + inner.nodes);
       out.concatenates |= inner.concatenates;
       out.folds |= inner.folds;
       out.shares_folds |= inner.shares_folds;
+      out.on_host |= inner.on_host;
     }
     if (e->pattern == Pattern::let) out.shares_folds |= of(e->children[0]).folds;
     return known_[e] = out;
@@ -161,6 +163,7 @@ void inline_views(Program& program, TermFacts& facts) {
 bool may_merge(const Definition& producer, const Definition& reader, TermFacts& facts) {
   const Facts inner = facts.of(producer.expression), outer = facts.of(reader.expression);
   if (inner.concatenates || outer.concatenates || (inner.folds && outer.folds)) return false;
+  if (inner.on_host || outer.on_host) return false;
   // Rows that share a fold stay rows: a reshape in the same kernel would compute it for every element again.
   if (inner.shares_folds && sizes_of(producer.expression->type) != sizes_of(reader.expression->type)) return false;
   return stays_small(producer, reader, facts) && !rereads(reader.expression, producer.value);
@@ -234,6 +237,7 @@ bool rereads(Expr e, const std::string& name) {
       case Pattern::index:
       case Pattern::iterate:
       case Pattern::scatter:
+      case Pattern::host:
       case Pattern::tile:
         again = true;
         break;

@@ -97,7 +97,8 @@ bool may_be_kept(const Definition& d) {
   const Type type = d.expression->type;
   return d.parts.empty() && d.order.empty() && type->is_array() && leaf_of(type)->is_scalar() &&
          row(leaf_of(type)->scalar).bits >= 8 && element_count(shape_of(type)) > 0 &&
-         count_statements(d.expression) == 0 && !concatenates(d.expression);
+         count_statements(d.expression) == 0 && !concatenates(d.expression) &&
+         !any_node(d.expression, [](Expr e) { return e->pattern == Pattern::host; });
 }
 
 // Definitions that become one launch, by their places in the program.

@@ -12,6 +12,7 @@
 #include "ir/index_ranges.h"
 #include "ir/properties.h"
 #include "ir/text/near_miss.h"
+#include "lowering/cut.h"
 #include "lowering/grouping.h"
 #include "lowering/memory.h"
 #include "lowering/passes.h"
@@ -112,6 +113,11 @@ class Lowering {
 
   // The definition over stored arrays, through the rules, into a kernel and a step.
   Result<Nothing> lower_definition(const Definition& definition) {
+    const bool on_host = any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::host; });
+    if (on_host && !is_host_step(definition.expression))
+      return Diagnostic{definition.layers.empty() ? definition.value : definition.layers.front(),
+                        "a function of the host stands among what a kernel computes",
+                        "the pass cut-kernels gives it a step of its own"};
     const Storage& storage = storage_of(definition.value);
     StrategyInput input;
     input.term = stored_term(definition, model_.storage);
@@ -134,7 +140,11 @@ class Lowering {
     group.value = definition.value;
     group.layers = definition.layers;
     group.high = definition.expression;
-    HOIST_TRY(group.derivation, derive(input, definition, group.low));
+    if (is_host_step(definition.expression)) {
+      group.low = input.term;
+    } else {
+      HOIST_TRY(group.derivation, derive(input, definition, group.low));
+    }
     if (input.term != definition.expression) model_.derivation.steps.push_back(replayed_step("store", definition));
     for (const Application& application : group.derivation.steps)
       model_.derivation.steps.push_back(rule_step(definition, application));
@@ -210,6 +220,7 @@ class Lowering {
         return found->second;
       }
     }
+    if (is_host_step(definition.expression)) kernel.host = definition.expression->name;
     kernel.name = identifier(group.layers, names_, next_number_);
     kernel.layers = group.layers;
     for (const std::string& array : arrays) kernel.domains.push_back(domain_of(array, definition));

@@ -45,6 +45,7 @@ struct LoweredKernel {
   Region region;                           ///< the elements of the result that hold the value
   std::string unproved;  ///< a position that data decide and that may lie outside its array; "" where none may
   int64_t operations = 0;
+  std::string host;  ///< the function of ir/host that runs it; "" for all that devices run
 };
 
 /// What a group is at each stage, for inspect and explain. Parameters are named by values.

@@ -117,6 +117,9 @@ class Raiser {
       case Pattern::cast:
       case Pattern::reinterpret:
         return compute_scalar(e, frame);
+      case Pattern::host:
+        return Diagnostic{"", e->name + " is a function on the host, which no operator of ONNX stands for",
+                          "export the model as it was imported"};
       default:
         return compute_view(e, frame);
     }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/properties.h"
+#include "lowering/cut.h"
 #include "lowering/grouping.h"
 #include "lowering/statements.h"
 #include "lowering/terms.h"
@@ -325,6 +326,17 @@ bool is_definition(const Program& program, const std::string& value) {
                      [&](const Definition& d) { return d.value == value; });
 }
 
+// What the host reads or writes: arrays in the order of their dimensions, without borders or padding.
+std::set<std::string> values_on_host(const Program& program) {
+  std::set<std::string> values;
+  for (const Definition& d : program.definitions) {
+    if (!is_host_step(d.expression)) continue;
+    values.insert(d.value);
+    for (Expr array : d.expression->children) values.insert(array->name);
+  }
+  return values;
+}
+
 // Do all results of a row share one operand, and all of a column the other?
 bool is_product(const Definition& d) {
   return !d.weights.empty() &&
@@ -345,12 +357,14 @@ bool keeps_planes(const Definition& d, const Profile& profile) {
 void copy_padded_inputs(Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
   const std::set<std::string> interleaved = read_interleaved(program, types, profile);
+  const std::set<std::string> on_host = values_on_host(program);
   std::set<std::string> wanted;
   for (const Definition& d : program.definitions) {
     if (count_statements(d.expression) > 0) continue;  // a copy would be a launch of its own
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
       if (!is_definition(program, value) && program.constants.count(value) == 0) wanted.insert(value);
-      if (is_definition(program, value) && is_output(program, value)) wanted.insert(value);
+      const bool is_plain = is_output(program, value) || on_host.count(value) != 0;
+      if (is_definition(program, value) && is_plain) wanted.insert(value);
     }
   }
   ValueNames names(program);
@@ -379,6 +393,7 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
 
 // Every part of a concatenation is computed where it belongs, or copied there; nothing is left of the layer itself.
 void place_concatenations(Program& program, StoragePlan& plan) {
+  const std::set<std::string> on_host = values_on_host(program);
   std::map<std::string, Type> types = value_types(program);
   std::set<std::string> placed;
   std::vector<Definition> kept;
@@ -412,7 +427,7 @@ void place_concatenations(Program& program, StoragePlan& plan) {
       offset += extent;
       if (extent == 0) continue;
       bool free = is_definition(program, part) && !is_output(program, part) && placed.count(part) == 0 &&
-                  !plan.values.at(part).border;
+                  on_host.count(part) == 0 && !plan.values.at(part).border;
       auto producer = std::find_if(kept.begin(), kept.end(), [&](const Definition& d) { return d.value == part; });
       if (free && producer != kept.end()) {
         plan.values[part] = s;
@@ -433,10 +448,12 @@ void place_concatenations(Program& program, StoragePlan& plan) {
 
 // The border that the readers of a value want, by value: the largest of each side.
 std::map<std::string, Padding> wanted_borders(const Program& program) {
+  const std::set<std::string> on_host = values_on_host(program);
   std::map<std::string, Padding> borders;
   for (const Definition& d : program.definitions) {
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
       if (!is_definition(program, value) || is_output(program, value) || is_statement(value)) continue;
+      if (on_host.count(value) != 0) continue;
       auto [place, fresh] = borders.emplace(value, padding);
       for (size_t i = 0; !fresh && i < padding.before.size(); ++i) {
         place->second.before[i] = std::max(place->second.before[i], padding.before[i]);
@@ -552,10 +569,11 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(apart);
   std::set<std::string> pictures = pictures_of(apart, profile);
   std::map<std::string, Padding> borders = wanted_borders(apart);
+  const std::set<std::string> on_host = values_on_host(apart);
   for (const auto& [name, type] : program.inputs) plan.values[name] = plain_storage(name, type);
   for (const Definition& d : apart.definitions) {
     Storage s = plain_storage(d.value, d.expression->type);
-    if (!is_output(program, d.value) && !s.is_packed()) {
+    if (!is_output(program, d.value) && on_host.count(d.value) == 0 && !s.is_packed()) {
       if (pictures.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
       if (!d.order.empty()) s.permutation = d.order;
       std::vector<int64_t> shape = s.stored_shape();
@@ -584,6 +602,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   place_concatenations(program, plan);
   if (launches.empty()) apart.definitions = program.definitions;
   for (const Definition& d : apart.definitions) {
+    if (is_host_step(d.expression)) continue;
     if (is_statement(d.value) || launches.count(d.value) != 0) {
       plan.tiles[d.value] = tile_of_statement(d, plan.values.at(d.value), profile);
       continue;
@@ -597,13 +616,15 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
                                       : tile_of(plan.values.at(d.value), transposed, profile);
   }
   for (const auto& [name, tensor] : program.constants) {
-    plan.values[name] = is_output(program, name) ? plain_storage(name, types.at(name))
-                                                 : constant_storage(name, tensor, types.at(name), profile.vector_width);
+    plan.values[name] = is_output(program, name) || on_host.count(name) != 0
+                            ? plain_storage(name, types.at(name))
+                            : constant_storage(name, tensor, types.at(name), profile.vector_width);
   }
   for (const Definition& d : apart.definitions) {
     for (const Weights& w : d.weights) {
       auto tile = plan.tiles.find(d.value);
       if (program.constants.count(w.value) == 0 || tile == plan.tiles.end() || is_output(program, w.value)) continue;
+      if (on_host.count(w.value) != 0) continue;
       if (sizes_of(types.at(w.value)).size() < 2) continue;
       plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second, !profile.gpu,
                                              multiplies_words(d, types, w, profile));

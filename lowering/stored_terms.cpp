@@ -30,13 +30,13 @@ std::map<std::string, Domain> name_tables(Program& program) {
       const Tensor& table = e->constant;
       double low = std::numeric_limits<double>::max(), high = -low;
       for (int64_t i = 0; i < table.size(); ++i) {
-        const double v = is_integer(table.scalar()) ? static_cast<double>(table.integer_at(i)) : table.float_at(i);
+        const double v = is_float(table.scalar()) ? table.float_at(i) : static_cast<double>(table.integer_at(i));
         if (!std::isfinite(v)) continue;
         low = std::min(low, v);
         high = std::max(high, v);
       }
       program.constants[name] = table;
-      if (low <= high) ranges[name] = {low, high};
+      if (low <= high && table.scalar() != Scalar::string) ranges[name] = {low, high};
       return named[e] = parameter(name, e->type);
     });
   }

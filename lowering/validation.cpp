@@ -13,6 +13,7 @@
 #include "ir/operators/operators.h"
 #include "ir/region.h"
 #include "ir/special_values.h"
+#include "ir/strings.h"
 #include "ir/text/text.h"
 #include "lowering/terms.h"
 
@@ -74,10 +75,22 @@ void set_element(Tensor& tensor, int64_t i, size_t kind, uint64_t random, const 
   }
 }
 
+// Some of few strings, so that equal ones are among them.
+Tensor drawn_strings(const std::vector<int64_t>& shape, uint64_t start) {
+  static const std::vector<std::string> few = {"", "a", "Ab", "a b", " b,a ", "17", "\xc3\x84pfel", "monday"};
+  std::vector<std::string> strings;
+  for (int64_t i = 0; i < element_count(shape); ++i)
+    strings.push_back(few[seeded_bits(Scalar::u64, start, 0, 0, static_cast<double>(few.size() - 1), i)]);
+  auto made = tensor_of_strings(shape, strings);
+  HOIST_CHECK(made.ok(), "strings that are no strings");
+  return *made;
+}
+
 // What a value of the model may be, by its name: the same wherever it is read.
 Tensor drawn(const std::string& name, Type type, size_t kind, const Domain& domain, uint64_t seed) {
   const Scalar scalar = leaf_of(type)->scalar;
   const uint64_t start = XXH64(name.data(), name.size(), seed);
+  if (scalar == Scalar::string) return drawn_strings(shape_of(type), start);
   Domain from = domain;
   if (!is_float(scalar)) from = domain_of_type(scalar, {-100, 255});
   const bool by_default = kind == static_cast<size_t>(Inputs::random) || kind == static_cast<size_t>(Inputs::mixed);
@@ -92,7 +105,7 @@ Tensor drawn(const std::string& name, Type type, size_t kind, const Domain& doma
 // Where two lists of elements differ, by the class of the step between them; -1 where nowhere.
 int64_t first_difference(const Tensor& before, const Tensor& after, RuleClass rule_class) {
   const bool exact = rule_class == RuleClass::exact;
-  if (is_integer(before.scalar()) || before.scalar() == Scalar::boolean) {
+  if (!is_float(before.scalar())) {
     // What is rounded to integers after sums in another order may be its neighbour.
     const int64_t most = exact || before.scalar() == Scalar::boolean ? 0 : 1;
     for (int64_t i = 0; i < before.size(); ++i) {

@@ -7,13 +7,16 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/interpret_cost.h"
+#include "ir/properties.h"
 #include "ir/region.h"
 #include "ir/seeded.h"
 #include "ir/stopwatch.h"
+#include "ir/strings.h"
 #include "ir/text/text.h"
 #include "ir/threads.h"
 #include "tools/model_check.h"
@@ -31,11 +34,44 @@ KernelParameter describe(Expr parameter, Domain domain) {
   out.shape = shape_of(parameter->type);
   out.low = domain.low;
   out.high = domain.high;
+  if (out.scalar == Scalar::string) out.low = 0, out.high = 0x1p53;  // any words
+  return out;
+}
+
+std::string on_host_text(const std::string& function) { return "// performed on the host: " + function + "\n"; }
+
+KernelParameter result_of(const LoweredKernel& kernel) {
+  KernelParameter result;
+  result.name = "result";
+  result.scalar = leaf_of(kernel.expression->type)->scalar;
+  result.shape = shape_of(kernel.expression->type);
+  result.written = true;
+  if (!kernel.region.is_whole()) result.regions = {kernel.region};
+  return result;
+}
+
+// What the host does takes its arrays in order, and one twice where it reads it twice.
+PlanKernel host_kernel(const LoweredKernel& kernel, std::vector<int>& order) {
+  PlanKernel out;
+  out.name = kernel.name;
+  out.layers = kernel.layers;
+  out.host = kernel.host;
+  out.source = on_host_text(kernel.host);
+  out.expression = print(kernel.expression);
+  for (Expr array : kernel.expression->children) {
+    const auto place = std::find(kernel.parameters.begin(), kernel.parameters.end(), array);
+    HOIST_CHECK(place != kernel.parameters.end(), "a step on the host reads what is no parameter");
+    order.push_back(static_cast<int>(place - kernel.parameters.begin()));
+    out.parameters.push_back(describe(array, {}));
+  }
+  out.parameters.push_back(result_of(kernel));
+  order.push_back(static_cast<int>(kernel.parameters.size()));
   return out;
 }
 
 Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
                                   uint64_t seed, std::vector<int>& order, std::vector<std::string>& objects) {
+  if (!kernel.host.empty()) return host_kernel(kernel, order);
   HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile, options.targets));
   objects = std::move(emitted.objects);
   PlanKernel out;
@@ -57,13 +93,7 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   }
   for (const std::string& name : emitted.arguments) {
     if (name == "result") {
-      KernelParameter result;
-      result.name = "result";
-      result.scalar = leaf_of(kernel.expression->type)->scalar;
-      result.shape = shape_of(kernel.expression->type);
-      result.written = true;
-      if (!kernel.region.is_whole()) result.regions = {kernel.region};
-      out.parameters.push_back(result);
+      out.parameters.push_back(result_of(kernel));
       order.push_back(static_cast<int>(kernel.parameters.size()));
       continue;
     }
@@ -94,14 +124,44 @@ Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOpti
   return out;
 }
 
+// The strings whose words stand in constants and in the code of kernels.
+Result<std::vector<std::string>> strings_of(const LoweredModel& lowered) {
+  std::set<std::string> out;
+  Diagnostics problems;
+  const auto add = [&](uint64_t word) {
+    if (const auto text = string_of_word(word))
+      out.insert(*text);
+    else
+      problems.push_back({"", fmt::format("no string is known for the word {:x}", word), ""});
+  };
+  const auto add_all = [&](const Tensor& tensor) {
+    if (tensor.scalar() != Scalar::string) return;
+    for (int64_t i = 0; i < tensor.size(); ++i) add(load_element(tensor.data(), 64, i));
+  };
+  for (const PlanArray& array : lowered.arrays) {
+    if (array.place == Place::weights) add_all(array.constant);
+  }
+  for (const LoweredKernel& kernel : lowered.kernels) {
+    any_node(kernel.expression, [&](Expr e) {
+      if (e->pattern == Pattern::constant) add_all(e->constant);
+      if (e->pattern == Pattern::literal && e->type == scalar_type(Scalar::string)) add(e->bits);
+      return false;
+    });
+  }
+  if (!problems.empty()) return problems;
+  out.erase("");
+  return std::vector<std::string>(out.begin(), out.end());
+}
+
 // Where the values of seeded model inputs lie; nothing where it is the usual range for all.
 std::vector<Domain> input_domains(const Program& program) {
   std::vector<Domain> out;
   bool any = false;
   for (const auto& [name, type] : program.inputs) {
     auto found = program.domains.find(name);
-    out.push_back(found == program.domains.end() ? Domain{} : found->second);
-    any |= found != program.domains.end();
+    const bool is_string = leaf_of(type)->scalar == Scalar::string;  // seeded ones are empty
+    out.push_back(is_string ? Domain{0, 0} : found == program.domains.end() ? Domain{} : found->second);
+    any |= is_string || found != program.domains.end();
   }
   return any ? out : std::vector<Domain>{};
 }
@@ -127,6 +187,11 @@ std::string options_text(const CompileOptions& options) {
 
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
                                   const std::vector<std::string>& targets) {
+  if (!kernel.host.empty()) {
+    EmittedKernel none;
+    none.source = on_host_text(kernel.host);
+    return none;
+  }
   EmitOptions options;
   options.gpu = profile.gpu;
   options.half = profile.half;
@@ -191,6 +256,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   }
 
   Plan plan;
+  HOIST_TRY(plan.strings, strings_of(lowered));
   plan.model_name = lowered.program.name;
   plan.model_hash = lowered.program.hash;
   plan.profile = print(profile);

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "frontend/tensor_file.h"
+#include "ir/strings.h"
 #include "tools/npy.h"
 
 namespace hoist {
@@ -26,6 +27,7 @@ std::optional<fs::path> tensor_path(const fs::path& folder, const char* role, si
 bool is_wide(Scalar scalar) { return scalar == Scalar::i64 || scalar == Scalar::u64; }
 
 bool agree(const Tensor& got, const Tensor& expected, int64_t i, double relative, double absolute, double& error) {
+  if (got.scalar() == Scalar::string) return got.integer_at(i) == expected.integer_at(i);
   if (is_wide(got.scalar()) && got.integer_at(i) == expected.integer_at(i)) return true;
   const double a = is_float(got.scalar()) || got.scalar() == Scalar::boolean ? got.float_at(i)
                                                                              : static_cast<double>(got.integer_at(i));
@@ -102,6 +104,7 @@ std::string type_text(Scalar scalar, const std::vector<int64_t>& shape) {
 }
 
 std::string element_text(const Tensor& tensor, int64_t flat) {
+  if (tensor.scalar() == Scalar::string) return '"' + string_at(tensor, flat) + '"';
   if (is_float(tensor.scalar())) {
     return tensor.scalar() == Scalar::f64 ? fmt::format("{:.17g}", tensor.float_at(flat))
                                           : fmt::format("{:.9g}", tensor.float_at(flat));

@@ -19,6 +19,9 @@ constexpr double chain_relative = 1e-3, chain_absolute = 1e-4;
 
 bool is_small(const Plan& plan) {
   int64_t operations = 0, bytes = 0;
+  // Seeded inputs are no text.
+  if (std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const PlanKernel& k) { return !k.host.empty(); }))
+    return false;
   for (const PlanStep& step : plan.steps) {
     const int64_t more = plan.kernels[static_cast<size_t>(step.kernel)].operations;
     if (__builtin_add_overflow(operations, more, &operations) || operations > most_operations) return false;

@@ -35,7 +35,7 @@ ModelSummary summarised(const Model& model, const TermOf& term_of) {
   for (const PlanExtent& extent : model.extents)
     out.counted[out.outputs[static_cast<size_t>(extent.output)].name].insert(extent.dimension);
   out.layers = model.layers.size();
-  out.kernels = model.kernels.size();
+  for (const auto& kernel : model.kernels) out.kernels += kernel.host.empty() ? 1 : 0;
   out.steps = model.steps.size();
   std::vector<int64_t> multiplications;
   for (const auto& kernel : model.kernels) {
@@ -44,6 +44,7 @@ ModelSummary summarised(const Model& model, const TermOf& term_of) {
   }
   for (const PlanStep& step : model.steps) {
     const auto kernel = static_cast<size_t>(step.kernel);
+    if (!model.kernels[kernel].host.empty()) out.on_host[model.kernels[kernel].host] += 1;
     out.operations = saturated_sum(out.operations, model.kernels[kernel].operations);
     out.multiplications = saturated_sum(out.multiplications, multiplications[kernel]);
   }
@@ -115,10 +116,15 @@ std::string bytes_text(int64_t bytes) {
 }
 
 std::string sentence_of(const ModelSummary& summary) {
-  return fmt::format("{}: {} from {}; {} in {}, {} multiplications a run, {} of weights, {} between layers",
+  std::string on_host;
+  for (const auto& [function, steps] : summary.on_host) {
+    on_host += on_host.empty() ? " and on the host " : ", ";
+    on_host += steps == 1 ? function : fmt::format("{} ({} times)", function, steps);
+  }
+  return fmt::format("{}: {} from {}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers",
                      summary.name, listed_values(summary, summary.outputs, "output"),
                      listed_values(summary, summary.inputs, "input"), counted(summary.layers, "layer"),
-                     counted(summary.kernels, "kernel"), number_text(summary.multiplications),
+                     counted(summary.kernels, "kernel"), on_host, number_text(summary.multiplications),
                      bytes_text(summary.weight_bytes), bytes_text(summary.value_bytes));
 }
 
@@ -146,6 +152,7 @@ nlohmann::ordered_json to_json(const ModelSummary& summary) {
   out["layer_count"] = summary.layers;
   out["kernel_count"] = summary.kernels;
   out["step_count"] = summary.steps;
+  if (!summary.on_host.empty()) out["on_host"] = summary.on_host;
   out["operations"] = summary.operations;
   out["multiplications"] = summary.multiplications;
   out["weight_bytes"] = summary.weight_bytes;

@@ -19,11 +19,12 @@ struct ModelSummary {
   std::vector<ValueInfo> inputs, outputs;
   std::map<std::string, std::set<int64_t>> counted;  ///< dimensions of outputs that are as long as data decide
   size_t layers = 0, kernels = 0;
-  size_t steps = 0;             ///< launches of a run
-  int64_t operations = 0;       ///< arithmetic operations of a run, multiplications among them
-  int64_t multiplications = 0;  ///< of a run as the kernels compute it, padding included
-  int64_t weight_bytes = 0;     ///< as they are stored
-  int64_t value_bytes = 0;      ///< of memory for what lies between layers
+  size_t steps = 0;                       ///< of a run: launches, and what the host performs
+  std::map<std::string, size_t> on_host;  ///< how many steps the host performs, by what they do
+  int64_t operations = 0;                 ///< arithmetic operations of a run, multiplications among them
+  int64_t multiplications = 0;            ///< of a run as the kernels compute it, padding included
+  int64_t weight_bytes = 0;               ///< as they are stored
+  int64_t value_bytes = 0;                ///< of memory for what lies between layers
 };
 
 ModelSummary summary_of(const LoweredModel& model);

@@ -69,6 +69,7 @@ std::string table_text(const std::vector<PlanKernel>& kernels, const std::vector
     declarations += condition;
     rows += condition;
     for (const PlanKernel& kernel : kernels) {
+      if (!kernel.host.empty()) continue;
       const std::string symbol = native_symbol(kernel.name, target->name);
       declarations += fmt::format("int {}(void** arguments);\n", symbol);
       rows += fmt::format("    {{\"{}\", \"{}\", {}}},\n", target->name, kernel.name, symbol);
@@ -98,8 +99,10 @@ Result<std::vector<PlanFile>> native_files(const std::vector<PlanKernel>& kernel
     HOIST_TRY(const NativeTarget* target, native_target(targets[i]));
     rows.push_back(target);
     target_of[target->architecture] = target->name;
-    for (size_t k = 0; k < kernels.size(); ++k)
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      if (!kernels[k].host.empty()) continue;
       members[target->architecture].emplace_back(fmt::format("{}.{}.o", kernels[k].name, target->name), objects[k][i]);
+    }
   }
   for (const auto& [architecture, files] : members) {
     HOIST_TRY(const std::string library, static_library(files, target_of[architecture]));

@@ -1,5 +1,6 @@
 #include "backends/bundle/bundle_text.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "backends/runtime/plan_file.h"
@@ -85,18 +86,25 @@ OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t
       parameters.back()["regions"].push_back({{"before", region.before}, {"shape", region.shape}});
     }
   }
-  return {{"name", kernel.name},
-          {"layers", kernel.layers},
-          {"global", kernel.global},
-          {"local", kernel.local},
-          {"local_bytes", kernel.local_bytes},
-          {"operations", kernel.operations},
-          {"tolerance", tolerance_json(kernel.tolerance)},
-          {"checked_positions", kernel.check_positions.size()},
-          {"inside_arrays", kernel.unproved.empty() ? "proved" : "checked by Oclgrind only: " + kernel.unproved},
-          {"parameters", parameters},
-          {"source", section_json(source)},
-          {"expression", section_json(expression)}};
+  OrderedJson out = {{"name", kernel.name}, {"layers", kernel.layers}};
+  if (!kernel.host.empty()) {  // a step on the host: no launch, and nothing to compare with on a device
+    out["host"] = kernel.host;
+    out["parameters"] = parameters;
+    out["source"] = section_json(source);
+    out["expression"] = section_json(expression);
+    return out;
+  }
+  out.update({{"global", kernel.global},
+              {"local", kernel.local},
+              {"local_bytes", kernel.local_bytes},
+              {"operations", kernel.operations},
+              {"tolerance", tolerance_json(kernel.tolerance)},
+              {"checked_positions", kernel.check_positions.size()},
+              {"inside_arrays", kernel.unproved.empty() ? "proved" : "checked by Oclgrind only: " + kernel.unproved},
+              {"parameters", parameters},
+              {"source", section_json(source)},
+              {"expression", section_json(expression)}});
+  return out;
 }
 
 }  // namespace
@@ -177,13 +185,31 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
   return out.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
+std::map<std::string, std::string> host_libraries(const Plan& plan) {
+  std::map<std::string, std::string> out;
+  for (const PlanKernel& kernel : plan.kernels) {
+    const hoist_host_operator* host = hoist_host_operator_named(kernel.host.c_str());
+    if (host != nullptr && *host->library != '\0') out[host->library] = host->macro;
+  }
+  return out;
+}
+
 std::string makefile_text(const Plan& plan) {
+  std::string flags, libraries;
+  for (const auto& [library, macro] : host_libraries(plan)) {
+    flags += " -D" + macro + " $(shell pkg-config --cflags " + library + ")";
+    libraries += " $(shell pkg-config --libs " + library + ")";
+  }
   if (!plan.targets.empty()) {
     return "# Builds the example with the runtime that lies beside it; yours to edit. No OpenCL is needed.\n"
            "CC ?= cc\n"
            "CFLAGS ?= -O2\n"
-           "RUNTIME = -std=c99 -DHOIST_WITHOUT_OPENCL example.c runtime/hoist_runtime.c\n"
-           "LIBRARIES = -lpthread -ldl -lm\n\n"
+           "RUNTIME = -std=c99 -DHOIST_WITHOUT_OPENCL" +
+           flags +
+           " example.c runtime/hoist_runtime.c\n"
+           "LIBRARIES = -lpthread -ldl -lm" +
+           libraries +
+           "\n\n"
            "# Loads native/kernels-ARCHITECTURE.so.\n"
            "example: example.c runtime/hoist_runtime.c runtime/hoist_runtime.h\n"
            "\t$(CC) $(CFLAGS) -o $@ $(RUNTIME) $(LIBRARIES)\n\n"
@@ -201,7 +227,9 @@ std::string makefile_text(const Plan& plan) {
          "CC ?= cc\n"
          "CFLAGS ?= -O2\n\n"
          "example: example.c runtime/hoist_runtime.c runtime/hoist_runtime.h\n"
-         "\t$(CC) -std=c99 $(CFLAGS) -o $@ example.c runtime/hoist_runtime.c -lOpenCL -lpthread -ldl\n\n"
+         "\t$(CC) -std=c99 $(CFLAGS)" +
+         flags + " -o $@ example.c runtime/hoist_runtime.c -lOpenCL -lpthread -ldl -lm" + libraries +
+         "\n\n"
          "verify: example\n"
          "\t./example --verify\n\n"
          "clean:\n"

@@ -2,6 +2,7 @@
 // example.c, Makefile and CMakeLists.txt. All of them are functions of the plan alone. Internal to backends/bundle.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,9 @@ SectionedText expressions_text(const Plan& plan);
 
 std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions);
 
+/// What the plan's steps on the host need beside the C library: pkg-config's names, and the macros that say it is
+/// there.
+std::map<std::string, std::string> host_libraries(const Plan& plan);
 std::string example_text(const Plan& plan);
 std::string makefile_text(const Plan& plan);
 std::string cmake_text(const Plan& plan);

@@ -49,6 +49,17 @@ if(NOT has_opencl)
 endif()
 )text";
 
+// How the runtime gets a library, by pkg-config's name for it.
+std::string with_library(const std::string& library, const std::string& macro) {
+  return "\n# A step on the host needs " + library + ".\nget_target_property(has_library hoist_runtime " + macro +
+         ")\nif(NOT has_library)\n  find_package(PkgConfig REQUIRED)\n  pkg_check_modules(" + macro + " REQUIRED " +
+         library + ")\n  set_property(TARGET hoist_runtime PROPERTY " + macro +
+         " ON)\n  set_property(TARGET hoist_runtime APPEND PROPERTY COMPILE_DEFINITIONS " + macro +
+         ")\n  set_property(TARGET hoist_runtime APPEND PROPERTY INCLUDE_DIRECTORIES ${" + macro +
+         "_INCLUDE_DIRS})\n  set_property(TARGET hoist_runtime APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${" + macro +
+         "_LINK_LIBRARIES})\nendif()\n";
+}
+
 constexpr std::string_view target = R"text(
 add_library(hoist_${bundle} INTERFACE)
 add_library(hoist::${bundle} ALIAS hoist_${bundle})
@@ -83,6 +94,7 @@ std::string cmake_text(const Plan& plan) {
   const bool is_native = !plan.targets.empty();
   std::string out(opening);
   out += is_native ? std::string_view() : opencl;
+  for (const auto& [library, macro] : host_libraries(plan)) out += with_library(library, macro);
   out += target;
   out += is_native ? linked : std::string_view();
   out += example;

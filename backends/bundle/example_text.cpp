@@ -54,7 +54,28 @@ static int read_raw(const char* path, void* data, size_t bytes) {
   return 0;
 }
 
-/* NAME=FILE on the command line fills an input with a file's raw bytes. */
+/* Every line of the file is a string, of at most 4095 bytes. */
+static int set_strings(hoist_bundle* bundle, size_t index, size_t count, const char* path) {
+  hoist_string* strings = calloc(count + 1, sizeof *strings);
+  char* lines = malloc(4096 * (count + 1));
+  FILE* file = fopen(path, "rb");
+  size_t read = 0;
+  if (!file) perror(path);
+  while (strings && lines && file && read < count && fgets(lines + 4096 * read, 4096, file)) {
+    strings[read].data = lines + 4096 * read;
+    strings[read].length = strcspn(strings[read].data, "\n");
+    ++read;
+  }
+  if (file) fclose(file);
+  if (file && read < count) fprintf(stderr, "example: %s: has fewer than the %zu lines of the input\n", path, count);
+  const int done = strings && lines && read == count &&
+                   hoist_set_input_strings(bundle, index, strings, count) == HOIST_OK;
+  free(strings);
+  free(lines);
+  return done ? 0 : 3;
+}
+
+/* NAME=FILE on the command line fills an input with a file's raw bytes, or with its lines where it takes strings. */
 static int set_from_file(hoist_bundle* bundle, const char* argument) {
   const char* equals = strrchr(argument, '=');
   char name[256];
@@ -70,6 +91,7 @@ static int set_from_file(hoist_bundle* bundle, const char* argument) {
     fprintf(stderr, "example: no input is called %s\n", name);
     return 3;
   }
+  if (strcmp(input.scalar, "string") == 0) return set_strings(bundle, (size_t)index, input.bytes / 8, equals + 1);
   void* data = malloc(input.bytes + 1);
   if (!data) return 4;
   int code = read_raw(equals + 1, data, input.bytes) ? 0 : 3;
@@ -78,9 +100,25 @@ static int set_from_file(hoist_bundle* bundle, const char* argument) {
   return code;
 }
 
+/* Of an output of strings: as many of them as data have made. */
+static int print_strings(hoist_bundle* bundle, size_t index, const hoist_array* output) {
+  const size_t count = output->bytes / 8;
+  hoist_string* strings = malloc((count + 1) * sizeof *strings);
+  if (!strings || hoist_get_output_strings(bundle, index, strings, count) != HOIST_OK) {
+    free(strings);
+    return 0;
+  }
+  printf("%s string, %zu of them:", output->name, count);
+  for (size_t i = 0; i < count && i < 10; ++i) printf(" \"%s\"", strings[i].data);
+  printf("%s\n", count > 10 ? " ..." : "");
+  free(strings);
+  return 1;
+}
+
 static int print_output(hoist_bundle* bundle, size_t index) {
   hoist_array output;
   if (hoist_output(bundle, index, &output) != HOIST_OK) return 0;
+  if (strcmp(output.scalar, "string") == 0) return print_strings(bundle, index, &output);
   unsigned char* data = malloc(output.bytes + 1);
   if (!data || hoist_get_output(bundle, index, data, output.bytes) != HOIST_OK) {
     free(data);

@@ -35,6 +35,11 @@ class Encoder {
     bytes_ += value;
     byte(0);
   }
+  /// All bytes count.
+  void string(std::string_view value) {
+    count(value.size());
+    bytes_ += value;
+  }
   void texts(const std::vector<std::string>& values) {
     count(values.size());
     for (const std::string& value : values) text(value);
@@ -73,6 +78,7 @@ class Encoder {
 
 void encode_kernel(Encoder& out, const PlanKernel& kernel) {
   out.text(kernel.name);
+  out.text(kernel.host);
   out.texts(kernel.layers);
   for (uint64_t extent : kernel.global) out.word(extent);
   for (uint64_t extent : kernel.local) out.word(extent);
@@ -280,6 +286,8 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files) 
     out.count(static_cast<uint64_t>(extent.dimension));
     out.count(static_cast<uint64_t>(extent.count));
   }
+  out.count(plan.strings.size());
+  for (const std::string& string : plan.strings) out.string(string);
   return out.finished();
 }
 

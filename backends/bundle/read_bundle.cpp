@@ -61,6 +61,7 @@ std::vector<Region> regions_of(const hoist_plan_parameter& parameter) {
 PlanKernel kernel_of(const hoist_plan_kernel& kernel, const hoist_samples& samples) {
   PlanKernel out;
   out.name = kernel.name;
+  if (kernel.host != nullptr) out.host = kernel.host->name;
   out.layers = texts(kernel.layers, kernel.layer_count);
   for (size_t i = 0; i < 3; ++i) out.global[i] = kernel.global[i], out.local[i] = kernel.local[i];
   out.local_bytes = kernel.local_bytes;
@@ -117,6 +118,7 @@ Plan plan_of(const PlanOwner& owner) {
     out.extents.push_back(
         {static_cast<int>(extent.output), static_cast<int>(extent.dimension), static_cast<int>(extent.count)});
   }
+  for (size_t i = 0; i < from.string_count; ++i) out.strings.emplace_back(from.strings[i].data, from.strings[i].length);
   out.check_seed = owner.checks.model_seed;
   out.model_tolerance = tolerance_of(owner.checks.model_tolerance);
   for (size_t i = 0; i < owner.checks.output_count; ++i) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/runtime/hoist_runtime.h"
+#include "ir/strings.h"
 
 namespace hoist {
 namespace {
@@ -19,6 +20,12 @@ std::string described(Scalar scalar, const std::vector<int64_t>& shape) {
   std::string out;
   for (int64_t extent : shape) out += "[" + std::to_string(extent) + "]";
   return out + std::string(row(scalar).name);
+}
+
+Result<Tensor> tensor_of(const std::vector<hoist_string>& strings, const std::vector<int64_t>& shape) {
+  std::vector<std::string> texts;
+  for (const hoist_string& string : strings) texts.emplace_back(string.data, string.length);
+  return tensor_of_strings(shape, texts);
 }
 
 }  // namespace
@@ -62,7 +69,8 @@ Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, con
                           step.kernel_index,
                           {step.layers, step.layers + step.layer_count},
                           {step.arguments, step.arguments + step.argument_count},
-                          step.operations});
+                          step.operations,
+                          step.on_host != 0});
   }
   return out;
 }
@@ -88,6 +96,14 @@ Result<Nothing> BundleRunner::set_input(size_t index, const Tensor& tensor) {
         "is " + described(input.scalar, input.shape) + ", given " + described(tensor.scalar(), tensor.shape()),
         "convert the data, or compile for other dimensions with --dim"};
   }
+  if (tensor.scalar() == Scalar::string) {
+    std::vector<std::string> texts;
+    std::vector<hoist_string> strings;
+    for (int64_t i = 0; i < tensor.size(); ++i) texts.push_back(string_at(tensor, i));
+    for (const std::string& text : texts) strings.push_back({text.data(), text.size()});
+    if (hoist_set_input_strings(bundle_.get(), index, strings.data(), strings.size()) != HOIST_OK) return failure();
+    return Nothing{};
+  }
   if (hoist_set_input(bundle_.get(), index, tensor.data(), tensor.bytes().size()) != HOIST_OK) return failure();
   return Nothing{};
 }
@@ -102,10 +118,12 @@ Result<Nothing> BundleRunner::set_input(const std::string& name, const Tensor& t
 
 Result<Nothing> BundleRunner::share_memory() {
   for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].scalar == Scalar::string) continue;
     void* memory = nullptr;
     if (hoist_input_memory(bundle_.get(), i, &memory) != HOIST_OK) return failure();
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].scalar == Scalar::string) continue;
     const void* memory = nullptr;
     if (hoist_output_memory(bundle_.get(), i, &memory) != HOIST_OK) return failure();
   }
@@ -120,8 +138,13 @@ Result<Nothing> BundleRunner::run() {
 Result<Tensor> BundleRunner::output(size_t index) {
   HOIST_CHECK(index < outputs_.size(), "output " + std::to_string(index));
   Tensor out(outputs_[index].scalar, outputs_[index].shape);
-  const size_t bytes = out.bytes().size();
-  if (hoist_get_output(bundle_.get(), index, out.data(), bytes) != HOIST_OK) return failure();
+  if (out.scalar() == Scalar::string) {
+    std::vector<hoist_string> strings(static_cast<size_t>(out.size()));
+    if (hoist_get_output_strings(bundle_.get(), index, strings.data(), strings.size()) != HOIST_OK) return failure();
+    HOIST_TRY(out, tensor_of(strings, outputs_[index].shape));
+  } else if (hoist_get_output(bundle_.get(), index, out.data(), out.bytes().size()) != HOIST_OK) {
+    return failure();
+  }
   std::vector<int64_t> shape(outputs_[index].shape);
   if (hoist_output_shape(bundle_.get(), index, shape.data(), shape.size()) != HOIST_OK) return failure();
   for (size_t i = 0; i < shape.size(); ++i) out = first_elements(out, i, shape[i]);
@@ -151,8 +174,14 @@ Result<Nothing> BundleRunner::run_steps(size_t first, size_t count) {
 Result<Tensor> BundleRunner::read_array(size_t index) {
   HOIST_CHECK(index < arrays_.size(), "array " + std::to_string(index));
   Tensor out(arrays_[index].scalar, arrays_[index].shape);
-  const size_t bytes = out.bytes().size();
-  if (hoist_read_array(bundle_.get(), index, out.data(), bytes) != HOIST_OK) return failure();
+  if (hoist_read_array(bundle_.get(), index, out.data(), out.bytes().size()) != HOIST_OK) return failure();
+  if (out.scalar() != Scalar::string) return out;
+  std::vector<hoist_string> strings(static_cast<size_t>(out.size()));
+  if (hoist_read_strings(bundle_.get(), index, strings.data(), strings.size()) != HOIST_OK) return failure();
+  // Their words are the elements already; what they stand for is known from here on.
+  for (const hoist_string& string : strings) {
+    if (string.data != nullptr) HOIST_TRY_VOID(word_of_string({string.data, string.length}));
+  }
   return out;
 }
 

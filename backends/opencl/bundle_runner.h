@@ -35,6 +35,7 @@ struct StepInfo {
   std::vector<std::string> layers;
   std::vector<int> arguments;  ///< array indices, parameter by parameter
   int64_t operations = 0;
+  bool on_host = false;  ///< no kernel is launched
 };
 
 /// One line of the self-check.

@@ -1,18 +1,21 @@
 # Joins the runtime's files into the one hoist_runtime.c that ships in a bundle, and turns that and the headers into C++
 # string literals for the bundle writer:
 #   cmake -DFOLDER=backends/runtime -DSOURCE=hoist_runtime.c -DLITERALS=runtime_sources.cpp -P amalgamate.cmake
-set(parts plan_file.h opencl_device.h native_device.h bundle_handle.h values.c bundle_files.c plan_file.c opencl_device.c program.c
-  opencl_engine.c native_device.c native_engine.c bundle_handle.c transfers.c verify.c)
+set(host ../../ir/host)
+set(parts ${host}/host_strings.h ${host}/host_operators.h plan_file.h opencl_device.h native_device.h bundle_handle.h ${host}/host_strings.c ${host}/host_operators.c values.c bundle_files.c plan_file.c opencl_device.c program.c
+  opencl_engine.c native_device.c native_engine.c bundle_handle.c transfers.c
+  host_steps.c verify.c)
 set(text "/* The runtime of a hoist bundle in one file; hoist_runtime.h says how to use it.\n"
-         " * Made of the files of hoist's backends/runtime; change those. */\n"
+         " * Made of the files of hoist's backends/runtime and ir/host; change those. */\n"
          "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */\n#endif\n"
          "#define HOIST_INTERNAL static\n"
          "#include \"hoist_runtime.h\"\n")
 string(CONCAT text ${text})
 foreach(part ${parts})
   file(READ "${FOLDER}/${part}" body)
-  string(REGEX REPLACE "#include \"[a-z_]*\\.h\"\n" "" body "${body}")
-  string(APPEND text "\n/* ======== ${part} ======== */\n\n${body}")
+  get_filename_component(name "${part}" NAME)
+  string(REGEX REPLACE "#include \"[a-z_/]*\\.h\"\n" "" body "${body}")
+  string(APPEND text "\n/* ======== ${name} ======== */\n\n${body}")
 endforeach()
 file(WRITE "${SOURCE}" "${text}")
 

@@ -72,7 +72,8 @@ hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_
 #endif
   }
   b->checking = (unsigned char)options->separate_buffers;
-  return b->engine->open(b, options);
+  status = hoist_open_strings(b);
+  return status ? status : b->engine->open(b, options);
 }
 
 void hoist_close(hoist_bundle* b) {
@@ -83,6 +84,7 @@ void hoist_close(hoist_bundle* b) {
   free(b->inputs);
   free(b->outputs);
   free(b->weights);
+  hoist_close_strings(b);
   hoist_plan_free(&b->plan);
   free(b);
 }
@@ -154,13 +156,15 @@ hoist_status hoist_describe_step(hoist_bundle* b, size_t index, hoist_step* step
   step->argument_count = found->argument_count;
   step->arguments = found->arguments;
   step->operations = kernel->operations;
+  step->on_host = kernel->host != NULL;
   return HOIST_OK;
 }
 
 /* ---- running ---- */
 
 hoist_status hoist_run(hoist_bundle* b) {
-  const hoist_status status = b->engine->run(b, 0, b->plan.step_count, 1);
+  hoist_status status = hoist_begin_strings(b);
+  if (!status) status = b->engine->run(b, 0, b->plan.step_count, 1);
   b->has_run = status == HOIST_OK;
   return status;
 }
@@ -175,13 +179,15 @@ hoist_status hoist_run_steps(hoist_bundle* b, size_t first, size_t count) {
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "steps %zu to %zu: there are %zu", first, first + count,
                       b->plan.step_count);
   }
-  const hoist_status status = b->engine->run(b, first, count, 0);
+  hoist_status status = first ? HOIST_OK : hoist_begin_strings(b);
+  if (!status) status = b->engine->run(b, first, count, 0);
   outputs_changed(b);
   return status;
 }
 
 hoist_status hoist_profile(hoist_bundle* b, double* step_seconds) {
-  const hoist_status status = b->engine->profile(b, step_seconds);
+  hoist_status status = hoist_begin_strings(b);
+  if (!status) status = b->engine->profile(b, step_seconds);
   outputs_changed(b);
   return status;
 }

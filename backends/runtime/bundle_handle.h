@@ -85,6 +85,8 @@ struct hoist_bundle {
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
   hoist_transfer *inputs, *outputs;
+  hoist_string_table strings; /* those of the plan and of the last run */
+  hoist_string_table* given;  /* one an input: the strings that it is set to */
   int has_run;
   hoist_cache_entry cache_entry;
 };
@@ -103,12 +105,22 @@ HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* bundle);
 /* What each byte of an array that is no weight is at first. */
 HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* bundle, const hoist_plan_array* array);
 
+/* host_steps.c. Whether every step on the host can be performed, and the plan's strings. */
+HOIST_INTERNAL hoist_status hoist_open_strings(hoist_bundle* bundle);
+HOIST_INTERNAL void hoist_close_strings(hoist_bundle* bundle); /* also after an open that failed */
+/* The strings of the last run are forgotten, those of the inputs are there. */
+HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* bundle);
+/* Waits for the steps before, reads what the step reads and writes its result. */
+HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* bundle, size_t index);
+
 /* transfers.c. Inputs, then outputs. */
 HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* bundle, size_t i);
 /* The memory of an array that is in place, else NULL. */
 HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* bundle, size_t array);
 HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* bundle);
 HOIST_INTERNAL hoist_status hoist_check_inputs(hoist_bundle* bundle);
+/* As hoist_set_input, of an array of any type. */
+HOIST_INTERNAL hoist_status hoist_set_words(hoist_bundle* bundle, size_t index, const void* data, size_t bytes);
 /* As hoist_get_output; `index` may be that of a count, which is no output of the model. */
 HOIST_INTERNAL hoist_status hoist_any_output(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
 

@@ -25,11 +25,13 @@ typedef enum hoist_status {
   HOIST_OK = 0,
   HOIST_BAD_ARGUMENT = 1, /* a name, an index or a number of bytes that the bundle does not have */
   HOIST_BAD_BUNDLE = 2,   /* a file is missing, damaged, or of a newer format */
-  HOIST_NO_DEVICE = 3,    /* no OpenCL platform, no device of that name, or native code for other processors */
+  HOIST_NO_DEVICE = 3,    /* no OpenCL platform, no device of that name, native code for other processors, or a step on
+                             the host needs a library that the program was built without */
   HOIST_DEVICE_ERROR = 4, /* an OpenCL call failed, or the device is too small for the bundle */
   HOIST_OUT_OF_MEMORY = 5,
-  HOIST_MISMATCH = 6,  /* the self-check found a difference */
-  HOIST_BAD_EXTENT = 7 /* data give an output more elements than it has room for */
+  HOIST_MISMATCH = 6,   /* the self-check found a difference */
+  HOIST_BAD_EXTENT = 7, /* data give an output more elements than it has room for */
+  HOIST_BAD_VALUE = 8   /* a string that a step on the host cannot take: no number, where a number is read */
 } hoist_status;
 
 typedef struct hoist_bundle hoist_bundle;
@@ -62,7 +64,7 @@ typedef struct hoist_linked_kernel {
 typedef struct hoist_array {
   const char* name;
   const char* scalar; /* "f32", "i8", ... as hoist's language writes them; types of 2 and 4 bits are packed, the lowest
-                         bits first */
+                         bits first; "string": hoist_set_input_strings, of which `bytes` / 8 are there */
   size_t rank;
   const int64_t* shape; /* outermost extent first, row-major */
   size_t bytes;
@@ -78,6 +80,7 @@ typedef struct hoist_step {
   size_t argument_count;
   const uint32_t* arguments;
   int64_t operations; /* arithmetic operations of the launch */
+  int on_host;        /* the host performs it, and no kernel is launched */
 } hoist_step;
 
 typedef struct hoist_device {
@@ -148,6 +151,20 @@ hoist_status hoist_run(hoist_bundle* bundle);
 hoist_status hoist_get_output(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
 hoist_status hoist_get_output_named(hoist_bundle* bundle, const char* name, void* data, size_t bytes);
 
+/* A string: any bytes, UTF-8 by ONNX's rules; zeros may be among them. */
+typedef struct hoist_string {
+  const char* data;
+  size_t length;
+} hoist_string;
+
+/* The two for inputs and outputs of strings, whose elements no other function takes or gives. Strings that are set are
+ * copied, and stay set over many runs. Those that are given back belong to the handle, have a zero behind them, and
+ * live until the next run begins or the handle is closed. `count` must be the number of elements of the array. Both
+ * fail with HOIST_BAD_VALUE where a string has the same hash of 64 bits as another one, since arrays of devices hold
+ * hashes. */
+hoist_status hoist_set_input_strings(hoist_bundle* bundle, size_t index, const hoist_string* strings, size_t count);
+hoist_status hoist_get_output_strings(hoist_bundle* bundle, size_t index, hoist_string* strings, size_t count);
+
 /* How long an output is after a run, outermost extent first; `rank` is its array's. Where data decide how many elements
  * it has (the positions of those that are not 0, the boxes that do not overlap), hoist_output gives the most that there
  * can be, which is what hoist_get_output copies and hoist_output_memory holds: rows of that length, in each of which
@@ -164,6 +181,8 @@ hoist_status hoist_describe_array(hoist_bundle* bundle, size_t index, hoist_arra
 hoist_status hoist_run_steps(hoist_bundle* bundle, size_t first, size_t count);
 /* The array's present content; arrays that share the arena are overwritten by later steps. */
 hoist_status hoist_read_array(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
+/* The same of an array of strings; `data` is NULL where an element holds none. */
+hoist_status hoist_read_strings(hoist_bundle* bundle, size_t index, hoist_string* strings, size_t count);
 /* Runs every step with profiling; step_seconds has room for hoist_step_count numbers. */
 hoist_status hoist_profile(hoist_bundle* bundle, double* step_seconds);
 

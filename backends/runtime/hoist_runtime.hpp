@@ -63,7 +63,7 @@ class View {
 /// An input or an output.
 struct Array {
   std::string name;
-  std::string scalar;               ///< "f32", "i8", ...
+  std::string scalar;               ///< "f32", "i8", ..., "string": Bundle::set_strings and strings
   std::vector<std::int64_t> shape;  ///< outermost extent first, row-major
   std::size_t bytes = 0;
 };
@@ -147,6 +147,24 @@ class Bundle {
     const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
     check_element<T>(described(index, hoist_input), "input");
     check(hoist_set_input(handle_, index, values.data(), values.size() * sizeof(T)));
+  }
+
+  /// Of an input of strings; their number must be the input's.
+  void set_strings(const std::string& name, const std::vector<std::string>& strings) {
+    const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
+    std::vector<hoist_string> given;
+    for (const std::string& string : strings) given.push_back({string.data(), string.size()});
+    check(hoist_set_input_strings(handle_, index, given.data(), given.size()));
+  }
+
+  /// Copies of all elements of an output of strings, as many as its array has.
+  std::vector<std::string> strings(const std::string& name) const {
+    const std::size_t index = index_of(hoist_output_index(handle_, name.c_str()), "output", name);
+    std::vector<hoist_string> held(described(index, hoist_output).bytes / 8);
+    check(hoist_get_output_strings(handle_, index, held.data(), held.size()));
+    std::vector<std::string> out;
+    for (const hoist_string& string : held) out.emplace_back(string.data, string.length);
+    return out;
   }
 
   /// Runs and waits. Throws where an input was never set.

@@ -173,7 +173,9 @@ static hoist_status functions_from_library(const hoist_plan* plan, const native_
   char path[128], problem[512];
   unsigned char* data = NULL;
   size_t bytes = 0;
-  if (!plan->kernel_count) return HOIST_OK; /* outputs that are inputs or constants: there is no library */
+  size_t first = 0;
+  while (first < plan->kernel_count && plan->kernels[first].host) ++first;
+  if (first == plan->kernel_count) return HOIST_OK; /* nothing is computed, or all on the host: there is no library */
   snprintf(path, sizeof path, "native/kernels-%s.so", row->architecture);
   if (!lists_file(plan, path)) {
     return hoist_fail(error, HOIST_NO_DEVICE,
@@ -188,6 +190,7 @@ static hoist_status functions_from_library(const hoist_plan* plan, const native_
   if (!*library) return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: cannot be loaded: %s", path, problem);
   for (size_t i = 0; i < plan->kernel_count; ++i) {
     char symbol[600];
+    if (plan->kernels[i].host) continue;
     const int length = snprintf(symbol, sizeof symbol, "hoist_%s_%s_argv", row->name, plan->kernels[i].name);
     for (char* p = symbol; *p; ++p) *p = *p == '-' ? '_' : *p;
     void* found = length > 0 && length < (int)sizeof symbol ? dlsym(*library, symbol) : NULL;
@@ -204,6 +207,7 @@ HOIST_INTERNAL hoist_status hoist_native_load(const hoist_plan* plan, const char
   if (!linked) return functions_from_library(plan, native_row_of(target), library, functions, error);
   for (size_t i = 0; i < plan->kernel_count; ++i) {
     const hoist_linked_kernel* row = linked;
+    if (plan->kernels[i].host) continue;
     while (row->target && (strcmp(row->target, target) != 0 || strcmp(row->kernel, plan->kernels[i].name) != 0)) ++row;
     if (!row->target) {
       return hoist_fail(error, HOIST_BAD_ARGUMENT, "the table of linked kernels has no kernel %s for %s",

@@ -157,12 +157,14 @@ static hoist_status native_read(hoist_bundle* b, size_t array, void* data, size_
   return HOIST_OK;
 }
 
-static void native_step(hoist_bundle* b, size_t i) {
+static hoist_status native_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
   hoist_native* n = b->native;
+  if (kernel->host) return hoist_host_step(b, i);
   hoist_workers_run(n->workers, n->functions[step->kernel], n->arguments + n->starts[i], step->argument_count,
                     (uint32_t)kernel->global[0], kernel->operations >= SHARED_OPERATIONS);
+  return HOIST_OK;
 }
 
 /* What a run needs before its first step. */
@@ -184,9 +186,9 @@ static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
 }
 
 static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
-  const hoist_status status = native_inputs(b, first, count);
+  hoist_status status = native_inputs(b, first, count);
+  for (size_t i = first; i < first + count && !status; ++i) status = native_step(b, i);
   if (status) return status;
-  for (size_t i = first; i < first + count; ++i) native_step(b, i);
   for (size_t i = 0; with_outputs && i < b->plan.output_count; ++i) {
     hoist_transfer* output = &b->outputs[i];
     if (!output->staged || output->in_place) continue;
@@ -203,10 +205,10 @@ static double native_seconds(void) {
 }
 
 static hoist_status native_profile(hoist_bundle* b, double* step_seconds) {
-  const hoist_status status = native_inputs(b, 0, b->plan.step_count);
+  hoist_status status = native_inputs(b, 0, b->plan.step_count);
   for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
     const double start = native_seconds();
-    native_step(b, i);
+    status = native_step(b, i);
     step_seconds[i] = native_seconds() - start;
   }
   return status;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static hoist_status fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
   if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
@@ -163,6 +164,7 @@ static hoist_status make_steps(hoist_bundle* b) {
   }
   for (size_t i = 0; i < plan->step_count && !status; ++i) {
     const hoist_plan_step* step = &plan->steps[i];
+    if (plan->kernels[step->kernel].host) continue;
     for (size_t k = 0; k < step->argument_count; ++k) arguments[k] = b->buffers[step->arguments[k]];
     status = make_kernel(b, &plan->kernels[step->kernel], &b->kernels[i]);
     if (!status) status = bind_arguments(b, b->kernels[i], &plan->kernels[step->kernel], arguments);
@@ -242,7 +244,8 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
 static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count) {
   hoist_status status = upload(b, b->queue);
   for (size_t i = first; i < first + count && !status; ++i) {
-    status = launch(b, b->queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], NULL);
+    const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
+    status = kernel->host ? hoist_host_step(b, i) : launch(b, b->queue, b->kernels[i], kernel, NULL);
   }
   return status;
 }
@@ -313,7 +316,8 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
     /* Drivers compile the last part at the first launch, so every kernel runs once before its program is kept. The
      * inputs are zeros here. */
     for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
-      status = launch(b, b->queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], NULL);
+      const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
+      if (!kernel->host) status = launch(b, b->queue, b->kernels[i], kernel, NULL);
     }
     if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
     if (!status) hoist_program_keep(b->program, &b->cache_entry);
@@ -368,6 +372,18 @@ static hoist_status run(hoist_bundle* b, size_t first, size_t count, int with_ou
   return finish(b, b->queue, status);
 }
 
+/* Its arrays go through the other queue, once the steps before are done. */
+static hoist_status profile_on_host(hoist_bundle* b, size_t i, double* seconds) {
+  struct timespec before, after;
+  const hoist_status status = hoist_cl_check(&b->error, clFinish(b->profiling_queue), "clFinish");
+  if (status) return status;
+  clock_gettime(CLOCK_MONOTONIC, &before);
+  const hoist_status done = hoist_host_step(b, i);
+  clock_gettime(CLOCK_MONOTONIC, &after);
+  *seconds = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+  return done;
+}
+
 static hoist_status profile(hoist_bundle* b, double* step_seconds) {
   cl_int code = CL_SUCCESS;
   if (!b->profiling_queue) {
@@ -382,7 +398,12 @@ static hoist_status profile(hoist_bundle* b, double* step_seconds) {
   if (!events) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu events", count);
   hoist_status status = upload(b, b->profiling_queue);
   for (size_t i = 0; i < count && !status; ++i) {
-    status = launch(b, b->profiling_queue, b->kernels[i], &b->plan.kernels[b->plan.steps[i].kernel], &events[i]);
+    const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
+    step_seconds[i] = 0;
+    if (kernel->host)
+      status = profile_on_host(b, i, &step_seconds[i]);
+    else
+      status = launch(b, b->profiling_queue, b->kernels[i], kernel, &events[i]);
   }
   status = finish(b, b->profiling_queue, status);
   for (size_t i = 0; i < count; ++i) {

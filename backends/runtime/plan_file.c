@@ -234,9 +234,33 @@ static void take_regions(cursor* c, hoist_plan_parameter* parameter) {
   }
 }
 
+/* Whole arrays that are read, and behind them one that is written, of the types that the function takes. */
+static void check_host_call(cursor* c, const hoist_plan_kernel* kernel) {
+  const size_t count = kernel->parameter_count;
+  hoist_host_array* arrays = hoist_pool_alloc(c->pool, count, sizeof *arrays);
+  if (!arrays) {
+    hoist_no_memory(c->error, count * sizeof *arrays);
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const hoist_plan_parameter* parameter = &kernel->parameters[i];
+    const hoist_host_array array = {parameter->scalar, parameter->rank, parameter->shape, parameter->elements, NULL};
+    arrays[i] = array;
+    if (parameter->written != (i + 1 == count) || parameter->region_count) {
+      bad(c, "a step on the host writes what is not its last array, or a part of it");
+      return;
+    }
+  }
+  const hoist_host_call call = {arrays, count - 1, &arrays[count - 1], NULL, ""};
+  if (!hoist_host_takes(kernel->host, &call)) bad(c, "a step on the host has arrays of other types or sizes");
+}
+
 static void take_kernel_record(cursor* c, const hoist_plan* plan, hoist_plan_kernel* kernel) {
   kernel->name = take_text(c);
   if (!failed(c) && !is_identifier(kernel->name)) bad(c, "a kernel's name is not an identifier");
+  const char* host = take_text(c);
+  if (!failed(c) && *host && !(kernel->host = hoist_host_operator_named(host)))
+    bad(c, "a step on the host that this runtime does not have");
   kernel->layers = take_texts(c, &kernel->layer_count);
   for (int i = 0; i < 3; ++i) kernel->global[i] = take(c, 8);
   for (int i = 0; i < 3; ++i) kernel->local[i] = take(c, 8);
@@ -273,6 +297,7 @@ static void take_kernel_record(cursor* c, const hoist_plan* plan, hoist_plan_ker
     if (parameter->written && parameter->elements > most_elements) most_elements = parameter->elements;
   }
   if (!written) bad(c, "a kernel writes nothing");
+  if (!failed(c) && kernel->host) check_host_call(c, kernel);
   /* Every group has something to write; more of them than elements would write outside. */
   if (groups > (most_elements ? most_elements : 1)) bad(c, "a kernel has more groups than elements to write");
   kernel->tolerance = take_tolerance(c);
@@ -384,6 +409,22 @@ static void take_extents(cursor* c, hoist_plan* plan) {
   }
 }
 
+/* Any bytes, zeros too, in the place where they stand. */
+static void take_strings(cursor* c, hoist_plan* plan) {
+  plan->strings = take_array(c, &plan->string_count, 4, sizeof *plan->strings);
+  for (size_t i = 0; i < plan->string_count && !failed(c); ++i) {
+    const uint64_t length = take(c, 4);
+    if (failed(c)) return;
+    if (length > c->size - c->at) {
+      bad(c, "a string is longer than the file");
+      return;
+    }
+    plan->strings[i].data = (const char*)c->data + c->at;
+    plan->strings[i].length = (size_t)length;
+    c->at += length;
+  }
+}
+
 static void take_plan(cursor* c, hoist_plan* plan) {
   plan->model_name = take_text(c);
   plan->model_hash = take(c, 8);
@@ -407,7 +448,7 @@ static void take_plan(cursor* c, hoist_plan* plan) {
   }
   plan->arrays = take_array(c, &plan->array_count, 26, sizeof *plan->arrays);
   for (size_t i = 0; i < plan->array_count && !failed(c); ++i) take_array_record(c, plan, &plan->arrays[i]);
-  plan->kernels = take_array(c, &plan->kernel_count, 103, sizeof *plan->kernels);
+  plan->kernels = take_array(c, &plan->kernel_count, 108, sizeof *plan->kernels);
   for (size_t i = 0; i < plan->kernel_count && !failed(c); ++i) take_kernel_record(c, plan, &plan->kernels[i]);
   plan->steps = take_array(c, &plan->step_count, 12, sizeof *plan->steps);
   for (size_t i = 0; i < plan->step_count && !failed(c); ++i) take_step_record(c, plan, &plan->steps[i]);
@@ -438,6 +479,7 @@ static void take_plan(cursor* c, hoist_plan* plan) {
     }
   }
   take_extents(c, plan);
+  take_strings(c, plan);
   if (!failed(c) && c->at != c->size) bad(c, "holds more than it should");
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "hoist_runtime.h"
+#include "ir/host/host_operators.h"
 
 #ifndef HOIST_INTERNAL
 #define HOIST_INTERNAL
@@ -19,7 +20,7 @@ extern "C" {
 
 #define HOIST_PLAN_MAGIC "HOISTPLN"
 #define HOIST_CHECK_MAGIC "HOISTCHK"
-#define HOIST_FORMAT_VERSION 6u
+#define HOIST_FORMAT_VERSION 7u
 
 /* What one array can have: no device has more, and the smallest size_t holds it with room for what is added to it. */
 #define HOIST_MOST_BYTES (SIZE_MAX / 4 < ((uint64_t)1 << 48) ? (uint64_t)(SIZE_MAX / 4) : (uint64_t)1 << 48)
@@ -46,7 +47,7 @@ typedef struct hoist_scalar {
    * nor NaN; 4: exponents of powers of two, NaN is all ones */
   int finite;
 } hoist_scalar;
-#define HOIST_SCALAR_COUNT 23
+#define HOIST_SCALAR_COUNT 24
 HOIST_INTERNAL const hoist_scalar* hoist_scalar_row(int scalar);
 HOIST_INTERNAL int hoist_scalar_named(const char* name);
 /* Value `index` of an array as the raw bits of its type, and as a number. */
@@ -54,9 +55,6 @@ HOIST_INTERNAL uint64_t hoist_load_bits(int scalar, const void* data, uint64_t i
 HOIST_INTERNAL double hoist_bits_to_double(int scalar, uint64_t bits);
 HOIST_INTERNAL void hoist_seeded(int scalar, uint64_t seed, uint32_t parameter, double low, double high,
                                  uint64_t elements, void* data);
-
-/* XXH64 with seed 0. */
-HOIST_INTERNAL uint64_t hoist_hash(const void* data, size_t bytes);
 
 enum { HOIST_PLACE_INPUT, HOIST_PLACE_OUTPUT, HOIST_PLACE_WEIGHTS, HOIST_PLACE_ARENA, HOIST_PLACE_CLEARED };
 
@@ -108,8 +106,9 @@ typedef struct hoist_plan_kernel {
   hoist_plan_parameter* parameters;
   hoist_tolerance tolerance;
   int64_t operations;
-  int is_launched;    /* some step names it */
-  int writes_cleared; /* some step binds what it writes to a cleared array */
+  const hoist_host_operator* host; /* the host performs it; NULL: a device does */
+  int is_launched;                 /* some step names it */
+  int writes_cleared;              /* some step binds what it writes to a cleared array */
 } hoist_plan_kernel;
 
 typedef struct hoist_plan_step {
@@ -157,6 +156,8 @@ typedef struct hoist_plan {
   size_t model_output_count; /* those of the model come first, behind them the counts of extents */
   size_t extent_count;
   hoist_plan_extent* extents;
+  size_t string_count; /* those that weights and kernels hold the words of */
+  hoist_string* strings;
 } hoist_plan;
 
 typedef struct hoist_checks {

@@ -64,7 +64,20 @@ static hoist_status right_size(hoist_bundle* b, const hoist_plan_array* array, c
   return HOIST_OK;
 }
 
+/* Strings go other ways: nobody but the runtime knows their words. */
+static hoist_status no_strings(hoist_bundle* b, const hoist_plan_array* array, const char* instead) {
+  if (array->scalar != HOIST_HOST_STRING) return HOIST_OK;
+  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: holds strings (%s)", array->name, instead);
+}
+
 hoist_status hoist_set_input(hoist_bundle* b, size_t index, const void* data, size_t bytes) {
+  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  if (no_strings(b, &b->plan.arrays[b->plan.inputs[index].array], "use hoist_set_input_strings"))
+    return b->error.status;
+  return hoist_set_words(b, index, data, bytes);
+}
+
+HOIST_INTERNAL hoist_status hoist_set_words(hoist_bundle* b, size_t index, const void* data, size_t bytes) {
   if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
   const uint32_t number = b->plan.inputs[index].array;
   hoist_transfer* input = &b->inputs[index];
@@ -84,6 +97,7 @@ hoist_status hoist_input_memory(hoist_bundle* b, size_t index, void** memory) {
   *memory = NULL;
   if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
   hoist_transfer* input = &b->inputs[index];
+  if (no_strings(b, &b->plan.arrays[input->array], "use hoist_set_input_strings")) return b->error.status;
   const hoist_status status = stage(b, input);
   if (status) return status;
   input->shared = input->set = 1;
@@ -95,6 +109,7 @@ hoist_status hoist_output_memory(hoist_bundle* b, size_t index, const void** mem
   *memory = NULL;
   if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
   hoist_transfer* output = &b->outputs[index];
+  if (no_strings(b, &b->plan.arrays[output->array], "use hoist_get_output_strings")) return b->error.status;
   const hoist_status status = stage(b, output);
   if (status) return status;
   output->shared = 1;
@@ -128,7 +143,7 @@ hoist_status hoist_seed_inputs(hoist_bundle* b, uint64_t seed) {
     void* data = calloc(array->bytes + 1, 1);
     if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
     hoist_seeded(array->scalar, seed, (uint32_t)i, input->low, input->high, elements, data);
-    const hoist_status status = hoist_set_input(b, i, data, array->bytes);
+    const hoist_status status = hoist_set_words(b, i, data, array->bytes);
     free(data);
     if (status) return status;
   }
@@ -173,6 +188,7 @@ HOIST_INTERNAL hoist_status hoist_any_output(hoist_bundle* b, size_t index, void
 
 hoist_status hoist_get_output(hoist_bundle* b, size_t index, void* data, size_t bytes) {
   if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
+  if (no_strings(b, &b->plan.arrays[b->plan.outputs[index]], "use hoist_get_output_strings")) return b->error.status;
   return hoist_any_output(b, index, data, bytes);
 }
 

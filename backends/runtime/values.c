@@ -1,4 +1,4 @@
-/* Scalar types, seeded values and the integrity hash. */
+/* Scalar types and seeded values. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */
 #endif
@@ -36,6 +36,8 @@ const char* hoist_status_name(hoist_status status) {
       return "mismatch";
     case HOIST_BAD_EXTENT:
       return "bad extent";
+    case HOIST_BAD_VALUE:
+      return "bad value";
   }
   return "unknown status";
 }
@@ -48,7 +50,7 @@ static const hoist_scalar scalar_rows[HOIST_SCALAR_COUNT] = {
     {"f8e4m3fnuz", 8, 1, 1, 4, 3, 8, 2}, {"f8e5m2", 8, 1, 1, 5, 2, 15, 0},  {"f8e5m2fnuz", 8, 1, 1, 5, 2, 16, 2},
     {"bf16", 16, 1, 1, 8, 7, 127, 0},    {"f16", 16, 1, 1, 5, 10, 15, 0},   {"f32", 32, 1, 1, 8, 23, 127, 0},
     {"f64", 64, 1, 1, 11, 52, 1023, 0},  {"i2", 2, 0, 1, 0, 0, 0, 0},       {"u2", 2, 0, 0, 0, 0, 0, 0},
-    {"f4e2m1", 4, 1, 1, 2, 1, 1, 3},     {"f8e8m0", 8, 1, 0, 8, 0, 127, 4},
+    {"f4e2m1", 4, 1, 1, 2, 1, 1, 3},     {"f8e8m0", 8, 1, 0, 8, 0, 127, 4}, {"string", 64, 0, 0, 0, 0, 0, 0},
 };
 
 HOIST_INTERNAL const hoist_scalar* hoist_scalar_row(int scalar) { return &scalar_rows[scalar]; }
@@ -204,48 +206,4 @@ hoist_status hoist_seeded_fill(const char* scalar, uint64_t seed, uint32_t param
   if (number < 0 || !(low <= high) || (elements && !data)) return HOIST_BAD_ARGUMENT;
   hoist_seeded(number, seed, parameter, low, high, elements, data);
   return HOIST_OK;
-}
-
-/* XXH64 after the xxHash specification, "doc/xxhash_spec.md", version 0.1.1, seed 0. */
-static const uint64_t prime1 = 0x9E3779B185EBCA87u, prime2 = 0xC2B2AE3D27D4EB4Fu, prime3 = 0x165667B19E3779F9u,
-                      prime4 = 0x85EBCA77C2B2AE63u, prime5 = 0x27D4EB2F165667C5u;
-
-static uint64_t rotate_left(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
-
-static uint64_t little64(const unsigned char* p) {
-  return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 | (uint64_t)p[4] << 32 |
-         (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
-}
-
-static uint64_t hash_round(uint64_t accumulator, uint64_t lane) {
-  return rotate_left(accumulator + lane * prime2, 31) * prime1;
-}
-
-static uint64_t hash_merge(uint64_t accumulator, uint64_t lane) {
-  return (accumulator ^ hash_round(0, lane)) * prime1 + prime4;
-}
-
-HOIST_INTERNAL uint64_t hoist_hash(const void* data, size_t bytes) {
-  const unsigned char* p = data;
-  const unsigned char* end = p + bytes;
-  uint64_t hash = prime5;
-  if (bytes >= 32) {
-    uint64_t lanes[4] = {prime1 + prime2, prime2, 0, 0 - prime1};
-    for (; end - p >= 32; p += 32) {
-      for (int i = 0; i < 4; ++i) lanes[i] = hash_round(lanes[i], little64(p + 8 * i));
-    }
-    hash = rotate_left(lanes[0], 1) + rotate_left(lanes[1], 7) + rotate_left(lanes[2], 12) + rotate_left(lanes[3], 18);
-    for (int i = 0; i < 4; ++i) hash = hash_merge(hash, lanes[i]);
-  }
-  hash += bytes;
-  for (; end - p >= 8; p += 8) hash = rotate_left(hash ^ hash_round(0, little64(p)), 27) * prime1 + prime4;
-  if (end - p >= 4) {
-    const uint64_t lane = little64((const unsigned char[8]){p[0], p[1], p[2], p[3], 0, 0, 0, 0});
-    hash = rotate_left(hash ^ lane * prime1, 23) * prime2 + prime3;
-    p += 4;
-  }
-  for (; p < end; ++p) hash = rotate_left(hash ^ *p * prime5, 11) * prime1;
-  hash = (hash ^ hash >> 33) * prime2;
-  hash = (hash ^ hash >> 29) * prime3;
-  return hash ^ hash >> 32;
 }

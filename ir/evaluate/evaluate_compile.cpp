@@ -190,6 +190,7 @@ int Compiler::compute(Expr e, int env, const Path& path) {
       return folded(e, env, path);
     case Pattern::scan:
     case Pattern::scatter:
+    case Pattern::host:
       return staged_or_fail(e, env, path);
     case Pattern::zip:
       return value(child(static_cast<size_t>(component(path[1]))), env, with({path[0]}, 2));
@@ -279,6 +280,7 @@ bool Compiler::computes(Expr e) {
     case Pattern::iterate:
     case Pattern::scan:
     case Pattern::scatter:
+    case Pattern::host:
     case Pattern::materialise:
       return false;  // they have stages of their own
     default:

@@ -155,6 +155,7 @@ class Compiler {
 
   // A fold, scan or iterate whose states are kept whole, each computed from the one before.
   void make_serial_stage(Expr e, int env, const std::vector<Domain>& domains);
+  void make_host_stage(Expr e, int env, const std::vector<Domain>& domains);
   void make_scatter_stage(Expr e, int env, const std::vector<Domain>& domains);
 
   // Programs, buffers and kept entries of a stage that computes all scalars of its value at once.

@@ -10,6 +10,7 @@
 
 #include "ir/evaluate/evaluate_index.h"
 #include "ir/evaluate/scalar_math.h"
+#include "ir/expression.h"
 #include "ir/pattern.h"
 
 namespace hoist {
@@ -103,9 +104,9 @@ struct CompiledTerm {
 };
 
 struct Stage {
-  enum Kind : uint8_t { plain, serial, scatter } kind = plain;
+  enum Kind : uint8_t { plain, serial, scatter, host } kind = plain;
   std::vector<CompiledTerm>
-      programs;                ///< plain: one. serial: first states, then steps. scatter: positions, updates, bases
+      programs;                ///< plain: one. serial: first states, then steps. scatter: positions, updates, bases. host: arrays
   std::vector<int> buffers;    ///< that it fills; serial and scatter: one for each scalar of the state or element
   std::vector<int> states;     ///< serial: buffers that the steps read
   std::vector<int64_t> outer;  ///< serial, scatter: extents of the variables around it
@@ -114,6 +115,7 @@ struct Stage {
   int64_t steps = 0;
   bool keeps_all = false;  ///< scan
   int64_t base_count = 0;  ///< scatter: elements of the base
+  Expr called = nullptr;   ///< host: the call
 };
 
 struct Compiled {

@@ -7,6 +7,7 @@
 
 #include "ir/evaluate/evaluate_machine.h"
 #include "ir/evaluate/evaluate_program.h"
+#include "ir/evaluate/host_call.h"
 #include "ir/threads.h"
 
 namespace hoist {
@@ -32,6 +33,9 @@ class Runner {
           break;
         case Stage::scatter:
           scatter(stage);
+          break;
+        case Stage::host:
+          host(stage);
           break;
       }
       if (outside_) return false;
@@ -161,6 +165,28 @@ class Runner {
           std::memcpy(out + static_cast<size_t>(positions[k]) * element, updates.data() + k * element, element);
         }
       }
+    });
+  }
+
+  // What fails is left to the interpreter, which says why.
+  void host(const Stage& stage) {
+    auto machines = machines_of(stage);
+    const Buffer& result = buffer(stage.buffers[0]);
+    for_each_outer(stage, machines, [&](int64_t at) {
+      std::vector<Tensor> arrays;
+      for (size_t i = 0; i < machines.size(); ++i) {
+        const CompiledTerm& program = stage.programs[i];
+        std::vector<std::byte> column(static_cast<size_t>(program.count * column_bytes(program.scalar)));
+        machines[i]->run(0, program.count, column.data());
+        Tensor array(program.scalar, shape_of(stage.called->children[i]->type));
+        write_column(column.data(), program.scalar, array.data(), 0, program.count);
+        arrays.push_back(std::move(array));
+      }
+      const auto made = evaluate_host_call(stage.called->name, std::move(arrays), stage.called->type);
+      outside_ = outside_ || !made.ok();
+      if (!made.ok()) return;
+      std::byte* out = buffer(stage.buffers[0]).own.data() + at * made->size() * column_bytes(result.scalar);
+      read_column(*made, 0, made->size(), out);
     });
   }
 

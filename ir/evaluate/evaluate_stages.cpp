@@ -270,6 +270,8 @@ void Compiler::make_stage(Expr e, int env, const std::vector<Domain>& domains, s
     make_serial_stage(e, env, domains);
   else if (e->pattern == Pattern::scatter)
     make_scatter_stage(e, env, domains);
+  else if (e->pattern == Pattern::host)
+    make_host_stage(e, env, domains);
   else if (!make_plain_stage(e, env, domains, leaf, is_loop, outer_plain, outer_evaluations) && is_loop) {
     failed_ = false;
     make_serial_stage(e, env, domains);
@@ -363,6 +365,26 @@ void Compiler::make_scatter_stage(Expr e, int env, const std::vector<Domain>& do
   for (const Leaf& leaf : bases) add(e->children[2], leaf);
   if (failed_) return;
   finish(std::move(stage), e, env, domains, bases, roots, variables, shapes);
+}
+
+void Compiler::make_host_stage(Expr e, int env, const std::vector<Domain>& domains) {
+  Stage stage;
+  stage.kind = Stage::host;
+  stage.called = e;
+  const std::vector<Leaf> result = leaves(e->type);
+  std::vector<std::vector<Leaf>> arrays;
+  std::vector<int> roots;
+  std::vector<std::vector<IndexId>> variables;
+  std::vector<const Leaf*> shapes;
+  for (Expr child : e->children) arrays.push_back(leaves(child->type));
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    variables.emplace_back();
+    const Path path = fresh_path(arrays[i][0], variables.back());
+    roots.push_back(value(e->children[i], env, path));
+    shapes.push_back(&arrays[i][0]);
+  }
+  if (failed_) return;
+  finish(std::move(stage), e, env, domains, result, roots, variables, shapes);
 }
 
 void Compiler::finish(Stage stage, Expr e, int env, const std::vector<Domain>& domains, const std::vector<Leaf>& all,

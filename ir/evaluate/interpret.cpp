@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "ir/evaluate/evaluate.h"
+#include "ir/evaluate/host_call.h"
 #include "ir/evaluate/interpret_check.h"
 #include "ir/evaluate/interpret_layout.h"
 #include "ir/evaluate/scalar_math.h"
@@ -163,6 +164,8 @@ class Interpreter {
         return scanned(e, env, path);
       case Pattern::scatter:
         return scattered(e, env, path);
+      case Pattern::host:
+        return called_on_host(e, env, path);
       case Pattern::zip: {
         Cell inner{path->value, path->rest->rest};
         return at(child(static_cast<size_t>(path->rest->value)), env, &inner);
@@ -374,6 +377,7 @@ class Interpreter {
       case Pattern::iterate:
       case Pattern::scan:
       case Pattern::materialise:
+      case Pattern::host:
         return false;
       default:
         break;
@@ -389,6 +393,7 @@ class Interpreter {
       case Pattern::iterate:
       case Pattern::scan:
       case Pattern::scatter:
+      case Pattern::host:
         return true;
       default:
         break;
@@ -499,6 +504,33 @@ class Interpreter {
       }
     }
     return words[static_cast<size_t>(path->value) * count + static_cast<size_t>(offset_of(layout, path->rest))];
+  }
+
+  // The whole result at once, of whole arrays.
+  uint64_t called_on_host(Expr e, const Frame* env, const Cell* path) {
+    auto memo = memo_of(e, env);
+    if (!memo->complete) {
+      std::vector<Tensor> arrays;
+      std::vector<Cell> cells;
+      for (Expr child : e->children) {
+        const Layout* layout = layouts_.of(child->type);
+        if (!fits(child, 1, layout)) return 0;
+        std::vector<uint64_t> words(static_cast<size_t>(layout->count));
+        if (!force(child, env, words, cells)) return 0;
+        Tensor array(leaf_of(child->type)->scalar, shape_of(child->type));
+        std::byte* bytes = array.data();
+        for (size_t i = 0; i < words.size(); ++i)
+          write_column(&words[i], array.scalar(), bytes, static_cast<int64_t>(i), 1);
+        arrays.push_back(std::move(array));
+      }
+      if (!fits(e, 1, layouts_.of(e->type))) return 0;
+      const auto result = evaluate_host_call(e->name, std::move(arrays), e->type);
+      if (!result.ok()) return fault(*e, result.errors()[0].what, result.errors()[0].hint);
+      memo->words.resize(static_cast<size_t>(result->size()));
+      for (size_t i = 0; i < memo->words.size(); ++i) memo->words[i] = word_at(*result, static_cast<int64_t>(i));
+      memo->complete = true;
+    }
+    return memo->words[static_cast<size_t>(offset_of(layouts_.of(e->type), path))];
   }
 
   // Which update each element of the base takes is found once.
@@ -623,10 +655,10 @@ Tensor elements_at(const Tensor& from, const std::vector<int64_t>& positions) {
   Tensor out(from.scalar(), {static_cast<int64_t>(positions.size())});
   for (size_t i = 0; i < positions.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
-    if (is_integer(from.scalar()))
-      out.set_integer(at, from.integer_at(positions[i]));
-    else
+    if (is_float(from.scalar()))
       out.set_float(at, from.float_at(positions[i]));
+    else
+      out.set_integer(at, from.integer_at(positions[i]));
   }
   return out;
 }

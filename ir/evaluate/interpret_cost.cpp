@@ -38,6 +38,9 @@ class Steps {
       case Pattern::iterate:
         out = product(out, e->sizes[0].value());
         break;
+      case Pattern::host:  // all of it
+        out = product(out, scalars(e->type, false));
+        break;
       case Pattern::scatter:  // the last update that goes there
         out = product(out, e->children[0]->type->size.value());
         break;

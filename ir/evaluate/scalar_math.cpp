@@ -31,7 +31,7 @@ auto storage_of() {
     return uint32_t{};
   else if constexpr (S == Scalar::i64)
     return int64_t{};
-  else if constexpr (S == Scalar::u64)
+  else if constexpr (S == Scalar::u64 || S == Scalar::string)
     return uint64_t{};
   else if constexpr (S == Scalar::i2 || S == Scalar::i4 || S == Scalar::i8)
     return int8_t{};
@@ -272,6 +272,7 @@ constexpr bool takes(Function f, Scalar s) {
   const bool on_integer_only = f >= Function::logical_and && f <= Function::shift_right;
   const bool on_float_only =
       (f >= Function::floor && f <= Function::erf) || f == Function::fma || f >= Function::is_nan;
+  if (s == Scalar::string) return f == Function::equal || f == Function::not_equal;
   if (s == Scalar::boolean) {
     return f == Function::equal || f == Function::not_equal ||
            (f >= Function::logical_and && f <= Function::logical_not);
@@ -512,7 +513,7 @@ uint64_t word_of_bits(Scalar scalar, uint64_t bits) {
 }
 
 int64_t integer_of_word(Scalar scalar, uint64_t word) {
-  if (scalar == Scalar::i64 || scalar == Scalar::u64) return static_cast<int64_t>(word);
+  if (scalar == Scalar::i64 || scalar == Scalar::u64 || scalar == Scalar::string) return static_cast<int64_t>(word);
   return static_cast<int64_t>(convert(scalar, Scalar::i64, word));
 }
 

@@ -89,10 +89,10 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
           "where y = select(given(min), max(x, min), select(given(low), max(x, scalar low), x))"),
   by_text("Cast", 6,
           "(x : anything; to : type, saturate = 1, round_mode = \"up\" | \"down\" | \"nearest\") "
-          "= " HOIST_CONVERTED "T = to"),
+          "= select(to == string | type(x) == string, in_text(to, x), " HOIST_CONVERTED "T = to)"),
   by_text("CastLike", 15,
           "(x : anything, like : anything; saturate = 1, round_mode = \"up\" | \"down\" | \"nearest\") "
-          "= " HOIST_CONVERTED "T = type(like)"),
+          "= select(type(like) == string | type(x) == string, in_text(type(like), x), " HOIST_CONVERTED "T = type(like))"),
   // A byte that is 0 or 1 is no bool.
   by_text("BitCast", 26,
           "(x : anything; to : type) "

@@ -28,5 +28,7 @@ std::span<const OperatorRow> training_operators();
 std::span<const OperatorRow> learning_operators();
 std::span<const OperatorRow> random_operators();
 std::span<const OperatorRow> sequence_operators();
+std::span<const OperatorRow> text_operators();
+std::span<const OperatorRow> encoder_operators();
 
 }  // namespace hoist::operators

@@ -251,6 +251,26 @@ Result<Expr> form_to_type(const FormCall& c) {
   return make(to, x);
 }
 
+// in_text T x: an array of strings as numbers of the type, or one of numbers as strings; on the host.
+Result<Expr> form_in_text(const FormCall& c) {
+  HOIST_TRY_VOID(c.want(2));
+  HOIST_TRY(const Scalar to, c.scalar(0));
+  HOIST_TRY(const Expr x, c.value(1));
+  const Scalar from = element_of(x);
+  if (from == to) return x;
+  const auto like = [&](Scalar scalar) { return array_type(sizes_of(x->type), scalar_type(scalar)); };
+  const auto converted = [&](Scalar scalar, Expr array) {
+    return map_at(
+        static_cast<int>(rank_of(x)), [&](Expr v) { return convert(scalar, v); }, array);
+  };
+  if (to != Scalar::string) {
+    HOIST_TRY(const Expr read, host("string_to_number", {x}, like(is_float(to) ? Scalar::f64 : Scalar::i64)));
+    return converted(to, read);
+  }
+  const Scalar wide = !is_float(from) ? Scalar::i64 : from == Scalar::f64 ? Scalar::f64 : Scalar::f32;
+  return host("number_to_string", {converted(wide, x)}, like(Scalar::string));
+}
+
 // positions T x: 0, 1, ... for the elements of an array.
 Result<Expr> form_positions(const FormCall& c) {
   HOIST_TRY_VOID(c.want(2));
@@ -291,6 +311,7 @@ constexpr auto forms = std::to_array<Form>({
     {"saturated", form_to_type<cast>},  // the nearest number of the type
     {"same_bits", form_to_type<reinterpret>},
     {"positions", form_positions},
+    {"in_text", form_in_text},
     {"random_words", form_random_words},
 });
 

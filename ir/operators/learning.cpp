@@ -1,5 +1,5 @@
-// Models of the domain ai.onnx.ml, on numbers: scalers and encoders, linear models and ensembles of trees. Their
-// attributes hold tables, which become constants; a tree is walked by gathers from the tables of its nodes.
+// Models of the domain ai.onnx.ml, on numbers: scalers, linear models and ensembles of trees; encoders.cpp has more.
+// Their attributes hold tables, which become constants; a tree is walked by gathers from the tables of its nodes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "ir/operators/families.h"
 #include "ir/operators/operator_text.h"
 #include "ir/operators/support.h"
+#include "ir/strings.h"
 
 namespace hoist::operators {
 namespace {
@@ -37,13 +38,6 @@ Result<Floats> floats_attribute(const OperatorContext& c, const std::string& nam
   return Floats{};
 }
 
-Result<std::vector<std::string>> strings_attribute(const OperatorContext& c, const std::string& name) {
-  auto found = c.call.attributes.find(name);
-  if (found == c.call.attributes.end()) return std::vector<std::string>{};
-  if (const auto* list = std::get_if<std::vector<std::string>>(&found->second)) return *list;
-  return fault(fmt::format("attribute {} has to be a list of strings", name));
-}
-
 Expr table(Scalar scalar, const Floats& values) {
   return constant(Tensor::of(scalar, {static_cast<int64_t>(values.size())}, values));
 }
@@ -59,7 +53,7 @@ Result<Expr> feature_rows(Expr x) {
   return fault(fmt::format("the input is {}, expected rows of features", text(extents(x))));
 }
 
-// ---- Scalers and encoders
+// ---- Scalers
 // ---------------------------------------------------------------------------------------------------
 
 Lowered lower_scaler(const OperatorContext& c) {
@@ -78,22 +72,6 @@ Lowered lower_scaler(const OperatorContext& c) {
   return one(elementwise({x, along(offset), along(scale)}, [&](const std::vector<Expr>& v) {
     return ((Number(convert(scalar, v[0])) - v[1]) * v[2]).e;
   }));
-}
-
-Lowered lower_one_hot_encoder(const OperatorContext& c) {
-  Expr x = c.inputs[0];
-  HOIST_TRY(Shape categories, integers_attribute(c, "cats_int64s", {}));
-  if (categories.empty()) return fault("cats_int64s is missing", "categories that are strings are not supported");
-  const Expr all = constant(Tensor::of(Scalar::i64, {std::ssize(categories)}, categories));
-  return one(map_at(
-      static_cast<int>(rank_of(x)),
-      [&](Expr v) {
-        const Number own = convert(Scalar::i64, v);
-        return map(
-            [&](Expr category) { return choose(own == category, literal(Scalar::f32, 1), literal(Scalar::f32, 0)).e; },
-            all);
-      },
-      x));
 }
 
 Lowered lower_feature_extractor(const OperatorContext& c) {
@@ -167,16 +145,16 @@ Expr place_of_largest(Expr row) {
   return get(1, best);
 }
 
-Result<Shape> labels_of(const OperatorContext& c, const std::string& name) {
-  HOIST_TRY(Shape labels, integers_attribute(c, name, {}));
-  if (labels.empty())
-    return fault(fmt::format("attribute {} is missing", name), "labels that are strings are not supported");
-  return labels;
+// Numbers or strings, one a class.
+Result<Tensor> labels_of(const OperatorContext& c, const std::string& name) {
+  HOIST_TRY(const Shape numbers, integers_attribute(c, name, {}));
+  if (!numbers.empty()) return Tensor::of(Scalar::i64, {std::ssize(numbers)}, numbers);
+  HOIST_TRY(const std::vector<std::string> strings, strings_attribute(c, "classlabels_strings"));
+  if (strings.empty()) return fault(fmt::format("attributes {} and classlabels_strings are missing", name));
+  return tensor_of_strings({std::ssize(strings)}, strings);
 }
 
-Expr label_at(Expr place, const Shape& labels) {
-  return index(place, constant(Tensor::of(Scalar::i64, {std::ssize(labels)}, labels)));
-}
+Expr label_at(Expr place, const Tensor& labels) { return index(place, constant(labels)); }
 
 // The scores of each row, [rows][targets], in f32 or f64.
 Result<Expr> linear_scores(const OperatorContext& c, int64_t targets) {
@@ -212,11 +190,11 @@ Lowered lower_linear_regressor(const OperatorContext& c) {
 }
 
 Lowered lower_linear_classifier(const OperatorContext& c) {
-  HOIST_TRY(Shape labels, labels_of(c, "classlabels_ints"));
+  HOIST_TRY(const Tensor labels, labels_of(c, "classlabels_ints"));
   HOIST_TRY(std::string transform, transform_attribute(c));
   HOIST_TRY(Floats coefficients, floats_attribute(c, "coefficients"));
   HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
-  const int64_t n = extents(x)[1], rows = n == 0 ? 0 : std::ssize(coefficients) / n, classes = std::ssize(labels);
+  const int64_t n = extents(x)[1], rows = n == 0 ? 0 : std::ssize(coefficients) / n, classes = labels.size();
   if (rows != classes && !(rows == 1 && classes <= 2))
     return fault(fmt::format("{} coefficients for {} classes of {} features", coefficients.size(), classes, n));
   HOIST_TRY(Expr scores, linear_scores(c, rows));
@@ -235,7 +213,7 @@ Lowered lower_linear_classifier(const OperatorContext& c) {
       [&](Expr row) {
         if (extents(row)[0] > 1) return label_at(place_of_largest(row), labels);
         return choose(Number(at_position(0, row)) >= (transform == "NONE" ? 0.0 : 0.5),
-                      literal_integer(Scalar::i64, labels[0]), literal_integer(Scalar::i64, 0))
+                      at_position(0, constant(labels)), zero(labels.scalar()))
             .e;
       },
       result);
@@ -478,12 +456,12 @@ Lowered lower_tree_regressor(const OperatorContext& c) {
 Lowered lower_tree_classifier(const OperatorContext& c) {
   HOIST_TRY(Expr x, feature_rows(c.inputs[0]));
   HOIST_TRY(Forest forest, forest_of(c, "class"));
-  HOIST_TRY(Shape labels, labels_of(c, "classlabels_int64s"));
+  HOIST_TRY(const Tensor labels, labels_of(c, "classlabels_int64s"));
   HOIST_TRY(std::string transform, transform_attribute(c));
   if (labels.size() < 2) return fault(fmt::format("{} class, expected at least 2", labels.size()));
   std::set<int64_t> ids;
   for (const auto& [place, weight] : forest.weights) ids.insert(place.second);
-  forest.targets = std::ssize(labels);
+  forest.targets = labels.size();
   HOIST_TRY_VOID(check_targets(forest));
   const bool one_score = ids.size() == 1 && labels.size() == 2;
   HOIST_TRY(Expr scores, forest.scores(x));
@@ -608,21 +586,38 @@ Lowered lower_tree_ensemble(const OperatorContext& c) {
 // The sequences to be counted, those of one length together.
 struct NGrams {
   int64_t length = 1;
-  Shape tokens;  ///< row-major, `length` a sequence
+  Tensor tokens;  ///< [sequences][length]
 };
 
+// All of them, one after the other: numbers or strings.
+Result<Tensor> pool_of(const OperatorContext& c, Scalar scalar) {
+  if (scalar == Scalar::string) {
+    HOIST_TRY(const std::vector<std::string> strings, strings_attribute(c, "pool_strings"));
+    if (strings.empty()) return fault("pool_strings is missing");
+    return tensor_of_strings({std::ssize(strings)}, strings);
+  }
+  HOIST_TRY(const Shape numbers, integers_attribute(c, "pool_int64s", {}));
+  if (numbers.empty()) return fault("pool_int64s is missing");
+  return Tensor::of(scalar, {std::ssize(numbers)}, numbers);
+}
+
+Tensor part_of(const Tensor& pool, int64_t first, int64_t rows, int64_t columns) {
+  Tensor out(pool.scalar(), {rows, columns});
+  for (int64_t i = 0; i < out.size(); ++i) out.set_integer(i, pool.integer_at(first + i));
+  return out;
+}
+
 Result<std::vector<NGrams>> ngrams_of(const OperatorContext& c, int64_t& total) {
-  HOIST_TRY(const Shape pool, integers_attribute(c, "pool_int64s", {}));
+  HOIST_TRY(const Tensor pool, pool_of(c, element_of(c.inputs[0])));
   HOIST_TRY(const Shape starts, integers_attribute(c, "ngram_counts", {}));
-  if (pool.empty()) return fault("pool_int64s is missing", "tokens that are strings are not supported");
   std::vector<NGrams> out;
   for (size_t i = 0; i < starts.size(); ++i) {
-    const int64_t first = starts[i], end = i + 1 < starts.size() ? starts[i + 1] : std::ssize(pool);
+    const int64_t first = starts[i], end = i + 1 < starts.size() ? starts[i + 1] : pool.size();
     const int64_t length = static_cast<int64_t>(i) + 1;
-    if (first < 0 || end < first || end > std::ssize(pool) || (end - first) % length != 0)
+    if (first < 0 || end < first || end > pool.size() || (end - first) % length != 0)
       return fault(
           fmt::format("ngram_counts has sequences of {} from {} to {} of {} tokens", length, first, end, pool.size()));
-    out.push_back({length, Shape(pool.begin() + first, pool.begin() + end)});
+    out.push_back({length, part_of(pool, first, (end - first) / length, length)});
     total += (end - first) / length;
   }
   return out;
@@ -630,7 +625,6 @@ Result<std::vector<NGrams>> ngrams_of(const OperatorContext& c, int64_t& total) 
 
 // How often each of the sequences stands in a row, its tokens `step` apart.
 Expr counted(const NGrams& grams, int64_t step, Expr row) {
-  const auto count = std::ssize(grams.tokens) / grams.length;
   const Expr windows = slide(grams.length, 1, step, row);
   return map(
       [&](Expr gram) {
@@ -642,14 +636,15 @@ Expr counted(const NGrams& grams, int64_t step, Expr row) {
             },
             windows));
       },
-      constant(Tensor::of(element_of(row), {count, grams.length}, grams.tokens)));
+      constant(grams.tokens));
 }
 
 // Sequences of one token are counted once, whatever may lie between those of longer ones.
 Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
   Expr x = c.inputs[0];
-  if (element_of(x) != Scalar::i32 && element_of(x) != Scalar::i64)
-    return fault(fmt::format("tokens have to be i32 or i64, found {}", row(element_of(x)).name));
+  const Scalar token = element_of(x);
+  if (token != Scalar::i32 && token != Scalar::i64 && token != Scalar::string)
+    return fault(fmt::format("tokens have to be i32, i64 or strings, found {}", row(token).name));
   if (rank_of(x) != 1 && rank_of(x) != 2)
     return fault(fmt::format("the input is {}, expected one row of tokens or several", text(extents(x))));
   HOIST_TRY(const std::string mode, choice_attribute(c, "mode", "TF", {"TF", "IDF", "TFIDF"}));
@@ -678,13 +673,13 @@ Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
   const auto counts = [&](Expr tokens) {
     std::vector<Expr> parts;
     for (const NGrams& grams : all) {
-      if (grams.tokens.empty()) continue;
+      if (grams.tokens.size() == 0) continue;
       std::vector<Expr> of_steps;
       const int64_t most_steps = grams.length == 1 ? 1 : std::min(skips, length) + 1;
       const bool taken = grams.length >= shortest && grams.length <= longest;
       for (int64_t step = 1; taken && step <= most_steps && (grams.length - 1) * step < length; ++step)
         of_steps.push_back(counted(grams, step, tokens));
-      const int64_t sequences = std::ssize(grams.tokens) / grams.length;
+      const int64_t sequences = grams.tokens.size() / grams.length;
       Expr together = of_steps.empty() ? repeat(sequences, literal_integer(Scalar::i32, 0)) : of_steps[0];
       for (size_t i = 1; i < of_steps.size(); ++i) {
         together = map_zip({together, of_steps[i]}, [](const std::vector<Expr>& p) { return (Number(p[0]) + p[1]).e; });
@@ -720,12 +715,10 @@ constexpr auto learning_rows = std::to_array<OperatorRow>({
           "= along (-1) (\\row. let length = max(of_row (map (convert(f32)) row), 0.000000000000000000000000000001) "
           "in map (\\v. convert(f32, v) / length) row) x "
           "where of_row = \\row. select(norm == \"MAX\", reduce max 0 (map abs row), select(norm == \"L1\", sum (map abs row), sqrt(sum (map (\\v. v * v) row))))", 0.25, 2)),
-  {"", "TfIdfVectorizer", 9, 1, 1, Takes::integers, lower_tf_idf_vectorizer,
+  {"", "TfIdfVectorizer", 9, 1, 1, Takes::anything, lower_tf_idf_vectorizer,
    "how often sequences of tokens stand in rows; a function, since the sequences stand in attributes"},
   {learning, "Scaler", 1, 1, 1, Takes::numbers, lower_scaler,
    "(x - offset) * scale; a function, since lists of floats stand in attributes"},
-  {learning, "OneHotEncoder", 1, 1, 1, Takes::numbers, lower_one_hot_encoder,
-   "1 at the category of each number; a function, since the categories stand in an attribute"},
   {learning, "ArrayFeatureExtractor", 1, 2, 2, Takes::anything, lower_feature_extractor,
    "the elements at positions of the last axis; a function, since positions come from data"},
   {learning, "LinearRegressor", 1, 1, 1, Takes::numbers, lower_linear_regressor,

@@ -14,6 +14,7 @@
 #include "ir/operators/families.h"
 #include "ir/operators/operator_text.h"
 #include "ir/operators/support.h"
+#include "ir/program/onnx_type.h"
 
 namespace hoist {
 namespace {
@@ -27,7 +28,8 @@ std::vector<OperatorRow> joined() {
         operators::selection_operators,   operators::resize_operators,     operators::quantisation_operators,
         operators::control_operators,     operators::recurrent_operators,  operators::contributed_operators,
         operators::sampling_operators,    operators::signal_operators,     operators::training_operators,
-        operators::learning_operators,    operators::random_operators,     operators::sequence_operators}) {
+        operators::learning_operators,    operators::random_operators,     operators::sequence_operators,
+        operators::text_operators,        operators::encoder_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
@@ -149,7 +151,7 @@ bool takes(Takes what, Scalar s) {
     case Takes::anything:
       return true;
     case Takes::numbers:
-      return s != Scalar::boolean;
+      return s != Scalar::boolean && s != Scalar::string;
     case Takes::floats:
       return is_float(s);
     case Takes::integers:
@@ -214,8 +216,21 @@ Result<std::vector<Expr>> defined(const OperatorContext& c, const OperatorRow& r
   return row.text.empty() ? row.lower(c) : operators::define_by_text(row, c);
 }
 
-// A definition takes sizes without a number as far as it only carries them along. Where it asks for the number (Nat::
-// value), or builds what has no type for every number, it has no answer: an error of the call.
+// Among the operands or in an attribute, as a type or as a tensor's.
+bool names_strings(const OperatorContext& c) {
+  const bool reads = std::any_of(c.inputs.begin(), c.inputs.end(),
+                                 [](Expr x) { return x != nullptr && leaf_of(x->type)->scalar == Scalar::string; });
+  return reads || std::any_of(c.call.attributes.begin(), c.call.attributes.end(), [](const auto& entry) {
+           const auto* number = std::get_if<int64_t>(&entry.second);
+           const auto* tensor = std::get_if<Tensor>(&entry.second);
+           return (number != nullptr && *number == onnx_type(Scalar::string)) ||
+                  (tensor != nullptr && tensor->scalar() == Scalar::string);
+         });
+}
+
+// A definition takes sizes without a number as far as it only carries them along, and strings as far as it moves and
+// compares them. Where it asks for the number (Nat::value), or builds what has no type for every number or for strings,
+// it has no answer: an error of the call.
 Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const OperatorRow& row,
                                           const std::set<std::string>& sizes) {
   const FaultsAreErrors guard;
@@ -226,6 +241,7 @@ Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const Operat
     for (Diagnostic& d : problems) d.what = fmt::format("{}: {}", row.name, d.what);
     return problems;
   } catch (const InternalFault& fault) {
+    if (sizes.empty()) return operators::fault(fmt::format("{} has no meaning for strings: {}", row.name, fault.text));
     return operators::fault(
         fmt::format("{} has no type here for every {}: {}", row.name, fmt::join(sizes, ", "), fault.text),
         "write a number in the place of the size");
@@ -243,7 +259,7 @@ Result<std::vector<Expr>> define(const OperatorContext& c) {
   }
   HOIST_TRY_VOID(check_inputs(c, *row));
   const std::set<std::string> sizes = symbolic_sizes(c);
-  HOIST_TRY(auto results, sizes.empty() ? defined(c, *row) : defined_for_all(c, *row, sizes));
+  HOIST_TRY(auto results, sizes.empty() && !names_strings(c) ? defined(c, *row) : defined_for_all(c, *row, sizes));
   const auto wanted = static_cast<size_t>(c.call.results);
   if (results.size() < wanted) {
     return operators::fault(

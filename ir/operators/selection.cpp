@@ -6,6 +6,8 @@
 // them, which never decreases; elements are sorted by a network of comparisons, whose steps are kernels that all
 // elements take part in (O(n log^2 n) in all). Every order is total, by the place where nothing else decides, so that
 // results are the same everywhere.
+#include "ir/operators/selection.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -154,16 +156,15 @@ Number in_order(Expr a, Expr b) {
 // ---- Those that a condition keeps
 // ------------------------------------------------------------------------------------------------------------
 
-// flags : [n]bool. The places of those that are set, [n]i64 and n behind them, and how many there are.
-struct Chosen {
-  Expr places, count;
-};
+}  // namespace
 
 Chosen chosen_places(Expr flags, int64_t room) {
   const Expr counts = running_count(flags);
   const Expr places = map([&](Expr which) { return place_of_counted(counts, which); }, iota(room, Scalar::i64));
   return {in_memory(places), last_of(counts)};
 }
+
+namespace {
 
 Lowered lower_non_zero(const OperatorContext& c) {
   const Expr x = c.inputs[0];
@@ -213,7 +214,8 @@ Result<Dimensions> compressed_dimensions(const OperatorContext& c) {
 }
 constexpr ExtentRow compressed_extents = {1, compressed_dimensions};
 
-// The elements of the blocks along an axis at these places; 0 where a place lies behind all of them.
+}  // namespace
+
 Expr elements_along(Expr x, int64_t axis, Expr places) {
   const int64_t n = extents(x)[static_cast<size_t>(axis)];
   return map_rows(x, axis, [&](Expr row) {
@@ -224,6 +226,8 @@ Expr elements_along(Expr x, int64_t axis, Expr places) {
         places);
   });
 }
+
+namespace {
 
 Lowered lower_compress(const OperatorContext& c) {
   Expr x = c.inputs[0];

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ir/program/onnx_type.h"
+#include "ir/strings.h"
 
 namespace hoist::operators {
 
@@ -84,6 +85,13 @@ Result<std::string> string_attribute(const OperatorContext& c, const std::string
 
 Result<Shape> integers_attribute(const OperatorContext& c, const std::string& name, const Shape& otherwise) {
   return attribute<Shape>(c, name, otherwise, "a list of integers");
+}
+
+Result<std::vector<std::string>> strings_attribute(const OperatorContext& c, const std::string& name) {
+  auto found = c.call.attributes.find(name);
+  if (found == c.call.attributes.end()) return std::vector<std::string>{};
+  if (const auto* list = std::get_if<std::vector<std::string>>(&found->second)) return *list;
+  return fault(fmt::format("attribute {} has to be a list of strings", name));
 }
 
 Result<std::string> choice_attribute(const OperatorContext& c, const std::string& name, const std::string& otherwise,
@@ -417,6 +425,11 @@ Expr flatten(Expr x) {
   if (rank_of(x) == 0) return repeat(1, x);
   while (rank_of(x) > 1) x = join(x);
   return x;
+}
+
+Result<Expr> constant_strings(const Shape& shape, const std::vector<std::string>& strings) {
+  HOIST_TRY(const Tensor made, tensor_of_strings(shape, strings));
+  return constant(made);
 }
 
 Expr constant_like(Scalar scalar, const Shape& shape, double value) {

@@ -48,6 +48,7 @@ Result<double> float_attribute(const OperatorContext& context, const std::string
 Result<std::string> string_attribute(const OperatorContext& context, const std::string& name,
                                      const std::string& otherwise);
 Result<Shape> integers_attribute(const OperatorContext& context, const std::string& name, const Shape& otherwise);
+Result<std::vector<std::string>> strings_attribute(const OperatorContext& context, const std::string& name);
 /// A string out of a list.
 Result<std::string> choice_attribute(const OperatorContext& context, const std::string& name,
                                      const std::string& otherwise, const std::vector<std::string>& choices);
@@ -130,6 +131,7 @@ Expr broadcast_to(Expr x, const Shape& shape);
 Expr reshape(Expr x, const Shape& shape);
 Expr reshape_to(Expr x, const Sizes& to);                             ///< the same where extents need not be numbers
 Expr flatten(Expr x);                                                 ///< to one dimension
+Result<Expr> constant_strings(const Shape& shape, const std::vector<std::string>& strings);
 Expr constant_like(Scalar scalar, const Shape& shape, double value);  ///< the same number everywhere
 Expr concat_at(int64_t depth, const std::vector<Expr>& arrays);
 /// One after the other along an axis; refuses arrays of which other extents differ.

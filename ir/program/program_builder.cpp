@@ -405,6 +405,7 @@ bool carries_along(Expr e, const std::set<std::string>& names, std::set<Expr>& s
     case Pattern::fold:
     case Pattern::scan:
     case Pattern::iterate:
+    case Pattern::host:
       break;
     default:
       return true;

@@ -447,6 +447,8 @@ class Generator {
         }
         return nullptr;
       }
+      case Pattern::host:  // no random array is a string
+        return nullptr;
       case Pattern::materialise:
         if (!options_.modes) return nullptr;
         spec.children = {value()};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/strings.h"
 #include "ir/text/near_miss.h"
 
 namespace hoist {
@@ -291,10 +292,16 @@ Result<Expr> Elaborator::value(Syn s, Type hint) {
       scope_.entries.resize(entries);
       return body;
     }
+    case Syntax::string: {
+      const auto word = word_of_string(s->text);
+      if (!word.ok()) return fault_at(s->token, word.errors()[0].what, word.errors()[0].hint);
+      spec.type = scalar_type(Scalar::string);
+      spec.bits = *word;
+      return finish(std::move(spec), s);
+    }
     case Syntax::section:
     case Syntax::lambda:
     case Syntax::compose:
-    case Syntax::string:
       break;
   }
   return fault_at(s->token, "expected a value, found a function");
@@ -342,7 +349,10 @@ size_t Elaborator::declare_definitions(Syn where) {
     e.kind = Entry::defined;
     e.name = where->names[i];
     e.definition = wheres_.size();
-    wheres_.push_back({where->children[i + 1], entries + where->names.size(), scope_.depth, false, nullptr, {}});
+    Where& one = wheres_.emplace_back();
+    one.syntax = where->children[i + 1];
+    one.entries = entries + where->names.size();
+    one.depth = scope_.depth;
     scope_.entries.push_back(std::move(e));
   }
   return entries;

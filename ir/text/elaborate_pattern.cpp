@@ -106,6 +106,14 @@ Result<Expr> Elaborator::pattern(Pattern p, Syn s, const std::vector<Argument>& 
       spec.children = {i, x};
       return finish(std::move(spec), s);
     }
+    case Pattern::host:
+      for (const Argument& a : arguments) {
+        HOIST_TRY(Expr x, argument(a, nullptr));
+        spec.children.push_back(x);
+      }
+      spec.name = s->suffix;
+      spec.type = s->type;
+      return finish(std::move(spec), s);
     case Pattern::zip:
     case Pattern::concat:
     case Pattern::scatter:

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "ir/strings.h"
 #include "ir/text/definitions.h"
 #include "ir/text/elaborate.h"
 #include "ir/text/parse_term.h"
@@ -45,6 +46,7 @@ std::optional<std::vector<std::byte>> from_base64(std::string_view text, size_t 
 std::optional<uint64_t> number_bits(Scalar scalar, const std::string& text) {
   const char *first = text.data(), *last = first + text.size();
   const ScalarRow& type = row(scalar);
+  if (scalar == Scalar::string) return std::nullopt;
   if (!type.is_float) {
     if (scalar == Scalar::boolean)
       return text == "0" ? std::optional<uint64_t>(0) : text == "1" ? std::optional<uint64_t>(1) : std::nullopt;
@@ -117,6 +119,10 @@ Result<Tensor> SyntaxParser::listed(Scalar scalar, const std::vector<int64_t>& s
     } else if (token.kind == Token::payload && !negative && token.suffix.empty() && !token.text.empty() &&
                token.text.size() <= 16 && token.text.find_first_not_of("0123456789abcdef") == std::string::npos) {
       bits = std::stoull(token.text, nullptr, 16);
+    } else if (token.kind == Token::string && scalar == Scalar::string && !negative) {
+      const auto word = word_of_string(token.text);
+      if (!word.ok()) return fault_at(token, word.errors()[0].what, word.errors()[0].hint);
+      bits = *word;
     } else if (token.kind == Token::name && scalar == Scalar::boolean &&
                (token.text == "true" || token.text == "false")) {
       bits = token.text == "true";

@@ -308,7 +308,7 @@ bool SyntaxParser::starts_atom() const {
     case Token::payload:
       return true;
     case Token::string:
-      return forms_;
+      return true;
     case Token::symbol:
       return token.text == "(" || token.text == "?";
     default:
@@ -416,7 +416,6 @@ Result<Syn> SyntaxParser::plain_atom() {
       return &s;
     }
     case Token::string: {
-      if (!forms_) break;
       Syntax& s = store_.add(Syntax::string, next());
       s.text = token.text;
       return &s;
@@ -560,6 +559,12 @@ Result<Nothing> SyntaxParser::attributes(Syntax& s) {
         if (s.integers.size() > 64) return fault_at(s.token, "more than 64 dimensions");
       }
       return expect(")");
+    }
+    case Pattern::host: {
+      if (peek().kind != Token::name) return expected("the name of a function on the host");
+      s.suffix = next().text;
+      HOIST_TRY(s.type, type());
+      return Nothing{};
     }
     case Pattern::cast:
     case Pattern::reinterpret: {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/strings.h"
 #include "ir/text/print_term.h"
 
 namespace hoist {
@@ -66,7 +67,9 @@ std::string constant_text(const Tensor& tensor) {
   const int64_t used = tensor.size() * row(tensor.scalar()).bits % 8;  // bits of the last byte
   const bool padding =
       used != 0 && static_cast<unsigned>(tensor.bytes().back()) >> used != 0;  // written out, it would be lost
-  if (tensor.size() > written_out || padding) return out + "#\"" + base64(tensor.bytes()) + "\"";
+  // Words alone would not say what the strings are.
+  const bool is_large = tensor.size() > written_out && tensor.scalar() != Scalar::string;
+  if (is_large || padding) return out + "#\"" + base64(tensor.bytes()) + "\"";
   return out + elements_text(tensor);
 }
 
@@ -74,10 +77,19 @@ std::string elements_text(const Tensor& tensor) {
   std::string out = "{";
   for (int64_t i = 0; i < tensor.size(); ++i) {
     const uint64_t bits = load_element(tensor.data(), row(tensor.scalar()).bits, i);
+    if (tensor.scalar() == Scalar::string) {
+      out += (i > 0 ? ", " : "") + string_text(bits);
+      continue;
+    }
     auto number = number_text(tensor.scalar(), sign_extended(tensor.scalar(), bits));
     out += (i > 0 ? ", " : "") + (number ? *number : fmt::format("#{:x}", bits));
   }
   return out + "}";
+}
+
+std::string string_text(uint64_t word) {
+  const auto known = string_of_word(word);
+  return known ? quoted(*known) : fmt::format("#{:x}", word);
 }
 
 Document Printer::parameter_name(Expr e, int least) {
@@ -91,6 +103,10 @@ Document Printer::parameter_name(Expr e, int least) {
 Document Printer::literal(Expr e, int least, bool bare) {
   Scalar scalar = e->type->scalar;
   if (scalar == Scalar::boolean) return text(e->bits != 0 ? "true" : "false");
+  if (scalar == Scalar::string) {
+    const std::string written = string_text(e->bits);
+    return text(written[0] == '"' ? written : "string" + written);
+  }
   auto number = number_text(scalar, e->bits);
   if (!number) return text(fmt::format("{}#{:0{}x}", row(scalar).name, e->bits, row(scalar).bits / 4));
   return parenthesised_if(number->front() == '-' && least > prefixed,

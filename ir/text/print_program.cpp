@@ -126,7 +126,10 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
     if (withheld != program.withheld.end())
       out += head + "#" + withheld->second + "\n";
     else
-      out += head + (tensor.size() > options.written_out ? "#" + constant_hash(tensor) : elements_text(tensor)) + "\n";
+      out += head +
+             (tensor.size() > options.written_out && tensor.scalar() != Scalar::string ? "#" + constant_hash(tensor)
+                                                                                       : elements_text(tensor)) +
+             "\n";
   }
   PrintOptions terms;
   terms.width = options.width - 2;

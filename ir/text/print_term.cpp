@@ -202,10 +202,13 @@ Document Printer::unshared(Expr e, int least, bool bare) {
     case Pattern::tuple:
     case Pattern::zip:
     case Pattern::concat:
-    case Pattern::scatter: {
+    case Pattern::scatter:
+    case Pattern::host: {
       std::vector<Document> parts;
       for (Expr c : e->children) parts.push_back(term(c, loose));
-      return list(e->pattern == Pattern::tuple ? "" : std::string(row(e->pattern).name), parts, least);
+      std::string head = e->pattern == Pattern::tuple ? "" : std::string(row(e->pattern).name);
+      if (e->pattern == Pattern::host) head += fmt::format(" {} {}", e->name, hoist::text(e->type));
+      return list(head, parts, least);
     }
     case Pattern::select: {
       Document condition = term(e->children[0], loose);

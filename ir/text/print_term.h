@@ -101,6 +101,8 @@ std::string constant_text(const Tensor& tensor);
 /// "{1, 2, 3}", whatever its size.
 std::string elements_text(const Tensor& tensor);
 std::string quoted(const std::string& content);
+/// A string in quotes by its word, or #hexadecimal where no string has it.
+std::string string_text(uint64_t word);
 std::string text(const Attribute& attribute);
 
 }  // namespace hoist

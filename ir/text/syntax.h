@@ -58,9 +58,9 @@ struct Syntax {
     let,          ///< text = children[0] in children[1]
     where,        ///< children[0] where names[i] = children[i + 1]
     operation,    ///< children: the operands that are there; call
-    string,       ///< text; only in definitions of operators
+    string,       ///< text
   } kind = application;
-  std::string text, suffix;
+  std::string text, suffix;  ///< suffix: of a call on the host the function
   std::vector<Syn> children;
   std::vector<Binder> binders;
   std::vector<std::string> names;

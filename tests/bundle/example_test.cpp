@@ -10,6 +10,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "ir/seeded.h"
+#include "ir/strings.h"
 #include "tests/bundle/small_plan.h"
 
 namespace hoist {
@@ -88,6 +89,52 @@ TEST_F(ExampleTest, TheMakefileBuildsIt) {
   const Outcome made = shell("make -C '" + bundle_.string() + "' verify");
   EXPECT_EQ(made.code, 0) << made.text;
   EXPECT_THAT(made.text, HasSubstr("verified"));
+}
+
+TEST_F(ExampleTest, TakesAndPrintsStrings) {
+  ASSERT_TRUE(write_bundle(text_plan(), bundle_, {true}).ok());
+  const Outcome built = build();
+  ASSERT_EQ(built.code, 0) << built.text;
+  write_text(folder_ / "x.txt", "one\n\nthree words here\n");
+  const std::string example = (bundle_ / "example").string();
+  const Outcome ran = shell(example + " --runs 3 x=" + (folder_ / "x.txt").string());
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  EXPECT_THAT(ran.text, HasSubstr("y string, 3 of them: \"three words here?\" \"\" \"one!\""));
+  write_text(folder_ / "x.txt", "one\n");
+  EXPECT_EQ(shell(example + " x=" + (folder_ / "x.txt").string()).code, 3);
+  const Outcome verified = shell(example + " --verify");
+  EXPECT_EQ(verified.code, 0) << verified.text;
+  EXPECT_THAT(verified.text, HasSubstr("kernel join: performed on the host"));
+}
+
+// A runtime that was built without what a step needs says so when it opens the bundle; the Makefile builds it with
+// that.
+TEST_F(ExampleTest, RegularExpressionsNeedTheirLibrary) {
+  Plan plan = text_plan();
+  plan.kernels[0].host = "regex_full_match";
+  plan.kernels[0].parameters[1].shape = {1};
+  plan.kernels[0].parameters[2].scalar = Scalar::boolean;
+  plan.kernels.pop_back();
+  plan.steps.pop_back();
+  const auto pattern = tensor_of_strings({1}, {"[a-c]+"});
+  ASSERT_TRUE(pattern.ok());
+  plan.arrays[1] = {"pattern", Scalar::string, {1}, Place::weights, 0, *pattern};
+  plan.arrays[2] = {"fits", Scalar::boolean, {3}, Place::output, 0, {}};
+  plan.arrays.pop_back();
+  plan.outputs = {2};
+  plan.strings = {"[a-c]+"};
+  ASSERT_TRUE(write_bundle(plan, bundle_, {true}).ok());
+  ASSERT_EQ(build().code, 0);
+  const std::string example = (bundle_ / "example").string();
+  const Outcome without = shell(example);
+  EXPECT_EQ(without.code, 4) << without.text;
+  EXPECT_THAT(without.text, HasSubstr("needs libpcre2-8, and this program was built without it"));
+  const Outcome made = shell("rm '" + example + "'; make -C '" + bundle_.string() + "' example");
+  ASSERT_EQ(made.code, 0) << made.text;
+  write_text(folder_ / "x.txt", "abc\nabd\n\n");
+  const Outcome ran = shell(example + " x=" + (folder_ / "x.txt").string());
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  EXPECT_THAT(ran.text, HasSubstr("fits bool[3]: 01 00 00"));
 }
 
 TEST_F(ExampleTest, OclgrindHasNothingToReport) {

@@ -188,7 +188,38 @@ TEST_F(FormatTest, HostilePlansWithRightHashesAreSafe) {
   }
 }
 
-// Extents come last in the plan: how many outputs are the model's, how many extents, and three numbers for each.
+TEST_F(FormatTest, StepsOnTheHostAndStringsAreReadBack) {
+  ASSERT_TRUE(write_bundle(text_plan(), bundle_, {true}).ok());
+  const auto info = read_bundle(bundle_, true);
+  ASSERT_TRUE(info.ok()) << info.errors().front().text();
+  EXPECT_EQ(info->plan.kernels[0].host, "string_concat");
+  EXPECT_EQ(info->plan.kernels[1].host, "");
+  EXPECT_EQ(info->plan.strings, text_plan().strings);
+  EXPECT_THAT(info->manifest, HasSubstr("\"host\": \"string_concat\""));
+  const std::string plan = read_text(bundle_ / "plan.bin");
+  size_t refused = 0;
+  for (size_t i = 24; i + 8 < plan.size(); ++i) {
+    for (const int value : {0x00, 0x01, 0x17, 0x7f, 0xff}) {
+      std::string changed = plan;
+      if (changed[i] == static_cast<char>(value)) continue;
+      changed[i] = static_cast<char>(value);
+      reseal("plan.bin", changed);
+      refused += complaint() != "";
+    }
+  }
+  EXPECT_GT(refused, plan.size());
+  std::string unknown = plan;
+  unknown.replace(unknown.find("string_concat"), 13, "string_shouts");
+  reseal("plan.bin", unknown);
+  EXPECT_THAT(complaint(), HasSubstr("a step on the host that this runtime does not have"));
+  unknown = plan;
+  unknown.replace(unknown.find("string_concat"), 13, std::string("string_lower\0", 13));
+  reseal("plan.bin", unknown);
+  EXPECT_NE(complaint(), "");
+}
+
+// Extents stand before the strings, of which there are none: how many outputs are the model's, how many extents, and
+// three numbers for each.
 TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
   ASSERT_TRUE(write_bundle(counted_plan(), bundle_, {true}).ok());
   auto info = read_bundle(bundle_);
@@ -199,8 +230,8 @@ TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
   EXPECT_EQ(info->plan.model_outputs(), 2u);
   EXPECT_THAT(info->manifest, HasSubstr("\"count\": \"y.extent\""));
   const std::string plan = read_text(bundle_ / "plan.bin");
-  const size_t outputs = plan.size() - 28, output = plan.size() - 20, dimension = plan.size() - 16,
-               count = plan.size() - 12;
+  const size_t outputs = plan.size() - 32, output = plan.size() - 24, dimension = plan.size() - 20,
+               count = plan.size() - 16;
   const auto said = [&](size_t at, int value) {
     std::string changed = plan;
     changed[at] = static_cast<char>(value);

@@ -13,6 +13,7 @@
 #include "backends/opencl/device.h"
 #include "backends/runtime/hoist_runtime.h"
 #include "ir/seeded.h"
+#include "ir/strings.h"
 #include "tests/bundle/small_plan.h"
 
 namespace hoist {
@@ -73,6 +74,87 @@ TEST_F(RunTest, OutputsAreAsLongAsTheRunMadeThem) {
       EXPECT_EQ((*outputs)[1], x);
     }
   }
+}
+
+std::vector<std::string> texts_of(const Tensor& tensor) {
+  std::vector<std::string> out;
+  for (int64_t i = 0; i < tensor.size(); ++i) out.push_back(string_at(tensor, i));
+  return out;
+}
+
+TEST_F(RunTest, TheHostPerformsStepsBetweenKernels) {
+  for (const bool separate : {false, true}) {
+    RunOptions how = options();
+    how.separate_buffers = separate;
+    auto runner = BundleRunner::open(written(text_plan(), separate ? "apart.hoist" : "a.hoist"), how);
+    ASSERT_OK(runner);
+    EXPECT_TRUE(runner->steps()[0].on_host);
+    EXPECT_FALSE(runner->steps()[1].on_host);
+    for (int round = 0; round < 3; ++round) {
+      const std::string first = std::string(static_cast<size_t>(round * 1000), 'x') + std::to_string(round);
+      const auto x = tensor_of_strings({3}, {first, "", std::string("a\0b", 3)});
+      ASSERT_OK(x);
+      auto outputs = runner->run({*x});
+      ASSERT_OK(outputs);
+      EXPECT_EQ(texts_of((*outputs)[0]), (std::vector<std::string>{std::string("a\0b?", 4), "", first + "!"}));
+      EXPECT_EQ(texts_of((*outputs)[1]), (std::vector<std::string>{"!", "", "?"}));
+      ASSERT_OK(runner->run());  // inputs stay set
+      const auto again = runner->output(0);
+      ASSERT_OK(again);
+      EXPECT_EQ(*again, (*outputs)[0]);
+    }
+    const auto seconds = runner->profile();
+    ASSERT_OK(seconds);
+    ASSERT_OK(runner->run_steps(0, 1));
+    ASSERT_OK(runner->run_steps(1, 1));  // what the steps before have made is still there
+    const auto findings = runner->verify();
+    ASSERT_OK(findings);
+    for (const Finding& finding : *findings) EXPECT_TRUE(finding.passed) << finding.subject << ": " << finding.message;
+  }
+}
+
+TEST_F(RunTest, StringsGoTheirOwnWays) {
+  const std::string folder = written(text_plan()), cache = options().cache_folder;
+  hoist_options how = {};
+  how.cache_folder = cache.c_str();
+  hoist_bundle* bundle = nullptr;
+  ASSERT_EQ(hoist_open(folder.c_str(), &how, &bundle), HOIST_OK) << hoist_error_message(bundle);
+  uint64_t words[3] = {};
+  void* memory = nullptr;
+  const void* result = nullptr;
+  const hoist_string three[] = {{"a", 1}, {"b", 1}, {"c", 1}};
+  hoist_string made[3];
+  EXPECT_EQ(hoist_set_input(bundle, 0, words, sizeof words), HOIST_BAD_ARGUMENT);
+  EXPECT_THAT(hoist_error_message(bundle), HasSubstr("hoist_set_input_strings"));
+  EXPECT_EQ(hoist_input_memory(bundle, 0, &memory), HOIST_BAD_ARGUMENT);
+  EXPECT_EQ(hoist_output_memory(bundle, 0, &result), HOIST_BAD_ARGUMENT);
+  EXPECT_EQ(hoist_set_input_strings(bundle, 0, three, 2), HOIST_BAD_ARGUMENT);
+  EXPECT_THAT(hoist_error_message(bundle), HasSubstr("2 strings given, the array has 3"));
+  EXPECT_EQ(hoist_set_input_strings(bundle, 1, three, 3), HOIST_BAD_ARGUMENT);
+  EXPECT_EQ(hoist_get_output_strings(bundle, 0, made, 3), HOIST_BAD_ARGUMENT);  // nothing has run
+  EXPECT_EQ(hoist_run(bundle), HOIST_BAD_ARGUMENT);                             // and nothing is set
+  ASSERT_EQ(hoist_set_input_strings(bundle, 0, three, 3), HOIST_OK);
+  ASSERT_EQ(hoist_run(bundle), HOIST_OK) << hoist_error_message(bundle);
+  EXPECT_EQ(hoist_get_output(bundle, 0, words, sizeof words), HOIST_BAD_ARGUMENT);
+  ASSERT_EQ(hoist_get_output_strings(bundle, 0, made, 3), HOIST_OK);
+  EXPECT_STREQ(made[0].data, "c?");
+  EXPECT_EQ(made[1].length, 1u);
+  EXPECT_STREQ(made[2].data, "a!");
+  hoist_close(bundle);
+}
+
+// A kernel may write any number where a string is expected.
+TEST_F(RunTest, AWordOfNoStringIsAnError) {
+  Plan plan = text_plan();
+  const std::string whole = "p0[2 - get_group_id(0)]";
+  plan.kernels[1].source.replace(plan.kernels[1].source.find(whole), whole.size(), "77");
+  auto runner = BundleRunner::open(written(plan), options());
+  ASSERT_OK(runner);
+  const auto x = tensor_of_strings({3}, {"a", "b", "c"});
+  ASSERT_OK(x);
+  const auto outputs = runner->run({*x});
+  ASSERT_FALSE(outputs.ok());
+  EXPECT_THAT(outputs.errors().front().text(), HasSubstr("element 0 holds no string"));
 }
 
 TEST_F(RunTest, MoreElementsThanThereIsRoomForAreAnError) {

@@ -8,6 +8,7 @@
 
 #include "ir/result.h"
 #include "ir/seeded.h"
+#include "ir/strings.h"
 
 namespace hoist {
 namespace {
@@ -202,6 +203,45 @@ Plan counted_plan() {
   plan.inputs = {0};
   plan.outputs = {1, 0, 2};
   plan.extents = {{0, 1, 2}};
+  return plan;
+}
+
+Plan text_plan() {
+  const auto marks = tensor_of_strings({3}, {"!", "", "?"});
+  HOIST_CHECK(marks.ok(), "three strings");
+  Plan plan;
+  plan.model_name = "text";
+  plan.build_options = "-cl-std=CL1.2";
+  plan.arena_bytes = 4096;
+  PlanKernel join, reverse;
+  join.name = "join";
+  join.layers = {"join"};
+  join.host = "string_concat";
+  join.source = "// performed on the host: string_concat\n";
+  join.expression = "host string_concat [3]string(%p0 : [3]string, %p1 : [3]string)";
+  join.parameters = {{"p0", Scalar::string, {3}, false, 0, 1},
+                     {"p1", Scalar::string, {3}, false, 0, 1},
+                     {"result", Scalar::string, {3}, true, 0, 1}};
+  reverse.name = "reverse";
+  reverse.layers = {"reverse"};
+  reverse.source =
+      "__attribute__((reqd_work_group_size(1, 1, 1)))\n"
+      "__kernel void reverse(__global const ulong* restrict p0, __global ulong* restrict result) {\n"
+      "  result[get_group_id(0)] = p0[2 - get_group_id(0)];\n"
+      "}\n";
+  reverse.expression = "%p0 : [3]string |> slice 2 3 step -1";
+  reverse.global = {3, 1, 1};
+  reverse.parameters = {{"p0", Scalar::string, {3}, false, 0, 1}, {"result", Scalar::string, {3}, true, 0, 1}};
+  plan.kernels = {join, reverse};
+  plan.arrays = {{"x", Scalar::string, {3}, Place::input, 0, {}},
+                 {"marks", Scalar::string, {3}, Place::weights, 0, *marks},
+                 {"joined", Scalar::string, {3}, Place::arena, 0, {}},
+                 {"y", Scalar::string, {3}, Place::output, 0, {}}};
+  plan.steps = {{0, {"join"}, {0, 1, 2}}, {1, {"reverse"}, {2, 3}}};
+  plan.inputs = {0};
+  plan.input_domains = {{0, 0}};
+  plan.outputs = {3, 1};
+  plan.strings = {"!", "?"};
   return plan;
 }
 

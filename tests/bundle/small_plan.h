@@ -17,6 +17,9 @@ Plan small_plan();
 /// y = 2 * x over [2][4] numbers, of which the first one of x, cut to a whole number, says how many of each row count.
 Plan counted_plan();
 
+/// y = each of three strings x with "!", "" and "?" behind it, joined on the host, and then in reverse order by a kernel.
+Plan text_plan();
+
 /// `depth` elementwise steps over one vector of 64 floats, for timing.
 Plan chain_plan(int depth);
 

@@ -97,6 +97,7 @@ Plan joined(const std::vector<Compiled>& parts) {
     out.profile = plan.profile, out.options = plan.options;
     out.preamble = plan.preamble, out.build_options = plan.build_options;
     out.kernels.insert(out.kernels.end(), plan.kernels.begin(), plan.kernels.end());
+    out.strings.insert(out.strings.end(), plan.strings.begin(), plan.strings.end());
     int64_t end = weights;
     for (PlanArray array : plan.arrays) {
       array.name = fmt::format("case{}.{}", part, array.name);

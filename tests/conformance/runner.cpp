@@ -12,6 +12,7 @@
 #include "frontend/tensor_file.h"
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/strings.h"
 #include "lowering/passes.h"
 
 namespace hoist::conformance {
@@ -105,6 +106,10 @@ Result<Nothing> compare(const std::string& name, const Tensor& actual, const Ten
   for (int64_t i = 0; agreement.values && i < actual.size(); ++i) {
     if (!is_float(actual.scalar())) {
       if (actual.integer_at(i) == wanted.integer_at(i)) continue;
+      if (actual.scalar() == Scalar::string)
+        return Diagnostic{
+            name,
+            fmt::format("element {} is \"{}\", recorded is \"{}\"", i, string_at(actual, i), string_at(wanted, i)), ""};
       return Diagnostic{
           name, fmt::format("element {} is {}, recorded is {}", i, actual.integer_at(i), wanted.integer_at(i)), ""};
     }

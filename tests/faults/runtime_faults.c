@@ -32,10 +32,28 @@ static void note_finding(void* user, const hoist_finding* finding) {
   if (!finding->passed) ++*(int*)user;
 }
 
+/* Inputs of strings are those of the one plan that has some. */
 static hoist_status set_inputs(hoist_bundle* b, int in_place) {
+  static const hoist_string words[] = {{"monday", 6}, {"", 0}, {"a\0b", 3}};
   hoist_status status = hoist_seed_inputs(b, 3);
+  hoist_array array;
   void* memory;
+  if (!status) status = hoist_input(b, 0, &array);
+  if (!status && strcmp(array.scalar, "string") == 0)
+    return hoist_set_input_strings(b, 0, words, sizeof words / sizeof *words);
   if (!status && in_place) status = hoist_input_memory(b, 0, &memory);
+  return status;
+}
+
+static hoist_status read_strings(hoist_bundle* b, size_t index, size_t count, outcome* out) {
+  hoist_string strings[16];
+  if (count > sizeof strings / sizeof *strings) return HOIST_BAD_ARGUMENT;
+  const hoist_status status = hoist_get_output_strings(b, index, strings, count);
+  for (size_t i = 0; i < count && !status; ++i) {
+    if (out->bytes + strings[i].length + 1 > most_bytes) return HOIST_BAD_ARGUMENT;
+    memcpy(out->outputs + out->bytes, strings[i].data, strings[i].length + 1);
+    out->bytes += strings[i].length + 1;
+  }
   return status;
 }
 
@@ -45,6 +63,10 @@ static hoist_status read_outputs(hoist_bundle* b, outcome* out) {
     hoist_array array;
     status = hoist_output(b, i, &array);
     if (status) break;
+    if (strcmp(array.scalar, "string") == 0) {
+      status = read_strings(b, i, array.bytes / 8, out);
+      continue;
+    }
     if (out->bytes + array.bytes > most_bytes) return HOIST_BAD_ARGUMENT;
     status = hoist_get_output(b, i, out->outputs + out->bytes, array.bytes);
     out->bytes += array.bytes;

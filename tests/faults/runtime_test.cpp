@@ -44,6 +44,15 @@ TEST(RuntimeFaults, EveryCallThatFailsHasACleanEnd) {
   if (all) std::cout << ended.said;
 }
 
+TEST(RuntimeFaults, EveryCallThatFailsInAStepOnTheHostHasACleanEnd) {
+  TestFolder folder;
+  const Ended ended = run(std::string("'" HOIST_RUNTIME_FAULTS "' ") + written(text_plan(), folder) + " '" +
+                              (folder / "cache").string() + "' all",
+                          folder);
+  EXPECT_EQ(ended.code, 0) << ended.said;
+  EXPECT_THAT(ended.said, testing::HasSubstr(" 0 complaints")) << ended.said;
+}
+
 TEST(RuntimeThreads, ComputeWhatOneComputes) {
   TestFolder folder;
   const std::string bundle = written(small_plan(), folder);

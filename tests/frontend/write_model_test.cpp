@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "ir/program/onnx_type.h"
+#include "ir/strings.h"
 #include "model_builder.h"
 
 namespace hoist {
@@ -140,7 +141,9 @@ TEST(WriteModel, ConstantsOfEveryTypeComeBackBitForBit) {
     for (const int64_t count : {int64_t{7}, int64_t{1501}}) {
       Tensor tensor(scalar, {count});
       for (int64_t i = 0; i < count; ++i) {
-        if (scalar == Scalar::boolean)
+        if (scalar == Scalar::string)
+          tensor.set_integer(i, static_cast<int64_t>(*word_of_string(std::to_string(i % 5))));
+        else if (scalar == Scalar::boolean)
           tensor.set_integer(i, i % 3 == 0);
         else if (is_float(scalar))
           tensor.set_float(i, static_cast<double>(i % 13 - 6) * 0.375);

@@ -1,0 +1,181 @@
+/* Steps that the host performs between kernels, and the strings that arrays hold the words of.
+ *
+ * A handle's table has the strings of the plan for good, and those of a run until the next one begins: each input that
+ * holds strings has a table of its own, from which a run takes them. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX */
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle_handle.h"
+
+static hoist_status add_string(hoist_bundle* b, hoist_string_table* table, const char* owner, const char* data,
+                               size_t length, uint64_t* word) {
+  switch (hoist_string_add(table, data, length, word)) {
+    case HOIST_STRING_KNOWN:
+      return HOIST_OK;
+    case HOIST_STRING_NO_MEMORY:
+      return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its strings", owner);
+    case HOIST_STRING_TOO_LONG:
+      return hoist_fail(&b->error, HOIST_BAD_VALUE, "%s: a string of %zu bytes, the longest has %zu", owner, length,
+                        HOIST_LONGEST_STRING);
+    default:
+      return hoist_fail(&b->error, HOIST_BAD_VALUE,
+                        "%s: \"%.60s\" has the same hash of 64 bits as another string (change one of them by a "
+                        "character)",
+                        owner, data);
+  }
+}
+
+HOIST_INTERNAL hoist_status hoist_open_strings(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  for (size_t i = 0; i < plan->kernel_count; ++i) {
+    const hoist_host_operator* host = plan->kernels[i].host;
+    if (!host || !host->is_missing) continue;
+    return hoist_fail(&b->error, HOIST_NO_DEVICE,
+                      "%s: a step on the host that needs %s, and this program was built without it (the bundle's "
+                      "Makefile and CMakeLists.txt say how to build with it)",
+                      plan->kernels[i].name, host->library);
+  }
+  for (size_t i = 0; i < plan->string_count; ++i) {
+    uint64_t word;
+    const hoist_status status =
+        add_string(b, &b->strings, "plan.bin", plan->strings[i].data, plan->strings[i].length, &word);
+    if (status) return status;
+  }
+  hoist_strings_keep(&b->strings);
+  b->given = calloc(plan->input_count + 1, sizeof *b->given);
+  return b->given ? HOIST_OK : hoist_no_memory(&b->error, plan->input_count);
+}
+
+HOIST_INTERNAL void hoist_close_strings(hoist_bundle* b) {
+  for (size_t i = 0; b->given && i < b->plan.input_count; ++i) hoist_strings_free(&b->given[i]);
+  free(b->given);
+  hoist_strings_free(&b->strings);
+}
+
+HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* b) {
+  hoist_strings_forget(&b->strings);
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    const hoist_string_table* given = &b->given[i];
+    for (size_t k = 0; k < given->count; ++k) {
+      uint64_t word;
+      const hoist_status status = add_string(b, &b->strings, b->plan.arrays[b->plan.inputs[i].array].name,
+                                             given->entries[k]->data, given->entries[k]->length, &word);
+      if (status) return status;
+    }
+  }
+  return HOIST_OK;
+}
+
+/* Of a kernel that the plan's reader has checked; `memory` holds the arguments one after the other. */
+static hoist_status call_on_host(hoist_bundle* b, const hoist_plan_kernel* kernel, hoist_host_array* arrays,
+                                 void* const* memory) {
+  const size_t count = kernel->parameter_count;
+  for (size_t i = 0; i < count; ++i) {
+    const hoist_plan_parameter* parameter = &kernel->parameters[i];
+    const hoist_host_array array = {parameter->scalar, parameter->rank, parameter->shape, parameter->elements,
+                                    memory[i]};
+    arrays[i] = array;
+  }
+  hoist_host_call call = {arrays, count - 1, &arrays[count - 1], &b->strings, ""};
+  const int code = kernel->host->evaluate(&call);
+  if (code == HOIST_HOST_OK) return HOIST_OK;
+  return hoist_fail(&b->error, code == HOIST_HOST_NO_MEMORY ? HOIST_OUT_OF_MEMORY : HOIST_BAD_VALUE, "%s, %s: %s",
+                    kernel->name, kernel->host->name, call.message);
+}
+
+HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* b, size_t i) {
+  const hoist_plan_step* step = &b->plan.steps[i];
+  const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
+  const size_t count = kernel->parameter_count;
+  void** memory = calloc(count, sizeof *memory);
+  hoist_host_array* arrays = calloc(count, sizeof *arrays);
+  hoist_status status = memory && arrays ? HOIST_OK : hoist_no_memory(&b->error, count * sizeof *arrays);
+  for (size_t k = 0; k < count && !status; ++k) {
+    const size_t bytes = (size_t)kernel->parameters[k].bytes;
+    memory[k] = malloc(bytes + 8);
+    if (!memory[k]) {
+      status = hoist_no_memory(&b->error, bytes);
+    } else if (!kernel->parameters[k].written && bytes) {
+      status = b->engine->read(b, step->arguments[k], memory[k], bytes);
+    }
+  }
+  if (!status) status = call_on_host(b, kernel, arrays, memory);
+  const size_t bytes = (size_t)kernel->parameters[count - 1].bytes;
+  if (!status && bytes) status = b->engine->write(b, step->arguments[count - 1], memory[count - 1], bytes);
+  for (size_t k = 0; memory && k < count; ++k) free(memory[k]);
+  free(memory);
+  free(arrays);
+  return status;
+}
+
+/* ---- strings of the caller ---- */
+
+static hoist_status holds_strings(hoist_bundle* b, const hoist_plan_array* array, size_t count) {
+  if (array->scalar != HOIST_HOST_STRING) {
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: holds %s, not strings", array->name,
+                      hoist_scalar_row(array->scalar)->name);
+  }
+  if (count == array->bytes / 8) return HOIST_OK;
+  return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu strings given, the array has %llu", array->name, count,
+                    (unsigned long long)(array->bytes / 8));
+}
+
+hoist_status hoist_set_input_strings(hoist_bundle* b, size_t index, const hoist_string* strings, size_t count) {
+  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  const hoist_plan_array* array = &b->plan.arrays[b->plan.inputs[index].array];
+  hoist_status status = holds_strings(b, array, count);
+  if (status) return status;
+  if (count && !strings) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no strings given", array->name);
+  uint64_t* words = malloc((count + 1) * sizeof *words);
+  if (!words) return hoist_no_memory(&b->error, count * sizeof *words);
+  b->inputs[index].set = 0;
+  hoist_strings_forget(&b->given[index]);
+  for (size_t i = 0; i < count && !status; ++i) {
+    status = add_string(b, &b->given[index], array->name, strings[i].data, strings[i].length, &words[i]);
+  }
+  if (!status) status = hoist_set_words(b, index, words, count * sizeof *words);
+  free(words);
+  return status;
+}
+
+static void look_up_strings(const hoist_bundle* b, const uint64_t* words, hoist_string* strings, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const hoist_string_entry* entry = hoist_string_find(&b->strings, words[i]);
+    strings[i].data = entry ? entry->data : NULL;
+    strings[i].length = entry ? entry->length : 0;
+  }
+}
+
+hoist_status hoist_get_output_strings(hoist_bundle* b, size_t index, hoist_string* strings, size_t count) {
+  if (hoist_in_range(b, "output", index, b->plan.model_output_count)) return b->error.status;
+  const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[index]];
+  hoist_status status = holds_strings(b, array, count);
+  if (status) return status;
+  if (count && !strings) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no room given", array->name);
+  uint64_t* words = malloc((count + 1) * sizeof *words);
+  if (!words) return hoist_no_memory(&b->error, count * sizeof *words);
+  status = hoist_any_output(b, index, words, count * sizeof *words);
+  if (!status) look_up_strings(b, words, strings, count);
+  free(words);
+  for (size_t i = 0; i < count && !status; ++i) {
+    if (strings[i].data) continue;
+    status = hoist_fail(&b->error, HOIST_BAD_VALUE, "output %s: element %zu holds no string", array->name, i);
+  }
+  return status;
+}
+
+hoist_status hoist_read_strings(hoist_bundle* b, size_t index, hoist_string* strings, size_t count) {
+  if (hoist_in_range(b, "array", index, b->plan.array_count)) return b->error.status;
+  hoist_status status = holds_strings(b, &b->plan.arrays[index], count);
+  if (status) return status;
+  uint64_t* words = malloc((count + 1) * sizeof *words);
+  if (!words) return hoist_no_memory(&b->error, count * sizeof *words);
+  status = hoist_read_array(b, index, words, count * sizeof *words);
+  if (!status) look_up_strings(b, words, strings, count);
+  free(words);
+  return status;
+}

@@ -1,0 +1,20 @@
+// Functions on the host (host_operators.h) as the language calls them: their types, and their values of tensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/result.h"
+#include "ir/tensor.h"
+#include "ir/type.h"
+
+namespace hoist {
+
+/// What is wrong with calling the function with arrays of these types for a result of that one; "" where nothing is.
+/// Sizes have to be numbers, and tuples are no arrays.
+std::string host_call_problem(const std::string& function, const std::vector<Type>& arrays, Type result);
+
+/// The result, an array of this type. Errors: a pattern that is none, a string that is no number, and the like.
+Result<Tensor> evaluate_host_call(const std::string& function, std::vector<Tensor> arrays, Type result);
+
+}  // namespace hoist

@@ -1,0 +1,167 @@
+// Operators on strings. Which strings are equal, where they go and how many stay are terms like any other, since
+// kernels move and compare the words of strings; what looks at their characters is done by functions on the host
+// (ir/host).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/evaluate/host_call.h"
+#include "ir/operators/families.h"
+#include "ir/operators/selection.h"
+#include "ir/operators/support.h"
+#include "ir/strings.h"
+
+namespace hoist::operators {
+namespace {
+
+using Dimensions = std::vector<std::pair<int64_t, int64_t>>;
+
+Result<Nothing> check_strings(const OperatorContext& c) {
+  for (Expr x : c.inputs) {
+    if (element_of(x) != Scalar::string)
+      return fault(fmt::format("the input has to hold strings, found {}", row(element_of(x)).name));
+  }
+  return Nothing{};
+}
+
+Type strings_like(Expr x, Scalar scalar) { return array_type(sizes_of(x->type), scalar_type(scalar)); }
+
+Lowered one_of(Result<Expr> made) {
+  if (!made.ok()) return made.errors();
+  return one(*made);
+}
+
+Lowered lower_string_concat(const OperatorContext& c) {
+  HOIST_TRY_VOID(check_strings(c));
+  HOIST_TRY(const Shape shape, broadcast_extents({c.inputs[0], c.inputs[1]}));
+  const Expr a = broadcast_to(c.inputs[0], shape), b = broadcast_to(c.inputs[1], shape);
+  return one_of(host("string_concat", {a, b}, a->type));
+}
+
+// ---- Pieces
+// -----------------------------------------------------------------------------------------------------------------
+
+// How many pieces of a string there is room for where no attribute bounds them.
+constexpr int64_t most_pieces = 64;
+
+Lowered lower_string_split(const OperatorContext& c) {
+  HOIST_TRY_VOID(check_strings(c));
+  const Expr x = c.inputs[0];
+  HOIST_TRY(const std::string delimiter, string_attribute(c, "delimiter", ""));
+  HOIST_TRY(const int64_t splits, integer_attribute(c, "maxsplit", -1));
+  const int64_t room = splits < 0 ? most_pieces : splits + 1;
+  if (splits > most_table_entries) return fault(fmt::format("maxsplit is {}, at most {}", splits, most_table_entries));
+  HOIST_TRY(const Expr separator, constant_strings({1}, {delimiter}));
+  const Expr most = constant(Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{splits}));
+  Shape with_pieces = extents(x);
+  with_pieces.push_back(room);
+  HOIST_TRY_VOID(check_extents(with_pieces));
+  const std::vector<Nat> sizes(with_pieces.begin(), with_pieces.end());
+  HOIST_TRY(const Expr pieces,
+            host("string_split", {x, separator, most}, array_type(sizes, scalar_type(Scalar::string))));
+  HOIST_TRY(const Expr counts, host("string_split_count", {x, separator, most}, strings_like(x, Scalar::i64)));
+  const Expr longest = reduce(
+      Function::maximum, literal_integer(Scalar::i64, 0),
+      concat({repeat(1, literal_integer(Scalar::i64, 0)), rank_of(x) == 0 ? repeat(1, counts) : flatten(counts)}));
+  return std::vector<Expr>{pieces, counts, longest};
+}
+
+Result<Dimensions> split_dimensions(const OperatorContext& c) { return Dimensions{{0, rank_of(c.inputs[0])}}; }
+constexpr ExtentRow split_extents = {2, split_dimensions};
+
+// ---- Regular expressions
+// ------------------------------------------------------------------------------------------------------------
+
+Lowered lower_regex_full_match(const OperatorContext& c) {
+  HOIST_TRY_VOID(check_strings(c));
+  const Expr x = c.inputs[0];
+  HOIST_TRY(const std::string pattern, string_attribute(c, "pattern", ""));
+  HOIST_TRY(const Tensor written, tensor_of_strings({1}, {pattern}));
+  HOIST_TRY_VOID(evaluate_host_call("regex_full_match", {Tensor(Scalar::string, {1}), written},
+                                    array_type({Nat(1)}, scalar_type(Scalar::boolean))));  // is it one?
+  return one_of(host("regex_full_match", {x, constant(written)}, strings_like(x, Scalar::boolean)));
+}
+
+// ---- Words that stay
+// ------------------------------------------------------------------------------------------------------------
+
+// The attributes of a StringNormalizer.
+struct Normalising {
+  std::string change;
+  bool exact = false;
+  std::vector<std::string> stopwords;
+};
+
+Result<Normalising> normalising_of(const OperatorContext& c) {
+  Normalising out;
+  HOIST_TRY(out.change, choice_attribute(c, "case_change_action", "NONE", {"NONE", "LOWER", "UPPER"}));
+  HOIST_TRY(const int64_t exact, integer_attribute(c, "is_case_sensitive", 0));
+  out.exact = exact != 0;
+  HOIST_TRY(out.stopwords, strings_attribute(c, "stopwords"));
+  return out;
+}
+
+Result<Expr> in_case(const std::string& change, Expr x) {
+  if (change == "NONE") return x;
+  return host(change == "LOWER" ? "string_lower" : "string_upper", {x}, x->type);
+}
+
+Lowered lower_string_normalizer(const OperatorContext& c) {
+  HOIST_TRY_VOID(check_strings(c));
+  const Expr x = c.inputs[0];
+  HOIST_TRY(const Normalising how, normalising_of(c));
+  const Shape shape = extents(x);
+  if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[0] != 1) || shape.back() < 1)
+    return fault(fmt::format("the input is {}, expected one row of strings", text(shape)));
+  HOIST_TRY(const Expr changed, in_case(how.change, x));
+  if (how.stopwords.empty()) return one(changed);
+  const auto count = static_cast<int64_t>(how.stopwords.size());
+  HOIST_TRY(Tensor words, tensor_of_strings({count}, how.stopwords));
+  Expr compared = x;
+  if (!how.exact) {
+    HOIST_TRY(words,
+              evaluate_host_call("string_lower", {words}, array_type({Nat(count)}, scalar_type(Scalar::string))));
+    HOIST_TRY(compared, in_case("LOWER", x));
+  }
+  const Expr stays = map(
+      [&](Expr word) {
+        const Expr other = map([&](Expr stop) { return call(Function::not_equal, {word, stop}); }, constant(words));
+        return reduce(Function::logical_and, literal_integer(Scalar::boolean, 1), other);
+      },
+      flatten(compared));
+  const Chosen chosen = chosen_places(stays, shape.back());
+  const int64_t axis = rank_of(x) - 1;
+  // Where no word stays there is one that is empty.
+  return std::vector<Expr>{elements_along(changed, axis, chosen.places), max(chosen.count, 1.0).e};
+}
+
+Result<Dimensions> normalised_dimensions(const OperatorContext& c) {
+  HOIST_TRY(const Normalising how, normalising_of(c));
+  return how.stopwords.empty() ? Dimensions{} : Dimensions{{0, rank_of(c.inputs[0]) - 1}};
+}
+constexpr ExtentRow normalised_extents = {1, normalised_dimensions};
+
+constexpr OperatorRow with_count(OperatorRow row, const ExtentRow& extents) {
+  row.extents = &extents;
+  return row;
+}
+
+// clang-format off
+constexpr auto text_rows = std::to_array<OperatorRow>({
+  {"", "StringConcat", 20, 2, 2, Takes::anything, lower_string_concat,
+   "each string with another behind it, on the host; a function, since the host takes whole arrays"},
+  with_count({"", "StringSplit", 20, 1, 1, Takes::anything, lower_string_split,
+   "the pieces of strings between delimiters, on the host; a function, since data decide how many there are"}, split_extents),
+  {"", "RegexFullMatch", 20, 1, 1, Takes::anything, lower_regex_full_match,
+   "whether a pattern fits whole strings, on the host; a function, since the pattern stands in an attribute"},
+  with_count({"", "StringNormalizer", 10, 1, 1, Takes::anything, lower_string_normalizer,
+   "strings in small or capital letters, on the host, less those of a list; a function, since data decide how many stay"},
+   normalised_extents),
+});
+// clang-format on
+
+}  // namespace
+
+std::span<const OperatorRow> text_operators() { return text_rows; }
+
+}  // namespace hoist::operators
