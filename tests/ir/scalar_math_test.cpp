@@ -246,7 +246,10 @@ TEST(ScalarMath, TheTableSaysWhichTypesHaveAFunction) {
     for (int i = 0; i < scalar_count; ++i) {
       const auto s = static_cast<Scalar>(i);
       const bool compares = f.function == Function::equal || f.function == Function::not_equal;
-      const bool has = s == Scalar::string ? compares : is_float(s) ? f.on_float : s == Scalar::boolean ? f.on_boolean : f.on_integer;
+      const bool has = s == Scalar::string    ? compares
+                       : is_float(s)          ? f.on_float
+                       : s == Scalar::boolean ? f.on_boolean
+                                              : f.on_integer;
       if (!has) continue;
       // Defined (column_operation aborts otherwise), and the neutral element is neutral.
       ASSERT_NE(column_operation(f.function, s), nullptr);
