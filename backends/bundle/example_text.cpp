@@ -100,41 +100,24 @@ static int set_from_file(hoist_bundle* bundle, const char* argument) {
   return code;
 }
 
-/* Of an output of strings: as many of them as data have made. */
-static int print_strings(hoist_bundle* bundle, size_t index, const hoist_array* output) {
-  const size_t count = output->bytes / 8;
+static int print_strings(hoist_bundle* bundle, size_t index, size_t count) {
   hoist_string* strings = malloc((count + 1) * sizeof *strings);
-  if (!strings || hoist_get_output_strings(bundle, index, strings, count) != HOIST_OK) {
-    free(strings);
-    return 0;
-  }
-  printf("%s string, %zu of them:", output->name, count);
-  for (size_t i = 0; i < count && i < 10; ++i) printf(" \"%s\"", strings[i].data);
-  printf("%s\n", count > 10 ? " ..." : "");
+  const int read = strings && hoist_get_output_strings(bundle, index, strings, count) == HOIST_OK;
+  for (size_t i = 0; read && i < count && i < 10; ++i) printf(" \"%s\"", strings[i].data);
+  if (read) printf("%s\n", count > 10 ? " ..." : "");
   free(strings);
-  return 1;
+  return read;
 }
 
-static int print_output(hoist_bundle* bundle, size_t index) {
-  hoist_array output;
-  if (hoist_output(bundle, index, &output) != HOIST_OK) return 0;
-  if (strcmp(output.scalar, "string") == 0) return print_strings(bundle, index, &output);
-  unsigned char* data = malloc(output.bytes + 1);
-  if (!data || hoist_get_output(bundle, index, data, output.bytes) != HOIST_OK) {
+static int print_numbers(hoist_bundle* bundle, size_t index, const hoist_array* output) {
+  unsigned char* data = malloc(output->bytes + 1);
+  if (!data || hoist_get_output(bundle, index, data, output->bytes) != HOIST_OK) {
     free(data);
     return 0;
   }
-  int64_t shape[32]; /* what data make of it, at most output.shape */
-  if (output.rank > 32 || hoist_output_shape(bundle, index, shape, output.rank) != HOIST_OK) {
-    free(data);
-    return 0;
-  }
-  printf("%s %s[", output.name, output.scalar);
-  for (size_t i = 0; i < output.rank; ++i) printf("%s%lld", i ? "," : "", (long long)shape[i]);
-  printf("]:");
-  const int is_float = strcmp(output.scalar, "f32") == 0;
+  const int is_float = strcmp(output->scalar, "f32") == 0;
   const size_t width = is_float ? sizeof(float) : 1;
-  for (size_t i = 0; i < 10 && (i + 1) * width <= output.bytes; ++i) {
+  for (size_t i = 0; i < 10 && (i + 1) * width <= output->bytes; ++i) {
     float value;
     if (is_float) {
       memcpy(&value, data + i * width, sizeof value);
@@ -143,9 +126,22 @@ static int print_output(hoist_bundle* bundle, size_t index) {
       printf(" %02x", data[i]);
     }
   }
-  printf("%s\n", output.bytes > 10 * width ? " ..." : "");
+  printf("%s\n", output->bytes > 10 * width ? " ..." : "");
   free(data);
   return 1;
+}
+
+static int print_output(hoist_bundle* bundle, size_t index) {
+  hoist_array output;
+  int64_t shape[32]; /* what data make of it, at most output.shape */
+  if (hoist_output(bundle, index, &output) != HOIST_OK || output.rank > 32 ||
+      hoist_output_shape(bundle, index, shape, output.rank) != HOIST_OK)
+    return 0;
+  printf("%s %s[", output.name, output.scalar);
+  for (size_t i = 0; i < output.rank; ++i) printf("%s%lld", i ? "," : "", (long long)shape[i]);
+  printf("]:");
+  if (strcmp(output.scalar, "string") == 0) return print_strings(bundle, index, output.bytes / 8);
+  return print_numbers(bundle, index, &output);
 }
 
 int main(int count, char** arguments) {

@@ -99,7 +99,7 @@ TEST_F(ExampleTest, TakesAndPrintsStrings) {
   const std::string example = (bundle_ / "example").string();
   const Outcome ran = shell(example + " --runs 3 x=" + (folder_ / "x.txt").string());
   EXPECT_EQ(ran.code, 0) << ran.text;
-  EXPECT_THAT(ran.text, HasSubstr("y string, 3 of them: \"three words here?\" \"\" \"one!\""));
+  EXPECT_THAT(ran.text, HasSubstr("y string[3]: \"three words here?\" \"\" \"one!\""));
   write_text(folder_ / "x.txt", "one\n");
   EXPECT_EQ(shell(example + " x=" + (folder_ / "x.txt").string()).code, 3);
   const Outcome verified = shell(example + " --verify");
