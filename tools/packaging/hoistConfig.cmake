@@ -7,6 +7,12 @@
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(OpenCL)
+find_library(HOIST_PCRE2_LIBRARY pcre2-8)
+if(NOT HOIST_PCRE2_LIBRARY)
+  set(hoist_FOUND FALSE)
+  set(hoist_NOT_FOUND_MESSAGE "hoist's runtime needs PCRE2 (Debian's libpcre2-dev)")
+  return()
+endif()
 include("${CMAKE_CURRENT_LIST_DIR}/hoistTargets.cmake")
 
 function(hoist_add_bundle name model)
