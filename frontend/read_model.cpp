@@ -128,7 +128,7 @@ class Reader {
     HOIST_TRY(model_, parse_model(path_, options_, &hash_));
     if (Diagnostics problems = check_header(model_, path_.string()); !problems.empty()) return problems;
     normalise_domains(model_);
-    if (Diagnostics problems = list_inputs(); !problems.empty()) return problems;
+    list_inputs();
     if (Diagnostics problems = give_values(); !problems.empty()) return problems;
     if (Diagnostics problems = check_names_and_order(); !problems.empty()) return problems;
     if (Diagnostics problems = check_contents(); !problems.empty()) return problems;
@@ -159,9 +159,8 @@ class Reader {
  private:
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
 
-  // Those that no initialiser stands for.
-  Diagnostics list_inputs() {
-    Diagnostics problems;
+  // Those that no initialiser stands for. What is wrong with them is told with what is wrong with their types.
+  void list_inputs() {
     std::set<std::string> initialised;
     for (const onnx::TensorProto& tensor : graph().initializer()) initialised.insert(tensor.name());
     size_t recorded = 0;
@@ -172,7 +171,7 @@ class Reader {
       if (declared.kind == ValueKind::tensor || declared.element == nullptr) {
         input_names_.push_back(input.name());
         if (place < layout_.size() && layout_[place].value_or(0) != 1)
-          problems.push_back(
+          input_problems_.push_back(
               {"input '" + input.name() + "'",
                "is a tensor, and the data have " + counted(layout_[place].value_or(0), "tensor") + " for it", ""});
         continue;
@@ -183,14 +182,14 @@ class Reader {
                                                                     : nullptr;
       auto list = list_input(input.name(), declared, options_.dimensions, data_ == nullptr ? nullptr : in_data);
       if (!list) {
-        append(problems, list.errors());
+        append(input_problems_, list.errors());
+        unsettled_.insert(input.name());
         continue;
       }
       input_names_.insert(input_names_.end(), list->members.begin(), list->members.end());
       lists_.push_back(std::move(*list));
     }
-    append(problems, check_member_names());
-    return problems;
+    append(input_problems_, check_member_names());
   }
 
   // x.0 of a sequence x may be the name of another value.
@@ -262,6 +261,10 @@ class Reader {
     std::erase_if(out, [&](const DimensionValue& value) {  // how many members there are is settled
       return std::any_of(lists_.begin(), lists_.end(), [&](const ListInput& list) { return list.name == value.name; });
     });
+    std::erase_if(out, [&](const DimensionValue& value) {
+      return std::any_of(unsettled_.begin(), unsettled_.end(),
+                         [&](const std::string& name) { return value.name.starts_with(name + "."); });
+    });
     if (data_ == nullptr) return out;
     std::set<std::string> said;
     for (const DimensionValue& value : out) said.insert(value.name);
@@ -299,6 +302,7 @@ class Reader {
   Diagnostics check_contents() {
     Diagnostics problems = check_operators(model_, options_.has_operator);
     append(problems, take_constants(graph(), options_.maximum_tensor_bytes, external_, constants_));
+    append(problems, input_problems_);
     append(problems, bind_inputs());
     append(problems, check_outputs());
     // Initialisers are no longer inputs, which onnx's passes expect of new models only.
@@ -311,7 +315,7 @@ class Reader {
     std::vector<DeclaredInput> declared;
     std::vector<onnx::ValueInfoProto*> places;
     for (onnx::ValueInfoProto& value : *graph().mutable_input()) {
-      if (constants_.count(value.name())) continue;
+      if (constants_.count(value.name()) != 0 || unsettled_.count(value.name()) != 0) continue;
       const auto list =
           std::find_if(lists_.begin(), lists_.end(), [&](const ListInput& one) { return one.name == value.name(); });
       if (list != lists_.end()) {
@@ -663,6 +667,8 @@ class Reader {
   onnx::ModelProto model_;
   Constants constants_;
   std::vector<ValueInfo> inputs_;
+  Diagnostics input_problems_;
+  std::set<std::string> unsettled_;            // inputs of which nobody says how many members they have
   std::vector<ListInput> lists_;               // inputs that are no tensors
   std::map<std::string, Tensor> list_values_;  // of members that have theirs from the compilation on
   std::string not_a_tensor_;                   // the first such value; "" where there is none

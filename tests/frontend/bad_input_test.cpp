@@ -265,11 +265,15 @@ TEST(BadInputs, WhatIsNoTensorIsRefused) {
   onnx::ValueInfoProto& sequence = *model.mutable_graph()->add_input();
   sequence.set_name("list");
   sequence.mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(1);
+  onnx::ValueInfoProto& map = *model.mutable_graph()->add_input();
+  map.set_name("map");
+  map.mutable_type()->mutable_map_type()->set_key_type(onnx::TensorProto::INT64);
   onnx::ValueInfoProto& open = *model.mutable_graph()->add_input();
   open.set_name("open");
   open.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
   const std::string told = messages(read(model));
-  EXPECT_THAT(told, HasSubstr("input 'list': is not a tensor"));
+  EXPECT_THAT(told, HasSubstr("input 'list': is a sequence, and nothing says how many members it has"));
+  EXPECT_THAT(told, HasSubstr("input 'map': is neither a tensor nor a sequence of tensors"));
   EXPECT_THAT(told, HasSubstr("input 'open': has no shape, not even a number of axes"));
 }
 
