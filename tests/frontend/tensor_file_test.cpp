@@ -190,7 +190,7 @@ TEST(RecordedValues, DamagedOnesAreErrors) {
   const Folder folder;
   const std::string whole = sequence_of({float_tensor("a", {2}), float_tensor("b", {1, 2})}).SerializeAsString();
   std::mt19937 random(5);
-  for (int round = 0; round < 600; ++round) {
+  for (int round = 0; round < 300; ++round) {
     std::string bytes = whole.substr(0, round < 100 ? random() % whole.size() : whole.size());
     if (!bytes.empty()) bytes[random() % bytes.size()] = static_cast<char>(random());
     const auto path = folder.write("v.pb", bytes);
