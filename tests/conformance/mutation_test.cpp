@@ -60,8 +60,8 @@ class Mutations {
       int64_t i = below(static_cast<size_t>(t.size()));
       if (is_float(t.scalar()))
         t.set_float(i, static_cast<double>(near(static_cast<int64_t>(std::clamp(t.float_at(i), -1e9, 1e9)))));
-      else
-        t.set_integer(i, near(t.integer_at(i)));
+      else  // any other word of a string array may stand for nothing
+        t.set_integer(i, t.scalar() == Scalar::string ? 0 : near(t.integer_at(i)));
       return;
     }
     Ints shape = t.shape();
