@@ -47,7 +47,7 @@ endforeach()
 install(CODE "
   set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1\")
   file(MAKE_DIRECTORY \"\${folder}\")
-  execute_process(COMMAND \"$<TARGET_FILE:hoist>\" manual OUTPUT_FILE \"\${folder}/hoist.1\"
+  execute_process(COMMAND \"$<TARGET_FILE:hoist>\" manual --output-dir \"\${folder}\" OUTPUT_QUIET
                   COMMAND_ERROR_IS_FATAL ANY)")
 
 set(CPACK_GENERATOR DEB)
