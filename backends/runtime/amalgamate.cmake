@@ -2,7 +2,7 @@
 # string literals for the bundle writer:
 #   cmake -DFOLDER=backends/runtime -DSOURCE=hoist_runtime.c -DLITERALS=runtime_sources.cpp -P amalgamate.cmake
 set(parts plan_file.h opencl_device.h native_device.h bundle_handle.h values.c bundle_files.c plan_file.c opencl_device.c program.c
-  opencl_engine.c native_device.c native_engine.c bundle_handle.c transfers.c verify.c)
+  opencl_engine.c native_device.c native_engine.c bundle_handle.c specialisations.c transfers.c verify.c)
 set(text "/* The runtime of a hoist bundle in one file; hoist_runtime.h says how to use it.\n"
          " * Made of the files of hoist's backends/runtime; change those. */\n"
          "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */\n#endif\n"

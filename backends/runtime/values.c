@@ -36,6 +36,8 @@ const char* hoist_status_name(hoist_status status) {
       return "mismatch";
     case HOIST_BAD_EXTENT:
       return "bad extent";
+    case HOIST_BAD_SIZE:
+      return "bad size";
   }
   return "unknown status";
 }

@@ -188,7 +188,8 @@ TEST_F(FormatTest, HostilePlansWithRightHashesAreSafe) {
   }
 }
 
-// Extents come last in the plan: how many outputs are the model's, how many extents, and three numbers for each.
+// Extents come last in the plan but for the specialisations, of which there are none (two counts): how many outputs are
+// the model's, how many extents, and three numbers for each.
 TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
   ASSERT_TRUE(write_bundle(counted_plan(), bundle_, {true}).ok());
   auto info = read_bundle(bundle_);
@@ -199,8 +200,8 @@ TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
   EXPECT_EQ(info->plan.model_outputs(), 2u);
   EXPECT_THAT(info->manifest, HasSubstr("\"count\": \"y.extent\""));
   const std::string plan = read_text(bundle_ / "plan.bin");
-  const size_t outputs = plan.size() - 28, output = plan.size() - 20, dimension = plan.size() - 16,
-               count = plan.size() - 12;
+  const size_t outputs = plan.size() - 36, output = plan.size() - 28, dimension = plan.size() - 24,
+               count = plan.size() - 20;
   const auto said = [&](size_t at, int value) {
     std::string changed = plan;
     changed[at] = static_cast<char>(value);
