@@ -605,6 +605,31 @@ LayerCase in_domain(const char* domain, LayerCase layer) {
   return layer;
 }
 
+TEST(Operators, MissingValuesAreFilledInAndFeaturesJoined) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto learning = [](const char* name, std::vector<Tensor> inputs, Attributes attributes) {
+    return in_domain("ai.onnx.ml", LayerCase(name, std::move(inputs), std::move(attributes)));
+  };
+  const Tensor x = floats({2, 2}, {1, nan, 7, 2});
+  EXPECT_EQ(
+      learning("Imputer", {x}, {{"imputed_value_floats", std::vector<double>{5}}, {"replaced_value_float", nan}}).run(),
+      floats({2, 2}, {1, 5, 7, 2}));
+  EXPECT_EQ(learning("Imputer", {floats({2, 2}, {1, 7, 7, 2})},
+                     {{"imputed_value_floats", std::vector<double>{5, 6}}, {"replaced_value_float", 7.0}})
+                .run(),
+            floats({2, 2}, {1, 6, 5, 2}));
+  EXPECT_EQ(learning("Imputer", {integers({3}, {-1, 2, -1})},
+                     {{"imputed_value_int64s", Ints{9}}, {"replaced_value_int64", int64_t{-1}}})
+                .run(),
+            integers({3}, {9, 2, 9}));
+  EXPECT_NE(learning("Imputer", {x}, {{"imputed_value_floats", std::vector<double>{1, 2, 3}}}).error(), "");
+  const Tensor more = integers({2, 1}, {8, 9});
+  EXPECT_EQ(
+      learning("FeatureVectorizer", {floats({2, 2}, {1, 2, 3, 4}), more}, {{"inputdimensions", Ints{2, 1}}}).run(),
+      floats({2, 3}, {1, 2, 8, 3, 4, 9}));
+  EXPECT_NE(learning("FeatureVectorizer", {more}, {{"inputdimensions", Ints{2}}}).error(), "");
+}
+
 TEST(Operators, QuantisedSumsInOneScale) {
   const auto bytes = [](const std::vector<int>& v) {
     return Tensor::of(Scalar::u8, {static_cast<int64_t>(v.size())}, v);
