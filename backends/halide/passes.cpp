@@ -516,8 +516,8 @@ class GroupRange : public IRMutator {
   }
 };
 
-// Of an array on the stack that has more than 16 KiB Halide makes one of halide_malloc's, which native kernels have not;
-// registers are the stack to it, whatever they hold.
+// Of an array on the stack that has more than 16 KiB Halide makes one of halide_malloc's, which native kernels have
+// not; registers are the stack to it, whatever they hold.
 class StayOnStack : public IRMutator {
   using IRMutator::visit;
 
