@@ -4,10 +4,12 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "frontend/contributed_functions.h"
 #include "frontend/inference.h"
 #include "frontend/structure.h"
 #include "ir/text/near_miss.h"
@@ -36,7 +38,7 @@ bool exists_at_some_version(const std::string& operation) {
                      [&](const Replacement& row) { return row.operation == operation; });
 }
 
-const std::vector<std::string>& standard_operators() {
+const std::vector<std::string>& standard_names() {
   static const std::vector<std::string> names = [] {
     std::set<std::string> out;
     for (const onnx::OpSchema& schema : onnx::OpSchemaRegistry::get_all_schemas()) {
@@ -55,7 +57,7 @@ Diagnostic unsupported(const onnx::NodeProto& node, int opset) {
   } else if (!exists_at_some_version(node.op_type())) {
     out.what = "operator " + node.op_type() + " is not in the ONNX standard";
     out.hint =
-        did_you_mean(node.op_type(), standard_operators(), "export the model with operators of the ONNX standard only");
+        did_you_mean(node.op_type(), standard_names(), "export the model with operators of the ONNX standard only");
   } else if (onnx::OpSchemaRegistry::Schema(node.op_type(), opset, "") == nullptr) {
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), "");
     out.what = "operator " + node.op_type() + " is not part of opset " + std::to_string(opset);
@@ -150,6 +152,38 @@ std::optional<Attribute> seed_of_name(const onnx::NodeProto& node, int opset) {
 Diagnostics check_operators(const onnx::ModelProto& model, const HasOperator& has_operator) {
   Diagnostics out;
   check_nodes(model.graph(), "", model, has_operator, out);
+  return out;
+}
+
+std::vector<StandardOperator> standard_operators() {
+  std::map<std::pair<std::string, std::string>, StandardOperator> found;
+  std::map<std::pair<std::string, std::string>, const onnx::OpSchema*> newest;
+  const std::vector<onnx::OpSchema> schemas = onnx::OpSchemaRegistry::get_all_schemas_with_history();
+  for (const onnx::OpSchema& schema : schemas) {
+    const std::pair<std::string, std::string> key = {schema.domain(), schema.Name()};
+    StandardOperator& out = found[key];
+    out.domain = schema.domain();
+    out.name = schema.Name();
+    if (!schema.Deprecated()) out.versions.push_back(schema.since_version());
+    const onnx::OpSchema*& last = newest[key];
+    if (last == nullptr || schema.since_version() > last->since_version()) last = &schema;
+  }
+  std::vector<StandardOperator> out;
+  for (auto& [key, operation] : found) {
+    const onnx::OpSchema& schema = *newest[key];
+    for (const Replacement& row : replacements) operation.becomes_another |= operation.name == row.operation;
+    if (schema.Deprecated() && !operation.becomes_another) continue;
+    std::sort(operation.versions.begin(), operation.versions.end());
+    operation.has_body = schema.HasFunction() || schema.HasContextDependentFunction();
+    const auto& typed = schema.inputs().empty() ? schema.outputs() : schema.inputs();
+    if (!typed.empty()) {
+      for (const auto& type : typed.front().GetTypes()) operation.types.push_back(*type);
+    }
+    std::sort(operation.types.begin(), operation.types.end());
+    out.push_back(std::move(operation));
+  }
+  for (const std::string& name : contributed_operators())
+    out.push_back({.domain = "com.microsoft", .name = name, .versions = {}, .types = {}, .has_body = true});
   return out;
 }
 

@@ -352,6 +352,12 @@ bool has_contributed_body(const std::string& domain, const std::string& operatio
   return find_contributed(domain, operation) != nullptr;
 }
 
+std::vector<std::string> contributed_operators() {
+  std::vector<std::string> out;
+  for (const Contributed& row : contributed()) out.emplace_back(row.name);
+  return out;
+}
+
 bool is_contributed_without_domain(const onnx::NodeProto& node) {
   return node.domain().empty() &&
          (node.op_type() == "SimplifiedLayerNormalization" || node.op_type() == "SkipSimplifiedLayerNormalization");

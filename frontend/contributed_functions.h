@@ -12,6 +12,9 @@ namespace hoist {
 
 bool has_contributed_body(const std::string& domain, const std::string& operation);
 
+/// The names of all that have one.
+std::vector<std::string> contributed_operators();
+
 /// Whether a node without a domain is one that onnxruntime means of its own.
 bool is_contributed_without_domain(const onnx::NodeProto& node);
 

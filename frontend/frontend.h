@@ -110,4 +110,16 @@ struct OperatorUse {
 /// refuses as long as the file can be parsed; nodes inside subgraphs and functions are counted too.
 Result<std::vector<OperatorUse>> list_operators(const std::filesystem::path& path, const ReadOptions& options = {});
 
+/// An operator as the standard has it.
+struct StandardOperator {
+  std::string domain, name;        ///< the domain "ai.onnx" is ""
+  std::vector<int> versions;       ///< of the domain, in which its definition is another one; ascending
+  std::vector<std::string> types;  ///< of its first input, of its first result where it has none: "float", "seq(int64)"
+  bool has_body = false;           ///< a function of other operators
+  bool becomes_another = false;    ///< read as the operator that took its place
+};
+/// All of them, by domain and name, and behind them those of onnxruntime's that have bodies of the standard's; what the
+/// standard has taken out again is left out.
+std::vector<StandardOperator> standard_operators();
+
 }  // namespace hoist

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <set>
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
@@ -283,6 +285,49 @@ Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& op
   return Nothing{};
 }
 
+// A work-item keeps all sums of a scan in its own memory, and forms them one after the other.
+constexpr int64_t longest_scan = 1024;
+
+// The first scan of numbers along more elements than that, none of those that are known to stay as they are.
+std::optional<Path> long_scan(Expr e, const std::set<Expr>& staying, Path& path) {
+  const bool is_long = e->pattern == Pattern::scan && e->type->is_array() && leaf_of(e->type)->is_scalar() &&
+                       shape_of(e->type).size() == 1 && shape_of(e->type)[0] > longest_scan;
+  if (is_long && staying.count(e) == 0) return path;
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    path.push_back(static_cast<int>(i));
+    if (auto found = long_scan(e->children[i], staying, path)) return found;
+    path.pop_back();
+  }
+  return std::nullopt;
+}
+
+Result<Nothing> block_scans(Program& program, const PassOptions& options) {
+  for (Definition& definition : program.definitions) {
+    if (!any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::scan; })) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    std::set<Expr> staying;
+    for (Path path; auto place = long_scan(rewriter.term(), staying, path); path.clear()) {
+      const Expr scan = at(rewriter.term(), *place);
+      const int64_t rest = shape_of(scan->type)[0] % longest_scan;
+      // What has no blocks is not padded for them, so that is tried first.
+      Rewriter tried(lowering_rules(), rewriter.term());
+      const auto in_blocks = [&, place](Rewriter& terms) {
+        Path inside = *place;
+        if (rest != 0) {
+          if (!terms.apply("scan-pad", inside, {{"r", longest_scan - rest}})) return false;
+          inside.push_back(0);
+        }
+        const RuleArguments blocks = {{"k", longest_scan}};
+        return terms.apply("scan-blocks", inside, blocks) ||
+               (!options.strict && terms.apply("scan-blocks-float", inside, blocks));
+      };
+      if (!in_blocks(tried) || !in_blocks(rewriter)) staying.insert(scan);
+    }
+    take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
 Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
   const std::set<std::string> before = values_of(program);
   HOIST_TRY(const bool any, at_definitions(program, cut_definition));
@@ -337,6 +382,8 @@ constexpr Pass all_passes[] = {
     {"keep-transposed-operands",
      "a transposed right operand of a product is kept in memory in the order of its columns", Pass::terms, false,
      keep_transposed_operands},
+    {"block-scans", "running sums along many elements are formed by blocks side by side", Pass::terms, false,
+     block_scans},
     {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
      cut_kernels},
     {"fuse-launch", "chains whose values fit in local memory become one launch (--fuse=launch)", Pass::terms, false,

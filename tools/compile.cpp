@@ -226,6 +226,7 @@ Expr reading_only(Expr term, const std::vector<std::string>& arguments) {
 
 Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, const Profile& profile) {
   const Stopwatch stopwatch;
+  for (LoweredKernel& kernel : lowered.kernels) kernel.name += options.kernel_suffix;
   size_t count = lowered.kernels.size();
   std::vector<PlanKernel> kernels(count);
   std::vector<std::vector<int>> orders(count);

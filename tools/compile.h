@@ -17,6 +17,8 @@ struct CompileOptions {
   int64_t check_positions = 12;
   /// Names of targets (backends/halide/native_target.h): native code instead of OpenCL C.
   std::vector<std::string> targets = {};
+  /// Behind the name of every kernel, where a bundle has the same ones for other sizes.
+  std::string kernel_suffix;
 };
 
 /// All of the options that change kernels, for a plan and for records.

@@ -28,9 +28,10 @@ void add_value_option(CLI::App& command, std::vector<std::string>& values) {
 
 void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values) {
   command
-      .add_option(
-          "--dim", dimensions,
-          "the value of a symbolic dimension; INPUT.AXIS=N where it has no name, INPUT=N for the members of a sequence")
+      .add_option("--dim", dimensions,
+                  "the value of a symbolic dimension; INPUT.AXIS=N where it has no name, INPUT=N for the members of a "
+                  "sequence; "
+                  "compile takes several, NAME=N,M")
       ->type_name("NAME=N")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -214,7 +215,6 @@ Attempt<> refuse_bundle(const std::filesystem::path& model) {
 
 Attempt<> refuse_model_options(const ModelOptions& options) {
   const char* given = nullptr;
-  if (!options.dimensions.empty()) given = "--dim";
   if (!options.values.empty()) given = "--value";
   if (!options.device.empty()) given = "--device";
   if (!options.profile.empty()) given = "--profile";
@@ -260,6 +260,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   out.lower.rules = options.user_rules.get();
   out.lower.steps = options.steering;
   out.targets = options.targets;
+  out.kernel_suffix = options.kernel_suffix;
   return out;
 }
 
@@ -279,7 +280,9 @@ Attempt<OpenedModel> open_model(Program program, ModelOptions options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   HOIST_ATTEMPT(Profile profile, choose_profile(options));
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, compile_options(options).lower, profile));
-  for (const std::string& note : lowered.notes) complain("note", note);
+  for (const std::string& note : lowered.notes) {
+    if (options.with_notes) complain("note", note);
+  }
   return OpenedModel{std::move(program), std::move(profile), std::move(lowered)};
 }
 

@@ -34,6 +34,8 @@ struct ModelOptions {
   std::vector<std::string> steps;               ///< LAYER=FILE
   std::shared_ptr<const UserRules> user_rules;  ///< what the files hold, once read
   std::vector<Steering> steering;
+  std::string kernel_suffix;  ///< as CompileOptions has it
+  bool with_notes = true;     ///< of the frontend and of lowering
 };
 
 /// --dim and --value: what decides the program that a model file is read as.
@@ -59,7 +61,8 @@ Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOpti
 /// A bundle where a model belongs is a mistake that has a message of its own, and so is a program as text.
 Attempt<> refuse_bundle(const std::filesystem::path& model);
 
-/// For bundles, whose compilation is over: wrong use where any of the options is given.
+/// For bundles, whose compilation is over: wrong use where any of the options is given but --dim, which chooses one of
+/// the sizes that a bundle has (sizes.h).
 Attempt<> refuse_model_options(const ModelOptions& options);
 
 /// The profile file, or what the device says of itself. Without either the first device.

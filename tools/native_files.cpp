@@ -14,6 +14,7 @@ namespace hoist {
 namespace {
 
 constexpr double most_seconds = 300;
+constexpr const char* table_file = "native/kernels.c";
 
 // What compiles C for an architecture: the machine's own compiler, or the cross compiler as Debian names it.
 std::string compiler_for(const std::string& architecture) {
@@ -110,8 +111,26 @@ Result<std::vector<PlanFile>> native_files(const std::vector<PlanKernel>& kernel
     out.push_back({"native/kernels-" + architecture + ".a", library});
     if (!shared.empty()) out.push_back({"native/kernels-" + architecture + ".so", shared});
   }
-  out.push_back({"native/kernels.c", table_text(kernels, rows)});
+  out.push_back({table_file, table_text(kernels, rows)});
   return out;
+}
+
+Result<Nothing> join_tables(const std::vector<Plan*>& plans) {
+  std::vector<const NativeTarget*> rows;
+  for (const std::string& name : plans.front()->targets) {
+    HOIST_TRY(const NativeTarget* target, native_target(name));
+    rows.push_back(target);
+  }
+  std::vector<PlanKernel> kernels;
+  for (Plan* plan : plans) {
+    for (const PlanKernel& kernel : plan->kernels) kernels.emplace_back().name = kernel.name;
+    if (plan != plans.front())
+      std::erase_if(plan->native_files, [](const PlanFile& file) { return file.path == table_file; });
+  }
+  for (PlanFile& file : plans.front()->native_files) {
+    if (file.path == table_file) file.bytes = table_text(kernels, rows);
+  }
+  return Nothing{};
 }
 
 }  // namespace hoist

@@ -17,4 +17,8 @@ Result<std::vector<PlanFile>> native_files(const std::vector<PlanKernel>& kernel
                                            const std::vector<std::vector<std::string>>& objects,
                                            const std::vector<std::string>& targets);
 
+/// Of plans that share a bundle: the first one's native/kernels.c lists the functions of all of them, the others have
+/// none. The names of kernels differ.
+Result<Nothing> join_tables(const std::vector<Plan*>& plans);
+
 }  // namespace hoist

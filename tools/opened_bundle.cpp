@@ -7,6 +7,7 @@
 #include "backends/halide/native_target.h"
 #include "ir/seeded.h"
 #include "ir/text/near_miss.h"
+#include "tools/sizes.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -38,9 +39,10 @@ void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& opti
   command.add_option("--threads", options.threads, "use at most so many threads of a CPU device")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
+  add_size_option(command, options.sizes);
 }
 
-Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder) {
+Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder, const Sizes& sizes) {
   std::error_code ignored;
   const std::string name = folder.string(), hint = "hoist compile MODEL -o DIR writes one";
   if (!std::filesystem::exists(folder, ignored))
@@ -50,7 +52,10 @@ Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "plan.bin", ignored))
     return input_failure(name, "is not a bundle: it holds no plan.bin", hint);
   HOIST_STEP(BundleInfo info, ExitCode::bad_input, read_bundle(folder));
-  return info;
+  HOIST_ATTEMPT(const size_t wanted, specialisation_of(info, sizes));
+  if (wanted == 0) return info;
+  HOIST_STEP(BundleInfo other, ExitCode::bad_input, read_bundle(folder, false, wanted));
+  return other;
 }
 
 Result<Device> device_for(const Profile& profile, const std::string& wanted) {
@@ -103,7 +108,7 @@ Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const Ru
 }
 
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] BundleInfo info, bundle_info(folder));
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo info, bundle_info(folder, options.sizes));
   return open_checked(folder, options);
 }
 

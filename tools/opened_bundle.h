@@ -19,11 +19,12 @@ class App;
 
 namespace hoist {
 
-/// The bundle's folder, --device and --threads.
+/// The bundle's folder, --device, --threads and --dim.
 void add_bundle_options(CLI::App& command, std::string& folder, RunOptions& options);
 
-/// What the files of a bundle say; what is no bundle at all is named as what it is.
-Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder);
+/// What the files of a bundle say of the specialisation of these sizes (sizes.h); what is no bundle at all is named as
+/// what it is.
+Attempt<BundleInfo> bundle_info(const std::filesystem::path& folder, const Sizes& sizes = {});
 
 /// The device that a bundle of this profile is for: the wanted one where there is a name, else the first of that
 /// profile. An error says why there is none.

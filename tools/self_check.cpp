@@ -193,11 +193,12 @@ std::string too_large_to_check(const Plan& plan) {
 
 Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
                               const std::vector<LoweredGroup>& derivations, const Device& device, double seconds,
-                              const RuleTable& rules) {
+                              const RuleTable& rules, const Sizes& sizes) {
   SelfCheck out;
   out.device = device.name;
   RunOptions options;
   if (device.index >= 0) options.device = std::to_string(device.index);
+  options.sizes = sizes;
   const Stopwatch building;
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(folder, options));
   out.driver_seconds = building.seconds();

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ir/plan.h"
 #include "ir/result.h"
@@ -24,13 +26,31 @@ struct BundleOptions {
 /// checked with HOIST_CHECK.
 Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& folder, const BundleOptions& options = {});
 
+/// How many sets of sizes one bundle is compiled for at most.
+size_t most_specialisations();
+
+/// One of the plans of a bundle that is compiled for several sizes.
+struct SizedPlan {
+  std::vector<std::pair<std::string, int64_t>> sizes;  ///< by name; the same names in all of them
+  Plan* plan;                                          ///< the same inputs and outputs by name, type and rank
+};
+
+/// The same for several sizes, at most most_specialisations(): the first is what opens. Weights of the same bytes are
+/// there once, for which they get other offsets in the plans.
+Result<Nothing> write_bundle(const std::vector<SizedPlan>& plans, const std::filesystem::path& folder,
+                             const BundleOptions& options = {});
+
 struct BundleInfo {
   Plan plan;             ///< as it was written; constants of weights are read only on request
   std::string manifest;  ///< manifest.json as text
+  /// Of all specialisations, in their order; empty where the bundle is compiled for one set of sizes.
+  std::vector<std::vector<std::pair<std::string, int64_t>>> sizes = {};
 };
 
 /// Checks the hashes of all files first. With `with_weights` the arrays placed in the weights hold their constants.
-Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_weights = false);
+/// Plan and manifest are those of one specialisation, the first unless another is asked for.
+Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_weights = false,
+                               size_t specialisation = 0);
 
 /// Whether the folder holds a plan.bin that begins as one: enough to replace it, not to trust it.
 bool is_bundle(const std::filesystem::path& folder);

@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "backends/bundle/plan_format.h"
 #include "backends/runtime/plan_file.h"
 
 namespace hoist {
@@ -136,7 +137,8 @@ SectionedText expressions_text(const Plan& plan) {
   return out;
 }
 
-std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions) {
+std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions,
+                          const std::vector<ListedPlan>& listed) {
   OrderedJson out;
   out["format"] = HOIST_FORMAT_VERSION;
   out["model"] = {{"name", plan.model_name}, {"hash", hexadecimal(plan.model_hash)}};
@@ -181,6 +183,15 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
   }
   if (!plan.certificate.empty()) out["certificate"] = OrderedJson::parse(plan.certificate);
   out["model_check"] = {{"outputs", plan.model_check.size()}, {"tolerance", tolerance_json(plan.model_tolerance)}};
+  for (size_t i = 0; i < listed.size(); ++i) {
+    OrderedJson entry = {{"folder", specialisation_folder(i)}, {"sizes", OrderedJson::object()}};
+    for (const auto& [name, size] : listed[i].sizes) entry["sizes"][name] = size;
+    for (int input : listed[i].plan->inputs) {
+      const PlanArray& array = listed[i].plan->arrays[static_cast<size_t>(input)];
+      entry["inputs"].push_back({{"name", array.name}, {"shape", array.shape}});
+    }
+    out["specialisations"].push_back(std::move(entry));
+  }
   // Names come from the model and need not be UTF-8.
   return out.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
@@ -194,13 +205,14 @@ std::map<std::string, std::string> host_libraries(const Plan& plan) {
   return out;
 }
 
-std::string makefile_text(const Plan& plan) {
+std::string makefile_text(const Plan& plan, bool several) {
   std::string flags, libraries;
   for (const auto& [library, macro] : host_libraries(plan)) {
     flags += " -D" + macro + " $(shell pkg-config --cflags " + library + ")";
     libraries += " $(shell pkg-config --libs " + library + ")";
   }
   if (!plan.targets.empty()) {
+    const std::string library = "native/kernels-$(shell uname -m).a";
     return "# Builds the example with the runtime that lies beside it; yours to edit. No OpenCL is needed.\n"
            "CC ?= cc\n"
            "CFLAGS ?= -O2\n"
@@ -216,7 +228,9 @@ std::string makefile_text(const Plan& plan) {
            "# Has the kernels in itself.\n"
            "example-static: example.c runtime/hoist_runtime.c runtime/hoist_runtime.h native/kernels.c\n"
            "\t$(CC) $(CFLAGS) -DHOIST_LINKED_KERNELS -o $@ $(RUNTIME) native/kernels.c "
-           "$(wildcard native/kernels-$(shell uname -m).a) $(LIBRARIES)\n\n"
+           "$(wildcard " +
+           library + (several ? " specialisation-*/" + library : "") +
+           ") $(LIBRARIES)\n\n"
            "verify: example\n"
            "\t./example --verify\n\n"
            "clean:\n"

@@ -23,13 +23,21 @@ const char* kernels_file(const Plan& plan);
 SectionedText kernels_text(const Plan& plan);
 SectionedText expressions_text(const Plan& plan);
 
-std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions);
+struct ListedPlan {
+  std::vector<std::pair<std::string, int64_t>> sizes;
+  const Plan* plan;
+};
+
+/// `listed` are all specialisations in the manifest of the first, none in those of others.
+std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions,
+                          const std::vector<ListedPlan>& listed);
 
 /// What the plan's steps on the host need beside the C library: pkg-config's names, and the macros that say it is
 /// there.
 std::map<std::string, std::string> host_libraries(const Plan& plan);
 std::string example_text(const Plan& plan);
-std::string makefile_text(const Plan& plan);
-std::string cmake_text(const Plan& plan);
+/// With `several` specialisations, whose libraries of native code lie in folders of their own.
+std::string makefile_text(const Plan& plan, bool several);
+std::string cmake_text(const Plan& plan, bool several);
 
 }  // namespace hoist

@@ -73,9 +73,9 @@ constexpr std::string_view linked = R"text(
 # Programs link one such bundle.
 set(archive "${CMAKE_CURRENT_SOURCE_DIR}/native/kernels-${CMAKE_SYSTEM_PROCESSOR}.a")
 if(EXISTS "${archive}")
-  add_library(hoist_${bundle}_linked STATIC EXCLUDE_FROM_ALL native/kernels.c)
+@glob@  add_library(hoist_${bundle}_linked STATIC EXCLUDE_FROM_ALL native/kernels.c)
   add_library(hoist::${bundle}_linked ALIAS hoist_${bundle}_linked)
-  target_link_libraries(hoist_${bundle}_linked PUBLIC hoist_${bundle} "${archive}")
+  target_link_libraries(hoist_${bundle}_linked PUBLIC hoist_${bundle} "${archive}"@others@)
   target_compile_definitions(hoist_${bundle}_linked INTERFACE HOIST_LINKED_KERNELS)
 endif()
 )text";
@@ -88,15 +88,28 @@ if(CMAKE_CURRENT_SOURCE_DIR STREQUAL CMAKE_SOURCE_DIR)
 endif()
 )text";
 
+/// With the libraries of other specialisations, where there are several.
+std::string linked_text(bool several) {
+  std::string out(linked);
+  const auto put = [&](std::string_view place, std::string_view text) {
+    out.replace(out.find(place), place.size(), several ? text : std::string_view());
+  };
+  put("@glob@",
+      "  file(GLOB others "
+      "\"${CMAKE_CURRENT_SOURCE_DIR}/specialisation-*/native/kernels-${CMAKE_SYSTEM_PROCESSOR}.a\")\n");
+  put("@others@", " ${others}");
+  return out;
+}
+
 }  // namespace
 
-std::string cmake_text(const Plan& plan) {
+std::string cmake_text(const Plan& plan, bool several) {
   const bool is_native = !plan.targets.empty();
   std::string out(opening);
   out += is_native ? std::string_view() : opencl;
   for (const auto& [library, macro] : host_libraries(plan)) out += with_library(library, macro);
   out += target;
-  out += is_native ? linked : std::string_view();
+  if (is_native) out += linked_text(several);
   out += example;
   return out;
 }

@@ -239,7 +239,10 @@ void check_plan(const Plan& plan) {
   }
 }
 
-std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files) {
+std::string specialisation_folder(size_t index) { return index == 0 ? "" : "specialisation-" + std::to_string(index); }
+
+std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, int64_t weights,
+                        const ListedSpecialisations& listed) {
   Encoder out(HOIST_PLAN_MAGIC);
   const auto parsed = parse_profile(plan.profile, "profile");
   const Profile profile = parsed.ok() ? *parsed : Profile{};  // one of no known kind is for a CPU
@@ -250,7 +253,7 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files) 
   out.text(plan.build_options);
   out.texts(plan.targets);
   out.word(static_cast<uint64_t>(plan.arena_bytes));
-  out.word(static_cast<uint64_t>(weights_bytes(plan)));
+  out.word(static_cast<uint64_t>(std::max(weights, weights_bytes(plan))));
   out.count(files.size());
   for (const HashedFile& file : files) out.text(file.path), out.word(file.bytes), out.word(file.hash);
   out.count(plan.arrays.size());
@@ -288,6 +291,13 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files) 
   }
   out.count(plan.strings.size());
   for (const std::string& string : plan.strings) out.string(string);
+  out.texts(listed.names);
+  out.count(listed.folders.size());
+  for (size_t i = 0; i < listed.folders.size(); ++i) {
+    out.text(listed.folders[i]);
+    out.extents(listed.sizes[i]);
+    for (const std::vector<int64_t>& shape : listed.shapes[i]) out.shape(shape);
+  }
   return out.finished();
 }
 

@@ -26,7 +26,21 @@ struct HashedFile {
 /// Bytes that weights.bin has: up to the end of the last array, rounded up to 64.
 int64_t weights_bytes(const Plan& plan);
 
-std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files);
+/// Where a specialisation's plan is in a bundle; "" for the first, whose plan is the bundle's.
+std::string specialisation_folder(size_t index);
+
+/// What plan.bin says of the specialisations of a bundle; nothing of one that is compiled for one set of sizes, nor in
+/// the plans of others than the first.
+struct ListedSpecialisations {
+  std::vector<std::string> names;                         ///< of the sizes
+  std::vector<std::string> folders;                       ///< "" of the first
+  std::vector<std::vector<int64_t>> sizes;                ///< one a name
+  std::vector<std::vector<std::vector<int64_t>>> shapes;  ///< of the inputs
+};
+
+/// `weights` are the bytes of weights.bin where it has those of other plans as well, else 0.
+std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, int64_t weights = 0,
+                        const ListedSpecialisations& listed = {});
 std::string encode_checks(const Plan& plan);
 
 /// Aborts with the offender's name where the plan breaks an invariant of ir/plan.h.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -163,26 +164,43 @@ void add_manifest(const Json& manifest, const std::string& kernels, const std::s
 
 }  // namespace
 
-Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_weights) {
-  PlanOwner owner;
+Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_weights, size_t specialisation) {
+  PlanOwner root, owner;
   hoist_error error = {};
   const auto failed = [&] { return Diagnostic{folder.string(), error.message, ""}; };
-  if (hoist_plan_read(folder.c_str(), &owner.plan, &error) != HOIST_OK) return failed();
-  if (hoist_plan_verify_files(&owner.plan, nullptr, nullptr, &error) != HOIST_OK) return failed();
-  if (hoist_checks_read(&owner.plan, &owner.checks, &error) != HOIST_OK) return failed();
+  if (hoist_plan_read(folder.c_str(), &root.plan, &error) != HOIST_OK) return failed();
+  if (hoist_plan_verify_files(&root.plan, nullptr, nullptr, &error) != HOIST_OK) return failed();
+  const size_t count = std::max<size_t>(root.plan.specialisation_count, 1);
+  if (specialisation >= count) {
+    return Diagnostic{folder.string(),
+                      "has no specialisation " + std::to_string(specialisation) + ", it has " + std::to_string(count) +
+                          ", counted from 0",
+                      ""};
+  }
+  const bool is_first = specialisation == 0;
+  if (!is_first && hoist_plan_read_specialisation(&root.plan, specialisation, &owner.plan, &error) != HOIST_OK)
+    return failed();
+  PlanOwner& read = is_first ? root : owner;
+  if (hoist_checks_read(&read.plan, &read.checks, &error) != HOIST_OK) return failed();
   BundleInfo out;
-  out.plan = plan_of(owner);
-  HOIST_TRY(out.manifest, listed_file(owner.plan, "manifest.json", folder));
-  HOIST_TRY(const std::string kernels, listed_file(owner.plan, kernels_file(out.plan), folder));
-  HOIST_TRY(const std::string expressions, listed_file(owner.plan, "expressions.lift", folder));
-  HOIST_TRY(out.plan.derivation, listed_file(owner.plan, "derivation.lift", folder));
+  out.plan = plan_of(read);
+  for (size_t i = 0; i < root.plan.specialisation_count; ++i) {
+    out.sizes.emplace_back();
+    for (size_t k = 0; k < root.plan.size_count; ++k)
+      out.sizes.back().emplace_back(root.plan.size_names[k], root.plan.specialisations[i].sizes[k]);
+  }
+  const std::filesystem::path inner = read.plan.folder;
+  HOIST_TRY(out.manifest, listed_file(read.plan, "manifest.json", inner));
+  HOIST_TRY(const std::string kernels, listed_file(read.plan, kernels_file(out.plan), inner));
+  HOIST_TRY(const std::string expressions, listed_file(read.plan, "expressions.lift", inner));
+  HOIST_TRY(out.plan.derivation, listed_file(read.plan, "derivation.lift", inner));
   try {
     add_manifest(Json::parse(out.manifest), kernels, expressions, out.plan);
   } catch (const std::exception& problem) {
-    return Diagnostic{(folder / "manifest.json").string(), problem.what(), "compile the model again"};
+    return Diagnostic{(inner / "manifest.json").string(), problem.what(), "compile the model again"};
   }
   if (!with_weights) return out;
-  HOIST_TRY(const std::string weights, listed_file(owner.plan, "weights.bin", folder));
+  HOIST_TRY(const std::string weights, listed_file(root.plan, "weights.bin", folder));
   for (PlanArray& array : out.plan.arrays) {
     if (array.place != Place::weights) continue;
     const auto bytes = static_cast<size_t>(byte_size(array.scalar, array.shape));

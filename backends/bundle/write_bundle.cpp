@@ -2,6 +2,7 @@
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <unordered_map>
 
 #include "backends/bundle/bundle.h"
 #include "backends/bundle/bundle_text.h"
@@ -28,19 +29,50 @@ class IgnoreFileSizeSignal {
   struct sigaction before_ = {};
 };
 
-/// The packed arrays in the order of their offsets, with zeros between them. Arrays at one offset are equal ones that
-/// share their bytes.
-Result<HashedFile> write_weights(const Plan& plan, FolderWriter& writer) {
+std::string_view view_of(const PlanArray& array) {
+  const std::vector<std::byte>& bytes = array.constant.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+int64_t up_to_64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+int64_t weights_bytes(const std::vector<ListedPlan>& plans) {
+  int64_t bytes = 0;
+  for (const ListedPlan& one : plans) bytes = std::max(bytes, weights_bytes(*one.plan));
+  return bytes;
+}
+
+/// Gives weights of the same bytes one place: those of the first plan stay where they are, others follow behind them.
+void share_weights(const std::vector<SizedPlan>& plans) {
+  std::unordered_map<std::string_view, int64_t> places;
+  int64_t end = weights_bytes(*plans.front().plan);
+  for (const SizedPlan& one : plans) {
+    const bool is_first = &one == &plans.front();
+    for (PlanArray& array : one.plan->arrays) {
+      if (array.place != Place::weights) continue;
+      const std::string_view bytes = view_of(array);
+      const auto [place, is_new] = places.emplace(bytes, is_first ? array.offset : end);
+      if (is_first) continue;
+      array.offset = place->second;
+      if (is_new) end = up_to_64(end + static_cast<int64_t>(bytes.size()));
+    }
+  }
+}
+
+/// The packed arrays of all plans in the order of their offsets, with zeros between them. Arrays at one offset are
+/// equal ones that share their bytes.
+Result<HashedFile> write_weights(const std::vector<ListedPlan>& plans, FolderWriter& writer) {
   std::map<int64_t, std::string_view> arrays;
-  for (const PlanArray& array : plan.arrays) {
-    if (array.place != Place::weights) continue;
-    const std::vector<std::byte>& bytes = array.constant.bytes();
-    const std::string_view view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    std::string_view& there = arrays[array.offset];
-    const size_t common = std::min(there.size(), view.size());
-    HOIST_CHECK(there.substr(0, common) == view.substr(0, common),
-                "weights " + array.name + ": two contents at one offset");
-    if (view.size() > there.size()) there = view;
+  for (const ListedPlan& one : plans) {
+    for (const PlanArray& array : one.plan->arrays) {
+      if (array.place != Place::weights) continue;
+      const std::string_view view = view_of(array);
+      std::string_view& there = arrays[array.offset];
+      const size_t common = std::min(there.size(), view.size());
+      HOIST_CHECK(there.substr(0, common) == view.substr(0, common),
+                  "weights " + array.name + ": two contents at one offset");
+      if (view.size() > there.size()) there = view;
+    }
   }
   static const std::string zeros(4096, '\0');
   std::vector<std::string_view> pieces;
@@ -56,7 +88,7 @@ Result<HashedFile> write_weights(const Plan& plan, FolderWriter& writer) {
     pieces.push_back(bytes);
     at += static_cast<int64_t>(bytes.size());
   }
-  fill_to(weights_bytes(plan));
+  fill_to(weights_bytes(plans));
   return writer.write_pieces("weights.bin", pieces);
 }
 
@@ -83,42 +115,127 @@ bool is_bundle(const std::filesystem::path& folder) {
   return file.good() && magic == HOIST_PLAN_MAGIC;
 }
 
-Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& folder, const BundleOptions& options) {
-  check_plan(plan);
-  std::filesystem::path name = folder;
-  if (!name.has_filename()) name = name.parent_path();
-  HOIST_TRY(const bool replace, may_replace(name, options));
-  const IgnoreFileSizeSignal ignore;
-  HOIST_TRY(FolderWriter writer, FolderWriter::begin(name));
+namespace {
+
+/// What is there once for each specialisation, and its native libraries; `prefix` is its folder with a slash.
+Result<std::vector<HashedFile>> write_parts(const Plan& plan, const std::string& prefix,
+                                            const std::vector<ListedPlan>& listed, FolderWriter& writer) {
   const SectionedText kernels = kernels_text(plan);
   const SectionedText expressions = expressions_text(plan);
-  std::vector<HashedFile> files;
-  HOIST_TRY(HashedFile weights, write_weights(plan, writer));
-  files.push_back(std::move(weights));
   const std::pair<const char*, std::string> texts[] = {
       {kernels_file(plan), kernels.text},
       {"expressions.lift", expressions.text},
       {"derivation.lift", plan.derivation},
       {"check.bin", encode_checks(plan)},
-      {"manifest.json", manifest_text(plan, kernels, expressions)},
-      {"runtime/hoist_runtime.h", std::string(runtime_header)},
-      {"runtime/hoist_runtime.hpp", std::string(runtime_wrapper)},
-      {"runtime/hoist_runtime.c", std::string(runtime_source)},
+      {"manifest.json", manifest_text(plan, kernels, expressions, listed)},
   };
+  std::vector<HashedFile> files;
   for (const auto& [path, text] : texts) {
+    HOIST_TRY(HashedFile file, writer.write(prefix + path, text));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+Result<Nothing> write_native(const Plan& plan, const std::string& prefix, FolderWriter& writer,
+                             std::vector<HashedFile>& files) {
+  for (const PlanFile& native : plan.native_files) {
+    HOIST_TRY(HashedFile file, writer.write(prefix + native.path, native.bytes));
+    files.push_back(std::move(file));
+  }
+  return Nothing{};
+}
+
+/// As the plan inside a folder has them: without the folder.
+std::vector<HashedFile> seen_from(const std::string& prefix, std::vector<HashedFile> files) {
+  for (HashedFile& file : files) file.path = file.path.substr(prefix.size());
+  return files;
+}
+
+ListedSpecialisations listed_in_plan(const std::vector<ListedPlan>& plans) {
+  ListedSpecialisations out;
+  if (plans.size() < 2) return out;
+  for (const auto& [name, size] : plans.front().sizes) out.names.push_back(name);
+  for (size_t i = 0; i < plans.size(); ++i) {
+    out.folders.push_back(specialisation_folder(i));
+    out.sizes.emplace_back();
+    for (const auto& [name, size] : plans[i].sizes) out.sizes.back().push_back(size);
+    out.shapes.emplace_back();
+    for (int input : plans[i].plan->inputs)
+      out.shapes.back().push_back(plans[i].plan->arrays[static_cast<size_t>(input)].shape);
+  }
+  return out;
+}
+
+void check_specialisations(const std::vector<ListedPlan>& plans) {
+  HOIST_CHECK(!plans.empty() && plans.size() <= most_specialisations(), "number of specialisations");
+  for (const ListedPlan& one : plans) {
+    check_plan(*one.plan);
+    HOIST_CHECK(one.sizes.size() == plans.front().sizes.size() &&
+                    one.plan->inputs.size() == plans.front().plan->inputs.size() &&
+                    one.plan->targets == plans.front().plan->targets,
+                "specialisations of different models");
+  }
+}
+
+Result<Nothing> write_plans(const std::vector<ListedPlan>& plans, const std::filesystem::path& folder,
+                            const BundleOptions& options) {
+  check_specialisations(plans);
+  std::filesystem::path name = folder;
+  if (!name.has_filename()) name = name.parent_path();
+  HOIST_TRY(const bool replace, may_replace(name, options));
+  const IgnoreFileSizeSignal ignore;
+  HOIST_TRY(FolderWriter writer, FolderWriter::begin(name));
+  const bool several = plans.size() > 1;
+  const Plan& plan = *plans.front().plan;
+  std::vector<HashedFile> files;
+  HOIST_TRY(HashedFile weights, write_weights(plans, writer));
+  files.push_back(std::move(weights));
+  HOIST_TRY(const std::vector<HashedFile> parts,
+            write_parts(plan, "", several ? plans : std::vector<ListedPlan>{}, writer));
+  files.insert(files.end(), parts.begin(), parts.end());
+  const std::pair<const char*, std::string_view> runtime[] = {
+      {"runtime/hoist_runtime.h", runtime_header},
+      {"runtime/hoist_runtime.hpp", runtime_wrapper},
+      {"runtime/hoist_runtime.c", runtime_source},
+  };
+  for (const auto& [path, text] : runtime) {
     HOIST_TRY(HashedFile file, writer.write(path, text));
     files.push_back(std::move(file));
   }
-  for (const PlanFile& native : plan.native_files) {
-    HOIST_TRY(HashedFile file, writer.write(native.path, native.bytes));
+  HOIST_TRY_VOID(write_native(plan, "", writer, files));
+  for (size_t i = 1; i < plans.size(); ++i) {
+    const std::string prefix = specialisation_folder(i) + "/";
+    const Plan& other = *plans[i].plan;
+    HOIST_TRY(std::vector<HashedFile> own, write_parts(other, prefix, {}, writer));
+    HOIST_TRY_VOID(write_native(other, prefix, writer, own));
+    const std::string bytes = encode_plan(other, seen_from(prefix, own), weights_bytes(plans));
+    HOIST_TRY(HashedFile file, writer.write(prefix + "plan.bin", bytes));
+    files.insert(files.end(), own.begin(), own.end());
     files.push_back(std::move(file));
   }
   HOIST_TRY_VOID(writer.write("example.c", example_text(plan)));
-  HOIST_TRY_VOID(writer.write("Makefile", makefile_text(plan)));
-  HOIST_TRY_VOID(writer.write("CMakeLists.txt", cmake_text(plan)));
-  HOIST_TRY_VOID(writer.write("plan.bin", encode_plan(plan, files)));
+  HOIST_TRY_VOID(writer.write("Makefile", makefile_text(plan, several)));
+  HOIST_TRY_VOID(writer.write("CMakeLists.txt", cmake_text(plan, several)));
+  HOIST_TRY_VOID(writer.write("plan.bin", encode_plan(plan, files, weights_bytes(plans), listed_in_plan(plans))));
   if (options.check) HOIST_TRY_VOID(options.check(writer.path()));
   return writer.commit(replace);
+}
+
+}  // namespace
+
+size_t most_specialisations() { return HOIST_MOST_SPECIALISATIONS; }
+
+Result<Nothing> write_bundle(const Plan& plan, const std::filesystem::path& folder, const BundleOptions& options) {
+  return write_plans({{{}, &plan}}, folder, options);
+}
+
+Result<Nothing> write_bundle(const std::vector<SizedPlan>& plans, const std::filesystem::path& folder,
+                             const BundleOptions& options) {
+  if (plans.size() > 1) share_weights(plans);
+  std::vector<ListedPlan> listed;
+  for (const SizedPlan& one : plans) listed.push_back({one.sizes, one.plan});
+  return write_plans(listed, folder, options);
 }
 
 }  // namespace hoist

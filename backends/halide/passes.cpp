@@ -516,6 +516,19 @@ class GroupRange : public IRMutator {
   }
 };
 
+// Of an array on the stack that has more than 16 KiB Halide makes one of halide_malloc's, which native kernels have
+// not; registers are the stack to it, whatever they hold.
+class StayOnStack : public IRMutator {
+  using IRMutator::visit;
+
+  Stmt visit(const Allocate* op) override {
+    const Stmt body = mutate(op->body);
+    const bool moves = op->memory_type == Halide::MemoryType::Stack;
+    return Allocate::make(op->name, op->type, moves ? Halide::MemoryType::Register : op->memory_type, op->extents,
+                          op->condition, body, op->new_expr, op->free_function, op->padding);
+  }
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_name,
@@ -528,6 +541,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   passes.push_back(std::make_unique<LoadWords>());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));
+  passes.push_back(std::make_unique<StayOnStack>());
   return passes;
 }
 

@@ -49,30 +49,66 @@ Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, con
   out.bundle_.reset(bundle);
   if (status != HOIST_OK) return out.failure();
   spdlog::info("{} on {}: compiled kernels: {}", out.model_name(), out.device_name(), out.cache_outcome());
+  for (size_t i = 0; i < hoist_specialisation_count(bundle); ++i) {
+    hoist_specialisation one;
+    if (hoist_describe_specialisation(bundle, i, &one) != HOIST_OK) return out.failure();
+    out.specialisations_.emplace_back();
+    for (size_t k = 0; k < one.size_count; ++k) out.specialisations_.back().emplace_back(one.names[k], one.sizes[k]);
+  }
+  HOIST_TRY_VOID(out.describe());
+  HOIST_TRY_VOID(out.choose_sizes(options.sizes));
+  return out;
+}
+
+// What the specialisation in use has.
+Result<Nothing> BundleRunner::describe() {
+  hoist_bundle* bundle = bundle_.get();
+  arrays_.clear(), inputs_.clear(), outputs_.clear(), steps_.clear();
   hoist_array array;
   for (size_t i = 0; i < hoist_array_count(bundle); ++i) {
-    if (hoist_describe_array(bundle, i, &array) != HOIST_OK) return out.failure();
-    out.arrays_.push_back(array_info(array));
+    if (hoist_describe_array(bundle, i, &array) != HOIST_OK) return failure();
+    arrays_.push_back(array_info(array));
   }
   for (size_t i = 0; i < hoist_input_count(bundle); ++i) {
-    if (hoist_input(bundle, i, &array) != HOIST_OK) return out.failure();
-    out.inputs_.push_back(array_info(array));
+    if (hoist_input(bundle, i, &array) != HOIST_OK) return failure();
+    inputs_.push_back(array_info(array));
   }
   for (size_t i = 0; i < hoist_output_count(bundle); ++i) {
-    if (hoist_output(bundle, i, &array) != HOIST_OK) return out.failure();
-    out.outputs_.push_back(array_info(array));
+    if (hoist_output(bundle, i, &array) != HOIST_OK) return failure();
+    outputs_.push_back(array_info(array));
   }
   for (size_t i = 0; i < hoist_step_count(bundle); ++i) {
     hoist_step step;
-    if (hoist_describe_step(bundle, i, &step) != HOIST_OK) return out.failure();
-    out.steps_.push_back({step.kernel,
-                          step.kernel_index,
-                          {step.layers, step.layers + step.layer_count},
-                          {step.arguments, step.arguments + step.argument_count},
-                          step.operations,
-                          step.on_host != 0});
+    if (hoist_describe_step(bundle, i, &step) != HOIST_OK) return failure();
+    steps_.push_back({step.kernel,
+                      step.kernel_index,
+                      {step.layers, step.layers + step.layer_count},
+                      {step.arguments, step.arguments + step.argument_count},
+                      step.operations,
+                      step.on_host != 0});
   }
-  return out;
+  return Nothing{};
+}
+
+size_t BundleRunner::specialisation() const { return hoist_specialisation_in_use(bundle_.get()); }
+
+Result<Nothing> BundleRunner::choose(size_t specialisation) {
+  const size_t before = this->specialisation();
+  if (hoist_choose(bundle_.get(), specialisation) != HOIST_OK) return failure();
+  return this->specialisation() == before ? Nothing{} : describe();
+}
+
+Result<Nothing> BundleRunner::choose_sizes(const Sizes& sizes) {
+  for (const auto& [name, size] : sizes) {
+    if (hoist_choose_size(bundle_.get(), name.c_str(), size) != HOIST_OK) return failure();
+  }
+  return sizes.empty() ? Nothing{} : describe();
+}
+
+Result<Nothing> BundleRunner::choose_input_shape(size_t input, const std::vector<int64_t>& shape) {
+  const size_t before = specialisation();
+  if (hoist_choose_input_shape(bundle_.get(), input, shape.data(), shape.size()) != HOIST_OK) return failure();
+  return specialisation() == before ? Nothing{} : describe();
 }
 
 std::string BundleRunner::model_name() const { return hoist_model_name(bundle_.get()); }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/result.h"
@@ -15,12 +16,16 @@ struct hoist_bundle;
 
 namespace hoist {
 
+/// Sizes by name, as `hoist compile --dim batch=1,8` has them.
+using Sizes = std::vector<std::pair<std::string, int64_t>>;
+
 struct RunOptions {
   std::string device;             ///< an index, a name or a part of one; "" is the one that fits the bundle's profile
   int threads = 0;                ///< of a CPU device; 0 for all
   bool separate_buffers = false;  ///< a buffer for each array, full of NaN at first
   bool use_cache = true;          ///< of compiled programs
   std::string cache_folder;       ///< "" for ${XDG_CACHE_HOME:-~/.cache}/hoist
+  Sizes sizes = {};               ///< of the specialisation to begin with, those of the first where not named
 };
 
 struct ArrayInfo {
@@ -64,6 +69,15 @@ class BundleRunner {
   int threads() const;                ///< compute units in use
   std::string cache_outcome() const;  ///< "hit" or "miss: REASON"
 
+  /// Of all specialisations; one of no sizes where the bundle is compiled for one set of them.
+  const std::vector<Sizes>& specialisations() const { return specialisations_; }
+  size_t specialisation() const;  ///< the one in use, of which everything below speaks
+  /// Inputs are to be set again.
+  Result<Nothing> choose(size_t specialisation);
+  Result<Nothing> choose_sizes(const Sizes& sizes);
+  /// What gives the input this shape; an error names the shapes that there are.
+  Result<Nothing> choose_input_shape(size_t input, const std::vector<int64_t>& shape);
+
   const std::vector<ArrayInfo>& inputs() const { return inputs_; }
   const std::vector<ArrayInfo>& outputs() const { return outputs_; }
   const std::vector<ArrayInfo>& arrays() const { return arrays_; }
@@ -96,11 +110,13 @@ class BundleRunner {
   };
   BundleRunner() = default;
   Diagnostic failure() const;
+  Result<Nothing> describe();
 
   std::unique_ptr<hoist_bundle, Close> bundle_;
   std::string folder_;
   std::vector<ArrayInfo> inputs_, outputs_, arrays_;
   std::vector<StepInfo> steps_;
+  std::vector<Sizes> specialisations_;
 };
 
 }  // namespace hoist

@@ -126,6 +126,11 @@ hoist_status hoist_verify_files(const char* folder, hoist_report report, void* u
     const hoist_finding finding = {"file plan.bin", 1, "hash and contents agree", 0, 0};
     if (report) report(user, &finding);
     status = hoist_plan_verify_files(&plan, report, user, &error);
+    for (size_t i = 1; i < plan.specialisation_count && !status; ++i) {
+      hoist_plan other;
+      status = hoist_plan_read_specialisation(&plan, i, &other, &error);
+      if (!status) hoist_plan_free(&other);
+    }
     hoist_plan_free(&plan);
   } else if (report) {
     const hoist_finding finding = {"file plan.bin", 0, error.message, 0, 0};

@@ -30,6 +30,7 @@ HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* b) {
                         array->name, (unsigned long long)array->bytes, b->target.name,
                         (unsigned long long)b->target.largest_allocation);
     }
+    if (array->place == HOIST_PLACE_WEIGHTS && b->weights) continue; /* of a specialisation that is open */
     if (separate || array->place != HOIST_PLACE_ARENA) all = hoist_add(all, array->bytes);
   }
   return hoist_fits(b, "the bundle", all);
@@ -37,6 +38,7 @@ HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* b) {
 
 HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* b) {
   size_t bytes = 0;
+  if (b->weights) return HOIST_OK; /* another specialisation has read it */
   const hoist_status status = hoist_plan_file(&b->plan, "weights.bin", &b->weights, &bytes, &b->error);
   if (status || bytes == b->plan.weights_bytes) return status;
   return hoist_fail(&b->error, HOIST_BAD_BUNDLE, "weights.bin: has %zu bytes, the arrays in plan.bin need %llu", bytes,
@@ -57,9 +59,13 @@ hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_
   hoist_bundle* b = *bundle = calloc(1, sizeof *b);
   if (!b) return HOIST_OUT_OF_MEMORY;
   if (!folder) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no folder given");
-  hoist_status status = hoist_plan_read(folder, &b->plan, &b->error);
-  if (status) return status;
   if (!options) options = &defaults;
+  hoist_status status = hoist_plan_read(folder, &b->plan, &b->error);
+  if (!status) status = hoist_family_make(b, options);
+  return status ? status : hoist_open_parts(b, options);
+}
+
+HOIST_INTERNAL hoist_status hoist_open_parts(hoist_bundle* b, const hoist_options* options) {
   if (b->plan.target_count) {
     b->engine = hoist_native_engine();
   } else {
@@ -72,21 +78,29 @@ hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_
 #endif
   }
   b->checking = (unsigned char)options->separate_buffers;
-  status = hoist_open_strings(b);
-  return status ? status : b->engine->open(b, options);
+  hoist_status status = hoist_open_strings(b);
+  if (!status) status = b->engine->open(b, options);
+  return status ? status : hoist_family_opened(b);
 }
 
-void hoist_close(hoist_bundle* b) {
-  if (!b) return;
+HOIST_INTERNAL void hoist_close_parts(hoist_bundle* b) {
   if (b->engine) b->engine->close(b);
   for (size_t i = 0; b->inputs && i < b->plan.input_count; ++i) free(b->inputs[i].staged);
   for (size_t i = 0; b->outputs && i < b->plan.output_count; ++i) free(b->outputs[i].staged);
   free(b->inputs);
   free(b->outputs);
-  free(b->weights);
   hoist_close_strings(b);
   hoist_plan_free(&b->plan);
   free(b);
+}
+
+void hoist_close(hoist_bundle* b) {
+  if (!b) return;
+  hoist_family* family = b->family;
+  unsigned char* weights = b->weights;
+  hoist_close_parts(b);
+  hoist_family_close(family);
+  free(weights);
 }
 
 /* ---- what there is ---- */

@@ -67,6 +67,8 @@ HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void);
 #endif
 HOIST_INTERNAL const hoist_engine* hoist_native_engine(void);
 
+typedef struct hoist_family hoist_family;
+
 struct hoist_bundle {
   hoist_error error;
   hoist_plan plan;
@@ -84,12 +86,31 @@ struct hoist_bundle {
   hoist_native* native;   /* what native code needs besides; NULL for OpenCL */
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
+  hoist_family* family; /* all specialisations of the bundle, which share it and the weights; NULL where there is one */
   hoist_transfer *inputs, *outputs;
   hoist_string_table strings; /* those of the plan and of the last run */
   hoist_string_table* given;  /* one an input: the strings that it is set to */
   int has_run;
   hoist_cache_entry cache_entry;
 };
+
+/* What runs a plan that has been read, without its specialisations; and the end of both, and of the handle. */
+HOIST_INTERNAL hoist_status hoist_open_parts(hoist_bundle* bundle, const hoist_options* options);
+HOIST_INTERNAL void hoist_close_parts(hoist_bundle* bundle);
+
+/* specialisations.c. Of a bundle that has several: nothing else does anything. */
+HOIST_INTERNAL hoist_status hoist_family_make(hoist_bundle* bundle, const hoist_options* options);
+HOIST_INTERNAL void hoist_family_close(hoist_family* family);
+/* Others may share the weights of this one from now on. */
+HOIST_INTERNAL hoist_status hoist_family_opened(hoist_bundle* bundle);
+#ifndef HOIST_WITHOUT_OPENCL
+/* The buffer that another specialisation has for the same bytes, or NULL. */
+HOIST_INTERNAL cl_mem hoist_family_weights(const hoist_bundle* bundle, const hoist_plan_array* array);
+#endif
+/* The bundle's own, whichever specialisation is in use. */
+HOIST_INTERNAL const char* hoist_root_folder(const hoist_bundle* bundle);
+/* "batch=8, length=16" of the one in use, "" where there is one. */
+HOIST_INTERNAL void hoist_sizes_text(const hoist_bundle* bundle, char* text, size_t capacity);
 
 HOIST_INTERNAL hoist_status hoist_in_range(hoist_bundle* bundle, const char* what, size_t index, size_t count);
 

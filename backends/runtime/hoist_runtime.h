@@ -31,7 +31,8 @@ typedef enum hoist_status {
   HOIST_OUT_OF_MEMORY = 5,
   HOIST_MISMATCH = 6,   /* the self-check found a difference */
   HOIST_BAD_EXTENT = 7, /* data give an output more elements than it has room for */
-  HOIST_BAD_VALUE = 8   /* a string that a step on the host cannot take: no number, where a number is read */
+  HOIST_BAD_VALUE = 8,  /* a string that a step on the host cannot take: no number, where a number is read */
+  HOIST_BAD_SIZE = 9    /* the bundle is not compiled for these sizes */
 } hoist_status;
 
 typedef struct hoist_bundle hoist_bundle;
@@ -90,6 +91,14 @@ typedef struct hoist_device {
   int is_cpu; /* a CPU that computes in the program's memory */
   unsigned compute_units;
 } hoist_device;
+
+/* What one of a bundle's specialisations is compiled for: sizes by name, as `hoist compile --dim batch=1,8` has them.
+ * The strings and numbers belong to the handle. */
+typedef struct hoist_specialisation {
+  size_t size_count; /* 0 where the bundle is compiled for one set of sizes */
+  const char* const* names;
+  const int64_t* sizes;
+} hoist_specialisation;
 
 /* One line of a self-check. `subject` is "file weights.bin", "kernel conv1" or "output logits". */
 typedef struct hoist_finding {
@@ -172,6 +181,22 @@ hoist_status hoist_get_output_strings(hoist_bundle* bundle, size_t index, hoist_
  * elements than there is room for, the 9 largest of 5 say. */
 hoist_status hoist_output_shape(hoist_bundle* bundle, size_t index, int64_t* shape, size_t rank);
 
+/* A bundle may be compiled for several sizes, and holds a specialisation for each of their combinations: kernels,
+ * arrays, inputs and outputs of their own, on weights that they share. One of them is in use, after hoist_open the
+ * first; all functions speak of that one. Choosing another loads it when it is chosen for the first time, which
+ * compiles its kernels where the cache has none, and keeps what was loaded. Each has inputs, outputs and memory of its
+ * own, which keep their values: set the inputs after the choice. A choice that fails changes nothing; HOIST_BAD_SIZE
+ * says that the bundle has no such sizes, and the message which ones it has. */
+size_t hoist_specialisation_count(const hoist_bundle* bundle); /* 1 where there are no sizes to choose from */
+size_t hoist_specialisation_in_use(const hoist_bundle* bundle);
+hoist_status hoist_describe_specialisation(hoist_bundle* bundle, size_t index, hoist_specialisation* specialisation);
+hoist_status hoist_choose(hoist_bundle* bundle, size_t index);
+/* One size by its name; the others stay as they are. */
+hoist_status hoist_choose_size(hoist_bundle* bundle, const char* name, int64_t size);
+/* The sizes that give an input this shape; those that it says nothing of stay as they are. hoist_output then says what
+ * shapes the outputs have. Without several specialisations it compares the shape with the only one that there is. */
+hoist_status hoist_choose_input_shape(hoist_bundle* bundle, size_t index, const int64_t* shape, size_t rank);
+
 /* For tools: steps, what lies between them, and how long each takes. */
 size_t hoist_step_count(const hoist_bundle* bundle);
 size_t hoist_array_count(const hoist_bundle* bundle);
@@ -187,7 +212,8 @@ hoist_status hoist_read_strings(hoist_bundle* bundle, size_t index, hoist_string
 hoist_status hoist_profile(hoist_bundle* bundle, double* step_seconds);
 
 /* The self-check: the hashes of all files, then each kernel on seeded inputs and, where the bundle has it, the whole
- * model, compared with the expected values in check.bin. Overwrites the inputs. `report` may be NULL. */
+ * model, compared with the expected values in check.bin; of every specialisation. Overwrites the inputs. `report` may
+ * be NULL. */
 hoist_status hoist_verify(hoist_bundle* bundle, hoist_report report, void* user);
 /* The first part alone; needs no device. `message` receives the first failure. */
 hoist_status hoist_verify_files(const char* folder, hoist_report report, void* user, char* message, size_t capacity);

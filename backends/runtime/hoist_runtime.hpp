@@ -89,6 +89,9 @@ bool is_element(const std::string& scalar) {
   return false;
 }
 
+/// Sizes by name, "batch" for example.
+using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
+
 class Bundle {
  public:
   /// Opens the bundle in `folder`; `options` as hoist_open takes them. Throws Error.
@@ -117,6 +120,27 @@ class Bundle {
   std::string device_name() const { return hoist_device_name(handle_); }
   /// False where kernels run on another kind of device than they are made for: right, and far slower.
   bool fits_profile() const { return hoist_fits_profile(handle_) != 0; }
+
+  /// What the bundle is compiled for; one of no sizes where there is nothing to choose.
+  std::vector<Sizes> specialisations() const {
+    std::vector<Sizes> out(hoist_specialisation_count(handle_));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      hoist_specialisation one;
+      check(hoist_describe_specialisation(handle_, i, &one));
+      for (std::size_t k = 0; k < one.size_count; ++k) out[i].emplace_back(one.names[k], one.sizes[k]);
+    }
+    return out;
+  }
+  /// Another specialisation, by a size's name or by an input's shape; the other sizes stay as they are. Everything
+  /// below speaks of it from then on; views of inputs and outputs that were taken before are of the one before. Throws
+  /// where the bundle is not compiled for these sizes (HOIST_BAD_SIZE), and then nothing changes.
+  void choose_size(const std::string& name, std::int64_t size) {
+    check(hoist_choose_size(handle_, name.c_str(), size));
+  }
+  void choose_input_shape(const std::string& name, const std::vector<std::int64_t>& shape) {
+    const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
+    check(hoist_choose_input_shape(handle_, index, shape.data(), shape.size()));
+  }
 
   std::vector<Array> inputs() const { return arrays(hoist_input_count(handle_), hoist_input); }
   std::vector<Array> outputs() const { return arrays(hoist_output_count(handle_), hoist_output); }

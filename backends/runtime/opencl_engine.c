@@ -44,6 +44,12 @@ static hoist_status make_buffer(hoist_bundle* b, const char* name, size_t bytes,
 
 static hoist_status make_weights(hoist_bundle* b, const hoist_plan_array* array, cl_mem* buffer) {
   unsigned char* data = b->weights + array->offset;
+  *buffer = hoist_family_weights(b, array);
+  if (*buffer) {
+    const cl_int code = clRetainMemObject(*buffer);
+    if (code) *buffer = NULL;
+    return hoist_cl_check(&b->error, code, array->name);
+  }
   /* Where the device computes in the program's own memory the file is used in place, else it is copied. */
   /* A checking device knows of its own memory only. */
   const cl_mem_flags flags = b->target.is_cpu && !b->checking ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;

@@ -425,6 +425,66 @@ static void take_strings(cursor* c, hoist_plan* plan) {
   }
 }
 
+static void take_specialisation(cursor* c, hoist_plan* plan, size_t number) {
+  hoist_plan_specialisation* one = &plan->specialisations[number];
+  one->folder = take_text(c);
+  if (failed(c)) return;
+  if (number == 0 ? *one->folder
+                  : !is_inner_path(one->folder) || strchr(one->folder, '/') || strlen(one->folder) > 64) {
+    bad(c, "the folder of a specialisation is none");
+    return;
+  }
+  if (plan->size_count > (c->size - c->at) / 8) {
+    bad(c, "ends too early");
+    return;
+  }
+  one->sizes = hoist_pool_alloc(c->pool, plan->size_count, sizeof *one->sizes);
+  one->shapes = hoist_pool_alloc(c->pool, plan->input_count, sizeof *one->shapes);
+  if (!one->sizes || !one->shapes) {
+    hoist_no_memory(c->error, plan->size_count + plan->input_count);
+    return;
+  }
+  for (size_t i = 0; i < plan->size_count; ++i) one->sizes[i] = (int64_t)take(c, 8);
+  for (size_t i = 0; i < plan->input_count && !failed(c); ++i) {
+    const hoist_plan_array* input = &plan->arrays[plan->inputs[i].array];
+    uint64_t elements, bytes;
+    size_t rank;
+    one->shapes[i] = take_shape(c, input->scalar, &rank, &elements, &bytes);
+    if (failed(c)) return;
+    if (rank != input->rank) {
+      bad(c, "an input has another rank in a specialisation");
+    } else if (number == 0 && rank && memcmp(one->shapes[i], input->shape, rank * sizeof *input->shape) != 0) {
+      bad(c, "the first specialisation is not that of the plan");
+    }
+  }
+  for (size_t other = 0; other < number && !failed(c); ++other) {
+    compare(c, plan->size_count);
+    if (failed(c)) return;
+    if (memcmp(one->sizes, plan->specialisations[other].sizes, plan->size_count * sizeof *one->sizes) == 0) {
+      bad(c, "two specialisations have the same sizes");
+    } else if (strcmp(one->folder, plan->specialisations[other].folder) == 0) {
+      bad(c, "two specialisations have the same folder");
+    }
+  }
+}
+
+static void take_specialisations(cursor* c, hoist_plan* plan) {
+  plan->size_names = take_texts(c, &plan->size_count);
+  const uint64_t count = take(c, 4);
+  if (failed(c)) return;
+  if (count == 1 || count > HOIST_MOST_SPECIALISATIONS || !count != !plan->size_count) {
+    bad(c, "a number of specialisations that there cannot be");
+    return;
+  }
+  plan->specialisations = hoist_pool_alloc(c->pool, count, sizeof *plan->specialisations);
+  if (!plan->specialisations) {
+    hoist_no_memory(c->error, count * sizeof *plan->specialisations);
+    return;
+  }
+  plan->specialisation_count = (size_t)count;
+  for (size_t i = 0; i < plan->specialisation_count && !failed(c); ++i) take_specialisation(c, plan, i);
+}
+
 static void take_plan(cursor* c, hoist_plan* plan) {
   plan->model_name = take_text(c);
   plan->model_hash = take(c, 8);
@@ -480,6 +540,7 @@ static void take_plan(cursor* c, hoist_plan* plan) {
   }
   take_extents(c, plan);
   take_strings(c, plan);
+  if (!failed(c)) take_specialisations(c, plan);
   if (!failed(c) && c->at != c->size) bad(c, "holds more than it should");
 }
 
@@ -519,26 +580,80 @@ static hoist_status check_frame(cursor* c, const char* magic) {
   return HOIST_OK;
 }
 
+/* Keeps `folder`, and a copy of the bytes, which the texts point into. */
+static hoist_status plan_from(const unsigned char* data, size_t bytes, const char* folder, const char* inner,
+                              hoist_plan* plan, hoist_error* error) {
+  const size_t length = strlen(folder) + strlen(inner) + 2;
+  error->status = HOIST_OK;
+  unsigned char* image = hoist_pool_alloc(&plan->pool, bytes + 1, 1);
+  plan->folder = hoist_pool_alloc(&plan->pool, length, 1);
+  if (!image || !plan->folder) {
+    hoist_no_memory(error, bytes);
+  } else {
+    memcpy(image, data, bytes);
+    snprintf(plan->folder, length, "%s%s%s", folder, *inner ? "/" : "", inner);
+    cursor c = {image, bytes, 0, 0, "plan.bin", &plan->pool, error};
+    if (check_frame(&c, HOIST_PLAN_MAGIC) == HOIST_OK) take_plan(&c, plan);
+  }
+  if (error->status) hoist_plan_free(plan);
+  return error->status;
+}
+
 HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan, hoist_error* error) {
   memset(plan, 0, sizeof *plan);
   error->status = HOIST_OK;
   unsigned char* data = NULL;
   size_t bytes = 0;
   if (hoist_read_whole(folder, "plan.bin", &data, &bytes, error)) return error->status;
-  /* The pool owns the file's bytes, which the texts point into. */
-  unsigned char* image = hoist_pool_alloc(&plan->pool, bytes + 1, 1);
-  plan->folder = hoist_pool_alloc(&plan->pool, strlen(folder) + 1, 1);
-  if (!image || !plan->folder) {
-    hoist_no_memory(error, bytes);
-  } else {
-    memcpy(image, data, bytes);
-    strcpy(plan->folder, folder);
-    cursor c = {image, bytes, 0, 0, "plan.bin", &plan->pool, error};
-    if (check_frame(&c, HOIST_PLAN_MAGIC) == HOIST_OK) take_plan(&c, plan);
-  }
+  plan_from(data, bytes, folder, "", plan, error);
   free(data);
-  if (error->status) hoist_plan_free(plan);
   return error->status;
+}
+
+static int same_array(const hoist_plan_array* a, const hoist_plan_array* b) {
+  return strcmp(a->name, b->name) == 0 && a->scalar == b->scalar && a->rank == b->rank;
+}
+
+/* What a program that chooses among specialisations may rely on; NULL where all of it holds. */
+static const char* difference(const hoist_plan* root, const hoist_plan* plan, int64_t* const* shapes) {
+  if (plan->specialisation_count) return "has specialisations of its own";
+  if (plan->weights_bytes != root->weights_bytes) return "is made for other weights";
+  if (plan->target_count != root->target_count) return "is made for other targets";
+  for (size_t i = 0; i < plan->target_count; ++i) {
+    if (strcmp(plan->targets[i], root->targets[i]) != 0) return "is made for other targets";
+  }
+  if (plan->input_count != root->input_count || plan->model_output_count != root->model_output_count) {
+    return "has another number of inputs or outputs";
+  }
+  for (size_t i = 0; i < plan->input_count; ++i) {
+    const hoist_plan_array* input = &plan->arrays[plan->inputs[i].array];
+    if (!same_array(input, &root->arrays[root->inputs[i].array])) return "has other inputs";
+    if (input->rank && memcmp(input->shape, shapes[i], input->rank * sizeof *input->shape) != 0) {
+      return "has inputs of other shapes than the bundle says";
+    }
+  }
+  for (size_t i = 0; i < plan->model_output_count; ++i) {
+    if (!same_array(&plan->arrays[plan->outputs[i]], &root->arrays[root->outputs[i]])) return "has other outputs";
+  }
+  return NULL;
+}
+
+HOIST_INTERNAL hoist_status hoist_plan_read_specialisation(const hoist_plan* root, size_t index, hoist_plan* plan,
+                                                           hoist_error* error) {
+  const hoist_plan_specialisation* one = &root->specialisations[index];
+  char path[128];
+  memset(plan, 0, sizeof *plan);
+  snprintf(path, sizeof path, "%s/plan.bin", one->folder);
+  unsigned char* data = NULL;
+  size_t bytes = 0;
+  if (hoist_plan_file(root, path, &data, &bytes, error)) return error->status;
+  plan_from(data, bytes, root->folder, one->folder, plan, error);
+  free(data);
+  if (error->status) return error->status;
+  const char* found = difference(root, plan, one->shapes);
+  if (!found) return HOIST_OK;
+  hoist_plan_free(plan);
+  return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: %s (compile the model again)", path, found);
 }
 
 HOIST_INTERNAL void hoist_plan_free(hoist_plan* plan) {

@@ -20,7 +20,10 @@ extern "C" {
 
 #define HOIST_PLAN_MAGIC "HOISTPLN"
 #define HOIST_CHECK_MAGIC "HOISTCHK"
-#define HOIST_FORMAT_VERSION 7u
+#define HOIST_FORMAT_VERSION 8u
+
+/* Sets of sizes that one bundle can be compiled for. */
+#define HOIST_MOST_SPECIALISATIONS 64u
 
 /* What one array can have: no device has more, and the smallest size_t holds it with room for what is added to it. */
 #define HOIST_MOST_BYTES (SIZE_MAX / 4 < ((uint64_t)1 << 48) ? (uint64_t)(SIZE_MAX / 4) : (uint64_t)1 << 48)
@@ -129,6 +132,14 @@ typedef struct hoist_plan_extent {
   uint32_t output, dimension, count;
 } hoist_plan_extent;
 
+/* A set of sizes that the model is compiled for. Each but the first, which is the plan that lists them all, has a plan
+ * of its own in a folder inside the bundle. */
+typedef struct hoist_plan_specialisation {
+  const char* folder; /* "" of the first */
+  int64_t* sizes;     /* one a name */
+  int64_t** shapes;   /* one an input */
+} hoist_plan_specialisation;
+
 typedef struct hoist_pool {
   struct hoist_pool* next;
 } hoist_pool;
@@ -158,6 +169,9 @@ typedef struct hoist_plan {
   hoist_plan_extent* extents;
   size_t string_count; /* those that weights and kernels hold the words of */
   hoist_string* strings;
+  size_t size_count, specialisation_count; /* both 0 where the model is compiled for one set of sizes */
+  const char** size_names;
+  hoist_plan_specialisation* specialisations;
 } hoist_plan;
 
 typedef struct hoist_checks {
@@ -180,6 +194,9 @@ HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* nam
                                              hoist_error* error);
 
 HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan, hoist_error* error);
+/* The plan of another specialisation than the first: it has the inputs and outputs of `root`, in the listed shapes. */
+HOIST_INTERNAL hoist_status hoist_plan_read_specialisation(const hoist_plan* root, size_t index, hoist_plan* plan,
+                                                           hoist_error* error);
 HOIST_INTERNAL void hoist_plan_free(hoist_plan* plan);
 /* Reads a file that the plan lists, aligned to 4096 bytes and followed by a zero, and checks its size and hash; free()
  * it. The list says what is expected, so a missing entry is an error as well. */

@@ -38,6 +38,8 @@ const char* hoist_status_name(hoist_status status) {
       return "bad extent";
     case HOIST_BAD_VALUE:
       return "bad value";
+    case HOIST_BAD_SIZE:
+      return "bad size";
   }
   return "unknown status";
 }

@@ -207,11 +207,9 @@ static hoist_status verify_output(hoist_bundle* b, uint32_t output, const hoist_
   return status;
 }
 
-hoist_status hoist_verify(hoist_bundle* b, hoist_report report, void* user) {
+/* Kernels and model of the specialisation in use. What differs is in `first`; the answer says what went wrong. */
+static hoist_status verify_one(hoist_bundle* b, hoist_report report, void* user, hoist_error* first) {
   hoist_checks checks;
-  hoist_error first = {HOIST_OK, ""};
-  /* plan.bin may have changed since it was opened. */
-  hoist_status worst = hoist_verify_files(b->plan.folder, report, user, first.message, sizeof first.message);
   if (hoist_checks_read(&b->plan, &checks, &b->error)) return b->error.status;
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.kernel_count && !status; ++i) {
@@ -220,25 +218,38 @@ hoist_status hoist_verify(hoist_bundle* b, hoist_report report, void* user) {
     hoist_error own = {HOIST_OK, ""};
     if (checks.kernels[i].count && !kernel->host) status = verify_kernel(b, kernel, &checks.kernels[i], &c);
     if (status) break;
-    if (conclude(&c, "kernel", kernel->name, report, user, &own) && !worst) {
-      worst = own.status;
-      first = own;
-    }
+    if (conclude(&c, "kernel", kernel->name, report, user, &own) && !first->status) *first = own;
   }
   if (!status && checks.output_count) status = hoist_seed_inputs(b, checks.model_seed);
   if (!status && checks.output_count) status = hoist_run(b);
   for (size_t i = 0; i < checks.output_count && !status; ++i) {
     comparison c = {.tolerance = effective(&b->target, checks.model_tolerance)};
     hoist_error own = {HOIST_OK, ""};
+    char sizes[128], name[400];
     status = verify_output(b, checks.outputs[i], &checks.samples[i], &c);
     if (status) break;
-    if (conclude(&c, "output", b->plan.arrays[b->plan.outputs[checks.outputs[i]]].name, report, user, &own) && !worst) {
-      worst = own.status;
-      first = own;
-    }
+    hoist_sizes_text(b, sizes, sizeof sizes);
+    snprintf(name, sizeof name, "%.256s%s%s", b->plan.arrays[b->plan.outputs[checks.outputs[i]]].name,
+             *sizes ? " of " : "", sizes);
+    if (conclude(&c, "output", name, report, user, &own) && !first->status) *first = own;
   }
   hoist_pool_free(&checks.pool);
+  return status;
+}
+
+hoist_status hoist_verify(hoist_bundle* b, hoist_report report, void* user) {
+  hoist_error first = {HOIST_OK, ""};
+  /* plan.bin may have changed since it was opened. */
+  first.status = hoist_verify_files(hoist_root_folder(b), report, user, first.message, sizeof first.message);
+  const size_t in_use = hoist_specialisation_in_use(b);
+  hoist_status status = HOIST_OK;
+  for (size_t i = 0; i < hoist_specialisation_count(b) && !status; ++i) {
+    status = hoist_choose(b, i);
+    if (!status) status = verify_one(b, report, user, &first);
+  }
+  const hoist_status back = hoist_choose(b, in_use); /* it is open */
+  if (!status) status = back;
   if (status) return status;
-  if (worst) return hoist_fail(&b->error, worst, "%s", first.message);
+  if (first.status) return hoist_fail(&b->error, first.status, "%s", first.message);
   return HOIST_OK;
 }

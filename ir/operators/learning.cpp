@@ -74,6 +74,44 @@ Lowered lower_scaler(const OperatorContext& c) {
   }));
 }
 
+// What equals the value that stands for a missing one; NaN does where it is that value.
+Lowered lower_imputer(const OperatorContext& c) {
+  Expr x = c.inputs[0];
+  const Scalar scalar = element_of(x);
+  const bool floats = is_float(scalar);
+  HOIST_TRY(Floats imputed, floats_attribute(c, "imputed_value_floats"));
+  HOIST_TRY(Shape whole, integers_attribute(c, "imputed_value_int64s", {}));
+  HOIST_TRY(double missing, float_attribute(c, "replaced_value_float", 0));
+  HOIST_TRY(int64_t missing_whole, integer_attribute(c, "replaced_value_int64", 0));
+  const int64_t n = rank_of(x) == 0 ? 1 : extents(x).back(), given = floats ? std::ssize(imputed) : std::ssize(whole);
+  if (given != 1 && given != n) return fault(fmt::format("{} values for {} features", given, n));
+  const Expr replaced = floats ? literal(scalar, missing) : literal_integer(scalar, missing_whole);
+  const Expr values = floats ? table(scalar, imputed) : constant(Tensor::of(scalar, {given}, whole));
+  return one(elementwise({x, values}, [&](const std::vector<Expr>& v) {
+    const Number is_missing =
+        std::isnan(missing) && floats ? Number(apply(Function::is_nan, Number(v[0]))) : Number(v[0]) == replaced;
+    return choose(is_missing, v[1], v[0]).e;
+  }));
+}
+
+// Columns of all inputs side by side, in f32.
+Lowered lower_feature_vectorizer(const OperatorContext& c) {
+  HOIST_TRY(Shape widths, integers_attribute(c, "inputdimensions", {}));
+  if (widths.size() != c.inputs.size())
+    return fault(fmt::format("inputdimensions has {} widths for {} inputs", widths.size(), c.inputs.size()));
+  std::vector<Expr> rows;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    if (c.inputs[i] == nullptr) return fault(fmt::format("input {} is left out", i));
+    HOIST_TRY(Expr row, feature_rows(c.inputs[i]));
+    if (extents(row)[1] != widths[i] || extents(row)[0] != (rows.empty() ? extents(row) : extents(rows[0]))[0])
+      return fault(fmt::format("input {} is {}, expected {} features and as many rows as the others have", i,
+                               text(extents(row)), widths[i]));
+    rows.push_back(map_at(
+        2, [](Expr v) { return convert(Scalar::f32, v); }, row));
+  }
+  return concatenation(rows, 1);
+}
+
 Lowered lower_feature_extractor(const OperatorContext& c) {
   Expr x = c.inputs[0], places = c.inputs[1];
   if (rank_of(x) == 0 || element_of(places) != Scalar::i64)
@@ -719,6 +757,10 @@ constexpr auto learning_rows = std::to_array<OperatorRow>({
    "how often sequences of tokens stand in rows; a function, since the sequences stand in attributes"},
   {learning, "Scaler", 1, 1, 1, Takes::numbers, lower_scaler,
    "(x - offset) * scale; a function, since lists of floats stand in attributes"},
+  {learning, "Imputer", 1, 1, 1, Takes::numbers, lower_imputer,
+   "values for those that are missing; a function, since lists of floats stand in attributes"},
+  {learning, "FeatureVectorizer", 1, 1, -1, Takes::numbers, lower_feature_vectorizer,
+   "features of all inputs side by side; a function, since any number of arrays meet"},
   {learning, "ArrayFeatureExtractor", 1, 2, 2, Takes::anything, lower_feature_extractor,
    "the elements at positions of the last axis; a function, since positions come from data"},
   {learning, "LinearRegressor", 1, 1, 1, Takes::numbers, lower_linear_regressor,

@@ -78,6 +78,19 @@ constexpr auto random_rows = std::to_array<OperatorRow>({
           "(x : floats; dtype? : type, seed = 0.0) "
           "= each (\\p w. convert(T, unit w < convert(D, p))) x (random_words (extents(x))) where " HOIST_UNIT
           "D = wide(type(x)); T = select(given(dtype), dtype, type(x))", 0, 1),
+  // Drawn with replacement from a row's weights, whose logarithms are given: the class in which a number below the sum
+  // of all of them falls. A class of weight 0 (minus infinity) is never drawn; class 0 is, where no weight is a number
+  // above 0, or one is NaN or infinite.
+  by_text("Multinomial", 7,
+          "(x : floats [n][classes]; dtype? : type, sample_size = 1 from 1, seed = 0.0) "
+          "refuse T != i32 & T != i64: \"the result is {T}, expected i32 or i64\" "
+          "refuse classes == 0: \"{x} has no classes\" "
+          "= zip(x, reshape [n][sample_size] (random_words (n * sample_size))) |> map (\\(row, words). "
+          "let most = reduce max lowest (widened row) in "
+          "let sums = scan (+) 0 (map (\\v. exp(v - most)) (widened row)) in "
+          "words |> map (\\w. let u = unit w * index (convert(i32, classes - 1)) sums in "
+          "min(sums |> map (\\s. convert(T, s <= u)) |> reduce (+) 0, classes - 1))) "
+          "where " HOIST_UNIT "widened = \\row. (each row. convert(D, row)); D = wide(type(x)); T = select(given(dtype), dtype, i32)"),
   // Behind the identity stands a mask that drops nothing.
   by_text("Dropout", 7,
           "(x : floats, ratio? : floats, training_mode? : booleans; seed = 0) "

@@ -107,6 +107,19 @@ std::vector<RuleRow> nest_rules() {
        "a loop over vectors of k"},
       {"open-vector-tiles", "k", "x: [n]T", "x", "x |> tile k |> map seq (\\v. v |> map vec (\\s. s)) |> untile n", "k <= n",
        exact, "a loop over vectors of k, the last one shifted inwards"},
+      {"open-scanned-columns", "", "x: [n][m]T", "x",
+       "x |> transpose |> map group(0) (\\line. line |> map seq (\\s. s)) |> transpose", "", exact,
+       "one work-group a column, its elements in a loop"},
+      {"open-scanned-planes", "", "x: [n][a][b]T", "x",
+       "x |> transpose (1 2 0) |> map group(2) (\\lines. lines |> map group(0) (\\line. line |> map seq (\\s. s)))"
+       " |> transpose (2 0 1)",
+       "", exact, "one work-group a column of two dimensions, its elements in a loop"},
+      {"scan-columns", "k", "x: [m*k][n]T, z: T, op: T, T -> T", "transpose (map (scan op z) x)",
+       "x |> split k |> map group(0) (\\part. transpose part"
+       " |> scan (\\ss ys. zip(ss, ys) |> map vec (\\p. op p.0 p.1)) (repeat k z)"
+       " |> map seq (\\line. line |> map vec (\\s. s)))"
+       " |> transpose |> map join",
+       "", exact, "one work-group for k columns side by side, which are scanned together"},
       {"open-joined-group", "d", "x: [a][b]T", "x", "x |> join |> map group(d) (\\v. v) |> split b", "", exact,
        "one work-group for each element of two dimensions"},
       {"open-joined-3-group", "d", "x: [a][b][c]T", "x", "x |> join |> join |> map group(d) (\\v. v) |> split c |> split b",

@@ -14,6 +14,10 @@ std::vector<RuleRow> reduction_rules() {
   const std::string nearly = "associative op, neutral op z";
   const std::string reordered_exactly = "exactly-associative op, commutative op, neutral op z, integer T";
   const std::string reordered = "associative op, commutative op, neutral op z";
+  const std::string scan_by_blocks =
+      "let inside = x |> split k |> map (\\row. scan op z row) |> materialise global in "
+      "let sums = inside |> map (\\row. index 0i64 (slice (k-1) 1 row)) |> scan op z |> materialise global in "
+      "zip(pad 1 0 z (slice 0 (m-1) sums), inside) |> map (\\p. p.1 |> map (\\v. op p.0 v)) |> join";
   return {
     {"reduce-to-fold", "", "x: [n]T, z: T, op: T, T -> T",
      "reduce op z x", "fold op z x", "", exact, "left to right is the order of the interpreter"},
@@ -56,6 +60,14 @@ std::vector<RuleRow> reduction_rules() {
      "reduce op z x", "reduce op z (pad 0 r z x)", exactly, exact, "neutral elements at the end change nothing", library::partial_sums},
     {"reduce-one", "", "x: [1]T, z: T, op: T, T -> T",
      "reduce op z x", "op z (index 0i64 x)", "", exact, "a single element", library::partial_sums},
+
+    // scans in blocks: of each, then of their last elements, which every element of the next block adds to its own
+    {"scan-pad", "r", "x: [n]T, z: S, f: S, T -> S",
+     "scan f z x", "slice 0 n (scan f z (pad 0 r clamp x))", "1 <= n", exact, "what stands behind an element does not change it"},
+    {"scan-blocks", "k", reduction,
+     "scan op z x", scan_by_blocks, exactly, exact, "blocks of k side by side, in kernels of their own"},
+    {"scan-blocks-float", "k", reduction,
+     "scan op z x", scan_by_blocks, nearly, rounding, "blocks of k side by side, in kernels of their own"},
 
     // folds: any function
     {"fold-split", "k", "x: [m*k]T, z: S, f: S, T -> S",

@@ -1,5 +1,6 @@
 // CPUs: a work-item a group, vectors and register tiles.
 #include <iterator>
+#include <optional>
 
 #include "ir/properties.h"
 #include "lowering/grouping.h"
@@ -147,6 +148,65 @@ bool folds_stored_rows(Expr term, int64_t width) {
 
 void map_folded_rows(Rewriter& r, const StrategyInput& input, const Profile&) { open_leading(r, input.inside, 0, 0); }
 
+// The dimension of a value along which the elements of a scan of numbers lie, where views leave them in one; another
+// loop over them would scan again in each of its steps.
+std::optional<int> scanned_dimension(Expr e) {
+  const auto inside = [](std::optional<int> found, int further) {
+    return found ? std::optional<int>(*found + further) : found;
+  };
+  switch (e->pattern) {
+    case Pattern::scan:
+      return leaf_of(e->type)->is_scalar() && shape_of(e->type).size() == 1 ? std::optional<int>(0) : std::nullopt;
+    case Pattern::let:
+      return scanned_dimension(e->children[1]->children[0]);
+    case Pattern::slice:
+    case Pattern::pad:
+      return scanned_dimension(e->children[0]);
+    case Pattern::map: {
+      if (e->mode != Mode::view) return std::nullopt;
+      if (const auto found = scanned_dimension(e->children[0]->children[0])) return inside(found, 1);
+      const auto found = e->children.size() == 2 ? scanned_dimension(e->children[1]) : std::nullopt;
+      return found == 0 ? found : std::nullopt;
+    }
+    case Pattern::transpose: {
+      const auto found = scanned_dimension(e->children[0]);
+      for (size_t i = 0; found && i < e->integers.size(); ++i) {
+        if (e->integers[i] == *found) return static_cast<int>(i);
+      }
+      return found && *found >= static_cast<int>(e->integers.size()) ? found : std::nullopt;
+    }
+    case Pattern::join: {
+      const auto found = scanned_dimension(e->children[0]);
+      return found && *found >= 2 ? inside(found, -1) : std::nullopt;
+    }
+    case Pattern::split: {
+      const auto found = scanned_dimension(e->children[0]);
+      return found && *found >= 1 ? inside(found, 1) : std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// A work-group computes a scan once: of a row, or of as many columns side by side as a vector has lanes.
+void map_scans(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  Path place = input.inside;
+  const int behind = rank_at(r.term(), place) - 1 - *scanned_dimension(at(r.term(), place));
+  if (behind == 0) return map_rows(r, input, profile);
+  const int64_t lanes = lanes_of(extent(r.term(), place, rank_at(r.term(), place) - 1), profile.vector_width);
+  if (lanes > 1 && r.apply("scan-columns", place, {{"k", lanes}})) return;
+  place = open_leading(r, place, behind + 1, 1);
+  open(r, behind == 1 ? "open-scanned-columns" : "open-scanned-planes", place);
+}
+
+bool maps_scans(Expr term, const StrategyInput& input, const Profile& profile) {
+  if (profile.gpu || !input.kept.empty()) return false;
+  const Expr inside = at(term, input.inside);
+  const auto scanned = scanned_dimension(inside);
+  return scanned && leaf_of(inside->type)->is_scalar() &&
+         static_cast<int>(shape_of(inside->type).size()) - 1 - *scanned <= 2;
+}
+
 void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
@@ -165,6 +225,10 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
 }
 
 }  // namespace
+
+Strategy cpu_scans() {
+  return {"scans", "CPU: a work-group a scan, so that it is computed once", maps_scans, map_scans};
+}
 
 Strategy cpu_rows() {
   return {"rows", "CPU: a work-group a row, so that what its elements share is computed once",

@@ -7,6 +7,7 @@ namespace hoist {
 
 Strategy statements();
 Strategy kept_tiles();
+Strategy cpu_scans();
 Strategy cpu_rows();
 Strategy cpu_folded_rows();
 Strategy cpu_register_tiles();

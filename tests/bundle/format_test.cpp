@@ -218,8 +218,8 @@ TEST_F(FormatTest, StepsOnTheHostAndStringsAreReadBack) {
   EXPECT_NE(complaint(), "");
 }
 
-// Extents stand before the strings, of which there are none: how many outputs are the model's, how many extents, and
-// three numbers for each.
+// Extents come last in the plan but for the strings and the specialisations, of which there are none (three counts):
+// how many outputs are the model's, how many extents, and three numbers for each.
 TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
   ASSERT_TRUE(write_bundle(counted_plan(), bundle_, {true}).ok());
   auto info = read_bundle(bundle_);
@@ -230,8 +230,8 @@ TEST_F(FormatTest, ExtentsAreOfDimensionsThatThereAre) {
   EXPECT_EQ(info->plan.model_outputs(), 2u);
   EXPECT_THAT(info->manifest, HasSubstr("\"count\": \"y.extent\""));
   const std::string plan = read_text(bundle_ / "plan.bin");
-  const size_t outputs = plan.size() - 32, output = plan.size() - 24, dimension = plan.size() - 20,
-               count = plan.size() - 16;
+  const size_t outputs = plan.size() - 40, output = plan.size() - 32, dimension = plan.size() - 28,
+               count = plan.size() - 24;
   const auto said = [&](size_t at, int value) {
     std::string changed = plan;
     changed[at] = static_cast<char>(value);

@@ -245,6 +245,40 @@ Plan text_plan() {
   return plan;
 }
 
+Plan sized_plan(int64_t batch, int64_t length) {
+  Plan plan;
+  plan.model_name = "sized";
+  plan.build_options = "-cl-std=CL1.2";
+  const std::string size = std::to_string(length);
+  PlanKernel kernel;
+  kernel.name = "scale_" + std::to_string(batch) + "_" + size;
+  kernel.layers = {"scale"};
+  kernel.source = "__attribute__((reqd_work_group_size(1, 1, 1)))\n__kernel void " + kernel.name +
+                  "(__global const float* restrict p0, __global const float* restrict p1, __global const float* "
+                  "restrict p2, __global float* restrict result) {\n"
+                  "  const int i = get_group_id(0);\n"
+                  "  for (int k = 0; k < " +
+                  size + "; ++k) result[i * " + size + " + k] = p1[0] * p0[i * " + size +
+                  " + k] + p2[i];\n"
+                  "}\n";
+  kernel.global = {static_cast<uint64_t>(batch), 1, 1};
+  kernel.parameters = {{"p0", Scalar::f32, {batch, length}, false, -1, 1},
+                       {"p1", Scalar::f32, {1}, false, -1, 1},
+                       {"p2", Scalar::f32, {batch}, false, -1, 1},
+                       {"result", Scalar::f32, {batch, length}, true, -1, 1}};
+  plan.kernels = {kernel};
+  std::vector<double> tens;
+  for (int64_t i = 0; i < batch; ++i) tens.push_back(10.0 * static_cast<double>(i));
+  plan.arrays = {{"x", Scalar::f32, {batch, length}, Place::input, 0, {}},
+                 {"y", Scalar::f32, {batch, length}, Place::output, 0, {}},
+                 {"three", Scalar::f32, {1}, Place::weights, 0, Tensor::of(Scalar::f32, {1}, std::vector<double>{3})},
+                 {"tens", Scalar::f32, {batch}, Place::weights, 64, Tensor::of(Scalar::f32, {batch}, tens)}};
+  plan.steps = {{0, {"scale"}, {0, 2, 3, 1}}};
+  plan.inputs = {0};
+  plan.outputs = {1};
+  return plan;
+}
+
 Plan chain_plan(int depth) {
   Plan plan;
   plan.model_name = "chain";

@@ -17,8 +17,13 @@ Plan small_plan();
 /// y = 2 * x over [2][4] numbers, of which the first one of x, cut to a whole number, says how many of each row count.
 Plan counted_plan();
 
-/// y = each of three strings x with "!", "" and "?" behind it, joined on the host, and then in reverse order by a kernel.
+/// y = each of three strings x with "!", "" and "?" behind it, joined on the host, and then in reverse order by a
+/// kernel.
 Plan text_plan();
+
+/// y[i][k] = 3 * x[i][k] + 10 * i over [batch][length] numbers; the 3 is a weight that all of them have, 10 * i one
+/// that those of one batch have.
+Plan sized_plan(int64_t batch, int64_t length);
 
 /// `depth` elementwise steps over one vector of 64 floats, for timing.
 Plan chain_plan(int depth);

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "archive.h"
+#include "frontend/frontend.h"
 #include "runner.h"
 
 namespace hoist::conformance {
@@ -15,6 +17,18 @@ constexpr char heading[] =
     "# Cases of the ONNX backend tests that hoist does not pass at the level of expressions, and why.\n"
     "# Exact in both directions: a case that passes must not stand here, one that does not must.\n"
     "# Written by conformance_test with HOIST_UPDATE_GOLDEN=1.\n";
+
+// As rows of C++, for hoist operators.
+std::string counts_text(const std::map<std::pair<std::string, std::string>, std::pair<int, int>>& counts) {
+  std::string out =
+      "// Operator, cases with a layer of it, and how many pass; written by conformance_test with "
+      "HOIST_UPDATE_GOLDEN=1.\n";
+  for (const auto& [name, numbers] : counts) {
+    out += "{\"" + name.first + "\", \"" + name.second + "\", " + std::to_string(numbers.first) + ", " +
+           std::to_string(numbers.second) + "},\n";
+  }
+  return out;
+}
 
 class RecordedModels : public Archive {
  protected:
@@ -38,12 +52,22 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
   const char* part = std::getenv("HOIST_CASES");
   const fs::path file = fs::path(HOIST_SOURCE_DIR) / "tests/conformance/gaps.txt";
   std::map<std::string, std::string> failures;
+  const fs::path counts_file = fs::path(HOIST_SOURCE_DIR) / "tools/operator_cases.inc";
+  auto on_device = read_gaps(fs::path(HOIST_SOURCE_DIR) / "tests/conformance/gaps_on_device.txt");
+  ASSERT_TRUE(on_device.ok()) << on_device.errors()[0].text();
+  std::map<std::pair<std::string, std::string>, std::pair<int, int>> counts;  // cases and those that pass, by operator
   int passed = 0, without_kernel = 0;
   for (const char* group : {"node", "simple", "pytorch-converted", "pytorch-operator"}) {
     for (const fs::path& path : cases_in(folder_ / "data" / group)) {
       std::string name = path.filename().string();
       if (part != nullptr && name.find(part) == std::string::npos) continue;
       auto result = run_case(path, agreement_of(name));
+      auto used = list_operators(path / "model.onnx");
+      for (const OperatorUse& use : used ? *used : std::vector<OperatorUse>{}) {
+        auto& [cases, passing] = counts[{use.domain, use.operation}];
+        ++cases;
+        passing += result.ok() && on_device->count(name) == 0 ? 1 : 0;
+      }
       if (result.ok()) {
         ++passed;
         continue;
@@ -66,6 +90,7 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
   if (part != nullptr) return;
   if (std::getenv("HOIST_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(file) << write_gaps(heading, failures);
+    std::ofstream(counts_file) << counts_text(counts);
     return;
   }
   auto gaps = read_gaps(file);
@@ -74,6 +99,9 @@ TEST_F(OnnxCases, PassExceptTheGaps) {
   for (const auto& [name, reason] : *gaps)
     EXPECT_EQ(failures.count(name), 1u) << name << " is listed as a gap, but passes";
   EXPECT_GT(passed, 0);
+  std::ostringstream counted;
+  counted << std::ifstream(counts_file).rdbuf();
+  EXPECT_EQ(counted.str(), counts_text(counts)) << "HOIST_UPDATE_GOLDEN=1 writes tools/operator_cases.inc anew";
 }
 
 }  // namespace

@@ -282,4 +282,23 @@ std::map<std::string, std::string> run_on_device(const std::vector<fs::path>& ca
   return out;
 }
 
+Plan plan_for_simulator(const std::vector<fs::path>& cases, const Profile& profile, std::vector<std::string>& names) {
+  constexpr int64_t most_operations = 20'000'000, most_bytes = int64_t{1} << 26;
+  std::vector<Compiled> parts;
+  for (const fs::path& folder : cases) {
+    const fs::path data = folder / "test_data_set_0";
+    if (!fs::exists(data)) continue;
+    auto compiled = compile_case(folder, data, parts.size(), profile);
+    if (!compiled.ok()) continue;
+    int64_t operations = 0, bytes = compiled->plan.arena_bytes;
+    for (const PlanStep& step : compiled->plan.steps)
+      operations += compiled->plan.kernels[static_cast<size_t>(step.kernel)].operations;
+    for (const PlanArray& array : compiled->plan.arrays) bytes += byte_size(array.scalar, array.shape);
+    if (operations > most_operations || bytes > most_bytes) continue;
+    names.push_back(compiled->name);
+    parts.push_back(std::move(*compiled));
+  }
+  return joined(parts);
+}
+
 }  // namespace hoist::conformance

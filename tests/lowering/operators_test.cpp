@@ -491,6 +491,48 @@ TEST(RandomOperators, ProbabilitiesAreThoseAskedFor) {
   EXPECT_NEAR(mean_of(bits), 0.8, 0.04);
 }
 
+TEST(RandomOperators, ClassesAreDrawnByTheLogarithmsOfTheirWeights) {
+  const double none = -std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const auto drawn = [](const Tensor& x, int64_t count, double seed = 1, int64_t type = 6) {
+    return LayerCase("Multinomial", {x}, {{"sample_size", count}, {"seed", seed}, {"dtype", type}}).run();
+  };
+  const auto counts = [](const Tensor& classes, int64_t row, size_t of) {
+    std::vector<int> out(of);
+    const int64_t samples = classes.shape()[1];
+    for (int64_t i = 0; i < samples; ++i) ++out.at(static_cast<size_t>(classes.integer_at(row * samples + i)));
+    return out;
+  };
+  // Weights need not add up to 1: both rows are 1/8, 1/2, 3/8, times anything.
+  const std::vector<double> shares = {0.125, 0.5, 0.375};
+  std::vector<double> rows;
+  for (const double share : shares) rows.push_back(std::log(share));
+  for (const double share : shares) rows.push_back(std::log(share) + 300);
+  const Tensor classes = drawn(floats({2, 3}, rows), 4000);
+  EXPECT_EQ(classes.scalar(), Scalar::i32);
+  EXPECT_EQ(classes.shape(), (Ints{2, 4000}));
+  for (const int64_t row : {0, 1}) {
+    double squares = 0;  // chi-squared of two degrees of freedom: above 18 once in 8000 seeds
+    const std::vector<int> found = counts(classes, row, 3);
+    for (size_t i = 0; i < 3; ++i) squares += std::pow(found[i] - 4000 * shares[i], 2) / (4000 * shares[i]);
+    EXPECT_LT(squares, 18) << "row " << row;
+  }
+  // Numbers of a row do not depend on those before it, and two rows do not repeat each other.
+  EXPECT_NE(counts(classes, 0, 3), counts(classes, 1, 3));
+  EXPECT_EQ(drawn(floats({2, 3}, rows), 4000).bytes(), classes.bytes());
+  EXPECT_NE(drawn(floats({2, 3}, rows), 4000, 2).bytes(), classes.bytes());
+  // With replacement, and never what has no weight.
+  const Tensor only = drawn(floats({1, 4}, {none, 1, none, none}), 100);
+  EXPECT_EQ(counts(only, 0, 4), (std::vector<int>{0, 100, 0, 0}));
+  EXPECT_EQ(counts(drawn(floats({1, 1}, {-7}), 9), 0, 1)[0], 9);
+  EXPECT_EQ(counts(drawn(floats({1, 3}, {-1e30, 0, 0}), 50), 0, 3)[0], 0);
+  // No weights at all: the first class.
+  EXPECT_EQ(counts(drawn(floats({2, 3}, {none, none, none, 0, nan, 0}), 5), 0, 3)[0], 5);
+  EXPECT_EQ(counts(drawn(floats({2, 3}, {none, none, none, 0, nan, 0}), 5), 1, 3)[0], 5);
+  EXPECT_EQ(drawn(floats({0, 3}, {}), 4).shape(), (Ints{0, 4}));
+  EXPECT_EQ(drawn(floats({1, 3}, {0, 0, 0}), 4, 1, 7).scalar(), Scalar::i64);
+  EXPECT_NE(LayerCase("Multinomial", {floats({1, 0}, {})}, {}).error().find("has no classes"), std::string::npos);
+}
+
 TEST(RandomOperators, DropoutScalesWhatItKeeps) {
   const Tensor x = floats({1000}, std::vector<double>(1000, 3)), ratio = floats({}, {0.25});
   const Tensor yes = Tensor::of<int>(Scalar::boolean, {}, {1}), no = Tensor::of<int>(Scalar::boolean, {}, {0});
@@ -561,6 +603,31 @@ TEST(Operators, DeterminantsOfAnySize) {
 LayerCase in_domain(const char* domain, LayerCase layer) {
   layer.layer.domain = domain;
   return layer;
+}
+
+TEST(Operators, MissingValuesAreFilledInAndFeaturesJoined) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto learning = [](const char* name, std::vector<Tensor> inputs, Attributes attributes) {
+    return in_domain("ai.onnx.ml", LayerCase(name, std::move(inputs), std::move(attributes)));
+  };
+  const Tensor x = floats({2, 2}, {1, nan, 7, 2});
+  EXPECT_EQ(
+      learning("Imputer", {x}, {{"imputed_value_floats", std::vector<double>{5}}, {"replaced_value_float", nan}}).run(),
+      floats({2, 2}, {1, 5, 7, 2}));
+  EXPECT_EQ(learning("Imputer", {floats({2, 2}, {1, 7, 7, 2})},
+                     {{"imputed_value_floats", std::vector<double>{5, 6}}, {"replaced_value_float", 7.0}})
+                .run(),
+            floats({2, 2}, {1, 6, 5, 2}));
+  EXPECT_EQ(learning("Imputer", {integers({3}, {-1, 2, -1})},
+                     {{"imputed_value_int64s", Ints{9}}, {"replaced_value_int64", int64_t{-1}}})
+                .run(),
+            integers({3}, {9, 2, 9}));
+  EXPECT_NE(learning("Imputer", {x}, {{"imputed_value_floats", std::vector<double>{1, 2, 3}}}).error(), "");
+  const Tensor more = integers({2, 1}, {8, 9});
+  EXPECT_EQ(
+      learning("FeatureVectorizer", {floats({2, 2}, {1, 2, 3, 4}), more}, {{"inputdimensions", Ints{2, 1}}}).run(),
+      floats({2, 3}, {1, 2, 8, 3, 4, 9}));
+  EXPECT_NE(learning("FeatureVectorizer", {more}, {{"inputdimensions", Ints{2}}}).error(), "");
 }
 
 TEST(Operators, QuantisedSumsInOneScale) {

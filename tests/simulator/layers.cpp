@@ -118,6 +118,8 @@ std::vector<SmallLayer> other_layers() {
       {"hard_maximum", "Hardmax", {input({4, 9})}, {}},
       {"einsum_chain", "Einsum", {input({3, 5, 4}), input({3, 4, 6})}, {{"equation", std::string("bij,bjk->bik")}}},
       {"running_sum", "CumSum", {input({4, 7}), {{}, Scalar::i64, true, {1}}}, {}},
+      {"running_columns", "CumSum", {input({37, 20}), {{}, Scalar::i64, true, {0}}}, {}},
+      {"running_planes", "CumSum", {input({9, 3, 8}), {{}, Scalar::i64, true, {0}}}, {{"exclusive", int64_t{1}}}},
 
       {"add_broadcast", "Add", {input({3, 5, 7}), input({5, 1})}, {}},
       {"relu_tail_13", "Relu", {input({13})}, {}},

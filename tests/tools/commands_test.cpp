@@ -378,8 +378,21 @@ TEST_F(Commands, ExplainPrintsTheDerivation) {
   EXPECT_THAT(ran.out, HasSubstr("[rounding]"));
 }
 
+TEST_F(Commands, ThePageOfOperatorsIsThatOfTheTables) {
+  const std::string file = std::string(HOIST_SOURCE_DIR) + "/ir/operators/COVERAGE.md";
+  const Ran page = run_hoist({"operators", "--page"});
+  ASSERT_EQ(page.code, 0) << page.err;
+  if (std::getenv("HOIST_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file(file, page.out).ok());
+  }
+  auto there = read_file(file);
+  ASSERT_TRUE(there.ok());
+  EXPECT_TRUE(*there == page.out) << "HOIST_UPDATE_GOLDEN=1 writes ir/operators/COVERAGE.md anew";
+}
+
 TEST_F(Commands, ListingsComeFromTheTables) {
   EXPECT_THAT(run_hoist({"operators"}).out, HasSubstr("Conv "));
+  EXPECT_THAT(run_hoist({"operators", "Elu"}).out, HasSubstr("select(x < 0"));
   EXPECT_THAT(run_hoist({"rules", "--strategies"}).out, HasSubstr("register-tiles"));
   EXPECT_THAT(run_hoist({"rules", "map-fusion"}).out, HasSubstr("map-fusion"));
   EXPECT_THAT(run_hoist({"rules", "w8a8"}).out, HasSubstr("at product sites"));

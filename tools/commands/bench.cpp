@@ -37,7 +37,7 @@ struct Timed {
 };
 
 Attempt<Timed> open_timed(const std::string& folder, const RunOptions& options) {
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(folder));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(folder, options.sizes));
   const Stopwatch loading;
   HOIST_ATTEMPT(BundleRunner runner, open_checked(folder, options));
   const double load = loading.seconds() * 1e3;

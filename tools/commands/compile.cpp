@@ -1,4 +1,5 @@
 // hoist compile: a model becomes a bundle.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -13,10 +14,12 @@
 #include "tools/layers.h"
 #include "tools/model.h"
 #include "tools/model_summary.h"
+#include "tools/native_files.h"
 #include "tools/opened_bundle.h"
 #include "tools/report/report.h"
 #include "tools/self_check.h"
 #include "tools/show_passes.h"
+#include "tools/sizes.h"
 #include "tools/terminal.h"
 #include "tools/translation.h"
 
@@ -115,40 +118,65 @@ Failure mismatch_failure(const CompileCommand& command, const CompiledModel& com
   return out;
 }
 
+// A model compiled for some sizes, none where there is one set of them, and what the device said of its kernels.
+struct SizedModel {
+  Sizes sizes;
+  CompiledModel compiled;
+  SelfCheck check = {};
+};
+
+Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string& output, const BundleOptions& options) {
+  if (models.size() == 1) return write_bundle(models.front().compiled.plan, output, options);
+  std::vector<SizedPlan> plans;
+  for (SizedModel& model : models) plans.push_back({model.sizes, &model.compiled.plan});
+  return write_bundle(plans, output, options);
+}
+
 // The bundle, once its kernels agree with the interpreter where there is a device that can be asked. The record appears
 // last, after a bundle that it stands for.
-Attempt<SelfCheck> write_results(const CompileCommand& command, const CompiledModel& compiled, const Record* record) {
-  SelfCheck check;
-  Attempt<SelfCheck> attempt = check;
+Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& models, const Record* record) {
+  const CompiledModel& first = models.front().compiled;
+  std::string not_checked;
+  Attempt<SelfCheck> attempt = SelfCheck();
+  SizedModel* at_work = &models.front();
   BundleOptions options{command.force, {}};
   std::optional<Device> device;
   if (command.no_check)
-    check.not_checked = "--no-check is given";
-  else if (auto found = device_for(compiled.plan, compiled.profile, command.options.device))
+    not_checked = "--no-check is given";
+  else if (auto found = device_for(first.plan, first.profile, command.options.device))
     device = *found;
   else
-    check.not_checked = found.errors()[0].text();
-  if (device) check.not_checked = too_large_to_check(compiled.plan);
-  if (device && check.not_checked.empty()) {
+    not_checked = found.errors()[0].text();
+  bool any_checked = false;
+  for (SizedModel& model : models) {
+    model.check.not_checked = device ? too_large_to_check(model.compiled.plan) : not_checked;
+    any_checked |= model.check.not_checked.empty();
+  }
+  if (any_checked) {
     options.check = [&](const fs::path& folder) -> Result<Nothing> {
       const RemovedOnSignal guard(folder);
       Progress progress;
       progress.show("comparing kernels with the interpreter");
-      attempt = self_check(folder, compiled.plan, compiled.groups, *device, 1,
-                           compiled.rules != nullptr ? compiled.rules->table : lowering_rules());
-      if (!attempt.ok()) return attempt.failure().problems;
-      check = *attempt;
-      if (check.mismatch) return Diagnostic{"self-check", "differs", ""};
+      for (SizedModel& model : models) {
+        if (!model.check.not_checked.empty()) continue;
+        const CompiledModel& compiled = model.compiled;
+        at_work = &model;
+        attempt = self_check(folder, compiled.plan, compiled.groups, *device, 1,
+                             compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), model.sizes);
+        if (!attempt.ok()) return attempt.failure().problems;
+        model.check = *attempt;
+        if (model.check.mismatch) return Diagnostic{"self-check", "differs", ""};
+      }
       return Nothing{};
     };
   }
-  auto written = write_bundle(compiled.plan, command.output, options);
+  auto written = write_models(models, command.output, options);
   if (!attempt.ok()) return attempt.failure();
-  if (check.mismatch) return mismatch_failure(command, compiled, check);
+  if (at_work->check.mismatch) return mismatch_failure(command, at_work->compiled, at_work->check);
   if (!written) return Failure{ExitCode::bad_input, written.errors()};
   if (record != nullptr && !command.budget.record.empty())
     HOIST_STEP_VOID(ExitCode::bad_input, write_record(command.budget.record, *record));
-  return check;
+  return ExitCode::done;
 }
 
 void report_check(const SelfCheck& check) {
@@ -207,23 +235,75 @@ CompileAnswer answer_of(const ChosenModel& chosen) {
           {"confidence", chosen.study.confidence}};
 }
 
+// Behind the names of kernels for other sizes, so that those of all sizes differ: programs link them together.
+std::string kernel_suffix(const std::vector<SizedModel>& before, const Sizes& sizes) {
+  if (before.empty()) return "";
+  std::string out = sizes_suffix(sizes);
+  const auto is_taken = [&] {
+    return std::any_of(before.begin(), before.end(), [&](const SizedModel& model) {
+      const std::vector<PlanKernel>& kernels = model.compiled.plan.kernels;
+      return std::any_of(kernels.begin(), kernels.end(),
+                         [&](const PlanKernel& kernel) { return kernel.name.ends_with(out); });
+    });
+  };
+  while (is_taken()) out += '_';
+  return out;
+}
+
+// One bundle for every combination of the sizes that --dim lists.
+Attempt<> compile_for_sizes(const CompileCommand& command, const std::vector<SizeChoice>& choices) {
+  if (!command.shown.print_after.empty() || !command.shown.stop_after.empty())
+    return usage_failure("--print-after and --stop-after", "show one program, and --dim lists several sizes",
+                         "give --dim one size");
+  const Stopwatch stopwatch;
+  std::vector<SizedModel> models;
+  for (const SizeChoice& choice : choices) {
+    CompileCommand one = command;
+    one.options.dimensions = choice.dimensions;
+    one.options.with_notes = models.empty();
+    one.options.kernel_suffix = kernel_suffix(models, choice.sizes);
+    HOIST_ATTEMPT(Program program, read_program(one.model, one.options));
+    HOIST_ATTEMPT(CompiledModel compiled, compile_program(one, std::move(program)));
+    models.push_back({choice.sizes, std::move(compiled)});
+  }
+  std::vector<Plan*> plans;
+  for (SizedModel& model : models) plans.push_back(&model.compiled.plan);
+  HOIST_STEP_VOID(ExitCode::bad_input, join_tables(plans));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, nullptr));
+  const double seconds = stopwatch.seconds();
+  CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
+  for (const SizedModel& model : models) {
+    say_line("for {}:", sizes_text(model.sizes));
+    report_size(command, model.compiled, seconds);
+    report_check(model.check);
+    CompileAnswer own = {{"sizes", sizes_json(model.sizes)}};
+    own.update(to_json(summary_of(model.compiled.plan)));
+    answer["specialisations"].push_back(std::move(own));
+  }
+  return answer_json(command.json, answer);
+}
+
 Attempt<> compile_alone(const CompileCommand& command) {
   const Stopwatch stopwatch;
   if (command.best_effort) return usage_failure("--best-effort", "requires --budget");
   if (!command.report.empty())
     return usage_failure("--report", "requires --budget", "hoist report writes the page of a model alone");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
+  HOIST_ATTEMPT(const std::vector<SizeChoice> choices, size_choices(command.options.dimensions));
+  if (choices.size() > 1) return compile_for_sizes(command, choices);
   HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
   HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
   if (!goes_on) return ExitCode::done;
+  std::vector<SizedModel> models;
   HOIST_ATTEMPT(CompiledModel compiled, compile_program(command, std::move(program)));
-  HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, nullptr));
+  models.push_back({{}, std::move(compiled)});
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, nullptr));
   const double seconds = stopwatch.seconds();
-  report_size(command, compiled, seconds);
-  report_check(check);
+  report_size(command, models.front().compiled, seconds);
+  report_check(models.front().check);
   // The bundle stands: what nobody asked for must not run out of memory.
   if (command.json.empty()) return ExitCode::done;
-  return answer_json(command.json, answer_of(command, compiled, check, seconds));
+  return answer_json(command.json, answer_of(command, models.front().compiled, models.front().check, seconds));
 }
 
 // One budget; `answer` gets what the command answers. Says whether it is met.
@@ -241,13 +321,15 @@ Attempt<> compile_within(const CompileCommand& command, CompileAnswer& answer) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode reported, write_report(chosen, command.report, ""));
   const Record record = chosen.record;
   HOIST_ATTEMPT(CompiledModel compiled, compile_chosen(command, std::move(chosen)));
-  HOIST_ATTEMPT(SelfCheck check, write_results(command, compiled, &record));
+  std::vector<SizedModel> models;
+  models.push_back({{}, std::move(compiled)});
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, &record));
   const double seconds = stopwatch.seconds();
-  report_size(command, compiled, seconds);
-  report_check(check);
+  report_size(command, models.front().compiled, seconds);
+  report_check(models.front().check);
   if (!command.json.empty()) {
     const CompileAnswer budget = std::move(answer);
-    answer = answer_of(command, compiled, check, seconds);
+    answer = answer_of(command, models.front().compiled, models.front().check, seconds);
     answer.update(budget);
   }
   return is_met ? ExitCode::done : ExitCode::no;
@@ -305,6 +387,10 @@ Attempt<> compile(const CompileCommand& given) {
     return compile_alone(command);
   }
   HOIST_ATTEMPT(std::vector<CompileCommand> commands, commands_by_budget(command));
+  HOIST_ATTEMPT(const std::vector<SizeChoice> choices, size_choices(command.options.dimensions));
+  if (choices.size() > 1)
+    return usage_failure("--dim", "lists several sizes, and a budget is measured for one",
+                         "compile a bundle for each, with --record, or leave the budget out");
   if (!command.options.rules.empty() || !command.options.steps.empty())
     return usage_failure("--steps and --rules", "do not go with a budget, which measures the strategy's kernels",
                          "leave them out");
@@ -337,6 +423,7 @@ void add_compile(CLI::App& program, Action& action) {
                                   "compile a model to a bundle: a folder that any C program can load and run",
                                   "  hoist compile models/digits_residual.onnx -o digits.hoist\n"
                                   "  hoist compile model.onnx -o model.hoist --dim batch=8 --device 0\n"
+                                  "  hoist compile model.onnx -o model.hoist --dim batch=1,8,32\n"
                                   "  hoist compile models/digits_residual.onnx -o small.hoist --budget top1=0.5% "
                                   "--calibrate models/digits_residual_calibration.npz --record digits.json\n"
                                   "  hoist compile models/digits_residual.onnx -o smaller.hoist --budget top1=2% "

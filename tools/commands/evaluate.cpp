@@ -29,14 +29,29 @@ struct Score {
   double seconds = 0;                   ///< of all runs, with upload and download
 };
 
+// Of a bundle for several sizes, the first specialisation that the data fit, unless --dim names one.
+Attempt<Samples> samples_for(BundleRunner& bundle, const EvaluateCommand& command,
+                             const std::vector<std::string>& names) {
+  const auto read = [&] {
+    return read_samples(command.data, inputs_of(bundle),
+                        {.labels = true, .pictures = command.pictures, .classes = names});
+  };
+  auto samples = read();
+  const Diagnostics problems = samples ? Diagnostics{} : samples.errors();
+  for (size_t i = 1; !samples && command.options.sizes.empty() && i < bundle.specialisations().size(); ++i) {
+    HOIST_STEP_VOID(ExitCode::device, bundle.choose(i));
+    samples = read();
+  }
+  if (!samples) return Failure{ExitCode::bad_input, problems};
+  return std::move(*samples);
+}
+
 Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
   std::vector<std::string> names;
   if (!command.labels.empty()) {
     HOIST_STEP(names, ExitCode::bad_input, read_class_names(command.labels));
   }
-  HOIST_STEP(
-      Samples samples, ExitCode::bad_input,
-      read_samples(command.data, inputs_of(bundle), {.labels = true, .pictures = command.pictures, .classes = names}));
+  HOIST_ATTEMPT(const Samples samples, samples_for(bundle, command, names));
   size_t output = 0;
   if (!command.output.empty()) {
     HOIST_ATTEMPT(output, output_called(bundle, command.output));

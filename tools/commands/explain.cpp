@@ -9,6 +9,7 @@
 #include "tools/layers.h"
 #include "tools/model.h"
 #include "tools/opened_bundle.h"
+#include "tools/sizes.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -161,7 +162,8 @@ Attempt<> explain_model(const ExplainCommand& command) {
 }
 
 Attempt<> explain_bundle(const ExplainCommand& command) {
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject));
+  HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.options.dimensions));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject, sizes));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
   HOIST_ATTEMPT(const Derived from, derived(info.plan));
   return explain_derivation(command, from, info.plan.layers, info.plan.steps, names_of(info.plan.kernels));

@@ -14,6 +14,7 @@
 #include "tools/opened_bundle.h"
 #include "tools/program_file.h"
 #include "tools/show_passes.h"
+#include "tools/sizes.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -47,12 +48,19 @@ InspectAnswer layer_answer(const std::string& layer) { return {{"layer", layer},
 
 // What is in a model as a whole, in a sentence, and each of its layers.
 Attempt<> show_whole(const InspectCommand& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
-                     const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels) {
+                     const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
+                     const std::vector<Sizes>& specialisations) {
   say_line("{}", sentence_of(summary));
+  if (!specialisations.empty()) {
+    std::string there;
+    for (const Sizes& sizes : specialisations) there += (there.empty() ? "" : "; ") + sizes_text(sizes);
+    say_line("compiled for {} (--dim shows another than the first)", there);
+  }
   say(arrays_table(summary));
   say_line("");
   say(layer_table(layers, steps, kernels));
   InspectAnswer answer = to_json(summary);
+  for (const Sizes& sizes : specialisations) answer["specialisations"].push_back(sizes_json(sizes));
   answer["layers"] = layers_json(layers, steps, kernels);
   return answer_json(command.json, answer);
 }
@@ -127,7 +135,7 @@ Attempt<> inspect_model(const InspectCommand& command) {
   HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
   const LoweredModel& lowered = model.lowered;
   if (command.layer.empty())
-    return show_whole(command, summary_of(lowered), lowered.layers, lowered.steps, names_of(lowered.kernels));
+    return show_whole(command, summary_of(lowered), lowered.layers, lowered.steps, names_of(lowered.kernels), {});
   HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, lowered.layers, lowered.steps));
   PrintOptions printing;
   printing.show_types = command.types;
@@ -167,7 +175,8 @@ void show_step(const InspectCommand& command, const Plan& plan, const PlanStep& 
 }
 
 Attempt<> inspect_bundle(const InspectCommand& command) {
-  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject));
+  HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.options.dimensions));
+  HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject, sizes));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
   const Plan& plan = info.plan;
   for (const char* stage : {"high", "halide"}) {
@@ -176,7 +185,7 @@ Attempt<> inspect_bundle(const InspectCommand& command) {
   }
   if (command.types) return usage_failure("--types", "needs the model: a bundle keeps expressions as text");
   if (command.layer.empty())
-    return show_whole(command, summary_of(plan), plan.layers, plan.steps, names_of(plan.kernels));
+    return show_whole(command, summary_of(plan), plan.layers, plan.steps, names_of(plan.kernels), info.sizes);
   HOIST_ATTEMPT(std::vector<size_t> steps, steps_of(command.layer, plan.layers, plan.steps));
   InspectAnswer answer = layer_answer(command.layer);
   if (steps.empty()) show_absence(answer, command.layer, plan.layers);

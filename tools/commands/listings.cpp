@@ -12,6 +12,7 @@
 #include "neural_rules/functions/sums.h"
 #include "neural_rules/neural_rules.h"
 #include "tools/command.h"
+#include "tools/coverage.h"
 #include "tools/derivation.h"
 #include "tools/json_answer.h"
 #include "tools/opened_bundle.h"
@@ -244,53 +245,64 @@ Attempt<> rules(const RulesCommand& command) {
   return ExitCode::done;
 }
 
-// How the row says what the operator is.
-std::string_view kind_of(const OperatorRow& r) {
-  if (!r.text.empty()) return "text";
-  return r.composition != nullptr ? "composition" : "function";
-}
-
 struct OperatorsCommand {
   std::string name, json;
+  bool page = false;
 };
 
+std::string full_name(const std::string& domain, const std::string& name) {
+  return domain.empty() ? name : domain + "." + name;
+}
+
+// All operators of the standard and hoist's own, or those of a name.
 Attempt<> operators(const OperatorsCommand& command) {
-  std::vector<const OperatorRow*> chosen;
-  std::vector<std::string> names;
-  for (const OperatorRow& r : operator_table()) {
-    names.emplace_back(r.name);
-    if (command.name.empty() || r.name == command.name) chosen.push_back(&r);
+  std::vector<CoveredOperator> all = operator_coverage();
+  if (command.page) {
+    if (!command.name.empty())
+      return usage_failure("--page", "is of all operators, and one is named too", "leave one of them out");
+    say(coverage_page(all));
+    return ExitCode::done;
   }
-  if (chosen.empty()) {
-    return input_failure("operator " + command.name, "hoist has no such operator",
+  std::vector<std::string> names;
+  for (const CoveredOperator& one : all) names.push_back(one.name);
+  if (!command.name.empty()) std::erase_if(all, [&](const CoveredOperator& one) { return one.name != command.name; });
+  if (all.empty()) {
+    return input_failure("operator " + command.name, "neither the standard nor hoist has such an operator",
                          did_you_mean(command.name, names, "hoist operators lists them"));
   }
-  const auto full_name = [](const OperatorRow& r) {
-    return r.domain.empty() ? std::string(r.name) : fmt::format("{}.{}", r.domain, r.name);
+  const auto row_of = [](const CoveredOperator& one) {
+    return find_operator(one.domain, one.name, std::numeric_limits<int>::max());
   };
   if (!command.json.empty()) {
     Json out = Json::array();
-    for (const OperatorRow* r : chosen) {
-      out.push_back({{"domain", r->domain},
-                     {"name", r->name},
-                     {"since", r->since},
-                     {"least_inputs", r->least_inputs},
-                     {"most_inputs", r->most_inputs},
-                     {"takes", name_of(r->takes)},
-                     {"kind", kind_of(*r)},
-                     {"definition", r->text},
-                     {"meaning", r->meaning}});
+    for (const CoveredOperator& one : all) {
+      out.push_back({{"domain", one.domain},
+                     {"name", one.name},
+                     {"versions", one.versions},
+                     {"types", one.types},
+                     {"how", name_of(one.how)},
+                     {"cases", one.cases},
+                     {"passing", one.passing}});
+      if (const OperatorRow* row = row_of(one)) {
+        out.back()["since"] = row->since;
+        out.back()["least_inputs"] = row->least_inputs;
+        out.back()["most_inputs"] = row->most_inputs;
+        out.back()["definition"] = row->text;
+        out.back()["meaning"] = row->meaning;
+      }
     }
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
     return ExitCode::done;
   }
-  std::vector<std::vector<std::string>> rows = {{"operator", "since", "takes", "kind", "definition"}};
-  constexpr size_t longest = 100;  // in a list; a single operator is shown whole
-  for (const OperatorRow* r : chosen) {
-    std::string definition(r->text.empty() ? r->meaning : r->text);
-    if (chosen.size() > 1 && definition.size() > longest) definition = definition.substr(0, longest - 4) + " ...";
-    rows.push_back({full_name(*r), std::to_string(r->since), std::string(name_of(r->takes)), std::string(kind_of(*r)),
-                    definition});
+  std::vector<std::vector<std::string>> rows = {{"operator", "versions", "types", "how", "cases", "passing"}};
+  if (!command.name.empty()) rows.back().emplace_back("definition");
+  for (const CoveredOperator& one : all) {
+    rows.push_back({full_name(one.domain, one.name), fmt::format("{}", fmt::join(one.versions, " ")), one.types,
+                    std::string(name_of(one.how)), one.cases > 0 ? std::to_string(one.cases) : "",
+                    one.cases > 0 ? std::to_string(one.passing) : ""});
+    if (command.name.empty()) continue;
+    const OperatorRow* row = row_of(one);
+    rows.back().emplace_back(row == nullptr ? "" : row->text.empty() ? row->meaning : row->text);
   }
   say(table(rows));
   return ExitCode::done;
@@ -331,10 +343,14 @@ void add_rules(CLI::App& program, Action& action) {
 
 void add_operators(CLI::App& program, Action& action) {
   auto options = std::make_shared<OperatorsCommand>();
-  CLI::App& command = add_command(program, action, "operators", "list the operators that hoist has",
-                                  "  hoist operators Conv", options, operators);
+  CLI::App& command =
+      add_command(program, action, "operators",
+                  "list the operators of the standard and hoist's own: how each is defined, and the ONNX cases "
+                  "that pass",
+                  "  hoist operators\n  hoist operators Conv", options, operators);
   command.add_option("operator", options->name, "only this one")->type_name("OPERATOR");
-  add_json_option(command, options->json, "the list");
+  auto* json = add_json_option(command, options->json, "the list");
+  command.add_flag("--page", options->page, "as the page ir/operators/COVERAGE.md")->excludes(json);
 }
 
 }  // namespace hoist

@@ -48,11 +48,12 @@ void warn_of_numbers(const std::string& where, const Tensor& tensor) {
     complain("warning", fmt::format("{} has {} NaN or infinities among {} numbers", where, bad, tensor.size()));
 }
 
-Attempt<> set_inputs(BundleRunner& bundle, const RunCommand& command) {
-  const std::vector<std::string>& given = command.inputs;
-  Diagnostics problems;
-  std::vector<bool> set(bundle.inputs().size(), false);
-  for (const std::string& text : given) {
+// The files as tensors, by input; pictures and sounds take the shape of the specialisation in use.
+Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bundle, const RunCommand& command,
+                                                        Diagnostics& problems) {
+  std::vector<std::optional<Tensor>> out(bundle.inputs().size());
+  std::vector<bool> given(out.size(), false);
+  for (const std::string& text : command.inputs) {
     if (text.find('=') == std::string::npos) return usage_failure("--input " + text, "is not NAME=FILE");
     const auto [name, file] = split_input(text, bundle);
     auto index = input_called(bundle, name);
@@ -60,18 +61,36 @@ Attempt<> set_inputs(BundleRunner& bundle, const RunCommand& command) {
       problems.push_back(index.failure().problems.front());
       continue;
     }
-    if (set[*index]) return usage_failure("--input " + name, "is given twice");
-    set[*index] = true;
+    if (given[*index]) return usage_failure("--input " + name, "is given twice");
+    given[*index] = true;
     auto tensor = read_input(file, bundle.inputs()[*index], command.pictures);
-    if (tensor) warn_of_numbers("input " + name, *tensor);
-    auto accepted = tensor ? bundle.set_input(*index, *tensor) : Result<Nothing>(tensor.errors());
-    if (!accepted) problems.insert(problems.end(), accepted.errors().begin(), accepted.errors().end());
+    if (tensor)
+      out[*index] = std::move(*tensor);
+    else
+      problems.insert(problems.end(), tensor.errors().begin(), tensor.errors().end());
   }
-  for (size_t i = 0; i < set.size(); ++i) {
+  for (size_t i = 0; i < given.size(); ++i) {
     const ArrayInfo& input = bundle.inputs()[i];
-    if (!set[i])
+    if (!given[i])
       problems.push_back({"input " + input.name, "is not given",
                           "add --input " + input.name + "=FILE with " + type_text(input.scalar, input.shape)});
+  }
+  return out;
+}
+
+Attempt<> set_inputs(BundleRunner& bundle, const RunCommand& command) {
+  Diagnostics problems;
+  HOIST_ATTEMPT(const auto inputs, read_inputs(bundle, command, problems));
+  if (bundle.specialisations().size() > 1) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i]) HOIST_STEP_VOID(ExitCode::bad_input, bundle.choose_input_shape(i, inputs[i]->shape()));
+    }
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    warn_of_numbers("input " + bundle.inputs()[i].name, *inputs[i]);
+    auto accepted = bundle.set_input(i, *inputs[i]);
+    if (!accepted) problems.insert(problems.end(), accepted.errors().begin(), accepted.errors().end());
   }
   if (!problems.empty()) return Failure{ExitCode::bad_input, problems};
   return ExitCode::done;

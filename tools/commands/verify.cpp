@@ -1,5 +1,6 @@
 // hoist verify: the bundle's own self-check, then every kernel against the interpreter on the inputs that it really
 // had.
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "tools/opened_bundle.h"
 #include "tools/samples.h"
 #include "tools/self_check.h"
+#include "tools/sizes.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -85,16 +87,40 @@ Attempt<size_t> report_findings(const VerifyCommand& command, const std::vector<
 
 // Needs no device: terms and hashes alone.
 Attempt<> verify_derivation(const VerifyCommand& command) {
-  HOIST_STEP(const BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle, true));
-  std::optional<Program> model;
-  if (!command.model.empty()) {
-    HOIST_ATTEMPT(model, read_program_of(command.model, command.values, info));
-  }
   Progress progress;
-  progress.show("replaying the derivation");
-  HOIST_ATTEMPT(const std::vector<Finding> findings, check_derivation(info, model ? &*model : nullptr));
+  std::vector<Finding> findings;
+  for (size_t i = 0, count = 1; i < count; ++i) {
+    HOIST_STEP(const BundleInfo info, ExitCode::bad_input, read_bundle(command.bundle, true, i));
+    count = std::max<size_t>(info.sizes.size(), 1);
+    std::optional<Program> model;
+    if (!command.model.empty()) {
+      HOIST_ATTEMPT(model, read_program_of(command.model, command.values, info));
+    }
+    progress.show("replaying the derivation");
+    HOIST_ATTEMPT(std::vector<Finding> found, check_derivation(info, model ? &*model : nullptr));
+    for (Finding& finding : found) {
+      if (count > 1) finding.subject += " for " + sizes_text(info.sizes[i]);
+      findings.push_back(std::move(finding));
+    }
+  }
   HOIST_ATTEMPT(const size_t failed, report_findings(command, findings, ""));
   return failed == 0 ? ExitCode::done : ExitCode::no;
+}
+
+// The steps of the specialisation in use, each against the interpreter.
+Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, const Plan& plan, Progress& progress,
+                         std::vector<Finding>& findings) {
+  HOIST_STEP(Device device, ExitCode::device, device_of(bundle, plan));
+  const int64_t positions = command.all ? std::numeric_limits<int64_t>::max() : command.positions;
+  HOIST_ATTEMPT(std::vector<Tensor> inputs, inputs_for(bundle, plan, command.data));
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, inputs[i]));
+  for (size_t i = 0; i < bundle.steps().size(); ++i) {
+    progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()));
+    HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
+    HOIST_ATTEMPT(Finding finding, check_step(bundle, plan, device, i, positions));
+    findings.push_back(std::move(finding));
+  }
+  return ExitCode::done;
 }
 
 Attempt<> verify(const VerifyCommand& command) {
@@ -104,19 +130,16 @@ Attempt<> verify(const VerifyCommand& command) {
   if (command.derivation) return verify_derivation(command);
   if (!command.model.empty()) return usage_failure("--model", "is what the derivation starts from", "add --derivation");
   HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
-  HOIST_STEP(Device device, ExitCode::device, device_of(bundle, info.plan));
-  const int64_t positions = command.all ? std::numeric_limits<int64_t>::max() : command.positions;
   std::vector<Finding> findings;
   Progress progress;
   progress.show("the bundle's self-check");
   HOIST_STEP(findings, ExitCode::device, bundle.verify());
-  HOIST_ATTEMPT(std::vector<Tensor> inputs, inputs_for(bundle, info.plan, command.data));
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, inputs[i]));
-  for (size_t i = 0; i < bundle.steps().size(); ++i) {
-    progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()));
-    HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
-    HOIST_ATTEMPT(Finding finding, check_step(bundle, info.plan, device, i, positions));
-    findings.push_back(std::move(finding));
+  HOIST_ATTEMPT(const size_t wanted, specialisation_of(info, command.options.sizes));
+  for (size_t i = 0; i < bundle.specialisations().size(); ++i) {
+    if (!command.options.sizes.empty() && i != wanted) continue;
+    HOIST_STEP(const BundleInfo one, ExitCode::bad_input, read_bundle(command.bundle, false, i));
+    HOIST_STEP_VOID(ExitCode::device, bundle.choose(i));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode checked, check_steps_of(command, bundle, one.plan, progress, findings));
   }
   if (!command.data.empty() && !info.plan.certificate.empty()) {
     progress.show("the certificate");

@@ -1,0 +1,257 @@
+/* The other sizes that a bundle is compiled for. Each is a handle of its own, opened when it is chosen for the first
+ * time; choosing exchanges its contents with those of the handle that the program has, so that nothing else here knows
+ * that there are several. They share the weights and the device's context. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POSIX */
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle_handle.h"
+
+#ifndef HOIST_WITHOUT_OPENCL
+typedef struct shared_weights {
+  uint64_t offset, bytes;
+  cl_mem buffer; /* of the first specialisation that has it, which stays open */
+} shared_weights;
+#endif
+
+struct hoist_family {
+  size_t count, in_use;
+  hoist_bundle** others; /* one a specialisation; NULL where it is not open, and for the one in use */
+  int threads, no_cache;
+  char* cache_folder;
+  const hoist_linked_kernel* linked_kernels;
+#ifndef HOIST_WITHOUT_OPENCL
+  shared_weights* weights; /* in order */
+  size_t weights_count;
+#endif
+};
+
+HOIST_INTERNAL hoist_status hoist_family_make(hoist_bundle* b, const hoist_options* options) {
+  const size_t count = b->plan.specialisation_count;
+  if (!count) return HOIST_OK;
+  hoist_family* family = b->family = calloc(1, sizeof *family);
+  if (!family) return hoist_no_memory(&b->error, sizeof *family);
+  family->count = count;
+  family->threads = options->threads;
+  family->no_cache = options->no_cache;
+  family->linked_kernels = options->linked_kernels;
+  family->others = calloc(count, sizeof *family->others);
+  if (options->cache_folder) family->cache_folder = strdup(options->cache_folder);
+  if (!family->others || (options->cache_folder && !family->cache_folder)) return hoist_no_memory(&b->error, count);
+  return HOIST_OK;
+}
+
+HOIST_INTERNAL void hoist_family_close(hoist_family* family) {
+  if (!family) return;
+  for (size_t i = 0; family->others && i < family->count; ++i) {
+    if (family->others[i]) hoist_close_parts(family->others[i]);
+  }
+  free(family->others);
+  free(family->cache_folder);
+#ifndef HOIST_WITHOUT_OPENCL
+  free(family->weights);
+#endif
+  free(family);
+}
+
+/* ---- weights on the device ---- */
+
+#ifndef HOIST_WITHOUT_OPENCL
+
+static int weights_order(const void* a, const void* b) {
+  const shared_weights *x = a, *y = b;
+  if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+HOIST_INTERNAL cl_mem hoist_family_weights(const hoist_bundle* b, const hoist_plan_array* array) {
+  if (!b->family || !b->family->weights_count) return NULL;
+  const shared_weights wanted = {array->offset, array->bytes, NULL};
+  const shared_weights* found =
+      bsearch(&wanted, b->family->weights, b->family->weights_count, sizeof wanted, weights_order);
+  return found ? found->buffer : NULL;
+}
+
+/* After an opening that succeeded. */
+static hoist_status remember_weights(hoist_bundle* b) {
+  hoist_family* family = b->family;
+  if (!b->buffers) return HOIST_OK; /* native code */
+  shared_weights* all = realloc(family->weights, (family->weights_count + b->plan.array_count + 1) * sizeof *all);
+  if (!all) return hoist_no_memory(&b->error, b->plan.array_count * sizeof *all);
+  family->weights = all;
+  size_t count = family->weights_count;
+  for (size_t i = 0; i < b->plan.array_count; ++i) {
+    const hoist_plan_array* array = &b->plan.arrays[i];
+    if (array->place != HOIST_PLACE_WEIGHTS || hoist_family_weights(b, array)) continue;
+    const shared_weights one = {array->offset, array->bytes, b->buffers[i]};
+    all[count++] = one;
+  }
+  family->weights_count = count;
+  qsort(all, count, sizeof *all, weights_order);
+  return HOIST_OK;
+}
+
+#else
+static hoist_status remember_weights(hoist_bundle* b) {
+  (void)b;
+  return HOIST_OK;
+}
+#endif
+
+HOIST_INTERNAL hoist_status hoist_family_opened(hoist_bundle* b) { return b->family ? remember_weights(b) : HOIST_OK; }
+
+/* ---- choosing ---- */
+
+/* Of the first specialisation, which says what there is. */
+static const hoist_plan* root_of(const hoist_bundle* b) {
+  return !b->family || b->family->in_use == 0 ? &b->plan : &b->family->others[0]->plan;
+}
+
+HOIST_INTERNAL const char* hoist_root_folder(const hoist_bundle* b) { return root_of(b)->folder; }
+
+HOIST_INTERNAL void hoist_sizes_text(const hoist_bundle* b, char* text, size_t capacity) {
+  const hoist_plan* root = root_of(b);
+  *text = 0;
+  if (!b->family) return;
+  const int64_t* sizes = root->specialisations[b->family->in_use].sizes;
+  for (size_t i = 0; i < root->size_count; ++i) {
+    const size_t used = strlen(text);
+    snprintf(text + used, capacity - used, "%s%s=%lld", i ? ", " : "", root->size_names[i], (long long)sizes[i]);
+  }
+}
+
+size_t hoist_specialisation_count(const hoist_bundle* b) { return b->family ? b->family->count : 1; }
+size_t hoist_specialisation_in_use(const hoist_bundle* b) { return b->family ? b->family->in_use : 0; }
+
+hoist_status hoist_describe_specialisation(hoist_bundle* b, size_t index, hoist_specialisation* specialisation) {
+  if (hoist_in_range(b, "specialisation", index, hoist_specialisation_count(b))) return b->error.status;
+  const hoist_plan* root = root_of(b);
+  specialisation->size_count = root->size_count;
+  specialisation->names = root->size_names;
+  specialisation->sizes = b->family ? root->specialisations[index].sizes : NULL;
+  return HOIST_OK;
+}
+
+static hoist_bundle* open_another(hoist_bundle* b, size_t index) {
+  const hoist_family* family = b->family;
+  hoist_options options = {NULL, 0, 0, 0, NULL, NULL, NULL};
+  hoist_bundle* made = calloc(1, sizeof *made);
+  if (!made) {
+    hoist_no_memory(&b->error, sizeof *made);
+    return NULL;
+  }
+  hoist_status status = hoist_plan_read_specialisation(root_of(b), index, &made->plan, &made->error);
+  made->family = b->family;
+  made->weights = b->weights;
+  options.threads = family->threads;
+  options.separate_buffers = b->checking;
+  options.no_cache = family->no_cache;
+  options.cache_folder = family->cache_folder;
+  options.linked_kernels = family->linked_kernels;
+  options.context_of = b->plan.target_count ? NULL : b;
+  if (!status) status = hoist_open_parts(made, &options);
+  if (!status) return made;
+  hoist_fail(&b->error, status, "%s", made->error.message);
+  hoist_close_parts(made);
+  return NULL;
+}
+
+hoist_status hoist_choose(hoist_bundle* b, size_t index) {
+  if (hoist_in_range(b, "specialisation", index, hoist_specialisation_count(b))) return b->error.status;
+  hoist_family* family = b->family;
+  if (!family || family->in_use == index) return HOIST_OK;
+  hoist_bundle* other = family->others[index] ? family->others[index] : open_another(b, index);
+  if (!other) return b->error.status;
+  const hoist_error said = b->error; /* messages belong to the handle that the program has */
+  const hoist_bundle contents = *b;
+  *b = *other;
+  *other = contents;
+  b->error = said;
+  family->others[index] = NULL;
+  family->others[family->in_use] = other;
+  family->in_use = index;
+  return HOIST_OK;
+}
+
+hoist_status hoist_choose_size(hoist_bundle* b, const char* name, int64_t size) {
+  const hoist_plan* root = root_of(b);
+  char there[512] = "";
+  size_t k = 0;
+  if (!b->family) {
+    return hoist_fail(&b->error, HOIST_BAD_SIZE, "size %s: the bundle is compiled for one set of sizes", name);
+  }
+  while (k < root->size_count && strcmp(root->size_names[k], name) != 0) ++k;
+  if (k == root->size_count) {
+    for (size_t i = 0; i < root->size_count; ++i) {
+      const size_t used = strlen(there);
+      snprintf(there + used, sizeof there - used, "%s%s", i ? ", " : "", root->size_names[i]);
+    }
+    return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no size is called %s (there are: %s)", name, there);
+  }
+  const hoist_plan_specialisation* all = root->specialisations;
+  const int64_t* now = all[b->family->in_use].sizes;
+  for (size_t i = 0; i < root->specialisation_count; ++i) {
+    size_t same = 0;
+    for (size_t j = 0; j < root->size_count; ++j) same += all[i].sizes[j] == (j == k ? size : now[j]);
+    if (same == root->size_count) return hoist_choose(b, i);
+    int is_new = 1;
+    for (size_t j = 0; j < i; ++j) is_new &= all[j].sizes[k] != all[i].sizes[k];
+    if (!is_new) continue;
+    const size_t used = strlen(there);
+    snprintf(there + used, sizeof there - used, "%s%lld", used ? ", " : "", (long long)all[i].sizes[k]);
+  }
+  return hoist_fail(&b->error, HOIST_BAD_SIZE, "%s=%lld: the bundle is not compiled for it (there are: %s)", name,
+                    (long long)size, there);
+}
+
+static void append_shape(char* text, size_t capacity, const int64_t* shape, size_t rank) {
+  size_t used = strlen(text);
+  snprintf(text + used, capacity - used, "%s[", used ? " " : "");
+  for (size_t i = 0; i < rank; ++i) {
+    used = strlen(text);
+    snprintf(text + used, capacity - used, "%s%lld", i ? "," : "", (long long)shape[i]);
+  }
+  used = strlen(text);
+  snprintf(text + used, capacity - used, "]");
+}
+
+static int same_shape(const int64_t* a, const int64_t* b, size_t rank) {
+  return !rank || memcmp(a, b, rank * sizeof *a) == 0;
+}
+
+hoist_status hoist_choose_input_shape(hoist_bundle* b, size_t index, const int64_t* shape, size_t rank) {
+  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  const hoist_plan* root = root_of(b);
+  const hoist_plan_array* input = &b->plan.arrays[b->plan.inputs[index].array];
+  char given[256] = "", there[512] = "";
+  if (!shape && rank) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no shape given", input->name);
+  if (rank == input->rank && same_shape(shape, input->shape, rank)) return HOIST_OK;
+  /* Of those that fit, the one that differs in the fewest sizes from what is in use. */
+  size_t best = root->specialisation_count, most = 0;
+  for (size_t i = 0; i < root->specialisation_count; ++i) {
+    const hoist_plan_specialisation* one = &root->specialisations[i];
+    if (rank != input->rank || !same_shape(shape, one->shapes[index], rank)) {
+      int is_new = 1;
+      for (size_t k = 0; k < i; ++k) {
+        is_new &= !same_shape(one->shapes[index], root->specialisations[k].shapes[index], input->rank);
+      }
+      if (is_new) append_shape(there, sizeof there, one->shapes[index], input->rank);
+      continue;
+    }
+    size_t same = 0;
+    for (size_t k = 0; k < root->size_count; ++k) {
+      same += one->sizes[k] == root->specialisations[b->family->in_use].sizes[k];
+    }
+    if (best < root->specialisation_count && same <= most) continue;
+    best = i;
+    most = same;
+  }
+  if (best < root->specialisation_count) return hoist_choose(b, best);
+  if (!b->family) append_shape(there, sizeof there, input->shape, input->rank);
+  append_shape(given, sizeof given, shape, rank);
+  return hoist_fail(&b->error, HOIST_BAD_SIZE, "input %s: the bundle is not compiled for %s (there are: %s)",
+                    input->name, given, there);
+}
