@@ -174,6 +174,7 @@ std::vector<StandardOperator> standard_operators() {
     for (const Replacement& row : replacements) operation.becomes_another |= operation.name == row.operation;
     if (schema.Deprecated() && !operation.becomes_another) continue;
     std::sort(operation.versions.begin(), operation.versions.end());
+    operation.is_constant = operation.domain.empty() && operation.name == "Constant";
     operation.has_body = schema.HasFunction() || schema.HasContextDependentFunction();
     const auto& typed = schema.inputs().empty() ? schema.outputs() : schema.inputs();
     if (!typed.empty()) {

@@ -117,6 +117,7 @@ struct StandardOperator {
   std::vector<std::string> types;  ///< of its first input, of its first result where it has none: "float", "seq(int64)"
   bool has_body = false;           ///< a function of other operators
   bool becomes_another = false;    ///< read as the operator that took its place
+  bool is_constant = false;        ///< read as what it holds
 };
 /// All of them, by domain and name, and behind them those of onnxruntime's that have bodies of the standard's; what the
 /// standard has taken out again is left out.

@@ -201,13 +201,20 @@ bool wants_winograd(const PassOptions& options) {
   return estimated || options.convolution == ConvolutionForm::winograd;
 }
 
-// Where the choice is the compiler's, convolutions stay stencils unless that is clearly more work.
+// Where the choice is the compiler's, convolutions stay stencils unless that is clearly more work, and unless the
+// filters can be transformed here: on the device that would take longer, in every run, than all that is saved.
 Result<Nothing> winograd(Program& program, const PassOptions& options) {
   constexpr double clearly = 0.85;
+  const bool chosen = options.convolution == ConvolutionForm::winograd;
+  int64_t left = options.folding.operations / 2;  // what folding spends on large results
   for (Definition& definition : program.definitions) {
+    const bool known = std::all_of(definition.weights.begin(), definition.weights.end(),
+                                   [&](const Weights& w) { return program.constants.count(w.value) != 0; });
+    if (!chosen && !known) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
     while (const auto form = cheapest_winograd(rewriter.term())) {
-      if (options.convolution == ConvolutionForm::automatic && form->cost > clearly * form->direct) break;
+      if (!chosen && (form->cost > clearly * form->direct || form->transform > left)) break;
+      left -= form->transform;
       rewriter.apply(form->rule, form->place, form->arguments);
     }
     take_steps(program, definition, rewriter);

@@ -39,6 +39,7 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
                 weights * each_weight + 2 * launch_cost;
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
   choice.direct = window * (results + each_weight) * products;
+  choice.transform = static_cast<int64_t>(weights * (3 * window + 2 * number(form.window)));
 }
 
 std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form) {

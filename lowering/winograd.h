@@ -13,9 +13,10 @@ namespace hoist {
 struct WinogradChoice {
   std::string rule;
   RuleArguments arguments;
-  Path place;         ///< of the convolution
-  double cost = 0;    ///< in multiply-adds that take as long
-  double direct = 0;  ///< what the stencil costs
+  Path place;             ///< of the convolution
+  double cost = 0;        ///< in multiply-adds that take as long
+  double direct = 0;      ///< what the stencil costs
+  int64_t transform = 0;  ///< operations that the filters' transform takes, about
 };
 
 /// The form that costs least for the first convolution in the term that has one.

@@ -81,10 +81,10 @@ std::vector<CoveredOperator> operator_coverage() {
     CoveredOperator& out = found[{operation.domain, operation.name}];
     out.versions = operation.versions;
     out.types = types_of(operation);
-    out.how = operation.becomes_another      ? Covered::replaced
-              : operation.name == "Constant" ? Covered::constant
-              : operation.has_body           ? Covered::composition
-                                             : Covered::none;
+    out.how = operation.becomes_another ? Covered::replaced
+              : operation.is_constant   ? Covered::constant
+              : operation.has_body      ? Covered::composition
+                                        : Covered::none;
   }
   for (const OperatorRow& row : operator_table()) {
     CoveredOperator& out = found[{std::string(row.domain), std::string(row.name)}];

@@ -39,7 +39,9 @@ HOIST_INTERNAL hoist_status hoist_family_make(hoist_bundle* b, const hoist_optio
   family->no_cache = options->no_cache;
   family->linked_kernels = options->linked_kernels;
   family->others = calloc(count, sizeof *family->others);
-  if (options->cache_folder) family->cache_folder = strdup(options->cache_folder);
+  const size_t bytes = options->cache_folder ? strlen(options->cache_folder) + 1 : 0;
+  if (bytes) family->cache_folder = malloc(bytes);
+  if (family->cache_folder) memcpy(family->cache_folder, options->cache_folder, bytes);
   if (!family->others || (options->cache_folder && !family->cache_folder)) return hoist_no_memory(&b->error, count);
   return HOIST_OK;
 }

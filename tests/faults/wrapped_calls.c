@@ -339,6 +339,7 @@ WRAP_CREATION(clCreateSubBuffer, cl_mem,
 
 WRAP_RETAIN(clRetainContext, cl_context)
 WRAP_RETAIN(clRetainDevice, cl_device_id)
+WRAP_RETAIN(clRetainMemObject, cl_mem)
 WRAP_RELEASE(clReleaseCommandQueue, cl_command_queue)
 WRAP_RELEASE(clReleaseContext, cl_context)
 WRAP_RELEASE(clReleaseDevice, cl_device_id)

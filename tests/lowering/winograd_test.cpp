@@ -119,9 +119,10 @@ TEST(Winograd, TilesOfTwoGiveTheSameWholeNumbers) {
 
 // The compiler's own choice: products have to be worth the transforms and the launches.
 TEST(Winograd, IsChosenWhereItIsLessWork) {
-  const auto kernels = [](const Picture& p, bool gpu, bool strict) {
+  const auto kernels = [](const Picture& p, bool gpu, bool strict, const FoldingBudget& folding = {}) {
     LowerOptions options;
     options.strict = strict;
+    options.folding = folding;
     const NamedModel graph = convolution(p, Tensor(p.scalar, p.w), Tensor(p.scalar, {p.w[0]}));
     const auto model = lower_model(graph, options, profile_of_width(8, gpu));
     HOIST_CHECK(model.ok(), model.errors()[0].text());
@@ -132,6 +133,8 @@ TEST(Winograd, IsChosenWhereItIsLessWork) {
   EXPECT_EQ(kernels(worth, true, false), 1);
   EXPECT_EQ(kernels(worth, false, true), 1);
   EXPECT_EQ(kernels({{1, 64, 18, 18}, {64, 64, 5, 5}, {}}, false, false), 3);
+  EXPECT_EQ(kernels(worth, false, false, {.operations = 1 << 20}), 1)
+      << "the filters would be transformed on the device";
   EXPECT_EQ(kernels({{1, 3, 28, 28}, {64, 3, 3, 3}, padded}, false, false), 1) << "few channels";
   EXPECT_EQ(kernels({{1, 64, 4, 4}, {64, 64, 3, 3}, padded}, false, false), 1) << "little to compute";
 }
