@@ -63,9 +63,9 @@ struct Tolerance {
 };
 
 struct PlanKernel {
-  std::string name;                            ///< the OpenCL function: made from its layers' names, unique
-  std::vector<std::string> layers;             ///< of the first step that uses it
-  std::string source;                          ///< OpenCL C of this kernel alone, without the preamble
+  std::string name;                 ///< the OpenCL function: made from its layers' names, unique
+  std::vector<std::string> layers;  ///< of the first step that uses it
+  std::string source;               ///< OpenCL C of this kernel alone, without the preamble
   std::string host;  ///< the function of ir/host that runs it on the host instead of the device; "" for all others
   std::array<uint64_t, 3> global = {1, 1, 1};  ///< work-items in all, a multiple of `local`
   std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
@@ -126,7 +126,7 @@ struct Plan {
       outputs;  ///< array indices in the model's order, then counts; an output may repeat an input or a constant
   std::vector<PlanExtent> extents = {};
   std::vector<std::string> strings = {};  ///< those that constants and kernels hold the words of
-  std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may name more, which lowering adds
+  std::vector<PlanLayer> layers;          ///< of the model, in its order; steps may name more, which lowering adds
   std::string derivation;   ///< from the imported program to the kernels, as ir/program/program_derivation.h prints it
   std::string certificate;  ///< JSON for the manifest: what a budget allowed and what was measured; "" without one
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,

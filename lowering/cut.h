@@ -19,8 +19,8 @@ bool is_kept_in_global(Expr e);
 /// A function on the host of arrays that are there: no kernel runs it, and nothing is left to cut.
 bool is_host_step(Expr e);
 
-/// Whether a term keeps anything in global memory, what functions on the host read and give included. Looks at each part of the terms that it is asked for once, however
-/// often it occurs.
+/// Whether a term keeps anything in global memory, what functions on the host read and give included. Looks at each
+/// part of the terms that it is asked for once, however often it occurs.
 class KeepsAny {
  public:
   bool operator()(Expr e);
@@ -29,10 +29,11 @@ class KeepsAny {
   std::unordered_map<Expr, bool> known_;
 };
 
-/// Cuts the definition of that value at every `materialise global` in its term, and at every function on the host; false where there is none. The arrays
-/// are named after the value (conv1.stage1, ...). A whole convolution is stored like any other one, every other array
-/// in the order of dimensions that the term gives. Records "cut-kernels". Errors: an array that depends on the
-/// variables of a fold or another loop, or that does not hold numbers. The program stays as it is then.
+/// Cuts the definition of that value at every `materialise global` in its term, and at every function on the host;
+/// false where there is none. The arrays are named after the value (conv1.stage1, ...). A whole convolution is stored
+/// like any other one, every other array in the order of dimensions that the term gives. Records "cut-kernels". Errors:
+/// an array that depends on the variables of a fold or another loop, or that does not hold numbers. The program stays
+/// as it is then.
 Result<bool> cut_definition(Program& program, const std::string& value);
 
 }  // namespace hoist

@@ -267,7 +267,8 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   ModelOptions studied = model_options;
   if (objective == Objective::size) {
     if (studied.constants == "auto") studied.constants = "stored";
-    if (studied.convolution == "auto") studied.convolution = "stencil";  // transformed filters are up to 4 times as many
+    if (studied.convolution == "auto")
+      studied.convolution = "stencil";  // transformed filters are up to 4 times as many
   }
   HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied));
   RecordOrigin origin = origin_of(model, model_options, objective, options.scaling);

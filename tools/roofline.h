@@ -2,8 +2,8 @@
 // memory that its arrays fit in, or the launch, each against what the device does at its best. The best is measured,
 // by kernels that hoist compiles for the same device: sums of products in registers, copies of arrays of several
 // sizes, and a kernel that does next to nothing. A kernel that computes its layer by fewer products than the layer has,
-// as Winograd's do, is measured by those that it computes. Not for other types than f32: a kernel of 8-bit products may pass its
-// bound.
+// as Winograd's do, is measured by those that it computes. Not for other types than f32: a kernel of 8-bit products may
+// pass its bound.
 #pragma once
 
 #include <string_view>

@@ -106,7 +106,7 @@ struct CompiledTerm {
 struct Stage {
   enum Kind : uint8_t { plain, serial, scatter, host } kind = plain;
   std::vector<CompiledTerm>
-      programs;                ///< plain: one. serial: first states, then steps. scatter: positions, updates, bases. host: arrays
+      programs;  ///< plain: one. serial: first states, then steps. scatter: positions, updates, bases. host: arrays
   std::vector<int> buffers;    ///< that it fills; serial and scatter: one for each scalar of the state or element
   std::vector<int> states;     ///< serial: buffers that the steps read
   std::vector<int64_t> outer;  ///< serial, scatter: extents of the variables around it

@@ -129,8 +129,8 @@ Expr elementwise(std::vector<Expr> arrays, const std::function<Expr(const std::v
 Expr broadcast_to(Expr x, const Shape& shape);
 /// The same elements in row-major order under another shape of equal size: joins and splits where extents differ.
 Expr reshape(Expr x, const Shape& shape);
-Expr reshape_to(Expr x, const Sizes& to);                             ///< the same where extents need not be numbers
-Expr flatten(Expr x);                                                 ///< to one dimension
+Expr reshape_to(Expr x, const Sizes& to);  ///< the same where extents need not be numbers
+Expr flatten(Expr x);                      ///< to one dimension
 Result<Expr> constant_strings(const Shape& shape, const std::vector<std::string>& strings);
 Expr constant_like(Scalar scalar, const Shape& shape, double value);  ///< the same number everywhere
 Expr concat_at(int64_t depth, const std::vector<Expr>& arrays);
