@@ -267,7 +267,7 @@ class ProgramBuilder::CallComposer : public Composer {
     return call.outputs;
   }
   std::string constant(Tensor value) override {
-    const std::string name = builder_.names_.make(named_.name + "/number");
+    std::string name = builder_.names_.make(named_.name + "/number");
     builder_.add_constant(name, std::move(value));
     return name;
   }
