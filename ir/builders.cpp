@@ -220,6 +220,7 @@ Result<Expr> host(const std::string& function, std::vector<Expr> arrays, Type re
   spec.type = result;
   return make(std::move(spec));
 }
+
 Expr materialise(Memory memory, Expr x) {
   Spec spec;
   spec.pattern = Pattern::materialise;

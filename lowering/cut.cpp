@@ -19,6 +19,10 @@ bool is_host_step(Expr e) {
          std::all_of(e->children.begin(), e->children.end(), [](Expr c) { return c->pattern == Pattern::parameter; });
 }
 
+bool calls_host(Expr e) {
+  return any_node(e, [](Expr part) { return part->pattern == Pattern::host; });
+}
+
 bool KeepsAny::operator()(Expr e) {
   if (auto entry = known_.find(e); entry != known_.end()) return entry->second;
   bool found = is_kept_in_global(e) || e->pattern == Pattern::host;

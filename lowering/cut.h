@@ -18,6 +18,8 @@ namespace hoist {
 bool is_kept_in_global(Expr e);
 /// A function on the host of arrays that are there: no kernel runs it, and nothing is left to cut.
 bool is_host_step(Expr e);
+/// Whether any part of a term is a function on the host.
+bool calls_host(Expr e);
 
 /// Whether a term keeps anything in global memory, what functions on the host read and give included. Looks at each
 /// part of the terms that it is asked for once, however often it occurs.

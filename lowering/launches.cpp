@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "ir/properties.h"
+#include "lowering/cut.h"
 #include "lowering/kernel_size.h"
 #include "lowering/statements.h"
 #include "lowering/steps.h"
@@ -97,8 +98,7 @@ bool may_be_kept(const Definition& d) {
   const Type type = d.expression->type;
   return d.parts.empty() && d.order.empty() && type->is_array() && leaf_of(type)->is_scalar() &&
          row(leaf_of(type)->scalar).bits >= 8 && element_count(shape_of(type)) > 0 &&
-         count_statements(d.expression) == 0 && !concatenates(d.expression) &&
-         !any_node(d.expression, [](Expr e) { return e->pattern == Pattern::host; });
+         count_statements(d.expression) == 0 && !concatenates(d.expression) && !calls_host(d.expression);
 }
 
 // Definitions that become one launch, by their places in the program.

@@ -113,7 +113,7 @@ class Lowering {
 
   // The definition over stored arrays, through the rules, into a kernel and a step.
   Result<Nothing> lower_definition(const Definition& definition) {
-    const bool on_host = any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::host; });
+    const bool on_host = calls_host(definition.expression);
     if (on_host && !is_host_step(definition.expression))
       return Diagnostic{definition.layers.empty() ? definition.value : definition.layers.front(),
                         "a function of the host stands among what a kernel computes",

@@ -208,7 +208,8 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
   const bool chosen = options.convolution == ConvolutionForm::winograd;
   int64_t left = options.folding.operations / 2;  // what folding spends on large results
   for (Definition& definition : program.definitions) {
-    const bool known = std::all_of(definition.weights.begin(), definition.weights.end(),
+    const bool known = !definition.weights.empty() &&
+                       std::all_of(definition.weights.begin(), definition.weights.end(),
                                    [&](const Weights& w) { return program.constants.count(w.value) != 0; });
     if (!chosen && !known) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);

@@ -24,14 +24,16 @@ using Substitution = std::map<std::string, H::Expr>;
 
 // Simplifies the indices of loads only: simplifying values would not be exact on floats.
 class SimplifyIndices : public H::Internal::IRGraphMutator {
+ protected:
   using IRGraphMutator::visit;
+  H::Internal::Scope<H::Internal::Interval> extents_;  // of the loops around, where they are known
+
+  H::Expr simple(const H::Expr& e) const { return H::Internal::simplify(e, true, extents_); }
+
   H::Expr visit(const H::Internal::Call* op) override {
-    bool is_load = op->call_type == H::Internal::Call::Halide || op->call_type == H::Internal::Call::Image;
+    const bool is_load = op->call_type == H::Internal::Call::Halide || op->call_type == H::Internal::Call::Image;
     std::vector<H::Expr> args;
-    for (const H::Expr& a : op->args) {
-      H::Expr m = mutate(a);
-      args.push_back(is_load ? H::Internal::simplify(m) : m);
-    }
+    for (const H::Expr& a : op->args) args.push_back(is_load ? simple(mutate(a)) : mutate(a));
     return H::Internal::Call::make(op->type, op->name, args, op->call_type, op->func, op->value_index, op->image,
                                    op->param);
   }
@@ -55,7 +57,7 @@ H::Expr replace(const H::Expr& e, const Substitution& by) { return SimplifyIndic
 
 // Simplifies indices and conditions of indices by what is known of the loops around: (4 * x + i) / 4 is x where i is
 // one of four.
-class DecideIndices : public H::Internal::IRGraphMutator {
+class DecideIndices : public SimplifyIndices {
  public:
   DecideIndices(const std::vector<Loop>& around, const std::vector<Loop>& own) {
     for (const auto* loops : {&around, &own}) {
@@ -70,18 +72,7 @@ class DecideIndices : public H::Internal::IRGraphMutator {
   }
 
  private:
-  using IRGraphMutator::visit;
-  H::Internal::Scope<H::Internal::Interval> extents_;
-
-  H::Expr simple(const H::Expr& e) const { return H::Internal::simplify(e, true, extents_); }
-
-  H::Expr visit(const H::Internal::Call* op) override {
-    const bool is_load = op->call_type == H::Internal::Call::Halide || op->call_type == H::Internal::Call::Image;
-    std::vector<H::Expr> args;
-    for (const H::Expr& a : op->args) args.push_back(is_load ? simple(mutate(a)) : mutate(a));
-    return H::Internal::Call::make(op->type, op->name, args, op->call_type, op->func, op->value_index, op->image,
-                                   op->param);
-  }
+  using SimplifyIndices::visit;
 
   H::Expr visit(const H::Internal::Select* op) override {
     return H::Internal::Select::make(is_of_indices(op->condition) ? simple(op->condition) : mutate(op->condition),

@@ -516,8 +516,8 @@ class GroupRange : public IRMutator {
   }
 };
 
-// Of an array on the stack that has more than 16 KiB Halide makes one of halide_malloc's, which native kernels have
-// not; registers are the stack to it, whatever they hold.
+// Halide allocates stack arrays of more than 16 KiB with halide_malloc, which native kernels do not have. An array in
+// MemoryType::Register stays on the stack whatever its size.
 class StayOnStack : public IRMutator {
   using IRMutator::visit;
 

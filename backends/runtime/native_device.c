@@ -173,10 +173,7 @@ static void* open_library(const hoist_plan* plan, const char* path, const unsign
     library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   }
   if (file >= 0) close(file);
-  if (library) {
-    touch_pages(library);
-    return library;
-  }
+  if (library) return library;
 #else
   (void)data;
   (void)bytes;
@@ -188,8 +185,6 @@ static void* open_library(const hoist_plan* plan, const char* path, const unsign
   if (!library) {
     const char* said = dlerror();
     snprintf(problem, capacity, "%s", said ? said : "dlopen fails");
-  } else {
-    touch_pages(library);
   }
   return library;
 }
@@ -221,6 +216,7 @@ static hoist_status functions_from_library(const hoist_plan* plan, const native_
   *library = open_library(plan, path, data, bytes, problem, sizeof problem);
   free(data);
   if (!*library) return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: cannot be loaded: %s", path, problem);
+  touch_pages(*library);
   for (size_t i = 0; i < plan->kernel_count; ++i) {
     char symbol[600];
     if (plan->kernels[i].host) continue;
@@ -326,7 +322,7 @@ static void take_pieces(hoist_workers* w, void** own) {
   }
 }
 
-static uint64_t nanoseconds(void) {
+HOIST_INTERNAL uint64_t hoist_nanoseconds(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
@@ -347,14 +343,15 @@ static void* work(void* user) {
   free(user);
   uint32_t seen = 0;
   while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE)) {
-    const uint64_t since = nanoseconds();
+    const uint64_t since = hoist_nanoseconds();
     int found = 0;
     do {
       for (int i = 0; i < LOOKS_A_TURN && !found; ++i) {
         found = step_of(w) != seen;
         if (!found) rest();
       }
-    } while (!found && !__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) && nanoseconds() - since < WORKER_NANOSECONDS);
+    } while (!found && !__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) &&
+             hoist_nanoseconds() - since < WORKER_NANOSECONDS);
     if (found) {
       seen = step_of(w);
       take_pieces(w, start.own); /* none where the ticket is shut: the next one is about to come */

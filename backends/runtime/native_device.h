@@ -53,6 +53,8 @@ HOIST_INTERNAL void hoist_workers_run(hoist_workers* workers, hoist_native_funct
                                       int shared);
 /* Processors that this process may use, at least 1. */
 HOIST_INTERNAL unsigned hoist_processors(void);
+/* Of a clock that nobody sets. */
+HOIST_INTERNAL uint64_t hoist_nanoseconds(void);
 
 #ifdef __cplusplus
 }

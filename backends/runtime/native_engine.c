@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bundle_handle.h"
@@ -198,18 +197,12 @@ static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int 
   return HOIST_OK;
 }
 
-static double native_seconds(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static hoist_status native_profile(hoist_bundle* b, double* step_seconds) {
   hoist_status status = native_inputs(b, 0, b->plan.step_count);
   for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
-    const double start = native_seconds();
+    const uint64_t start = hoist_nanoseconds();
     status = native_step(b, i);
-    step_seconds[i] = native_seconds() - start;
+    step_seconds[i] = 1e-9 * (double)(hoist_nanoseconds() - start);
   }
   return status;
 }

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static hoist_status fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
   if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
@@ -380,13 +379,11 @@ static hoist_status run(hoist_bundle* b, size_t first, size_t count, int with_ou
 
 /* Its arrays go through the other queue, once the steps before are done. */
 static hoist_status profile_on_host(hoist_bundle* b, size_t i, double* seconds) {
-  struct timespec before, after;
   const hoist_status status = hoist_cl_check(&b->error, clFinish(b->profiling_queue), "clFinish");
   if (status) return status;
-  clock_gettime(CLOCK_MONOTONIC, &before);
+  const uint64_t start = hoist_nanoseconds();
   const hoist_status done = hoist_host_step(b, i);
-  clock_gettime(CLOCK_MONOTONIC, &after);
-  *seconds = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+  *seconds = 1e-9 * (double)(hoist_nanoseconds() - start);
   return done;
 }
 

@@ -10,10 +10,6 @@
 #include "hoist_runtime.h"
 #include "ir/host/host_operators.h"
 
-#ifndef HOIST_INTERNAL
-#define HOIST_INTERNAL
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif

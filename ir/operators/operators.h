@@ -94,6 +94,11 @@ struct OperatorRow {
   const CompositionRow* composition = nullptr;  ///< null where inputs and results are tensors
 };
 
+constexpr OperatorRow with_extents(OperatorRow row, const ExtentRow& extents) {
+  row.extents = &extents;
+  return row;
+}
+
 /// An input that decides the shape of a result, and so is an attribute of a call: the target of a Reshape, the axes of
 /// a reduction. A frontend evaluates it while it builds a program.
 struct ShapeInput {

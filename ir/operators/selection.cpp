@@ -563,11 +563,6 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
 constexpr ExtentRow non_zero_extents = {1, non_zero_dimensions}, unique_extents = {4, unique_dimensions},
                     suppressed_extents = {1, suppressed_dimensions};
 
-constexpr OperatorRow with_extents(OperatorRow row, const ExtentRow& extents) {
-  row.extents = &extents;
-  return row;
-}
-
 // clang-format off
 constexpr auto selection_rows = std::to_array<OperatorRow>({
   with_extents({"", "NonZero", 9, 1, 1, Takes::anything, lower_non_zero,

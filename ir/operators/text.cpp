@@ -141,20 +141,15 @@ Result<Dimensions> normalised_dimensions(const OperatorContext& c) {
 }
 constexpr ExtentRow normalised_extents = {1, normalised_dimensions};
 
-constexpr OperatorRow with_count(OperatorRow row, const ExtentRow& extents) {
-  row.extents = &extents;
-  return row;
-}
-
 // clang-format off
 constexpr auto text_rows = std::to_array<OperatorRow>({
   {"", "StringConcat", 20, 2, 2, Takes::anything, lower_string_concat,
    "each string with another behind it, on the host; a function, since the host takes whole arrays"},
-  with_count({"", "StringSplit", 20, 1, 1, Takes::anything, lower_string_split,
+  with_extents({"", "StringSplit", 20, 1, 1, Takes::anything, lower_string_split,
    "the pieces of strings between delimiters, on the host; a function, since data decide how many there are"}, split_extents),
   {"", "RegexFullMatch", 20, 1, 1, Takes::anything, lower_regex_full_match,
    "whether a pattern fits whole strings, on the host; a function, since the pattern stands in an attribute"},
-  with_count({"", "StringNormalizer", 10, 1, 1, Takes::anything, lower_string_normalizer,
+  with_extents({"", "StringNormalizer", 10, 1, 1, Takes::anything, lower_string_normalizer,
    "strings in small or capital letters, on the host, less those of a list; a function, since data decide how many stay"},
    normalised_extents),
 });

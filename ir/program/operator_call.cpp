@@ -49,8 +49,9 @@ bool has_body(const OperatorCall& call) {
                      [](const auto& entry) { return std::holds_alternative<Body>(entry.second); });
 }
 
-std::string full_name(const OperatorCall& call) {
-  return call.domain.empty() ? call.name : call.domain + "." + call.name;
+std::string full_name(const std::string& domain, const std::string& name) {
+  return domain.empty() ? name : domain + "." + name;
 }
+std::string full_name(const OperatorCall& call) { return full_name(call.domain, call.name); }
 
 }  // namespace hoist

@@ -47,6 +47,7 @@ inline constexpr int64_t newest_version = 28;
 bool has_body(const OperatorCall& call);
 
 /// "Conv", "com.microsoft.Gelu"
+std::string full_name(const std::string& domain, const std::string& name);
 std::string full_name(const OperatorCall& call);
 
 }  // namespace hoist

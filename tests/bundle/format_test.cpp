@@ -43,12 +43,20 @@ class FormatTest : public testing::Test {
     EXPECT_TRUE(status == HOIST_OK || status == HOIST_BAD_BUNDLE) << hoist_status_name(status);
     return message;
   }
-  /// Puts a file's content, and gives it the right size and hash in its frame where it has one.
-  void reseal(const std::string& name, std::string content) {
-    for (size_t i = 0; i < 8; ++i) content[16 + i] = static_cast<char>(content.size() >> (8 * i));
-    const uint64_t hash = hoist_hash(content.data(), content.size() - 8);
-    for (size_t i = 0; i < 8; ++i) content[content.size() - 8 + i] = static_cast<char>(hash >> (8 * i));
-    write_text(bundle_ / name, content);
+  void reseal(const std::string& name, const std::string& content) { write_sealed(bundle_ / name, content); }
+  /// How many plans the runtime refuses of those that differ from `plan` in one byte, which is one of `values`.
+  size_t refused_of(const std::string& plan, std::initializer_list<int> values) {
+    size_t refused = 0;
+    for (size_t i = 24; i + 8 < plan.size(); ++i) {
+      for (const int value : values) {
+        std::string changed = plan;
+        if (changed[i] == static_cast<char>(value)) continue;
+        changed[i] = static_cast<char>(value);
+        reseal("plan.bin", changed);
+        refused += complaint() != "";
+      }
+    }
+    return refused;
   }
   TestFolder folder_;
   std::filesystem::path bundle_ = folder_ / "a.hoist";
@@ -152,17 +160,7 @@ TEST_F(FormatTest, EveryByteOfThePlanCounts) {
 // that holds together, and never a crash (the sanitizer build runs this as well).
 TEST_F(FormatTest, HostilePlansWithRightHashesAreSafe) {
   const std::string plan = read_text(bundle_ / "plan.bin"), check = read_text(bundle_ / "check.bin");
-  size_t refused = 0;
-  for (size_t i = 24; i + 8 < plan.size(); ++i) {
-    for (const int value : {0x00, 0x01, 0x7f, 0xff}) {
-      std::string changed = plan;
-      if (changed[i] == static_cast<char>(value)) continue;
-      changed[i] = static_cast<char>(value);
-      reseal("plan.bin", changed);
-      refused += complaint() != "";
-    }
-  }
-  EXPECT_GT(refused, plan.size());
+  EXPECT_GT(refused_of(plan, {0x00, 0x01, 0x7f, 0xff}), plan.size());
   reseal("plan.bin", plan);
   EXPECT_EQ(complaint(), "");
   // The same for check.bin, read past its own hash in the plan.
@@ -197,17 +195,7 @@ TEST_F(FormatTest, StepsOnTheHostAndStringsAreReadBack) {
   EXPECT_EQ(info->plan.strings, text_plan().strings);
   EXPECT_THAT(info->manifest, HasSubstr("\"host\": \"string_concat\""));
   const std::string plan = read_text(bundle_ / "plan.bin");
-  size_t refused = 0;
-  for (size_t i = 24; i + 8 < plan.size(); ++i) {
-    for (const int value : {0x00, 0x01, 0x17, 0x7f, 0xff}) {
-      std::string changed = plan;
-      if (changed[i] == static_cast<char>(value)) continue;
-      changed[i] = static_cast<char>(value);
-      reseal("plan.bin", changed);
-      refused += complaint() != "";
-    }
-  }
-  EXPECT_GT(refused, plan.size());
+  EXPECT_GT(refused_of(plan, {0x00, 0x01, 0x17, 0x7f, 0xff}), plan.size());
   std::string unknown = plan;
   unknown.replace(unknown.find("string_concat"), 13, "string_shouts");
   reseal("plan.bin", unknown);

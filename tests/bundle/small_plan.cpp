@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "ir/host/host_strings.h"
 #include "ir/result.h"
 #include "ir/seeded.h"
 #include "ir/strings.h"
@@ -331,6 +332,13 @@ void write_text(const std::filesystem::path& file, const std::string& content) {
   // A file system may flush a file that is cut and written again; a new one costs nothing.
   std::filesystem::remove(file);
   std::ofstream(file, std::ios::binary) << content;
+}
+
+void write_sealed(const std::filesystem::path& file, std::string content) {
+  for (size_t i = 0; i < 8; ++i) content[16 + i] = static_cast<char>(content.size() >> (8 * i));
+  const uint64_t hash = hoist_hash(content.data(), content.size() - 8);
+  for (size_t i = 0; i < 8; ++i) content[content.size() - 8 + i] = static_cast<char>(hash >> (8 * i));
+  write_text(file, content);
 }
 
 }  // namespace hoist

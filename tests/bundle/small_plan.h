@@ -47,5 +47,7 @@ class TestFolder {
 
 std::string read_text(const std::filesystem::path& file);
 void write_text(const std::filesystem::path& file, const std::string& content);
+/// The same with the right size and hash in the frame of the content, as a stranger writes it who can compute hashes.
+void write_sealed(const std::filesystem::path& file, std::string content);
 
 }  // namespace hoist

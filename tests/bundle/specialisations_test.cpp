@@ -38,13 +38,7 @@ class SpecialisationsTest : public testing::Test {
     hoist_verify_files(bundle_.c_str(), nullptr, nullptr, message, sizeof message);
     return message;
   }
-  /// A file of the bundle with other bytes, as somebody writes it who can compute hashes.
-  void reseal(const std::string& name, std::string content) {
-    for (size_t i = 0; i < 8; ++i) content[16 + i] = static_cast<char>(content.size() >> (8 * i));
-    const uint64_t hash = hoist_hash(content.data(), content.size() - 8);
-    for (size_t i = 0; i < 8; ++i) content[content.size() - 8 + i] = static_cast<char>(hash >> (8 * i));
-    write_text(bundle_ / name, content);
-  }
+  void reseal(const std::string& name, const std::string& content) { write_sealed(bundle_ / name, content); }
 
   TestFolder folder_;
   std::vector<Plan> plans_;

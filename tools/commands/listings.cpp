@@ -250,10 +250,6 @@ struct OperatorsCommand {
   bool page = false;
 };
 
-std::string full_name(const std::string& domain, const std::string& name) {
-  return domain.empty() ? name : domain + "." + name;
-}
-
 // All operators of the standard and hoist's own, or those of a name.
 Attempt<> operators(const OperatorsCommand& command) {
   std::vector<CoveredOperator> all = operator_coverage();
