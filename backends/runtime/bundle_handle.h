@@ -129,6 +129,9 @@ HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* bundle, const hoist_plan
 /* host_steps.c. Whether every step on the host can be performed, and the plan's strings. */
 HOIST_INTERNAL hoist_status hoist_open_strings(hoist_bundle* bundle);
 HOIST_INTERNAL void hoist_close_strings(hoist_bundle* bundle); /* also after an open that failed */
+/* Words of strings that the plan has, or of the empty one. */
+HOIST_INTERNAL void hoist_seeded_strings(const hoist_bundle* bundle, uint64_t seed, uint32_t parameter,
+                                         uint64_t elements, uint64_t* words);
 /* The strings of the last run are forgotten, those of the inputs are there. */
 HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* bundle);
 /* Waits for the steps before, reads what the step reads and writes its result. */

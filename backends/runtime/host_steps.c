@@ -56,6 +56,13 @@ HOIST_INTERNAL void hoist_close_strings(hoist_bundle* b) {
   hoist_strings_free(&b->strings);
 }
 
+HOIST_INTERNAL void hoist_seeded_strings(const hoist_bundle* b, uint64_t seed, uint32_t parameter, uint64_t elements,
+                                         uint64_t* words) {
+  const size_t known = b->strings.kept;
+  hoist_seeded(hoist_scalar_named("u64"), seed, parameter, 0, (double)known, elements, words);
+  for (uint64_t i = 0; i < elements; ++i) words[i] = words[i] < known ? b->strings.entries[words[i]]->word : 0;
+}
+
 HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* b) {
   hoist_strings_forget(&b->strings);
   for (size_t i = 0; i < b->plan.input_count; ++i) {

@@ -142,7 +142,11 @@ hoist_status hoist_seed_inputs(hoist_bundle* b, uint64_t seed) {
     for (size_t k = 0; k < array->rank; ++k) elements *= (uint64_t)array->shape[k];
     void* data = calloc(array->bytes + 1, 1);
     if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
-    hoist_seeded(array->scalar, seed, (uint32_t)i, input->low, input->high, elements, data);
+    if (array->scalar == HOIST_HOST_STRING) {
+      hoist_seeded_strings(b, seed, (uint32_t)i, elements, data);
+    } else {
+      hoist_seeded(array->scalar, seed, (uint32_t)i, input->low, input->high, elements, data);
+    }
     const hoist_status status = hoist_set_words(b, i, data, array->bytes);
     free(data);
     if (status) return status;

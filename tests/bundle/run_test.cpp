@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "backends/bundle/bundle.h"
 #include "backends/opencl/bundle_runner.h"
@@ -140,6 +141,15 @@ TEST_F(RunTest, StringsGoTheirOwnWays) {
   EXPECT_STREQ(made[0].data, "c?");
   EXPECT_EQ(made[1].length, 1u);
   EXPECT_STREQ(made[2].data, "a!");
+  // Seeds draw from the strings of the plan and the empty one: x in "x!".
+  std::set<std::string> drawn;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    ASSERT_EQ(hoist_seed_inputs(bundle, seed), HOIST_OK);
+    ASSERT_EQ(hoist_run(bundle), HOIST_OK) << hoist_error_message(bundle);
+    ASSERT_EQ(hoist_get_output_strings(bundle, 0, made, 3), HOIST_OK);
+    drawn.insert(made[2].data);
+  }
+  EXPECT_THAT(drawn, testing::UnorderedElementsAre("!", "!!", "?!"));
   hoist_close(bundle);
 }
 

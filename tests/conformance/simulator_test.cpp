@@ -63,22 +63,31 @@ class OnnxCasesSimulated : public OnnxCases, public testing::WithParamInterface<
     OnnxCases::SetUp();
   }
 
-  // What Oclgrind and the program say of the cases, "" where there is nothing to say.
+  // What Oclgrind and the program say of a bundle, "" where there is nothing to say.
+  std::string run_simulator(const fs::path& bundle, const std::string& options) {
+    const fs::path log = folder_ / "log", said = folder_ / "said";
+    fs::remove(log);
+    const int code =
+        run_command("timeout 300 oclgrind " + options + " --check-api --data-races --log '" + log.string() + "' '" +
+                    HOIST_VERIFY_BUNDLE "' model '" + bundle.string() + "' >'" + said.string() + "' 2>&1");
+    const std::string found = content_of(log);
+    if (code == 0 && found.empty()) return "";
+    return fmt::format("exit code {}\n{}\n{}", code, content_of(said), found.substr(0, 2000));
+  }
+
+  // What there is to say of the cases. Oclgrind 21.10 takes the opposite of a true in a vector for 254, to which the
+  // compiler turns the smaller of a number and 1; what it finds counts where it finds it in unoptimised kernels, which
+  // take four times as long.
   std::string simulate(const std::vector<fs::path>& cases, std::vector<std::string>& names) {
     Profile profile;
     profile.gpu = gpu();
     profile.vector_width = gpu() ? 4 : 16;
     const Plan plan = plan_for_simulator(cases, profile, names);
     if (plan.steps.empty()) return "";
-    const fs::path bundle = folder_ / "simulated.hoist", log = folder_ / "log", said = folder_ / "said";
-    fs::remove(log);
+    const fs::path bundle = folder_ / "simulated.hoist";
     auto written = write_bundle(plan, bundle, {true, {}});
     if (!written.ok()) return written.errors()[0].text();
-    const int code = run_command("timeout 300 oclgrind --check-api --data-races --log '" + log.string() + "' '" +
-                                 HOIST_VERIFY_BUNDLE "' model '" + bundle.string() + "' >'" + said.string() + "' 2>&1");
-    const std::string found = content_of(log);
-    if (code == 0 && found.empty()) return "";
-    return fmt::format("exit code {}\n{}\n{}", code, content_of(said), found.substr(0, 2000));
+    return run_simulator(bundle, "").empty() ? "" : run_simulator(bundle, "--build-options -cl-opt-disable");
   }
 
   // Halves what has something to report, down to single cases.

@@ -33,13 +33,47 @@ static hoist_status run_model(const char* folder, int initial_byte, hoist_bundle
   return status;
 }
 
-static int differs(hoist_bundle* a, hoist_bundle* b, size_t output) {
+/* An output's bytes; of one that holds strings, each with its length before it. NULL where it cannot be read. */
+static char* content_of(hoist_bundle* bundle, size_t output, size_t* bytes) {
   hoist_array array;
-  if (hoist_output(a, output, &array)) return 1;
-  unsigned char *from_a = malloc(array.bytes + 1), *from_b = malloc(array.bytes + 1);
-  const int different = !from_a || !from_b || hoist_get_output(a, output, from_a, array.bytes) ||
-                        hoist_get_output(b, output, from_b, array.bytes) || memcmp(from_a, from_b, array.bytes) != 0;
-  if (different) printf("failed output %s: depends on elements that nobody wrote\n", array.name);
+  if (hoist_output(bundle, output, &array)) return NULL;
+  char* content = malloc(array.bytes + 1);
+  *bytes = array.bytes;
+  if (!content) return NULL;
+  if (strcmp(array.scalar, "string") != 0) {
+    if (!hoist_get_output(bundle, output, content, array.bytes)) return content;
+    free(content);
+    return NULL;
+  }
+  const size_t count = array.bytes / 8;
+  hoist_string* strings = calloc(count + 1, sizeof *strings);
+  const int unread = !strings || hoist_get_output_strings(bundle, output, strings, count);
+  *bytes = 0;
+  for (size_t i = 0; i < count && !unread; ++i) *bytes += sizeof strings[i].length + strings[i].length;
+  free(content);
+  content = unread ? NULL : malloc(*bytes + 1);
+  char* end = content;
+  for (size_t i = 0; i < count && content; ++i) {
+    memcpy(end, &strings[i].length, sizeof strings[i].length);
+    memcpy(end + sizeof strings[i].length, strings[i].data, strings[i].length);
+    end += sizeof strings[i].length + strings[i].length;
+  }
+  free(strings);
+  return content;
+}
+
+static int differs(hoist_bundle* a, hoist_bundle* b, size_t output) {
+  size_t bytes_of_a = 0, bytes_of_b = 0;
+  char *from_a = content_of(a, output, &bytes_of_a), *from_b = content_of(b, output, &bytes_of_b);
+  hoist_array array;
+  const char* name = hoist_output(a, output, &array) ? "?" : array.name;
+  const int unread = !from_a || !from_b;
+  const int different = unread || bytes_of_a != bytes_of_b || memcmp(from_a, from_b, bytes_of_a) != 0;
+  if (unread) {
+    printf("failed output %s: %s\n", name, hoist_error_message(from_a ? b : a));
+  } else if (different) {
+    printf("failed output %s: depends on elements that nobody wrote\n", name);
+  }
   free(from_a);
   free(from_b);
   return different;
