@@ -330,7 +330,10 @@ Value Emitter::read_view(Expr e, const Environment& env) {
     Value position = read(e->children[0], env);
     if (is_table(e->children[1])) return scalar(look_up(scalars_, e->children[1]->constant, position.scalar));
     Value a = read(e->children[1], env);
-    return a.at(H::unsafe_promise_clamped(H::cast<int32_t>(position.scalar), 0, number(extent(e->children[1]) - 1)));
+    const int64_t n = extent(e->children[1]);
+    // A position that follows from that of an element behind an open border may lie anywhere.
+    H::Expr known = safe_index(H::cast<int32_t>(position.scalar), n);
+    return a.at(H::unsafe_promise_clamped(known, 0, number(n - 1)));
   }
   Value a = read(e->children[0], env);
   auto size = [&](size_t i) { return number(e->sizes[i].value()); };

@@ -117,6 +117,7 @@ std::vector<SmallLayer> other_layers() {
        {{"num_groups", int64_t{2}}}},
       {"hard_maximum", "Hardmax", {input({4, 9})}, {}},
       {"einsum_chain", "Einsum", {input({3, 5, 4}), input({3, 4, 6})}, {{"equation", std::string("bij,bjk->bik")}}},
+      {"distinct_values", "Unique", {input({6})}, {{"sorted", int64_t{0}}}, 5},
       {"running_sum", "CumSum", {input({4, 7}), {{}, Scalar::i64, true, {1}}}, {}},
       {"running_columns", "CumSum", {input({37, 20}), {{}, Scalar::i64, true, {0}}}, {}},
       {"running_planes", "CumSum", {input({9, 3, 8}), {{}, Scalar::i64, true, {0}}}, {{"exclusive", int64_t{1}}}},
