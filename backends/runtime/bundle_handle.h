@@ -78,6 +78,7 @@ struct hoist_bundle {
 #ifndef HOIST_WITHOUT_OPENCL
   cl_context context;
   cl_command_queue queue, profiling_queue; /* the second is made when it is first needed */
+  uint64_t loaded_libraries;               /* those whose constants are known to be in memory */
   cl_program program;
   cl_kernel* kernels; /* one a step, its arguments bound once */
   cl_mem* buffers;    /* one an array */

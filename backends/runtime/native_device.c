@@ -20,11 +20,12 @@
 #include <cpuid.h>
 #endif
 #ifdef __linux__
-#include <link.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #endif
+
+#include "loaded_code.h"
 
 /* ---- targets ---- */
 
@@ -127,33 +128,6 @@ static void path_of_file(int file, char* path, size_t capacity) {
 }
 #endif
 
-#if defined(__linux__) && defined(__GLIBC__)
-static int touch_segments(struct dl_phdr_info* object, size_t size, void* user) {
-  const struct link_map* wanted = user;
-  (void)size;
-  if (object->dlpi_addr != wanted->l_addr) return 0;
-  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  for (size_t i = 0; i < object->dlpi_phnum; ++i) {
-    if (object->dlpi_phdr[i].p_type != PT_LOAD || !(object->dlpi_phdr[i].p_flags & PF_R)) continue;
-    const volatile char* data = (const volatile char*)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-    for (size_t at = 0; at < object->dlpi_phdr[i].p_filesz; at += page) (void)data[at];
-  }
-  return 1;
-}
-#endif
-
-/* Constants are read under masks, and a read of which no lane is on brings no page into memory: processors find out in
- * hundreds of cycles, each time, that the page which is not there is not needed. 262,144 comparisons that never hold
- * took 2.2 ms instead of 0.02 on a Zen 4. So every page is read once. */
-static void touch_pages(void* library) {
-#if defined(__linux__) && defined(__GLIBC__)
-  struct link_map* map = NULL;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map) dl_iterate_phdr(touch_segments, map);
-#else
-  (void)library;
-#endif
-}
-
 /* The library from the very bytes that were checked, where the system has files without a name; else by its path. */
 static void* open_library(const hoist_plan* plan, const char* path, const unsigned char* data, size_t bytes,
                           char* problem, size_t capacity) {
@@ -213,10 +187,11 @@ static hoist_status functions_from_library(const hoist_plan* plan, const native_
   }
   const hoist_status status = hoist_plan_file(plan, path, &data, &bytes, error);
   if (status) return status;
+  uint64_t loaded = hoist_loaded_libraries();
   *library = open_library(plan, path, data, bytes, problem, sizeof problem);
   free(data);
   if (!*library) return hoist_fail(error, HOIST_BAD_BUNDLE, "%s: cannot be loaded: %s", path, problem);
-  touch_pages(*library);
+  hoist_touch_libraries(&loaded);
   for (size_t i = 0; i < plan->kernel_count; ++i) {
     char symbol[600];
     if (plan->kernels[i].host) continue;

@@ -242,6 +242,7 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
   const hoist_status passed = pass_arrays(b, queue, 1);
   if (!status) status = passed;
   const cl_int code = clFinish(queue);
+  if (b->target.is_cpu) hoist_touch_libraries(&b->loaded_libraries);
   if (status || !code) return status;
   return hoist_cl_check(&b->error, code, "clFinish");
 }
