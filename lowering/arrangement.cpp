@@ -14,6 +14,8 @@ namespace {
 struct Run {
   size_t dimension;
   int64_t extent, stride;
+
+  bool operator==(const Run&) const = default;
 };
 using Dimension = std::vector<Run>;  // the innermost run last
 using Arrangement = std::vector<Dimension>;
@@ -122,7 +124,24 @@ bool find_moved(Expr e, const std::string& name, Path& path) {
 
 constexpr int64_t least_rows = 8;
 
+Arrangement merged(Arrangement dimensions) {
+  for (Dimension& runs : dimensions) runs = merged(runs);
+  return dimensions;
+}
+
 }  // namespace
+
+bool keeps_places(Expr term) {
+  const std::vector<Expr> reads = parameters_of(term);
+  if (reads.size() != 1 || reads[0]->type != term->type) return false;
+  const Expr array = reads[0];
+  if (term == array) return true;
+  if (!array->type->is_array() || !leaf_of(array->type)->is_scalar()) return false;
+  const Arrangement places = plain(shape_of(array->type));
+  const auto found = arranged(
+      term, [&](Expr e) { return e == array; }, places);
+  return found && merged(*found) == merged(places);
+}
 
 std::optional<TransposedOperand> transposed_operand(Expr term,
                                                     const std::function<bool(const std::string&)>& is_constant) {

@@ -29,4 +29,7 @@ struct TransposedOperand {
 std::optional<TransposedOperand> transposed_operand(Expr term,
                                                     const std::function<bool(const std::string&)>& is_constant);
 
+/// Whether a term that reads one array is that array: views alone, after which every element is in its place.
+bool keeps_places(Expr term);
+
 }  // namespace hoist

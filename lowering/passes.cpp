@@ -13,6 +13,7 @@
 #include "ir/properties.h"
 #include "ir/stopwatch.h"
 #include "lowering/arrangement.h"
+#include "lowering/copies.h"
 #include "lowering/cut.h"
 #include "lowering/grouping.h"
 #include "lowering/launches.h"
@@ -125,6 +126,11 @@ constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "sig
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
+  return Nothing{};
+}
+
+Result<Nothing> copies(Program& program, const PassOptions& options) {
+  drop_copies(program, options.share_equal);
   return Nothing{};
 }
 
@@ -355,6 +361,8 @@ constexpr Pass all_passes[] = {
      has_user_rules},
     {"inline-bodies", "the bodies of Loop and Scan stand in their place once an iteration, both branches of If",
      Pass::calls, false, bodies},
+    {"drop-copies", "who reads a value that only repeats another one, a copy or a layer that stands twice, reads that",
+     Pass::calls, false, copies},
     {"fold-batch-norm", "batch norms become part of the convolutions before them", Pass::calls, true,
      apply_rules<batch_norm>},
     {"store-unsigned", "8-bit values are stored without a sign, as dot instructions take them", Pass::calls, true,

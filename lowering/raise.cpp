@@ -341,6 +341,7 @@ Result<Program> replace_by_expressions(
   std::vector<NamedCall> calls = named_calls(program);
   PassOptions exact;
   exact.strict = true;
+  exact.share_equal = false;
   HOIST_TRY_VOID(run_passes(lowered, Pass::calls, exact));
   Diagnostics problems;
   for (const std::string& name : layers) {

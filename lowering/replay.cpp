@@ -10,6 +10,7 @@
 #include "ir/program/sizes.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
+#include "lowering/copies.h"
 #include "lowering/cut.h"
 #include "lowering/launches.h"
 #include "lowering/passes.h"
@@ -213,6 +214,7 @@ class Replay {
       if (!use_integer_table(program_, step.value)) return Diagnostic{"", "no table can stand there", ""};
       return Nothing{};
     }
+    if (step.rule == "drop-copies") return without_copy(step, *definition);
     if (auto producer = step.parameters.find("producer"); producer != step.parameters.end())
       return merge(step, producer->second);
     return in_term(step, *definition);
@@ -282,6 +284,16 @@ class Replay {
     // A producer with one reader is gone with it; others go when nobody reads them.
     if (launch || step.rule == "merge-producers")
       program_.definitions.erase(program_.definitions.begin() + (from - program_.definitions.data()));
+    return Nothing{};
+  }
+
+  Result<Nothing> without_copy(const ProgramStep& step, Definition& definition) {
+    const auto copy = step.parameters.find("copy"), of = step.parameters.find("of");
+    if (copy == step.parameters.end() || of == step.parameters.end())
+      return Diagnostic{"", "the step does not say what is a copy of what", ""};
+    if (!repeats(program_, copy->second, of->second))
+      return Diagnostic{"", "the value " + copy->second + " is not the value " + of->second + " here", ""};
+    read_instead(program_, *find_definition(program_, copy->second), of->second, definition);
     return Nothing{};
   }
 

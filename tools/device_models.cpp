@@ -96,6 +96,7 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
   // A table would hold the function itself, not what the rule makes of it.
   PassOptions passes = pass_options(options, profile);
   for (const auto& [layer, rule] : model.functions) passes.tables.except.insert(layer);
+  passes.share_equal = false;
   Program program = model.program;
   HOIST_TRY_VOID(run_passes(program, Pass::calls, passes));
   for (Definition& definition : program.definitions) {

@@ -1,6 +1,9 @@
 #include "tools/show_passes.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
+#include <span>
 
 #include "ir/text/near_miss.h"
 #include "ir/text/program_text.h"
@@ -25,6 +28,24 @@ Attempt<> check_names(const ShownPasses& shown) {
   }
   if (shown.stop_after == "all") return usage_failure("--stop-after all", "names no pass");
   return ExitCode::done;
+}
+
+// The passes of a compilation with these options, as far as the observer goes on. Says whether it has stopped them.
+Attempt<bool> run_observed(Program& program, const ModelOptions& options, const PassObserver& observer) {
+  ModelOptions read = options;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_steering(read));
+  const CompileOptions compile = compile_options(read);
+  Profile profile;
+  // No other pass asks what the device is, and there may be none.
+  if (compile.lower.fusion == LaunchFusion::launch) {
+    HOIST_ATTEMPT(profile, choose_profile(options));
+  }
+  const PassOptions passes = pass_options(compile.lower, profile);
+  bool stopped = false;
+  for (const Pass::Part part : {Pass::calls, Pass::terms}) {
+    if (!stopped) HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes, observer, &stopped));
+  }
+  return stopped;
 }
 
 }  // namespace
@@ -56,21 +77,19 @@ Attempt<bool> show_passes(Program program, const ModelOptions& options, const Sh
     if (asked(name) || stopped) say(fmt::format("-- after {}\n{}", name, print_program(program)));
     return !stopped;
   };
-  ModelOptions read = options;
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_steering(read));
-  const CompileOptions compile = compile_options(read);
-  Profile profile;
-  // No other pass asks what the device is, and there may be none.
-  if (compile.lower.fusion == LaunchFusion::launch) {
-    HOIST_ATTEMPT(profile, choose_profile(options));
-  }
-  const PassOptions passes = pass_options(compile.lower, profile);
-  print(import, program);
-  const PassObserver observer = [&](const Pass& pass, const Program& now) { return print(pass.name, now); };
-  for (const Pass::Part part : {Pass::calls, Pass::terms}) {
-    if (!stopped) HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes, observer));
-  }
+  if (!print(import, program)) return false;
+  HOIST_ATTEMPT(stopped, run_observed(program, options,
+                                      [&](const Pass& pass, const Program& now) { return print(pass.name, now); }));
   return !stopped;
+}
+
+Attempt<Program> rewritten_calls(Program program, const ModelOptions& options) {
+  const std::span<const Pass> all = passes();
+  const auto unfold = std::find_if(all.begin(), all.end(), [](const Pass& pass) { return pass.name == "unfold"; });
+  const std::string_view last = std::prev(unfold)->name;
+  HOIST_ATTEMPT([[maybe_unused]] const bool stopped,
+                run_observed(program, options, [&](const Pass& pass, const Program&) { return pass.name != last; }));
+  return program;
 }
 
 }  // namespace hoist

@@ -238,8 +238,8 @@ TEST(Passes, RunOnTextAndStopWhereTheyAreTold) {
       &stopped);
   ASSERT_TRUE(done.ok());
   EXPECT_TRUE(stopped);
-  EXPECT_EQ(ran, (std::vector<std::string_view>{"user-rules", "inline-bodies", "fold-batch-norm", "store-unsigned",
-                                                "integer-tables"}));
+  EXPECT_EQ(ran, (std::vector<std::string_view>{"user-rules", "inline-bodies", "drop-copies", "fold-batch-norm",
+                                                "store-unsigned", "integer-tables"}));
   EXPECT_EQ(program.definitions.size(), 1u);
   PassOptions strict;
   strict.strict = true;

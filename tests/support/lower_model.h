@@ -6,7 +6,7 @@
 
 namespace hoist {
 
-/// The program after the passes over calls.
+/// The program after the passes over calls, where every layer stays one of its own.
 inline Result<Program> lower_calls(Program program, bool strict, const TableOptions& tables = {},
                                    ConstantUse constants = ConstantUse::computed, const FoldingBudget& folding = {}) {
   PassOptions options;
@@ -14,6 +14,7 @@ inline Result<Program> lower_calls(Program program, bool strict, const TableOpti
   options.tables = tables;
   options.constants = constants;
   options.folding = folding;
+  options.share_equal = false;
   HOIST_TRY_VOID(run_passes(program, Pass::calls, options));
   return program;
 }

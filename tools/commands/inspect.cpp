@@ -3,6 +3,7 @@
 #include <set>
 #include <sstream>
 
+#include "ir/text/counted.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "tools/command.h"
@@ -121,6 +122,18 @@ Attempt<> show_group(const InspectCommand& command, const OpenedModel& model, co
   return ExitCode::done;
 }
 
+// A model's calls as it has them, and what is left of them when rules have been applied between calls.
+Attempt<> show_calls(const InspectCommand& command, const Program& program) {
+  HOIST_ATTEMPT(const Program rewritten, rewritten_calls(program, command.options));
+  const std::string before = print_program(program), after = print_program(rewritten);
+  const auto calls = [](const Program& p) { return counted(p.definitions.size(), "operator call"); };
+  say_line("-- graph: as the model has it, {}", calls(program));
+  say(before);
+  say_line("-- graph: what kernels are made of, {}", calls(rewritten));
+  say(after);
+  return answer_json(command.json, {{"program", before}, {"rewritten", after}});
+}
+
 Attempt<> inspect_model(const InspectCommand& command) {
   const bool whole_graph = command.layer.empty() && command.stages == std::vector<std::string>{"graph"};
   if (!command.output.empty() && !whole_graph)
@@ -128,7 +141,8 @@ Attempt<> inspect_model(const InspectCommand& command) {
                          "inspect MODEL --stage graph --output FILE");
   if (whole_graph || !command.shown.print_after.empty() || !command.shown.stop_after.empty()) {
     HOIST_ATTEMPT(const Program program, read_program(command.subject, command.options));
-    if (whole_graph) return show_program(program, command.output, command.json);
+    if (whole_graph && !command.output.empty()) return show_program(program, command.output, command.json);
+    if (whole_graph) return show_calls(command, program);
     HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
     if (!goes_on) return ExitCode::done;
   }
