@@ -74,7 +74,7 @@ void drop_copies(Program& program, bool share_equal) {
 bool repeats(const Program& program, const std::string& value, const std::string& original) {
   const Definition *repeated = find_definition(program, value), *first = find_definition(program, original);
   if (repeated == nullptr || repeated == first) return false;
-  if (first != nullptr && first->expression == repeated->expression) return true;
+  if (first != nullptr && first < repeated && first->expression == repeated->expression) return true;
   auto view = view_of(*repeated);
   for (int length = 1; view && view->of != original && length < most_views; ++length) {
     const Definition* before = find_definition(program, view->of);

@@ -178,6 +178,52 @@ HExpr error_function(const HExpr& x) {
   });
 }
 
+// The arcsine of v between -1/2 and 1/2, whose square is z.
+HExpr small_arcsine(const HExpr& v, const HExpr& z) {
+  return fma(v * z, polynomial(z, {0.166666731f, 0.0749876201f, 0.0450202115f, 0.0264333952f, 0.0383282416f}), v);
+}
+
+// Both within three units in the last place; beyond 1/2 by the arcsine of sqrt((1 - |x|) / 2).
+HExpr arcsine_form(const HExpr& x, HExpr (*whole)(const HExpr& x, const HExpr& is_outer, const HExpr& part)) {
+  return let(magnitude(x), [&](const HExpr& a) {
+    const HExpr is_outer = a > constant(a, 0.5);
+    return let(select(is_outer, (constant(a, 1) - a) * constant(a, 0.5), a * a), [&](const HExpr& z) {
+      return let(select(is_outer, of_llvm("sqrt", {z}), x), [&](const HExpr& v) {
+        return let(small_arcsine(v, z), [&](const HExpr& part) { return whole(x, is_outer, part); });
+      });
+    });
+  });
+}
+HExpr arcsine(const HExpr& x) {
+  return arcsine_form(x, [](const HExpr& a, const HExpr& is_outer, const HExpr& part) {
+    return select(is_outer, with_sign_of(constant(a, 1.57079633f) - (part + part), a), part);
+  });
+}
+HExpr arccosine(const HExpr& x) {
+  return arcsine_form(x, [](const HExpr& a, const HExpr& is_outer, const HExpr& part) {
+    const HExpr twice = part + part;
+    const HExpr outer = select(a > constant(a, 0), twice, constant(a, 3.14159265f) - twice);
+    return select(is_outer, outer, constant(a, 1.57079633f) - part);
+  });
+}
+
+// Within three units in the last place: of the tangent of the angle to 0, pi/4 or pi/2, whichever is near.
+HExpr arctangent(const HExpr& x) {
+  return let(magnitude(x), [&](const HExpr& a) {
+    const HExpr one = constant(a, 1), is_far = a > constant(a, 2.41421356f), is_near = a <= constant(a, 0.414213562f);
+    const HExpr above = select(is_far, -one, select(is_near, a, a - one));
+    const HExpr below = select(is_far, a, select(is_near, one, a + one));
+    const HExpr from =
+        select(is_far, constant(a, 1.57079633f), select(is_near, constant(a, 0), constant(a, 0.785398163f)));
+    return let(above / below, [&](const HExpr& v) {
+      return let(v * v, [&](const HExpr& z) {
+        const HExpr tail = polynomial(z, {-0.333333313f, 0.199995592f, -0.142645076f, 0.107488565f, -0.0646682903f});
+        return with_sign_of(from + fma(v * z, tail, v), x);
+      });
+    });
+  });
+}
+
 // ---- floats to integers: truncated, saturated, NaN gives 0 ----
 
 HExpr saturated(const HExpr& a, const Type& type) {
@@ -471,12 +517,13 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     for (const char* name : {"floor", "ceil", "trunc", "sqrt"})
       t[name] = [name](const Arguments& x) { return of_llvm(name, x); };
     t["rint"] = [](const Arguments& x) { return of_llvm("nearbyint", x); };
-    for (const char* name : {"fmod", "pow", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"})
+    for (const char* name : {"fmod", "pow", "sinh", "cosh", "asinh", "acosh", "atanh"})
       t[name] = [name](const Arguments& x) { return of_library(name, x); };
     for (const char* name : {"sin", "cos", "tan"})
       t[std::string("hoist_") + name] = [name](const Arguments& x) { return of_library(name, x); };
     const std::pair<const char*, HExpr (*)(const HExpr&)> own[] = {
-        {"exp", exponential}, {"log", logarithm}, {"tanh", hyperbolic_tangent}, {"erf", error_function}};
+        {"exp", exponential}, {"log", logarithm},  {"tanh", hyperbolic_tangent}, {"erf", error_function},
+        {"asin", arcsine},    {"acos", arccosine}, {"atan", arctangent}};
     for (const auto& [name, meaning] : own) {
       t[name] = [name = name, meaning = meaning](const Arguments& x) {
         return x[0].type().bits() == 32 ? meaning(x[0]) : of_library(name, x);
