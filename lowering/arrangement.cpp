@@ -122,6 +122,16 @@ bool find_moved(Expr e, const std::string& name, Path& path) {
   return false;
 }
 
+// What views of the whole term move, and where it stands.
+std::pair<Expr, Path> moved_term(Expr term) {
+  Path path;
+  while (is_moved_array(term)) {
+    path.push_back(static_cast<int>(term->children.size()) - 1);
+    term = term->children.back();
+  }
+  return {term, path};
+}
+
 constexpr int64_t least_rows = 8;
 
 Arrangement merged(Arrangement dimensions) {
@@ -169,13 +179,20 @@ std::optional<TransposedOperand> transposed_operand(Expr term,
   return std::nullopt;
 }
 
+bool rows_lie_across(Expr term) {
+  const auto [computed, path] = moved_term(term);
+  if (path.empty() || leaf_of(computed->type)->is_tuple()) return false;
+  const std::vector<int64_t> shape = shape_of(computed->type);
+  const auto found = arranged(
+      term, [&, whole = computed](Expr e) { return e == whole; }, plain(shape));
+  if (!found || found->empty()) return false;
+  const Dimension innermost = merged(found->back());
+  return !innermost.empty() && innermost.back().dimension + 1 != shape.size();
+}
+
 std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
-  Path path;
-  Expr computed = term;
-  while (is_moved_array(computed)) {
-    path.push_back(static_cast<int>(computed->children.size()) - 1);
-    computed = computed->children.back();
-  }
+  const auto [computed_term, path] = moved_term(term);
+  const Expr computed = computed_term;
   if (path.empty() || computed->pattern == Pattern::constant || !folds(computed)) return std::nullopt;
   if (leaf_of(computed->type)->is_tuple()) return std::nullopt;
   const std::vector<int64_t> shape = shape_of(computed->type);

@@ -18,6 +18,10 @@ namespace hoist {
 /// rows stay whole or are one dimension of the array: strategies store those in an order that suits both.
 std::optional<Path> shuffled_fold(Expr term, int64_t vector_width);
 
+/// Whether the term moves what it computes such that neighbours in its rows are those of other rows there, as in a
+/// softmax over the columns of a matrix: what a row shares is then shared by nothing that one vector or loop computes.
+bool rows_lie_across(Expr term);
+
 struct TransposedOperand {
   Path place;
   bool rows_first = false;  ///< the term has the columns as rows too, and transposes none of them

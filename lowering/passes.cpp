@@ -229,21 +229,29 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-// Lets of numbers that folds give, which more elements share than a row of the result has: kernels compute what a row
-// shares once a row, and again for the next one.
-void find_shared_folds(Expr e, int64_t row_elements, Path& path, std::vector<Path>& out) {
+// Lets of numbers that folds give, which more than `most` elements share.
+void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out) {
   if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && folds(e->children[0])) {
     const Type shared_by = e->children[1]->children[0]->type;
-    if (leaf_of(shared_by)->is_scalar() && element_count(shape_of(shared_by)) > row_elements) {
+    if (leaf_of(shared_by)->is_scalar() && element_count(shape_of(shared_by)) > most) {
       out.push_back(path);
       out.back().push_back(0);
     }
   }
   for (size_t i = 0; i < e->children.size(); ++i) {
     path.push_back(static_cast<int>(i));
-    find_shared_folds(e->children[i], row_elements, path, out);
+    find_shared_folds(e->children[i], most, path, out);
     path.pop_back();
   }
+}
+
+// Kernels compute what a row of the result shares once a row, and again for the next one; where rows lie across the
+// result's, once an element. That is less than another launch where this is about as many steps.
+int64_t most_elements_that_share(Expr term) {
+  constexpr int64_t least_steps = 1 << 14;
+  const std::vector<int64_t> shape = shape_of(term->type);
+  const int64_t row = shape.empty() ? 1 : shape.back();
+  return rows_lie_across(term) ? least_steps / std::max<int64_t>(1, element_count(shape)) : row;
 }
 
 // What stands at these places of a term is kept in global memory, as the rules have it.
@@ -266,10 +274,9 @@ Result<Nothing> keep_shared_folds(Program& program, const PassOptions&) {
   keep_at(program, [](Expr term) {
     std::vector<RuleAtPlace> out;
     if (term->type->is_tuple() || !shares_folds(term)) return out;
-    const std::vector<int64_t> shape = shape_of(term->type);
     std::vector<Path> folds;
     Path path;
-    find_shared_folds(term, shape.empty() ? 1 : shape.back(), path, folds);
+    find_shared_folds(term, most_elements_that_share(term), path, folds);
     for (const Path& place : folds) out.push_back({place, "to-global"});
     return out;
   });
@@ -391,8 +398,8 @@ constexpr Pass all_passes[] = {
      wants_im2col},
     {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",
      Pass::terms, true, winograd, wants_winograd},
-    {"keep-shared-folds", "what more elements than those of a row share is kept in memory", Pass::terms, false,
-     keep_shared_folds},
+    {"keep-shared-folds", "what more elements than those of a row share, or rows that lie across, is kept in memory",
+     Pass::terms, false, keep_shared_folds},
     {"keep-shuffled-folds", "sums are kept in memory before their places change in runs shorter than a vector",
      Pass::terms, false, keep_shuffled_folds},
     {"keep-transposed-operands",
