@@ -22,7 +22,8 @@ namespace {
 using Dimensions = std::vector<std::pair<int64_t, int64_t>>;
 
 Expr in_memory(Expr x) { return materialise(Memory::global, x); }
-Expr whole_number(int64_t value) { return literal_integer(Scalar::i64, value); }
+Expr whole_of(Scalar scalar, int64_t value) { return literal_integer(scalar, value); }
+Expr whole_number(int64_t value) { return whole_of(Scalar::i64, value); }
 
 // A place that is there, of n.
 Expr place_inside(Number i, int64_t n) { return max(min(i, static_cast<double>(std::max<int64_t>(n - 1, 0))), 0.0).e; }
@@ -151,6 +152,62 @@ Number in_order(Expr a, Expr b) {
   if (scalar == Scalar::boolean) return Number(convert(Scalar::u8, a)) < convert(Scalar::u8, b);
   if (!is_float(scalar)) return Number(a) < b;
   return (Number(a) < b) | (apply(Function::is_nan, b) & (Number(a) == a));
+}
+
+// ---- The few largest
+// ------------------------------------------------------------------------------------------------------------
+
+// A number of up to 32 bits as u32 in the order of in_order(): the bits of floats, turned where the sign is set.
+Expr as_ordered_bits(Expr a) {
+  const Scalar scalar = element_of(a);
+  const double sign = 0x80000000;
+  if (!is_float(scalar)) {
+    if (!row(scalar).is_signed) return convert(Scalar::u32, a);
+    return apply(Function::logical_xor, reinterpret(Scalar::u32, convert(Scalar::i32, a)), sign).e;
+  }
+  const Number wide = convert(Scalar::f32, a);
+  // -0 and 0 are one number.
+  const Number bits = reinterpret(Scalar::u32, choose(wide == 0.0, 0.0, wide).e);
+  const Number ordered = choose(bits >= sign, !bits, apply(Function::logical_xor, bits, sign));
+  return choose(apply(Function::is_nan, wide), double{0xffffffff}, ordered).e;
+}
+
+// Elements and their places as one number each: the largest one belongs to the element that stands first.
+Expr as_ranked(Expr a, Expr place, bool largest) {
+  const Number bits = as_ordered_bits(a);
+  const Expr upper = convert(Scalar::u64, largest ? bits.e : (!bits).e);
+  // The largest number of all stays free.
+  const Number lower =
+      Number(whole_of(Scalar::u64, 0xfffffffe)) - convert(Scalar::u64, reinterpret(Scalar::u32, place));
+  return apply(Function::logical_or, apply(Function::shift_left, upper, whole_of(Scalar::u64, 32)), lower).e;
+}
+
+// rows : [r][n]. The places of the k first ones of each row, [r][k]i32: each is the largest of those below the one
+// before, so every row is read k times, whole vectors at once.
+Expr places_of_few(Expr rows, int64_t k, bool largest) {
+  const int64_t r = extents(rows)[0], n = extents(rows)[1];
+  const auto next = [&](Expr before, Expr) {
+    return in_memory(map_zip({rows, before}, [&](const std::vector<Expr>& p) {
+      const Expr below = map_zip({p[0], iota(n, Scalar::i32)}, [&](const std::vector<Expr>& element) {
+        const Number ranked = as_ranked(element[0], element[1], largest);
+        return choose(ranked < p[1], ranked, 0.0).e;
+      });
+      return reduce(Function::maximum, whole_of(Scalar::u64, 0), below);
+    }));
+  };
+  const Expr all = scan(next, repeat(r, whole_of(Scalar::u64, -1)), iota(k, Scalar::i32));
+  const auto place = [](Expr ranked) {
+    const Number lower = Number(whole_of(Scalar::u64, 0xfffffffe)) - ranked;
+    return reinterpret(Scalar::i32, convert(Scalar::u32, lower.e));
+  };
+  return in_memory(map_at(2, place, transpose({1, 0}, all)));
+}
+
+// Reading a row again costs less than a step of a network, in which elements stand anywhere.
+bool are_few(int64_t k, int64_t n, Scalar scalar) {
+  int64_t log = 1;
+  while ((int64_t{1} << log) < n) ++log;
+  return n > few_elements && k <= log * (log + 1) / 2 && row(scalar).bits <= 32;
 }
 
 // ---- Those that a condition keeps
@@ -309,7 +366,9 @@ Lowered lower_top_k(const OperatorContext& c) {
     const Expr of_a = index(a, row[0]), of_b = index(b, row[0]);
     return (largest != 0 ? in_order(of_b, of_a) : in_order(of_a, of_b)).e;
   };
-  const Expr places = map([&](Expr row) { return slice(0, room, row); }, sorted_places({rows}, n, before));
+  const Expr places = are_few(room, n, scalar)
+                          ? places_of_few(rows, room, largest != 0)
+                          : map([&](Expr row) { return slice(0, room, row); }, sorted_places({rows}, n, before));
   shape.back() = room;
   const auto back = [&](Expr result) { return permute(inverse(permutation), reshape(result, shape)); };
   const Expr values = map_zip({rows, places}, [&](const std::vector<Expr>& p) {
