@@ -168,4 +168,14 @@ const onnx::NodeProto& MapLayers::original(const onnx::NodeProto& node) const {
   return found == hidden_.end() ? node : found->second;
 }
 
+Diagnostics MapLayers::of_originals(Diagnostics problems) const {
+  for (const auto& [value, node] : hidden_) {
+    const std::string seen = layer_place(on_tensors(node));
+    for (Diagnostic& problem : problems) {
+      if (problem.where == seen) problem.where = layer_place(node);
+    }
+  }
+  return problems;
+}
+
 }  // namespace hoist

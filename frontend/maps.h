@@ -33,6 +33,8 @@ class MapLayers {
   /// The layer as it was in the place of one that stands for it: its operator and attributes. Every other one is
   /// itself.
   const onnx::NodeProto& original(const onnx::NodeProto& node) const;
+  /// Problems of layers that stand for others, told of those.
+  Diagnostics of_originals(Diagnostics problems) const;
 
  private:
   std::map<std::string, onnx::NodeProto> hidden_;  // by output

@@ -432,7 +432,8 @@ class Reader {
   // onnx's inference with the sizes filled in finds what does not fit together.
   Diagnostics check_shapes() {
     ValueTypes types;
-    if (Diagnostics problems = check_types(model_, types); !problems.empty()) return problems;
+    if (Diagnostics problems = check_types(model_, types); !problems.empty())
+      return maps_.of_originals(std::move(problems));
     std::set<std::string> others;
     for (const auto& [name, type] : types) {
       if (type.value_case() != onnx::TypeProto::VALUE_NOT_SET && !type.has_tensor_type()) others.insert(name);

@@ -132,6 +132,11 @@ TEST(Maps, OfScoresNeedAKeyForEachColumn) {
   onnx::ModelProto model = zipped("2");
   set_strings(add_map_layer(model, "ZipMap"), "classlabels_strings", {"a", "b", "c"});
   EXPECT_THAT(messages(read_program(model)), HasSubstr("ZipMap_y: classlabels has 3 keys, and the values are [1][2]"));
+  onnx::ModelProto wide = zipped("2");
+  wide.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+      onnx::TensorProto::DOUBLE);
+  set_integers(add_map_layer(wide, "ZipMap"), "classlabels_int64s", {1, 2});
+  EXPECT_THAT(messages(read_program(wide)), HasSubstr("layer 'ZipMap_y' (ai.onnx.ml.ZipMap): inferred elem type"));
   onnx::ModelProto without = zipped("2");
   add_map_layer(without, "ZipMap");
   EXPECT_THAT(messages(read_program(without)), HasSubstr("ZipMap_y: classlabels is missing"));
