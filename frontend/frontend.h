@@ -18,11 +18,16 @@
 namespace hoist {
 
 /// What an input or an output of a model is. A program has tensors alone: a sequence x is x.0, x.1, ..., and an
-/// optional value x is what it holds, or nothing.
-enum class ValueKind : uint8_t { tensor, sequence, optional_tensor, optional_sequence };
+/// optional value x is what it holds, or nothing. A map is the row of its values by key, and a sequence of maps a row
+/// each.
+enum class ValueKind : uint8_t { tensor, sequence, optional_tensor, optional_sequence, map, sequence_of_maps };
+
+/// The keys of a map in the order of its columns, integers as text; none where they are those of the data, ascending.
+using MapKeys = std::vector<std::string>;
 
 struct ValueKinds {
-  std::vector<ValueKind> inputs, outputs;  ///< inputs that no initialiser stands for, in the model's order
+  std::vector<ValueKind> inputs, outputs;        ///< inputs that no initialiser stands for, in the model's order
+  std::vector<MapKeys> input_keys, output_keys;  ///< of those that are maps or sequences of them; as many as above
 };
 /// What the file declares. Errors: no file, not an ONNX model.
 Result<ValueKinds> value_kinds(const std::filesystem::path& path);

@@ -14,14 +14,14 @@ namespace {
 
 namespace files = std::filesystem;
 
-class Descriptor {
+class OpenedFile {
  public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
+  explicit OpenedFile(int number) : number_(number) {}
+  ~OpenedFile() {
     if (number_ >= 0) close(number_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
   int number() const { return number_; }
 
  private:
@@ -52,7 +52,7 @@ bool is_inside(const files::path& folder, const files::path& file) {
 Result<std::string> read_whole_file(const files::path& path, int64_t maximum_bytes) {
   const std::string name = path.string();
   // Without O_NONBLOCK a pipe that nobody writes to would be waited for.
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const OpenedFile file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.number() < 0) return Diagnostic{name, "cannot be opened: " + std::string(std::strerror(errno)), ""};
   struct stat status = {};
   if (fstat(file.number(), &status) != 0) return Diagnostic{name, std::strerror(errno), ""};
@@ -108,7 +108,7 @@ Result<std::vector<std::byte>> ExternalData::read(const ExternalPlace& place, in
   if (!is_inside(folder, file_path)) return outside();
 
   // The path has no links any more; one that appears since is refused.
-  const Descriptor file(open(file_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  const OpenedFile file(open(file_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   struct stat status = {};
   if (file.number() < 0 || fstat(file.number(), &status) != 0) {
     return Diagnostic{owner, "its external data file " + quoted + " cannot be opened: " + std::strerror(errno), ""};

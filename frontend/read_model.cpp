@@ -18,6 +18,7 @@
 #include "frontend/functions.h"
 #include "frontend/inference.h"
 #include "frontend/input_value.h"
+#include "frontend/maps.h"
 #include "frontend/model_file.h"
 #include "frontend/model_tensors.h"
 #include "frontend/sequences.h"
@@ -128,6 +129,7 @@ class Reader {
     HOIST_TRY(model_, parse_model(path_, options_, &hash_));
     if (Diagnostics problems = check_header(model_, path_.string()); !problems.empty()) return problems;
     normalise_domains(model_);
+    input_problems_ = take_map_inputs(graph(), notes_);
     list_inputs();
     if (Diagnostics problems = give_values(); !problems.empty()) return problems;
     if (Diagnostics problems = check_names_and_order(); !problems.empty()) return problems;
@@ -287,6 +289,7 @@ class Reader {
     if (Diagnostics problems = expand_model_functions(model_, options_.maximum_layers); !problems.empty())
       return problems;
     name_layers(graph());
+    maps_.hide(graph(), notes_);
     if (graph().node_size() > options_.maximum_layers) {
       return {{path_.string(), "has more than " + std::to_string(options_.maximum_layers) + " layers", ""}};
     }
@@ -327,8 +330,10 @@ class Reader {
       const auto& type = value.type().tensor_type();
       const std::optional<Scalar> scalar = scalar_of_onnx_type(type.elem_type());
       if (!value.type().has_tensor_type()) {
-        problems.push_back({where, "is neither a tensor nor a sequence of tensors",
-                            "maps, sparse tensors and sequences of sequences are not supported"});
+        problems.push_back(
+            {where, "is neither a tensor nor a sequence of tensors",
+             "maps are where DictVectorizer, CastMap or ZipMap says their keys; sparse tensors and sequences of "
+             "sequences are not supported"});
       } else if (!scalar) {
         problems.push_back({where, "has values of " + onnx_type_name(type.elem_type()) + ", which hoist lacks", ""});
       } else if (!type.has_shape()) {
@@ -399,8 +404,10 @@ class Reader {
       const std::string where = "output '" + value.name() + "'";
       const DeclaredValue declared = declared_value_of(value.type());
       if (value.has_type() && declared.element == nullptr) {
-        problems.push_back({where, "is neither a tensor nor a sequence of tensors",
-                            "maps, sparse tensors and sequences of sequences are not supported"});
+        problems.push_back(
+            {where, "is neither a tensor nor a sequence of tensors",
+             "maps are where DictVectorizer, CastMap or ZipMap says their keys; sparse tensors and sequences of "
+             "sequences are not supported"});
         continue;
       }
       const auto& type = declared.element == nullptr ? value.type().tensor_type() : *declared.element;
@@ -425,7 +432,8 @@ class Reader {
   // onnx's inference with the sizes filled in finds what does not fit together.
   Diagnostics check_shapes() {
     ValueTypes types;
-    if (Diagnostics problems = check_types(model_, types); !problems.empty()) return problems;
+    if (Diagnostics problems = check_types(model_, types); !problems.empty())
+      return maps_.of_originals(std::move(problems));
     std::set<std::string> others;
     for (const auto& [name, type] : types) {
       if (type.value_case() != onnx::TypeProto::VALUE_NOT_SET && !type.has_tensor_type()) others.insert(name);
@@ -588,11 +596,12 @@ class Reader {
   }
 
   NamedCall named_call(const onnx::NodeProto& node, Diagnostics& problems) {
-    NamedCall call{node.name(), node.op_type(), node.domain(), {}, {}, {}};
+    const onnx::NodeProto& said = maps_.original(node);
+    NamedCall call{node.name(), said.op_type(), said.domain(), {}, {}, {}};
     call.inputs.assign(node.input().begin(), node.input().end());
     while (!call.inputs.empty() && call.inputs.back().empty()) call.inputs.pop_back();
     call.outputs.assign(node.output().begin(), node.output().end());
-    for (const onnx::AttributeProto& attribute : node.attribute()) {
+    for (const onnx::AttributeProto& attribute : said.attribute()) {
       if (attribute.has_g()) {
         call.bodies.push_back(named_body(attribute, layer_place(node), problems));
         continue;
@@ -671,7 +680,8 @@ class Reader {
   std::set<std::string> unsettled_;            // inputs of which nobody says how many members they have
   std::vector<ListInput> lists_;               // inputs that are no tensors
   std::map<std::string, Tensor> list_values_;  // of members that have theirs from the compilation on
-  std::string not_a_tensor_;                   // the first such value; "" where there is none
+  MapLayers maps_;
+  std::string not_a_tensor_;  // the first such value; "" where there is none
   std::map<std::string, int64_t> named_dimensions_;
   std::map<std::string, std::vector<int64_t>> declared_;
   std::map<std::string, ValueInfo> inferred_;
@@ -759,11 +769,16 @@ Result<ValueKinds> value_kinds(const std::filesystem::path& path) {
     std::set<std::string> initialised;
     for (const onnx::TensorProto& tensor : model.graph().initializer()) initialised.insert(tensor.name());
     ValueKinds out;
+    const auto add = [&](const onnx::ValueInfoProto& value, std::vector<ValueKind>& kinds, std::vector<MapKeys>& keys) {
+      kinds.push_back(declared_value_of(value.type()).kind);
+      const bool maps = kinds.back() == ValueKind::map || kinds.back() == ValueKind::sequence_of_maps;
+      auto said = maps ? keys_of(model.graph(), value) : Result<MapKeys>(MapKeys());
+      keys.push_back(said.ok() ? std::move(*said) : MapKeys());  // reading the model says what is wrong
+    };
     for (const onnx::ValueInfoProto& input : model.graph().input()) {
-      if (initialised.count(input.name()) == 0) out.inputs.push_back(declared_value_of(input.type()).kind);
+      if (initialised.count(input.name()) == 0) add(input, out.inputs, out.input_keys);
     }
-    for (const onnx::ValueInfoProto& output : model.graph().output())
-      out.outputs.push_back(declared_value_of(output.type()).kind);
+    for (const onnx::ValueInfoProto& output : model.graph().output()) add(output, out.outputs, out.output_keys);
     return out;
   });
 }

@@ -35,6 +35,9 @@ DeclaredValue declared_value_of(const onnx::TypeProto& type) {
   const auto tensor = [](const onnx::TypeProto& of, ValueKind kind) {
     return DeclaredValue{kind, of.has_tensor_type() ? &of.tensor_type() : nullptr};
   };
+  if (type.has_map_type()) return {ValueKind::map, nullptr};
+  if (type.has_sequence_type() && type.sequence_type().elem_type().has_map_type())
+    return {ValueKind::sequence_of_maps, nullptr};
   if (type.has_sequence_type()) return tensor(type.sequence_type().elem_type(), ValueKind::sequence);
   if (!type.has_optional_type()) return tensor(type, ValueKind::tensor);
   const onnx::TypeProto& held = type.optional_type().elem_type();

@@ -3,10 +3,12 @@
 #include <onnx/onnx-data.pb.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <map>
 
 #include "frontend/model_file.h"
 #include "frontend/tensor_proto.h"
@@ -49,6 +51,72 @@ Result<std::vector<Tensor>> members_of(const onnx::SequenceProto& proto, const s
   return out;
 }
 
+using Entries = std::vector<std::pair<std::string, Tensor>>;
+
+// A map's keys as text and its values, by key where keys are integers.
+Result<Entries> entries_of(const onnx::MapProto& proto, const std::string& name) {
+  const bool strings = proto.key_type() == onnx::TensorProto::STRING;
+  const int count = strings ? proto.string_keys_size() : proto.keys_size();
+  if (proto.values().tensor_values_size() != count)
+    return Diagnostic{name,
+                      "holds a map of " + std::to_string(count) + " keys and " +
+                          std::to_string(proto.values().tensor_values_size()) + " values that are tensors",
+                      ""};
+  std::vector<int> order;
+  for (int i = 0; i < count; ++i) order.push_back(i);
+  if (!strings)
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return proto.keys(a) < proto.keys(b); });
+  Entries out;
+  for (const int i : order) {
+    const std::string key = strings ? proto.string_keys(i) : std::to_string(proto.keys(i));
+    HOIST_TRY(Tensor value,
+              tensor_from_proto(proto.values().tensor_values(i), name + ", key " + key, maximum_bytes, nullptr));
+    if (value.size() != 1)
+      return Diagnostic{name, "holds " + std::to_string(value.size()) + " values of key " + key, ""};
+    if (!out.empty() && value.scalar() != out[0].second.scalar())
+      return Diagnostic{name, "holds a map whose values are of several types", ""};
+    out.emplace_back(key, std::move(value));
+  }
+  return out;
+}
+
+Result<Tensor> rows_of_maps(const std::vector<const onnx::MapProto*>& maps, const MapKeys& keys,
+                            const std::string& name) {
+  std::vector<Entries> all;
+  std::optional<Scalar> scalar;
+  for (const onnx::MapProto* map : maps) {
+    HOIST_TRY(Entries entries, entries_of(*map, name));
+    if (!entries.empty() && scalar.value_or(entries[0].second.scalar()) != entries[0].second.scalar())
+      return Diagnostic{name, "holds maps whose values are of several types", ""};
+    if (!entries.empty()) scalar = entries[0].second.scalar();
+    all.push_back(std::move(entries));
+  }
+  std::map<std::string, int64_t> places;
+  for (const std::string& key : keys) places.emplace(key, static_cast<int64_t>(places.size()));
+  if (keys.empty() && !all.empty()) {
+    for (const auto& [key, value] : all[0]) places.emplace(key, static_cast<int64_t>(places.size()));
+  }
+  const int64_t columns = keys.empty() ? static_cast<int64_t>(places.size()) : static_cast<int64_t>(keys.size());
+  constexpr int64_t most_values = int64_t{1} << 26;
+  if (columns > 0 && static_cast<int64_t>(all.size()) > most_values / columns)
+    return Diagnostic{
+        name, "holds " + std::to_string(all.size()) + " maps of " + std::to_string(columns) + " keys, too many", ""};
+  Tensor out(scalar.value_or(Scalar::f32), {static_cast<int64_t>(all.size()), columns});
+  for (size_t row = 0; row < all.size(); ++row) {
+    for (const auto& [key, value] : all[row]) {
+      const auto place = places.find(key);
+      if (place == places.end())
+        return Diagnostic{name, "holds the key " + key + ", which the model does not name", ""};
+      const int64_t at = static_cast<int64_t>(row) * columns + place->second;
+      if (is_float(out.scalar()))
+        out.set_float(at, value.float_at(0));
+      else
+        out.set_integer(at, value.integer_at(0));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<Tensor> read_tensor_proto(const std::filesystem::path& path) {
@@ -66,7 +134,8 @@ Result<Tensor> read_tensor_proto(const std::filesystem::path& path) {
   }
 }
 
-Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesystem::path& path, ValueKind kind) {
+Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesystem::path& path, ValueKind kind,
+                                                               const MapKeys& keys) {
   using Recorded = std::optional<std::vector<Tensor>>;
   const std::string name = path.string();
   try {
@@ -78,6 +147,18 @@ Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesy
       HOIST_TRY(const auto proto, parse_file<onnx::SequenceProto>(path, "a SequenceProto"));
       HOIST_TRY(std::vector<Tensor> members, members_of(proto, name));
       return Recorded(std::move(members));
+    }
+    if (kind == ValueKind::map) {
+      HOIST_TRY(const auto proto, parse_file<onnx::MapProto>(path, "a MapProto"));
+      HOIST_TRY(Tensor row, rows_of_maps({&proto}, keys, name));
+      return Recorded({std::move(row)});
+    }
+    if (kind == ValueKind::sequence_of_maps) {
+      HOIST_TRY(const auto proto, parse_file<onnx::SequenceProto>(path, "a SequenceProto"));
+      std::vector<const onnx::MapProto*> maps;
+      for (const onnx::MapProto& map : proto.map_values()) maps.push_back(&map);
+      HOIST_TRY(Tensor rows, rows_of_maps(maps, keys, name));
+      return Recorded({std::move(rows)});
     }
     HOIST_TRY(const auto proto, parse_file<onnx::OptionalProto>(path, "an OptionalProto"));
     if (proto.has_sparse_tensor_value() || proto.has_map_value() || proto.has_optional_value())

@@ -17,9 +17,11 @@ namespace hoist {
 Result<Tensor> read_tensor_proto(const std::filesystem::path& path);
 
 /// What a file of recorded data holds for a value of that kind: one tensor, the members of a sequence, or nothing where
-/// an optional value is absent. The message does not say of which kind it is. Errors: those of read_tensor_proto,
-/// members that are no tensors, or more of them than a sequence may have.
-Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesystem::path& path, ValueKind kind);
+/// an optional value is absent. Of maps it is one tensor, [maps][keys], 0 or "" where a map lacks a key. The message
+/// does not say of which kind it is. Errors: those of read_tensor_proto, members that are no tensors, or more of them
+/// than a sequence may have, keys that are not among `keys`.
+Result<std::optional<std::vector<Tensor>>> read_recorded_value(const std::filesystem::path& path, ValueKind kind,
+                                                               const MapKeys& keys = {});
 
 /// Replaces the file at `path` in one step: after an error what was there before still is.
 Result<Nothing> write_tensor_proto(const std::filesystem::path& path, const std::string& name, const Tensor& tensor);

@@ -13,6 +13,7 @@
 
 #include "frontend/conversion.h"
 #include "frontend/inference.h"
+#include "frontend/maps.h"
 #include "frontend/model_tensors.h"
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
@@ -155,9 +156,9 @@ class Writer {
     for (NamedCall& layer : calls_) {
       shapes_to_inputs(layer, program_.version, constants);
       without_counts(layer);
-      *to.add_node() = node_of(layer);
+      const onnx::NodeProto& node = *to.add_node() = on_tensors(node_of(layer));
       read.insert(layer.inputs.begin(), layer.inputs.end());
-      if (!layer.domain.empty()) domains.insert(layer.domain);
+      if (!node.domain().empty()) domains.insert(node.domain());
     }
     for (const auto& [name, tensor] : constants) {
       if (read.count(name)) constants_[name] = tensor;

@@ -40,8 +40,8 @@ bool agree(const Tensor& got, const Tensor& expected, int64_t i, double relative
   return std::abs(a - b) <= absolute + relative * std::abs(b);
 }
 
-Result<std::optional<std::vector<Tensor>>> read_value(const fs::path& path, ValueKind kind) {
-  if (path.extension() == ".pb") return read_recorded_value(path, kind);
+Result<std::optional<std::vector<Tensor>>> read_value(const fs::path& path, ValueKind kind, const MapKeys& keys) {
+  if (path.extension() == ".pb") return read_recorded_value(path, kind, keys);
   HOIST_TRY(Tensor tensor, read_tensor(path));
   return std::optional<std::vector<Tensor>>({std::move(tensor)});
 }
@@ -72,10 +72,11 @@ Result<DataSet> read_data_set(const fs::path& folder, bool need_outputs, const V
   DataSet out;
   out.folder = folder;
   Diagnostics problems;
-  const auto read = [&](const char* role, const std::vector<ValueKind>& of_model, std::vector<Tensor>& tensors,
-                        RecordedLayout& layout) {
+  const auto read = [&](const char* role, const std::vector<ValueKind>& of_model, const std::vector<MapKeys>& keys,
+                        std::vector<Tensor>& tensors, RecordedLayout& layout) {
     for (size_t i = 0; auto path = tensor_path(folder, role, i); ++i) {
-      auto value = read_value(*path, i < of_model.size() ? of_model[i] : ValueKind::tensor);
+      auto value = read_value(*path, i < of_model.size() ? of_model[i] : ValueKind::tensor,
+                              i < keys.size() ? keys[i] : MapKeys());
       if (!value) {
         problems.insert(problems.end(), value.errors().begin(), value.errors().end());
         continue;
@@ -84,9 +85,9 @@ Result<DataSet> read_data_set(const fs::path& folder, bool need_outputs, const V
       if (*value) std::move((*value)->begin(), (*value)->end(), std::back_inserter(tensors));
     }
   };
-  read("input", kinds.inputs, out.inputs, out.layout);
+  read("input", kinds.inputs, kinds.input_keys, out.inputs, out.layout);
   RecordedLayout of_outputs;
-  read("output", kinds.outputs, out.outputs, of_outputs);
+  read("output", kinds.outputs, kinds.output_keys, out.outputs, of_outputs);
   if (!problems.empty()) return problems;
   if (need_outputs && of_outputs.empty())
     return Diagnostic{folder.string(), "holds no output_0.pb", "there is nothing to compare with"};

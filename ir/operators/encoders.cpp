@@ -1,5 +1,6 @@
 // Encoders of the domain ai.onnx.ml: numbers and strings by tables that stand in attributes. Strings are compared by
-// their words, so that kernels look them up as they do numbers.
+// their words, so that kernels look them up as they do numbers. A map is the tensor of its values by key, so that
+// ZipMap, DictVectorizer and CastMap check how many keys there are and pass values on.
 #include <fmt/format.h>
 
 #include <optional>
@@ -127,12 +128,81 @@ Lowered lower_one_hot_encoder(const OperatorContext& c) {
       x));
 }
 
+// ---- Maps: a map is the tensor of its values by key
+// ----------------------------------------------------------------------
+
+// One row of values a map, as many as there are keys.
+Result<Expr> rows_by_key(const OperatorContext& c, int64_t keys, const std::string& named) {
+  const Expr x = rank_of(c.inputs[0]) == 1 ? repeat(1, c.inputs[0]) : c.inputs[0];
+  if (keys == 0) return fault(fmt::format("{} is missing", named));
+  if (rank_of(x) != 2 || extents(x)[1] != keys)
+    return fault(fmt::format("{} has {} keys, and the values are {}", named, keys, text(extents(c.inputs[0]))));
+  return x;
+}
+
+// How many keys there are, by the attributes that may hold them.
+Result<int64_t> key_count(const OperatorContext& c, const std::string& integers, const std::string& strings) {
+  HOIST_TRY(const Shape numbers, integers_attribute(c, integers, {}));
+  HOIST_TRY(const std::vector<std::string> texts, strings_attribute(c, strings));
+  return numbers.empty() ? std::ssize(texts) : std::ssize(numbers);
+}
+
+Lowered lower_zip_map(const OperatorContext& c) {
+  HOIST_TRY(const int64_t keys, key_count(c, "classlabels_int64s", "classlabels_strings"));
+  HOIST_TRY(const Expr x, rows_by_key(c, keys, "classlabels"));
+  return one(map_at(
+      2, [](Expr v) { return convert(Scalar::f32, v); }, x));
+}
+
+Lowered lower_dict_vectorizer(const OperatorContext& c) {
+  HOIST_TRY(const int64_t keys, key_count(c, "int64_vocabulary", "string_vocabulary"));
+  HOIST_TRY(const Expr x, rows_by_key(c, keys, "the vocabulary"));
+  return one(x);
+}
+
+// As Cast has it; a string that is absent is "", and as a number 0.
+Lowered lower_cast_map(const OperatorContext& c) {
+  HOIST_TRY(const std::string to, choice_attribute(c, "cast_to", "TO_FLOAT", {"TO_FLOAT", "TO_STRING", "TO_INT64"}));
+  HOIST_TRY(const std::string form, choice_attribute(c, "map_form", "DENSE", {"DENSE", "SPARSE"}));
+  HOIST_TRY(const int64_t most, integer_attribute(c, "max_map", 1));
+  const Expr given = c.inputs[0];
+  const bool sparse = form == "SPARSE";
+  if (rank_of(given) < 1) return fault("the values are one number, expected a row");
+  HOIST_TRY(const Expr row, rows_by_key(c, sparse ? most : extents(given).back(), sparse ? "max_map" : "the map"));
+  const Scalar from = element_of(row), scalar = to == "TO_FLOAT"   ? Scalar::f32
+                                                : to == "TO_INT64" ? Scalar::i64
+                                                                   : Scalar::string;
+  if (from == scalar) return one(row);
+  if (from != Scalar::string && !is_float(from))
+    return fault(fmt::format("the values are {}, expected floats or strings", hoist::row(from).name));
+  OperatorCall cast = c.call;
+  cast.domain.clear(), cast.name = "Cast", cast.version = std::max<int64_t>(cast.version, 13);
+  cast.attributes = {{"to", int64_t{scalar == Scalar::f32 ? 1 : scalar == Scalar::i64 ? 7 : 8}}};
+  Expr read = row;
+  if (from == Scalar::string && sparse) {
+    // The text of 0 in the place of what is absent, since "" is no number.
+    HOIST_TRY(const Expr nothing, constant_strings({1}, {""}));
+    HOIST_TRY(const Expr naught, constant_strings({1}, {"0"}));
+    read = materialise(
+        Memory::global,
+        map_at(
+            2, [&](Expr v) { return choose(Number(v) == at_position(0, nothing), at_position(0, naught), v).e; }, row));
+  }
+  return define({cast, {read}, {nullptr}});
+}
+
 // clang-format off
 constexpr auto encoder_rows = std::to_array<OperatorRow>({
   {encoders, "LabelEncoder", 1, 1, 1, Takes::anything, lower_label_encoder,
    "the value that stands beside the key equal to each element; a function, since keys and values stand in attributes"},
   {encoders, "CategoryMapper", 1, 1, 1, Takes::anything, lower_category_mapper,
    "strings by their numbers or numbers by their strings; a function, since both stand in attributes"},
+  {encoders, "ZipMap", 1, 1, 1, Takes::floats, lower_zip_map,
+   "the values, which are those of a map by key; a function, since the keys stand in attributes"},
+  {encoders, "DictVectorizer", 1, 1, 1, Takes::anything, lower_dict_vectorizer,
+   "a map's values by key, which they are already; a function, since the keys stand in attributes"},
+  {encoders, "CastMap", 1, 1, 1, Takes::anything, lower_cast_map,
+   "a map's values by key in another type; a function, since the keys are as many as an attribute says"},
   {encoders, "OneHotEncoder", 1, 1, 1, Takes::anything, lower_one_hot_encoder,
    "1 at the category of each number or string; a function, since the categories stand in an attribute"},
 });

@@ -26,6 +26,7 @@ std::span<const OperatorRow> sampling_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> training_operators();
 std::span<const OperatorRow> learning_operators();
+std::span<const OperatorRow> support_vector_operators();
 std::span<const OperatorRow> random_operators();
 std::span<const OperatorRow> sequence_operators();
 std::span<const OperatorRow> text_operators();

@@ -247,6 +247,80 @@ Lowered lower_roi_align(const OperatorContext& c) {
   }));
 }
 
+// ---- MaxRoiPool
+// ----------------------------------------------------------------------------------------------------------
+
+// Half away from zero.
+Number rounded_away(const Number& x) {
+  const Number size = abs(x), whole = floor(size), up = choose(size - whole >= 0.5, whole + 1.0, whole);
+  return choose(x < 0.0, -up, up);
+}
+
+// Data say where a region lies, so each part looks at the whole plane: the largest of each line between two columns,
+// then of those between two lines. What is empty gives 0.
+Lowered lower_max_roi_pool(const OperatorContext& c) {
+  Expr x = c.inputs[0], regions = c.inputs[1];
+  HOIST_TRY_VOID(check_same_element(c));
+  const Shape shape = extents(x), r = extents(regions);
+  if (shape.size() != 4) return fault(fmt::format("the input is {}, expected [N][C][H][W]", text(shape)));
+  if (r.size() != 2 || r[1] != 5)
+    return fault(fmt::format("the regions are {}, expected [R][5]: an image and two corners each", text(r)));
+  if (product(shape) == 0) return fault(fmt::format("the input {} has no elements to pool", text(shape)));
+  HOIST_TRY(const Shape pooled, integers_attribute(c, "pooled_shape", {}));
+  HOIST_TRY(const double scale, float_attribute(c, "spatial_scale", 1.0));
+  if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1)
+    return fault(fmt::format("pooled_shape is {}, expected a height and a width", text(pooled)));
+  HOIST_TRY_VOID(check_extents({r[0], shape[1], pooled[0], pooled[1]}));
+  HOIST_TRY_VOID(check_extents({r[0], shape[1], shape[2], pooled[1]}));
+  const Scalar scalar = element_of(x), wide = wide_float(scalar);
+  const Expr none = literal(scalar, -std::numeric_limits<double>::infinity());
+  // Where a part of an axis of n elements begins and ends; in floats, whatever the regions are.
+  const auto part_of = [&](Expr region, int64_t first, int64_t parts, int64_t n, Expr part) {
+    const Number begin = rounded_away(Number(convert(wide, at_position(first, region))) * scale);
+    const Number end = rounded_away(Number(convert(wide, at_position(first + 2, region))) * scale);
+    const Number size = max(end - begin + 1.0, 1.0) / static_cast<double>(parts), p = convert(wide, part);
+    const auto inside = [&](const Number& place) { return min(max(place + begin, 0.0), static_cast<double>(n)).e; };
+    return tuple({inside(floor(p * size)), inside(apply(Function::ceiling, (p + 1.0) * size))});
+  };
+  const auto largest_between = [&](Expr limits, Expr row) {
+    return reduce(Function::maximum, none,
+                  map_zip({row, iota(row->type->size, Scalar::i32)}, [&](const std::vector<Expr>& p) {
+                    const Number place = convert(wide, p[1]);
+                    return choose((place >= get(0, limits)) & (place < get(1, limits)), p[0], none).e;
+                  }));
+  };
+  const Expr numbers_of_lines = iota(pooled[0], Scalar::i32), numbers_of_columns = iota(pooled[1], Scalar::i32);
+  const auto region_of_plane = [&](Expr region, Expr plane) {
+    const Expr of_lines =
+        materialise(Memory::global, map(
+                                        [&](Expr column) {
+                                          return let(part_of(region, 1, pooled[1], shape[3], column), [&](Expr limits) {
+                                            return map([&](Expr row) { return largest_between(limits, row); }, plane);
+                                          });
+                                        },
+                                        numbers_of_columns));
+    return map(
+        [&](Expr line) {
+          return let(part_of(region, 2, pooled[0], shape[2], line), [&](Expr limits) {
+            return map_zip({of_lines, numbers_of_columns}, [&](const std::vector<Expr>& p) {
+              const Expr columns = part_of(region, 1, pooled[1], shape[3], p[1]);
+              const Number empty =
+                  (Number(get(1, limits)) <= get(0, limits)) | (Number(get(1, columns)) <= get(0, columns));
+              return choose(empty, zero(scalar), largest_between(limits, p[0])).e;
+            });
+          });
+        },
+        numbers_of_lines);
+  };
+  return one(map(
+      [&](Expr region) {
+        const Expr image = convert(Scalar::i32, at_position(0, region));
+        return map([&](Expr plane) { return region_of_plane(region, plane); },
+                   index(clamped_position(image, shape[0]), x));
+      },
+      regions));
+}
+
 // ---- DeformConv
 // ----------------------------------------------------------------------------------------------------------
 
@@ -365,6 +439,8 @@ constexpr auto sampling_rows = std::to_array<OperatorRow>({
    "the values at places between the elements; a function, since places come from data and their arithmetic from the extents", -1, 1},
   {"", "RoiAlign", 10, 3, 3, Takes::floats, lower_roi_align,
    "means or maxima of samples in the parts of regions; a function, since regions come from data"},
+  {"", "MaxRoiPool", 1, 2, 2, Takes::floats, lower_max_roi_pool,
+   "the largest elements in the parts of regions; a function, since regions come from data"},
   {"", "DeformConv", 19, 3, 5, Takes::floats, lower_deform_conv,
    "a convolution whose windows are samples at places that are moved by data; a function, since places come from data"},
 });

@@ -62,7 +62,8 @@ bool read_onnx_model(std::string_view bytes) {
 
 bool read_tensor(std::string_view bytes) {
   const auto path = file_of("tensor.pb", bytes);
-  for (const ValueKind kind : {ValueKind::sequence, ValueKind::optional_tensor, ValueKind::optional_sequence})
+  for (const ValueKind kind : {ValueKind::sequence, ValueKind::optional_tensor, ValueKind::optional_sequence,
+                               ValueKind::map, ValueKind::sequence_of_maps})
     (void)read_recorded_value(path, kind);
   return read_tensor_proto(path).ok();
 }

@@ -586,6 +586,63 @@ TEST(Operators, SamplesBetweenElements) {
   EXPECT_EQ(sampled("zeros", std::numeric_limits<double>::infinity()), "[1][1][1][1] 0");
 }
 
+// Beside a plain loop: regions inside the array, across its borders, outside, turned round; negative numbers too.
+TEST(Operators, RegionsHaveTheLargestOfTheirParts) {
+  std::mt19937_64 random(11);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
+  for (int round = 0; round < 40; ++round) {
+    const int n = 1 + below(3), channels = 1 + below(3), h = 1 + below(9), w = 1 + below(9), regions = 1 + below(4);
+    const int tall = 1 + below(4), wide = 1 + below(4);
+    const double scale = std::vector<double>{1, 0.5, 0.25}[static_cast<size_t>(below(3))];
+    std::vector<double> x, corners, expected;
+    for (int i = 0; i < n * channels * h * w; ++i) x.push_back(below(200) - 150);
+    for (int r = 0; r < regions; ++r) {
+      corners.push_back(below(n));
+      for (int i = 0; i < 4; ++i) corners.push_back((below(2 * (h + w)) - 4) / (2 * scale));
+    }
+    for (int r = 0; r < regions; ++r) {
+      const double* region = corners.data() + r * 5;
+      const double left = std::round(region[1] * scale), top = std::round(region[2] * scale);
+      const double width = std::max(std::round(region[3] * scale) - left + 1, 1.0);
+      const double height = std::max(std::round(region[4] * scale) - top + 1, 1.0);
+      for (int c = 0; c < channels; ++c) {
+        for (int p = 0; p < tall * wide; ++p) {
+          const auto limit = [](double begin, double part, int extent) {
+            return static_cast<int>(std::clamp(begin + part, 0.0, static_cast<double>(extent)));
+          };
+          const int line = p / wide, column = p % wide;
+          const int y0 = limit(top, std::floor(line * height / tall), h);
+          const int y1 = limit(top, std::ceil((line + 1) * height / tall), h);
+          const int x0 = limit(left, std::floor(column * width / wide), w);
+          const int x1 = limit(left, std::ceil((column + 1) * width / wide), w);
+          double most = -1e9;
+          for (int y = y0; y < y1; ++y) {
+            for (int i = x0; i < x1; ++i)
+              most = std::max(most,
+                              x[static_cast<size_t>(((static_cast<int>(region[0]) * channels + c) * h + y) * w + i)]);
+          }
+          expected.push_back(y1 <= y0 || x1 <= x0 ? 0 : most);
+        }
+      }
+    }
+    for (const Scalar scalar : {Scalar::f32, Scalar::f64, Scalar::f16}) {
+      const LayerCase layer("MaxRoiPool",
+                            {Tensor::of(scalar, {n, channels, h, w}, x), Tensor::of(scalar, {regions, 5}, corners)},
+                            {{"pooled_shape", Ints{tall, wide}}, {"spatial_scale", scale}});
+      EXPECT_EQ(layer.run(), Tensor::of(scalar, {regions, channels, tall, wide}, expected)) << round;
+    }
+  }
+  const Tensor image = counting({1, 1, 2, 2}), region = floats({1, 5}, {0, 0, 0, 1, 1});
+  EXPECT_EQ(LayerCase("MaxRoiPool", {image, region}, {{"pooled_shape", Ints{2}}}).error(),
+            "pooled_shape is [2], expected a height and a width");
+  EXPECT_NE(LayerCase("MaxRoiPool", {image, floats({1, 4}, {0, 0, 1, 1})}, {{"pooled_shape", Ints{2, 2}}}).error(), "");
+  EXPECT_EQ(
+      show(LayerCase("MaxRoiPool", {image, floats({1, 5}, {NAN, NAN, 0, INFINITY, 1})}, {{"pooled_shape", Ints{1, 1}}})
+               .run())
+          .substr(0, 12),
+      "[1][1][1][1]");
+}
+
 TEST(Operators, TransformsComeBack) {
   const Tensor x = floats({1, 4, 1}, {1, 2, 3, 4});
   const Tensor spectrum = LayerCase("DFT", {x}, {{"onesided", int64_t{1}}}).run();

@@ -263,6 +263,18 @@ def others() -> Iterator[Case]:
         attributes = {"Scaler": {"offset": [0.5], "scale": [2.0]}, "Normalizer": {"norm": "L2"},
                       "Binarizer": {"threshold": 0.1}, "Imputer": {"imputed_value_floats": [1.0]}}[name]
         yield Case(name, [normal(*SQUARE)], attributes, domain="ai.onnx.ml")
+    vectors, pairs = 64, 3
+    machine = {"kernel_type": "RBF", "kernel_params": [0.01, 0.0, 3.0], "rho": normal(pairs).tolist(),
+               "support_vectors": normal(vectors * 512).tolist()}
+    yield Case("SVMRegressor", [normal(*SQUARE)],
+               machine | {"n_supports": vectors, "coefficients": normal(vectors).tolist(), "rho": [0.5]},
+               domain="ai.onnx.ml")
+    classifier = machine | {"coefficients": normal(2 * vectors).tolist(), "vectors_per_class": [20, 30, 14],
+                            "classlabels_ints": [0, 1, 2]}
+    probabilities = {"prob_a": [-1.0] * pairs, "prob_b": [0.0] * pairs}
+    for title, attributes in (("votes", {}), ("probabilities", probabilities)):
+        yield Case("SVMClassifier", [normal(*SQUARE)], classifier | attributes, results=2, kind=[I64, F32],
+                   domain="ai.onnx.ml", title=title)
     yield Case("FastGelu", [normal(*SQUARE)], domain="com.microsoft")
     yield Case("SkipLayerNormalization", [normal(1, 512, 512), normal(1, 512, 512), normal(512), normal(512)],
                domain="com.microsoft")
