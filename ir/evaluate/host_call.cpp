@@ -25,9 +25,9 @@ struct HostArray {
 };
 
 // The C functions number the types that they take themselves.
-static_assert(static_cast<int>(Scalar::boolean) == HOIST_HOST_BOOL && static_cast<int>(Scalar::i64) == HOIST_HOST_I64 &&
-              static_cast<int>(Scalar::f32) == HOIST_HOST_F32 && static_cast<int>(Scalar::f64) == HOIST_HOST_F64 &&
-              static_cast<int>(Scalar::string) == HOIST_HOST_STRING);
+static_assert(static_cast<int>(Scalar::boolean) == HOIST_HOST_BOOL && static_cast<int>(Scalar::u8) == HOIST_HOST_U8 &&
+              static_cast<int>(Scalar::i64) == HOIST_HOST_I64 && static_cast<int>(Scalar::f32) == HOIST_HOST_F32 &&
+              static_cast<int>(Scalar::f64) == HOIST_HOST_F64 && static_cast<int>(Scalar::string) == HOIST_HOST_STRING);
 
 hoist_host_call call_of(const std::vector<hoist_host_array>& inputs, const HostArray& output) {
   hoist_host_call call = {};

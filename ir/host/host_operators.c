@@ -12,6 +12,8 @@
 #include <string.h>
 #include <wctype.h>
 
+#include "ir/host/host_pictures.h"
+
 #ifdef HOIST_WITH_PCRE2
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -430,6 +432,9 @@ static const hoist_host_operator host_operators[] = {
     {"string_to_number", "the number that each string writes", 1, takes_to_number, to_number, "", "", 0},
     {"number_to_string", "each number in the fewest digits that read back as the same", 1, takes_from_number,
      from_number, "", "", 0},
+    {"picture_decode", "red, green and blue of the picture that a stream holds", 1, hoist_takes_picture,
+     hoist_decode_picture, "libjpeg libpng libtiff-4 libwebp libopenjp2", "HOIST_WITH_PICTURES",
+     HOIST_PICTURES_MISSING},
 };
 
 HOIST_INTERNAL const hoist_host_operator* hoist_host_operator_named(const char* name) {
