@@ -90,4 +90,15 @@ Result<Tensor> evaluate_host_call(const std::string& function, std::vector<Tenso
   return Diagnostic{"", fmt::format("{}: {}", function, call.message), ""};
 }
 
+void seed_for_host(const std::string& function, Tensor& array, Type result) {
+  const hoist_host_operator* row = hoist_host_operator_named(function.c_str());
+  HOIST_CHECK(row != nullptr, "a function on the host that there is not: " + function);
+  if (row->seed == nullptr) return;
+  const HostArray output(leaf_of(result)->scalar, shape_of(result), nullptr);
+  const HostArray input(array.scalar(), array.shape(), array.data());
+  const std::vector<hoist_host_array> inputs = {input.array};
+  const hoist_host_call call = call_of(inputs, output);
+  row->seed(&call);
+}
+
 }  // namespace hoist

@@ -51,6 +51,9 @@ typedef struct hoist_host_operator {
   const char* library; /* that it needs beside the C library, as pkg-config names it, or several of them; "": none */
   const char* macro;   /* to be defined where that is there */
   int is_missing;      /* this program was built without it */
+  /* Makes of seeded numbers in the first input something that the function takes, where there is room for it; NULL
+   * where numbers serve, or strings. */
+  void (*seed)(const hoist_host_call* call);
 } hoist_host_operator;
 
 /* NULL: there is none of that name. */

@@ -22,6 +22,9 @@ extern "C" {
  * blue in 8 bits, transparency left out. */
 HOIST_INTERNAL int hoist_takes_picture(const hoist_host_call* call);
 HOIST_INTERNAL int hoist_decode_picture(hoist_host_call* call);
+/* The stream's numbers as the pixels of a PNM picture of that size, in colours, in grey or in black and white as there
+ * is room; left as it is where there is none for the last. */
+HOIST_INTERNAL void hoist_seed_picture(const hoist_host_call* call);
 
 #ifdef __cplusplus
 }

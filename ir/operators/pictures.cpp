@@ -11,12 +11,17 @@
 namespace hoist::operators {
 namespace {
 
-// The weights of ITU-R BT.601 in 16 bits, rounded to nearest, as the standard's reference has them.
+// By the weights of ITU-R BT.601 in 16 bits, rounded to nearest, as the standard's reference computes it. A sum over
+// the colours, which kernels read one after the other.
 Expr grey_of(Expr pixel) {
-  const auto colour = [&](int64_t c) { return cast(Scalar::i32, index(literal_integer(Scalar::i64, c), pixel)); };
-  const Number sum =
-      Number(colour(0)) * 19595.0 + Number(colour(1)) * 38470.0 + Number(colour(2)) * 7471.0 + Number(32768.0);
-  return cast(Scalar::u8, (sum / Number(65536.0)).e);
+  const Expr weights = constant(Tensor::of(Scalar::i32, {3}, std::vector<int64_t>{19595, 38470, 7471}));
+  const Expr products = map(
+      [](Expr pair) {
+        return call(Function::multiply, {cast(Scalar::i32, get(0, pair)), get(1, pair)});
+      },
+      zip({pixel, weights}));
+  const Number sum = reduce(Function::add, literal_integer(Scalar::i32, 0), products);
+  return cast(Scalar::u8, ((sum + 32768.0) / 65536.0).e);
 }
 
 Result<Shape> size_of_picture(const OperatorContext& c) {
