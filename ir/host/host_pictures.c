@@ -251,7 +251,7 @@ static int decode_pnm(picture* p) {
       for (size_t c = 0; c < samples; ++c) {
         uint32_t sample = 0;
         if (!pnm_sample(&place, kind, largest, &sample)) {
-          return place.at == place.end
+          return !is_plain || place.at == place.end
                      ? picture_ends(p, "PNM")
                      : picture_fails(p, "a sample of its PNM picture is no number up to %lu", (unsigned long)largest);
         }
