@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr int64_t height = 6, width = 8;
 
-Type pixels_of(int64_t rows, int64_t columns) { return array_type({rows, columns, 3}, scalar_type(Scalar::u8)); }
+Type pixels_of(int64_t rows, int64_t columns) { return array_type({rows, columns, Nat(3)}, scalar_type(Scalar::u8)); }
 
 Tensor stream_of(const std::string& bytes) {
   Tensor out(Scalar::u8, {static_cast<int64_t>(bytes.size())});
@@ -148,10 +148,10 @@ TEST(Pictures, HaveToHaveTheSizeOfTheModel) {
 }
 
 TEST(Pictures, AreTypedByHeightWidthAndColours) {
-  const Type stream = array_type({100}, scalar_type(Scalar::u8));
+  const Type stream = array_type({Nat(100)}, scalar_type(Scalar::u8));
   EXPECT_EQ(host_call_problem("picture_decode", {stream}, pixels_of(2, 3)), "");
   EXPECT_THAT(host_call_problem("picture_decode", {stream}, pixels_of(0, 3)), HasSubstr("does not make"));
-  EXPECT_THAT(host_call_problem("picture_decode", {stream}, array_type({2, 3, 1}, scalar_type(Scalar::u8))),
+  EXPECT_THAT(host_call_problem("picture_decode", {stream}, array_type({Nat(2), Nat(3), Nat(1)}, scalar_type(Scalar::u8))),
               HasSubstr("does not make"));
   EXPECT_THAT(host_call_problem("picture_decode", {pixels_of(2, 3)}, pixels_of(2, 3)), HasSubstr("does not make"));
 }
