@@ -125,7 +125,8 @@ bool read_arrays(std::string_view bytes) {
 bool decode_encoded_picture(std::string_view bytes) {
   Tensor stream(Scalar::u8, {static_cast<int64_t>(bytes.size())});
   if (!bytes.empty()) std::memcpy(stream.data(), bytes.data(), bytes.size());
-  return evaluate_host_call("picture_decode", {stream}, array_type({Nat(6), Nat(8), Nat(3)}, scalar_type(Scalar::u8))).ok();
+  return evaluate_host_call("picture_decode", {stream}, array_type({Nat(6), Nat(8), Nat(3)}, scalar_type(Scalar::u8)))
+      .ok();
 }
 
 // The plan and, behind it, the values of its self-check; the hashes are made right, since whoever writes a hostile
