@@ -34,7 +34,7 @@ class Binder {
         if (input.axes[axis].extent >= 0) continue;
         const std::string name = option_name(input, axis);
         if (std::find(open_.begin(), open_.end(), name) == open_.end()) open_.push_back(name);
-        if (axis > 0) later_.insert(name);
+        if (axis > 0 || !input.may_have_batch) later_.insert(name);
         if (axis == 0 && (input.axes.size() > 1 || says_batch(input.axes[0].name))) batch_.insert(name);
       }
     }

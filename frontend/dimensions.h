@@ -22,6 +22,7 @@ struct DeclaredInput {
   std::string name;
   Scalar scalar = Scalar::f32;
   std::vector<DeclaredAxis> axes;
+  bool may_have_batch = true;  ///< its axis 0 may be a batch
 };
 
 struct BoundDimensions {

@@ -32,7 +32,8 @@ struct ValueKinds {
 /// What the file declares. Errors: no file, not an ONNX model.
 Result<ValueKinds> value_kinds(const std::filesystem::path& path);
 
-/// The value of a symbolic dimension: `name` is the dimension's own name, or INPUT.AXIS with AXIS counted from 0. Of an
+/// The value of a symbolic dimension: `name` is the dimension's own name, or INPUT.AXIS with AXIS counted from 0, INPUT
+/// being also a result whose size is up to data and which the model leaves open (OperatorRow::declared_extents). Of an
 /// input that is a sequence, INPUT is the number of members and INPUT.MEMBER.AXIS an extent of one; of an optional one
 /// INPUT is 0 where it is absent.
 struct DimensionValue {

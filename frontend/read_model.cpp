@@ -25,6 +25,7 @@
 #include "frontend/structure.h"
 #include "frontend/tensor_proto.h"
 #include "frontend/wire_scan.h"
+#include "ir/operators/operators.h"
 #include "ir/program/onnx_type.h"
 #include "ir/program/program_builder.h"
 #include "ir/text/counted.h"
@@ -348,19 +349,48 @@ class Reader {
         places.push_back(&value);
       }
     }
-    const Result<BoundDimensions> bound =
-        bind_dimensions(declared, dimensions_of(declared), options_.maximum_tensor_bytes);
+    const std::vector<DimensionValue> values = dimensions_of(declared);
+    const size_t input_count = declared.size();
+    const std::vector<DeclaredInput> results = results_sized_by_data();
+    declared.insert(declared.end(), results.begin(), results.end());
+    const Result<BoundDimensions> bound = bind_dimensions(declared, values, options_.maximum_tensor_bytes);
     if (!bound.ok()) {
       append(problems, bound.errors());
       return problems;
     }
-    for (size_t i = 0; i < declared.size(); ++i) {
+    for (size_t i = input_count; i < declared.size(); ++i) sizes_[declared[i].name] = bound->shapes[i];
+    for (size_t i = 0; i < input_count; ++i) {
       inputs_.push_back({declared[i].name, declared[i].scalar, bound->shapes[i]});
       if (places[i] != nullptr) set_tensor_type(*places[i], declared[i].scalar, bound->shapes[i]);
     }
     named_dimensions_ = bound->named;
     notes_.insert(notes_.end(), bound->notes.begin(), bound->notes.end());
     return problems;
+  }
+
+  // Results whose extents are up to data but for what the model declares: to the user they are dimensions like those of
+  // inputs.
+  std::vector<DeclaredInput> results_sized_by_data() const {
+    std::vector<DeclaredInput> out;
+    for (const onnx::NodeProto& node : model_.graph().node()) {
+      const OperatorRow* row = find_operator(node.domain(), node.op_type(), opset_of(model_));
+      if (!options_.has_operator || row == nullptr || row->declared_extents == 0 || node.output_size() == 0) continue;
+      DeclaredInput result{node.output(0), Scalar::u8, {}, false};
+      result.axes.resize(static_cast<size_t>(row->declared_extents));
+      for (const auto* list : {&model_.graph().value_info(), &model_.graph().output()}) {
+        for (const onnx::ValueInfoProto& value : *list) {
+          if (value.name() != result.name) continue;
+          const auto& shape = value.type().tensor_type().shape();
+          for (int axis = 0; axis < std::min(row->declared_extents, shape.dim_size()); ++axis) {
+            const auto& dim = shape.dim(axis);
+            const bool is_number = dim.has_dim_value() && dim.dim_value() >= 0;
+            result.axes[static_cast<size_t>(axis)] = {is_number ? dim.dim_value() : -1, dim.dim_param()};
+          }
+        }
+      }
+      out.push_back(std::move(result));
+    }
+    return out;
   }
 
   // The members of an input that have no value yet.
@@ -550,7 +580,12 @@ class Reader {
     for (const auto& [name, value] : inferred_) builder.expect(value);
     Diagnostics problems;
     std::vector<NamedCall> calls;
-    for (const onnx::NodeProto& node : graph().node()) calls.push_back(named_call(node, problems));
+    for (const onnx::NodeProto& node : graph().node()) {
+      calls.push_back(named_call(node, problems));
+      if (node.output_size() == 0) continue;
+      if (const auto size = sizes_.find(node.output(0)); size != sizes_.end())
+        calls.back().attributes["size"] = size->second;
+    }
     for (const NamedCall& call : calls) builder.add_call(call);
     for (const onnx::ValueInfoProto& value : graph().output()) builder.add_output(value.name());
     auto program = builder.finish();
@@ -683,6 +718,7 @@ class Reader {
   MapLayers maps_;
   std::string not_a_tensor_;  // the first such value; "" where there is none
   std::map<std::string, int64_t> named_dimensions_;
+  std::map<std::string, std::vector<int64_t>> sizes_;  // of results that data would decide
   std::map<std::string, std::vector<int64_t>> declared_;
   std::map<std::string, ValueInfo> inferred_;
   std::vector<std::string> notes_;

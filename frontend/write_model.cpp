@@ -125,6 +125,7 @@ class Writer {
     convert_to_oldest(model_, oldest_opset);
     HOIST_TRY_VOID(check_size());
     put_constants_in();
+    declare_sizes();
     finish_header();
     onnx::checker::check_model(model_);
     std::string bytes;
@@ -156,6 +157,7 @@ class Writer {
     for (NamedCall& layer : calls_) {
       shapes_to_inputs(layer, program_.version, constants);
       without_counts(layer);
+      without_size(layer);
       const onnx::NodeProto& node = *to.add_node() = on_tensors(node_of(layer));
       read.insert(layer.inputs.begin(), layer.inputs.end());
       if (!node.domain().empty()) domains.insert(node.domain());
@@ -179,6 +181,24 @@ class Writer {
     if (row == nullptr || row->extents == nullptr) return;
     layer.outputs.resize(std::min(layer.outputs.size(), static_cast<size_t>(row->extents->count)));
     while (layer.outputs.size() > 1 && layer.outputs.back().empty()) layer.outputs.pop_back();
+  }
+
+  // Nor has it one for extents that data decide: the type of the value says them.
+  void without_size(NamedCall& layer) {
+    const OperatorRow* row = find_operator(layer.domain, layer.operation, program_.version);
+    if (row == nullptr || row->declared_extents == 0) return;
+    layer.attributes.erase("size");
+    to_declare_.insert(layer.outputs.front());
+  }
+
+  void declare_sizes() {
+    for (const ValueInfo& output : output_infos(program_)) to_declare_.erase(output.name);
+    const std::map<std::string, Type> types = value_types(program_);
+    for (const std::string& name : to_declare_) {
+      onnx::ValueInfoProto& value = *model_.mutable_graph()->add_value_info();
+      value.set_name(name);
+      set_tensor_type(value, leaf_of(types.at(name))->scalar, shape_of(types.at(name)));
+    }
   }
 
   void import_opset(const std::string& domain, int64_t version) {
@@ -244,6 +264,7 @@ class Writer {
   std::vector<NamedCall> calls_;
   const WriteOptions& options_;
   Constants constants_;
+  std::set<std::string> to_declare_;
   onnx::ModelProto model_;
 };
 

@@ -324,6 +324,11 @@ void add_picture_options(CLI::App& command, PictureOptions& options) {
 }
 
 bool is_picture(const fs::path& file) { return has_ending(file, {".jpg", ".jpeg", ".png"}); }
+bool is_stream(const fs::path& file, const ValueInfo& input) {
+  return input.scalar == Scalar::u8 && input.shape.size() == 1 &&
+         has_ending(file, {".bmp", ".j2k", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif",
+                           ".tiff", ".webp"});
+}
 bool is_sound(const fs::path& file) { return has_ending(file, {".wav"}); }
 
 Result<Picture> decode_picture(const fs::path& file, bool grey) {
@@ -387,6 +392,18 @@ Result<Tensor> read_picture(const fs::path& file, const ValueInfo& input, const 
   return out;
 }
 
+Result<Tensor> read_stream(const fs::path& file, const ValueInfo& input) {
+  HOIST_TRY(const std::string bytes, read_file(file, most_media_bytes));
+  Tensor out(input.scalar, input.shape);
+  if (bytes.size() > static_cast<size_t>(out.size()))
+    return Diagnostic{file.string(),
+                      fmt::format("has {} bytes, and input {} takes {}", bytes.size(), input.name, out.size()),
+                      fmt::format("compile for more, --dim {}.0={} say, if the model leaves that open", input.name,
+                                  2 * bytes.size())};
+  std::memcpy(out.data(), bytes.data(), bytes.size());
+  return out;
+}
+
 Result<Tensor> read_sound(const fs::path& file, const ValueInfo& input, int64_t* rate) {
   HOIST_TRY(const std::string bytes, read_file(file, most_media_bytes));
   const auto bad = [&](const std::string& why) {
@@ -431,6 +448,7 @@ Result<Tensor> read_sound(const fs::path& file, const ValueInfo& input, int64_t*
 }
 
 Result<Tensor> read_media(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {
+  if (is_stream(file, input)) return read_stream(file, input);
   return is_sound(file) ? read_sound(file, input) : read_picture(file, input, options);
 }
 

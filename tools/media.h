@@ -37,6 +37,8 @@ struct Picture {
 /// A file that is read as a picture or a sound rather than as an array, by its ending: .jpg, .jpeg, .png, .wav.
 bool is_picture(const std::filesystem::path& file);
 bool is_sound(const std::filesystem::path& file);
+/// A picture, by its ending, for an input that takes it encoded: one array of bytes.
+bool is_stream(const std::filesystem::path& file, const ValueInfo& input);
 
 /// JPEG or PNG by what the file holds, as three channels (grey: one); transparency is in front of black, 16 bits
 /// become 8. Errors: no such file, damaged, more than 2^27 pixels, colours that are neither RGB nor grey.
@@ -52,7 +54,10 @@ Result<Tensor> read_picture(const std::filesystem::path& file, const ValueInfo& 
 /// beginning, zeros behind its end. `rate` gets samples a second where it is not null.
 Result<Tensor> read_sound(const std::filesystem::path& file, const ValueInfo& input, int64_t* rate = nullptr);
 
-/// A picture or a sound, by its ending.
+/// The bytes of the file, zeros behind them.
+Result<Tensor> read_stream(const std::filesystem::path& file, const ValueInfo& input);
+
+/// A picture, decoded or as it is, or a sound, by its ending and the input.
 Result<Tensor> read_media(const std::filesystem::path& file, const ValueInfo& input, const PictureOptions& options);
 
 }  // namespace hoist

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "backends/halide/native_target.h"
+#include "ir/evaluate/host_call.h"
 #include "ir/seeded.h"
 #include "ir/text/near_miss.h"
 #include "tools/sizes.h"
@@ -132,6 +133,13 @@ std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, 
     const ArrayInfo& input = bundle.inputs()[i];
     const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
     out.push_back(seeded_tensor(input.scalar, input.shape, seed, static_cast<uint32_t>(i), domain.low, domain.high));
+    for (const PlanStep& step : plan.steps) {
+      const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+      if (kernel.host.empty() || step.arguments.front() != plan.inputs[i]) continue;
+      const KernelParameter& result = kernel.parameters.back();
+      seed_for_host(kernel.host, out.back(),
+                    array_type({result.shape.begin(), result.shape.end()}, scalar_type(result.scalar)));
+    }
   }
   return out;
 }

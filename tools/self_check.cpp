@@ -208,7 +208,13 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
   const Stopwatch stopwatch;
   std::set<int> seen;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
+    if (const Result<Nothing> ran = bundle.run_steps(i, 1); !ran.ok()) {
+      // What it makes of the caller's data nobody knows; seeded ones may be no number, or no picture.
+      if (plan.kernels[static_cast<size_t>(plan.steps[i].kernel)].host.empty())
+        return Failure{ExitCode::device, ran.errors()};
+      out.ended = ran.errors().front().what;
+      break;
+    }
     if (!seen.insert(plan.steps[i].kernel).second) continue;
     const size_t left = plan.kernels.size() - seen.size() + 1;
     const double share = std::max(seconds / 1000, (seconds - stopwatch.seconds()) / static_cast<double>(left));

@@ -133,6 +133,8 @@ HOIST_INTERNAL void hoist_close_strings(hoist_bundle* bundle); /* also after an 
 /* Words of strings that the plan has, or of the empty one. */
 HOIST_INTERNAL void hoist_seeded_strings(const hoist_bundle* bundle, uint64_t seed, uint32_t parameter,
                                          uint64_t elements, uint64_t* words);
+/* The same of an input that a step on the host reads, whose function takes no numbers of any kind. */
+HOIST_INTERNAL hoist_status hoist_seed_for_host(hoist_bundle* bundle, uint32_t array, void* data);
 /* The strings of the last run are forgotten, those of the inputs are there. */
 HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* bundle);
 /* Waits for the steps before, reads what the step reads and writes its result. */

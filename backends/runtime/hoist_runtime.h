@@ -154,7 +154,7 @@ hoist_status hoist_set_input_named(hoist_bundle* bundle, const char* name, const
 hoist_status hoist_input_memory(hoist_bundle* bundle, size_t index, void** memory);
 hoist_status hoist_output_memory(hoist_bundle* bundle, size_t index, const void** memory);
 /* Fills every input with seeded numbers from its domain (hoist_seeded_fill), and those of strings with strings that the
- * model knows and with the empty one. */
+ * model knows and with the empty one; encoded pictures become ones of the right size. */
 hoist_status hoist_seed_inputs(hoist_bundle* bundle, uint64_t seed);
 /* Runs every step and waits; every input must have been set. */
 hoist_status hoist_run(hoist_bundle* bundle);

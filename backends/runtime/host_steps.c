@@ -63,6 +63,27 @@ HOIST_INTERNAL void hoist_seeded_strings(const hoist_bundle* b, uint64_t seed, u
   for (uint64_t i = 0; i < elements; ++i) words[i] = words[i] < known ? b->strings.entries[words[i]]->word : 0;
 }
 
+static hoist_host_array host_array(const hoist_plan_parameter* parameter, void* data) {
+  const hoist_host_array out = {parameter->scalar, parameter->rank, parameter->shape, parameter->elements, data};
+  return out;
+}
+
+HOIST_INTERNAL hoist_status hoist_seed_for_host(hoist_bundle* b, uint32_t array, void* data) {
+  for (size_t i = 0; i < b->plan.step_count; ++i) {
+    const hoist_plan_step* step = &b->plan.steps[i];
+    const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
+    if (!kernel->host || !kernel->host->seed || step->arguments[0] != array) continue;
+    const size_t count = kernel->parameter_count;
+    hoist_host_array* arrays = calloc(count, sizeof *arrays);
+    if (!arrays) return hoist_no_memory(&b->error, count * sizeof *arrays);
+    for (size_t k = 0; k < count; ++k) arrays[k] = host_array(&kernel->parameters[k], k ? NULL : data);
+    const hoist_host_call call = {arrays, count - 1, &arrays[count - 1], &b->strings, ""};
+    kernel->host->seed(&call);
+    free(arrays);
+  }
+  return HOIST_OK;
+}
+
 HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* b) {
   hoist_strings_forget(&b->strings);
   for (size_t i = 0; i < b->plan.input_count; ++i) {
@@ -81,12 +102,7 @@ HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* b) {
 static hoist_status call_on_host(hoist_bundle* b, const hoist_plan_kernel* kernel, hoist_host_array* arrays,
                                  void* const* memory) {
   const size_t count = kernel->parameter_count;
-  for (size_t i = 0; i < count; ++i) {
-    const hoist_plan_parameter* parameter = &kernel->parameters[i];
-    const hoist_host_array array = {parameter->scalar, parameter->rank, parameter->shape, parameter->elements,
-                                    memory[i]};
-    arrays[i] = array;
-  }
+  for (size_t i = 0; i < count; ++i) arrays[i] = host_array(&kernel->parameters[i], memory[i]);
   hoist_host_call call = {arrays, count - 1, &arrays[count - 1], &b->strings, ""};
   const int code = kernel->host->evaluate(&call);
   if (code == HOIST_HOST_OK) return HOIST_OK;

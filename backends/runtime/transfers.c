@@ -147,7 +147,8 @@ hoist_status hoist_seed_inputs(hoist_bundle* b, uint64_t seed) {
     } else {
       hoist_seeded(array->scalar, seed, (uint32_t)i, input->low, input->high, elements, data);
     }
-    const hoist_status status = hoist_set_words(b, i, data, array->bytes);
+    hoist_status status = hoist_seed_for_host(b, input->array, data);
+    if (!status) status = hoist_set_words(b, i, data, array->bytes);
     free(data);
     if (status) return status;
   }

@@ -25,9 +25,9 @@ struct HostArray {
 };
 
 // The C functions number the types that they take themselves.
-static_assert(static_cast<int>(Scalar::boolean) == HOIST_HOST_BOOL && static_cast<int>(Scalar::i64) == HOIST_HOST_I64 &&
-              static_cast<int>(Scalar::f32) == HOIST_HOST_F32 && static_cast<int>(Scalar::f64) == HOIST_HOST_F64 &&
-              static_cast<int>(Scalar::string) == HOIST_HOST_STRING);
+static_assert(static_cast<int>(Scalar::boolean) == HOIST_HOST_BOOL && static_cast<int>(Scalar::u8) == HOIST_HOST_U8 &&
+              static_cast<int>(Scalar::i64) == HOIST_HOST_I64 && static_cast<int>(Scalar::f32) == HOIST_HOST_F32 &&
+              static_cast<int>(Scalar::f64) == HOIST_HOST_F64 && static_cast<int>(Scalar::string) == HOIST_HOST_STRING);
 
 hoist_host_call call_of(const std::vector<hoist_host_array>& inputs, const HostArray& output) {
   hoist_host_call call = {};
@@ -88,6 +88,17 @@ Result<Tensor> evaluate_host_call(const std::string& function, std::vector<Tenso
   if (status == HOIST_HOST_OK) return out;
   if (status == HOIST_HOST_NO_MEMORY) throw std::bad_alloc();
   return Diagnostic{"", fmt::format("{}: {}", function, call.message), ""};
+}
+
+void seed_for_host(const std::string& function, Tensor& array, Type result) {
+  const hoist_host_operator* row = hoist_host_operator_named(function.c_str());
+  HOIST_CHECK(row != nullptr, "a function on the host that there is not: " + function);
+  if (row->seed == nullptr) return;
+  const HostArray output(leaf_of(result)->scalar, shape_of(result), nullptr);
+  const HostArray input(array.scalar(), array.shape(), array.data());
+  const std::vector<hoist_host_array> inputs = {input.array};
+  const hoist_host_call call = call_of(inputs, output);
+  row->seed(&call);
 }
 
 }  // namespace hoist

@@ -17,4 +17,8 @@ std::string host_call_problem(const std::string& function, const std::vector<Typ
 /// The result, an array of this type. Errors: a pattern that is none, a string that is no number, and the like.
 Result<Tensor> evaluate_host_call(const std::string& function, std::vector<Tensor> arrays, Type result);
 
+/// Makes of seeded numbers something that the function takes as its first array for a result of that type, where
+/// numbers as such would be refused: a stream of bytes that holds a picture.
+void seed_for_host(const std::string& function, Tensor& array, Type result);
+
 }  // namespace hoist

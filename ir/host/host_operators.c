@@ -12,6 +12,8 @@
 #include <string.h>
 #include <wctype.h>
 
+#include "ir/host/host_pictures.h"
+
 #ifdef HOIST_WITH_PCRE2
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -419,17 +421,20 @@ static int from_number(hoist_host_call* call) {
 
 static const hoist_host_operator host_operators[] = {
     {"string_concat", "each string of the one array with that of the other behind it", 2, takes_concat, concat, "", "",
-     0},
-    {"string_lower", "letters small", 1, takes_case, to_lower, "", "", 0},
-    {"string_upper", "letters capital", 1, takes_case, to_upper, "", "", 0},
+     0, NULL},
+    {"string_lower", "letters small", 1, takes_case, to_lower, "", "", 0, NULL},
+    {"string_upper", "letters capital", 1, takes_case, to_upper, "", "", 0, NULL},
     {"string_split", "the pieces of each string between delimiters, as many as there is room for", 3, takes_split,
-     split, "", "", 0},
-    {"string_split_count", "how many pieces each string has", 3, takes_split_count, split_count, "", "", 0},
+     split, "", "", 0, NULL},
+    {"string_split_count", "how many pieces each string has", 3, takes_split_count, split_count, "", "", 0, NULL},
     {"regex_full_match", "whether a regular expression fits the whole of each string", 2, takes_match, match,
-     "libpcre2-8", "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING},
-    {"string_to_number", "the number that each string writes", 1, takes_to_number, to_number, "", "", 0},
+     "libpcre2-8", "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
+    {"string_to_number", "the number that each string writes", 1, takes_to_number, to_number, "", "", 0, NULL},
     {"number_to_string", "each number in the fewest digits that read back as the same", 1, takes_from_number,
-     from_number, "", "", 0},
+     from_number, "", "", 0, NULL},
+    {"picture_decode", "red, green and blue of the picture that a stream holds", 1, hoist_takes_picture,
+     hoist_decode_picture, "libjpeg libpng libtiff-4 libwebp libopenjp2", "HOIST_WITH_PICTURES", HOIST_PICTURES_MISSING,
+     hoist_seed_picture},
 };
 
 HOIST_INTERNAL const hoist_host_operator* hoist_host_operator_named(const char* name) {

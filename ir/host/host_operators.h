@@ -2,7 +2,8 @@
  * bundles both call. A function takes whole arrays, dense and row-major, and gives one. Strings are words of a table
  * (host_strings.h), to which the strings that it makes are added.
  *
- * C99 and POSIX. Regular expressions need PCRE2 and HOIST_WITH_PCRE2; without it the row is there and says so. */
+ * C99 and POSIX. Regular expressions need PCRE2 and HOIST_WITH_PCRE2, pictures what host_pictures.h says; without them
+ * the rows are there and say so. */
 #ifndef HOIST_HOST_OPERATORS_H
 #define HOIST_HOST_OPERATORS_H
 
@@ -13,7 +14,14 @@ extern "C" {
 #endif
 
 /* Scalar types by their numbers, which are those of hoist's ir/scalar.h and of plan.bin. */
-enum { HOIST_HOST_BOOL = 0, HOIST_HOST_I64 = 9, HOIST_HOST_F32 = 17, HOIST_HOST_F64 = 18, HOIST_HOST_STRING = 23 };
+enum {
+  HOIST_HOST_BOOL = 0,
+  HOIST_HOST_U8 = 4,
+  HOIST_HOST_I64 = 9,
+  HOIST_HOST_F32 = 17,
+  HOIST_HOST_F64 = 18,
+  HOIST_HOST_STRING = 23
+};
 
 typedef struct hoist_host_array {
   int scalar;
@@ -40,9 +48,12 @@ typedef struct hoist_host_operator {
   /* Whether types and shapes are those that the function takes; the data are not looked at, and may be NULL. */
   int (*takes)(const hoist_host_call* call);
   int (*evaluate)(hoist_host_call* call); /* of a call that it takes */
-  const char* library;                    /* that it needs beside the C library, as pkg-config names it; "": none */
-  const char* macro;                      /* to be defined where that is there */
-  int is_missing;                         /* this program was built without it */
+  const char* library; /* that it needs beside the C library, as pkg-config names it, or several of them; "": none */
+  const char* macro;   /* to be defined where that is there */
+  int is_missing;      /* this program was built without it */
+  /* Makes of seeded numbers in the first input something that the function takes, where there is room for it; NULL
+   * where numbers serve, or strings. */
+  void (*seed)(const hoist_host_call* call);
 } hoist_host_operator;
 
 /* NULL: there is none of that name. */

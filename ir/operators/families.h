@@ -31,5 +31,6 @@ std::span<const OperatorRow> random_operators();
 std::span<const OperatorRow> sequence_operators();
 std::span<const OperatorRow> text_operators();
 std::span<const OperatorRow> encoder_operators();
+std::span<const OperatorRow> picture_operators();
 
 }  // namespace hoist::operators

@@ -29,7 +29,8 @@ std::vector<OperatorRow> joined() {
         operators::control_operators,     operators::recurrent_operators,  operators::contributed_operators,
         operators::sampling_operators,    operators::signal_operators,     operators::training_operators,
         operators::learning_operators,    operators::random_operators,     operators::sequence_operators,
-        operators::text_operators,        operators::encoder_operators,    operators::support_vector_operators}) {
+        operators::text_operators,        operators::encoder_operators,    operators::picture_operators,
+        operators::support_vector_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {

@@ -92,6 +92,9 @@ struct OperatorRow {
   const BodyRow* bodies = nullptr;              ///< null where no attribute is a program
   const ExtentRow* extents = nullptr;           ///< null where types say how long all results are
   const CompositionRow* composition = nullptr;  ///< null where inputs and results are tensors
+  /// So many extents of its result, from the first on, are up to data, and the definition takes those that the model
+  /// declares for the value: an attribute "size" that the standard has not.
+  int declared_extents = 0;
 };
 
 constexpr OperatorRow with_extents(OperatorRow row, const ExtentRow& extents) {

@@ -10,6 +10,7 @@
 #include "backends/runtime/plan_file.h"
 #include "frontend/frontend.h"
 #include "frontend/tensor_file.h"
+#include "ir/evaluate/host_call.h"
 #include "ir/operators/operators.h"
 #include "ir/profile.h"
 #include "ir/program/program_derivation.h"
@@ -121,6 +122,14 @@ bool read_arrays(std::string_view bytes) {
   return true;
 }
 
+// As the decoder of a model for pictures of 8 x 6.
+bool decode_encoded_picture(std::string_view bytes) {
+  Tensor stream(Scalar::u8, {static_cast<int64_t>(bytes.size())});
+  if (!bytes.empty()) std::memcpy(stream.data(), bytes.data(), bytes.size());
+  return evaluate_host_call("picture_decode", {stream}, array_type({Nat(6), Nat(8), Nat(3)}, scalar_type(Scalar::u8)))
+      .ok();
+}
+
 // The plan and, behind it, the values of its self-check; the hashes are made right, since whoever writes a hostile
 // bundle makes them right too. The first four bytes say how long the plan is.
 bool read_plan(std::string_view bytes) {
@@ -174,6 +183,7 @@ constexpr auto targets = std::to_array<FuzzTarget>({
     {"record", "the record of a choice, JSON", parse_choice, true},
     {"npy", "an array of numpy's", parse_array, false},
     {"npz", "arrays of numpy's in a zip file", read_arrays, false},
+    {"picture", "an encoded picture, as a model's input", decode_encoded_picture, false},
     {"plan", "plan.bin and check.bin of a bundle, hashes made right", read_plan, false},
 });
 

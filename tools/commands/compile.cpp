@@ -188,6 +188,8 @@ void report_check(const SelfCheck& check) {
                         ? "every element"
                         : fmt::format("{} elements, all of {}", check.compared, counted(check.kernels_whole, "kernel"));
   if (check.kernels_left > 0) how += fmt::format(", none of {} whose elements take too long", check.kernels_left);
+  if (!check.ended.empty())
+    complain("note", "seeded inputs do not get further than " + check.ended + " (hoist verify --data checks the rest)");
   say_line("checked on {}: {} {} with the interpreter ({}); {:.1f} s, and {:.1f} s in the driver (cache: {})",
            check.device, counted(check.kernels, "kernel"), check.kernels == 1 ? "agrees" : "agree", how, check.seconds,
            check.driver_seconds, check.driver_cache);

@@ -38,8 +38,9 @@ std::pair<std::string, std::string> split_input(const std::string& text, const B
 }
 
 Result<Tensor> read_input(const std::string& file, const ArrayInfo& input, const PictureOptions& pictures) {
-  if (!is_picture(file) && !is_sound(file)) return read_tensor(file);
-  return read_media(file, {input.name, input.scalar, input.shape}, pictures);
+  const ValueInfo info = {input.name, input.scalar, input.shape};
+  if (!is_picture(file) && !is_sound(file) && !is_stream(file, info)) return read_tensor(file);
+  return read_media(file, info, pictures);
 }
 
 void warn_of_numbers(const std::string& where, const Tensor& tensor) {

@@ -16,8 +16,10 @@ set_target_properties(hoist_installed_runtime PROPERTIES OUTPUT_NAME hoist_runti
   ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/package" C_STANDARD 99 C_EXTENSIONS OFF UNITY_BUILD OFF)
 target_include_directories(hoist_installed_runtime PRIVATE "${CMAKE_SOURCE_DIR}/backends/runtime"
   INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/hoist>")
-target_compile_definitions(hoist_installed_runtime PRIVATE HOIST_WITH_PCRE2)
-target_link_libraries(hoist_installed_runtime PUBLIC OpenCL::OpenCL Threads::Threads pcre2-8 ${CMAKE_DL_LIBS} m)
+target_compile_definitions(hoist_installed_runtime PRIVATE HOIST_WITH_PCRE2 HOIST_WITH_PICTURES)
+target_include_directories(hoist_installed_runtime PRIVATE ${pictures_INCLUDE_DIRS})
+target_link_libraries(hoist_installed_runtime PUBLIC OpenCL::OpenCL Threads::Threads pcre2-8 jpeg png16 tiff webp openjp2
+  ${CMAKE_DL_LIBS} m)
 install(TARGETS hoist_installed_runtime EXPORT hoist ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(FILES backends/runtime/hoist_runtime.h backends/runtime/hoist_runtime.hpp
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/hoist")
@@ -62,5 +64,6 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${halide_folder}/lib64")
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "pocl-opencl-icd | opencl-icd, gcc, ocl-icd-opencl-dev, opencl-headers, libpcre2-dev")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "pocl-opencl-icd | opencl-icd, gcc, ocl-icd-opencl-dev, opencl-headers, libpcre2-dev, \
+libjpeg-dev, libpng-dev, libtiff-dev, libwebp-dev, libopenjp2-7-dev")
 include(CPack)
