@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +118,9 @@ def test_the_statuses_and_the_version_are_the_header_s() -> None:
 
 def test_small_types_are_packed_as_the_runtime_has_them() -> None:
     from hoist_runtime import _scalars
+    rows = (SOURCE / "backends" / "runtime" / "values.c").read_text().split("scalar_rows[HOIST_SCALAR_COUNT] = {")[1]
+    names = re.findall(r'{"(\w+)"', rows.split("\n};")[0])
+    assert set(names) == {"string", *_scalars._SMALL, *_scalars._NUMPY}
     for scalar in list(_scalars._SMALL) + list(_scalars._NUMPY):
         kind = _scalars.element_type(scalar)
         for count in (0, 1, 5, 24):
@@ -157,3 +162,14 @@ def test_the_wheel(digits: Path, tmp_path: Path) -> None:
                      + OPEN.format(str(digits)), PYTHONPATH=str(tmp_path / "installed"))
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith(f"{version} {tmp_path / 'installed'}") and "(1, 10)" in ran.stdout
+
+
+def test_the_examples_of_the_documentation(digits: Path) -> None:
+    fenced = re.findall(r"^```python\n(.*?)^```", (SOURCE / "tools" / "python" / "README.md").read_text(), re.M | re.S)
+    assert len(fenced) == 2
+    [block] = re.findall(r"(?:^    .*\n)+", (SOURCE / "README.md").read_text().split("## From Python\n")[1].split("\n## ")[0],
+                         re.M)
+    for program in ("".join(fenced), "import numpy as np\nimage = np.zeros((1, 1, 8, 8))\n" + textwrap.dedent(block)):
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=digits.parent)
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stdout

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import Error, Status
+
 try:
     ml_dtypes: Any = importlib.import_module("ml_dtypes")
 except ImportError:
@@ -72,14 +74,15 @@ class ElementType:
 
 
 def element_type(scalar: str) -> ElementType:
-    """For a type by hoist's name. Those that numpy lacks are ml_dtypes' where that is installed, else their bits."""
+    """For a type by hoist's name. Those that numpy lacks are ml_dtypes' where that is installed, else their bits.
+    Raises Error for a type that only a newer runtime has."""
     if scalar == "string":
         return ElementType(scalar, np.dtype(object), 64, "")
     if scalar in _NUMPY:
         dtype: np.dtype[Any] = np.dtype(_NUMPY[scalar])
         return ElementType(scalar, dtype, 8 * dtype.itemsize, "")
     if scalar not in _SMALL:
-        return ElementType(scalar, np.dtype(np.uint8), 8, f"this package does not know {scalar}")
+        raise Error(Status.BAD_BUNDLE, f"this package does not know the element type {scalar}")
     name, bits = _SMALL[scalar]
     if hasattr(ml_dtypes, name):
         return ElementType(scalar, np.dtype(getattr(ml_dtypes, name)), bits, "")
