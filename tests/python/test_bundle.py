@@ -159,7 +159,7 @@ def test_shapes_choose_the_specialisation(bundles: Path) -> None:
 
 
 def test_verifies(digits: Path) -> None:
-    seen = []
+    seen: list[hoist_runtime.Finding] = []
     with hoist_runtime.open(digits) as bundle:
         findings = bundle.verify(seen.append)
         assert findings == seen and all(finding.passed for finding in findings)

@@ -67,9 +67,10 @@ class ElementType:
         shifts = np.arange(each_byte, dtype=np.uint8) * np.uint8(self.bits)
         codes = (held[:, None] >> shifts & np.uint8(2**self.bits - 1)).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
         if not self.reason and self.scalar.startswith("i"):
-            # In memory of ml_dtypes the sign fills the byte.
+            # Whether the sign fills the byte is ml_dtypes' own affair.
             sign = np.uint8(2 ** (self.bits - 1))
-            codes = (codes ^ sign) - sign
+            numbers: NDArray[Any] = ((codes ^ sign) - sign).view(np.int8)
+            return numbers.astype(self.dtype).reshape(shape)
         return np.ascontiguousarray(codes).view(self.dtype).reshape(shape)
 
 
