@@ -21,6 +21,11 @@
 extern "C" {
 #endif
 
+/* Raised when a struct of this header changes, or a function takes or gives something else: programs that load the
+ * runtime as a shared library, whose name ends with this number, ask the function before they call any other. */
+#define HOIST_API_VERSION 1
+int hoist_api_version(void);
+
 typedef enum hoist_status {
   HOIST_OK = 0,
   HOIST_BAD_ARGUMENT = 1, /* a name, an index or a number of bytes that the bundle does not have */

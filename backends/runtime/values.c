@@ -18,6 +18,8 @@ HOIST_INTERNAL hoist_status hoist_fail(hoist_error* error, hoist_status status, 
   return status;
 }
 
+int hoist_api_version(void) { return HOIST_API_VERSION; }
+
 const char* hoist_status_name(hoist_status status) {
   switch (status) {
     case HOIST_OK:

@@ -1,5 +1,6 @@
 # What `cmake --install` puts where, and the Debian package made of it (tools/package): the program with Halide's library
-# beside it, the C runtime with its headers for find_package(hoist), man pages and completions, which the program writes.
+# beside it, the C runtime with its headers for find_package(hoist) and as a shared library for the Python package, man
+# pages and completions, which the program writes.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -23,6 +24,22 @@ target_link_libraries(hoist_installed_runtime PUBLIC OpenCL::OpenCL Threads::Thr
 install(TARGETS hoist_installed_runtime EXPORT hoist ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(FILES backends/runtime/hoist_runtime.h backends/runtime/hoist_runtime.hpp
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/hoist")
+
+# The same as a shared library, for programs that load it while they run (tools/python). It goes by HOIST_API_VERSION alone:
+# without a libhoist_runtime.so the linker takes the static one for C programs.
+set(runtime_header "${CMAKE_SOURCE_DIR}/backends/runtime/hoist_runtime.h")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${runtime_header}")
+file(STRINGS "${runtime_header}" api_version REGEX "^#define HOIST_API_VERSION [0-9]+$")
+string(REGEX REPLACE ".* " "" api_version "${api_version}")
+add_library(hoist_shared_runtime SHARED "${CMAKE_BINARY_DIR}/backends/hoist_runtime.c")
+add_dependencies(hoist_shared_runtime hoist_bundle)
+set_target_properties(hoist_shared_runtime PROPERTIES OUTPUT_NAME hoist_runtime VERSION "${PROJECT_VERSION}"
+  SOVERSION "${api_version}" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/package" C_STANDARD 99 C_EXTENSIONS OFF
+  UNITY_BUILD OFF)
+target_include_directories(hoist_shared_runtime PRIVATE "${CMAKE_SOURCE_DIR}/backends/runtime")
+target_compile_definitions(hoist_shared_runtime PRIVATE HOIST_WITH_PCRE2)
+target_link_libraries(hoist_shared_runtime PRIVATE OpenCL::OpenCL Threads::Threads pcre2-8 ${CMAKE_DL_LIBS} m)
+install(TARGETS hoist_shared_runtime LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" NAMELINK_SKIP)
 
 set(config_folder "${CMAKE_INSTALL_LIBDIR}/cmake/hoist")
 install(EXPORT hoist NAMESPACE hoist:: FILE hoistTargets.cmake DESTINATION "${config_folder}")

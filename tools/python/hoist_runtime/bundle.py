@@ -1,0 +1,562 @@
+"""An opened bundle."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import threading
+import warnings
+import weakref
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Callable, Iterator, Mapping, Sequence, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _c, _library
+from ._findings import Finding
+from ._scalars import ElementType, element_type, from_anything, strings_of
+from .errors import ArgumentError, Error, Status, VerificationError, error_of
+
+FolderName = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Array:
+    """An input or an output."""
+
+    name: str
+    scalar: str  #: hoist's name of the element type: "f32", "i8", "bf16", "string", ...
+    shape: tuple[int, ...]  #: outermost extent first; of an output as long as data decide, the most that there can be
+    dtype: np.dtype[Any]  #: what numpy arrays of it have; object for strings
+    reason: str = ""  #: why `dtype` is an integer that holds the bits of each element, where it is; else ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a run: a kernel that is launched, or what the host computes itself."""
+
+    kernel: str
+    layers: tuple[str, ...]  #: the model's layers that it computes
+    operations: int  #: arithmetic operations
+    on_host: bool
+    seconds: float | None = None  #: from profile() alone
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that OpenCL offers. `index` is what open(device=...) takes, beside names."""
+
+    index: int
+    name: str
+    platform: str
+    driver: str
+    is_cpu: bool
+    compute_units: int
+
+
+@dataclass(frozen=True)
+class _Port:
+    """An input or an output as the runtime describes it."""
+
+    index: int
+    kind: str  # "input" or "output"
+    array: Array
+    element: ElementType
+    bytes: int
+
+
+def _status(number: int) -> Status:
+    try:
+        return Status(number)
+    except ValueError:
+        return Status.DEVICE_ERROR
+
+
+def _finding(given: Any) -> Finding:
+    said = given.contents
+    return Finding(_c.text(said.subject), bool(said.passed), _c.text(said.message), said.compared, said.largest_error)
+
+
+def _shape(extents: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * max(len(extents), 1))(*extents)
+
+
+@dataclass
+class _Reports:
+    """Collects findings; an exception of the caller's function waits until C has returned."""
+
+    function: Callable[[Finding], None] | None
+    findings: list[Finding] = field(default_factory=list)
+    raised: BaseException | None = None
+
+    def callback(self) -> Any:
+        def receive(_user: Any, given: Any) -> None:
+            try:
+                self.findings.append(_finding(given))
+                if self.function is not None and self.raised is None:
+                    self.function(self.findings[-1])
+            except BaseException as problem:  # even Ctrl-C: nothing may pass through C
+                self.raised = self.raised or problem
+
+        return _c.Report(receive)
+
+
+class _Handle:
+    """What the runtime opened. It is closed when nobody holds it any more: neither a Bundle nor a view of its memory."""
+
+    def __init__(self, library: ctypes.CDLL, pointer: ctypes.c_void_p) -> None:
+        self.library = library
+        self.pointer = pointer
+        self.close = weakref.finalize(self, library.hoist_close, pointer)
+        # At the end of the program the system takes everything back; drivers may be gone by then.
+        self.close.atexit = False
+
+
+class _Memory:
+    """Memory of a handle for numpy, whose arrays keep this object and so the handle."""
+
+    def __init__(self, handle: _Handle, address: int, size: int, writable: bool) -> None:
+        self.handle = handle
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (size,), "data": (address, not writable)}
+
+
+class Bundle:
+    """A bundle on a device, or as native code. Made by open(); a context manager that closes it.
+
+    Threads may share one: each call holds a lock, run() from the first input that it sets to the last output that it reads.
+    Bundles that are opened apart run side by side, since the runtime works without Python's lock.
+    """
+
+    def __init__(self, folder: FolderName, *, device: str | int | None = None, threads: int = 0, cache: bool = True,
+                 cache_folder: FolderName | None = None, context_of: Bundle | None = None,
+                 separate_buffers: int = 0) -> None:
+        """What open() does."""
+        self._handle: _Handle | None = None
+        self._lock = threading.RLock()
+        self._folder = Path(folder)
+        # A shared context is one of the same library.
+        other = None if context_of is None else context_of._opened()
+        library = _library.load(self._folder) if other is None else other.library
+        options = _c.Options(
+            device=None if device is None else _c.raw(str(device)), threads=threads, separate_buffers=separate_buffers,
+            no_cache=0 if cache else 1, cache_folder=None if cache_folder is None else os.fsencode(cache_folder),
+            context_of=None if other is None else other.pointer, linked_kernels=None)
+        pointer = ctypes.c_void_p()
+        status = library.hoist_open(os.fsencode(self._folder), ctypes.byref(options), ctypes.byref(pointer))
+        if status != Status.OK:
+            message = _c.text(library.hoist_error_message(pointer)) if pointer else "no memory"
+            library.hoist_close(pointer)
+            raise error_of(_status(status), message)
+        self._handle = _Handle(library, pointer)
+        self._library = library
+        if not self.fits_profile:
+            warnings.warn(f"{self._folder} is compiled for {self.profile_name}: on {self.device} results are right, and a run may take "
+                          "far longer", RuntimeWarning, stacklevel=3)
+
+    def close(self) -> None:
+        """Ends the use of the bundle; again does nothing. Its memory stays until the last view of it (input_memory,
+        output_memory) is gone as well."""
+        with self._lock:
+            self._handle = None
+
+    @property
+    def closed(self) -> bool:
+        return self._handle is None
+
+    def __enter__(self) -> Bundle:
+        self._opened()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<hoist_runtime.Bundle {str(self._folder)!r}, closed>"
+        inputs, outputs = (", ".join(f"{array.name} {array.scalar}{list(array.shape)}" for array in arrays)
+                           for arrays in (self.inputs, self.outputs))
+        return f"<hoist_runtime.Bundle {self.model} on {self.device}: {outputs} from {inputs}>"
+
+    # What there is
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The bundle's manifest.json, read anew: kernels, steps, layers, arrays, and the certificate of a budget."""
+        self._opened()
+        path = self._folder / "manifest.json"
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as problem:
+            raise Error(Status.BAD_BUNDLE, f"{path}: {problem}") from None
+        if not isinstance(manifest, dict):
+            raise Error(Status.BAD_BUNDLE, f"{path} is no object")
+        return manifest
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._text("hoist_model_name")
+
+    @property
+    def device(self) -> str:
+        """The name of the device in use, or of the native code's target."""
+        return self._text("hoist_device_name")
+
+    @property
+    def device_index(self) -> int | None:
+        """The position of the device in devices(); None for native code."""
+        index = self._number("hoist_device_index")
+        return None if index < 0 else index
+
+    @property
+    def profile_name(self) -> str:
+        """The name of the profile that the bundle is compiled for."""
+        return self._text("hoist_profile_name")
+
+    @property
+    def fits_profile(self) -> bool:
+        """Whether the device is of the kind that the bundle is compiled for. open() warns where it is not."""
+        return self._number("hoist_fits_profile") != 0
+
+    @property
+    def threads(self) -> int:
+        """Compute units of the device in use."""
+        return self._number("hoist_threads")
+
+    @property
+    def cache_outcome(self) -> str:
+        """Whether compiled kernels came from the cache: "hit", "miss: REASON"; native code has none."""
+        return self._text("hoist_cache_outcome")
+
+    @property
+    def inputs(self) -> list[Array]:
+        """The inputs of the specialisation in use."""
+        with self._lock:
+            return [port.array for port in self._ports("input")]
+
+    @property
+    def outputs(self) -> list[Array]:
+        """The outputs of the specialisation in use."""
+        with self._lock:
+            return [port.array for port in self._ports("output")]
+
+    @property
+    def steps(self) -> list[Step]:
+        """What a run does, in order."""
+        with self._lock:
+            handle = self._opened()
+            out = []
+            for index in range(self._library.hoist_step_count(handle.pointer)):
+                step = _c.Step()
+                self._call("hoist_describe_step", index, ctypes.byref(step))
+                out.append(Step(_c.text(step.kernel), tuple(_c.text(step.layers[i]) for i in range(step.layer_count)),
+                                step.operations, bool(step.on_host)))
+            return out
+
+    # Sizes
+
+    @property
+    def specialisations(self) -> list[dict[str, int]]:
+        """The sizes that the bundle is compiled for, by name; one empty dictionary where there is nothing to choose."""
+        with self._lock:
+            handle = self._opened()
+            out = []
+            for index in range(self._library.hoist_specialisation_count(handle.pointer)):
+                one = _c.Specialisation()
+                self._call("hoist_describe_specialisation", index, ctypes.byref(one))
+                out.append({_c.text(one.names[i]): int(one.sizes[i]) for i in range(one.size_count)})
+            return out
+
+    @property
+    def specialisation(self) -> dict[str, int]:
+        """The one in use: after open() the first."""
+        with self._lock:
+            return self.specialisations[self._number("hoist_specialisation_in_use")]
+
+    def choose(self, **sizes: int) -> None:
+        """Uses the specialisation that has these sizes; the others stay as they are. Its inputs and outputs are its own: set
+        the inputs after the choice. run() chooses by itself. Raises ArgumentError (BAD_SIZE) where the bundle is not compiled
+        for them, and then nothing changes."""
+        with self._lock, self._choice():
+            for name, size in sizes.items():
+                self._call("hoist_choose_size", _c.raw(name), size)
+
+    # Running
+
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None, /, **named: Any) -> list[NDArray[Any]]:
+        """Sets the inputs, runs, and returns a copy of every output in order.
+
+        Inputs are given by name (`run(image=a)`, or `run({"image:0": a})`), or all of them in order (`run([a, b])`); one that is
+        left out keeps its value from before. Each is a numpy array, or anything with __dlpack__ or __array__, of exactly the
+        input's shape and type; lists and numbers are converted, strings may be str (as UTF-8) or bytes. Of a bundle for
+        several sizes the shapes choose the specialisation.
+
+        An output as long as data decide has its actual shape. Strings come as object arrays of str.
+
+        Raises ArgumentError for a name, a type, a shape (BAD_SIZE) or a string that does not fit, and where an input was
+        never set; Error (BAD_EXTENT) where data ask for more elements than an output has room for.
+        """
+        with self._lock:
+            given = self._by_name(inputs, named)
+            ports = {port.array.name: port for port in self._ports("input")}
+            arrays = []
+            for name, value in given.items():
+                port = self._named(ports, "input", name)
+                arrays.append((port, self._array(port, value)))
+            with self._choice():
+                for port, array in arrays:
+                    self._call("hoist_choose_input_shape", port.index, _shape(array.shape), array.ndim)
+            for port, array in arrays:
+                self._set(port, array)
+            self._call("hoist_run")
+            return [self._output(port) for port in self._ports("output")]
+
+    def set_input(self, name: str, value: Any) -> None:
+        """Copies one input in, as run() does, for many runs. It never changes the specialisation: the shape must be that of
+        the one in use."""
+        with self._lock:
+            port = self._port("input", name)
+            array = self._array(port, value)
+            if array.shape != port.array.shape:
+                raise ArgumentError(Status.BAD_SIZE, f"input {name} has the shape {list(port.array.shape)}, not "
+                                                     f"{list(array.shape)}")
+            self._set(port, array)
+
+    def output(self, name: str) -> NDArray[Any]:
+        """A copy of one output of the latest run, as run() returns it."""
+        with self._lock:
+            return self._output(self._port("output", name))
+
+    def input_memory(self, name: str) -> NDArray[Any]:
+        """Memory from which the next runs take the input: what is written there needs no copy. The input counts as set from
+        now on, with zeros where nothing was written.
+
+        The array stays valid as long as it is there, even after close(). It belongs to the specialisation in use now. Leave it
+        alone while run() is at work. Types of 2 and 4 bits are bytes that hold several elements, the lowest bits first; strings
+        have no such memory (ArgumentError).
+        """
+        return self._view("input", name)
+
+    def output_memory(self, name: str) -> NDArray[Any]:
+        """Memory in which the next runs leave the output, read-only; its lifetime is input_memory's. An output as long as data
+        decide has room for the most that there can be."""
+        return self._view("output", name)
+
+    def seed_inputs(self, seed: int) -> None:
+        """Fills every input with seeded numbers (or strings) that the model takes, the same on every machine."""
+        with self._lock:
+            self._call("hoist_seed_inputs", seed % 2**64)
+
+    # Checking and measuring
+
+    def verify(self, report: Callable[[Finding], None] | None = None) -> list[Finding]:
+        """The self-check: hashes of all files, then every kernel of every specialisation on seeded inputs, compared with
+        expected values. Overwrites the inputs. `report` gets each finding as it is made.
+
+        Returns the findings; raises VerificationError, which has them too, where one did not pass.
+        """
+        with self._lock:
+            handle = self._opened()
+            reports = _Reports(report)
+            status = _status(self._library.hoist_verify(handle.pointer, reports.callback(), None))
+            message = _c.text(self._library.hoist_error_message(handle.pointer)) if status != Status.OK else ""
+        return _checked(status, message, reports)
+
+    def profile(self) -> list[Step]:
+        """Runs once, on the inputs that are set, and measures each step: the steps with their seconds."""
+        with self._lock:
+            steps = self.steps
+            seconds = (ctypes.c_double * max(len(steps), 1))()
+            self._call("hoist_profile", seconds)
+            return [Step(step.kernel, step.layers, step.operations, step.on_host, seconds[i])
+                    for i, step in enumerate(steps)]
+
+    # Between Python and C
+
+    def _opened(self) -> _Handle:
+        handle = self._handle
+        if handle is None:
+            raise ArgumentError(Status.BAD_ARGUMENT, f"{self._folder} is closed")
+        return handle
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        """A function of the runtime that returns a status."""
+        pointer = self._opened().pointer
+        status = _status(getattr(self._library, function)(pointer, *arguments))
+        if status != Status.OK:
+            raise error_of(status, _c.text(self._library.hoist_error_message(pointer)) or status.name)
+
+    def _text(self, function: str) -> str:
+        with self._lock:
+            return _c.text(getattr(self._library, function)(self._opened().pointer))
+
+    def _number(self, function: str) -> int:
+        with self._lock:
+            return int(getattr(self._library, function)(self._opened().pointer))
+
+    def _choice(self) -> _Choice:
+        return _Choice(self._library, self._opened())
+
+    def _ports(self, kind: str) -> Iterator[_Port]:
+        handle = self._opened()
+        for index in range(getattr(self._library, f"hoist_{kind}_count")(handle.pointer)):
+            held = _c.Array()
+            self._call(f"hoist_{kind}", index, ctypes.byref(held))
+            element = element_type(_c.text(held.scalar))
+            shape = tuple(int(held.shape[i]) for i in range(held.rank))
+            array = Array(_c.text(held.name), element.scalar, shape, element.dtype, element.reason)
+            yield _Port(index, kind, array, element, held.bytes)
+
+    def _port(self, kind: str, name: str) -> _Port:
+        return self._named({port.array.name: port for port in self._ports(kind)}, kind, name)
+
+    @staticmethod
+    def _named(ports: Mapping[str, _Port], kind: str, name: str) -> _Port:
+        if name not in ports:
+            raise ArgumentError(Status.BAD_ARGUMENT, f"no {kind} is called {name} (there are: {', '.join(ports)})")
+        return ports[name]
+
+    def _by_name(self, inputs: Mapping[str, Any] | Sequence[Any] | None, named: Mapping[str, Any]) -> dict[str, Any]:
+        if inputs is None:
+            return dict(named)
+        if isinstance(inputs, Mapping):
+            return {**inputs, **named}
+        if not isinstance(inputs, (list, tuple)):
+            raise ArgumentError(Status.BAD_ARGUMENT, "run() takes inputs by name, or all of them in a list: run([array])")
+        names = [port.array.name for port in self._ports("input")]
+        if len(inputs) != len(names) or named:
+            raise ArgumentError(Status.BAD_ARGUMENT, f"{len(inputs)} inputs given in order, the bundle has {len(names)}: "
+                                                     f"{', '.join(names)}")
+        return dict(zip(names, inputs))
+
+    @staticmethod
+    def _array(port: _Port, value: Any) -> NDArray[Any]:
+        try:
+            return from_anything(value, port.element, port.array.name)
+        except (TypeError, ValueError, OverflowError, BufferError) as problem:
+            start = "" if str(problem).startswith("input ") else f"input {port.array.name}: "
+            raise ArgumentError(Status.BAD_ARGUMENT, start + str(problem)) from None
+
+    def _set(self, port: _Port, array: NDArray[Any]) -> None:
+        if not port.element.is_string:
+            held = port.element.packed(array)
+            self._call("hoist_set_input", port.index, held.ctypes.data, held.nbytes)
+            return
+        try:
+            texts = strings_of(array, port.array.name)
+        except TypeError as problem:
+            raise ArgumentError(Status.BAD_ARGUMENT, str(problem)) from None
+        strings = (_c.String * max(len(texts), 1))()
+        kept = [ctypes.create_string_buffer(text, len(text) + 1) for text in texts]
+        for i, buffer in enumerate(kept):
+            strings[i].data, strings[i].length = ctypes.addressof(buffer), len(texts[i])
+        self._call("hoist_set_input_strings", port.index, strings, len(texts))
+
+    def _output(self, port: _Port) -> NDArray[Any]:
+        bound = port.array.shape
+        extents = _shape(bound)
+        self._call("hoist_output_shape", port.index, extents, len(bound))
+        shape = tuple(int(extents[i]) for i in range(len(bound)))
+        if port.element.is_string:
+            count = port.bytes // 8
+            strings = (_c.String * max(count, 1))()
+            self._call("hoist_get_output_strings", port.index, strings, count)
+            whole: NDArray[Any] = np.empty(count, dtype=object)
+            for i in range(count):
+                whole[i] = _c.text(ctypes.string_at(strings[i].data, strings[i].length) if strings[i].length else b"")
+            whole = whole.reshape(bound)
+        else:
+            held = np.empty(port.bytes, dtype=np.uint8)
+            self._call("hoist_get_output", port.index, held.ctypes.data, held.nbytes)
+            whole = port.element.unpacked(held, bound)
+        if shape == bound:
+            return whole
+        return np.ascontiguousarray(whole[tuple(slice(extent) for extent in shape)])
+
+    def _view(self, kind: str, name: str) -> NDArray[Any]:
+        with self._lock:
+            handle = self._opened()
+            port = self._port(kind, name)
+            if port.element.is_string:
+                raise ArgumentError(Status.BAD_ARGUMENT, f"{kind} {name} holds strings, which are copied: run() and output()")
+            address = ctypes.c_void_p()
+            self._call(f"hoist_{kind}_memory", port.index, ctypes.byref(address))
+            if not address.value or port.bytes == 0:
+                return np.empty(port.array.shape, port.element.dtype)
+            held: NDArray[Any] = np.asarray(_Memory(handle, address.value, port.bytes, kind == "input"))
+            return held if port.element.is_packed else port.element.unpacked(held, port.array.shape)
+
+
+class _Choice:
+    """Around the choice of a specialisation that takes several calls: one that fails brings the first one back."""
+
+    def __init__(self, library: ctypes.CDLL, handle: _Handle) -> None:
+        self.library, self.handle = library, handle
+
+    def __enter__(self) -> None:
+        self.before = self.library.hoist_specialisation_in_use(self.handle.pointer)
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None and self.library.hoist_specialisation_in_use(self.handle.pointer) != self.before:
+            self.library.hoist_choose(self.handle.pointer, self.before)
+
+
+def _checked(status: Status, message: str, reports: _Reports) -> list[Finding]:
+    if reports.raised is not None:
+        raise reports.raised
+    if status == Status.OK:
+        return reports.findings
+    if reports.findings:
+        raise VerificationError(status, message or "the self-check found a difference", reports.findings)
+    raise error_of(status, message)
+
+
+def open(folder: FolderName, *, device: str | int | None = None, threads: int = 0, cache: bool = True,
+         cache_folder: FolderName | None = None, context_of: Bundle | None = None, separate_buffers: int = 0) -> Bundle:
+    """Opens the bundle in `folder`: loads the runtime, checks the files, compiles the kernels or takes them from the cache.
+
+    device: an index (devices()) or a part of a device's name in any letter case; None takes the one that the bundle is made for.
+    threads: at most this many threads of a CPU; 0: all.
+    cache, cache_folder: whether and where compiled kernels are kept; by itself ${XDG_CACHE_HOME:-~/.cache}/hoist.
+    context_of: an open bundle whose OpenCL context, and so device and threads, this one shares; either may be closed first.
+    separate_buffers: 1 to 255, for checking devices: a buffer for each array, full of that byte at first.
+
+    Open bundles from those alone whose programs you would run: kernels, and where none is installed the runtime, are compiled
+    and become part of this process.
+
+    Raises Error, whose status is NO_LIBRARY where the C runtime is not to be had, BAD_BUNDLE for a missing or damaged file,
+    NO_DEVICE where no device fits, DEVICE_ERROR where its driver fails.
+    """
+    return Bundle(folder, device=device, threads=threads, cache=cache, cache_folder=cache_folder, context_of=context_of,
+                  separate_buffers=separate_buffers)
+
+
+def devices(folder: FolderName | None = None) -> list[Device]:
+    """The devices of all OpenCL platforms. Where no runtime is installed, that of the bundle in `folder` looks for them."""
+    library = _library.load(None if folder is None else Path(folder))
+    # A device may come between two calls, so the second is asked how many it saw as well.
+    capacity = 16
+    while True:
+        found = (_c.Device * capacity)()
+        count = library.hoist_devices(found, capacity)
+        if count <= capacity:
+            return [Device(i, _c.text(one.name), _c.text(one.platform), _c.text(one.driver), bool(one.is_cpu),
+                           one.compute_units) for i, one in enumerate(found[:count])]
+        capacity = count
+
+
+def verify_files(folder: FolderName, report: Callable[[Finding], None] | None = None) -> list[Finding]:
+    """The first part of Bundle.verify alone, the hashes of the files; needs no device. Returns and raises the same."""
+    library = _library.load(Path(folder))
+    reports = _Reports(report)
+    message = ctypes.create_string_buffer(1024)
+    status = library.hoist_verify_files(os.fsencode(folder), reports.callback(), None, message, len(message))
+    return _checked(_status(status), _c.text(message.value), reports)

@@ -1,0 +1,14 @@
+"""The version is the project's, which CMakeLists.txt has; pyproject.toml says everything else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from setuptools import setup
+
+text = (Path(__file__).resolve().parents[2] / "CMakeLists.txt").read_text(encoding="utf-8")
+found = re.search(r"^project\(hoist VERSION ([0-9.]+)", text, re.MULTILINE)
+if found is None:
+    raise SystemExit("setup.py: CMakeLists.txt names no version")
+setup(version=found.group(1))
