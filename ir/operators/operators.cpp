@@ -22,14 +22,14 @@ namespace {
 std::vector<OperatorRow> joined() {
   std::vector<OperatorRow> rows;
   for (auto family :
-       {operators::elementwise_operators, operators::activation_operators, operators::product_operators,
-        operators::pooling_operators,     operators::reduction_operators,  operators::normalisation_operators,
-        operators::shape_operators,       operators::movement_operators,   operators::gather_operators,
-        operators::selection_operators,   operators::resize_operators,     operators::quantisation_operators,
-        operators::control_operators,     operators::recurrent_operators,  operators::contributed_operators,
-        operators::sampling_operators,    operators::signal_operators,     operators::training_operators,
-        operators::learning_operators,    operators::random_operators,     operators::sequence_operators,
-        operators::text_operators,        operators::encoder_operators,    operators::picture_operators,
+       {operators::elementwise_operators,   operators::activation_operators, operators::product_operators,
+        operators::pooling_operators,       operators::reduction_operators,  operators::normalisation_operators,
+        operators::shape_operators,         operators::movement_operators,   operators::gather_operators,
+        operators::selection_operators,     operators::resize_operators,     operators::quantisation_operators,
+        operators::control_operators,       operators::recurrent_operators,  operators::contributed_operators,
+        operators::sampling_operators,      operators::signal_operators,     operators::training_operators,
+        operators::learning_operators,      operators::random_operators,     operators::sequence_operators,
+        operators::text_operators,          operators::encoder_operators,    operators::picture_operators,
         operators::support_vector_operators}) {
     for (const OperatorRow& r : family()) rows.push_back(r);
   }
