@@ -3,9 +3,9 @@
 // the chosen ones stand first, and one more result counts them (ExtentRow). What is behind them is 0.
 //
 // Nothing here scatters but a few elements. The j-th of those that are chosen is found by halving the running count of
-// them, which never decreases; elements are sorted by a network of comparisons, whose steps are kernels that all
-// elements take part in (O(n log^2 n) in all). Every order is total, by the place where nothing else decides, so that
-// results are the same everywhere.
+// them, which never decreases; the few largest are found one after the other, each below the one before; elements are
+// sorted by a network of comparisons, whose steps are kernels that all elements take part in (O(n log^2 n) in all).
+// Every order is total, by the place where nothing else decides, so that results are the same everywhere.
 #include "ir/operators/selection.h"
 
 #include <fmt/format.h>
