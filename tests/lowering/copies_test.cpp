@@ -47,12 +47,12 @@ TEST(Copies, ViewsThatUndoEachOtherAreOne) {
 }
 
 TEST(Copies, OnlyTheSameTypeIsACopy) {
-  EXPECT_THAT(left_of("input %x : [2][6]f32\ndefine %v : [2][6]f32 = Cast(%x; to = 1) from \"a\"\n" +
-                      std::string(relu_behind)),
-              HasSubstr("Relu(%x)"));
-  EXPECT_THAT(left_of("input %x : [2][6]f16\ndefine %v : [2][6]f32 = Cast(%x; to = 1) from \"a\"\n" +
-                      std::string(relu_behind)),
-              HasSubstr("Relu(%v)"));
+  EXPECT_THAT(
+      left_of("input %x : [2][6]f32\ndefine %v : [2][6]f32 = Cast(%x; to = 1) from \"a\"\n" + std::string(relu_behind)),
+      HasSubstr("Relu(%x)"));
+  EXPECT_THAT(
+      left_of("input %x : [2][6]f16\ndefine %v : [2][6]f32 = Cast(%x; to = 1) from \"a\"\n" + std::string(relu_behind)),
+      HasSubstr("Relu(%v)"));
 }
 
 TEST(Copies, LayersThatStandTwiceAreOneUnlessTheyMayDiffer) {
