@@ -298,6 +298,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
   hoist_status status = options->context_of ? share_context(b, options->context_of) : make_context(b, options);
   if (!status) status = hoist_check_memory(b);
   if (status) return status;
+  b->loaded_libraries = hoist_loaded_libraries();
   unsigned char* source = NULL;
   size_t source_bytes = 0;
   status = hoist_read_weights(b);
