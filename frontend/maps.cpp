@@ -1,6 +1,7 @@
 #include "frontend/maps.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "frontend/structure.h"
 
@@ -126,20 +127,18 @@ Diagnostics take_map_inputs(onnx::GraphProto& graph, std::vector<std::string>& n
   return problems;
 }
 
-onnx::NodeProto on_tensors(const onnx::NodeProto& node) {
-  onnx::NodeProto out = node;
-  if (!is_map_layer(node)) return out;
-  out.clear_attribute();
-  out.clear_domain();
-  out.set_op_type("Identity");
-  if (node.op_type() != "CastMap") return out;
+onnx::NodeProto on_tensors(onnx::NodeProto node) {
+  if (!is_map_layer(node)) return node;
+  const bool is_cast = node.op_type() == "CastMap";
   const auto* to = attribute_of(node, "cast_to");
-  out.set_op_type("Cast");
-  set_attribute(out, "to",
-                to != nullptr && to->s() == "TO_STRING"  ? onnx::TensorProto::STRING
-                : to != nullptr && to->s() == "TO_INT64" ? onnx::TensorProto::INT64
-                                                         : onnx::TensorProto::FLOAT);
-  return out;
+  const auto element = to != nullptr && to->s() == "TO_STRING"  ? onnx::TensorProto::STRING
+                       : to != nullptr && to->s() == "TO_INT64" ? onnx::TensorProto::INT64
+                                                                : onnx::TensorProto::FLOAT;
+  node.clear_attribute();
+  node.clear_domain();
+  node.set_op_type(is_cast ? "Cast" : "Identity");
+  if (is_cast) set_attribute(node, "to", element);
+  return node;
 }
 
 void MapLayers::hide(onnx::GraphProto& graph, std::vector<std::string>& notes) {
@@ -155,7 +154,7 @@ void MapLayers::hide(onnx::GraphProto& graph, std::vector<std::string>& notes) {
         if (output.has_type()) output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
       }
     }
-    node = on_tensors(node);
+    node = on_tensors(std::move(node));
   }
   auto& others = *graph.mutable_value_info();
   others.erase(

@@ -23,7 +23,7 @@ Result<MapKeys> keys_of(const onnx::GraphProto& graph, const onnx::ValueInfoProt
 Diagnostics take_map_inputs(onnx::GraphProto& graph, std::vector<std::string>& notes);
 
 /// A layer that takes or makes maps as one of tensors, of the same values; every other one is itself.
-onnx::NodeProto on_tensors(const onnx::NodeProto& node);
+onnx::NodeProto on_tensors(onnx::NodeProto node);
 
 /// Layers that take or make maps.
 class MapLayers {

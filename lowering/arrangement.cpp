@@ -122,21 +122,32 @@ bool find_moved(Expr e, const std::string& name, Path& path) {
   return false;
 }
 
-// What views of the whole term move, and where it stands.
-std::pair<Expr, Path> moved_term(Expr term) {
-  Path path;
-  while (is_moved_array(term)) {
-    path.push_back(static_cast<int>(term->children.size()) - 1);
-    term = term->children.back();
-  }
-  return {term, path};
-}
-
 constexpr int64_t least_rows = 8;
 
 Arrangement merged(Arrangement dimensions) {
   for (Dimension& runs : dimensions) runs = merged(runs);
   return dimensions;
+}
+
+// What the views of a whole term move, where it stands, and the runs of it that the term's rows are.
+struct MovedTerm {
+  Expr computed;
+  Path path;
+  Dimension innermost;
+};
+
+std::optional<MovedTerm> moved_term(Expr term) {
+  MovedTerm out = {term, {}, {}};
+  while (is_moved_array(out.computed)) {
+    out.path.push_back(static_cast<int>(out.computed->children.size()) - 1);
+    out.computed = out.computed->children.back();
+  }
+  if (out.path.empty() || leaf_of(out.computed->type)->is_tuple()) return std::nullopt;
+  const auto found = arranged(
+      term, [&](Expr e) { return e == out.computed; }, plain(shape_of(out.computed->type)));
+  if (!found || found->empty()) return std::nullopt;
+  out.innermost = merged(found->back());
+  return out;
 }
 
 }  // namespace
@@ -180,30 +191,18 @@ std::optional<TransposedOperand> transposed_operand(Expr term,
 }
 
 bool rows_lie_across(Expr term) {
-  const auto [computed, path] = moved_term(term);
-  if (path.empty() || leaf_of(computed->type)->is_tuple()) return false;
-  const std::vector<int64_t> shape = shape_of(computed->type);
-  const auto found = arranged(
-      term, [&, whole = computed](Expr e) { return e == whole; }, plain(shape));
-  if (!found || found->empty()) return false;
-  const Dimension innermost = merged(found->back());
-  return !innermost.empty() && innermost.back().dimension + 1 != shape.size();
+  const auto moved = moved_term(term);
+  return moved && !moved->innermost.empty() &&
+         moved->innermost.back().dimension + 1 != shape_of(moved->computed->type).size();
 }
 
 std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
-  const auto [computed_term, path] = moved_term(term);
-  const Expr computed = computed_term;
-  if (path.empty() || computed->pattern == Pattern::constant || !folds(computed)) return std::nullopt;
-  if (leaf_of(computed->type)->is_tuple()) return std::nullopt;
-  const std::vector<int64_t> shape = shape_of(computed->type);
-  const auto found = arranged(
-      term, [&](Expr e) { return e == computed; }, plain(shape));
-  if (!found || found->empty()) return std::nullopt;
-  const Dimension innermost = merged(found->back());
-  if (innermost.size() < 2) return std::nullopt;
-  const Run& run = innermost.back();
-  const bool is_part = run.extent < shape[run.dimension];
-  return is_part && run.extent < vector_width ? std::optional(path) : std::nullopt;
+  const auto moved = moved_term(term);
+  if (!moved || moved->innermost.size() < 2) return std::nullopt;
+  if (moved->computed->pattern == Pattern::constant || !folds(moved->computed)) return std::nullopt;
+  const Run& run = moved->innermost.back();
+  const bool is_part = run.extent < shape_of(moved->computed->type)[run.dimension];
+  return is_part && run.extent < vector_width ? std::optional(moved->path) : std::nullopt;
 }
 
 }  // namespace hoist

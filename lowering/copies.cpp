@@ -1,6 +1,6 @@
 #include "lowering/copies.h"
 
-#include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -39,6 +39,17 @@ std::optional<View> view_of(const Definition& definition) {
   return View{reads[0]->name, *term};
 }
 
+// The value that the view is, element by element, and that is wanted: what it is a view of, or what that is one of.
+std::optional<std::string> repeated_by(View view, const std::function<std::optional<View>(const std::string&)>& behind,
+                                       const std::function<bool(const std::string&)>& is_wanted) {
+  for (int length = 1;; ++length) {
+    if (is_wanted(view.of) && keeps_places(view.term)) return view.of;
+    const auto next = length < most_views ? behind(view.of) : std::nullopt;
+    if (!next) return std::nullopt;
+    view = {next->of, substitute_parameters(view.term, {{view.of, next->term}})};
+  }
+}
+
 }  // namespace
 
 void drop_copies(Program& program, bool share_equal) {
@@ -46,11 +57,19 @@ void drop_copies(Program& program, bool share_equal) {
   std::map<std::string, View> views;
   std::map<std::string, std::string> originals;
   std::unordered_map<Expr, std::string> known;
+  const auto definition_of = [&](const std::string& value) {
+    const auto found = places.find(value);
+    return found == places.end() ? nullptr : &program.definitions[found->second];
+  };
+  const auto known_view = [&](const std::string& value) {
+    const auto found = views.find(value);
+    return found == views.end() ? std::nullopt : std::optional(found->second);
+  };
   for (size_t i = 0; i < program.definitions.size(); ++i) {
     Definition& definition = program.definitions[i];
     for (Expr p : parameters_of(definition.expression)) {
       if (auto found = originals.find(p->name); found != originals.end())
-        read_instead(program, program.definitions[places.at(p->name)], found->second, definition);
+        read_instead(program, *definition_of(p->name), found->second, definition_of(found->second), definition);
     }
     places[definition.value] = i;
     if (auto [first, is_new] = known.emplace(definition.expression, definition.value); share_equal && !is_new) {
@@ -60,13 +79,8 @@ void drop_copies(Program& program, bool share_equal) {
     const auto view = view_of(definition);
     if (!view) continue;
     views[definition.value] = *view;
-    View whole = *view;
-    for (int length = 1; !keeps_places(whole.term) && length < most_views; ++length) {
-      const auto before = views.find(whole.of);
-      if (before == views.end()) break;
-      whole = {before->second.of, substitute_parameters(whole.term, {{whole.of, before->second.term}})};
-    }
-    if (keeps_places(whole.term)) originals[definition.value] = whole.of;
+    const auto any = [](const std::string&) { return true; };
+    if (auto original = repeated_by(*view, known_view, any)) originals[definition.value] = std::move(*original);
   }
   drop_unused(program);
 }
@@ -75,29 +89,28 @@ bool repeats(const Program& program, const std::string& value, const std::string
   const Definition *repeated = find_definition(program, value), *first = find_definition(program, original);
   if (repeated == nullptr || repeated == first) return false;
   if (first != nullptr && first < repeated && first->expression == repeated->expression) return true;
-  auto view = view_of(*repeated);
-  for (int length = 1; view && view->of != original && length < most_views; ++length) {
-    const Definition* before = find_definition(program, view->of);
-    const auto outer = before == nullptr ? std::nullopt : view_of(*before);
-    if (!outer) return false;
-    view = View{outer->of, substitute_parameters(view->term, {{view->of, outer->term}})};
-  }
-  return view && view->of == original && keeps_places(view->term);
+  const auto defined_view = [&](const std::string& of) {
+    const Definition* definition = find_definition(program, of);
+    return definition == nullptr ? std::nullopt : view_of(*definition);
+  };
+  const auto view = view_of(*repeated);
+  return view && repeated_by(*view, defined_view, [&](const std::string& of) { return of == original; });
 }
 
-void read_instead(Program& program, const Definition& copy, const std::string& original, Definition& reader) {
+void read_instead(Program& program, const Definition& copy, const std::string& original, Definition* first,
+                  Definition& reader) {
   ProgramStep step = replayed_step("drop-copies", reader);
   step.parameters["copy"] = copy.value;
   step.parameters["of"] = original;
   program.steps.push_back(std::move(step));
-  Definition* first = find_definition(program, original);
   // A layer that stands twice is computed where it stands first, a copy nowhere but in its readers.
-  Definition& owner = first != nullptr && first->expression == copy.expression ? *first : reader;
-  std::vector<std::string> layers = &owner == &reader ? copy.layers : owner.layers;
-  for (const std::string& layer : &owner == &reader ? owner.layers : copy.layers) {
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  if (first != nullptr && first->expression == copy.expression) {
+    add_layers(first->layers, copy.layers);
+  } else {
+    std::vector<std::string> layers = copy.layers;
+    add_layers(layers, reader.layers);
+    reader.layers = std::move(layers);
   }
-  owner.layers = std::move(layers);
   reader.expression =
       substitute_parameters(reader.expression, {{copy.value, parameter(original, copy.expression->type)}});
 }

@@ -69,10 +69,8 @@ bool stays_small(const Definition& producer, const Definition& reader, TermFacts
 void merge(const Definition& producer, Definition& reader) {
   reader.expression = substitute_parameters(reader.expression, {{producer.value, producer.expression}});
   std::vector<std::string> layers = producer.layers;
-  for (const std::string& layer : reader.layers) {
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
-  }
-  reader.layers = layers;
+  add_layers(layers, reader.layers);
+  reader.layers = std::move(layers);
   // A reshape after a convolution no longer has channels where the convolution had them.
   const bool same_dimensions = sizes_of(producer.expression->type) == sizes_of(reader.expression->type);
   for (Weights weights : producer.weights) {

@@ -158,9 +158,7 @@ void keep_in_launch(Program& program, const Definition& producer, Definition& re
   });
   reader.weights.insert(reader.weights.begin(), producer.weights.begin(), producer.weights.end());
   std::vector<std::string> layers = producer.layers;
-  for (const std::string& layer : reader.layers) {
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
-  }
+  add_layers(layers, reader.layers);
   reader.layers = std::move(layers);
 }
 

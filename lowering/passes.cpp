@@ -245,8 +245,9 @@ void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out)
   }
 }
 
-// Kernels compute what a row of the result shares once a row, and again for the next one; where rows lie across the
-// result's, once an element. That is less than another launch where this is about as many steps.
+// Kernels compute what a row of the result shares once a row, and again for the next one. Where the rows that share lie
+// across those of the result, they compute it again for every element, which takes less time than another launch only
+// up to about `least_steps`.
 int64_t most_elements_that_share(Expr term) {
   constexpr int64_t least_steps = 1 << 14;
   const std::vector<int64_t> shape = shape_of(term->type);
@@ -398,7 +399,7 @@ constexpr Pass all_passes[] = {
      wants_im2col},
     {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",
      Pass::terms, true, winograd, wants_winograd},
-    {"keep-shared-folds", "what more elements than those of a row share, or rows that lie across, is kept in memory",
+    {"keep-shared-folds", "what more elements share than a row of the result has, or rows across it, is kept in memory",
      Pass::terms, false, keep_shared_folds},
     {"keep-shuffled-folds", "sums are kept in memory before their places change in runs shorter than a vector",
      Pass::terms, false, keep_shuffled_folds},

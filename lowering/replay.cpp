@@ -96,9 +96,7 @@ class Replay {
         if (const Definition* after = find(step.value)) {
           seen.after = after->expression;
           std::vector<std::string> layers = after->layers;
-          for (const std::string& layer : seen.layers) {
-            if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
-          }
+          add_layers(layers, seen.layers);
           seen.layers = std::move(layers);
         }
         const ProgramStep* recorded = program_.steps.size() > known ? &program_.steps.back() : nullptr;
@@ -293,7 +291,8 @@ class Replay {
       return Diagnostic{"", "the step does not say what is a copy of what", ""};
     if (!repeats(program_, copy->second, of->second))
       return Diagnostic{"", "the value " + copy->second + " is not the value " + of->second + " here", ""};
-    read_instead(program_, *find_definition(program_, copy->second), of->second, definition);
+    read_instead(program_, *find_definition(program_, copy->second), of->second, find_definition(program_, of->second),
+                 definition);
     return Nothing{};
   }
 

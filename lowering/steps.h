@@ -43,8 +43,10 @@ void fold_subterm(Program& program, Definition& definition, const Path& place, c
 
 /// The producer's term in the place of every read of it, and its layers with those of the reader. Records the pass.
 void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& reader);
-/// The reader reads the original in the place of a copy of it. Records "drop-copies".
-void read_instead(Program& program, const Definition& copy, const std::string& original, Definition& reader);
+/// The reader reads the original in the place of a copy of it; `first` defines the original, null where that is an
+/// input or a constant. Records "drop-copies".
+void read_instead(Program& program, const Definition& copy, const std::string& original, Definition* first,
+                  Definition& reader);
 /// The definition of an 8-bit value and what it is computed by become a look-up; false where it cannot.
 bool use_integer_table(Program& program, const std::string& value);
 /// remove_unused; records it where anything goes.

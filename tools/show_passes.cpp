@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <span>
 
@@ -30,8 +31,10 @@ Attempt<> check_names(const ShownPasses& shown) {
   return ExitCode::done;
 }
 
-// The passes of a compilation with these options, as far as the observer goes on. Says whether it has stopped them.
-Attempt<bool> run_observed(Program& program, const ModelOptions& options, const PassObserver& observer) {
+// The passes of a compilation with these options, as far as the observer goes on, which sees the program before the
+// first one (null) too. Says whether it has stopped them.
+using ProgramObserver = std::function<bool(const Pass* pass, const Program& program)>;
+Attempt<bool> run_observed(Program& program, const ModelOptions& options, const ProgramObserver& observer) {
   ModelOptions read = options;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode rules, read_steering(read));
   const CompileOptions compile = compile_options(read);
@@ -41,9 +44,10 @@ Attempt<bool> run_observed(Program& program, const ModelOptions& options, const 
     HOIST_ATTEMPT(profile, choose_profile(options));
   }
   const PassOptions passes = pass_options(compile.lower, profile);
-  bool stopped = false;
+  bool stopped = !observer(nullptr, program);
+  const PassObserver after = [&](const Pass& pass, const Program& now) { return observer(&pass, now); };
   for (const Pass::Part part : {Pass::calls, Pass::terms}) {
-    if (!stopped) HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes, observer, &stopped));
+    if (!stopped) HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes, after, &stopped));
   }
   return stopped;
 }
@@ -77,9 +81,9 @@ Attempt<bool> show_passes(Program program, const ModelOptions& options, const Sh
     if (asked(name) || stopped) say(fmt::format("-- after {}\n{}", name, print_program(program)));
     return !stopped;
   };
-  if (!print(import, program)) return false;
-  HOIST_ATTEMPT(stopped, run_observed(program, options,
-                                      [&](const Pass& pass, const Program& now) { return print(pass.name, now); }));
+  HOIST_ATTEMPT(stopped, run_observed(program, options, [&](const Pass* pass, const Program& now) {
+                  return print(pass == nullptr ? import : pass->name, now);
+                }));
   return !stopped;
 }
 
@@ -88,7 +92,8 @@ Attempt<Program> rewritten_calls(Program program, const ModelOptions& options) {
   const auto unfold = std::find_if(all.begin(), all.end(), [](const Pass& pass) { return pass.name == "unfold"; });
   const std::string_view last = std::prev(unfold)->name;
   HOIST_ATTEMPT([[maybe_unused]] const bool stopped,
-                run_observed(program, options, [&](const Pass& pass, const Program&) { return pass.name != last; }));
+                run_observed(program, options,
+                             [&](const Pass* pass, const Program&) { return pass == nullptr || pass->name != last; }));
   return program;
 }
 

@@ -10,6 +10,7 @@
 #ifndef HOIST_BUNDLE_HANDLE_H
 #define HOIST_BUNDLE_HANDLE_H
 
+#include "loaded_code.h"
 #include "native_device.h"
 #include "opencl_device.h"
 
@@ -78,7 +79,7 @@ struct hoist_bundle {
 #ifndef HOIST_WITHOUT_OPENCL
   cl_context context;
   cl_command_queue queue, profiling_queue; /* the second is made when it is first needed */
-  uint64_t loaded_libraries;               /* those whose constants are known to be in memory */
+  uint64_t loaded_libraries;               /* how many were loaded when their pages were last touched */
   cl_program program;
   cl_kernel* kernels; /* one a step, its arguments bound once */
   cl_mem* buffers;    /* one an array */

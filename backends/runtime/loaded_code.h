@@ -13,7 +13,7 @@
 
 /* How many libraries this process has loaded so far; 0 where the system does not say. */
 HOIST_INTERNAL uint64_t hoist_loaded_libraries(void);
-/* Reads a word of every page of the libraries that were loaded since the number was *known, which it brings up to date.
+/* Reads a byte of every page of the libraries that were loaded since the number was *known, which it brings up to date.
  * Without a new library it costs less than a system call. */
 HOIST_INTERNAL void hoist_touch_libraries(uint64_t* known);
 

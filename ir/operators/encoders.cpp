@@ -183,10 +183,8 @@ Lowered lower_cast_map(const OperatorContext& c) {
     // The text of 0 in the place of what is absent, since "" is no number.
     HOIST_TRY(const Expr nothing, constant_strings({1}, {""}));
     HOIST_TRY(const Expr naught, constant_strings({1}, {"0"}));
-    read = materialise(
-        Memory::global,
-        map_at(
-            2, [&](Expr v) { return choose(Number(v) == at_position(0, nothing), at_position(0, naught), v).e; }, row));
+    read = in_memory(map_at(
+        2, [&](Expr v) { return choose(Number(v) == at_position(0, nothing), at_position(0, naught), v).e; }, row));
   }
   return define({cast, {read}, {nullptr}});
 }

@@ -406,7 +406,7 @@ Lowered lower_tree_classifier(const OperatorContext& c) {
         scores);
   }
   // What becomes of a row reads each score several times, and no tree is walked again for that.
-  scores = materialise(Memory::global, scores);
+  scores = in_memory(scores);
   Expr result = map([&](Expr row) { return transformed(transform, row); }, scores);
   Expr chosen = map([&](Expr row) { return label_at(place_of_largest(row), labels); }, result);
   return std::vector<Expr>{chosen, map_at(

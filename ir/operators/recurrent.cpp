@@ -20,8 +20,6 @@ namespace {
 using Elements = std::vector<Expr>;
 using Activation = std::function<Expr(Expr)>;
 
-Expr kept(Expr x) { return materialise(Memory::global, x); }
-
 // Activation functions that are no operators of their own. The operators are by name, with the names of the parameters
 // that they take.
 struct ActivationRow {
@@ -83,7 +81,7 @@ struct Recurrence {
   int64_t directions() const { return static_cast<int64_t>(reversed.size()); }
 
   /// The array of one direction, in memory: of weights that are known it is a constant.
-  Expr of(int64_t direction, Expr all) const { return kept(at_position(direction, all)); }
+  Expr of(int64_t direction, Expr all) const { return in_memory(at_position(direction, all)); }
   /// The piece of a row that belongs to a gate.
   Expr gate(int64_t i, Expr row) const { return slice(hidden() * Nat(i), hidden(), row); }
   Expr to_wide(Expr x) const { return convert(wide, x); }
@@ -227,7 +225,7 @@ Expr input_products(const Recurrence& r, int64_t direction, bool recurrent_bias)
                                      [&](const Elements& e) { return operator_add(r.to_wide(e[0]), r.to_wide(e[1])); })
                            : map([&](Expr v) { return r.to_wide(v); }, of_inputs);
   }
-  return kept(split(r.batch(), product_plus(r, join(r.x), r.of(direction, r.w), kept(added))));
+  return in_memory(split(r.batch(), product_plus(r, join(r.x), r.of(direction, r.w), in_memory(added))));
 }
 
 /// The states of one direction behind each step and behind the last.
@@ -325,7 +323,7 @@ Lowered lower_rnn(const OperatorContext& c) {
   for (int64_t d = 0; d < r.directions(); ++d) {
     const Expr weights = r.of(d, r.r);
     runs.push_back(run_direction(r, d, input_products(r, d, true), 1, [&](const Batch& batch, Expr h, Expr products) {
-      return let(kept(product_plus(r, h, weights, products)), [&](Expr sums) {
+      return let(in_memory(product_plus(r, h, weights, products)), [&](Expr sums) {
         return batch.formula(
             {sums}, [](const Elements& rows) { return rows; }, h,
             [&](const Elements& e) { return r.activated(d, 0, e[0]); });
@@ -345,15 +343,15 @@ Lowered lower_gru(const OperatorContext& c) {
   std::vector<DirectionRun> runs;
   for (int64_t d = 0; d < r.directions(); ++d) {
     const Expr all = at_position(d, r.r), products = input_products(r, d, linear == 0);
-    const Expr weights = kept(all), of_gates = kept(slice(0, n * Nat(2), all)),
-               of_hidden = kept(slice(n * Nat(2), n, all));
+    const Expr weights = in_memory(all), of_gates = in_memory(slice(0, n * Nat(2), all)),
+               of_hidden = in_memory(slice(n * Nat(2), n, all));
     Expr bias = repeat(n * Nat(3), zero(r.wide));
     if (r.b != nullptr)
       bias = map([&](Expr v) { return r.to_wide(v); }, slice(n * Nat(3), n * Nat(3), at_position(d, r.b)));
-    const Expr recurrent_bias = kept(bias);
+    const Expr recurrent_bias = in_memory(bias);
     runs.push_back(run_direction(r, d, products, 1, [&](const Batch& batch, Expr h, Expr x) {
       if (linear != 0) {
-        return let(kept(product_plus(r, h, weights, recurrent_bias)), [&](Expr sums) {
+        return let(in_memory(product_plus(r, h, weights, recurrent_bias)), [&](Expr sums) {
           return batch.formula(
               {x, sums},
               [&](const Elements& rows) {
@@ -373,13 +371,13 @@ Lowered lower_gru(const OperatorContext& c) {
       }
       const Expr x_gates = map([&](Expr row) { return slice(0, n * Nat(2), row); }, x);
       const Expr x_hidden = map([&](Expr row) { return r.gate(2, row); }, x);
-      return let(kept(product_plus(r, h, of_gates, x_gates)), [&](Expr gates) {
+      return let(in_memory(product_plus(r, h, of_gates, x_gates)), [&](Expr gates) {
         const Expr reset = map_zip({gates, h}, [&](const Elements& rows) {
           return map_zip({r.gate(1, rows[0]), rows[1]},
                          [&](const Elements& e) { return operator_multiply(r.activated(d, 0, e[0]), e[1]); });
         });
-        return let(kept(reset), [&](Expr reset_state) {
-          return let(kept(product_plus(r, reset_state, of_hidden, x_hidden)), [&](Expr hidden) {
+        return let(in_memory(reset), [&](Expr reset_state) {
+          return let(in_memory(product_plus(r, reset_state, of_hidden, x_hidden)), [&](Expr hidden) {
             return batch.formula(
                 {gates, hidden},
                 [&](const Elements& rows) {
@@ -401,8 +399,9 @@ Lowered lower_lstm(const OperatorContext& c) {
   std::vector<DirectionRun> runs;
   for (int64_t d = 0; d < r.directions(); ++d) {
     const Expr weights = r.of(d, r.r);
-    const Expr peepholes =
-        r.peepholes == nullptr ? nullptr : kept(map([&](Expr v) { return r.to_wide(v); }, at_position(d, r.peepholes)));
+    const Expr peepholes = r.peepholes == nullptr
+                               ? nullptr
+                               : in_memory(map([&](Expr v) { return r.to_wide(v); }, at_position(d, r.peepholes)));
     // A gate's sum with what it sees of the cell.
     const auto peeped = [&](Expr sum, Expr weight, Expr cell) {
       return weight == nullptr ? sum : operator_add(sum, operator_multiply(weight, cell));
@@ -416,7 +415,7 @@ Lowered lower_lstm(const OperatorContext& c) {
     runs.push_back(
         run_direction(r, d, input_products(r, d, true), 2, [&](const Batch& batch, Expr states, Expr products) {
           const Expr h = get(0, states), before = get(1, states);
-          return let(kept(product_plus(r, h, weights, products)), [&](Expr gates) {
+          return let(in_memory(product_plus(r, h, weights, products)), [&](Expr gates) {
             const Expr cell = batch.formula(
                 {gates},
                 [&](const Elements& rows) {
@@ -430,7 +429,7 @@ Lowered lower_lstm(const OperatorContext& c) {
                                                    : r.activated(d, 0, peeped(e[1], peeps ? e[4] : nullptr, e.back()));
                   return (Number(f) * e.back() + Number(i) * r.activated(d, 1, e[2])).e;
                 });
-            return let(kept(cell), [&](Expr after) {
+            return let(in_memory(cell), [&](Expr after) {
               const Expr hidden = batch.formula(
                   {gates, after},
                   [&](const Elements& rows) {

@@ -291,14 +291,12 @@ Lowered lower_max_roi_pool(const OperatorContext& c) {
   };
   const Expr numbers_of_lines = iota(pooled[0], Scalar::i32), numbers_of_columns = iota(pooled[1], Scalar::i32);
   const auto region_of_plane = [&](Expr region, Expr plane) {
-    const Expr of_lines =
-        materialise(Memory::global, map(
-                                        [&](Expr column) {
-                                          return let(part_of(region, 1, pooled[1], shape[3], column), [&](Expr limits) {
-                                            return map([&](Expr row) { return largest_between(limits, row); }, plane);
-                                          });
-                                        },
-                                        numbers_of_columns));
+    const Expr of_lines = in_memory(map(
+        [&](Expr column) {
+          return let(part_of(region, 1, pooled[1], shape[3], column),
+                     [&](Expr limits) { return map([&](Expr row) { return largest_between(limits, row); }, plane); });
+        },
+        numbers_of_columns));
     return map(
         [&](Expr line) {
           return let(part_of(region, 2, pooled[0], shape[2], line), [&](Expr limits) {

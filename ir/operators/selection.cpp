@@ -21,9 +21,7 @@ namespace {
 
 using Dimensions = std::vector<std::pair<int64_t, int64_t>>;
 
-Expr in_memory(Expr x) { return materialise(Memory::global, x); }
-Expr whole_of(Scalar scalar, int64_t value) { return literal_integer(scalar, value); }
-Expr whole_number(int64_t value) { return whole_of(Scalar::i64, value); }
+Expr whole_number(int64_t value) { return literal_integer(Scalar::i64, value); }
 
 // A place that is there, of n.
 Expr place_inside(Number i, int64_t n) { return max(min(i, static_cast<double>(std::max<int64_t>(n - 1, 0))), 0.0).e; }
@@ -178,8 +176,8 @@ Expr as_ranked(Expr a, Expr place, bool largest) {
   const Expr upper = convert(Scalar::u64, largest ? bits.e : (!bits).e);
   // The largest number of all stays free.
   const Number lower =
-      Number(whole_of(Scalar::u64, 0xfffffffe)) - convert(Scalar::u64, reinterpret(Scalar::u32, place));
-  return apply(Function::logical_or, apply(Function::shift_left, upper, whole_of(Scalar::u64, 32)), lower).e;
+      Number(literal_integer(Scalar::u64, 0xfffffffe)) - convert(Scalar::u64, reinterpret(Scalar::u32, place));
+  return apply(Function::logical_or, apply(Function::shift_left, upper, literal_integer(Scalar::u64, 32)), lower).e;
 }
 
 // rows : [r][n]. The places of the k first ones of each row, [r][k]i32: each is the largest of those below the one
@@ -192,12 +190,12 @@ Expr places_of_few(Expr rows, int64_t k, bool largest) {
         const Number ranked = as_ranked(element[0], element[1], largest);
         return choose(ranked < p[1], ranked, 0.0).e;
       });
-      return reduce(Function::maximum, whole_of(Scalar::u64, 0), below);
+      return reduce(Function::maximum, literal_integer(Scalar::u64, 0), below);
     }));
   };
-  const Expr all = scan(next, repeat(r, whole_of(Scalar::u64, -1)), iota(k, Scalar::i32));
+  const Expr all = scan(next, repeat(r, literal_integer(Scalar::u64, -1)), iota(k, Scalar::i32));
   const auto place = [](Expr ranked) {
-    const Number lower = Number(whole_of(Scalar::u64, 0xfffffffe)) - ranked;
+    const Number lower = Number(literal_integer(Scalar::u64, 0xfffffffe)) - ranked;
     return reinterpret(Scalar::i32, convert(Scalar::u32, lower.e));
   };
   return in_memory(map_at(2, place, transpose({1, 0}, all)));

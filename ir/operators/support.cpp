@@ -276,6 +276,8 @@ Expr clamped_position(Expr i, int64_t n) {
 // ---- Arrays
 // ------------------------------------------------------------------------------------------------------------
 
+Expr in_memory(Expr x) { return materialise(Memory::global, x); }
+
 Expr at_position(int64_t position, Expr array) {
   return index(literal_integer(position > INT32_MAX ? Scalar::i64 : Scalar::i32, position), array);
 }

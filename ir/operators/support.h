@@ -115,6 +115,8 @@ Expr clamped_position(Expr i, int64_t n);
 
 // ---- Arrays --------------------------------------------------------------------------------------------------------
 Expr at_position(int64_t position, Expr array);
+/// An array of its own in global memory, which what reads it several times does not compute again.
+Expr in_memory(Expr x);
 /// map over the zip of the arrays (of one array: over itself); the function gets one element of each.
 Expr map_zip(const std::vector<Expr>& arrays, const std::function<Expr(const std::vector<Expr>&)>& f);
 /// The same under `depth` dimensions that all arrays have.

@@ -14,9 +14,6 @@
 namespace hoist::operators {
 namespace {
 
-// An array of its own, which several read.
-Expr kept_once(Expr x) { return materialise(Memory::global, x); }
-
 Expr places(const Shape& list) { return constant(Tensor::of(Scalar::i32, {std::ssize(list)}, list)); }
 
 // ---- Kernel functions
@@ -96,7 +93,7 @@ Lowered lower_svm_regressor(const OperatorContext& c) {
   if (count > 0) {
     HOIST_TRY(const KernelFunction kernel, kernel_function(c));
     HOIST_TRY(const Expr vectors, vector_table(c, x, count));
-    values = kept_once(kernel_values(kernel, x, vectors));
+    values = in_memory(kernel_values(kernel, x, vectors));
   }
   const Expr scores = weighted_sums(values, reshape(table(scalar, coefficients), {1, terms}), table(scalar, {rho[0]}));
   if (one_class == 0) return one(finished(transform, scores));
@@ -165,7 +162,7 @@ Expr pair_scores(const Pairs& pairs, Expr values, const Shape& counts, const Flo
           return (Number(index(p[0], parts)) + index(p[1], parts) + p[2]).e;
         });
       },
-      kept_once(map(parts_of, values)));
+      in_memory(map(parts_of, values)));
 }
 
 // The class that most pairs are for, the first of several. What is not above 0, NaN too, is for the second of a pair.
@@ -329,7 +326,7 @@ Lowered linear_classes(const OperatorContext& c, Expr x, const Tensor& labels, c
         "without vectors_per_class the model is linear");
   if (rho.empty()) return fault("rho is missing: it has the number that is added");
   const Scalar scalar = computed_in(x);
-  const Expr scores = kept_once(weighted_sums(x, reshape(table(scalar, coefficients), {classes, n}),
+  const Expr scores = in_memory(weighted_sums(x, reshape(table(scalar, coefficients), {classes, n}),
                                               table(scalar, Floats(static_cast<size_t>(classes), rho[0]))));
   HOIST_TRY(const Floats a, floats_attribute(c, "prob_a"));
   const bool positive = std::all_of(coefficients.begin(), coefficients.end(), [](double v) { return v >= 0; });
@@ -381,12 +378,12 @@ Lowered lower_svm_classifier(const OperatorContext& c) {
                              most_coupled_classes),
                  "export the model without probabilities");
   const Pairs pairs(classes);
-  const Expr values = kept_once(kernel_values(kernel, x, table_of_vectors));
-  const Expr scores = kept_once(pair_scores(pairs, values, counts, coefficients, rho));
+  const Expr values = in_memory(kernel_values(kernel, x, table_of_vectors));
+  const Expr scores = in_memory(pair_scores(pairs, values, counts, coefficients, rho));
   const Expr chosen = map([&](Expr row) { return most_voted(pairs, row); }, scores);
   if (!a.empty()) {
     const Expr matrices =
-        kept_once(map([&](Expr row) { return coupling(pair_probabilities(pairs, row, a, b)); }, scores));
+        in_memory(map([&](Expr row) { return coupling(pair_probabilities(pairs, row, a, b)); }, scores));
     const Expr shares = map([](Expr matrix) { return coupled(matrix); }, matrices);
     return labels_and_scores(chosen, labels, map([&](Expr row) { return transformed(transform, row); }, shares));
   }

@@ -109,6 +109,12 @@ std::map<std::string, int> use_counts(const Program& program) {
   return uses;
 }
 
+void add_layers(std::vector<std::string>& layers, const std::vector<std::string>& more) {
+  for (const std::string& layer : more) {
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  }
+}
+
 const Definition* find_definition(const Program& program, const std::string& value) {
   for (const Definition& definition : program.definitions) {
     if (definition.value == value) return &definition;

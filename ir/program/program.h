@@ -145,6 +145,8 @@ Result<std::vector<Tensor>> cut_outputs(const Program& program, std::vector<Tens
 Diagnostic wrong_extent(const std::string& output, int64_t dimension, int64_t count, int64_t most);
 /// How many definitions and outputs read each value (a definition counts once however often it does).
 std::map<std::string, int> use_counts(const Program& program);
+/// Puts those of `more` that are not among the layers behind them.
+void add_layers(std::vector<std::string>& layers, const std::vector<std::string>& more);
 /// The definition of that value; null when there is none.
 const Definition* find_definition(const Program& program, const std::string& value);
 Definition* find_definition(Program& program, const std::string& value);

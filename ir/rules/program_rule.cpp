@@ -486,9 +486,7 @@ std::vector<std::string> layers_of(const std::vector<const Definition*>& replace
   for (const bool folding : {true, false}) {
     for (const Definition* definition : replaced) {
       if (folds(without_operator_calls(definition->expression)) != folding) continue;
-      for (const std::string& layer : definition->layers) {
-        if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
-      }
+      add_layers(layers, definition->layers);
     }
   }
   return layers;

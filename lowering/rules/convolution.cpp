@@ -11,10 +11,10 @@
 //
 // Rounding: of 256 channels of normally distributed numbers (half of them zero, as behind a ReLU), the largest error
 // over the root mean square of the results is 1.3e-6 for F(2x2, 3x3), 7.0e-6 for F(4x4, 3x3) and 4.6e-6 for
-// F(2x2, 5x5), where the sums one by one, in f32, have 2.6e-6, 3.5e-6 and 3.9e-6. All are far
-// below the relative 1e-3 with which ONNX's own cases compare results in f32. With the points of 1, numbers of small
-// size whose sums are exact give the same results as the convolution. An infinite number makes all results of its tile
-// NaN, where in the convolution it concerns those whose windows hold it.
+// F(2x2, 5x5), where the sums one by one, in f32, have 2.6e-6, 3.5e-6 and 3.9e-6. All are far below
+// the relative 1e-3 with which ONNX's own cases compare results in f32. With the points of 1, numbers of small size
+// whose sums are exact give the same results as the convolution. An infinite number makes all results of its tile NaN,
+// where in the convolution it concerns those whose windows hold it.
 #include <fmt/format.h>
 
 #include <algorithm>
