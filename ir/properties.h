@@ -21,7 +21,8 @@ bool any_node(Expr e, const std::function<bool(Expr)>& test);
 bool is_fold(Expr e);
 /// Does the term compute with any?
 bool folds(Expr e);
-/// Does a let name the result of a fold, as softmax and normalisations do? Then all elements of a row need it.
+/// Does a let around an array name the result of a fold, as softmax and normalisations do? Then all elements of a row
+/// need it. One around a number is that element's own, as in the logarithm of a sum of exponentials.
 bool shares_folds(Expr e);
 /// Does the term join arrays?
 bool concatenates(Expr e);

@@ -40,6 +40,23 @@ class WithLets : public IRMutator {
   }
 };
 
+// Lets that are used no more go.
+class WithUsedLets : public WithLets {
+ protected:
+  using WithLets::visit;
+
+  Stmt visit(const LetStmt* op) override {
+    Stmt s = WithLets::visit(op);
+    const LetStmt* let = s.as<LetStmt>();
+    return let != nullptr && !stmt_uses_var(let->body, let->name) ? let->body : s;
+  }
+  HExpr visit(const Let* op) override {
+    HExpr e = WithLets::visit(op);
+    const Let* let = e.as<Let>();
+    return let != nullptr && !expr_uses_var(let->body, let->name) ? let->body : e;
+  }
+};
+
 // result[...] = hoist_store(index, condition, value) becomes if (condition) result[index] = value.
 class StoreAtIndex : public WithLets {
  public:
@@ -212,38 +229,49 @@ class CompactRegisters : public WithLets {
   }
 };
 
-// Halide loads the few elements that a vector of indices can reach as one vector of just so many lanes and shuffles
-// it; OpenCL has vectors of some widths only (those of three take the room of four), so elements of the others are
-// loaded one by one.
-class LoadLanes : public IRMutator {
-  using IRMutator::visit;
+// Halide loads what a vector of indices can reach as one vector of just so many lanes and shuffles it: 32 for every
+// second of them, three for a few. OpenCL has vectors of some widths only (those of three take the room of four), so
+// the others are loaded in parts.
+class LoadLanes : public WithUsedLets {
+  using WithUsedLets::visit;
 
   static bool has_width(int lanes) { return lanes <= 2 || lanes == 4 || lanes == 8 || lanes == 16; }
 
-  HExpr visit(const Shuffle* op) override {
-    std::vector<HExpr> lanes;
-    bool all_legal = true, all_known = true;
-    for (const HExpr& vector : op->vectors) {
-      const Load* load = vector.as<Load>();
-      const Ramp* ramp = load != nullptr ? load->index.as<Ramp>() : nullptr;
-      all_legal &= has_width(vector.type().lanes());
-      all_known &= ramp != nullptr && is_const_one(load->predicate);
-      for (int i = 0; all_known && i < vector.type().lanes(); ++i) {
-        lanes.push_back(Load::make(load->type.element_of(), load->name, simplify(mutate(ramp->base) + ramp->stride * i),
-                                   load->image, load->param, const_true(), ModulusRemainder()));
-      }
+  // The vector in parts that OpenCL has, first lanes first; nothing where it is no load of neighbours.
+  std::vector<HExpr> parts_of(const HExpr& vector) const {
+    const HExpr whole = expanded(vector);
+    const Load* load = whole.as<Load>();
+    const Ramp* ramp = load != nullptr ? load->index.as<Ramp>() : nullptr;
+    if (ramp == nullptr || !is_const_one(load->predicate)) return {};
+    std::vector<HExpr> parts;
+    for (int from = 0, lanes = 16; from < ramp->lanes; from += lanes) {
+      while (lanes > ramp->lanes - from) lanes /= 2;
+      const HExpr base = simplify(ramp->base + ramp->stride * from);
+      parts.push_back(Load::make(load->type.with_lanes(lanes), load->name,
+                                 lanes == 1 ? base : Ramp::make(base, ramp->stride, lanes), load->image, load->param,
+                                 const_true(lanes), ModulusRemainder()));
     }
-    if (all_legal || !all_known) return IRMutator::visit(op);
-    std::vector<HExpr> picked;
-    for (int i : op->indices) picked.push_back(lanes[static_cast<size_t>(i)]);
-    return Shuffle::make_concat(picked);
+    return parts;
+  }
+
+  HExpr visit(const Shuffle* op) override {
+    std::vector<HExpr> vectors;
+    for (const HExpr& vector : op->vectors) {
+      const HExpr mutated = mutate(vector);
+      const std::vector<HExpr> parts = has_width(vector.type().lanes()) ? std::vector<HExpr>{} : parts_of(mutated);
+      if (parts.empty())
+        vectors.push_back(mutated);
+      else
+        vectors.insert(vectors.end(), parts.begin(), parts.end());
+    }
+    return Shuffle::make(vectors, op->indices);
   }
 };
 
 // hoist_word(a[i], a[i + 1], a[i + 2], a[i + 3]) with i a multiple of 4 is a load of a word; anything else stays the
-// call of a function that puts bytes together. Lets that only held bytes go.
-class LoadWords : public WithLets {
-  using WithLets::visit;
+// call of a function that puts bytes together.
+class LoadWords : public WithUsedLets {
+  using WithUsedLets::visit;
 
   // Where bytes come from: of which array, at which indices.
   struct Bytes {
@@ -290,16 +318,6 @@ class LoadWords : public WithLets {
     if (!is_const_zero(simplify(first % four))) return WithLets::visit(op);
     return Load::make(op->type, bytes[0]->name, simplify(first / four), bytes[0]->image, bytes[0]->param,
                       const_true(op->type.lanes()), ModulusRemainder());
-  }
-  Stmt visit(const LetStmt* op) override {
-    Stmt s = WithLets::visit(op);
-    const LetStmt* let = s.as<LetStmt>();
-    return let != nullptr && !stmt_uses_var(let->body, let->name) ? let->body : s;
-  }
-  HExpr visit(const Let* op) override {
-    HExpr e = WithLets::visit(op);
-    const Let* let = e.as<Let>();
-    return let != nullptr && !expr_uses_var(let->body, let->name) ? let->body : e;
   }
 };
 

@@ -121,6 +121,29 @@ std::vector<Case> cases() {
                  {{"v", Tensor::of(Scalar::f32, {1, 31}, std::vector<double>(31, 0.5))},
                   {"w", Tensor::of(Scalar::f32, {15, 3}, std::vector<double>(45, 0.25))}}));
   for (int64_t n : {1, 8, 17}) add("twice selected " + std::to_string(n), twice_selected({1, n}));
+  // A number that two folds of a row share, along rows and across them.
+  for (int64_t axis : {0, 1}) {
+    add("logarithm of sums along " + std::to_string(axis),
+        case_model({128, 80}, {{"sums", "ReduceLogSumExp", "", {}, {"x", "axis"}, {"y"}}},
+                   {{"axis", Tensor::of(Scalar::i64, {1}, Ints{axis})}}));
+  }
+  // Pairs side by side are read every second element at a time.
+  NamedModel pairs = case_model({60, 70}, {{"gather", "GatherND", "", {}, {"x", "at"}, {"y"}}});
+  pairs.inputs.push_back({"at", Scalar::i64, {33, 32, 2}});
+  add("gather by pairs", pairs);
+  for (const char* mode : {"linear", "nearest", "cubic"}) {
+    NamedModel sampled =
+        case_model({1, 3, 20, 30}, {{"sample", "GridSample", "", {{"mode", std::string(mode)}}, {"x", "at"}, {"y"}}});
+    sampled.inputs.push_back({"at", Scalar::f32, {1, 32, 33, 2}});
+    add(std::string("samples by pairs, ") + mode, sampled);
+  }
+  NamedModel colours = case_model({500, 3},
+                                  {{"gather", "Gather", "", {{"axis", int64_t{0}}}, {"x", "at"}, {"g"}},
+                                   {"grey", "ReduceMax", "", {{"keepdims", int64_t{0}}}, {"g", "axis"}, {"y"}}},
+                                  {{"axis", Tensor::of(Scalar::i64, {1}, Ints{1})}});
+  colours.inputs[0].scalar = Scalar::u8;
+  colours.inputs.push_back({"at", Scalar::i64, {160}});
+  add("colours by position", colours);
   return out;
 }
 

@@ -184,9 +184,12 @@ void report_check(const SelfCheck& check) {
     say_line("not checked: {}", check.not_checked);
     return;
   }
-  std::string how = check.kernels_whole == check.kernels
-                        ? "every element"
-                        : fmt::format("{} elements, all of {}", check.compared, counted(check.kernels_whole, "kernel"));
+  std::string how =
+      check.kernels_whole == check.kernels
+          ? "every element"
+          : fmt::format(
+                "{} elements{}", check.compared,
+                check.kernels_whole == 0 ? "" : fmt::format(", all of {}", counted(check.kernels_whole, "kernel")));
   if (check.kernels_left > 0) how += fmt::format(", none of {} whose elements take too long", check.kernels_left);
   if (!check.ended.empty())
     complain("note", "seeded inputs do not get further than " + check.ended + " (hoist verify --data checks the rest)");

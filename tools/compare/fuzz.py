@@ -4,7 +4,8 @@
     build/compare/bin/python tools/compare/fuzz.py --count 200                    # on the first device
     build/compare/bin/python tools/compare/fuzz.py --seed 17 --count 1            # the model of one seed again
 
-A model has 5 to 40 nodes with odd attributes, over arrays whose extents lie around the widths of vectors, of all types. Each
+A model has 5 to 40 nodes with odd attributes, over arrays whose extents lie around the widths of vectors, of all types; with
+--large it has up to four over arrays that are tiled and shared out as those of real models are. Each
 node is evaluated by the reference as it is added, so extents and values are known and what has no meaning is left out. Where
 a result jumps (rounding, comparing, casting to integers), operands are numbers that every engine computes exactly. Many models
 go through one process of `hoist test`. One that differs is reduced: to the first node whose value differs, then to as few nodes
@@ -38,11 +39,22 @@ OPSET = 21
 OPSETS = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid("ai.onnx.ml", 3),
           onnx.helper.make_opsetid("com.microsoft", 1)]
 FOLDER = WORK / "fuzz"
-EXTENTS = [1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33]
 FLOATS = [np.float32] * 6 + [np.float16, np.float64]
 INTEGERS = [np.int32, np.int64, np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64]
-MOST_ELEMENTS = 6000
 VERDICTS = ["found", "disputed", "unwitnessed", "outvoted"]
+
+
+@dataclass
+class Sizes:
+    extents: list[int]
+    most_elements: int  # of an array
+    fewest_nodes: int
+    most_nodes: int
+
+
+# Strategies, tiles and vectors of kernels depend on how much there is to do.
+SMALL = Sizes([1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33], 6000, 5, 40)
+LARGE = Sizes([1, 2, 3, 8, 16, 33, 64, 100, 128, 257, 512, 1024], 300_000, 1, 4)
 
 
 @dataclass
@@ -112,8 +124,9 @@ def is_exact(array: np.ndarray) -> bool:
 class Maker:
     """Makes one model from a seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, sizes: Sizes) -> None:
         self.random = np.random.default_rng(seed)
+        self.sizes = sizes
         self.model = Model()
 
     # ---- choices
@@ -126,10 +139,13 @@ class Maker:
     def between(self, low: int, high: int) -> int:
         return int(self.random.integers(low, high + 1))
 
+    def extent(self) -> int:
+        return self.pick(self.sizes.extents)
+
     def shape(self, rank: int) -> tuple[int, ...]:
         while True:
-            shape = tuple(self.pick(EXTENTS) for _ in range(rank))
-            if np.prod(shape, dtype=np.int64) <= MOST_ELEMENTS // 2:
+            shape = tuple(self.extent() for _ in range(rank))
+            if np.prod(shape, dtype=np.int64) <= self.sizes.most_elements // 2:
                 return shape
 
     def data(self, kind: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -223,7 +239,7 @@ class Maker:
         except Exception:
             return False
         for array in arrays:
-            if not isinstance(array, (np.ndarray, np.generic)) or np.size(array) > MOST_ELEMENTS or np.size(array) == 0:
+            if not isinstance(array, (np.ndarray, np.generic)) or np.size(array) > self.sizes.most_elements or np.size(array) == 0:
                 return False
             if array.dtype.kind == "f" and not np.all(np.abs(array.astype(np.float64)) < 1e3):
                 return False
@@ -244,7 +260,7 @@ class Maker:
         return self.pick(KINDS)(self)
 
     def make(self) -> Model:
-        wanted, tries = self.between(5, 40), 0
+        wanted, tries = self.between(self.sizes.fewest_nodes, self.sizes.most_nodes), 0
         while len(self.model.nodes) < wanted and tries < 400:
             tries += 1
             with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -405,7 +421,7 @@ def recurrent(m: Maker) -> bool:
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[operator]
     x = m.existing(lambda a: a.dtype == np.float32 and a.ndim == 3 and a.shape[0] <= 9 and a.shape[2] <= 33)
     if x is None or not np.all(np.abs(x.array) < 16):
-        x = m.fresh(np.float32, (m.between(1, 6), m.between(1, 4), m.pick(EXTENTS)))
+        x = m.fresh(np.float32, (m.between(1, 6), m.between(1, 4), m.extent()))
     hidden, batch = m.pick([1, 2, 3, 5, 8, 9, 16, 17]), x.array.shape[1]
 
     def weights(*shape: int) -> Value:
@@ -470,14 +486,14 @@ def movement(m: Maker) -> bool:
         others = [m.existing(fits) or x for _ in range(m.between(1, 2))]
         if m.chance(0.4):
             other = list(shape)
-            other[axis] = m.pick(EXTENTS)
+            other[axis] = m.extent()
             others.append(m.fresh(x.array.dtype, tuple(other)))
         return m.node(operator, [x, *others], axis=axis)
     if operator == "Split":
         axis = m.axis(x)
         n = shape[axis]
         return n > 1 and m.node(operator, [x, m.constant(n // 2, n - n // 2)], outputs=2, axis=axis)
-    return m.node("CenterCropPad", [x, m.constant(m.pick(EXTENTS))], axes=[m.axis(x)])
+    return m.node("CenterCropPad", [x, m.constant(m.extent())], axes=[m.axis(x)])
 
 
 def gather(m: Maker) -> bool:
@@ -514,7 +530,7 @@ def product(m: Maker) -> bool:
     if kind == np.float16:
         return False
     operator = m.pick(["MatMul", "MatMul", "Gemm", "Einsum"])
-    columns = m.pick(EXTENTS)
+    columns = m.extent()
     if operator == "MatMul":
         batch = shape[:-2] if m.chance(0.3) else ()
         return m.node(operator, [x, m.fresh(kind, (*batch, shape[-1], columns))])
@@ -621,7 +637,7 @@ def quantised(m: Maker) -> bool:
 def integer_product(m: Maker) -> bool:
     x = m.existing(lambda a: a.dtype in (np.int8, np.uint8) and a.ndim >= 2) or m.fresh(m.pick([np.int8, np.uint8]), m.shape(2))
     kind = m.pick([np.int8, np.uint8])
-    weights = m.fresh(kind, (x.array.shape[-1], m.pick(EXTENTS)))
+    weights = m.fresh(kind, (x.array.shape[-1], m.extent()))
     zero = m.add(np.array(2, x.array.dtype), m.chance()) if m.chance() else None
     return m.node("MatMulInteger", [x, weights, zero, m.add(np.array(1, kind), True) if m.chance(0.4) else None])
 
@@ -648,7 +664,7 @@ def sampled(m: Maker) -> bool:
 
 def signal(m: Maker) -> bool:
     x = m.existing(lambda a: a.ndim >= 2 and a.shape[-1] in (1, 2) and a.dtype == np.float32) or m.fresh(
-        np.float32, (2, m.pick(EXTENTS[2:]), m.between(1, 2)))
+        np.float32, (2, max(2, m.extent()), m.between(1, 2)))
     shape = x.array.shape
     if len(shape) == 3 and shape[2] == 1 and m.chance(0.3):
         length = m.between(1, shape[1])
@@ -718,12 +734,12 @@ def contributed(m: Maker) -> bool:
         if x.array.ndim < 2:
             return False
         turned = m.between(0, 1)
-        values.append(m.fresh(np.float32, (m.pick(EXTENTS), width) if turned else (width, m.pick(EXTENTS))))
+        values.append(m.fresh(np.float32, (m.extent(), width) if turned else (width, m.extent())))
         options = {"transB": turned, "alpha": m.pick([0.5, 1.0])}
     elif operator == "DynamicQuantizeMatMul":
         if not x.exact:
             return False
-        values += [m.fresh(np.uint8, (width, m.pick(EXTENTS))), m.add(np.array(0.25, np.float32), True)]
+        values += [m.fresh(np.uint8, (width, m.extent())), m.add(np.array(0.25, np.float32), True)]
     else:
         if x.array.ndim != 3:
             return False
@@ -875,7 +891,7 @@ def explore(options: argparse.Namespace, seeds: range, folder: Path, answer: Any
             break
         models = {}
         for seed in range(first, min(first + options.batch, seeds.stop)):
-            model = Maker(seed).make()
+            model = Maker(seed, LARGE if options.large else SMALL).make()
             if not model.nodes:
                 continue
             case = FOLDER / "batch" / f"seed_{seed}"
@@ -904,6 +920,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=20, help="models in one process of hoist")
     parser.add_argument("--jobs", type=int, default=1, help="so many batches side by side")
     parser.add_argument("--time", type=float, default=0, help="begin no batch after so many seconds")
+    parser.add_argument("--large", action="store_true", help="few nodes over arrays of up to 300,000 elements")
     parser.add_argument("--interpret", action="store_true", help="evaluate programs, without a device")
     options = parser.parse_args()
     start = time.monotonic()
