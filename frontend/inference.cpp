@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "frontend/structure.h"
@@ -97,6 +99,24 @@ void spell_out_defaults(onnx::GraphProto& graph, int opset) {
   }
 }
 
+// onnx wants the running statistics of a batch normalisation in training to have names, optional as they are; exporters
+// leave out what nothing reads.
+void name_statistics(onnx::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : graph.node()) names.insert(node.output().begin(), node.output().end());
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    if (node.op_type() != "BatchNormalization" || !node.domain().empty() || node.output_size() == 0) continue;
+    const bool trains = std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& attribute) {
+      return attribute.name() == "training_mode" && attribute.i() != 0;
+    });
+    while (trains && node.output_size() < 3) {
+      std::string name = node.output(0) + ".statistics";
+      while (!names.insert(name).second) name += "'";
+      node.add_output(name);
+    }
+  }
+}
+
 Diagnostics infer(const onnx::ModelProto& model, bool strict, ValueTypes& types) {
   types = collect_types(model.graph());
   for (const bool propagate : {false, true}) {
@@ -104,6 +124,7 @@ Diagnostics infer(const onnx::ModelProto& model, bool strict, ValueTypes& types)
     onnx::ModelProto copy = model;
     copy.mutable_graph()->clear_value_info();
     spell_out_defaults(*copy.mutable_graph(), opset_of(copy));
+    name_statistics(*copy.mutable_graph());
     Diagnostics problems;
     try {
       onnx::shape_inference::DataValueMap values;

@@ -508,8 +508,8 @@ bool is_fold(Expr e) {
 bool folds(Expr e) { return any_node(e, is_fold); }
 
 bool shares_folds(Expr e) {
-  return any_node(
-      e, [](Expr n) { return n->pattern == Pattern::let && !n->type->is_scalar() && folds(n->children[0]); });
+  return any_node(e,
+                  [](Expr n) { return n->pattern == Pattern::let && !n->type->is_scalar() && folds(n->children[0]); });
 }
 
 bool concatenates(Expr e) {

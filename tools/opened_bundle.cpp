@@ -97,7 +97,20 @@ Result<Profile> profile_of(const BundleRunner& bundle, const Plan& plan) {
   return profile_of(device);
 }
 
-Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const RunOptions& options) {
+DriverProgress driver_progress() {
+  return [line = std::shared_ptr<Progress>()](size_t done, size_t total, const std::string& kernel) mutable {
+    if (done == total) {
+      line.reset();
+      return;
+    }
+    if (line == nullptr) line = std::make_shared<Progress>();
+    line->show(done == 0 ? "the driver reads the kernels"
+                         : fmt::format("the driver compiles kernel {} of {}: {}", done, total - 1, kernel));
+  };
+}
+
+Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options) {
+  options.progress = driver_progress();
   HOIST_STEP(BundleRunner runner, ExitCode::device, BundleRunner::open(folder, options));
   if (!runner.fits_profile()) {
     complain("warning",

@@ -37,9 +37,12 @@ Result<Device> device_of(const BundleRunner& bundle, const Plan& plan);
 /// Its profile; for native code that of the target that the plan's kernels are shaped for.
 Result<Profile> profile_of(const BundleRunner& bundle, const Plan& plan);
 
+/// A line on the terminal while the driver compiles.
+DriverProgress driver_progress();
+
 /// A bundle whose files are checked, on the wanted device or the one that fits it best; with a warning where that is of
 /// another kind, a CPU or not, than the bundle is made for: kernels are right there and far slower.
-Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, const RunOptions& options);
+Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options);
 
 /// Checks the files first, so that a damaged bundle is bad input and only what follows is device trouble.
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options);

@@ -14,6 +14,7 @@
 #include "lowering/terms.h"
 #include "tools/data.h"
 #include "tools/opened_bundle.h"
+#include "tools/terminal.h"
 
 namespace hoist {
 namespace {
@@ -193,18 +194,19 @@ std::string too_large_to_check(const Plan& plan) {
 
 Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
                               const std::vector<LoweredGroup>& derivations, const Device& device, double seconds,
-                              const RuleTable& rules, const Sizes& sizes) {
+                              const RuleTable& rules, RunOptions options) {
   SelfCheck out;
   out.device = device.name;
-  RunOptions options;
   if (device.index >= 0) options.device = std::to_string(device.index);
-  options.sizes = sizes;
+  options.progress = driver_progress();
   const Stopwatch building;
   HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(folder, options));
   out.driver_seconds = building.seconds();
   out.driver_cache = bundle.cache_outcome();
   const std::vector<Tensor> inputs = seeded_inputs(bundle, plan, plan.model_hash);
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
+  Progress progress;
+  progress.show("comparing kernels with the interpreter");
   const Stopwatch stopwatch;
   std::set<int> seen;
   for (size_t i = 0; i < plan.steps.size(); ++i) {

@@ -64,10 +64,10 @@ std::string too_large_to_check(const Plan& plan);
 
 /// Runs the bundle in `folder` step by step on seeded inputs and compares every kernel, at its first step, as far as
 /// about `seconds` allow. `derivations` are those of the steps (LoweredModel::groups), by `rules`. `plan` is that of
-/// the specialisation of these sizes.
+/// the specialisation of options.sizes; the options' device is `device`.
 Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
                               const std::vector<LoweredGroup>& derivations, const Device& device, double seconds = 1,
-                              const RuleTable& rules = lowering_rules(), const Sizes& sizes = {});
+                              const RuleTable& rules = lowering_rules(), RunOptions options = {});
 
 /// Which step of a derivation first gives another value at the position, or, where none does, that the code generator
 /// differs. `reads` are by the names in the derivation's terms.

@@ -145,7 +145,7 @@ static int print_output(hoist_bundle* bundle, size_t index) {
 }
 
 int main(int count, char** arguments) {
-  hoist_options options = {NULL, 0, 0, 0, NULL, NULL, NULL};
+  hoist_options options = {0};
 #ifdef HOIST_LINKED_KERNELS
   options.linked_kernels = hoist_linked_kernels;
 #endif

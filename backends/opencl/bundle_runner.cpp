@@ -37,13 +37,19 @@ Diagnostic BundleRunner::failure() const { return {folder_, hoist_error_message(
 Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, const RunOptions& options) {
   BundleRunner out;
   out.folder_ = folder.string();
-  const hoist_options given = {options.device.empty() ? nullptr : options.device.c_str(),
-                               options.threads,
-                               options.separate_buffers ? 0xFF : 0,
-                               !options.use_cache,
-                               options.cache_folder.empty() ? nullptr : options.cache_folder.c_str(),
-                               nullptr,
-                               nullptr};
+  hoist_options given = {};
+  if (!options.device.empty()) given.device = options.device.c_str();
+  given.threads = options.threads;
+  given.separate_buffers = options.separate_buffers ? 0xFF : 0;
+  given.no_cache = !options.use_cache;
+  if (!options.cache_folder.empty()) given.cache_folder = options.cache_folder.c_str();
+  if (options.progress) {
+    out.progress_ = std::make_unique<DriverProgress>(options.progress);
+    given.user = out.progress_.get();
+    given.progress = [](void* user, size_t done, size_t total, const char* kernel) {
+      (*static_cast<DriverProgress*>(user))(done, total, kernel);
+    };
+  }
   hoist_bundle* bundle = nullptr;
   const hoist_status status = hoist_open(folder.c_str(), &given, &bundle);
   out.bundle_.reset(bundle);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,6 +20,9 @@ namespace hoist {
 /// Sizes by name, as `hoist compile --dim batch=1,8` has them.
 using Sizes = std::vector<std::pair<std::string, int64_t>>;
 
+/// Told how many of `total` parts the driver has compiled, and which kernel is next ("" for none; see hoist_options).
+using DriverProgress = std::function<void(size_t done, size_t total, const std::string& kernel)>;
+
 struct RunOptions {
   std::string device;             ///< an index, a name or a part of one; "" is the one that fits the bundle's profile
   int threads = 0;                ///< of a CPU device; 0 for all
@@ -26,6 +30,7 @@ struct RunOptions {
   bool use_cache = true;          ///< of compiled programs
   std::string cache_folder;       ///< "" for ${XDG_CACHE_HOME:-~/.cache}/hoist
   Sizes sizes = {};               ///< of the specialisation to begin with, those of the first where not named
+  DriverProgress progress = {};
 };
 
 struct ArrayInfo {
@@ -112,6 +117,7 @@ class BundleRunner {
   Diagnostic failure() const;
   Result<Nothing> describe();
 
+  std::unique_ptr<DriverProgress> progress_;  ///< the handle has its address
   std::unique_ptr<hoist_bundle, Close> bundle_;
   std::string folder_;
   std::vector<ArrayInfo> inputs_, outputs_, arrays_;

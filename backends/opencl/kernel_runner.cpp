@@ -53,7 +53,7 @@ Result<Program> compile(const Context& context, const std::string& source, const
   hoist_cache_entry entry;
   hoist_error error = {};
   if (hoist_program_build(&context.target, context.context, source.c_str(), source.size(), options.c_str(), nullptr,
-                          &program, &entry, &error) != HOIST_OK) {
+                          nullptr, &program, &entry, &error) != HOIST_OK) {
     return Diagnostic{"", error.message, ""};
   }
   return Program(program);

@@ -54,13 +54,14 @@ HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* b, const hoist_plan_arra
 }
 
 hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_bundle** bundle) {
-  const hoist_options defaults = {NULL, 0, 0, 0, NULL, NULL, NULL};
+  const hoist_options defaults = {0};
   if (!bundle) return HOIST_BAD_ARGUMENT;
   hoist_bundle* b = *bundle = calloc(1, sizeof *b);
   if (!b) return HOIST_OUT_OF_MEMORY;
   if (!folder) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no folder given");
   if (!options) options = &defaults;
   hoist_status status = hoist_plan_read(folder, &b->plan, &b->error);
+  b->root = b->plan.folder;
   if (!status) status = hoist_family_make(b, options);
   return status ? status : hoist_open_parts(b, options);
 }

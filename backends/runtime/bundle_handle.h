@@ -73,6 +73,7 @@ typedef struct hoist_family hoist_family;
 struct hoist_bundle {
   hoist_error error;
   hoist_plan plan;
+  const char* root; /* the bundle's folder, inside of which a specialisation has one of its own */
   const hoist_engine* engine;
   hoist_target target;
   size_t device_index;
@@ -109,8 +110,6 @@ HOIST_INTERNAL hoist_status hoist_family_opened(hoist_bundle* bundle);
 /* The buffer that another specialisation has for the same bytes, or NULL. */
 HOIST_INTERNAL cl_mem hoist_family_weights(const hoist_bundle* bundle, const hoist_plan_array* array);
 #endif
-/* The bundle's own, whichever specialisation is in use. */
-HOIST_INTERNAL const char* hoist_root_folder(const hoist_bundle* bundle);
 /* "batch=8, length=16" of the one in use, "" where there is one. */
 HOIST_INTERNAL void hoist_sizes_text(const hoist_bundle* bundle, char* text, size_t capacity);
 

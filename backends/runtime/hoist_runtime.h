@@ -50,13 +50,18 @@ typedef struct hoist_options {
   int separate_buffers;     /* 1 to 255: a buffer for each array, so that a checking device sees an overrun; every byte
                                of it is this number at first, so that a result which depends on elements that nobody
                                wrote changes with it (255 makes NaN) */
-  int no_cache;             /* not 0: compile, neither read nor write the cache of compiled programs */
+  int no_cache;             /* not 0: compile, neither read compiled programs nor write them to the cache */
   const char* cache_folder; /* NULL: ${XDG_CACHE_HOME:-~/.cache}/hoist; kept to 1000 entries and 256 MiB */
   const hoist_bundle* context_of; /* OpenCL alone. NULL: a context of its own; else an open handle with which to share
                                      its context, so its device and threads as well; either may be closed first */
   const struct hoist_linked_kernel* linked_kernels; /* NULL: native code is loaded from the bundle's shared library;
                                                        else the table in the bundle's native/kernels.c, which is linked
                                                        with its static one */
+  /* NULL, or told how far the driver is, which may take minutes where nothing is cached: by the thread that opens the
+   * bundle, or chooses other sizes, before kernels.cl is compiled (`done` 0, `kernel` ""), before a kernel is launched
+   * for the first time, and at the end (`done` is `total`). Native code has nothing to tell. */
+  void (*progress)(void* user, size_t done, size_t total, const char* kernel);
+  void* user; /* for progress, as long as the handle is open */
 } hoist_options;
 
 /* A kernel of native code that is part of the program. A table of them ends with a row of NULLs. */
@@ -119,7 +124,8 @@ typedef void (*hoist_report)(void* user, const hoist_finding* finding);
  * returns how many there are. */
 int hoist_devices(hoist_device* devices, int capacity);
 
-/* Opens the bundle in `folder`, compiles its kernels or takes them from the cache, and allocates its buffers. `options`
+/* Opens the bundle in `folder`, compiles its kernels or takes them from programs/ there (`hoist compile --programs`) or
+ * from the cache, and allocates its buffers. `options`
  * may be NULL. *bundle is set on failure too, for hoist_error_message, unless memory ran out; close it in any case. */
 hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_bundle** bundle);
 void hoist_close(hoist_bundle* bundle);
@@ -139,7 +145,7 @@ const char* hoist_profile_name(const hoist_bundle* bundle);
 int hoist_profile_is_cpu(const hoist_bundle* bundle);
 int hoist_fits_profile(const hoist_bundle* bundle);
 int hoist_threads(const hoist_bundle* bundle); /* compute units of the device in use */
-/* "hit" or "miss: REASON"; "native code, nothing to compile". */
+/* "hit", "hit: programs/ of the bundle", "miss: REASON"; "native code, nothing to compile". */
 const char* hoist_cache_outcome(const hoist_bundle* bundle);
 
 size_t hoist_input_count(const hoist_bundle* bundle);

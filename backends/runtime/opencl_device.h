@@ -61,16 +61,17 @@ typedef struct hoist_cache_entry {
   char key[2048];
   char folder[2048];
   char path[2100];
-  char outcome[512]; /* "hit" or "miss: REASON" */
+  char outcome[512]; /* "hit", "hit: programs/ of the bundle" or "miss: REASON" */
 } hoist_cache_entry;
 
 #ifndef HOIST_WITHOUT_OPENCL
-/* Compiles `source`, or takes it from the cache. The plan's options come first, what the device allows comes after
- * them: correctly rounded division, and HOIST_VPDPBUSD where PoCL runs on a processor with AVX-512 VNNI. `cache_folder`
- * NULL: no cache. */
+/* Compiles `source`, or takes it from programs/ in `own_folder` or from the cache. The plan's options come first, what
+ * the device allows comes after them: correctly rounded division, and HOIST_VPDPBUSD where PoCL runs on a processor
+ * with AVX-512 VNNI. Each folder may be NULL: then nothing is taken from it. */
 HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
-                                                size_t bytes, const char* options, const char* cache_folder,
-                                                cl_program* program, hoist_cache_entry* entry, hoist_error* error);
+                                                size_t bytes, const char* options, const char* own_folder,
+                                                const char* cache_folder, cl_program* program, hoist_cache_entry* entry,
+                                                hoist_error* error);
 /* Keeps what was a miss. Best after every kernel has run once, since drivers compile the last part at the first launch.
  * A failure only adds to the outcome. */
 HOIST_INTERNAL void hoist_program_keep(cl_program program, hoist_cache_entry* entry);

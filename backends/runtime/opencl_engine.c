@@ -294,6 +294,26 @@ static hoist_status make_context(hoist_bundle* b, const hoist_options* options) 
   return hoist_cl_check(&b->error, code, "clCreateContext");
 }
 
+/* Drivers compile the last part at the first launch, so every kernel runs once before its program is kept. The inputs
+ * are zeros here. */
+static hoist_status keep_program(hoist_bundle* b, const hoist_options* options) {
+  hoist_status status = HOIST_OK;
+  size_t seen = 0;
+  for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
+    const uint32_t index = b->plan.steps[i].kernel;
+    const hoist_plan_kernel* kernel = &b->plan.kernels[index];
+    if (kernel->host) continue;
+    int is_first = 1;
+    for (size_t j = 0; j < i && is_first; ++j) is_first = b->plan.steps[j].kernel != index;
+    if (is_first && options->progress) options->progress(options->user, ++seen, b->plan.kernel_count + 1, kernel->name);
+    status = launch(b, b->queue, b->kernels[i], kernel, NULL);
+    if (!status && is_first && options->progress) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
+  }
+  if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
+  if (!status) hoist_program_keep(b->program, &b->cache_entry);
+  return status ? status : clear_buffers(b);
+}
+
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
   hoist_status status = options->context_of ? share_context(b, options->context_of) : make_context(b, options);
   if (!status) status = hoist_check_memory(b);
@@ -311,25 +331,18 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
     char path[4096];
     const char* cache = options->no_cache ? NULL : options->cache_folder;
     if (!cache && !options->no_cache) cache = default_cache(path, sizeof path);
+    if (options->progress) options->progress(options->user, 0, b->plan.kernel_count + 1, "");
     status = hoist_program_build(&b->target, b->context, (const char*)source, source_bytes, b->plan.build_options,
-                                 cache, &b->program, &b->cache_entry, &b->error);
+                                 options->no_cache ? NULL : b->root, cache, &b->program, &b->cache_entry, &b->error);
   }
   free(source);
   if (!status) status = hoist_make_transfers(b);
   if (!status) status = make_buffers(b);
   if (!status) status = clear_buffers(b);
   if (!status) status = make_steps(b);
-  if (!status && b->cache_entry.path[0]) {
-    /* Drivers compile the last part at the first launch, so every kernel runs once before its program is kept. The
-     * inputs are zeros here. */
-    for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
-      const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
-      if (!kernel->host) status = launch(b, b->queue, b->kernels[i], kernel, NULL);
-    }
-    if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
-    if (!status) hoist_program_keep(b->program, &b->cache_entry);
-    if (!status) status = clear_buffers(b);
-  }
+  if (!status && b->cache_entry.path[0]) status = keep_program(b, options);
+  if (!status && options->progress)
+    options->progress(options->user, b->plan.kernel_count + 1, b->plan.kernel_count + 1, "");
   if (!status) status = pass_arrays(b, b->queue, 1);
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
   if (!status && !b->target.is_cpu) {

@@ -20,6 +20,9 @@
 
 #ifndef HOIST_WITHOUT_OPENCL
 
+/* Of a bundle, where its maker kept entries like those of the cache. */
+#define HOIST_PROGRAMS "programs"
+
 /* A cache entry: magic, the key in words (so that two keys with one hash are told apart), the binary, a hash of all. */
 #define CACHE_MAGIC "HOISTBIN1\n"
 
@@ -241,13 +244,13 @@ static unsigned char* program_binary(cl_program program, size_t* bytes) {
 }
 
 /* The program of an intact entry, else NULL with the reason. */
-static cl_program cached_program(const hoist_target* target, cl_context context, const char* options,
-                                 const hoist_cache_entry* entry, const char** reason) {
+static cl_program cached_program(const hoist_target* target, cl_context context, const char* options, const char* path,
+                                 const char* key, const char** reason) {
   size_t entry_bytes = 0, binary_bytes = 0;
   cl_program program = NULL;
-  unsigned char* data = read_entry(entry->path, &entry_bytes);
+  unsigned char* data = read_entry(path, &entry_bytes);
   *reason = "no entry for this source on this device and driver";
-  const unsigned char* binary = data ? entry_binary(data, entry_bytes, entry->key, &binary_bytes, reason) : NULL;
+  const unsigned char* binary = data ? entry_binary(data, entry_bytes, key, &binary_bytes, reason) : NULL;
   if (binary) {
     cl_int binary_status = CL_SUCCESS, code = CL_SUCCESS;
     hoist_error refused;
@@ -263,8 +266,9 @@ static cl_program cached_program(const hoist_target* target, cl_context context,
 }
 
 HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
-                                                size_t bytes, const char* options, const char* cache_folder,
-                                                cl_program* program, hoist_cache_entry* entry, hoist_error* error) {
+                                                size_t bytes, const char* options, const char* own_folder,
+                                                const char* cache_folder, cl_program* program, hoist_cache_entry* entry,
+                                                hoist_error* error) {
   char all_options[1024];
   const char* reason = "the cache is switched off";
   cl_int code = CL_SUCCESS;
@@ -276,23 +280,30 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
     return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin: the build options have more than %zu characters",
                       sizeof all_options);
   }
-  if (cache_folder) {
-    snprintf(entry->key, sizeof entry->key, "platform %s\ndevice %s\nunits %u\ndriver %s\noptions %s\nsource %016llx\n",
-             target->platform_name, target->name, target->compute_units, target->driver, all_options,
-             (unsigned long long)hoist_hash(source, bytes));
-    if (snprintf(entry->folder, sizeof entry->folder, "%s", cache_folder) < (int)sizeof entry->folder) {
-      snprintf(entry->path, sizeof entry->path, "%s/%016llx.bin", entry->folder,
-               (unsigned long long)hoist_hash(entry->key, strlen(entry->key)));
-      *program = cached_program(target, context, all_options, entry, &reason);
-    } else {
-      reason = "the path of the cache is too long";
+  snprintf(entry->key, sizeof entry->key, "platform %s\ndevice %s\nunits %u\ndriver %s\noptions %s\nsource %016llx\n",
+           target->platform_name, target->name, target->compute_units, target->driver, all_options,
+           (unsigned long long)hoist_hash(source, bytes));
+  const unsigned long long name = hoist_hash(entry->key, strlen(entry->key));
+  if (own_folder && snprintf(entry->path, sizeof entry->path, "%s/" HOIST_PROGRAMS "/%016llx.bin", own_folder, name) <
+                        (int)sizeof entry->path) {
+    *program = cached_program(target, context, all_options, entry->path, entry->key, &reason);
+    entry->path[0] = 0;
+    if (*program) {
+      snprintf(entry->outcome, sizeof entry->outcome, "hit: " HOIST_PROGRAMS "/ of the bundle");
+      return HOIST_OK;
     }
+  }
+  if (cache_folder && snprintf(entry->folder, sizeof entry->folder, "%s", cache_folder) < (int)sizeof entry->folder) {
+    snprintf(entry->path, sizeof entry->path, "%s/%016llx.bin", entry->folder, name);
+    *program = cached_program(target, context, all_options, entry->path, entry->key, &reason);
     if (*program) {
       utimensat(AT_FDCWD, entry->path, NULL, 0); /* used now; access times may be switched off */
       entry->path[0] = 0;
       snprintf(entry->outcome, sizeof entry->outcome, "hit");
       return HOIST_OK;
     }
+  } else if (cache_folder) {
+    reason = "the path of the cache is too long";
   }
   snprintf(entry->outcome, sizeof entry->outcome, "miss: %s", reason);
   *program = clCreateProgramWithSource(context, 1, &source, &bytes, &code);

@@ -20,9 +20,8 @@ typedef struct shared_weights {
 struct hoist_family {
   size_t count, in_use;
   hoist_bundle** others; /* one a specialisation; NULL where it is not open, and for the one in use */
-  int threads, no_cache;
-  char* cache_folder;
-  const hoist_linked_kernel* linked_kernels;
+  hoist_options options; /* of all that are opened later, in the context of the first */
+  char* cache_folder;    /* what options.cache_folder is */
 #ifndef HOIST_WITHOUT_OPENCL
   shared_weights* weights; /* in order */
   size_t weights_count;
@@ -35,13 +34,13 @@ HOIST_INTERNAL hoist_status hoist_family_make(hoist_bundle* b, const hoist_optio
   hoist_family* family = b->family = calloc(1, sizeof *family);
   if (!family) return hoist_no_memory(&b->error, sizeof *family);
   family->count = count;
-  family->threads = options->threads;
-  family->no_cache = options->no_cache;
-  family->linked_kernels = options->linked_kernels;
+  family->options = *options;
+  family->options.device = NULL;
   family->others = calloc(count, sizeof *family->others);
   const size_t bytes = options->cache_folder ? strlen(options->cache_folder) + 1 : 0;
   if (bytes) family->cache_folder = malloc(bytes);
   if (family->cache_folder) memcpy(family->cache_folder, options->cache_folder, bytes);
+  family->options.cache_folder = family->cache_folder;
   if (!family->others || (options->cache_folder && !family->cache_folder)) return hoist_no_memory(&b->error, count);
   return HOIST_OK;
 }
@@ -112,8 +111,6 @@ static const hoist_plan* root_of(const hoist_bundle* b) {
   return !b->family || b->family->in_use == 0 ? &b->plan : &b->family->others[0]->plan;
 }
 
-HOIST_INTERNAL const char* hoist_root_folder(const hoist_bundle* b) { return root_of(b)->folder; }
-
 HOIST_INTERNAL void hoist_sizes_text(const hoist_bundle* b, char* text, size_t capacity) {
   const hoist_plan* root = root_of(b);
   *text = 0;
@@ -139,20 +136,16 @@ hoist_status hoist_describe_specialisation(hoist_bundle* b, size_t index, hoist_
 
 static hoist_bundle* open_another(hoist_bundle* b, size_t index) {
   const hoist_family* family = b->family;
-  hoist_options options = {NULL, 0, 0, 0, NULL, NULL, NULL};
+  hoist_options options = family->options;
   hoist_bundle* made = calloc(1, sizeof *made);
   if (!made) {
     hoist_no_memory(&b->error, sizeof *made);
     return NULL;
   }
   hoist_status status = hoist_plan_read_specialisation(root_of(b), index, &made->plan, &made->error);
+  made->root = b->root;
   made->family = b->family;
   made->weights = b->weights;
-  options.threads = family->threads;
-  options.separate_buffers = b->checking;
-  options.no_cache = family->no_cache;
-  options.cache_folder = family->cache_folder;
-  options.linked_kernels = family->linked_kernels;
   options.context_of = b->plan.target_count ? NULL : b;
   if (!status) status = hoist_open_parts(made, &options);
   if (!status) return made;

@@ -240,7 +240,7 @@ static hoist_status verify_one(hoist_bundle* b, hoist_report report, void* user,
 hoist_status hoist_verify(hoist_bundle* b, hoist_report report, void* user) {
   hoist_error first = {HOIST_OK, ""};
   /* plan.bin may have changed since it was opened. */
-  first.status = hoist_verify_files(hoist_root_folder(b), report, user, first.message, sizeof first.message);
+  first.status = hoist_verify_files(b->root, report, user, first.message, sizeof first.message);
   const size_t in_use = hoist_specialisation_in_use(b);
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < hoist_specialisation_count(b) && !status; ++i) {

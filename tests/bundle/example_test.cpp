@@ -157,10 +157,9 @@ TEST_F(ExampleTest, OclgrindSeesAnOverrunWithSeparateBuffers) {
   source.replace(source.find("+ 1.0f, 0, result + i);"), 23, "+ 1.0f, 0, result + i); if (i == 48) result[64] = 0;");
   ASSERT_TRUE(write_bundle(plan, bundle_, {true}).ok());
   std::string example = read_text(bundle_ / "example.c");
-  const std::string defaults = "hoist_options options = {NULL, 0, 0, 0, NULL, NULL, NULL};";
+  const std::string defaults = "hoist_options options = {0};";
   ASSERT_THAT(example, HasSubstr(defaults));
-  example.replace(example.find(defaults), defaults.size(),
-                  "hoist_options options = {NULL, 0, 1, 0, NULL, NULL, NULL};");
+  example.replace(example.find(defaults), defaults.size(), "hoist_options options = {.separate_buffers = 1};");
   write_text(bundle_ / "example.c", example);
   ASSERT_EQ(build().code, 0);
   const Outcome ran = shell("oclgrind " + (bundle_ / "example").string() + " --runs 1");

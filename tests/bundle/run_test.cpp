@@ -456,6 +456,56 @@ TEST_F(RunTest, CompiledKernelsAreCached) {
               StartsWith("miss: no entry for this source on this device and driver; it could not be"));
 }
 
+TEST_F(RunTest, ProgressTellsEachKernelWhereNothingIsCached) {
+  const auto bundle = written(small_plan());
+  const auto told = [&](bool use_cache) {
+    std::vector<std::string> out;
+    RunOptions given = options();
+    given.use_cache = use_cache;
+    given.progress = [&](size_t done, size_t total, const std::string& kernel) {
+      out.push_back(fmt::format("{} of {} {}", done, total, kernel));
+    };
+    EXPECT_TRUE(BundleRunner::open(bundle, given).ok());
+    return out;
+  };
+  const size_t total = small_plan().kernels.size() + 1;
+  std::vector<std::string> cold = {fmt::format("0 of {} ", total)};
+  for (size_t i = 1; i < total; ++i)
+    cold.push_back(fmt::format("{} of {} {}", i, total, small_plan().kernels[i - 1].name));
+  cold.push_back(fmt::format("{0} of {0} ", total));
+  const std::vector<std::string> warm = {cold.front(), cold.back()};
+  EXPECT_EQ(told(true), cold);
+  EXPECT_EQ(told(true), warm);
+  EXPECT_EQ(told(false), warm);
+}
+
+TEST_F(RunTest, ProgramsOfTheBundleGoBeforeTheCache) {
+  const auto bundle = written(small_plan());
+  RunOptions keeping = options();
+  keeping.cache_folder = (bundle / "programs").string();
+  EXPECT_THAT(BundleRunner::open(bundle, keeping)->cache_outcome(), StartsWith("miss"));
+  const auto outcome = [&](const RunOptions& given) {
+    auto runner = BundleRunner::open(bundle, given);
+    if (!runner.ok()) return runner.errors().front().text();
+    auto outputs = runner->run({input(1)});
+    EXPECT_EQ((*outputs)[0], small_plan_result(input(1)));
+    return runner->cache_outcome();
+  };
+  EXPECT_EQ(outcome(options()), "hit: programs/ of the bundle");
+  EXPECT_FALSE(std::filesystem::exists(options().cache_folder));
+  RunOptions off = options();
+  off.use_cache = false;
+  EXPECT_EQ(outcome(off), "miss: the cache is switched off");
+  // Damaged ones are left alone, and compiled anew into the cache.
+  for (const auto& entry : std::filesystem::directory_iterator(bundle / "programs")) {
+    std::string bytes = read_text(entry.path());
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    write_text(entry.path(), bytes);
+  }
+  EXPECT_THAT(outcome(options()), StartsWith("miss"));
+  EXPECT_EQ(outcome(options()), "hit");
+}
+
 // Entry i of a crowd is used i seconds after the first, long ago.
 std::filesystem::path old_entry(const std::filesystem::path& cache, int i, uintmax_t bytes) {
   const std::filesystem::path path = cache / fmt::format("{:016x}.bin", i);

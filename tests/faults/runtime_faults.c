@@ -212,7 +212,8 @@ int main(int count, char** words) {
   if (count != 3 && !(count == 4 && strcmp(words[3], "all") == 0)) return 2;
   /* Every part of the runtime: arrays in place and in an arena, and each in a buffer of its own on a part of the
    * device. */
-  const hoist_options all_options[] = {{NULL, 0, 0, 0, words[2], NULL, NULL}, {NULL, 1, 255, 0, words[2], NULL, NULL}};
+  const hoist_options all_options[] = {{.cache_folder = words[2]},
+                                       {.threads = 1, .separate_buffers = 255, .cache_folder = words[2]}};
   for (size_t o = 0; o < sizeof all_options / sizeof *all_options; ++o) {
     outcome expected = {.outputs = expected_bytes, .stage = ""};
     use_bundle(words[1], &all_options[o], &expected);

@@ -57,7 +57,7 @@ typedef struct job {
 
 static void* run_job(void* argument) {
   job* work = argument;
-  hoist_options options = {NULL, 0, 0, 0, NULL, work->context_of, NULL};
+  hoist_options options = {.context_of = work->context_of};
   hoist_bundle* b = NULL;
   answer* found = calloc(1, sizeof *found);
   work->failed = !found || (hoist_open(folder, &options, &b) && complain("to open", b));

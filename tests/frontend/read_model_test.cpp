@@ -221,6 +221,24 @@ TEST(ReadModel, OmittedOptionalInputsStayOmitted) {
   EXPECT_THAT(graph->layers[0].inputs, ElementsAre("x", "", "limit"));
 }
 
+TEST(ReadModel, StatisticsThatNothingReadsNeedNoNames) {
+  onnx::ModelProto model = empty_model(16);
+  add_input(model, "x", {"2", "3", "4"});
+  for (const char* name : {"s", "o", "m", "v"}) *model.mutable_graph()->add_initializer() = float_tensor(name, {3});
+  onnx::AttributeProto& training =
+      *add_node(model, "BatchNormalization", {"x", "s", "o", "m", "v"}, {"a"}, "norm").add_attribute();
+  training.set_name("training_mode");
+  training.set_type(onnx::AttributeProto::INT);
+  training.set_i(1);
+  // A name that one for them could have.
+  add_node(model, "Relu", {"a"}, {"a.statistics"});
+  add_output(model, "a.statistics", {"2", "3", "4"});
+  const Result<NamedModel> graph = read(model);
+  ASSERT_TRUE(graph.ok()) << messages(graph);
+  EXPECT_THAT(graph->layers[0].outputs, ElementsAre("a"));
+  EXPECT_EQ(graph->outputs[0].shape, (std::vector<int64_t>{2, 3, 4}));
+}
+
 TEST(ReadModel, DefaultDomainHasTwoSpellings) {
   onnx::ModelProto model = convolution_model();
   model.mutable_opset_import(0)->set_domain("ai.onnx");

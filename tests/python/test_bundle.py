@@ -78,6 +78,18 @@ def test_options(digits: Path, tmp_path: Path) -> None:
     assert raised.value.status is Status.NO_DEVICE and "NO_DEVICE" in str(raised.value)
 
 
+def test_progress(digits: Path, tmp_path: Path) -> None:
+    told: list[tuple[int, int, str]] = []
+    with hoist_runtime.open(digits, cache_folder=tmp_path, progress=lambda *part: told.append(part)) as bundle:
+        bundle.seed_inputs(1)
+        kernels = {step.kernel for step in bundle.profile()}
+    total = len(kernels) + 1
+    assert told[0] == (0, total, "") and told[-1] == (total, total, "")
+    assert {kernel for _, _, kernel in told} == kernels | {""}
+    with hoist_runtime.open(digits, cache_folder=tmp_path, progress=lambda *part: told.append(part)):
+        assert told[-2:] == [(0, total, ""), (total, total, "")]
+
+
 def test_seeds_are_the_same_numbers_everywhere(bundles: Path, digits: Path) -> None:
     outputs = []
     for path in (digits, bundles / "sizes.hoist"):

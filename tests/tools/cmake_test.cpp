@@ -37,7 +37,7 @@ constexpr char c_program[] = R"(#include <hoist_runtime.h>
 extern const hoist_linked_kernel hoist_linked_kernels[];
 #endif
 int main(void) {
-  hoist_options options = {NULL, 0, 0, 0, NULL, NULL, NULL};
+  hoist_options options = {0};
 #ifdef HOIST_LINKED_KERNELS
   options.linked_kernels = hoist_linked_kernels;
 #endif

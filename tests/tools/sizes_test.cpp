@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/opencl/bundle_runner.h"
 #include "ir/seeded.h"
 #include "tests/tools/program.h"
 #include "tools/files.h"
@@ -91,6 +92,29 @@ TEST_F(SizesTest, EveryCommandKnowsTheSizes) {
   EXPECT_EQ(unknown.code, 3);
   EXPECT_THAT(unknown.err, HasSubstr("it has N=1; N=4"));
   EXPECT_EQ(run_hoist({"bench", in("one.hoist"), "--dim", "N=1"}).code, 3);
+}
+
+TEST_F(SizesTest, ProgramsOfAllSizesAreKeptInTheBundle) {
+  ASSERT_EQ(compile("s.hoist", {"--dim", "N=1,4", "--programs"}).code, 0);
+  EXPECT_EQ(std::distance(fs::directory_iterator(in("s.hoist/programs")), {}), 2);
+  for (const int64_t samples : {1, 4}) {
+    RunOptions options;
+    options.cache_folder = in("cache");
+    options.sizes = {{"N", samples}};
+    auto runner = BundleRunner::open(in("s.hoist"), options);
+    ASSERT_TRUE(runner.ok()) << runner.errors()[0].text();
+    EXPECT_EQ(runner->cache_outcome(), "hit: programs/ of the bundle") << samples;
+  }
+  EXPECT_FALSE(fs::exists(in("cache")));
+  EXPECT_EQ(run_hoist({"verify", in("s.hoist")}).code, 0);
+  EXPECT_EQ(compile("s.hoist", {"--force"}).code, 0);
+  EXPECT_FALSE(fs::exists(in("s.hoist/programs")));
+
+  const Ran native = compile("n.hoist", {"--target", "native", "--programs"});
+  EXPECT_EQ(native.code, 2);
+  EXPECT_THAT(native.err, HasSubstr("--programs: is about OpenCL, and native code is compiled already"));
+  EXPECT_EQ(compile("n.hoist", {"--no-check", "--programs"}).code, 2);
+  EXPECT_FALSE(fs::exists(in("n.hoist")));
 }
 
 TEST_F(SizesTest, NativeCodeForSeveralSizesLoadsAndLinks) {

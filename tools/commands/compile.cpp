@@ -32,7 +32,7 @@ struct CompileCommand {
   std::string model, output, report, json;
   std::vector<std::string> budgets;
   const CLI::Option* output_option = nullptr;
-  bool force = false, best_effort = false, no_check = false, validate = false;
+  bool force = false, best_effort = false, no_check = false, validate = false, programs = false;
   ModelOptions options;
   BudgetOptions budget;
   ShownPasses shown;
@@ -152,20 +152,30 @@ Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& 
     model.check.not_checked = device ? too_large_to_check(model.compiled.plan) : not_checked;
     any_checked |= model.check.not_checked.empty();
   }
+  if (command.programs) {
+    for (const SizedModel& model : models) {
+      if (!model.check.not_checked.empty())
+        return Failure{ExitCode::device, {{"--programs", "needs a run on the device: " + model.check.not_checked, ""}}};
+    }
+  }
   if (any_checked) {
     options.check = [&](const fs::path& folder) -> Result<Nothing> {
       const RemovedOnSignal guard(folder);
-      Progress progress;
-      progress.show("comparing kernels with the interpreter");
       for (SizedModel& model : models) {
         if (!model.check.not_checked.empty()) continue;
         const CompiledModel& compiled = model.compiled;
         at_work = &model;
+        RunOptions run;
+        run.sizes = model.sizes;
+        if (command.programs) run.cache_folder = (folder / "programs").string();
         attempt = self_check(folder, compiled.plan, compiled.groups, *device, 1,
-                             compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), model.sizes);
+                             compiled.rules != nullptr ? compiled.rules->table : lowering_rules(), run);
         if (!attempt.ok()) return attempt.failure().problems;
         model.check = *attempt;
         if (model.check.mismatch) return Diagnostic{"self-check", "differs", ""};
+        std::error_code none;
+        if (command.programs && fs::is_empty(run.cache_folder, none))
+          return Diagnostic{"--programs", "nothing is kept: cache: " + model.check.driver_cache, ""};
       }
       return Nothing{};
     };
@@ -386,6 +396,8 @@ Attempt<std::vector<CompileCommand>> commands_by_budget(const CompileCommand& co
 
 Attempt<> compile(const CompileCommand& given) {
   CompileCommand command = given;
+  if (command.programs && !command.options.targets.empty())
+    return usage_failure("--programs", "is about OpenCL, and native code is compiled already", "leave it out");
   if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".hoist");
   if (command.budgets.empty()) {
     HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
@@ -440,8 +452,14 @@ void add_compile(CLI::App& program, Action& action) {
                                            "the bundle's folder (default: the model's name with .hoist, here)")
                                ->type_name("DIR");
   command.add_flag("--force", options->force, "replace the folder if it is a bundle");
-  command.add_flag("--no-check", options->no_check,
-                   "do not compare the kernels with the interpreter on the device before the bundle is written");
+  auto* no_check =
+      command.add_flag("--no-check", options->no_check,
+                       "do not compare the kernels with the interpreter on the device before the bundle is written");
+  command
+      .add_flag("--programs", options->programs,
+                "keep what the driver makes of the kernels in the bundle (programs/), which then opens without "
+                "compiling them wherever device and driver are the same")
+      ->excludes(no_check);
   command.add_flag("--validate", options->validate,
                    "compare both sides of every step of the derivation with the interpreter, on random and extreme "
                    "inputs, before anything is written");

@@ -81,9 +81,12 @@ Result<FittedModel> read_for(const Case& one, const ModelOptions& options, const
   return out;
 }
 
+// The first few in a line; hoist check has all of them.
 std::string joined(const Diagnostics& problems) {
+  constexpr size_t most = 3;
   std::string out;
-  for (const Diagnostic& d : problems) out += (out.empty() ? "" : "; ") + d.text();
+  for (size_t i = 0; i < std::min(problems.size(), most); ++i) out += (i == 0 ? "" : "; ") + problems[i].text();
+  if (problems.size() > most) out += fmt::format("; and {} more", problems.size() - most);
   return out;
 }
 

@@ -10,6 +10,9 @@ from typing import Any
 API_VERSION = 1
 
 
+Progress = ctypes.CFUNCTYPE(None, c_void_p, c_size_t, c_size_t, c_char_p)
+
+
 class Options(ctypes.Structure):
     _fields_ = [
         ("device", c_char_p),
@@ -19,6 +22,8 @@ class Options(ctypes.Structure):
         ("cache_folder", c_char_p),
         ("context_of", c_void_p),
         ("linked_kernels", c_void_p),
+        ("progress", Progress),
+        ("user", c_void_p),
     ]
 
 

@@ -22,6 +22,8 @@ from ._scalars import ElementType, element_type, from_anything, strings_of
 from .errors import ArgumentError, Error, Status, VerificationError, error_of
 
 FolderName = Union[str, "os.PathLike[str]"]
+# Parts that the driver has compiled, all parts, and the kernel that is next, "" for none.
+DriverProgress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ class Bundle:
 
     def __init__(self, folder: FolderName, *, device: str | int | None = None, threads: int = 0, cache: bool = True,
                  cache_folder: FolderName | None = None, context_of: Bundle | None = None,
-                 separate_buffers: int = 0) -> None:
+                 separate_buffers: int = 0, progress: DriverProgress | None = None) -> None:
         """What open() does."""
         self._handle: _Handle | None = None
         self._lock = threading.RLock()
@@ -145,6 +147,10 @@ class Bundle:
             device=None if device is None else _c.raw(str(device)), threads=threads, separate_buffers=separate_buffers,
             no_cache=0 if cache else 1, cache_folder=None if cache_folder is None else os.fsencode(cache_folder),
             context_of=None if other is None else other.pointer, linked_kernels=None)
+        if progress is not None:
+            # The handle calls it as long as it is open, whenever other sizes are chosen for the first time.
+            tell = progress
+            self._progress = options.progress = _c.Progress(lambda _, done, total, kernel: tell(done, total, _c.text(kernel)))
         pointer = ctypes.c_void_p()
         status = library.hoist_open(os.fsencode(self._folder), ctypes.byref(options), ctypes.byref(pointer))
         if status != Status.OK:
@@ -520,7 +526,8 @@ def _checked(status: Status, message: str, reports: _Reports) -> list[Finding]:
 
 
 def open(folder: FolderName, *, device: str | int | None = None, threads: int = 0, cache: bool = True,
-         cache_folder: FolderName | None = None, context_of: Bundle | None = None, separate_buffers: int = 0) -> Bundle:
+         cache_folder: FolderName | None = None, context_of: Bundle | None = None, separate_buffers: int = 0,
+         progress: DriverProgress | None = None) -> Bundle:
     """Opens the bundle in `folder`: loads the runtime, checks the files, compiles the kernels or takes them from the cache.
 
     device: an index (devices()) or a part of a device's name in any letter case; None takes the one that the bundle is made for.
@@ -528,6 +535,8 @@ def open(folder: FolderName, *, device: str | int | None = None, threads: int = 
     cache, cache_folder: whether and where compiled kernels are kept; by itself ${XDG_CACHE_HOME:-~/.cache}/hoist.
     context_of: an open bundle whose OpenCL context, and so device and threads, this one shares; either may be closed first.
     separate_buffers: 1 to 255, for checking devices: a buffer for each array, full of that byte at first.
+    progress: told how far the driver is, which may take minutes where nothing is cached: how many of how many parts are done,
+        and which kernel is next ("" for none); at the end all are. Exceptions of it are printed and ignored.
 
     Open bundles from those alone whose programs you would run: kernels, and where none is installed the runtime, are compiled
     and become part of this process.
@@ -536,7 +545,7 @@ def open(folder: FolderName, *, device: str | int | None = None, threads: int = 
     NO_DEVICE where no device fits, DEVICE_ERROR where its driver fails.
     """
     return Bundle(folder, device=device, threads=threads, cache=cache, cache_folder=cache_folder, context_of=context_of,
-                  separate_buffers=separate_buffers)
+                  separate_buffers=separate_buffers, progress=progress)
 
 
 def devices(folder: FolderName | None = None) -> list[Device]:
