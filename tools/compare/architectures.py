@@ -1,0 +1,111 @@
+"""Architectures that other people published, exported by PyTorch with random weights: does hoist compute what onnxruntime
+computes? Development only.
+
+    tools/compare/setup architectures     # PyTorch from Debian, timm and transformers from PyPI, in build/architectures
+    build/compare/bin/python tools/compare/architectures.py [--only TEXT] [--target native] [--json FILE]
+
+An export that failed, or that onnxruntime does not run, says nothing about hoist and is left out of the count. The exit code
+is 1 where an output differs by more than 2e-3 (absolute and relative) or hoist refuses a model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from engines import HOIST, ROOT, WORK
+
+PYTHON = ROOT / "build" / "architectures" / "bin" / "python"
+EXPORT = Path(__file__).with_name("export_architecture.py")
+KINDS: dict[str, Any] = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int32)": np.int32,
+                         "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
+
+
+def record(folder: Path) -> None:
+    """Random inputs, and what onnxruntime answers, as `hoist test` reads them."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(0)
+    given = {}
+    for value in session.get_inputs():
+        shape = [extent if isinstance(extent, int) else 1 for extent in value.shape]
+        kind = np.dtype(KINDS[value.type])
+        given[value.name] = (random.random(shape) if kind.kind == "f" else
+                             random.integers(2, 50, shape) if kind.kind == "i" else np.ones(shape)).astype(kind)
+    names = [value.name for value in session.get_outputs()]
+    data = folder / "test_data_set_0"
+    data.mkdir(exist_ok=True)
+    for what, arrays in (("input", given), ("output", dict(zip(names, session.run(None, given))))):
+        for place, (name, array) in enumerate(arrays.items()):
+            tensor = onnx.numpy_helper.from_array(np.asarray(array), name)
+            (data / f"{what}_{place}.pb").write_bytes(tensor.SerializeToString())
+
+
+def last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1][:160] if lines else ""
+
+
+def verdict(name: str, options: argparse.Namespace) -> tuple[str, str]:
+    """"passed", "differs" (refused, too), "slow", or "left out", and why."""
+    folder = WORK / "architectures" / name.replace("/", "_")
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "model.onnx").exists():
+        try:
+            done = subprocess.run([PYTHON, EXPORT, name, folder / "model.onnx"], capture_output=True, text=True, timeout=600)
+        except subprocess.TimeoutExpired:
+            return "left out", "the export took more than ten minutes"
+        if done.returncode != 0:
+            (folder / "model.onnx").unlink(missing_ok=True)
+            return "left out", "export: " + last_line(done.stderr)
+    try:
+        record(folder)
+    except Exception as error:  # the library's own classes
+        return "left out", "onnxruntime: " + str(error).splitlines()[0][:160]
+    command = [options.hoist, "test", folder, "--rtol", "2e-3", "--atol", "2e-3"]
+    if options.target:
+        command += ["--target", options.target]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=options.most)
+    except subprocess.TimeoutExpired:
+        return "slow", f"more than {options.most:.0f} s"
+    return ("passed", "") if done.returncode == 0 else ("differs", (done.stdout + done.stderr).strip().splitlines()[0][:300])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hoist", type=Path, default=HOIST, help="the program (default: build/release/hoist)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="names that contain it")
+    parser.add_argument("--target", default="", help="as of hoist compile; the first OpenCL device where not given")
+    parser.add_argument("--most", type=float, default=600, metavar="SECONDS", help="for one model")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    names = subprocess.run([PYTHON, EXPORT], capture_output=True, text=True, check=True).stdout.split()
+    results = {}
+    for name in names:
+        if options.only not in name:
+            continue
+        start = time.monotonic()
+        results[name] = dict(zip(("verdict", "reason"), verdict(name, options)))
+        results[name]["seconds"] = round(time.monotonic() - start, 1)
+        print(f"{results[name]['verdict']:9} {name} {results[name]['reason']}", flush=True)
+    counts = {what: sum(result["verdict"] == what for result in results.values())
+              for what in ("passed", "differs", "slow", "left out")}
+    print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    return 1 if counts["differs"] or counts["slow"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
