@@ -264,10 +264,22 @@ std::set<std::string> read_interleaved(const Program& program, const std::map<st
   return values;
 }
 
+bool is_definition(const Program& program, const std::string& value) {
+  return std::any_of(program.definitions.begin(), program.definitions.end(),
+                     [&](const Definition& d) { return d.value == value; });
+}
+
 // Pictures, and what is computed element by element from pictures of the same shape.
 std::set<std::string> pictures_of(const Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
   std::set<std::string> pictures = read_interleaved(program, types, profile);
+  // Tiles that are transformed take all of a window, a vector of channels at a time.
+  for (const Definition& d : program.definitions) {
+    if (folds(d.expression) || !has_windows(d.expression) || moves_only(d.expression)) continue;
+    for (Expr p : parameters_of(d.expression)) {
+      if (is_definition(program, p->name) && is_picture_rank(p->type)) pictures.insert(p->name);
+    }
+  }
   for (const Definition& d : program.definitions) {
     if (!is_picture_rank(d.expression->type)) continue;
     bool picture = d.channels_first || pictures.count(d.value) != 0;
@@ -319,11 +331,6 @@ namespace {
 
 bool is_output(const Program& program, const std::string& value) {
   return std::find(program.outputs.begin(), program.outputs.end(), value) != program.outputs.end();
-}
-
-bool is_definition(const Program& program, const std::string& value) {
-  return std::any_of(program.definitions.begin(), program.definitions.end(),
-                     [&](const Definition& d) { return d.value == value; });
 }
 
 // What the host reads or writes: arrays in the order of their dimensions, without borders or padding.

@@ -178,6 +178,21 @@ TEST(Winograd, LeavesOtherConvolutionsAlone) {
   }
 }
 
+// Whatever made it: a vector of the transformation is one of channels.
+TEST(Winograd, ReadsChannelsSideBySide) {
+  NamedModel graph =
+      convolution({{1, 16, 12, 12}, {16, 16, 3, 3}, {}, false}, numbers(Scalar::f32, {16, 16, 3, 3}, true, 1), {});
+  graph.inputs = {{"parts", Scalar::f32, {1, 2, 16, 12, 12}}};
+  graph.layers.insert(graph.layers.begin(),
+                      {"sum", "ReduceSum", "", {{"keepdims", int64_t{0}}}, {"parts", "axis"}, {"x"}});
+  graph.constants["axis"] = Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{1});
+  LowerOptions options;
+  options.convolution = ConvolutionForm::winograd;
+  auto model = lower_model(graph, options, Profile());
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  EXPECT_EQ(model->storage.values.at("x").permutation, (std::vector<int64_t>{0, 2, 3, 1}));
+}
+
 TEST(Winograd, IsNoPartOfStrictCompilations) {
   const Picture p = fitting()[0];
   const NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));
