@@ -507,8 +507,10 @@ bool is_fold(Expr e) {
 
 bool folds(Expr e) { return any_node(e, is_fold); }
 
+bool binds_for_many(Expr e) { return e->pattern == Pattern::let && e->children[1]->children[0]->type->is_array(); }
+
 bool shares_folds(Expr e) {
-  return any_node(e, [](Expr n) { return n->pattern == Pattern::let && folds(n->children[0]); });
+  return any_node(e, [](Expr n) { return binds_for_many(n) && folds(n->children[0]); });
 }
 
 bool concatenates(Expr e) {

@@ -21,7 +21,9 @@ bool any_node(Expr e, const std::function<bool(Expr)>& test);
 bool is_fold(Expr e);
 /// Does the term compute with any?
 bool folds(Expr e);
-/// Does a let name the result of a fold, as softmax and normalisations do? Then all elements of a row need it.
+/// Is it a let around an array, so that all its elements read what is bound?
+bool binds_for_many(Expr e);
+/// Does such a let name the result of a fold, as softmax and normalisations do? Then all elements of a row need it.
 bool shares_folds(Expr e);
 /// Does the term join arrays?
 bool concatenates(Expr e);

@@ -40,17 +40,61 @@ class WithLets : public IRMutator {
   }
 };
 
-// result[...] = hoist_store(index, condition, value) becomes if (condition) result[index] = value.
+// result[...] = hoist_store(index, condition, value) becomes if (condition) result[index] = value. So do marked stores
+// to other arrays, those of the parts of a scatter, of which nothing else is left.
 class StoreAtIndex : public WithLets {
  public:
   explicit StoreAtIndex(std::string result) : result_(std::move(result)) {}
 
+  using WithLets::mutate;
+  Stmt mutate(const Stmt& s) override {
+    if (!seen_) {
+      seen_ = true;
+      find_writers(s);
+    }
+    return WithLets::mutate(s);
+  }
+
  private:
   using WithLets::visit;
   std::string result_;
+  bool seen_ = false;
+  std::set<std::string> writers_;  // arrays with marked stores, beside the result
+  Halide::Parameter parameter_;    // of the result
+
+  void find_writers(const Stmt& s) {
+    struct Find : IRVisitor {
+      StoreAtIndex& pass;
+      explicit Find(StoreAtIndex& found) : pass(found) {}
+      using IRVisitor::visit;
+      void visit(const Store* op) override {
+        HExpr value = op->value;
+        while (const Let* let = value.as<Let>()) value = let->body;
+        if (op->name == pass.result_)
+          pass.parameter_ = op->param;
+        else if (is_marked(value))
+          pass.writers_.insert(op->name);
+      }
+    } find(*this);
+    s.accept(&find);
+  }
+
+  Stmt visit(const Allocate* op) override {
+    return writers_.count(op->name) != 0 ? mutate(op->body) : WithLets::visit(op);
+  }
+  Stmt visit(const Free* op) override {
+    return writers_.count(op->name) != 0 ? Evaluate::make(0) : WithLets::visit(op);
+  }
+
+  static bool is_marked(const HExpr& value) {
+    if (const Shuffle* shuffle = value.as<Shuffle>()) return is_marked(shuffle->vectors[0]);
+    const Call* marker = value.as<Call>();
+    return marker != nullptr && marker->name == store_marker;
+  }
 
   Stmt visit(const Store* op) override {
-    if (op->name != result_) return WithLets::visit(op);
+    const bool writes = writers_.count(op->name) != 0;
+    if (op->name != result_ && !writes) return WithLets::visit(op);
     if (!is_const_one(op->predicate)) unsupported("a result that is stored under a predicate");
     HExpr value = op->value;
     std::vector<std::pair<std::string, HExpr>> inner;
@@ -58,7 +102,8 @@ class StoreAtIndex : public WithLets {
       inner.emplace_back(let->name, let->value);
       value = let->body;
     }
-    return store(op, marked(value, 0), marked(value, 1), marked(value, 2), inner);
+    if (!writers_.empty() && !is_marked(value)) return Evaluate::make(0);
+    return store(marked(value, 0), marked(value, 1), marked(value, 2), writes ? parameter_ : op->param, inner);
   }
 
   // What was marked: index, condition or value. Halide may take vectors apart around the call, to deal with even and
@@ -83,7 +128,7 @@ class StoreAtIndex : public WithLets {
     return s;
   }
 
-  Stmt store(const Store* op, const HExpr& index, HExpr condition, const HExpr& value,
+  Stmt store(const HExpr& index, HExpr condition, const HExpr& value, const Halide::Parameter& parameter,
              const std::vector<std::pair<std::string, HExpr>>& inner) {
     std::map<std::string, HExpr> saved = lets_;
     for (const auto& [name, e] : inner) lets_[name] = e;
@@ -96,12 +141,12 @@ class StoreAtIndex : public WithLets {
       condition = known;
     }
     if (is_const_one(known))
-      return wrap(Store::make(op->name, value, kept(whole, index), op->param, const_true(value.type().lanes()),
+      return wrap(Store::make(result_, value, kept(whole, index), parameter, const_true(value.type().lanes()),
                               alignment(whole)),
                   inner);
     if (known.type().lanes() == 1) {
       return wrap(IfThenElse::make(condition.type().lanes() == 1 ? condition : known,
-                                   Store::make(op->name, value, kept(whole, index), op->param,
+                                   Store::make(result_, value, kept(whole, index), parameter,
                                                const_true(value.type().lanes()), alignment(whole))),
                   inner);
     }
@@ -111,8 +156,8 @@ class StoreAtIndex : public WithLets {
     HExpr vector = Variable::make(value.type(), name);
     for (int i = 0; i < value.type().lanes(); ++i) {
       lanes.push_back(IfThenElse::make(simplify(extract_lane(known, i)),
-                                       Store::make(op->name, extract_lane(vector, i), simplify(extract_lane(whole, i)),
-                                                   op->param, const_true(), ModulusRemainder())));
+                                       Store::make(result_, extract_lane(vector, i), simplify(extract_lane(whole, i)),
+                                                   parameter, const_true(), ModulusRemainder())));
     }
     return wrap(LetStmt::make(name, value, Block::make(lanes)), inner);
   }

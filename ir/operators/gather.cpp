@@ -140,7 +140,8 @@ Result<std::optional<Function>> combination(const OperatorContext& c) {
   return out;
 }
 
-// row : [n]T, positions : [m]I from 0, updates : [m]T, where T may be an array of `inner` dimensions.
+// row : [n]T, positions : [m]I from 0, updates : [m]T, where T may be an array of `inner` dimensions. Scatters are kept
+// in memory, so that a kernel writes where positions say instead of asking all updates for each element.
 Expr scattered(Expr row, Expr positions, Expr updates, const std::optional<Function>& combine, int64_t inner) {
   if (!combine) return scatter(positions, updates, row);
   Scalar at = element_of(positions);
@@ -188,7 +189,7 @@ Lowered lower_scatter_elements(const OperatorContext& c) {
   }
   Expr result = map_zip_at(rank - 1, {data, indices, updates},
                            [&](const std::vector<Expr>& p) { return scattered(p[0], p[1], p[2], combine, 0); });
-  return one(permute(inverse(permutation), result));
+  return one(in_memory(permute(inverse(permutation), result)));
 }
 
 Lowered lower_scatter_nd(const OperatorContext& c) {
@@ -225,7 +226,7 @@ Lowered lower_scatter_nd(const OperatorContext& c) {
       reshape(indices, {product(lead), count}));
   Expr result = scattered(reshape(data, flat_data), positions, reshape(updates, flat_updates), combine,
                           static_cast<int64_t>(inner.size()));
-  return one(reshape(result, d));
+  return one(in_memory(reshape(result, d)));
 }
 
 // ---- Others
@@ -342,7 +343,7 @@ Lowered lower_max_unpool(const OperatorContext& c) {
   HOIST_TRY_VOID(check_extents(inner));
   HOIST_TRY(auto wanted, integers_of(c, "output_shape", 2));
   Expr flat = scatter(flatten(positions), flatten(x), constant_like(element_of(x), {product(inner)}, 0));
-  Expr result = reshape(flat, inner);
+  Expr result = in_memory(reshape(flat, inner));
   if (!wanted || wanted->empty()) return one(result);
   HOIST_TRY_VOID(check_extents(*wanted));
   bool fits = wanted->size() == inner.size();
