@@ -32,6 +32,20 @@ bool has_windows(Expr e);
 /// Does the term only move data: views of parameters, no computation at all?
 bool moves_only(Expr e);
 
+/// A scatter: the base with updates at positions, in order. With `combine` an update meets what is there instead of
+/// taking its place: combine(old, update).
+struct ScatterForm {
+  Expr positions = nullptr;  ///< [m]I
+  Expr updates = nullptr;    ///< [m]T
+  Expr base = nullptr;       ///< [n]T
+  std::optional<Function> combine;
+};
+/// Of `scatter` and of what combined_at makes; none for other terms.
+std::optional<ScatterForm> scatter_form(Expr e);
+/// The base, an array of scalars, with updates combined into the elements at their positions, in order; those outside
+/// are dropped. A fold whose steps change one element each.
+Expr combined_at(Function combine, Expr positions, Expr updates, Expr base);
+
 /// Each element of the term as a scalar function of that element of one array.
 struct Elementwise {
   Expr array = nullptr;  ///< the parameter

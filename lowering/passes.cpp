@@ -419,7 +419,9 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
 Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
   const std::set<std::string> before = values_of(program);
   HOIST_TRY(const bool any, at_definitions(program, cut_definition));
-  return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});
+  if (!any) return Nothing{};
+  drop_copies(program, options.share_equal);  // several results of a layer keep the same arrays
+  return fold_added(program, before, options);
 }
 
 bool wants_launches(const PassOptions& options) { return options.fusion == LaunchFusion::launch; }

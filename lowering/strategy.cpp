@@ -11,13 +11,12 @@ namespace {
 
 // Reductions become folds; the order of a sum follows how pictures are stored.
 void lower_folds(Rewriter& r, const StrategyInput& input) {
+  // A scatter that is the result is written where positions say; among other terms it is a fold for each element.
+  if (input.kept.empty() && maps_scatter(r.term(), input.inside)) return;
   if (!input.strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-joined-pairs"});
-  // A scatter among other terms is a fold for each element; one that is the result is written where positions say.
-  if (!input.kept.empty() || !maps_scatter(r.term(), input.inside))
-    r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32"});
-  r.apply_everywhere({"reduce-to-fold"});
+  r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32", "reduce-to-fold"});
   if (input.interleaved) r.apply_everywhere({"fold-dot"}, {}, 1);
 }
 

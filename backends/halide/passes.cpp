@@ -86,6 +86,12 @@ class StoreAtIndex : public WithLets {
     return writers_.count(op->name) != 0 ? Evaluate::make(0) : WithLets::visit(op);
   }
 
+  HExpr visit(const Call* op) override {
+    if (op->name != old_marker) return WithLets::visit(op);
+    return Load::make(op->type, result_, mutate(op->args[0]), {}, parameter_, const_true(op->type.lanes()),
+                      ModulusRemainder());
+  }
+
   static bool is_marked(const HExpr& value) {
     if (const Shuffle* shuffle = value.as<Shuffle>()) return is_marked(shuffle->vectors[0]);
     const Call* marker = value.as<Call>();
@@ -99,11 +105,11 @@ class StoreAtIndex : public WithLets {
     HExpr value = op->value;
     std::vector<std::pair<std::string, HExpr>> inner;
     while (const Let* let = value.as<Let>()) {
-      inner.emplace_back(let->name, let->value);
+      inner.emplace_back(let->name, mutate(let->value));
       value = let->body;
     }
     if (!writers_.empty() && !is_marked(value)) return Evaluate::make(0);
-    return store(marked(value, 0), marked(value, 1), marked(value, 2), writes ? parameter_ : op->param, inner);
+    return store(marked(value, 0), marked(value, 1), mutate(marked(value, 2)), writes ? parameter_ : op->param, inner);
   }
 
   // What was marked: index, condition or value. Halide may take vectors apart around the call, to deal with even and
@@ -282,6 +288,51 @@ class LoadLanes : public IRMutator {
     std::vector<HExpr> picked;
     for (int i : op->indices) picked.push_back(lanes[static_cast<size_t>(i)]);
     return Shuffle::make_concat(picked);
+  }
+};
+
+// Near a border the indices of a vector are clamped, and each lane is a load of its own. Where no lane is clamped,
+// which is asked first, the vector is one load of neighbours.
+class LoadInside : public WithLets {
+  using WithLets::visit;
+
+  // An index without its clamps, and whether none of them changes it.
+  struct Unclamped : IRMutator {
+    HExpr inside = const_true();
+    bool any = false;
+
+   private:
+    using IRMutator::visit;
+    static const Broadcast* limit_of(const HExpr& a, const HExpr& b) {
+      const Broadcast* limit = b.as<Broadcast>();
+      return limit != nullptr ? limit : a.as<Broadcast>();
+    }
+    template <class Op>
+    HExpr without(const Op* op, bool is_least) {
+      const Broadcast* limit = limit_of(op->a, op->b);
+      if (!op->type.is_vector() || limit == nullptr || limit->value.type().is_vector()) return IRMutator::visit(op);
+      const HExpr lanes = simplify(mutate(limit == op->b.get() ? op->a : op->b));
+      const Ramp* ramp = lanes.as<Ramp>();
+      if (ramp == nullptr || !is_const_one(ramp->stride)) return IRMutator::visit(op);
+      any = true;
+      inside = inside && (is_least ? ramp->base >= limit->value : ramp->base + (ramp->lanes - 1) <= limit->value);
+      return lanes;
+    }
+    HExpr visit(const Max* op) override { return without(op, true); }
+    HExpr visit(const Min* op) override { return without(op, false); }
+  };
+
+  HExpr visit(const Load* op) override {
+    const HExpr load = WithLets::visit(op);
+    if (!op->type.is_vector() || !is_const_one(op->predicate)) return load;
+    Unclamped unclamped;
+    const HExpr index = simplify(unclamped.mutate(simplify(expanded(op->index))));
+    const Ramp* ramp = index.as<Ramp>();
+    if (!unclamped.any || ramp == nullptr || !is_const_one(ramp->stride)) return load;
+    const HExpr neighbours =
+        Load::make(op->type, op->name, index, op->image, op->param, const_true(op->type.lanes()), ModulusRemainder());
+    return Call::make(op->type, Call::if_then_else, {simplify(unclamped.inside), neighbours, load},
+                      Call::PureIntrinsic);
   }
 };
 
@@ -584,6 +635,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   passes.push_back(std::make_unique<FillSkipped>());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<LoadWords>());
+  passes.push_back(std::make_unique<LoadInside>());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));
   passes.push_back(std::make_unique<StayOnStack>());
@@ -598,6 +650,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
   passes.push_back(std::make_unique<LoadWords>());
+  passes.push_back(std::make_unique<LoadInside>());
   passes.push_back(std::make_unique<LoadLanes>());
   passes.push_back(std::make_unique<GuardReads>());
   return passes;

@@ -123,7 +123,15 @@ H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::E
     if (limit.low > 0) condition = condition && limit.expression >= number(limit.low);
     condition = condition && limit.expression < number(limit.high);
   }
-  const H::Expr value = scalars_.to_stored(layout.scalars[0], nest.values[0]);
+  const Scalar kind = layout.scalars[0];
+  H::Expr value = nest.values[0];
+  if (nest.combine) {
+    // Read like memory that changes, and inside the array even where nothing will be written.
+    const H::Expr place = H::select(condition, flat, 0);
+    const H::Expr old = H::Internal::Call::make(stored_type(kind), old_marker, {place}, H::Internal::Call::Extern);
+    value = scalars_.call_value(*nest.combine, kind, {scalars_.from_stored(kind, old), value});
+  }
+  value = scalars_.to_stored(kind, value);
   std::vector<H::Expr> arguments = {H::Internal::simplify(flat), H::Internal::simplify(condition), value};
   if (after.defined()) arguments.push_back(after);
   return H::Internal::Call::make(value.type(), store_marker, arguments, H::Internal::Call::PureExtern);

@@ -143,17 +143,24 @@ std::vector<RuleRow> reduction_rules() {
   // Parts of what a scatter writes, each with all updates: those of other parts lie outside.
   for (const std::string type : {"i64", "i32"}) {
     for (const std::string mode : {"group", "global"}) {
-      RuleRow row;
-      row.name = "scatter-parts-" + mode + (type == "i64" ? "" : "-i32");
-      row.parameters = "k, c, d";
-      row.given = "p: [m]" + type + ", u: [m]T, x: [b*k - c]T";
-      row.left = "scatter(p, u, x)";
-      row.right = "zip(x |> pad 0 c undefined |> split k, iota (b*k) " + type + " |> split k |> map (index 0i64))"
-                  " |> map " + mode + "(d) (\\part. scatter(p |> map (\\q. q - part.1), u, part.0)) |> join"
-                  " |> slice 0 (b*k - c)";
-      row.rule_class = exact;
-      row.meaning = "a work-" + std::string(mode == "group" ? "group" : "item") + " for each k elements looks at all updates";
-      out.push_back(std::move(row));
+      for (const bool combines : {false, true}) {
+        const auto scattered = [&](const std::string& p, const std::string& x, const std::string& n) {
+          if (!combines) return "scatter(" + p + ", u, " + x + ")";
+          return "fold (\\s w. map (\\e. select(e.1 == w.0, op e.0 w.1, e.0)) (zip(s, iota " + n + " " + type + "))) " + x +
+                 " (zip(" + p + ", u))";
+        };
+        RuleRow row;
+        row.name = std::string(combines ? "combined" : "scatter") + "-parts-" + mode + (type == "i64" ? "" : "-i32");
+        row.parameters = "k, c, d";
+        row.given = "p: [m]" + type + ", u: [m]T, x: [b*k - c]T" + (combines ? ", op: T, T -> T" : "");
+        row.left = scattered("p", "x", "(b*k - c)");
+        row.right = "zip(x |> pad 0 c undefined |> split k, iota (b*k) " + type + " |> split k |> map (index 0i64))"
+                    " |> map " + mode + "(d) (\\part. " + scattered("(p |> map (\\q. q - part.1))", "part.0", "k") +
+                    ") |> join |> slice 0 (b*k - c)";
+        row.rule_class = exact;
+        row.meaning = "a work-" + std::string(mode == "group" ? "group" : "item") + " for each k elements looks at all updates";
+        out.push_back(std::move(row));
+      }
     }
   }
   for (const std::string function : {"max", "min"}) {

@@ -114,9 +114,12 @@ bool lies_in_memory(Expr e, std::vector<Expr> functions) {
         e = e->children[0];
         break;
       case Pattern::zip:
-        if (components.empty())
-          return std::all_of(e->children.begin(), e->children.end(),
+        if (components.empty()) {  // one array, whose elements may be numbered: tiles share what two arrays hold
+          const auto is_stored = [](Expr part) { return part->pattern != Pattern::iota; };
+          return std::count_if(e->children.begin(), e->children.end(), is_stored) <= 1 &&
+                 std::all_of(e->children.begin(), e->children.end(),
                              [&](Expr part) { return lies_in_memory(part, functions); });
+        }
         e = e->children[static_cast<size_t>(components.back())];
         components.pop_back();
         break;

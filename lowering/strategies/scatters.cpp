@@ -21,7 +21,7 @@ struct Scattered {
 };
 
 bool scatters_inside(Expr function) {
-  return any_node(function, [](Expr e) { return e->pattern == Pattern::scatter; });
+  return any_node(function, [](Expr e) { return scatter_form(e).has_value(); });
 }
 
 // The scatter whose elements a value has, below views, lets and maps.
@@ -31,6 +31,8 @@ std::optional<Scattered> find_scatter(Expr root, Path place) {
     const Expr e = at(root, place);
     switch (e->pattern) {
       case Pattern::scatter:
+      case Pattern::fold:
+        if (!scatter_form(e)) return std::nullopt;
         out.place = place;
         return out;
       case Pattern::join:
@@ -80,10 +82,12 @@ Path below(Path place, int child) {
 
 // By the type of positions.
 struct PartRules {
-  const char *long_positions, *short_positions;
+  const char *long_positions, *short_positions, *long_combined, *short_combined;
 };
-constexpr PartRules group_parts = {"scatter-parts-group", "scatter-parts-group-i32"},
-                    item_parts = {"scatter-parts-global", "scatter-parts-global-i32"};
+constexpr PartRules group_parts = {"scatter-parts-group", "scatter-parts-group-i32", "combined-parts-group",
+                                   "combined-parts-group-i32"},
+                    item_parts = {"scatter-parts-global", "scatter-parts-global-i32", "combined-parts-global",
+                                  "combined-parts-global-i32"};
 
 // Each row in so many parts, if it has as many elements.
 void open_parts(Rewriter& r, const StrategyInput& input, const PartRules& rules, int64_t parts, int64_t multiple,
@@ -92,9 +96,12 @@ void open_parts(Rewriter& r, const StrategyInput& input, const PartRules& rules,
   const int64_t n = extent(r.term(), place, 0);
   const int64_t k = ((n + parts - 1) / parts + multiple - 1) / multiple * multiple;
   if (parts < 2 || k >= n) return;
-  const Scalar positions = leaf_of(at(r.term(), below(place, 0))->type)->scalar;
-  r.apply(positions == Scalar::i64 ? rules.long_positions : rules.short_positions, place,
-          {{"k", k}, {"c", (n + k - 1) / k * k - n}, {"d", d}});
+  const ScatterForm form = *scatter_form(at(r.term(), place));
+  const bool is_long = leaf_of(form.positions->type)->scalar == Scalar::i64;
+  const char* rule = form.combine ? is_long ? rules.long_combined : rules.short_combined
+                     : is_long    ? rules.long_positions
+                                  : rules.short_positions;
+  r.apply(rule, place, {{"k", k}, {"c", (n + k - 1) / k * k - n}, {"d", d}});
 }
 
 // The loops over the elements of an array, the last dimension's in vectors.
@@ -122,11 +129,12 @@ void map_scatter_on_cpu(Rewriter& r, const StrategyInput& input, const Profile& 
   open_parts(r, input, group_parts, (profile.compute_units + rows - 1) / rows, profile.vector_width, 2);
   const Path place = found_again(r, input).place;
   const bool of_rows = rank_at(r.term(), place) > 1;
-  if (of_rows) open_elements(r, below(place, 1), profile);
+  if (of_rows) open_elements(r, below(place, 1), profile);  // the updates
+  const Path base = below(place, at(r.term(), place)->pattern == Pattern::scatter ? 2 : 1);
   if (in_columns)
-    open_outermost(r, below(place, 2), 0);
+    open_outermost(r, base, 0);
   else
-    open_elements(r, below(place, 2), profile);
+    open_elements(r, base, profile);
 }
 
 void map_scatter_on_gpu(Rewriter& r, const StrategyInput& input, const Profile&) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/properties.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {
@@ -412,6 +413,21 @@ TEST(Scatters, OfWorkItems) {
         zip({split(4, pad(0, 2, Border::undefined, x({10}))), starts}), mode);
     EXPECT_EQ(check(slice(0, 10, join(parts)), mode == Mode::global ? gpu : EmitOptions(), 0, -3, 14), "");
   }
+}
+
+TEST(Scatters, CombineWithWhatIsThere) {
+  const Expr p = parameter("p", array({40}, Scalar::i64));
+  for (Function function : {Function::add, Function::multiply, Function::maximum, Function::minimum}) {
+    EXPECT_EQ(check(combined_at(function, p, y({40}), x({9})), {}, 0, -3, 12), "");
+    EXPECT_EQ(check(combined_at(function, p, y({40}, Scalar::i32), x({9}, Scalar::i32)), {}, 0, -3, 12), "");
+    EXPECT_EQ(check(combined_at(function, p, y({40}, Scalar::f16), x({9}, Scalar::f16)), {}, 0, -3, 12), "");
+  }
+  const Expr columns = map(
+      [&](Expr four) {
+        return map([&](Expr t) { return combined_at(Function::add, p, get(0, t), get(1, t)); }, four, Mode::vec);
+      },
+      split(4, zip({transpose(y({40, 8})), transpose(x({7, 8}))})), Mode::group);
+  EXPECT_EQ(check(transpose(join(columns)), {}, 0, -3, 9), "");
 }
 
 // What a border of numbers takes the place of, at some of a kernel's groups, items or steps only. Where it were left
