@@ -343,12 +343,17 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
-// Does each plane of a picture, and a filter of its own, give a plane of the result, with rows of a vector at least?
-// Pools and depthwise convolutions of large pictures do: then a row's elements fill vectors as well as channels do.
+// Does each plane of a picture, and a filter of its own, give a plane of the result, with rows of some vectors? Pools
+// and depthwise convolutions of large pictures do: then a row's elements fill vectors as well as channels do. One
+// vector a row is enough where elements are reduced as they are.
 bool keeps_planes(const Definition& d, const Profile& profile) {
   if (!d.channels_first || !folds(d.expression)) return false;
   const std::vector<int64_t> shape = shape_of(d.expression->type);
-  if (shape.size() < 3 || shape.back() < profile.vector_width) return false;
+  const bool computes = any_node(d.expression, [](Expr e) {
+    return e->pattern == Pattern::reduce &&
+           any_node(e->children[2], [](Expr part) { return part->pattern == Pattern::call; });
+  });
+  if (shape.size() < 3 || shape.back() < (computes ? 2 : 1) * profile.vector_width) return false;
   return std::all_of(d.weights.begin(), d.weights.end(),
                      [&](const Weights& w) { return w.in_place && w.groups > 1 && w.groups == shape[1]; });
 }
