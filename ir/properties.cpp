@@ -507,9 +507,42 @@ bool is_fold(Expr e) {
 
 bool folds(Expr e) { return any_node(e, is_fold); }
 
+Expr combined_at(Function combine, Expr positions, Expr updates, Expr base) {
+  const Nat n = base->type->size;
+  const Scalar at = leaf_of(positions->type)->scalar;
+  return fold(
+      [&](Expr state, Expr next) {
+        return map(
+            [&](Expr element) {
+              const Expr old = get(0, element);
+              return select(call(Function::equal, {get(1, element), get(0, next)}), call(combine, {old, get(1, next)}),
+                            old);
+            },
+            zip({state, iota(n, at)}));
+      },
+      base, zip({positions, updates}));
+}
+
+std::optional<ScatterForm> scatter_form(Expr e) {
+  if (e->pattern == Pattern::scatter) return ScatterForm{e->children[0], e->children[1], e->children[2], std::nullopt};
+  if (e->pattern != Pattern::fold || e->mode != Mode::view) return std::nullopt;
+  const Expr steps = e->children[2], each = e->children[0]->children[0];
+  if (steps->pattern != Pattern::zip || steps->children.size() != 2 || each->pattern != Pattern::map)
+    return std::nullopt;
+  const Expr chosen = each->children[0]->children[0];
+  const bool selects = chosen->pattern == Pattern::select && chosen->children[1]->pattern == Pattern::call;
+  if (!selects || !chosen->type->is_scalar() || chosen->children[1]->children.size() != 2) return std::nullopt;
+  ScatterForm out = {steps->children[0], steps->children[1], e->children[1], chosen->children[1]->function};
+  if (!leaf_of(out.positions->type)->is_scalar() || !is_integer(leaf_of(out.positions->type)->scalar) ||
+      e != combined_at(*out.combine, out.positions, out.updates, out.base))
+    return std::nullopt;
+  return out;
+}
+
+bool binds_for_many(Expr e) { return e->pattern == Pattern::let && e->children[1]->children[0]->type->is_array(); }
+
 bool shares_folds(Expr e) {
-  return any_node(e,
-                  [](Expr n) { return n->pattern == Pattern::let && !n->type->is_scalar() && folds(n->children[0]); });
+  return any_node(e, [](Expr n) { return binds_for_many(n) && folds(n->children[0]); });
 }
 
 bool concatenates(Expr e) {

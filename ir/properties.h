@@ -21,8 +21,10 @@ bool any_node(Expr e, const std::function<bool(Expr)>& test);
 bool is_fold(Expr e);
 /// Does the term compute with any?
 bool folds(Expr e);
-/// Does a let around an array name the result of a fold, as softmax and normalisations do? Then all elements of a row
-/// need it. One around a number is that element's own, as in the logarithm of a sum of exponentials.
+/// Is it a let around an array, so that all its elements read what is bound?
+bool binds_for_many(Expr e);
+/// Does such a let name the result of a fold, as softmax and normalisations do? Then all elements of a row need it. One
+/// around a number is that element's own, as in the logarithm of a sum of exponentials.
 bool shares_folds(Expr e);
 /// Does the term join arrays?
 bool concatenates(Expr e);
@@ -30,6 +32,20 @@ bool concatenates(Expr e);
 bool has_windows(Expr e);
 /// Does the term only move data: views of parameters, no computation at all?
 bool moves_only(Expr e);
+
+/// A scatter: the base with updates at positions, in order. With `combine` an update meets what is there instead of
+/// taking its place: combine(old, update).
+struct ScatterForm {
+  Expr positions = nullptr;  ///< [m]I
+  Expr updates = nullptr;    ///< [m]T
+  Expr base = nullptr;       ///< [n]T
+  std::optional<Function> combine;
+};
+/// Of `scatter` and of what combined_at makes; none for other terms.
+std::optional<ScatterForm> scatter_form(Expr e);
+/// The base, an array of scalars, with updates combined into the elements at their positions, in order; those outside
+/// are dropped. A fold whose steps change one element each.
+Expr combined_at(Function combine, Expr positions, Expr updates, Expr base);
 
 /// Each element of the term as a scalar function of that element of one array.
 struct Elementwise {

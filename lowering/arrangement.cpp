@@ -123,6 +123,7 @@ bool find_moved(Expr e, const std::string& name, Path& path) {
 }
 
 constexpr int64_t least_rows = 8;
+constexpr int64_t least_cut_rows = 4096;  // elements
 
 Arrangement merged(Arrangement dimensions) {
   for (Dimension& runs : dimensions) runs = merged(runs);
@@ -198,7 +199,9 @@ bool rows_lie_across(Expr term) {
 
 std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
   const auto moved = moved_term(term);
-  if (!moved || moved->innermost.size() < 2) return std::nullopt;
+  if (!moved || moved->innermost.empty()) return std::nullopt;
+  // Rows that are cut into short ones stay where they are: a copy of few elements takes as long as it saves.
+  if (moved->innermost.size() == 1 && element_count(shape_of(term->type)) < least_cut_rows) return std::nullopt;
   if (moved->computed->pattern == Pattern::constant || !folds(moved->computed)) return std::nullopt;
   const Run& run = moved->innermost.back();
   const bool is_part = run.extent < shape_of(moved->computed->type)[run.dimension];

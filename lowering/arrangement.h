@@ -14,8 +14,8 @@
 namespace hoist {
 
 /// Where in the term an array of folds begins whose elements change places in runs shorter than a vector, as pixel
-/// shuffles (depth to space) make them: the innermost dimension of the term is put together of such runs. None where
-/// rows stay whole or are one dimension of the array: strategies store those in an order that suits both.
+/// shuffles (depth to space) make them: the innermost dimension of the term is put together of such runs, or is one of
+/// them, a part of a row. None where rows stay whole: strategies store those in an order that suits both.
 std::optional<Path> shuffled_fold(Expr term, int64_t vector_width);
 
 /// Whether the term moves what it computes such that neighbours in its rows are those of other rows there, as in a

@@ -111,6 +111,9 @@ void read_instead(Program& program, const Definition& copy, const std::string& o
     add_layers(layers, reader.layers);
     reader.layers = std::move(layers);
   }
+  for (Weights& weights : reader.weights) {
+    if (weights.value == copy.value) weights.value = original;
+  }
   reader.expression =
       substitute_parameters(reader.expression, {{copy.value, parameter(original, copy.expression->type)}});
 }

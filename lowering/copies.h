@@ -1,6 +1,8 @@
 // Values that only repeat others in a program of operator calls, as exporters leave them: copies, casts to the same
 // type, dropout, transpositions and reshapes that undo each other, layers that stand twice. Readers of such a value
-// read the first one instead, so that rules see what a layer really reads, and nothing is computed twice.
+// read the first one instead, so that rules see what a layer really reads, and nothing is computed twice. Of
+// definitions that are terms already, which the results of a layer keep in memory each for itself, those that stand
+// twice are one.
 #pragma once
 
 #include <string>

@@ -39,7 +39,7 @@ class TermFacts {
       out.shares_folds |= inner.shares_folds;
       out.on_host |= inner.on_host;
     }
-    if (e->pattern == Pattern::let) out.shares_folds |= of(e->children[0]).folds;
+    if (binds_for_many(e)) out.shares_folds |= of(e->children[0]).folds;
     return known_[e] = out;
   }
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <set>
@@ -350,10 +351,77 @@ Result<Nothing> block_scans(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
+// Sums and extremes of so many elements, and more, are formed by blocks where the device has more to compute them with.
+constexpr int64_t least_reduction = 16384;
+
+// The first such reduction, and how many of its kind are computed side by side.
+struct LongReduction {
+  Path place;
+  int64_t count = 1;
+};
+
+std::optional<LongReduction> long_reduction(Expr e, int64_t count, int64_t most, const std::set<Expr>& staying,
+                                            Path& path) {
+  const bool is_long =
+      e->pattern == Pattern::reduce && e->type->is_scalar() && e->children[2]->type->size.value() >= least_reduction;
+  if (is_long && count <= most && staying.count(e) == 0) return LongReduction{path, count};
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    const Expr child = e->children[i];
+    const bool of_elements = child->pattern == Pattern::function && e->pattern == Pattern::map;
+    if (child->pattern == Pattern::function && !of_elements && e->pattern != Pattern::let) continue;  // steps of a loop
+    const int64_t inside = of_elements ? count * e->children.back()->type->size.value() : count;
+    path.push_back(static_cast<int>(i));
+    if (auto found = long_reduction(child, inside, most, staying, path)) return found;
+    path.pop_back();
+  }
+  return std::nullopt;
+}
+
+// The outermost number around a place that a let binds.
+std::optional<Path> bound_value_around(Expr term, const Path& place) {
+  for (size_t i = 0; i < place.size(); ++i) {
+    if (term->pattern == Pattern::let && place[i] == 0 && term->children[0]->type->is_scalar())
+      return Path(place.begin(), place.begin() + static_cast<ptrdiff_t>(i) + 1);
+    term = term->children[static_cast<size_t>(place[i])];
+  }
+  return std::nullopt;
+}
+
+Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
+  const Profile& profile = options.profile;
+  const int64_t side_by_side = profile.compute_units * (profile.gpu ? 64 : 8);
+  for (Definition& definition : program.definitions) {
+    if (!any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::reduce; })) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    std::set<Expr> staying;
+    for (Path path; auto found = long_reduction(rewriter.term(), 1, side_by_side / 4, staying, path); path.clear()) {
+      const Expr reduction = at(rewriter.term(), found->place);
+      const int64_t n = reduction->children[2]->type->size.value();
+      const auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
+      const int64_t blocks = std::min(side_by_side / found->count, root);
+      const int64_t k = n % blocks == 0 ? n / blocks : n / blocks / 16 * 16;
+      const auto in_blocks = [&](const char* rule, const char* with_rest) {
+        if (n == blocks * k) return rewriter.apply(rule, found->place, {{"k", k}});
+        return rewriter.apply(with_rest, found->place, {{"m", blocks}, {"k", k}});
+      };
+      if (!in_blocks("reduce-blocks", "reduce-blocks-and-rest") &&
+          (options.strict || !in_blocks("reduce-blocks-float", "reduce-blocks-and-rest-float"))) {
+        staying.insert(reduction);
+      } else if (const auto shared = bound_value_around(rewriter.term(), found->place)) {
+        rewriter.apply("to-global", *shared);  // or everything that reads it puts the blocks together again
+      }
+    }
+    take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
+
 Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
   const std::set<std::string> before = values_of(program);
   HOIST_TRY(const bool any, at_definitions(program, cut_definition));
-  return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});
+  if (!any) return Nothing{};
+  drop_copies(program, options.share_equal);  // several results of a layer keep the same arrays
+  return fold_added(program, before, options);
 }
 
 bool wants_launches(const PassOptions& options) { return options.fusion == LaunchFusion::launch; }
@@ -408,6 +476,8 @@ constexpr Pass all_passes[] = {
      keep_transposed_operands},
     {"block-scans", "running sums along many elements are formed by blocks side by side", Pass::terms, false,
      block_scans},
+    {"block-reductions", "sums and extremes of many elements are formed by blocks side by side", Pass::terms, false,
+     block_reductions},
     {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
      cut_kernels},
     {"fuse-launch", "chains whose values fit in local memory become one launch (--fuse=launch)", Pass::terms, false,

@@ -351,14 +351,23 @@ bool is_product(const Definition& d) {
 }
 
 // Does each plane of a picture, and a filter of its own, give a plane of the result, with rows of some vectors? Pools
-// and depthwise convolutions of large pictures do: then a row's elements fill vectors as well as channels do.
+// and depthwise convolutions of large pictures do: then a row's elements fill vectors as well as channels do. One
+// vector a row is enough where elements are reduced as they are.
 bool keeps_planes(const Definition& d, const Profile& profile) {
   if (!d.channels_first || !folds(d.expression)) return false;
   const std::vector<int64_t> shape = shape_of(d.expression->type);
-  if (shape.size() < 3 || shape.back() < 2 * profile.vector_width) return false;
+  const bool computes = any_node(d.expression, [](Expr e) {
+    return e->pattern == Pattern::reduce &&
+           any_node(e->children[2], [](Expr part) { return part->pattern == Pattern::call; });
+  });
+  if (shape.size() < 3 || shape.back() < (computes ? 2 : 1) * profile.vector_width) return false;
   return std::all_of(d.weights.begin(), d.weights.end(),
                      [&](const Weights& w) { return w.in_place && w.groups > 1 && w.groups == shape[1]; });
 }
+
+// Is a copy with a border worth its launch? Who reads each element once, or computes several things in one launch, asks
+// of each whether it lies outside.
+bool wants_border(const Definition& d) { return folds(d.expression) && count_statements(d.expression) == 0; }
 
 // Model inputs that are read with a border get a copy that has one.
 void copy_padded_inputs(Program& program, const Profile& profile) {
@@ -367,7 +376,7 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
   const std::set<std::string> on_host = values_on_host(program);
   std::set<std::string> wanted;
   for (const Definition& d : program.definitions) {
-    if (count_statements(d.expression) > 0) continue;  // a copy would be a launch of its own
+    if (!wants_border(d)) continue;
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
       if (!is_definition(program, value) && program.constants.count(value) == 0) wanted.insert(value);
       const bool is_plain = is_output(program, value) || on_host.count(value) != 0;
@@ -386,7 +395,7 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
     bool plain = true;
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) found = d + 1;
-      if (count_statements(d->expression) > 0 || constant_paddings(d->expression).count(value) == 0) continue;
+      if (!wants_border(*d) || constant_paddings(d->expression).count(value) == 0) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
       plain &= is_product(*d) || (is_output(program, d->value) && keeps_planes(*d, profile));
     }

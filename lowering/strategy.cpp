@@ -10,12 +10,14 @@ namespace hoist {
 namespace {
 
 // Reductions become folds; the order of a sum follows how pictures are stored.
-void lower_folds(Rewriter& r, bool strict, bool interleaved) {
-  if (!strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
+void lower_folds(Rewriter& r, const StrategyInput& input) {
+  // A scatter that is the result is written where positions say; among other terms it is a fold for each element.
+  if (input.kept.empty() && maps_scatter(r.term(), input.inside)) return;
+  if (!input.strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-joined-pairs"});
   r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32", "reduce-to-fold"});
-  if (interleaved) r.apply_everywhere({"fold-dot"}, {}, 1);
+  if (input.interleaved) r.apply_everywhere({"fold-dot"}, {}, 1);
 }
 
 // Products and sums fuse, and on CPUs functions become formulas, which run in vectors.
@@ -43,15 +45,15 @@ std::optional<Path> opened_body(Expr root, Path place) {
 
 const std::vector<Strategy>& strategies() {
   static const std::vector<Strategy> all = {
-      statements(),         kept_tiles(),   cpu_scans(), cpu_rows(),  cpu_folded_rows(),
-      cpu_register_tiles(), cpu_elements(), gpu_rows(),  gpu_tiles(), gpu_elements(),
+      statements(),         scatters(),     kept_tiles(), cpu_scans(), cpu_rows(),     cpu_folded_rows(),
+      cpu_register_tiles(), cpu_elements(), gpu_rows(),   gpu_tiles(), gpu_elements(),
   };
   return all;
 }
 
 Result<Nothing> apply_strategy(Rewriter& r, const StrategyInput& input, const Profile& profile,
                                const std::vector<Strategy>& candidates) {
-  lower_folds(r, input.strict, input.interleaved);
+  lower_folds(r, input);
   if (input.kept.empty() && sizes_of(at(r.term(), input.inside)->type).empty()) {
     lower_scalars(r, input.strict, profile);
     return Nothing{};

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "backends/halide/emit.h"
 #include "backends/halide/native_target.h"
+#include "ir/properties.h"
 
 namespace hoist::emission {
 
@@ -101,6 +103,8 @@ HOIST_HALF_ARITHMETIC
 )";
 /// The names of the calls that the pass rewrites into the store of a result; see passes.cpp.
 inline constexpr const char* store_marker = "hoist_store";
+/// What the result holds at an index.
+inline constexpr const char* old_marker = "hoist_old";
 /// Four neighbouring bytes as a word.
 inline constexpr const char* word_marker = "hoist_word";
 
@@ -132,7 +136,8 @@ struct Limit {
   int64_t low, high;
 };
 
-/// What walking a nest finds: loops, and at the bottom the values of one element and where they go.
+/// What walking a nest finds: loops, and at the bottom the values of one element and where they go. The nest of a
+/// scatter writes what it starts from; the updates that follow are a nest of their own.
 struct Nest {
   H::Func func;
   std::vector<Loop> loops;  ///< outermost first
@@ -142,7 +147,12 @@ struct Nest {
   size_t own_rank = 0;           ///< of the accumulator
   size_t own_offset = 0;         ///< dimensions of its Func that come before its own
   std::vector<H::Expr> index;
-  std::vector<H::Expr> values;  ///< one per component
+  std::vector<H::Expr> values;      ///< one per component
+  H::Expr condition;                ///< of a write, beside the limits; undefined where there is none
+  std::optional<Function> combine;  ///< with what is there already
+  bool is_result = false;           ///< it writes the kernel's result, which takes scatters
+  size_t around = 0;                ///< of a scatter: how many of the loops stand around it
+  std::shared_ptr<Nest> updates;
 };
 
 /// The type of an array of scalars, of tuples of scalars, or of a tuple of arrays that agree in shape.
@@ -227,6 +237,7 @@ class Emitter {
   Loop open(int64_t extent, Mode mode, int dimension, const Nest& nest);
   bool passes_on(const Value& initial, Type type, const WriteView& w, Nest& nest);
   void finish(Nest& nest, const Value& v, Type type, const WriteView& w);
+  void walk_scatter(const ScatterForm& e, const WriteView& w, const Environment& env, Nest& nest);
 
   // kept_arrays.cpp: folds and materialised arrays as Funcs
   Value fold(Expr e, const Environment& env);
@@ -247,6 +258,8 @@ class Emitter {
   void keep(const Holder& holder, const Nest& nest, bool is_local);
 
   // schedule.cpp
+  H::Expr marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const;
+  void write_scatter(const Nest& nest, const Layout& layout, const std::vector<Loop>& order, H::Func& result);
   void place_all(H::Func& result, const std::vector<Loop>& order);
   void note(int depth, const std::string& line);
 

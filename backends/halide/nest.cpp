@@ -176,6 +176,61 @@ void Emitter::copy(const Value& v, Type type, const WriteView& w, Nest& nest) {
   for (const Value& part : element.parts) nest.values.push_back(part.scalar);
 }
 
+// What the scatter starts from is written first, by the nest itself; then come the updates in order, each where its
+// position says. Around both stand the loops that are open: what one iteration of them writes is no other's.
+void Emitter::walk_scatter(const ScatterForm& e, const WriteView& w, const Environment& env, Nest& nest) {
+  nest.is_result = false;
+  nest.around = nest.loops.size();
+  nest.func = H::Func("hoist_base");
+  const std::vector<Limit> around = nest.limits;
+  const size_t first_of_base = stored_.size();
+  walk(e.base, w, env, nest);
+  const int64_t count = e.positions->type->size.value(), n = e.base->type->size.value();
+  // Loops around that are no groups or work-items run in both parts.
+  const auto belong_to = [&](size_t first, const H::Func& func) {
+    for (size_t i = first; i < stored_.size(); ++i) {
+      for (Loop& l : stored_[i].enclosing) {
+        if (l.mode != Mode::group && l.mode != Mode::local && !l.is_reduction) l.owner = func.name();
+      }
+    }
+  };
+  belong_to(first_of_base, nest.func);
+  auto updates = std::make_shared<Nest>();
+  updates->func = H::Func("hoist_updates");
+  updates->combine = e.combine;
+  const size_t first_of_updates = stored_.size();
+  const std::vector<Limit> of_base = nest.limits;
+  nest.limits = around;  // the views around add theirs for each index that they see
+  change_context();
+  if (count > 0) {
+    Loop step;
+    step.reduction = H::RDom({{0, number(count)}}, fmt::format("steps{}", fresh_++))[0];
+    step.is_reduction = true;
+    step.extent = count;
+    step.owner = updates->func.name();
+    updates->loops.push_back(step);
+    Inside inside(*this);
+    inside.push(step);
+    const H::Expr position = read(e.positions, env).at(step.reduction).scalar;
+    const H::Expr first = H::Internal::make_zero(position.type());
+    updates->condition = position >= first && position < H::cast(position.type(), number(n));
+    const H::Expr place = H::unsafe_promise_clamped(H::cast<int32_t>(position), 0, number(n - 1));
+    const Expr all = e.updates;
+    const bool nested = all->pattern == Pattern::map && (all->mode == Mode::view || all->mode == Mode::seq);
+    const Value element = read(nested ? all->children[1] : all, env).at(step.reduction);
+    if (nested)
+      walk(all->children[0]->children[0], w.at(place), extend(env, element), *updates);
+    else if (all->type->element->is_scalar())
+      finish(*updates, element, all->type->element, w.at(place));
+    else
+      copy(element, all->type->element, w.at(place), *updates);
+    belong_to(first_of_updates, updates->func);
+    updates->limits.insert(updates->limits.end(), nest.limits.begin(), nest.limits.end());
+    nest.updates = updates;
+  }
+  nest.limits = of_base;
+}
+
 void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
   if (is_turnable(e)) return walk(e->children[0], turn(e, w, nest), env, nest);
   switch (e->pattern) {
@@ -217,8 +272,13 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
       return walk(e->children[1]->children[0], w, extend(env, read(e->children[0], env)), nest);
     case Pattern::identity:
       return walk(e->children[0], w, env, nest);
+    case Pattern::scatter:
     case Pattern::reduce:
     case Pattern::fold:
+      if (nest.is_result) {
+        if (const auto scattered = scatter_form(e)) return walk_scatter(*scattered, w, env, nest);
+      }
+      if (e->pattern == Pattern::scatter) break;
       if (e->mode != Mode::vec && nest.merged < nest.pending.size()) {
         Value initial = read(e->children[1], env);
         if (passes_on(initial, e->type, w, nest)) {

@@ -57,25 +57,76 @@ class WithUsedLets : public WithLets {
   }
 };
 
-// result[...] = hoist_store(index, condition, value) becomes if (condition) result[index] = value.
+// result[...] = hoist_store(index, condition, value) becomes if (condition) result[index] = value. So do marked stores
+// to other arrays, those of the parts of a scatter, of which nothing else is left.
 class StoreAtIndex : public WithLets {
  public:
   explicit StoreAtIndex(std::string result) : result_(std::move(result)) {}
 
+  using WithLets::mutate;
+  Stmt mutate(const Stmt& s) override {
+    if (!seen_) {
+      seen_ = true;
+      find_writers(s);
+    }
+    return WithLets::mutate(s);
+  }
+
  private:
   using WithLets::visit;
   std::string result_;
+  bool seen_ = false;
+  std::set<std::string> writers_;  // arrays with marked stores, beside the result
+  Halide::Parameter parameter_;    // of the result
+
+  void find_writers(const Stmt& s) {
+    struct Find : IRVisitor {
+      StoreAtIndex& pass;
+      explicit Find(StoreAtIndex& found) : pass(found) {}
+      using IRVisitor::visit;
+      void visit(const Store* op) override {
+        HExpr value = op->value;
+        while (const Let* let = value.as<Let>()) value = let->body;
+        if (op->name == pass.result_)
+          pass.parameter_ = op->param;
+        else if (is_marked(value))
+          pass.writers_.insert(op->name);
+      }
+    } find(*this);
+    s.accept(&find);
+  }
+
+  Stmt visit(const Allocate* op) override {
+    return writers_.count(op->name) != 0 ? mutate(op->body) : WithLets::visit(op);
+  }
+  Stmt visit(const Free* op) override {
+    return writers_.count(op->name) != 0 ? Evaluate::make(0) : WithLets::visit(op);
+  }
+
+  HExpr visit(const Call* op) override {
+    if (op->name != old_marker) return WithLets::visit(op);
+    return Load::make(op->type, result_, mutate(op->args[0]), {}, parameter_, const_true(op->type.lanes()),
+                      ModulusRemainder());
+  }
+
+  static bool is_marked(const HExpr& value) {
+    if (const Shuffle* shuffle = value.as<Shuffle>()) return is_marked(shuffle->vectors[0]);
+    const Call* marker = value.as<Call>();
+    return marker != nullptr && marker->name == store_marker;
+  }
 
   Stmt visit(const Store* op) override {
-    if (op->name != result_) return WithLets::visit(op);
+    const bool writes = writers_.count(op->name) != 0;
+    if (op->name != result_ && !writes) return WithLets::visit(op);
     if (!is_const_one(op->predicate)) unsupported("a result that is stored under a predicate");
     HExpr value = op->value;
     std::vector<std::pair<std::string, HExpr>> inner;
     while (const Let* let = value.as<Let>()) {
-      inner.emplace_back(let->name, let->value);
+      inner.emplace_back(let->name, mutate(let->value));
       value = let->body;
     }
-    return store(op, marked(value, 0), marked(value, 1), marked(value, 2), inner);
+    if (!writers_.empty() && !is_marked(value)) return Evaluate::make(0);
+    return store(marked(value, 0), marked(value, 1), mutate(marked(value, 2)), writes ? parameter_ : op->param, inner);
   }
 
   // What was marked: index, condition or value. Halide may take vectors apart around the call, to deal with even and
@@ -100,7 +151,7 @@ class StoreAtIndex : public WithLets {
     return s;
   }
 
-  Stmt store(const Store* op, const HExpr& index, HExpr condition, const HExpr& value,
+  Stmt store(const HExpr& index, HExpr condition, const HExpr& value, const Halide::Parameter& parameter,
              const std::vector<std::pair<std::string, HExpr>>& inner) {
     std::map<std::string, HExpr> saved = lets_;
     for (const auto& [name, e] : inner) lets_[name] = e;
@@ -113,12 +164,12 @@ class StoreAtIndex : public WithLets {
       condition = known;
     }
     if (is_const_one(known))
-      return wrap(Store::make(op->name, value, kept(whole, index), op->param, const_true(value.type().lanes()),
+      return wrap(Store::make(result_, value, kept(whole, index), parameter, const_true(value.type().lanes()),
                               alignment(whole)),
                   inner);
     if (known.type().lanes() == 1) {
       return wrap(IfThenElse::make(condition.type().lanes() == 1 ? condition : known,
-                                   Store::make(op->name, value, kept(whole, index), op->param,
+                                   Store::make(result_, value, kept(whole, index), parameter,
                                                const_true(value.type().lanes()), alignment(whole))),
                   inner);
     }
@@ -128,8 +179,8 @@ class StoreAtIndex : public WithLets {
     HExpr vector = Variable::make(value.type(), name);
     for (int i = 0; i < value.type().lanes(); ++i) {
       lanes.push_back(IfThenElse::make(simplify(extract_lane(known, i)),
-                                       Store::make(op->name, extract_lane(vector, i), simplify(extract_lane(whole, i)),
-                                                   op->param, const_true(), ModulusRemainder())));
+                                       Store::make(result_, extract_lane(vector, i), simplify(extract_lane(whole, i)),
+                                                   parameter, const_true(), ModulusRemainder())));
     }
     return wrap(LetStmt::make(name, value, Block::make(lanes)), inner);
   }
@@ -265,6 +316,51 @@ class LoadLanes : public WithUsedLets {
         vectors.insert(vectors.end(), parts.begin(), parts.end());
     }
     return Shuffle::make(vectors, op->indices);
+  }
+};
+
+// Near a border the indices of a vector are clamped, and each lane is a load of its own. Where no lane is clamped,
+// which is asked first, the vector is one load of neighbours.
+class LoadInside : public WithLets {
+  using WithLets::visit;
+
+  // An index without its clamps, and whether none of them changes it.
+  struct Unclamped : IRMutator {
+    HExpr inside = const_true();
+    bool any = false;
+
+   private:
+    using IRMutator::visit;
+    static const Broadcast* limit_of(const HExpr& a, const HExpr& b) {
+      const Broadcast* limit = b.as<Broadcast>();
+      return limit != nullptr ? limit : a.as<Broadcast>();
+    }
+    template <class Op>
+    HExpr without(const Op* op, bool is_least) {
+      const Broadcast* limit = limit_of(op->a, op->b);
+      if (!op->type.is_vector() || limit == nullptr || limit->value.type().is_vector()) return IRMutator::visit(op);
+      const HExpr lanes = simplify(mutate(limit == op->b.get() ? op->a : op->b));
+      const Ramp* ramp = lanes.as<Ramp>();
+      if (ramp == nullptr || !is_const_one(ramp->stride)) return IRMutator::visit(op);
+      any = true;
+      inside = inside && (is_least ? ramp->base >= limit->value : ramp->base + (ramp->lanes - 1) <= limit->value);
+      return lanes;
+    }
+    HExpr visit(const Max* op) override { return without(op, true); }
+    HExpr visit(const Min* op) override { return without(op, false); }
+  };
+
+  HExpr visit(const Load* op) override {
+    const HExpr load = WithLets::visit(op);
+    if (!op->type.is_vector() || !is_const_one(op->predicate)) return load;
+    Unclamped unclamped;
+    const HExpr index = simplify(unclamped.mutate(simplify(expanded(op->index))));
+    const Ramp* ramp = index.as<Ramp>();
+    if (!unclamped.any || ramp == nullptr || !is_const_one(ramp->stride)) return load;
+    const HExpr neighbours =
+        Load::make(op->type, op->name, index, op->image, op->param, const_true(op->type.lanes()), ModulusRemainder());
+    return Call::make(op->type, Call::if_then_else, {simplify(unclamped.inside), neighbours, load},
+                      Call::PureIntrinsic);
   }
 };
 
@@ -557,6 +653,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   passes.push_back(std::make_unique<FillSkipped>());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<LoadWords>());
+  passes.push_back(std::make_unique<LoadInside>());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));
   passes.push_back(std::make_unique<StayOnStack>());
@@ -571,6 +668,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
   passes.push_back(std::make_unique<LoadWords>());
+  passes.push_back(std::make_unique<LoadInside>());
   passes.push_back(std::make_unique<LoadLanes>());
   passes.push_back(std::make_unique<GuardReads>());
   return passes;

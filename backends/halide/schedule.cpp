@@ -17,6 +17,9 @@ std::vector<Loop> loop_order(const std::vector<Loop>& loops) {
   return order;
 }
 
+// Does the driver run it: a loop over groups or work-items?
+bool is_launched(const Loop& l) { return l.mode == Mode::group || l.mode == Mode::local; }
+
 std::string describe(const Loop& l) {
   std::string mode = l.is_reduction ? "fold" : std::string(name_of(l.mode));
   if (l.mode == Mode::group || l.mode == Mode::local) mode += fmt::format(" {}", l.dimension);
@@ -55,29 +58,28 @@ H::Func Emitter::build() {
                      },
                      {}};
   };
+  nest.is_result = true;
+  H::Func result = nest.func;
   walk(e, view(shape.size(), {}), nullptr, nest);
 
-  H::Expr flat = 0, condition = H::Internal::const_true();
-  for (size_t i = 0; i < shape.size(); ++i) flat = flat * number(shape[i]) + nest.index[i];
-  for (const Limit& limit : nest.limits) {
-    if (limit.low > 0) condition = condition && limit.expression >= number(limit.low);
-    condition = condition && limit.expression < number(limit.high);
-  }
   std::vector<Loop> order = loop_order(nest.loops);
+  if (nest.updates != nullptr) {
+    order = loop_order({nest.loops.begin(), nest.loops.begin() + static_cast<std::ptrdiff_t>(nest.around)});
+    std::erase_if(order, [](const Loop& l) { return !is_launched(l); });
+  }
   if (order.empty() || order[0].mode != Mode::group) {
     Loop launch = open(1, Mode::group, 0, nest);
+    launch.owner = result.name();
     order.insert(order.begin(), launch);
   }
-  H::Expr value = scalars_.to_stored(layout.scalars[0], nest.values[0]);
-  H::Expr stored = H::Internal::Call::make(value.type(), store_marker,
-                                           {H::Internal::simplify(flat), H::Internal::simplify(condition), value},
-                                           H::Internal::Call::PureExtern);
   std::vector<H::Var> args;
   std::vector<H::Var> groups, items;
   std::vector<const Loop*> locals;
   for (size_t i = order.size(); i-- > 0;) args.push_back(order[i].variable);
-  H::Func result = nest.func;
-  result(args) = stored;
+  if (nest.updates != nullptr)
+    write_scatter(nest, layout, order, result);
+  else
+    result(args) = marked_store(nest, layout, {});
   int64_t stride = 1;
   for (size_t i = order.size(); i-- > 0;) {
     const Loop& l = order[i];
@@ -111,6 +113,96 @@ H::Func Emitter::build() {
   result.output_buffer().set_host_alignment(64);
   place_all(result, order);
   return result;
+}
+
+// Where the value of a nest goes, as the mark of passes.cpp. `after`: what is written before.
+H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const {
+  H::Expr flat = 0, condition = nest.condition.defined() ? nest.condition : H::Internal::const_true();
+  for (size_t i = 0; i < layout.shape.size(); ++i) flat = flat * number(layout.shape[i]) + nest.index[i];
+  for (const Limit& limit : nest.limits) {
+    if (limit.low > 0) condition = condition && limit.expression >= number(limit.low);
+    condition = condition && limit.expression < number(limit.high);
+  }
+  const Scalar kind = layout.scalars[0];
+  H::Expr value = nest.values[0];
+  if (nest.combine) {
+    // Read like memory that changes, and inside the array even where nothing will be written.
+    const H::Expr place = H::select(condition, flat, 0);
+    const H::Expr old = H::Internal::Call::make(stored_type(kind), old_marker, {place}, H::Internal::Call::Extern);
+    value = scalars_.call_value(*nest.combine, kind, {scalars_.from_stored(kind, old), value});
+  }
+  value = scalars_.to_stored(kind, value);
+  std::vector<H::Expr> arguments = {H::Internal::simplify(flat), H::Internal::simplify(condition), value};
+  if (after.defined()) arguments.push_back(after);
+  return H::Internal::Call::make(value.type(), store_marker, arguments, H::Internal::Call::PureExtern);
+}
+
+// A scatter is two Funcs, computed one after the other in each work-item of the result, which reads the second one so
+// that they are: what the scatter starts from, and its updates. Only their marked stores mean anything, so passes.cpp
+// leaves nothing of their own arrays.
+void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::vector<Loop>& order, H::Func& result) {
+  std::vector<H::Expr> outer;
+  std::vector<H::Var> outer_variables;
+  for (size_t i = order.size(); i-- > 0;) {
+    outer.emplace_back(order[i].variable);
+    outer_variables.push_back(order[i].variable);
+  }
+  std::vector<Loop> both(nest.loops.begin(), nest.loops.begin() + static_cast<std::ptrdiff_t>(nest.around));
+  std::erase_if(both, is_launched);
+  const auto own_loops = [&](const Nest& part, size_t first) {
+    std::vector<Loop> loops = both;
+    loops.insert(loops.end(), part.loops.begin() + static_cast<std::ptrdiff_t>(first), part.loops.end());
+    for (Loop& l : loops) l.owner = part.func.name();
+    return loop_order(loops);
+  };
+  // Its first element: all are computed, as far as the loops go.
+  const auto first_of = [&](const H::Func& func, const std::vector<Loop>& loops) {
+    std::vector<H::Expr> place;
+    for (const Loop& l : loops) {
+      if (!l.is_reduction) place.emplace_back(0);
+    }
+    place.insert(place.end(), outer.begin(), outer.end());
+    return H::Expr(func(place));
+  };
+  const auto finish_part = [&](H::Func func, const std::vector<Loop>& loops, const H::Expr& value) {
+    std::vector<H::Var> variables;
+    std::vector<H::VarOrRVar> running;
+    bool updates = false;
+    for (size_t i = loops.size(); i-- > 0;) {
+      updates |= loops[i].is_reduction;
+      if (!loops[i].is_reduction) variables.push_back(loops[i].variable);
+      if (loops[i].is_reduction)
+        running.emplace_back(loops[i].reduction);
+      else
+        running.emplace_back(loops[i].variable);
+    }
+    variables.insert(variables.end(), outer_variables.begin(), outer_variables.end());
+    func(variables) = updates ? H::Internal::make_zero(value.type()) : value;
+    if (updates) func(variables) = value;
+    for (const Loop& l : loops) {
+      if (l.is_reduction) continue;
+      if (l.mode == Mode::group || l.mode == Mode::local) unsupported("a group map inside a scatter");
+      func.bound(l.variable, 0, number(l.extent));
+    }
+    const auto schedule = [&](auto stage) {
+      if (updates && running.size() > 1) stage.reorder(running);
+      for (const Loop& l : loops) {
+        if (l.is_reduction) continue;
+        if (l.mode == Mode::vec) stage.vectorize(l.variable);
+        if (l.mode == Mode::unroll) stage.unroll(l.variable);
+      }
+    };
+    if (updates)
+      schedule(func.update());
+    else
+      schedule(func);
+    func.never_partition_all();
+    stored_.push_back({func, order, false, false, loops, {}});
+  };
+  const std::vector<Loop> base = own_loops(nest, nest.around), updates = own_loops(*nest.updates, 0);
+  finish_part(nest.func, base, marked_store(nest, layout, {}));
+  finish_part(nest.updates->func, updates, marked_store(*nest.updates, layout, first_of(nest.func, base)));
+  result(outer_variables) = first_of(nest.updates->func, updates);
 }
 
 // Each kept array is computed inside the innermost loop around the place where it stands; between loops that become

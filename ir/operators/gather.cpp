@@ -8,6 +8,7 @@
 
 #include "ir/operators/families.h"
 #include "ir/operators/support.h"
+#include "ir/properties.h"
 
 namespace hoist::operators {
 namespace {
@@ -140,20 +141,18 @@ Result<std::optional<Function>> combination(const OperatorContext& c) {
   return out;
 }
 
-// row : [n]T, positions : [m]I from 0, updates : [m]T, where T may be an array of `inner` dimensions.
-Expr scattered(Expr row, Expr positions, Expr updates, const std::optional<Function>& combine, int64_t inner) {
+// row : [n]T, positions : [m]I from 0, updates : [m]T, where T may be an array. Scatters are kept in memory, so that a
+// kernel writes where positions say instead of asking all updates for each element. What is combined is one scalar
+// after the other: columns of rows side by side.
+Expr scattered(Expr row, Expr positions, Expr updates, const std::optional<Function>& combine) {
   if (!combine) return scatter(positions, updates, row);
-  Scalar at = element_of(positions);
-  return fold(
-      [&](Expr state, Expr next) {
-        return map_zip({state, iota(row->type->size, at)}, [&](const std::vector<Expr>& p) {
-          Expr hit = call(Function::equal, {p[1], get(0, next)});
-          return map_zip_at(inner, {p[0], get(1, next)}, [&](const std::vector<Expr>& q) {
-            return select(hit, call(*combine, {q[0], q[1]}), q[0]);
-          });
-        });
-      },
-      row, zip({positions, updates}));
+  if (rank_of(row) == 1) return combined_at(*combine, positions, updates, row);
+  const Shape shape = extents(row);
+  const int64_t inner = product(Shape(shape.begin() + 1, shape.end()));
+  const auto columns = [&](Expr rows) { return transpose({1, 0}, reshape(rows, {extents(rows)[0], inner})); };
+  const Expr all = map_zip({columns(row), columns(updates)},
+                           [&](const std::vector<Expr>& p) { return combined_at(*combine, positions, p[1], p[0]); });
+  return reshape(transpose({1, 0}, all), shape);
 }
 
 // Negative positions count from the end; what is still outside is dropped by scatter.
@@ -187,8 +186,8 @@ Lowered lower_scatter_elements(const OperatorContext& c) {
         static_cast<int>(k), [&](Expr r) { return pad_with(0, more, zero(element_of(updates)), r); }, updates);
   }
   Expr result = map_zip_at(rank - 1, {data, indices, updates},
-                           [&](const std::vector<Expr>& p) { return scattered(p[0], p[1], p[2], combine, 0); });
-  return one(permute(inverse(permutation), result));
+                           [&](const std::vector<Expr>& p) { return scattered(p[0], p[1], p[2], combine); });
+  return one(in_memory(permute(inverse(permutation), result)));
 }
 
 Lowered lower_scatter_nd(const OperatorContext& c) {
@@ -223,9 +222,8 @@ Lowered lower_scatter_nd(const OperatorContext& c) {
         return choose(inside, place, -1.0).e;
       },
       reshape(indices, {product(lead), count}));
-  Expr result = scattered(reshape(data, flat_data), positions, reshape(updates, flat_updates), combine,
-                          static_cast<int64_t>(inner.size()));
-  return one(reshape(result, d));
+  Expr result = scattered(reshape(data, flat_data), positions, reshape(updates, flat_updates), combine);
+  return one(in_memory(reshape(result, d)));
 }
 
 // ---- Others
@@ -342,7 +340,7 @@ Lowered lower_max_unpool(const OperatorContext& c) {
   HOIST_TRY_VOID(check_extents(inner));
   HOIST_TRY(auto wanted, integers_of(c, "output_shape", 2));
   Expr flat = scatter(flatten(positions), flatten(x), constant_like(element_of(x), {product(inner)}, 0));
-  Expr result = reshape(flat, inner);
+  Expr result = in_memory(reshape(flat, inner));
   if (!wanted || wanted->empty()) return one(result);
   HOIST_TRY_VOID(check_extents(*wanted));
   bool fits = wanted->size() == inner.size();

@@ -11,17 +11,21 @@ namespace {
 #define HOIST_REDUCTION(takes, formula) \
   "(x : " takes "; axes?, keepdims = 1, noop_with_empty_axes = 0) = reduced " formula " x"
 
+// The extreme first and then where it stands: two reductions whose order is free, so kernels form them side by side.
 // NaN wins over every number, as it is what an extreme with NaN among its elements is; of several the first wins, or
 // the last.
-#define HOIST_PLACE(better, better_or_equal)                                                   \
-  "(x : numbers; axis = 0, keepdims = 1, select_last_index = 0) "                              \
-  "refuse extent(axis, x) == 0: \"axis {axis} has no elements\" "                              \
-  "= over axis keepdims (\\row. (fold (\\best next. select(wins, next, best) "                 \
-  "where wins = select(floats(x), beats | unordered, beats); "                                 \
-  "beats = select(select_last_index, next.0 " better_or_equal " best.0, next.0 " better        \
-  " best.0); "                                                                                 \
-  "unordered = select(select_last_index, is_nan(next.0), is_nan(next.0) & best.0 == best.0)) " \
-  "(index 0i32 row, 0i64) (zip(row, positions i64 row))).1) x"
+#define HOIST_PLACE_IN(row, extreme, last)                  \
+  "(let best = reduce " extreme " " row " in (select(" last \
+  ", reduce max lowest hits, "                              \
+  "reduce min highest hits) "                               \
+  "where hits = map (\\p. select(select(floats(" row        \
+  "), p.0 == best | is_nan(p.0) & is_nan(best), "           \
+  "p.0 == best), p.1, select(" last ", lowest, highest))) (zip(" row ", positions i32 " row "))))"
+
+#define HOIST_PLACE(extreme)                                      \
+  "(x : numbers; axis = 0, keepdims = 1, select_last_index = 0) " \
+  "refuse extent(axis, x) == 0: \"axis {axis} has no elements\" " \
+  "= over axis keepdims (\\row. convert(i64, " HOIST_PLACE_IN("row", extreme, "select_last_index") ")) x"
 
 #define HOIST_RUNNING(function, neutral)                                                      \
   "(x : numbers; axis, exclusive = 0, reverse = 0) "                                          \
@@ -53,8 +57,8 @@ constexpr auto reduction_rows = std::to_array<OperatorRow>({
   by_text("ReduceLogSumExp", 1, HOIST_REDUCTION("floats",
           "(\\row. let m = reduce max lowest row in (log(sum (map (\\v. exp(v - shift)) row)) + shift "
           "where shift = select(is_infinite(m), 0, m)))"), -2, 2, "1 axes"),
-  by_text("ArgMax", 1, HOIST_PLACE(">", ">=")),
-  by_text("ArgMin", 1, HOIST_PLACE("<", "<=")),
+  by_text("ArgMax", 1, HOIST_PLACE("max lowest")),
+  by_text("ArgMin", 1, HOIST_PLACE("min highest")),
   by_text("CumSum", 11, HOIST_RUNNING("(+)", "0"), -2, 2, "1 axis"),
   by_text("CumProd", 26, HOIST_RUNNING("(*)", "1"), 0.5, 1.5, "1 axis"),
   by_text("Softmax", 1, HOIST_ROWS(
@@ -62,14 +66,14 @@ constexpr auto reduction_rows = std::to_array<OperatorRow>({
   by_text("LogSoftmax", 1, HOIST_ROWS(
           "let m = reduce max lowest row in let s = log(sum (map (\\v. exp(v - m)) row)) in map (\\v. v - m - s) row")),
   by_text("Hardmax", 1, HOIST_ROWS(
-          "let place = (fold (\\best next. select(next.0 > best.0 | is_nan(next.0) & best.0 == best.0, next, best)) "
-          "(convert(type(row), lowest), 0i32) (zip(row, positions i32 row))).1 "
+          "let place = " HOIST_PLACE_IN("row", "max lowest", "0") " "
           "in map (\\i. select(i == place, convert(type(row), 1), convert(type(row), 0))) (positions i32 row)")),
 });
 // clang-format on
 
 #undef HOIST_REDUCTION
 #undef HOIST_PLACE
+#undef HOIST_PLACE_IN
 #undef HOIST_RUNNING
 #undef HOIST_ROWS
 

@@ -400,24 +400,31 @@ Lowered lower_deform_conv(const OperatorContext& c) {
           g[0]);
     }));
   };
-  const auto dot = [&](Expr part, Expr filter) {
-    return sum(map_zip({flatten(part), flatten(filter)},
-                       [&](const std::vector<Expr>& p) { return (Number(p[0]) * convert(wide, p[1])).e; }));
-  };
-  Expr grouped = split(outputs / group, w);
-  Expr result = map_zip({x, offset, mask}, [&](const std::vector<Expr>& b) {
+  // Each sample is computed once and read by all filters: [batch][group][its channels and taps][places].
+  const Expr samples = map_zip({x, offset, mask}, [&](const std::vector<Expr>& b) {
     return map_zip({b[1], b[2], iota(out[0], Scalar::i32)}, [&](const std::vector<Expr>& l) {
-      return map_zip({l[0], l[1], iota(out[1], Scalar::i32)}, [&](const std::vector<Expr>& p) {
-        return let(window(b[0], p[0], p[1], l[2], p[2]), [&](Expr parts) {
-          return join(map_zip({split(channels / group, parts), grouped}, [&](const std::vector<Expr>& g) {
-            return map([&](Expr filter) { return dot(g[0], filter); }, g[1]);
-          }));
-        });
-      });
+      return map_zip({l[0], l[1], iota(out[1], Scalar::i32)},
+                     [&](const std::vector<Expr>& p) { return window(b[0], p[0], p[1], l[2], p[2]); });
     });
   });
+  const int64_t places = product(out), summed = channels / group * taps;
+  const Expr rows = reshape(in_memory(permute({0, 3, 4, 1, 2}, samples)), {n, group, summed, places});
+  const Expr grouped = reshape(w, {group, outputs / group, summed});
+  const auto dot = [&](Expr part, Expr filter) {
+    return sum(
+        map_zip({part, filter}, [&](const std::vector<Expr>& p) { return (Number(p[0]) * convert(wide, p[1])).e; }));
+  };
+  Expr result = map(
+      [&](Expr groups) {
+        return map_zip({groups, grouped}, [&](const std::vector<Expr>& g) {
+          return map(
+              [&](Expr filter) { return map([&](Expr column) { return dot(column, filter); }, transpose(g[0])); },
+              g[1]);
+        });
+      },
+      rows);
+  result = reshape(result, {n, outputs, out[0], out[1]});
   const auto rounded_once = [&](const Number& total) { return convert(scalar, total.e); };
-  result = permute({0, 3, 1, 2}, result);
   if (bias == nullptr)
     return one(map_at(
         4, [&](Expr v) { return rounded_once(v); }, result));

@@ -180,25 +180,87 @@ Expr as_ranked(Expr a, Expr place, bool largest) {
   return apply(Function::logical_or, apply(Function::shift_left, upper, literal_integer(Scalar::u64, 32)), lower).e;
 }
 
+// What as_ranked has put into a number.
+Expr place_of_ranked(Expr ranked) {
+  const Number lower = Number(literal_integer(Scalar::u64, 0xfffffffe)) - ranked;
+  return reinterpret(Scalar::i32, convert(Scalar::u32, lower.e));
+}
+
+Expr largest_of(Expr ranked) { return reduce(Function::maximum, literal_integer(Scalar::u64, 0), ranked); }
+
+// Those of the numbers that are below one of them; 0 in the place of the others.
+Expr below(Expr ranked, Expr before) {
+  return map([&](Expr number) { return choose(Number(number) < before, number, 0.0).e; }, ranked);
+}
+
+// rows : [r][n]u64, k of them. The k largest of each row, [r][k]u64, in one kernel: each is the largest of those below
+// the one before.
+Expr largest_in_one_kernel(Expr rows, int64_t k) {
+  const std::function<Expr(Expr, std::vector<Expr>)> next = [&](Expr row, std::vector<Expr> found) -> Expr {
+    if (static_cast<int64_t>(found.size()) == k) {
+      return map(
+          [&](Expr i) {
+            Number which = found.back();
+            for (size_t j = found.size() - 1; j-- > 0;)
+              which = choose(Number(i) == static_cast<double>(j), found[j], which);
+            return which.e;
+          },
+          iota(k, Scalar::i32));
+    }
+    return let(largest_of(found.empty() ? row : below(row, found.back())), [&](Expr one) {
+      std::vector<Expr> more = found;
+      more.push_back(one);
+      return next(row, more);
+    });
+  };
+  return in_memory(map([&](Expr row) { return next(row, {}); }, rows));
+}
+
+// So many are chosen in one kernel, whose length grows with them.
+constexpr int64_t most_in_one_kernel = 16;
+// Shorter rows are read again as fast as their blocks are.
+constexpr int64_t least_in_blocks = 4096;
+
+// rows : [r][n]. The places of the k first ones of each row, [r][k]i32: the k largest elements lie in the k blocks that
+// have the largest ones.
+Expr places_by_blocks(Expr rows, int64_t k, bool largest) {
+  const int64_t n = extents(rows)[1];
+  int64_t block = 1;  // so that there are about as many blocks as elements in k of them
+  while (4 * block * block * k <= n) block *= 2;
+  const int64_t blocks = (n + block - 1) / block;
+  const auto ranked_blocks = [&](Expr row) {
+    const Expr ranked = map_zip({row, iota(n, Scalar::i32)}, [&](const std::vector<Expr>& element) {
+      return as_ranked(element[0], element[1], largest);
+    });
+    return split(block, pad_with(0, blocks * block - n, literal_integer(Scalar::u64, 0), ranked));
+  };
+  const Expr maxima = in_memory(map([&](Expr row) { return map(largest_of, ranked_blocks(row)); }, rows));
+  const Expr candidates = in_memory(map_zip({rows, largest_in_one_kernel(maxima, k)}, [&](const std::vector<Expr>& p) {
+    const Expr all = ranked_blocks(p[0]);
+    return join(map(
+        [&](Expr ranked) {
+          return index(place_inside(Number(place_of_ranked(ranked)) / static_cast<double>(block), blocks), all);
+        },
+        p[1]));
+  }));
+  return in_memory(map_at(2, place_of_ranked, largest_in_one_kernel(candidates, k)));
+}
+
 // rows : [r][n]. The places of the k first ones of each row, [r][k]i32: each is the largest of those below the one
 // before, so every row is read k times, whole vectors at once.
 Expr places_of_few(Expr rows, int64_t k, bool largest) {
   const int64_t r = extents(rows)[0], n = extents(rows)[1];
+  if (k <= most_in_one_kernel && n >= least_in_blocks) return places_by_blocks(rows, k, largest);
   const auto next = [&](Expr before, Expr) {
     return in_memory(map_zip({rows, before}, [&](const std::vector<Expr>& p) {
-      const Expr below = map_zip({p[0], iota(n, Scalar::i32)}, [&](const std::vector<Expr>& element) {
-        const Number ranked = as_ranked(element[0], element[1], largest);
-        return choose(ranked < p[1], ranked, 0.0).e;
+      const Expr ranked = map_zip({p[0], iota(n, Scalar::i32)}, [&](const std::vector<Expr>& element) {
+        return as_ranked(element[0], element[1], largest);
       });
-      return reduce(Function::maximum, literal_integer(Scalar::u64, 0), below);
+      return largest_of(below(ranked, p[1]));
     }));
   };
   const Expr all = scan(next, repeat(r, literal_integer(Scalar::u64, -1)), iota(k, Scalar::i32));
-  const auto place = [](Expr ranked) {
-    const Number lower = Number(literal_integer(Scalar::u64, 0xfffffffe)) - ranked;
-    return reinterpret(Scalar::i32, convert(Scalar::u32, lower.e));
-  };
-  return in_memory(map_at(2, place, transpose({1, 0}, all)));
+  return in_memory(map_at(2, place_of_ranked, transpose({1, 0}, all)));
 }
 
 // Reading a row again costs less than a step of a network, in which elements stand anywhere.

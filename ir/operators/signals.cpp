@@ -22,8 +22,8 @@ Result<int64_t> known_whole(const OperatorContext& c, size_t i, const std::strin
   return is_float(value.scalar()) ? static_cast<int64_t>(value.float_at(0)) : value.integer_at(0);
 }
 
-// A transform of rows: each number of the result is the sum of the products of the row's real parts with a row of one
-// table, plus those of its imaginary parts with a row of another.
+// A transform of rows as one product with a table, whose columns give the parts of the numbers in turn: each is the sum
+// of the products of the row's real parts with cosines or sines, and of its imaginary parts where there are any.
 struct Transform {
   Scalar scalar;       // of the signal
   int64_t length = 0;  // of the transform
@@ -32,63 +32,55 @@ struct Transform {
   bool real_result = false;  // of an inverse transform whose input is half a spectrum
 
   // cos or sin of 2 pi k n / length, with the factors of an inverse; exact where k n is a multiple of a quarter.
-  Expr table(double sign, bool sine) const {
-    Tensor values(wide_float(scalar), {out, in});
+  double factor(int64_t k, int64_t n, bool sine) const {
+    const int64_t turn = k * n % length;  // both are below most_sines
+    const double angle = 2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(length);
+    double value = sine ? std::sin(angle) : std::cos(angle);
+    if (turn * 4 % length == 0) value = std::round(value);
+    // What half a spectrum leaves out is the conjugate of what it holds.
+    if (real_result && n != 0 && 2 * n != length) value *= 2;
+    return inverse ? value / static_cast<double>(length) : value;
+  }
+
+  int64_t parts_of_result() const { return real_result ? 1 : 2; }
+
+  // [out][parts of the result][in][parts], of signals whose numbers have so many parts.
+  Expr table(int64_t parts) const {
+    Tensor values(wide_float(scalar), {out * parts_of_result(), in * parts});
+    // e^(-i a) = cos a - i sin a; an inverse turns the other way.
+    const double turn = inverse ? 1 : -1;
+    int64_t place = 0;
     for (int64_t k = 0; k < out; ++k) {
-      for (int64_t n = 0; n < in; ++n) {
-        const int64_t turn = k * n % length;  // both are below most_sines
-        const double angle = 2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(length);
-        double value = turn * 4 % length == 0 ? std::round(sine ? std::sin(angle) : std::cos(angle))
-                                              : (sine ? std::sin(angle) : std::cos(angle));
-        // What half a spectrum leaves out is the conjugate of what it holds.
-        if (real_result && n != 0 && 2 * n != length) value *= 2;
-        if (inverse) value /= static_cast<double>(length);
-        values.set_float(k * in + n, sign * value);
+      for (int64_t result = 0; result < parts_of_result(); ++result) {
+        for (int64_t n = 0; n < in; ++n) {
+          for (int64_t part = 0; part < parts; ++part) {
+            const double sign = part == result ? 1 : result == 1 ? turn : -turn;
+            values.set_float(place++, sign * factor(k, n, part != result));
+          }
+        }
       }
     }
     return constant(values);
   }
 
-  // [in][1 or 2] to [out][1 or 2]
-  Expr of(Expr signal, const std::vector<Expr>& cosines, const std::vector<Expr>& sines) const {
-    const bool is_complex = signal->type->element->size == Nat(2);
-    const auto part = [&](int64_t i) {
-      return map([&](Expr number) { return convert(wide_float(scalar), at_position(i, number)); }, signal);
-    };
-    const auto sums = [&](int64_t i, Expr table_of) {
-      Expr row = part(i);
-      return map(
-          [&](Expr factors) {
-            return sum(map_zip({row, factors}, [&](const std::vector<Expr>& p) { return (Number(p[0]) * p[1]).e; }));
-          },
-          table_of);
-    };
-    const auto total = [&](Expr of_real, Expr of_imaginary) {
-      Expr real = sums(0, of_real);
-      return is_complex ? map_zip({real, sums(1, of_imaginary)},
-                                  [&](const std::vector<Expr>& p) { return (Number(p[0]) + p[1]).e; })
-                        : real;
-    };
-    std::vector<Expr> parts = {total(cosines[0], cosines[1])};
-    if (!real_result) parts.push_back(total(sines[0], sines[1]));
-    std::vector<Expr> lines;
-    for (Expr e : parts) lines.push_back(map([&](Expr v) { return repeat(1, convert(scalar, v)); }, e));
-    return lines.size() == 1 ? lines[0] : map_zip(lines, [](const std::vector<Expr>& p) {
-      return concat({p[0], p[1]});
-    });
+  // [in][parts] to [out * parts of the result]
+  Expr of(Expr signal, Expr factors) const {
+    const Expr row = map([&](Expr part) { return convert(wide_float(scalar), part); }, flatten(signal));
+    return map(
+        [&](Expr column) {
+          return convert(
+              scalar, sum(map_zip({row, column}, [&](const std::vector<Expr>& p) { return (Number(p[0]) * p[1]).e; })));
+        },
+        factors);
   }
 
-  Result<std::function<Expr(Expr)>> make() const {
+  Result<std::function<Expr(Expr)>> make(int64_t parts) const {
     if (length < 1 || in < 0 || out < 1)
       return fault(fmt::format("a transform of length {} of {} numbers", length, in));
     if (out > most_sines || in > most_sines / out)
       return fault(
           fmt::format("a transform of {} numbers to {}, at most {} products are supported", in, out, most_sines));
-    // e^(-i a) = cos a - i sin a; an inverse turns the other way.
-    const double turn = inverse ? 1 : -1;
-    const std::vector<Expr> cosines = {table(1, false), table(-turn, true)};
-    const std::vector<Expr> sines = {table(turn, true), table(1, false)};
-    return std::function<Expr(Expr)>([*this, cosines, sines](Expr signal) { return of(signal, cosines, sines); });
+    return std::function<Expr(Expr)>([*this, factors = table(parts)](Expr signal) { return of(signal, factors); });
   }
 };
 
@@ -128,13 +120,17 @@ Lowered lower_dft(const OperatorContext& c) {
   const int64_t half = transform.length / 2 + 1;
   transform.in = std::min(n, transform.real_result ? half : transform.length);
   transform.out = onesided != 0 && inverse == 0 ? half : transform.length;
-  HOIST_TRY(auto f, transform.make());
+  HOIST_TRY(auto f, transform.make(shape.back()));
   // The axis moves beside the parts.
   Shape permutation = with_last({axis, rank - 1}, rank);
   Expr rows = permute(permutation, x);
   const int64_t in = transform.in;
   rows = map_at(
       static_cast<int>(rank - 2), [&](Expr signal) { return f(of_length(in, signal)); }, rows);
+  Shape transformed = extents(rows);
+  transformed.back() = transform.out;
+  transformed.push_back(transform.parts_of_result());
+  rows = reshape(rows, transformed);
   return one(permute(hoist::operators::inverse(permutation), rows));
 }
 
@@ -159,8 +155,8 @@ Lowered lower_stft(const OperatorContext& c) {
     return fault("the window has another element type than the signal");
   if (onesided != 0 && shape[2] == 2) return fault("half a spectrum says nothing of a complex signal");
   Transform transform{element_of(x), length, length, onesided != 0 ? length / 2 + 1 : length};
-  HOIST_TRY(auto f, transform.make());
-  return one(map(
+  HOIST_TRY(auto f, transform.make(shape[2]));
+  const Expr rows = map(
       [&](Expr signal) {
         return map(
             [&](Expr frame) {
@@ -171,7 +167,8 @@ Lowered lower_stft(const OperatorContext& c) {
             },
             slide(length, step, 1, signal));
       },
-      x));
+      x);
+  return one(reshape(rows, {shape[0], extents(rows)[1], transform.out, transform.parts_of_result()}));
 }
 
 Lowered lower_mel_weights(const OperatorContext& c) {

@@ -120,6 +120,10 @@ std::vector<RuleRow> nest_rules() {
        " |> map seq (\\line. line |> map vec (\\s. s)))"
        " |> transpose |> map join",
        "", exact, "one work-group for k columns side by side, which are scanned together"},
+      {"open-blocks", "R, C", "x: [n][m]T", "x",
+       whole_tiles("R", "C") + " |> map group(0) (\\band. band |> map seq (\\t. t |> map seq (\\row. row |> map vec (\\s. s))))"
+       " |> map (\\band. band |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)",
+       "1 <= R, 1 <= C", exact, "work-groups of R rows, which are visited in blocks of C columns; what sticks out is cut"},
       {"open-joined-group", "d", "x: [a][b]T", "x", "x |> join |> map group(d) (\\v. v) |> split b", "", exact,
        "one work-group for each element of two dimensions"},
       {"open-joined-3-group", "d", "x: [a][b][c]T", "x", "x |> join |> join |> map group(d) (\\v. v) |> split c |> split b",

@@ -18,7 +18,7 @@ std::vector<RuleRow> reduction_rules() {
       "let inside = x |> split k |> map (\\row. scan op z row) |> materialise global in "
       "let sums = inside |> map (\\row. index 0i64 (slice (k-1) 1 row)) |> scan op z |> materialise global in "
       "zip(pad 1 0 z (slice 0 (m-1) sums), inside) |> map (\\p. p.1 |> map (\\v. op p.0 v)) |> join";
-  return {
+  std::vector<RuleRow> out = {
     {"reduce-to-fold", "", "x: [n]T, z: T, op: T, T -> T",
      "reduce op z x", "fold op z x", "", exact, "left to right is the order of the interpreter"},
     {"fold-to-reduce", "", "x: [n]T, z: T, op: T, T -> T",
@@ -124,6 +124,58 @@ std::vector<RuleRow> reduction_rules() {
     {"add-into-initial-fold", "", "x: [n]U, z: T, c: T, g: U -> T",
      "fold (\\a v. a + g v) z x + c", "fold (\\a v. a + g v) c x", "z is 0", rounding, "a bias is where the sum of computed terms starts", library::sums_of_products},
   };
+  // In kernels of their own: m blocks of k, and what they leave over.
+  const std::string blocks = "x |> slice 0 (m*k) |> split k |> map (reduce op z) |> materialise global |> reduce op z";
+  for (const bool exact_ones : {true, false}) {
+    for (const bool rest : {false, true}) {
+      RuleRow row;
+      row.name = std::string("reduce-blocks") + (rest ? "-and-rest" : "") + (exact_ones ? "" : "-float");
+      row.parameters = rest ? "m, k" : "k";
+      row.given = rest ? "x: [m*k + r]T, z: T, op: T, T -> T" : reduction;
+      row.left = "reduce op z x";
+      row.right = rest ? "op (" + blocks + ") (reduce op z (slice (m*k) r x))" : blocks;
+      row.where = exact_ones ? exactly : nearly;
+      row.rule_class = exact_ones ? exact : rounding;
+      row.meaning = "blocks of k side by side, in a kernel of their own, and what is left over";
+      out.push_back(std::move(row));
+    }
+  }
+  // Parts of what a scatter writes, each with all updates: those of other parts lie outside.
+  for (const std::string type : {"i64", "i32"}) {
+    for (const std::string mode : {"group", "global"}) {
+      for (const bool combines : {false, true}) {
+        const auto scattered = [&](const std::string& p, const std::string& x, const std::string& n) {
+          if (!combines) return "scatter(" + p + ", u, " + x + ")";
+          return "fold (\\s w. map (\\e. select(e.1 == w.0, op e.0 w.1, e.0)) (zip(s, iota " + n + " " + type + "))) " + x +
+                 " (zip(" + p + ", u))";
+        };
+        RuleRow row;
+        row.name = std::string(combines ? "combined" : "scatter") + "-parts-" + mode + (type == "i64" ? "" : "-i32");
+        row.parameters = "k, c, d";
+        row.given = "p: [m]" + type + ", u: [m]T, x: [b*k - c]T" + (combines ? ", op: T, T -> T" : "");
+        row.left = scattered("p", "x", "(b*k - c)");
+        row.right = "zip(x |> pad 0 c undefined |> split k, iota (b*k) " + type + " |> split k |> map (index 0i64))"
+                    " |> map " + mode + "(d) (\\part. " + scattered("(p |> map (\\q. q - part.1))", "part.0", "k") +
+                    ") |> join |> slice 0 (b*k - c)";
+        row.rule_class = exact;
+        row.meaning = "a work-" + std::string(mode == "group" ? "group" : "item") + " for each k elements looks at all updates";
+        out.push_back(std::move(row));
+      }
+    }
+  }
+  for (const std::string function : {"max", "min"}) {
+    const std::string one = function + "(s, g v)", each = function + "(p.0, g p.1)", all = function + "(a, b)";
+    RuleRow row;
+    row.name = "fold-lanes-" + function;
+    row.parameters = "k";
+    row.given = "x: [m*k]U, z: T, g: U -> T";
+    row.left = "fold (\\s v. " + one + ") z x";
+    row.right = "reduce (\\a b. " + all + ") z (fold (\\s row. map (\\p. " + each + ") (zip(s, row))) (repeat k z) (split k x))";
+    row.rule_class = exact;
+    row.meaning = "k extremes of computed elements side by side, compared at the end";
+    out.push_back(std::move(row));
+  }
+  return out;
 }
 // clang-format on
 

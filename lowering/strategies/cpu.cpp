@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "ir/properties.h"
+#include "lowering/arrangement.h"
 #include "lowering/grouping.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
@@ -77,24 +78,34 @@ void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profi
   if (!input.strict && vectors_share_folds(at(r.term(), input.inside))) vectorise_folds(r, profile.vector_width);
 }
 
-// The array whose elements a term is, without what keeps neighbours side by side: x for join x, and for the element of
-// a map over x. `functions` are the arrays that the enclosing maps run over, outermost first; null where something else
-// binds.
-Expr stored_array(Expr e, std::vector<Expr> functions) {
+// Whether the elements of an array are those of stored ones, the numbers 0, 1, ..., or computed from such by
+// themselves, in views that keep neighbours side by side. `functions` are the arrays that the enclosing maps run over,
+// outermost first; null where something else binds.
+bool lies_in_memory(Expr e, std::vector<Expr> functions) {
   std::vector<int64_t> components;  // of tuples, those that are wanted of what e is an element of
   while (e != nullptr) {
     switch (e->pattern) {
       case Pattern::parameter:
-        return e;
+      case Pattern::iota:
+      case Pattern::literal:
+        return true;
+      case Pattern::call:
+      case Pattern::select:
+      case Pattern::cast:
+      case Pattern::reinterpret:
+        return components.empty() && std::all_of(e->children.begin(), e->children.end(),
+                                                 [&](Expr part) { return lies_in_memory(part, functions); });
       case Pattern::bound: {
         const auto outwards = static_cast<size_t>(e->integers[0]);
-        if (outwards >= functions.size()) return nullptr;
+        if (outwards >= functions.size()) return false;
+        // A number that a let binds is the same for all elements.
+        if (functions[functions.size() - 1 - outwards] == nullptr && e->type->is_scalar()) return true;
         e = functions[functions.size() - 1 - outwards];
         functions.resize(functions.size() - 1 - outwards);
         break;
       }
       case Pattern::map:
-        if (e->mode != Mode::view || e->children[0]->parameters.size() != 1) return nullptr;
+        if (e->mode != Mode::view || e->children[0]->parameters.size() != 1) return false;
         functions.push_back(e->children[1]);
         e = e->children[0]->children[0];
         break;
@@ -103,19 +114,31 @@ Expr stored_array(Expr e, std::vector<Expr> functions) {
         e = e->children[0];
         break;
       case Pattern::zip:
-        if (components.empty()) return nullptr;
+        if (components.empty()) {  // one array, whose elements may be numbered: tiles share what two arrays hold
+          const auto is_stored = [](Expr part) { return part->pattern != Pattern::iota; };
+          return std::count_if(e->children.begin(), e->children.end(), is_stored) <= 1 &&
+                 std::all_of(e->children.begin(), e->children.end(),
+                             [&](Expr part) { return lies_in_memory(part, functions); });
+        }
         e = e->children[static_cast<size_t>(components.back())];
         components.pop_back();
         break;
+      case Pattern::transpose:  // of what lies around rows
+        if (e->integers.size() == sizes_of(e->type).size() &&
+            e->integers.back() + 1 != static_cast<int64_t>(e->integers.size()))
+          return false;
+        e = e->children[0];
+        break;
       case Pattern::join:
+      case Pattern::split:
       case Pattern::slice:
         e = e->children[0];
         break;
       default:
-        return nullptr;
+        return false;
     }
   }
-  return nullptr;
+  return false;
 }
 
 // Whether all folds run over rows as they lie in memory, two vectors long at least: then lanes of a vector hold
@@ -123,8 +146,8 @@ Expr stored_array(Expr e, std::vector<Expr> functions) {
 bool folds_stored_rows(Expr e, std::vector<Expr>& functions, int64_t width, bool& any) {
   if (e->pattern == Pattern::fold) {
     any = true;
-    return folds_floats(e) && e->children[2]->type->size.value() >= 2 * width &&
-           stored_array(e->children[2], functions) != nullptr;
+    return folds_numbers(e) && e->children[2]->type->size.value() >= 2 * width &&
+           lies_in_memory(e->children[2], functions);
   }
   for (Expr c : e->children) {
     const size_t before = functions.size();
@@ -207,9 +230,32 @@ bool maps_scans(Expr term, const StrategyInput& input, const Profile& profile) {
          static_cast<int>(shape_of(inside->type).size()) - 1 - *scanned <= 2;
 }
 
+// A row that is the whole result is shared out in pieces, each worth a work-group.
+Path open_column_groups(Rewriter& r, const Path& place, int64_t width) {
+  constexpr int64_t least = 2048, most = 8192;
+  const int64_t n = extent(r.term(), place, 0);
+  if (n < 2 * least) return place;
+  int64_t columns = most;  // of whole vectors, and all alike where that is possible
+  for (int64_t k = most; k >= least; k -= width) {
+    if (n % k != 0) continue;
+    columns = k;
+    break;
+  }
+  return open(r, "open-column-tiles", place, {{"C", columns}, {"c", missing(n, columns)}});
+}
+
 void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
+  const int64_t lanes = profile.vector_width;
+  // Rows of a transposition are columns in memory: neighbouring rows are computed together, while what they read is in
+  // the cache.
+  if (lanes > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= lanes &&
+      extent(r.term(), place, rank - 2) >= lanes) {
+    place = open_leading(r, place, 2, 1);
+    open(r, "open-blocks", place, {{"R", lanes}, {"C", lanes}});
+    return;
+  }
   int64_t leading = 1;
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
@@ -219,6 +265,8 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   if (leading >= 8 && lanes_of(extent(r.term(), place, 1), width) < few &&
       lanes_of(extent(r.term(), place, 0), width) >= few)
     place = open(r, "open-columns", place);
+  else if (rank == 1)
+    place = open_column_groups(r, place, width);
   else if (rank >= 2)
     place = leading >= 8 ? open(r, "open-seq", place) : open(r, "open-group", place, {{"d", 0}});
   open_columns(r, place, profile.vector_width);

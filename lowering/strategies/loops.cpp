@@ -91,7 +91,7 @@ int64_t partial_results(int64_t n, int64_t width) {
 
 void collect_folds(Expr e, Path& path, std::vector<Path>& out) {
   if (e->pattern == Pattern::fold) {
-    if (folds_floats(e)) out.push_back(path);
+    if (folds_numbers(e)) out.push_back(path);
     return;
   }
   for (size_t i = 0; i < e->children.size(); ++i) {
@@ -108,8 +108,10 @@ Path below(Path place, std::initializer_list<int> steps) {
 
 // The fold at the place, or the largest part of it that whole vectors divide; false where its operator has an order.
 bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t width) {
-  // Of computed elements, which are summed, or of elements as they are by any operator that may be regrouped.
-  if (!r.apply("fold-lanes-float", place, {{"k", k}})) {
+  // Of computed elements, which are summed or compared, or of elements as they are by any operator that may be
+  // regrouped.
+  const auto in_lanes = [&](const char* rule) { return r.apply(rule, place, {{"k", k}}); };
+  if (!in_lanes("fold-lanes-float") && !in_lanes("fold-lanes-max") && !in_lanes("fold-lanes-min")) {
     if (!r.apply("fold-to-reduce", place)) return false;
     if (!r.apply("reduce-lanes-float", place, {{"k", k}})) return false;
   }
@@ -128,8 +130,9 @@ bool form_partial_results(Rewriter& r, const Path& place, int64_t k, int64_t wid
 
 }  // namespace
 
-bool folds_floats(Expr fold) {
-  return fold->type->is_scalar() && is_float(fold->type->scalar) && fold->children[2]->type->size.is_constant();
+bool folds_numbers(Expr fold) {
+  return fold->type->is_scalar() && fold->type->scalar != Scalar::boolean &&
+         fold->children[2]->type->size.is_constant();
 }
 
 void vectorise_folds(Rewriter& r, int64_t width) {

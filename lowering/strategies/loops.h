@@ -31,9 +31,9 @@ Path open_outermost(Rewriter& r, Path place, int rank);
 /// All dimensions but the last `keep` become one dimension of work-groups.
 Path open_leading(Rewriter& r, Path place, int keep, int dimension);
 
-/// Whether the result of a fold is one float, and the number of its steps is known.
-bool folds_floats(Expr fold);
-/// Folds of floats over whole rows form partial results side by side, in vectors of `width` lanes, and combine them at
+/// Whether the result of a fold is one number, and the number of its steps is known.
+bool folds_numbers(Expr fold);
+/// Folds of numbers over whole rows form partial results side by side, in vectors of `width` lanes, and combine them at
 /// the end, where that takes fewer steps one after the other. The order changes: not for strict kernels. For kernels
 /// whose loops over the result leave such a fold scalar; a fold under a vec map is one of vectors already.
 void vectorise_folds(Rewriter& r, int64_t width);

@@ -5,7 +5,11 @@
 
 namespace hoist {
 
+/// Whether what stands at a place of the term is a scatter, below views and maps, that "scatters" maps.
+bool maps_scatter(Expr term, const Path& inside);
+
 Strategy statements();
+Strategy scatters();
 Strategy kept_tiles();
 Strategy cpu_scans();
 Strategy cpu_rows();

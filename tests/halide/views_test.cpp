@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/properties.h"
 #include "tests/halide/runner.h"
 
 namespace hoist {
@@ -356,6 +357,77 @@ TEST(Folds, Materialise) {
 TEST(Folds, Scatter) {
   Expr e = store1(scatter(parameter("p", array({4}, Scalar::i64)), y({4}), x({9})));
   EXPECT_EQ(check(e, {}, 0, 0, 8), "");
+}
+
+// The kernel's result is written where positions say: after what it starts from, in order, and never outside.
+TEST(Scatters, WriteWherePositionsSay) {
+  const auto p = [](Nat m, Scalar s = Scalar::i64) { return parameter("p", array({m}, s)); };
+  EXPECT_EQ(check(scatter(p(40), y({40}), x({30})), {}, 0, -3, 35), "");
+  EXPECT_EQ(check(scatter(p(1, Scalar::i32), y({1}), x({2})), {}, 0, -1, 2), "");
+  EXPECT_EQ(check(scatter(p(7), map(twice, y({7})), map(twice, x({1}))), {}, 0, -1, 1), "");
+  // Positions that mean others, and lie inside, once they are cut to 32 bits.
+  const Expr far = constant(Tensor::of(
+      Scalar::i64, {6}, std::vector<int64_t>{(int64_t{1} << 32) + 1, INT64_MIN, 2, INT64_MAX, -(int64_t{1} << 32), 2}));
+  EXPECT_EQ(check(scatter(far, y({6}), x({5}))), "");
+  // The border of the stored array stays.
+  EXPECT_EQ(check(slice(0, 9, scatter(p(20), y({20}), x({12}))), {}, 0, -3, 14), "");
+}
+TEST(Scatters, OfRows) {
+  const auto p = [](Nat m) { return parameter("p", array({m}, Scalar::i64)); };
+  const auto vectors = [](Expr row) {
+    return join(
+        map([](Expr four) { return map([](Expr v) { return v; }, four, Mode::vec); }, split(4, row), Mode::seq));
+  };
+  EXPECT_EQ(check(scatter(p(9), y({9, 8}), x({6, 8})), {}, 0, -3, 8), "");
+  EXPECT_EQ(check(scatter(p(9), map(vectors, y({9, 8}), Mode::seq), map(vectors, x({6, 8}), Mode::seq)), {}, 0, -3, 8),
+            "");
+}
+TEST(Scatters, OfWorkItems) {
+  const Scalar s = Scalar::i64;
+  const auto rows = [&](Mode mode, Nat n) {
+    return map([](Expr t) { return scatter(get(0, t), get(1, t), get(2, t)); },
+               zip({parameter("p", array({n, 9}, s)), y({n, 9}), x({n, 12})}), mode);
+  };
+  EmitOptions gpu;
+  gpu.gpu = true;
+  for (Mode mode : {Mode::view, Mode::group}) EXPECT_EQ(check(rows(mode, 5), {}, 0, -3, 14), "");
+  EXPECT_EQ(check(rows(Mode::global, 70), gpu, 0, -3, 14), "");
+  // Columns side by side: the positions of a vector's lanes differ.
+  const Expr columns = map(
+      [](Expr four) { return map([](Expr t) { return scatter(get(0, t), get(1, t), get(2, t)); }, four, Mode::vec); },
+      split(4, zip({transpose(parameter("p", array({9, 8}, s))), transpose(y({9, 8})), transpose(x({12, 8}))})),
+      Mode::group);
+  EXPECT_EQ(check(transpose(join(columns)), {}, 0, -3, 14), "");
+  // Parts of one row, the last of them not whole.
+  const Expr starts = map([](Expr row) { return index(literal_integer(Scalar::i64, 0), row); }, split(4, iota(12, s)));
+  for (Mode mode : {Mode::group, Mode::global}) {
+    const Expr parts = map(
+        [&](Expr part) {
+          const Expr own = map(
+              [&](Expr q) {
+                return call(Function::subtract, {q, get(1, part)});
+              },
+              parameter("p", array({9}, s)));
+          return scatter(own, y({9}), get(0, part));
+        },
+        zip({split(4, pad(0, 2, Border::undefined, x({10}))), starts}), mode);
+    EXPECT_EQ(check(slice(0, 10, join(parts)), mode == Mode::global ? gpu : EmitOptions(), 0, -3, 14), "");
+  }
+}
+
+TEST(Scatters, CombineWithWhatIsThere) {
+  const Expr p = parameter("p", array({40}, Scalar::i64));
+  for (Function function : {Function::add, Function::multiply, Function::maximum, Function::minimum}) {
+    EXPECT_EQ(check(combined_at(function, p, y({40}), x({9})), {}, 0, -3, 12), "");
+    EXPECT_EQ(check(combined_at(function, p, y({40}, Scalar::i32), x({9}, Scalar::i32)), {}, 0, -3, 12), "");
+    EXPECT_EQ(check(combined_at(function, p, y({40}, Scalar::f16), x({9}, Scalar::f16)), {}, 0, -3, 12), "");
+  }
+  const Expr columns = map(
+      [&](Expr four) {
+        return map([&](Expr t) { return combined_at(Function::add, p, get(0, t), get(1, t)); }, four, Mode::vec);
+      },
+      split(4, zip({transpose(y({40, 8})), transpose(x({7, 8}))})), Mode::group);
+  EXPECT_EQ(check(transpose(join(columns)), {}, 0, -3, 9), "");
 }
 
 // What a border of numbers takes the place of, at some of a kernel's groups, items or steps only. Where it were left

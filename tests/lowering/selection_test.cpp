@@ -171,6 +171,39 @@ TEST(Selection, SortedPlacesAreThoseOfAStableSort) {
   }
 }
 
+// Long rows: the blocks that have the largest elements hold them all, equal ones and the end of a block that is not
+// whole among them.
+TEST(Selection, TheFewLargestOfALongRowLieInFewBlocks) {
+  for (const int64_t n : {4096, 5003}) {
+    for (const int64_t k : {1, 7, 16}) {
+      Tensor x = drawn_numbers({2, n}, static_cast<uint64_t>(n + k), 9);
+      x.set_float(n / 2, std::numeric_limits<double>::quiet_NaN());
+      for (const bool largest : {false, true}) {
+        const LayerCase top =
+            LayerCase("TopK", {x, integers({1}, {k})}, {{"largest", static_cast<int64_t>(largest)}}, 2)
+                .with_known({false, true});
+        auto results = top.lower();
+        ASSERT_TRUE(results.ok()) << results.errors()[0].text();
+        auto found = evaluate((*results)[1], {{"x0", x}});
+        ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+        std::vector<int64_t> expected;
+        for (int64_t line = 0; line < 2; ++line) {
+          std::vector<int64_t> order(static_cast<size_t>(n));
+          for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
+          const auto before = [&](int64_t i, int64_t j) {
+            const double a = x.float_at(line * n + i), b = x.float_at(line * n + j);
+            return a < b || (std::isnan(b) && !std::isnan(a));
+          };
+          std::stable_sort(order.begin(), order.end(),
+                           [&](int64_t a, int64_t b) { return largest ? before(b, a) : before(a, b); });
+          expected.insert(expected.end(), order.begin(), order.begin() + k);
+        }
+        EXPECT_EQ(found->as_integers(), expected) << n << " " << k << " " << largest;
+      }
+    }
+  }
+}
+
 struct Distinct {
   std::vector<double> values;
   std::vector<int64_t> firsts, inverse, counts;

@@ -175,6 +175,10 @@ def movement() -> Iterator[Case]:
     yield Case("GatherElements", [normal(*SQUARE), whole(512, *SQUARE, kind=I64)], {"axis": 1})
     yield Case("GatherND", [normal(*SQUARE), whole(512, 4096, 2, kind=I64)])
     yield Case("ScatterElements", [normal(*SQUARE), whole(512, 64, 512, kind=I64), normal(64, 512)], {"axis": 0})
+    yield Case("ScatterElements", [normal(*SQUARE), whole(512, 512, 64, kind=I64), normal(512, 64)],
+               {"axis": 1, "reduction": "add"}, title="add")
+    yield Case("ScatterND", [normal(1 << 18), whole(1 << 18, 4096, 1, kind=I64), normal(4096)], {"reduction": "add"},
+               title="add")
     places = np.stack([random.permutation(512)[:256]], -1).astype(I64)
     yield Case("ScatterND", [normal(*SQUARE), places, normal(256, 512)])
     for name in ("DepthToSpace", "SpaceToDepth"):
