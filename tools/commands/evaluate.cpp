@@ -34,7 +34,7 @@ Attempt<Samples> samples_for(BundleRunner& bundle, const EvaluateCommand& comman
                              const std::vector<std::string>& names) {
   const auto read = [&] {
     return read_samples(command.data, inputs_of(bundle),
-                        {.labels = true, .pictures = command.pictures, .classes = names});
+                        {.labels = true, .pictures = as_stored(bundle, 0, command.pictures), .classes = names});
   };
   auto samples = read();
   const Diagnostics problems = samples ? Diagnostics{} : samples.errors();

@@ -64,7 +64,7 @@ Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bund
     }
     if (given[*index]) return usage_failure("--input " + name, "is given twice");
     given[*index] = true;
-    auto tensor = read_input(file, bundle.inputs()[*index], command.pictures);
+    auto tensor = read_input(file, bundle.inputs()[*index], as_stored(bundle, *index, command.pictures));
     if (tensor)
       out[*index] = std::move(*tensor);
     else
