@@ -24,7 +24,7 @@ constexpr int64_t most_pixels = int64_t{1} << 27;
 constexpr size_t most_media_bytes = size_t{1} << 30;  // of a file
 
 Diagnostic undecodable(const fs::path& file, const std::string& why) {
-  return {file.string(), "cannot be decoded: " + why, "is it a JPEG or PNG file, and complete?"};
+  return {file.string(), "cannot be decoded: " + why, "is it a JPEG, PNG, PGM or PPM file, and complete?"};
 }
 
 Result<Nothing> check_pixels(const fs::path& file, int64_t height, int64_t width) {
@@ -109,6 +109,36 @@ Result<Picture> picture_of_png(const fs::path& file, const std::string& bytes, b
   const png_color black = {0, 0, 0};
   if (png_image_finish_read(&image, &black, out.values.data(), 0, nullptr) == 0)
     return undecodable(file, image.message);
+  return out;
+}
+
+// The binary forms for grey and for colours, of 8 bits.
+Result<Picture> picture_of_pnm(const fs::path& file, const std::string& bytes, bool grey) {
+  size_t at = 2;
+  const auto number = [&] {
+    while (at < bytes.size() && (std::isspace(static_cast<unsigned char>(bytes[at])) != 0 || bytes[at] == '#'))
+      at = bytes[at] == '#' ? std::min(bytes.find('\n', at), bytes.size()) : at + 1;
+    int64_t value = 0;
+    for (; at < bytes.size() && bytes[at] >= '0' && bytes[at] <= '9' && value < 1000000000; ++at)
+      value = 10 * value + (bytes[at] - '0');
+    return value;
+  };
+  const bool colours = bytes[1] == '6';
+  const int64_t width = number(), height = number(), largest = number();
+  if (largest != 255 || at >= bytes.size()) return undecodable(file, "is no .pgm or .ppm of 8 bits");
+  HOIST_TRY_VOID(check_pixels(file, height, width));
+  const auto count = static_cast<size_t>(height * width);
+  const size_t each = colours ? 3 : 1;
+  const auto* from = reinterpret_cast<const uint8_t*>(bytes.data()) + at + 1;  // behind one blank
+  if (bytes.size() - at - 1 < count * each) return undecodable(file, "data are missing");
+  Picture out{height, width, grey ? 1 : 3, {}};
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t *red = from + each * i, *green = colours ? red + 1 : red, *blue = colours ? red + 2 : red;
+    if (grey)  // luminance as JPEG has it
+      out.values.push_back(static_cast<uint8_t>((299 * *red + 587 * *green + 114 * *blue + 500) / 1000));
+    else
+      out.values.insert(out.values.end(), {*red, *green, *blue});
+  }
   return out;
 }
 
@@ -279,7 +309,7 @@ Result<hoist_preprocessing> preprocessing_for(const ValueInfo& input, const Pict
   return how;
 }
 
-bool is_picture(const fs::path& file) { return has_ending(file, {".jpg", ".jpeg", ".png"}); }
+bool is_picture(const fs::path& file) { return has_ending(file, {".jpg", ".jpeg", ".png", ".pgm", ".ppm"}); }
 bool is_stream(const fs::path& file, const ValueInfo& input) {
   return input.scalar == Scalar::u8 && input.shape.size() == 1 &&
          has_ending(file, {".bmp", ".j2k", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif",
@@ -289,7 +319,9 @@ bool is_sound(const fs::path& file) { return has_ending(file, {".wav"}); }
 
 Result<Picture> decode_picture(const fs::path& file, bool grey) {
   HOIST_TRY(const std::string bytes, read_file(file, most_media_bytes));
-  return bytes.starts_with("\x89PNG") ? picture_of_png(file, bytes, grey) : picture_of_jpeg(file, bytes, grey);
+  if (bytes.starts_with("\x89PNG")) return picture_of_png(file, bytes, grey);
+  if (bytes.starts_with("P5") || bytes.starts_with("P6")) return picture_of_pnm(file, bytes, grey);
+  return picture_of_jpeg(file, bytes, grey);
 }
 
 Result<Tensor> read_picture(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {

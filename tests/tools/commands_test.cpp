@@ -393,6 +393,9 @@ TEST_F(Commands, ThePageOfOperatorsIsThatOfTheTables) {
 TEST_F(Commands, ListingsComeFromTheTables) {
   EXPECT_THAT(run_hoist({"operators"}).out, HasSubstr("Conv "));
   EXPECT_THAT(run_hoist({"operators", "Elu"}).out, HasSubstr("select(x < 0"));
+  const std::string words = run_hoist({"language"}).out;
+  for (const char* word : {"slide size step dilation", "shift_left", "map (map f) x", "f8e4m3fn"})
+    EXPECT_THAT(words, HasSubstr(word));
   EXPECT_THAT(run_hoist({"rules", "--strategies"}).out, HasSubstr("register-tiles"));
   EXPECT_THAT(run_hoist({"rules", "map-fusion"}).out, HasSubstr("map-fusion"));
   EXPECT_THAT(run_hoist({"rules", "w8a8"}).out, HasSubstr("at product sites"));
@@ -405,7 +408,7 @@ TEST_F(Commands, ListingsComeFromTheTables) {
 
 TEST_F(Commands, EveryCommandTeaches) {
   for (const char* command : {"check", "compile", "run", "evaluate", "test", "verify", "inspect", "explain", "bench",
-                              "devices", "rules", "operators"}) {
+                              "devices", "language", "rules", "operators"}) {
     const Ran ran = run_hoist({command, "--help"});
     EXPECT_EQ(ran.code, 0) << command;
     EXPECT_THAT(ran.out, HasSubstr(std::string("hoist ") + command)) << "the example";

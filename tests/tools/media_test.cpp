@@ -119,6 +119,20 @@ TEST_F(Media, PicturesBecomeInputsAsTheOptionsSay) {
   EXPECT_NEAR(x.float_at(15), 0, 0.05);
 }
 
+TEST_F(Media, PicturesWithoutCompressionAreRead) {
+  const ValueInfo planes{"x", Scalar::u8, {3, 1, 2}}, grey{"x", Scalar::u8, {1, 1, 2}};
+  ASSERT_TRUE(write_file(in("a.ppm"), std::string("P6 # red, blue\n2 1\n255\n\xff\0\0\0\0\xff", 29)).ok());
+  EXPECT_EQ(read(in("a.ppm"), planes).as_integers(), (std::vector<int64_t>{255, 0, 0, 0, 0, 255}));
+  EXPECT_EQ(read(in("a.ppm"), grey).as_integers(), (std::vector<int64_t>{76, 29}));
+  ASSERT_TRUE(write_file(in("a.pgm"), "P5 2 1 255 AB").ok());
+  EXPECT_EQ(read(in("a.pgm"), planes).as_integers(), (std::vector<int64_t>{65, 66, 65, 66, 65, 66}));
+  for (const char* bad : {"P5", "P5 2 1", "P5 2 1 255", "P5 2 1 255 A", "P5 2 1 65535 ABCD", "P5 0 1 255 A",
+                          "P5 99999999 99999999 255 A", "P6 2 1 255 ABCDE", "P5 # no end"}) {
+    ASSERT_TRUE(write_file(in("bad.pgm"), bad).ok());
+    EXPECT_FALSE(read_picture(in("bad.pgm"), grey, {}).ok()) << bad;
+  }
+}
+
 TEST_F(Media, SoundsAreAveragedAndFilledUp) {
   std::string bytes = "RIFF....WAVEfmt ";
   const auto add = [&](uint32_t number, int count) {
@@ -291,8 +305,8 @@ TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
   ASSERT_TRUE(write_file(in("a.pgm"), "P5\n# made by a test\n11 13\n255\n" +
                                           std::string(picture.values.begin(), picture.values.end()))
                   .ok());
-  const auto logits = [&](const std::string& bundle, std::vector<std::string> more = {}) {
-    std::vector<std::string> words = {"run", in(bundle), "--input", "image=" + in("a.png"), "--output-dir", in("out")};
+  const auto logits = [&](const std::string& bundle, std::vector<std::string> more = {}, const char* file = "a.png") {
+    std::vector<std::string> words = {"run", in(bundle), "--input", "image=" + in(file), "--output-dir", in("out")};
     words.insert(words.end(), more.begin(), more.end());
     const Ran ran = run_hoist(words);
     EXPECT_EQ(ran.code, 0) << ran.err;
@@ -304,6 +318,7 @@ TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
   };
   const std::vector<double> told = logits("told.hoist");
   EXPECT_EQ(told, logits("plain.hoist", options));
+  EXPECT_EQ(told, logits("told.hoist", {}, "a.pgm"));
   EXPECT_NE(told, logits("plain.hoist"));
   EXPECT_EQ(logits("told.hoist", {"--mean", "0", "--std", "1", "--resize", "8x8"}), logits("plain.hoist"));
   // The bundle's own program, with nothing of hoist but the runtime.
