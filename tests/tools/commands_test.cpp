@@ -281,8 +281,9 @@ TEST_F(Commands, BenchHasTheFieldsThatScriptsRead) {
 }
 
 TEST_F(Commands, BenchShowsTheRooflineAndAnotherBundle) {
-  const Ran ran = run_hoist(
-      {"bench", bundle(), "--seconds", "0.05", "--roofline", "--against", bundle(), "--json", in("roof.json")});
+  const Ran ran = run_hoist({"bench", bundle(), "--seconds", "0.05", "--roofline", "--against", bundle(), "--json",
+                             in("roof.json"), "--page", in("kernels.html")});
+  EXPECT_THAT(read_file(in("kernels.html")).ok() ? *read_file(in("kernels.html")) : "", HasSubstr("class=\"roof\""));
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("by turns; this bundle takes "));
   EXPECT_THAT(ran.out, HasSubstr("measured at its best: "));

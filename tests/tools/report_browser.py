@@ -1,6 +1,6 @@
 """Clicks through a report page in a headless Chromium, as a reader would, and checks what it shows.
 
-report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE COMPARISON [PICTURES]; report_test.cpp makes the pages and calls this.
+report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE COMPARISON KERNELS [PICTURES]; report_test.cpp makes the pages and calls this.
 PICTURES is a folder for screenshots and a print. The exit code is 0 when everything held.
 """
 
@@ -276,19 +276,16 @@ def collapsed(browser, page):
     quiet(browser, page)
 
 
-def compared(browser, page, pictures):
-    """Two studies: nothing to click, on every screen."""
+def still(browser, page, name, pictures):
+    """A page with nothing to click, on every screen."""
     browser.requests.clear()
     for width in (390, 700, 1400):
         for dark in (False, True):
             browser.open(page, width=width, height=900, phone=width < 700, dark=dark)
             wide = browser.evaluate("document.documentElement.scrollWidth")
-            check(wide <= width, f"at {width} pixels the comparison is {wide} wide")
+            check(wide <= width, f"at {width} pixels the page of {name} is {wide} wide")
             if pictures:
-                browser.screenshot(os.path.join(pictures, f"comparison-{width}{'-dark' if dark else ''}.png"))
-    check(count(browser, "svg .chosen") == 2, "the chosen point of each")
-    check(count(browser, "svg .of-a") == count(browser, "svg .of-b") > 1, "the points of both")
-    check(count(browser, "tr.differs") > 0, "sites that differ")
+                browser.screenshot(os.path.join(pictures, f"{name}-{width}{'-dark' if dark else ''}.png"))
     quiet(browser, page)
 
 
@@ -329,11 +326,15 @@ def click_through(browser, page, hostile_page, empty_page, collapsed_page, pictu
 
 
 def main():
-    program, page, hostile_page, empty_page, collapsed_page, comparison, *pictures = sys.argv[1:]
+    program, page, hostile_page, empty_page, collapsed_page, comparison, kernels, *pictures = sys.argv[1:]
     browser = Browser(program)
     try:
         click_through(browser, page, hostile_page, empty_page, collapsed_page, pictures[0] if pictures else "")
-        compared(browser, comparison, pictures[0] if pictures else "")
+        still(browser, comparison, "comparison", pictures[0] if pictures else "")
+        check(count(browser, "svg .chosen") == 2, "the chosen point of each")
+        check(count(browser, "svg .of-a") == count(browser, "svg .of-b") > 1, "the points of both")
+        check(count(browser, "tr.differs") > 0, "sites that differ")
+        still(browser, kernels, "kernels", pictures[0] if pictures else "")
     except PageError as error:
         print(f"{error}\nthe page's messages: {browser.errors}", file=sys.stderr)
         return 1

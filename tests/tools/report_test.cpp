@@ -12,6 +12,7 @@
 #include "tools/files.h"
 #include "tools/record_json.h"
 #include "tools/report/compare.h"
+#include "tools/report/kernels.h"
 
 namespace hoist {
 namespace {
@@ -264,6 +265,29 @@ TEST(Compare, TheCommandTakesTwoRecords) {
   EXPECT_THAT(ran.err, HasSubstr("model"));
 }
 
+std::string page_of_kernels() {
+  Peaks peaks{4e11, {{1 << 16, 2e11}, {1 << 26, 2e10}}, 5e-6};
+  return kernels_page("resnet.onnx", "cpu-example",
+                      {{"conv1", {"conv1", "relu1"}, 2e-4, 60'000'000, 1 << 20},
+                       {attack, {attack}, 1e-4, 1'000'000, 4 << 20},
+                       {"softmax", {"softmax"}, 6e-6, 5000, 8000},
+                       {"host step", {"text"}, 1e-6, 0, 0}},
+                      peaks);
+}
+
+TEST(Kernels, EachHasItsPlaceInTheRunAndUnderTheRoof) {
+  const std::string page = page_of_kernels();
+  EXPECT_EQ(occurrences(page, "<rect class=\"whole\""), 4U) << "all of them in the timeline";
+  EXPECT_EQ(occurrences(page, "<circle"), 3U) << "those that compute under the roof";
+  EXPECT_EQ(occurrences(page, "class=\"roof\""), 2U) << "a line for each memory";
+  // 60 million operations in at least 150 us, of 200: arithmetic. 4 MiB in at least 0.21 ms: memory.
+  EXPECT_THAT(page, HasSubstr("conv1: 200 us, 65 % of the run, bound by arithmetic (150 us)"));
+  EXPECT_THAT(page, HasSubstr("bound by memory (209.7 us)"));
+  EXPECT_THAT(page, HasSubstr("softmax: 6 us, 2 % of the run, bound by launch (5 us)"));
+  EXPECT_EQ(occurrences(page, "<script") + occurrences(page, "<img"), 0U);
+  EXPECT_THAT(kernels_page("m", "d", {}, {1, {{1, 1}}, 1}), HasSubstr("There are no kernels."));
+}
+
 TEST(Report, ABrowserClicksThroughThePage) {
   const Ran browser = run_shell("command -v chromium || command -v chromium-browser || command -v google-chrome");
   if (browser.code != 0) GTEST_SKIP() << "there is no Chromium; the Debian package chromium has one";
@@ -278,11 +302,13 @@ TEST(Report, ABrowserClicksThroughThePage) {
   const auto comparison = folder->path() / "comparison.html";
   const auto [a, b] = two_records();
   ASSERT_TRUE(write_file(comparison, comparison_page({"cpu.json", &a}, {"gpu.json", &b})).ok());
+  const auto kernels = folder->path() / "kernels.html";
+  ASSERT_TRUE(write_file(kernels, page_of_kernels()).ok());
   const char* pictures = std::getenv("HOIST_REPORT_PICTURES");  // a folder to keep what the browser shows
   std::string command = "python3 '" HOIST_SOURCE_DIR "/tests/tools/report_browser.py'";
   for (const std::string& word :
        {browser.out.substr(0, browser.out.find('\n')), page.string(), hostile.string(), empty.string(),
-        collapsed.string(), comparison.string(), std::string(pictures != nullptr ? pictures : "")}) {
+        collapsed.string(), comparison.string(), kernels.string(), std::string(pictures != nullptr ? pictures : "")}) {
     command += " '" + word + "'";
   }
   const Ran ran = run_shell(command);

@@ -8,7 +8,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "ir/result.h"
 #include "tools/report/template.h"
 #include "tools/terminal.h"
 
@@ -299,11 +298,9 @@ Json to_json(const NamedRecord& a, const NamedRecord& b) {
 
 std::string comparison_page(const NamedRecord& a, const NamedRecord& b) {
   const Two two = {&a, &b};
-  const size_t head = report_template.find("<body>");
-  HOIST_CHECK(head != std::string_view::npos, "the report's template has lost its body");
-  std::string out(report_template.substr(0, head));
+  std::string out = page_head();
   out +=
-      "<body>\n<div class=\"page\">\n<header class=\"top\"><div class=\"brand\"><span>hoist · two "
+      "<div class=\"page\">\n<header class=\"top\"><div class=\"brand\"><span>hoist · two "
       "studies</span></div>\n";
   out += "<h1>" + html_text(a.name) + " and " + html_text(b.name) + "</h1>\n";
   std::string notes;

@@ -7,6 +7,13 @@
 
 namespace hoist {
 
+std::string page_head() {
+  constexpr std::string_view body = "<body>";
+  const size_t end = report_template.find(body);
+  HOIST_CHECK(end != std::string_view::npos, "the report's template has lost its body");
+  return std::string(report_template.substr(0, end + body.size())) + "\n";
+}
+
 std::string safe_in_html(const std::string& text) {
   std::string out;
   for (char c : text) {

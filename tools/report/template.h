@@ -9,6 +9,9 @@ namespace hoist {
 
 extern const std::string_view report_template;
 
+/// The template up to the beginning of the body, for pages that have a body of their own and no program.
+std::string page_head();
+
 /// Text for between tags.
 std::string safe_in_html(const std::string& text);
 
