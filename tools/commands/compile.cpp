@@ -472,6 +472,8 @@ void add_compile(CLI::App& program, Action& action) {
                                   "  hoist compile models/digits_residual.onnx -o digits.hoist\n"
                                   "  hoist compile model.onnx -o model.hoist --dim batch=8 --device 0\n"
                                   "  hoist compile model.onnx -o model.hoist --dim batch=1,8,32\n"
+                                  "  hoist compile resnet.onnx --resize 256 --crop 224 --mean 0.485,0.456,0.406 --std "
+                                  "0.229,0.224,0.225\n"
                                   "  hoist compile models/digits_residual.onnx -o small.hoist --budget top1=0.5% "
                                   "--calibrate models/digits_residual_calibration.npz --record digits.json\n"
                                   "  hoist compile models/digits_residual.onnx -o smaller.hoist --budget top1=2% "

@@ -183,9 +183,9 @@ void add_run(CLI::App& program, Action& action) {
                                   "  hoist run digits.hoist --input image=picture.npy --output-dir out", options, run);
   add_bundle_options(command, options->bundle, options->options);
   command
-      .add_option(
-          "--input", options->inputs,
-          "the file of an input: .npy, a TensorProto in .pb, a picture (.jpg, .png, .pgm, .ppm) or a sound (.wav)")
+      .add_option("--input", options->inputs,
+                  "the file of an input: .npy, a TensorProto in .pb, a picture (.jpg, .png, .pgm, .ppm), resized and "
+                  "scaled as the bundle or the options below say, or a sound (.wav)")
       ->type_name("NAME=FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

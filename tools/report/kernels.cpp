@@ -141,8 +141,8 @@ std::string roofline(const std::vector<PlacedKernel>& kernels, const Peaks& peak
         100 * each.roof.seconds / each.kernel->seconds, name_of(each.roof.bound), x, y, 4 + 14 * std::sqrt(each.share));
     if (i < 3)
       out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
-                         x + (x > right - 200 ? -14 : 14), y - 10, x > right - 200 ? "end" : "start",
-                         kernel_text(each.kernel->name.substr(0, 40)));
+                         x + (x > right - 200 ? -14 : 14), y + (i % 2 == 0 ? -14 : 24),
+                         x > right - 200 ? "end" : "start", kernel_text(each.kernel->name.substr(0, 40)));
   }
   return out + "</svg>\n";
 }
