@@ -102,6 +102,16 @@ struct PlanExtent {
   int count = 0;  ///< the output, an i64 scalar behind those of the model, that says how many there are
 };
 
+/// How pictures become an input, whose shape says how large they are: hoist_preprocessing of the C runtime without
+/// that.
+struct PlanPreprocessing {
+  int input = 0;  ///< by its place among the inputs
+  bool channels_first = false, blue_first = false, crop = false;
+  int64_t resize_rows = 0, resize_columns = 0;
+  double scale = 1;
+  std::array<double, 3> mean = {0, 0, 0}, deviation = {1, 1, 1};
+};
+
 struct PlanFile {
   std::string path;  ///< in the bundle
   std::string bytes;
@@ -125,8 +135,9 @@ struct Plan {
   std::vector<int> inputs,
       outputs;  ///< array indices in the model's order, then counts; an output may repeat an input or a constant
   std::vector<PlanExtent> extents = {};
-  std::vector<std::string> strings = {};  ///< those that constants and kernels hold the words of
-  std::vector<PlanLayer> layers;          ///< of the model, in its order; steps may name more, which lowering adds
+  std::vector<PlanPreprocessing> preprocessing = {};  ///< in the order of the inputs; of those that have one
+  std::vector<std::string> strings = {};              ///< those that constants and kernels hold the words of
+  std::vector<PlanLayer> layers;  ///< of the model, in its order; steps may name more, which lowering adds
   std::string derivation;   ///< from the imported program to the kernels, as ir/program/program_derivation.h prints it
   std::string certificate;  ///< JSON for the manifest: what a budget allowed and what was measured; "" without one
   /// A whole-model self-check where the model is small enough to evaluate without a device: seed for the inputs,

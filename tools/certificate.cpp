@@ -140,7 +140,8 @@ Result<bool> certificate_says_met(const std::string& text, const std::string& wh
 
 Attempt<std::optional<Finding>> check_certificate(BundleRunner& bundle, const std::string& text,
                                                   const std::string& data) {
-  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(data, inputs_of(bundle), {}));
+  HOIST_STEP(Samples samples, ExitCode::bad_input,
+             read_samples(data, inputs_of(bundle), {.pictures = as_stored(bundle, 0, {})}));
   const Json certificate = Json::parse(text, nullptr, false);
   Finding finding;
   finding.subject = "certificate";

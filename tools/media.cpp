@@ -24,7 +24,7 @@ constexpr int64_t most_pixels = int64_t{1} << 27;
 constexpr size_t most_media_bytes = size_t{1} << 30;  // of a file
 
 Diagnostic undecodable(const fs::path& file, const std::string& why) {
-  return {file.string(), "cannot be decoded: " + why, "is it a JPEG or PNG file, and complete?"};
+  return {file.string(), "cannot be decoded: " + why, "is it a JPEG, PNG, PGM or PPM file, and complete?"};
 }
 
 Result<Nothing> check_pixels(const fs::path& file, int64_t height, int64_t width) {
@@ -112,6 +112,36 @@ Result<Picture> picture_of_png(const fs::path& file, const std::string& bytes, b
   return out;
 }
 
+// The binary forms for grey and for colours, of 8 bits.
+Result<Picture> picture_of_pnm(const fs::path& file, const std::string& bytes, bool grey) {
+  size_t at = 2;
+  const auto number = [&] {
+    while (at < bytes.size() && (std::isspace(static_cast<unsigned char>(bytes[at])) != 0 || bytes[at] == '#'))
+      at = bytes[at] == '#' ? std::min(bytes.find('\n', at), bytes.size()) : at + 1;
+    int64_t value = 0;
+    for (; at < bytes.size() && bytes[at] >= '0' && bytes[at] <= '9' && value < 1000000000; ++at)
+      value = 10 * value + (bytes[at] - '0');
+    return value;
+  };
+  const bool colours = bytes[1] == '6';
+  const int64_t width = number(), height = number(), largest = number();
+  if (largest != 255 || at >= bytes.size()) return undecodable(file, "is no .pgm or .ppm of 8 bits");
+  HOIST_TRY_VOID(check_pixels(file, height, width));
+  const auto count = static_cast<size_t>(height * width);
+  const size_t each = colours ? 3 : 1;
+  const auto* from = reinterpret_cast<const uint8_t*>(bytes.data()) + at + 1;  // behind one blank
+  if (bytes.size() - at - 1 < count * each) return undecodable(file, "data are missing");
+  Picture out{height, width, grey ? 1 : 3, {}};
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t *red = from + each * i, *green = colours ? red + 1 : red, *blue = colours ? red + 2 : red;
+    if (grey)  // luminance as JPEG has it
+      out.values.push_back(static_cast<uint8_t>((299 * *red + 587 * *green + 114 * *blue + 500) / 1000));
+    else
+      out.values.insert(out.values.end(), {*red, *green, *blue});
+  }
+  return out;
+}
+
 // ---- Words of the options ------------------------------------------------------------------------------------------
 
 struct Extents {
@@ -147,124 +177,58 @@ Result<double> parse_scale(const std::string& text, Scalar scalar) {
   return Diagnostic{"--scale " + text, "is no number", "write --scale 1, or --scale 1/255"};
 }
 
-// How an input takes one picture.
-struct PictureInput {
-  int64_t height = 0, width = 0, channels = 0;
-  bool channels_first = false;
-};
-
-Result<PictureInput> picture_input(const ValueInfo& input, const std::string& layout) {
+// The layout, and how many rows, columns and channels the input has.
+Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& options, hoist_preprocessing& how) {
   std::vector<int64_t> shape = input.shape;
   const std::string type = type_text(input.scalar, input.shape);
-  if (shape.size() == 4 && shape[0] == 1) shape.erase(shape.begin());
-  if (shape.size() != 3)
+  if (shape.size() == 4) shape.erase(shape.begin());
+  if (shape.size() != 3 || input.scalar == Scalar::boolean || input.scalar == Scalar::string)
     return Diagnostic{"input " + input.name, "is " + type + ", which is no picture",
                       "pictures go into [1][channels][height][width] or [1][height][width][channels]"};
   const auto are_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
-  const bool first = layout == "nchw" || (layout == "auto" && are_channels(shape[0]));
-  const PictureInput out =
-      first ? PictureInput{shape[1], shape[2], shape[0], true} : PictureInput{shape[0], shape[1], shape[2], false};
-  if (are_channels(out.channels)) return out;
-  return Diagnostic{"input " + input.name,
-                    fmt::format("is {}, with {} channels, and pictures have 3 or 1", type, out.channels),
-                    "--layout says where channels stand"};
+  if (options.layout.empty() && options.stored)
+    how.channels_first = options.stored->channels_first;
+  else
+    how.channels_first = options.layout == "nchw" || (options.layout != "nhwc" && are_channels(shape[0])) ? 1 : 0;
+  const bool first = how.channels_first != 0;
+  how.channels = static_cast<size_t>(shape[first ? 0 : 2]);
+  how.rows = static_cast<size_t>(shape[first ? 1 : 0]);
+  how.columns = static_cast<size_t>(shape[first ? 2 : 1]);
+  if (!are_channels(shape[first ? 0 : 2]))
+    return Diagnostic{"input " + input.name,
+                      fmt::format("is {}, with {} channels, and pictures have 3 or 1", type, how.channels),
+                      "--layout says where channels stand"};
+  return check_pixels(input.name, shape[first ? 1 : 0], shape[first ? 2 : 1]);
 }
 
-// What each output position takes from a line of inputs: the first of them, and weights that sum to one.
-struct Tap {
-  int64_t first = 0;
-  std::vector<double> weights;
-};
-
-std::vector<Tap> taps(int64_t from, int64_t to) {
-  const double step = static_cast<double>(from) / static_cast<double>(to), reach = std::max(1.0, step);
-  std::vector<Tap> out;
-  for (int64_t i = 0; i < to; ++i) {
-    const double middle = (static_cast<double>(i) + 0.5) * step;
-    Tap tap;
-    tap.first = std::max<int64_t>(0, static_cast<int64_t>(std::floor(middle - reach + 0.5)));
-    const int64_t end = std::min(from, static_cast<int64_t>(std::floor(middle + reach + 0.5)));
-    double sum = 0;
-    for (int64_t k = tap.first; k < end; ++k) {
-      tap.weights.push_back(std::max(0.0, 1 - std::fabs((static_cast<double>(k) + 0.5 - middle) / reach)));
-      sum += tap.weights.back();
-    }
-    if (sum == 0) {
-      tap = {std::clamp<int64_t>(static_cast<int64_t>(middle), 0, from - 1), {1}};
-      sum = 1;
-    }
-    for (double& weight : tap.weights) weight /= sum;
-    out.push_back(std::move(tap));
-  }
-  return out;
-}
-
-Picture cropped(const Picture& picture, int64_t height, int64_t width) {
-  Picture out{height, width, picture.channels, {}};
-  const int64_t top = (picture.height - height) / 2, left = (picture.width - width) / 2;
-  for (int64_t y = 0; y < height; ++y) {
-    const uint8_t* row = picture.values.data() + ((top + y) * picture.width + left) * picture.channels;
-    out.values.insert(out.values.end(), row, row + width * picture.channels);
-  }
-  return out;
-}
-
-Result<Picture> fitted(Picture picture, const PictureInput& input, const PictureOptions& options,
-                       const fs::path& file) {
-  Extents crop{input.width, input.height};
-  if (!options.crop.empty()) {
-    HOIST_TRY(crop, parse_extents("--crop", options.crop));
-    if (crop.height == 0) crop.height = crop.width;
-  }
-  if (crop.width != input.width || crop.height != input.height)
-    return Diagnostic{"--crop " + options.crop,
-                      fmt::format("gives {} x {} pixels, the input takes {} x {}", crop.width, crop.height, input.width,
-                                  input.height),
-                      "leave --crop out, or crop to the input's size"};
-  Extents to = crop;
+Result<Nothing> read_sizes(const PictureOptions& options, hoist_preprocessing& how) {
   if (!options.resize.empty()) {
-    HOIST_TRY(to, parse_extents("--resize", options.resize));
-    if (to.height == 0) {
-      const int64_t shorter = std::min(picture.height, picture.width), side = to.width;
-      const auto scaled = [&](int64_t extent) {
-        return std::max<int64_t>(
-            1, std::llround(static_cast<double>(extent) * static_cast<double>(side) / static_cast<double>(shorter)));
-      };
-      to = {scaled(picture.width), scaled(picture.height)};
-    }
-    HOIST_TRY_VOID(check_pixels(file, to.height, to.width));
+    HOIST_TRY(const Extents to, parse_extents("--resize", options.resize));
+    how.resize_rows = static_cast<size_t>(to.height);
+    how.resize_columns = static_cast<size_t>(to.width);
   }
-  if (to.width < crop.width || to.height < crop.height ||
-      (options.crop.empty() && (to.width != crop.width || to.height != crop.height)))
-    return Diagnostic{file.string(),
-                      fmt::format("is {} x {} pixels after --resize, the input takes {} x {}", to.width, to.height,
-                                  crop.width, crop.height),
-                      to.width >= crop.width && to.height >= crop.height
-                          ? fmt::format("add --crop {}x{}", crop.width, crop.height)
-                          : "resize to more"};
-  if (to.width != picture.width || to.height != picture.height) picture = resized(picture, to.height, to.width);
-  if (to.width != crop.width || to.height != crop.height) picture = cropped(picture, crop.height, crop.width);
-  return picture;
+  if (options.crop.empty()) return Nothing{};
+  HOIST_TRY(Extents crop, parse_extents("--crop", options.crop));
+  if (crop.height == 0) crop.height = crop.width;
+  how.crop = 1;
+  if (static_cast<size_t>(crop.width) == how.columns && static_cast<size_t>(crop.height) == how.rows) return Nothing{};
+  return Diagnostic{
+      "--crop " + options.crop,
+      fmt::format("gives {} x {} pixels, the input takes {} x {}", crop.width, crop.height, how.columns, how.rows),
+      "leave --crop out, or crop to the input's size"};
 }
 
-Result<std::vector<double>> for_channels(const std::string& option, const std::vector<double>& given, int64_t channels,
-                                         double usual) {
-  if (given.empty()) return std::vector<double>(static_cast<size_t>(channels), usual);
-  if (given.size() == 1) return std::vector<double>(static_cast<size_t>(channels), given[0]);
-  if (given.size() == static_cast<size_t>(channels)) return given;
-  return Diagnostic{option, fmt::format("has {} numbers, the input {} channels", given.size(), channels),
-                    "give one number, or one a channel"};
-}
-
-void put(Tensor& out, int64_t i, double value) {
-  if (is_float(out.scalar())) {
-    out.set_float(i, value);
-    return;
+// One number, or one a channel; what is there stays where none is given.
+Result<Nothing> read_channels(const std::string& option, const std::vector<double>& given, size_t channels,
+                              double (&out)[3]) {
+  if (!given.empty() && given.size() != 1 && given.size() != channels)
+    return Diagnostic{option, fmt::format("has {} numbers, the input {} channels", given.size(), channels),
+                      "give one number, or one a channel"};
+  for (size_t c = 0; c < channels && !given.empty(); ++c) {
+    out[c] = given[given.size() == 1 ? 0 : c];
+    if (!std::isfinite(out[c])) return Diagnostic{option, "has a number that is none", "give finite ones"};
   }
-  const int bits = static_cast<int>(byte_size(out.scalar(), {1})) * 8;
-  const bool is_signed = row(out.scalar()).name[0] == 'i';
-  const double high = std::ldexp(1, is_signed ? bits - 1 : bits) - 1, low = is_signed ? -high - 1 : 0;
-  out.set_integer(i, static_cast<int64_t>(std::clamp(std::nearbyint(value), low, high)));
+  return Nothing{};
 }
 
 bool has_ending(const fs::path& file, std::initializer_list<std::string_view> endings) {
@@ -300,17 +264,17 @@ double wave_sample(const std::string& bytes, size_t at, const WaveFormat& format
 }  // namespace
 
 void add_picture_options(CLI::App& command, PictureOptions& options) {
-  command.add_option("--layout", options.layout, "of pictures: where channels stand in the input")
-      ->check(CLI::IsMember({"auto", "nchw", "nhwc"}))
-      ->capture_default_str();
+  command
+      .add_option("--layout", options.layout,
+                  "of pictures: where channels stand in the input (default: where it has an extent of 1 or 3)")
+      ->check(CLI::IsMember({"auto", "nchw", "nhwc"}));
   command
       .add_option("--resize", options.resize,
                   "resize pictures to this size first, or their shorter side (default: to the input's size)")
       ->type_name("N|WxH");
   command.add_option("--crop", options.crop, "then take so much from the middle")->type_name("N|WxH");
-  command.add_option("--colours", options.colours, "the order of colours")
-      ->check(CLI::IsMember({"rgb", "bgr"}))
-      ->capture_default_str();
+  command.add_option("--colours", options.colours, "the order of colours in the input (default: rgb)")
+      ->check(CLI::IsMember({"rgb", "bgr"}));
   command
       .add_option("--scale", options.scale,
                   "multiply the values, 0 to 255, by this (default: 1/255 where the input is of floats, else 1)")
@@ -323,7 +287,29 @@ void add_picture_options(CLI::App& command, PictureOptions& options) {
       ->type_name("NUMBER,...");
 }
 
-bool is_picture(const fs::path& file) { return has_ending(file, {".jpg", ".jpeg", ".png"}); }
+bool any_given(const PictureOptions& options) {
+  return !options.layout.empty() || !options.resize.empty() || !options.crop.empty() || !options.colours.empty() ||
+         !options.mean.empty() || !options.deviation.empty() || !options.scale.empty();
+}
+
+Result<hoist_preprocessing> preprocessing_for(const ValueInfo& input, const PictureOptions& options) {
+  hoist_preprocessing how = options.stored.value_or(hoist_preprocessing{});
+  if (!options.stored) std::fill(how.deviation, how.deviation + 3, 1.0);
+  HOIST_TRY_VOID(find_pixels(input, options, how));
+  HOIST_TRY_VOID(read_sizes(options, how));
+  if (!options.colours.empty()) how.blue_first = options.colours == "bgr" ? 1 : 0;
+  if (!options.scale.empty() || !options.stored) {
+    HOIST_TRY(how.scale, parse_scale(options.scale, input.scalar));
+  }
+  HOIST_TRY_VOID(read_channels("--mean", options.mean, how.channels, how.mean));
+  HOIST_TRY_VOID(read_channels("--std", options.deviation, how.channels, how.deviation));
+  for (size_t c = 0; c < how.channels; ++c) {
+    if (how.deviation[c] == 0) return Diagnostic{"--std", "is zero", "values are divided by it"};
+  }
+  return how;
+}
+
+bool is_picture(const fs::path& file) { return has_ending(file, {".jpg", ".jpeg", ".png", ".pgm", ".ppm"}); }
 bool is_stream(const fs::path& file, const ValueInfo& input) {
   return input.scalar == Scalar::u8 && input.shape.size() == 1 &&
          has_ending(file, {".bmp", ".j2k", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif",
@@ -333,63 +319,29 @@ bool is_sound(const fs::path& file) { return has_ending(file, {".wav"}); }
 
 Result<Picture> decode_picture(const fs::path& file, bool grey) {
   HOIST_TRY(const std::string bytes, read_file(file, most_media_bytes));
-  return bytes.starts_with("\x89PNG") ? picture_of_png(file, bytes, grey) : picture_of_jpeg(file, bytes, grey);
-}
-
-Picture resized(const Picture& picture, int64_t height, int64_t width) {
-  const auto at = [](int64_t i) { return static_cast<size_t>(i); };
-  const int64_t channels = picture.channels;
-  const std::vector<Tap> along = taps(picture.width, width), down = taps(picture.height, height);
-  std::vector<float> lines(at(picture.height * width * channels));
-  for (int64_t y = 0; y < picture.height; ++y) {
-    for (int64_t x = 0; x < width; ++x) {
-      const Tap& tap = along[at(x)];
-      for (int64_t c = 0; c < channels; ++c) {
-        double sum = 0;
-        for (size_t k = 0; k < tap.weights.size(); ++k)
-          sum += tap.weights[k] *
-                 picture.values[at((y * picture.width + tap.first + static_cast<int64_t>(k)) * channels + c)];
-        lines[at((y * width + x) * channels + c)] = static_cast<float>(sum);
-      }
-    }
-  }
-  Picture out{height, width, channels, std::vector<uint8_t>(at(height * width * channels))};
-  for (int64_t y = 0; y < height; ++y) {
-    const Tap& tap = down[at(y)];
-    for (int64_t i = 0; i < width * channels; ++i) {
-      double sum = 0;
-      for (size_t k = 0; k < tap.weights.size(); ++k)
-        sum += tap.weights[k] * lines[at((tap.first + static_cast<int64_t>(k)) * width * channels + i)];
-      out.values[at(y * width * channels + i)] = static_cast<uint8_t>(std::clamp(std::nearbyint(sum), 0.0, 255.0));
-    }
-  }
-  return out;
+  if (bytes.starts_with("\x89PNG")) return picture_of_png(file, bytes, grey);
+  if (bytes.starts_with("P5") || bytes.starts_with("P6")) return picture_of_pnm(file, bytes, grey);
+  return picture_of_jpeg(file, bytes, grey);
 }
 
 Result<Tensor> read_picture(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {
-  HOIST_TRY(const PictureInput place, picture_input(input, options.layout));
-  HOIST_TRY(const double scale, parse_scale(options.scale, input.scalar));
-  HOIST_TRY(const std::vector<double> mean, for_channels("--mean", options.mean, place.channels, 0));
-  HOIST_TRY(const std::vector<double> deviation, for_channels("--std", options.deviation, place.channels, 1));
-  for (double value : deviation) {
-    if (!(std::fabs(value) > 0)) return Diagnostic{"--std", "is zero", "values are divided by it"};
-  }
-  HOIST_TRY(Picture picture, decode_picture(file, place.channels == 1));
-  HOIST_TRY(picture, fitted(std::move(picture), place, options, file));
+  HOIST_TRY(const hoist_preprocessing how, preprocessing_for(input, options));
+  if (input.shape.size() == 4 && input.shape[0] != 1)
+    return Diagnostic{"input " + input.name, fmt::format("takes {} pictures at once", input.shape[0]),
+                      "give an array, or a folder of pictures as --data"};
+  HOIST_TRY(const Picture picture, decode_picture(file, how.channels == 1));
+  const hoist_pixels pixels = {picture.values.data(),
+                               static_cast<size_t>(picture.height),
+                               static_cast<size_t>(picture.width),
+                               static_cast<size_t>(picture.channels),
+                               0,
+                               0};
   Tensor out(input.scalar, input.shape);
-  for (int64_t y = 0; y < place.height; ++y) {
-    for (int64_t x = 0; x < place.width; ++x) {
-      for (int64_t c = 0; c < place.channels; ++c) {
-        const int64_t colour = options.colours == "bgr" ? place.channels - 1 - c : c;
-        const auto k = static_cast<size_t>(c);
-        const double value = picture.values[static_cast<size_t>((y * place.width + x) * place.channels + colour)];
-        const int64_t to = place.channels_first ? (c * place.height + y) * place.width + x
-                                                : (y * place.width + x) * place.channels + c;
-        put(out, to, (value * scale - mean[k]) / deviation[k]);
-      }
-    }
-  }
-  return out;
+  char message[512] = "";
+  const std::string scalar(row(input.scalar).name);
+  if (hoist_prepare_pixels(&how, scalar.c_str(), &pixels, out.data(), message, sizeof message) == HOIST_OK) return out;
+  return Diagnostic{file.string(), message,
+                    fmt::format("--resize and --crop {}x{} make it fit", how.columns, how.rows)};
 }
 
 Result<Tensor> read_stream(const fs::path& file, const ValueInfo& input) {

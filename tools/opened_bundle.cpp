@@ -140,6 +140,11 @@ std::vector<ValueInfo> inputs_of(const BundleRunner& bundle) {
   return out;
 }
 
+PictureOptions as_stored(const BundleRunner& bundle, size_t input, PictureOptions options) {
+  if (input < bundle.inputs().size()) options.stored = bundle.preprocessing(input);
+  return options;
+}
+
 std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed) {
   std::vector<Tensor> out;
   for (size_t i = 0; i < bundle.inputs().size(); ++i) {

@@ -12,6 +12,7 @@
 #include "ir/plan.h"
 #include "ir/program/program.h"
 #include "tools/attempt.h"
+#include "tools/media.h"
 
 namespace CLI {
 class App;
@@ -53,6 +54,9 @@ Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& nam
 
 /// The inputs as a graph describes them.
 std::vector<ValueInfo> inputs_of(const BundleRunner& bundle);
+
+/// The options with what the bundle says of this input in place of those that are not given.
+PictureOptions as_stored(const BundleRunner& bundle, size_t input, PictureOptions options);
 
 /// Numbers for every input, drawn from its domain.
 std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed);

@@ -254,7 +254,8 @@ Result<Samples> from_media(const std::vector<LabelledFile>& files, std::span<con
   }
   const ValueInfo& input = inputs[0];
   ValueInfo one = input;
-  const bool batched = input.shape.size() > 1;
+  const bool pictures = is_picture(files.front().file);  // which may have three dimensions: one picture then
+  const bool batched = input.shape.size() > (pictures ? 3 : 1);
   out.samples_a_run = batched ? input.shape[0] : 1;
   if (batched) one.shape[0] = 1;
   for (int64_t first = 0; first < out.count; first += out.samples_a_run) {

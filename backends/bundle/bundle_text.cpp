@@ -70,6 +70,25 @@ OrderedJson tolerance_json(const Tolerance& tolerance) {
           {"absolute", tolerance.absolute}};
 }
 
+// As the options of `hoist compile` say it.
+OrderedJson preprocessing_json(const Plan& plan, const PlanPreprocessing& one) {
+  const PlanArray& array = plan.arrays[static_cast<size_t>(plan.inputs[static_cast<size_t>(one.input)])];
+  const size_t rank = array.shape.size();
+  const auto channels = static_cast<size_t>(array.shape[one.channels_first ? rank - 3 : rank - 1]);
+  OrderedJson out = {{"input", array.name},
+                     {"layout", one.channels_first ? "nchw" : "nhwc"},
+                     {"colours", one.blue_first ? "bgr" : "rgb"},
+                     {"crop", one.crop},
+                     {"scale", one.scale},
+                     {"mean", std::vector<double>(one.mean.begin(), one.mean.begin() + channels)},
+                     {"std", std::vector<double>(one.deviation.begin(), one.deviation.begin() + channels)}};
+  if (one.resize_rows > 0)
+    out["resize"] = {{"rows", one.resize_rows}, {"columns", one.resize_columns}};
+  else if (one.resize_columns > 0)
+    out["resize"] = {{"shorter", one.resize_columns}};
+  return out;
+}
+
 OrderedJson section_json(const std::pair<size_t, size_t>& section) {
   return {{"offset", section.first}, {"bytes", section.second}};
 }
@@ -161,6 +180,7 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
     out["extents"].push_back(
         {{"output", name(extent.output)}, {"dimension", extent.dimension}, {"count", name(extent.count)}});
   }
+  for (const PlanPreprocessing& one : plan.preprocessing) out["preprocessing"].push_back(preprocessing_json(plan, one));
   out["arrays"] = OrderedJson::array();
   for (const PlanArray& array : plan.arrays) out["arrays"].push_back(array_json(array));
   out["kernels"] = OrderedJson::array();

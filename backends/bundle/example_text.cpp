@@ -75,6 +75,50 @@ static int set_strings(hoist_bundle* bundle, size_t index, size_t count, const c
   return done ? 0 : 3;
 }
 
+/* A number of the header of a .ppm or .pgm file, behind blanks and lines that begin with #; 0 where there is none. */
+static size_t header_number(FILE* file) {
+  size_t value = 0;
+  int c = fgetc(file);
+  while (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '#') {
+    if (c == '#') while (c != '\n' && c != EOF) c = fgetc(file);
+    else c = fgetc(file);
+  }
+  for (; c >= '0' && c <= '9' && value < 100000; c = fgetc(file)) value = 10 * value + (size_t)(c - '0');
+  return value;
+}
+
+/* A picture of the simplest kind, .ppm or .pgm, whose pixels the runtime resizes and scales as the bundle says. Yours may
+ * come from a camera, or from any decoder. */
+static int set_picture(hoist_bundle* bundle, size_t index, const char* path) {
+  hoist_pixels pixels = {NULL, 0, 0, 0, 0, 0};
+  FILE* file = fopen(path, "rb");
+  if (!file) return perror(path), 3;
+  const int p = fgetc(file), kind = fgetc(file);
+  pixels.channels = p == 'P' && kind == '6' ? 3 : p == 'P' && kind == '5' ? 1 : 0;
+  if (pixels.channels) pixels.columns = header_number(file), pixels.rows = header_number(file);
+  unsigned char* data = NULL;
+  if (pixels.rows && pixels.columns && header_number(file) == 255) {
+    data = malloc(pixels.rows * pixels.columns * pixels.channels);
+    pixels.data = data;
+  }
+  if (!data || fread(data, pixels.columns * pixels.channels, pixels.rows, file) != pixels.rows) {
+    fprintf(stderr, "example: %s: no whole .ppm or .pgm picture of 8 bits (P6 or P5)\n", path);
+    fclose(file);
+    free(data);
+    return 3;
+  }
+  fclose(file);
+  const hoist_status status = hoist_set_input_pixels(bundle, index, &pixels, 1);
+  free(data);
+  if (status) fprintf(stderr, "example: %s: %s\n", path, hoist_error_message(bundle));
+  return status ? 3 : 0;
+}
+
+static int is_picture(const char* path) {
+  const char* dot = strrchr(path, '.');
+  return dot && (strcmp(dot, ".ppm") == 0 || strcmp(dot, ".pgm") == 0);
+}
+
 /* NAME=FILE on the command line fills an input with a file's raw bytes, or with its lines where it takes strings. */
 static int set_from_file(hoist_bundle* bundle, const char* argument) {
   const char* equals = strrchr(argument, '=');
@@ -92,6 +136,9 @@ static int set_from_file(hoist_bundle* bundle, const char* argument) {
     return 3;
   }
   if (strcmp(input.scalar, "string") == 0) return set_strings(bundle, (size_t)index, input.bytes / 8, equals + 1);
+  hoist_preprocessing how;
+  if (is_picture(equals + 1) && hoist_input_preprocessing(bundle, (size_t)index, &how) == HOIST_OK)
+    return set_picture(bundle, (size_t)index, equals + 1);
   void* data = malloc(input.bytes + 1);
   if (!data) return 4;
   int code = read_raw(equals + 1, data, input.bytes) ? 0 : 3;
@@ -253,7 +300,8 @@ std::string example_text(const Plan& plan) {
                            "example\n"
                          : " * Build it with make, or: cc -DHOIST_WITHOUT_OPENCL example.c runtime/hoist_runtime.c "
                            "-lpthread -ldl -lm -o example\n") +
-                    " * Inputs are seeded numbers unless given as NAME=FILE with raw little-endian bytes.\n";
+                    " * Inputs are seeded numbers unless given as NAME=FILE with raw little-endian bytes" +
+                    (plan.preprocessing.empty() ? "" : ", or a picture (.ppm, .pgm)") + ".\n";
   list(plan, "input", plan.inputs, out);
   const auto first_count = plan.outputs.begin() + static_cast<std::ptrdiff_t>(plan.model_outputs());
   list(plan, "output", {plan.outputs.begin(), first_count}, out);

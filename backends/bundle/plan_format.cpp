@@ -301,6 +301,20 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, 
   return out.finished();
 }
 
+std::string encode_preprocessing(const Plan& plan) {
+  Encoder out(HOIST_PREPROCESSING_MAGIC);
+  out.count(plan.preprocessing.size());
+  for (const PlanPreprocessing& one : plan.preprocessing) {
+    out.count(static_cast<uint64_t>(one.input));
+    out.byte(one.channels_first), out.byte(one.blue_first), out.byte(one.crop);
+    out.count(static_cast<uint64_t>(one.resize_rows)), out.count(static_cast<uint64_t>(one.resize_columns));
+    out.number(one.scale);
+    for (double value : one.mean) out.number(value);
+    for (double value : one.deviation) out.number(value);
+  }
+  return out.finished();
+}
+
 std::string encode_checks(const Plan& plan) {
   Encoder out(HOIST_CHECK_MAGIC);
   out.count(plan.kernels.size());

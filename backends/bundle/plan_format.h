@@ -42,6 +42,8 @@ struct ListedSpecialisations {
 std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, int64_t weights = 0,
                         const ListedSpecialisations& listed = {});
 std::string encode_checks(const Plan& plan);
+/// preprocessing.bin, for plans that have any.
+std::string encode_preprocessing(const Plan& plan);
 
 /// Aborts with the offender's name where the plan breaks an invariant of ir/plan.h.
 void check_plan(const Plan& plan);

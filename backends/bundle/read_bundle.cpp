@@ -120,6 +120,21 @@ Plan plan_of(const PlanOwner& owner) {
         {static_cast<int>(extent.output), static_cast<int>(extent.dimension), static_cast<int>(extent.count)});
   }
   for (size_t i = 0; i < from.string_count; ++i) out.strings.emplace_back(from.strings[i].data, from.strings[i].length);
+  for (size_t i = 0; i < from.preprocessing_count; ++i) {
+    const hoist_preprocessing& how = from.preprocessing[i].how;
+    PlanPreprocessing one = {static_cast<int>(from.preprocessing[i].input),
+                             how.channels_first != 0,
+                             how.blue_first != 0,
+                             how.crop != 0,
+                             static_cast<int64_t>(how.resize_rows),
+                             static_cast<int64_t>(how.resize_columns),
+                             how.scale,
+                             {},
+                             {}};
+    std::copy(how.mean, how.mean + 3, one.mean.begin());
+    std::copy(how.deviation, how.deviation + 3, one.deviation.begin());
+    out.preprocessing.push_back(one);
+  }
   out.check_seed = owner.checks.model_seed;
   out.model_tolerance = tolerance_of(owner.checks.model_tolerance);
   for (size_t i = 0; i < owner.checks.output_count; ++i) {

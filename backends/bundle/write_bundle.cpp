@@ -194,6 +194,10 @@ Result<Nothing> write_plans(const std::vector<ListedPlan>& plans, const std::fil
   HOIST_TRY(const std::vector<HashedFile> parts,
             write_parts(plan, "", several ? plans : std::vector<ListedPlan>{}, writer));
   files.insert(files.end(), parts.begin(), parts.end());
+  if (!plan.preprocessing.empty()) {
+    HOIST_TRY(HashedFile file, writer.write(HOIST_PREPROCESSING_FILE, encode_preprocessing(plan)));
+    files.push_back(std::move(file));
+  }
   const std::pair<const char*, std::string_view> runtime[] = {
       {"runtime/hoist_runtime.h", runtime_header},
       {"runtime/hoist_runtime.hpp", runtime_wrapper},

@@ -126,6 +126,12 @@ bool BundleRunner::fits_profile() const { return hoist_fits_profile(bundle_.get(
 int BundleRunner::threads() const { return hoist_threads(bundle_.get()); }
 std::string BundleRunner::cache_outcome() const { return hoist_cache_outcome(bundle_.get()); }
 
+std::optional<hoist_preprocessing> BundleRunner::preprocessing(size_t input) const {
+  hoist_preprocessing how = {};
+  if (hoist_input_preprocessing(bundle_.get(), input, &how) != HOIST_OK) return std::nullopt;
+  return how;
+}
+
 Result<Nothing> BundleRunner::set_input(size_t index, const Tensor& tensor) {
   if (index >= inputs_.size()) {
     return Diagnostic{

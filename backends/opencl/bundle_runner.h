@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backends/runtime/hoist_runtime.h"
 #include "ir/result.h"
 #include "ir/tensor.h"
 
@@ -87,6 +89,9 @@ class BundleRunner {
   const std::vector<ArrayInfo>& outputs() const { return outputs_; }
   const std::vector<ArrayInfo>& arrays() const { return arrays_; }
   const std::vector<StepInfo>& steps() const { return steps_; }
+
+  /// How pictures become the input, where the bundle says it.
+  std::optional<hoist_preprocessing> preprocessing(size_t input) const;
 
   /// Scalar type and shape must be the input's.
   Result<Nothing> set_input(size_t index, const Tensor& tensor);

@@ -110,6 +110,8 @@ HOIST_INTERNAL hoist_status hoist_family_opened(hoist_bundle* bundle);
 /* The buffer that another specialisation has for the same bytes, or NULL. */
 HOIST_INTERNAL cl_mem hoist_family_weights(const hoist_bundle* bundle, const hoist_plan_array* array);
 #endif
+/* Of the first specialisation, which says what there is. */
+HOIST_INTERNAL const hoist_plan* hoist_root_plan(const hoist_bundle* bundle);
 /* "batch=8, length=16" of the one in use, "" where there is one. */
 HOIST_INTERNAL void hoist_sizes_text(const hoist_bundle* bundle, char* text, size_t capacity);
 

@@ -110,6 +110,28 @@ typedef struct hoist_specialisation {
   const int64_t* sizes;
 } hoist_specialisation;
 
+/* Pixels of 8 bits as cameras and decoders give them. */
+typedef struct hoist_pixels {
+  const unsigned char* data; /* row by row from the top, `channels` bytes a pixel */
+  size_t rows, columns;
+  size_t channels;  /* 1: grey; 3: red, green, blue */
+  size_t row_pitch; /* bytes from a row to the next; 0: columns * channels */
+  int blue_first;   /* not 0: the bytes are blue, green, red */
+} hoist_pixels;
+
+/* How pictures become an input: resized (a triangle filter as wide as what a pixel covers), cropped around the middle,
+ * colours in the input's order, (value * scale - mean) / deviation of each value from 0 to 255, in the input's layout.
+ * Floats are rounded half to even, integers too, and those stop at the ends of their type. `hoist compile` stores it
+ * where it is given --resize, --crop, --colours, --scale, --mean, --std or --layout. */
+typedef struct hoist_preprocessing {
+  size_t rows, columns, channels;      /* that the input takes; 1 channel (grey) or 3 */
+  int channels_first;                  /* the input is [channels][rows][columns], else [rows][columns][channels] */
+  int blue_first;                      /* the input's channels are blue, green, red */
+  int crop;                            /* what a resized picture has beyond the input goes; 0: it must have none */
+  size_t resize_rows, resize_columns;  /* both 0: to rows and columns; only rows 0: the shorter side to the other one */
+  double scale, mean[3], deviation[3]; /* the two by channel, as the input has them */
+} hoist_preprocessing;
+
 /* One line of a self-check. `subject` is "file weights.bin", "kernel conv1" or "output logits". */
 typedef struct hoist_finding {
   const char* subject;
@@ -208,6 +230,18 @@ hoist_status hoist_choose_size(hoist_bundle* bundle, const char* name, int64_t s
 /* The sizes that give an input this shape; those that it says nothing of stay as they are. hoist_output then says what
  * shapes the outputs have. Without several specialisations it compares the shape with the only one that there is. */
 hoist_status hoist_choose_input_shape(hoist_bundle* bundle, size_t index, const int64_t* shape, size_t rank);
+
+/* Pictures as they are: resized, cropped and scaled into an input as the bundle says, by the arithmetic of `hoist run`,
+ * bit for bit. An input [count][channels][rows][columns], or with the channels last, takes `count` of them, one of
+ * three dimensions 1. Decoding files is the program's affair. HOIST_BAD_ARGUMENT where the bundle does not say how, or
+ * the pictures do not fit; the input then stays what it was. */
+hoist_status hoist_set_input_pixels(hoist_bundle* bundle, size_t index, const hoist_pixels* pixels, size_t count);
+/* What the bundle says; HOIST_BAD_ARGUMENT where it says nothing. */
+hoist_status hoist_input_preprocessing(hoist_bundle* bundle, size_t index, hoist_preprocessing* preprocessing);
+/* The same for one picture, without a bundle: `data` has room for rows * columns * channels elements of `scalar`, "f32"
+ * for example. `message` receives what is wrong. */
+hoist_status hoist_prepare_pixels(const hoist_preprocessing* preprocessing, const char* scalar,
+                                  const hoist_pixels* pixels, void* data, char* message, size_t capacity);
 
 /* For tools: steps, what lies between them, and how long each takes. */
 size_t hoist_step_count(const hoist_bundle* bundle);

@@ -173,6 +173,22 @@ class Bundle {
     check(hoist_set_input(handle_, index, values.data(), values.size() * sizeof(T)));
   }
 
+  /// Whole pictures, resized, cropped and scaled as the bundle says; one, or as many as the input takes at once.
+  void set_pixels(const std::string& name, View<const hoist_pixels> pictures) {
+    const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
+    check(hoist_set_input_pixels(handle_, index, pictures.data(), pictures.size()));
+  }
+  void set_pixels(const std::string& name, const hoist_pixels& picture) {
+    set_pixels(name, View<const hoist_pixels>(&picture, 1));
+  }
+  /// How pictures become the input. Throws where the bundle does not say it.
+  hoist_preprocessing preprocessing(const std::string& name) const {
+    const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);
+    hoist_preprocessing out;
+    check(hoist_input_preprocessing(handle_, index, &out));
+    return out;
+  }
+
   /// Of an input of strings; their number must be the input's.
   void set_strings(const std::string& name, const std::vector<std::string>& strings) {
     const std::size_t index = index_of(hoist_input_index(handle_, name.c_str()), "input", name);

@@ -599,6 +599,52 @@ static hoist_status plan_from(const unsigned char* data, size_t bytes, const cha
   return error->status;
 }
 
+static void take_preprocessing(cursor* c, const hoist_plan* plan, size_t number) {
+  hoist_plan_preprocessing* one = &plan->preprocessing[number];
+  hoist_preprocessing* how = &one->how;
+  one->input = (uint32_t)take(c, 4);
+  how->channels_first = take(c, 1) != 0;
+  how->blue_first = take(c, 1) != 0;
+  how->crop = take(c, 1) != 0;
+  how->resize_rows = (size_t)take(c, 4);
+  how->resize_columns = (size_t)take(c, 4);
+  how->scale = take_double(c);
+  for (int i = 0; i < 3; ++i) how->mean[i] = take_double(c);
+  for (int i = 0; i < 3; ++i) how->deviation[i] = take_double(c);
+  if (failed(c)) return;
+  if (one->input >= plan->input_count || (number && one->input <= plan->preprocessing[number - 1].input)) {
+    bad(c, "the inputs are not those of the plan, one after the other");
+    return;
+  }
+  const hoist_plan_array* array = &plan->arrays[plan->inputs[one->input].array];
+  if (!hoist_holds_pictures(array)) {
+    bad(c, "an input that holds no pictures");
+    return;
+  }
+  hoist_picture_shape(array, how);
+  const char* problem = hoist_preprocessing_problem(how);
+  if (problem) bad(c, problem);
+}
+
+static hoist_status read_preprocessing(hoist_plan* plan, hoist_error* error) {
+  unsigned char* data = NULL;
+  size_t bytes = 0;
+  int is_listed = 0;
+  for (size_t i = 0; i < plan->file_count; ++i) {
+    is_listed |= strcmp(plan->files[i].path, HOIST_PREPROCESSING_FILE) == 0;
+  }
+  if (!is_listed) return HOIST_OK;
+  if (hoist_plan_file(plan, HOIST_PREPROCESSING_FILE, &data, &bytes, error)) return error->status;
+  cursor c = {data, bytes, 0, 0, HOIST_PREPROCESSING_FILE, &plan->pool, error};
+  if (check_frame(&c, HOIST_PREPROCESSING_MAGIC) == HOIST_OK) {
+    plan->preprocessing = take_array(&c, &plan->preprocessing_count, 71, sizeof *plan->preprocessing);
+    for (size_t i = 0; i < plan->preprocessing_count && !failed(&c); ++i) take_preprocessing(&c, plan, i);
+    if (!failed(&c) && c.at != c.size) bad(&c, "holds more than it should");
+  }
+  free(data);
+  return error->status;
+}
+
 HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan, hoist_error* error) {
   memset(plan, 0, sizeof *plan);
   error->status = HOIST_OK;
@@ -607,6 +653,7 @@ HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan
   if (hoist_read_whole(folder, "plan.bin", &data, &bytes, error)) return error->status;
   plan_from(data, bytes, folder, "", plan, error);
   free(data);
+  if (!error->status && read_preprocessing(plan, error)) hoist_plan_free(plan);
   return error->status;
 }
 

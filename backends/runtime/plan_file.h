@@ -16,10 +16,16 @@ extern "C" {
 
 #define HOIST_PLAN_MAGIC "HOISTPLN"
 #define HOIST_CHECK_MAGIC "HOISTCHK"
+#define HOIST_PREPROCESSING_MAGIC "HOISTPRE"
+#define HOIST_PREPROCESSING_FILE "preprocessing.bin"
 #define HOIST_FORMAT_VERSION 8u
 
 /* Sets of sizes that one bundle can be compiled for. */
 #define HOIST_MOST_SPECIALISATIONS 64u
+
+/* Of a picture, and the longest side that one is resized to: five digits. */
+#define HOIST_MOST_PIXELS ((uint64_t)1 << 27)
+#define HOIST_MOST_SIDE 99999u
 
 /* What one array can have: no device has more, and the smallest size_t holds it with room for what is added to it. */
 #define HOIST_MOST_BYTES (SIZE_MAX / 4 < ((uint64_t)1 << 48) ? (uint64_t)(SIZE_MAX / 4) : (uint64_t)1 << 48)
@@ -52,6 +58,9 @@ HOIST_INTERNAL int hoist_scalar_named(const char* name);
 /* Value `index` of an array as the raw bits of its type, and as a number. */
 HOIST_INTERNAL uint64_t hoist_load_bits(int scalar, const void* data, uint64_t index);
 HOIST_INTERNAL double hoist_bits_to_double(int scalar, uint64_t bits);
+HOIST_INTERNAL void hoist_store_bits(int scalar, void* data, uint64_t index, uint64_t value);
+/* The bits of a number that is not NaN, halves to even; integers stop at the ends of their type. */
+HOIST_INTERNAL uint64_t hoist_number_bits(int scalar, double value);
 HOIST_INTERNAL void hoist_seeded(int scalar, uint64_t seed, uint32_t parameter, double low, double high,
                                  uint64_t elements, void* data);
 
@@ -136,6 +145,12 @@ typedef struct hoist_plan_specialisation {
   int64_t** shapes;   /* one an input */
 } hoist_plan_specialisation;
 
+/* How pictures become an input; rows, columns and channels are those of the plan that says so. */
+typedef struct hoist_plan_preprocessing {
+  uint32_t input;
+  hoist_preprocessing how;
+} hoist_plan_preprocessing;
+
 typedef struct hoist_pool {
   struct hoist_pool* next;
 } hoist_pool;
@@ -168,6 +183,8 @@ typedef struct hoist_plan {
   size_t size_count, specialisation_count; /* both 0 where the model is compiled for one set of sizes */
   const char** size_names;
   hoist_plan_specialisation* specialisations;
+  size_t preprocessing_count; /* in preprocessing.bin, which only the first specialisation has */
+  hoist_plan_preprocessing* preprocessing;
 } hoist_plan;
 
 typedef struct hoist_checks {
@@ -201,6 +218,11 @@ HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* 
 /* The hash of every listed file, streamed; `failures` counts, the first message stays in `error`. */
 HOIST_INTERNAL hoist_status hoist_plan_verify_files(const hoist_plan* plan, hoist_report report, void* user,
                                                     hoist_error* error);
+/* pixels.c. Why there can be no such preprocessing; NULL where there can. */
+HOIST_INTERNAL const char* hoist_preprocessing_problem(const hoist_preprocessing* how);
+/* Whether the array has the rank and the type of pictures; and their rows, columns and channels, where it has. */
+HOIST_INTERNAL int hoist_holds_pictures(const hoist_plan_array* array);
+HOIST_INTERNAL void hoist_picture_shape(const hoist_plan_array* array, hoist_preprocessing* how);
 HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_checks* checks, hoist_error* error);
 
 #ifdef __cplusplus

@@ -106,13 +106,12 @@ HOIST_INTERNAL hoist_status hoist_family_opened(hoist_bundle* b) { return b->fam
 
 /* ---- choosing ---- */
 
-/* Of the first specialisation, which says what there is. */
-static const hoist_plan* root_of(const hoist_bundle* b) {
+HOIST_INTERNAL const hoist_plan* hoist_root_plan(const hoist_bundle* b) {
   return !b->family || b->family->in_use == 0 ? &b->plan : &b->family->others[0]->plan;
 }
 
 HOIST_INTERNAL void hoist_sizes_text(const hoist_bundle* b, char* text, size_t capacity) {
-  const hoist_plan* root = root_of(b);
+  const hoist_plan* root = hoist_root_plan(b);
   *text = 0;
   if (!b->family) return;
   const int64_t* sizes = root->specialisations[b->family->in_use].sizes;
@@ -127,7 +126,7 @@ size_t hoist_specialisation_in_use(const hoist_bundle* b) { return b->family ? b
 
 hoist_status hoist_describe_specialisation(hoist_bundle* b, size_t index, hoist_specialisation* specialisation) {
   if (hoist_in_range(b, "specialisation", index, hoist_specialisation_count(b))) return b->error.status;
-  const hoist_plan* root = root_of(b);
+  const hoist_plan* root = hoist_root_plan(b);
   specialisation->size_count = root->size_count;
   specialisation->names = root->size_names;
   specialisation->sizes = b->family ? root->specialisations[index].sizes : NULL;
@@ -142,7 +141,7 @@ static hoist_bundle* open_another(hoist_bundle* b, size_t index) {
     hoist_no_memory(&b->error, sizeof *made);
     return NULL;
   }
-  hoist_status status = hoist_plan_read_specialisation(root_of(b), index, &made->plan, &made->error);
+  hoist_status status = hoist_plan_read_specialisation(hoist_root_plan(b), index, &made->plan, &made->error);
   made->root = b->root;
   made->family = b->family;
   made->weights = b->weights;
@@ -172,7 +171,7 @@ hoist_status hoist_choose(hoist_bundle* b, size_t index) {
 }
 
 hoist_status hoist_choose_size(hoist_bundle* b, const char* name, int64_t size) {
-  const hoist_plan* root = root_of(b);
+  const hoist_plan* root = hoist_root_plan(b);
   char there[512] = "";
   size_t k = 0;
   if (!b->family) {
@@ -219,7 +218,7 @@ static int same_shape(const int64_t* a, const int64_t* b, size_t rank) {
 
 hoist_status hoist_choose_input_shape(hoist_bundle* b, size_t index, const int64_t* shape, size_t rank) {
   if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
-  const hoist_plan* root = root_of(b);
+  const hoist_plan* root = hoist_root_plan(b);
   const hoist_plan_array* input = &b->plan.arrays[b->plan.inputs[index].array];
   char given[256] = "", there[512] = "";
   if (!shape && rank) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no shape given", input->name);

@@ -80,7 +80,7 @@ HOIST_INTERNAL uint64_t hoist_load_bits(int scalar, const void* data, uint64_t i
   return value;
 }
 
-static void store_bits(int scalar, void* data, uint64_t index, uint64_t value) {
+HOIST_INTERNAL void hoist_store_bits(int scalar, void* data, uint64_t index, uint64_t value) {
   unsigned char* bytes = data;
   const int bits = scalar_rows[scalar].bits;
   if (bits < 8) {
@@ -176,6 +176,21 @@ static uint64_t bits_from_double(const hoist_scalar* row, double value) {
   return sign | code;
 }
 
+HOIST_INTERNAL uint64_t hoist_number_bits(int scalar, double value) {
+  const hoist_scalar* row = &scalar_rows[scalar];
+  if (row->is_float) return bits_from_double(row, value);
+  const int digits = row->bits - row->is_signed, negative = value < 0;
+  const double end = double_from_word((uint64_t)(1023 + digits) << 52), size = negative ? -value : value;
+  const uint64_t most = digits == 64 ? ~(uint64_t)0 : ((uint64_t)1 << digits) - 1;
+  if (negative && !row->is_signed) return 0;
+  if (size >= end) return negative ? 0 - most - 1 : most;
+  uint64_t whole = (uint64_t)size;
+  const double rest = size - (double)whole;
+  if (rest > 0.5 || (rest == 0.5 && whole % 2 == 1)) ++whole;
+  if (whole > most && !negative) whole = most;
+  return negative ? 0 - whole : whole;
+}
+
 static uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
@@ -200,7 +215,7 @@ HOIST_INTERNAL void hoist_seeded(int scalar, uint64_t seed, uint32_t parameter, 
       if (whole > 0 && (double)whole > high - low) --whole;
       bits = low < 0 ? (uint64_t)(int64_t)low + whole : (uint64_t)low + whole;
     }
-    store_bits(scalar, data, i, bits);
+    hoist_store_bits(scalar, data, i, bits);
   }
 }
 

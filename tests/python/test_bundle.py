@@ -38,6 +38,37 @@ def test_gives_what_hoist_run_gives(bundles: Path, tmp_path: Path, name: str) ->
         assert logits.tobytes() == expected.tobytes()
 
 
+def test_pictures_become_inputs_as_the_bundle_says(tmp_path: Path, digits: Path) -> None:
+    told = tmp_path / "told.hoist"
+    hoist("compile", SOURCE / "models" / "digits_fully_connected.onnx", "-o", told, "--no-check", "--dim", "N=2", "--target",
+          "native", "--resize", "9", "--crop", "8", "--mean", "0.5", "--std", "0.25")
+    picture = (np.arange(13 * 11) * 37 % 256).astype(np.uint8).reshape(13, 11)
+    with hoist_runtime.open(told) as bundle:
+        how = bundle.preprocessing("image")
+        assert how is not None and (how.rows, how.columns, how.channels, how.resize, how.crop) == (8, 8, 1, 9, True)
+        assert (how.scale, how.mean, how.deviation) == (1 / 255, (0.5,), (0.25,))
+        # The second has rows that do not lie beside each other, and is flipped.
+        wide = np.zeros((13, 20, 1), np.uint8)
+        wide[:, :11, 0] = picture
+        bundle.set_pixels("image", [picture, wide[::-1, :11]])
+        both = bundle.run()[0]
+        bundle.set_pixels("image", np.stack([picture[::-1], picture])[..., None])
+        assert bundle.run()[0].tobytes() == both[::-1].tobytes()
+        assert not np.array_equal(both[0], both[1])
+        # An even picture is an even input, whatever the size.
+        bundle.set_pixels("image", [np.full((40, 30), 51, np.uint8)] * 2)
+        even = bundle.run()[0]
+        assert even.tobytes() == bundle.run(image=np.full((2, 1, 8, 8), (0.2 - 0.5) / 0.25, np.float32))[0].tobytes()
+        for wrong in ([picture], np.zeros((2, 4, 4, 3), np.uint8), [picture.astype(np.float32)] * 2, np.uint8(3)):
+            with pytest.raises((ArgumentError, TypeError)):
+                bundle.set_pixels("image", wrong)
+        assert bundle.run()[0].shape == (2, 10)
+    with hoist_runtime.open(digits) as bundle:
+        assert bundle.preprocessing("image") is None
+        with pytest.raises(ArgumentError, match="does not say how pixels become it"):
+            bundle.set_pixels("image", picture)
+
+
 def test_most_digits_are_right(digits: Path) -> None:
     with np.load(SOURCE / "models" / "digits_fully_connected_test.npz") as data:
         labels = next(data[name] for name in data.files if data[name].dtype.kind in "iu" and data[name].ndim == 1)

@@ -281,8 +281,9 @@ TEST_F(Commands, BenchHasTheFieldsThatScriptsRead) {
 }
 
 TEST_F(Commands, BenchShowsTheRooflineAndAnotherBundle) {
-  const Ran ran = run_hoist(
-      {"bench", bundle(), "--seconds", "0.05", "--roofline", "--against", bundle(), "--json", in("roof.json")});
+  const Ran ran = run_hoist({"bench", bundle(), "--seconds", "0.05", "--roofline", "--against", bundle(), "--json",
+                             in("roof.json"), "--page", in("kernels.html")});
+  EXPECT_THAT(read_file(in("kernels.html")).ok() ? *read_file(in("kernels.html")) : "", HasSubstr("class=\"roof\""));
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("by turns; this bundle takes "));
   EXPECT_THAT(ran.out, HasSubstr("measured at its best: "));
@@ -393,6 +394,9 @@ TEST_F(Commands, ThePageOfOperatorsIsThatOfTheTables) {
 TEST_F(Commands, ListingsComeFromTheTables) {
   EXPECT_THAT(run_hoist({"operators"}).out, HasSubstr("Conv "));
   EXPECT_THAT(run_hoist({"operators", "Elu"}).out, HasSubstr("select(x < 0"));
+  const std::string words = run_hoist({"language"}).out;
+  for (const char* word : {"slide size step dilation", "shift_left", "map (map f) x", "f8e4m3fn"})
+    EXPECT_THAT(words, HasSubstr(word));
   EXPECT_THAT(run_hoist({"rules", "--strategies"}).out, HasSubstr("register-tiles"));
   EXPECT_THAT(run_hoist({"rules", "map-fusion"}).out, HasSubstr("map-fusion"));
   EXPECT_THAT(run_hoist({"rules", "w8a8"}).out, HasSubstr("at product sites"));
@@ -405,7 +409,7 @@ TEST_F(Commands, ListingsComeFromTheTables) {
 
 TEST_F(Commands, EveryCommandTeaches) {
   for (const char* command : {"check", "compile", "run", "evaluate", "test", "verify", "inspect", "explain", "bench",
-                              "devices", "rules", "operators"}) {
+                              "devices", "language", "rules", "operators"}) {
     const Ran ran = run_hoist({command, "--help"});
     EXPECT_EQ(ran.code, 0) << command;
     EXPECT_THAT(ran.out, HasSubstr(std::string("hoist ") + command)) << "the example";

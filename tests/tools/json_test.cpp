@@ -141,6 +141,7 @@ TEST_F(JsonAnswers, KeysAreThoseOfThePage) {
 TEST_F(JsonAnswers, OfListingsAndTexts) {
   answer({"devices"});
   answer({"rules"});
+  answer({"language"});
   answer({"operators", "Conv"});
   EXPECT_EQ(answer({"completion", "bash"}).at("shell"), "bash");
   ASSERT_TRUE(write_file(in("term.lift"), "%x : [8]f32 |> map (\\a. a + a)\n").ok());

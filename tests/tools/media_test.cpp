@@ -2,6 +2,7 @@
 // files that are damaged or do not fit.
 #include "tools/media.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <jpeglib.h>
@@ -118,12 +119,18 @@ TEST_F(Media, PicturesBecomeInputsAsTheOptionsSay) {
   EXPECT_NEAR(x.float_at(15), 0, 0.05);
 }
 
-TEST_F(Media, ResizingKeepsConstantsAndWeighsNeighbours) {
-  Picture picture{9, 7, 1, std::vector<uint8_t>(63, 77)};
-  for (uint8_t value : resized(picture, 3, 20).values) EXPECT_EQ(value, 77);
-  picture = {1, 4, 1, {0, 100, 200, 100}};
-  const Picture half = resized(picture, 1, 2);
-  EXPECT_EQ(half.values, (std::vector<uint8_t>{71, 143}));  // (3 * 100 + 200) / 7, and (100 + 3 * 200 + 3 * 100) / 7
+TEST_F(Media, PicturesWithoutCompressionAreRead) {
+  const ValueInfo planes{"x", Scalar::u8, {3, 1, 2}}, grey{"x", Scalar::u8, {1, 1, 2}};
+  ASSERT_TRUE(write_file(in("a.ppm"), std::string("P6 # red, blue\n2 1\n255\n\xff\0\0\0\0\xff", 29)).ok());
+  EXPECT_EQ(read(in("a.ppm"), planes).as_integers(), (std::vector<int64_t>{255, 0, 0, 0, 0, 255}));
+  EXPECT_EQ(read(in("a.ppm"), grey).as_integers(), (std::vector<int64_t>{76, 29}));
+  ASSERT_TRUE(write_file(in("a.pgm"), "P5 2 1 255 AB").ok());
+  EXPECT_EQ(read(in("a.pgm"), planes).as_integers(), (std::vector<int64_t>{65, 66, 65, 66, 65, 66}));
+  for (const char* bad : {"P5", "P5 2 1", "P5 2 1 255", "P5 2 1 255 A", "P5 2 1 65535 ABCD", "P5 0 1 255 A",
+                          "P5 99999999 99999999 255 A", "P6 2 1 255 ABCDE", "P5 # no end"}) {
+    ASSERT_TRUE(write_file(in("bad.pgm"), bad).ok());
+    EXPECT_FALSE(read_picture(in("bad.pgm"), grey, {}).ok()) << bad;
+  }
 }
 
 TEST_F(Media, SoundsAreAveragedAndFilledUp) {
@@ -274,6 +281,64 @@ TEST_F(Media, RunTakesPicturesAndNamesTheBestClasses) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("input image has 1 NaN or infinities among 64 numbers"));
   EXPECT_THAT(ran.err, HasSubstr("output logits has 10 NaN or infinities"));
+}
+
+// What is given when a model is compiled goes with the bundle: run, evaluate and its own C program do the same without
+// a word, and options that are given still decide.
+TEST_F(Media, ABundleKeepsHowPicturesBecomeItsInput) {
+  const std::string model = (models / "digits_fully_connected.onnx").string();
+  const std::vector<std::string> options = {"--resize", "9", "--crop", "8", "--mean", "0.5", "--std", "0.25"};
+  const auto compile = [&](const std::string& name, std::vector<std::string> more) {
+    std::vector<std::string> words = {"compile", model, "-o", in(name), "--no-check"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_hoist(words);
+  };
+  ASSERT_EQ(compile("told.hoist", options).code, 0);
+  ASSERT_EQ(compile("plain.hoist", {}).code, 0);
+  const auto manifest = nlohmann::json::parse(std::ifstream(in("told.hoist/manifest.json")));
+  EXPECT_EQ(manifest["preprocessing"][0]["input"], "image");
+  EXPECT_EQ(manifest["preprocessing"][0]["mean"][0], 0.5);
+  EXPECT_EQ(manifest["preprocessing"][0]["crop"], true);
+  Picture picture{13, 11, 1, {}};
+  for (int i = 0; i < 143; ++i) picture.values.push_back(static_cast<uint8_t>(37 * i));
+  write_png(in("a.png"), picture);
+  ASSERT_TRUE(write_file(in("a.pgm"), "P5\n# made by a test\n11 13\n255\n" +
+                                          std::string(picture.values.begin(), picture.values.end()))
+                  .ok());
+  const auto logits = [&](const std::string& bundle, std::vector<std::string> more = {}, const char* file = "a.png") {
+    std::vector<std::string> words = {"run", in(bundle), "--input", "image=" + in(file), "--output-dir", in("out")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ran ran = run_hoist(words);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    auto out = read_npy(in("out/logits.npy"));
+    EXPECT_TRUE(out.ok());
+    std::vector<double> numbers;
+    for (int64_t i = 0; out.ok() && i < out->size(); ++i) numbers.push_back(out->float_at(i));
+    return numbers;
+  };
+  const std::vector<double> told = logits("told.hoist");
+  EXPECT_EQ(told, logits("plain.hoist", options));
+  EXPECT_EQ(told, logits("told.hoist", {}, "a.pgm"));
+  EXPECT_NE(told, logits("plain.hoist"));
+  EXPECT_EQ(logits("told.hoist", {"--mean", "0", "--std", "1", "--resize", "8x8"}), logits("plain.hoist"));
+  // The bundle's own program, with nothing of hoist but the runtime.
+  const Ran made = run_shell("make -s -C '" + in("told.hoist") + "' CFLAGS='-O2 -Wall -Wextra -Werror' example");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const Ran ran = run_shell("'" + in("told.hoist/example") + "' --runs 1 'image=" + in("a.pgm") + "'");
+  ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
+  std::string expected = "logits f32[1,10]:";
+  for (const double value : told) expected += fmt::format(" {:g}", value);
+  EXPECT_THAT(ran.out, HasSubstr(expected));
+  ASSERT_TRUE(write_file(in("cut.pgm"), "P5 11 13 255 too few").ok());
+  EXPECT_EQ(run_shell("'" + in("told.hoist/example") + "' 'image=" + in("cut.pgm") + "'").code, 3);
+  // Before anything is compiled.
+  const Ran wrong = compile("wrong.hoist", {"--mean", "1,2,3"});
+  EXPECT_EQ(wrong.code, 3);
+  EXPECT_THAT(wrong.err, HasSubstr("--mean: has 3 numbers, the input 1 channels"));
+  const Ran none = run_hoist({"compile", (models / "../tests/fuzz/corpus/onnx_model/picture.onnx").string(), "-o",
+                              in("none.hoist"), "--crop", "5"});
+  EXPECT_EQ(none.code, 3);
+  EXPECT_THAT(none.err, HasSubstr("which is no picture"));
 }
 
 TEST(Scores, NoBetterThanChanceIsSaid) {

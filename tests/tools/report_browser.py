@@ -1,6 +1,6 @@
 """Clicks through a report page in a headless Chromium, as a reader would, and checks what it shows.
 
-report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE [PICTURES]; report_test.cpp makes the pages and calls this.
+report_browser.py CHROMIUM PAGE HOSTILE_PAGE EMPTY_PAGE COLLAPSED_PAGE COMPARISON KERNELS [PICTURES]; report_test.cpp makes the pages and calls this.
 PICTURES is a folder for screenshots and a print. The exit code is 0 when everything held.
 """
 
@@ -46,10 +46,19 @@ def front(browser, study):
     points = study["points"]
     verified = [point for point in points if point["verified"]]
     check(count(browser, "#points tbody tr") == len(points), "a row for each point")
-    check(count(browser, "#front [data-point]") == len(verified), "measured points under top-1")
-    check(count(browser, "#front .bars path") >= len(verified), "bars of intervals")
-    browser.click("#measures button:nth-child(2)")
-    check("change of top-1" in text(browser, "#front figcaption"), "the paired change")
+    check("change of top-1" in text(browser, "#front figcaption"), "the paired change at first")
+    check(count(browser, "#front [data-point]") == len(verified), "measured points under it")
+    check(count(browser, "#front .bars path") == 0, "no bars that bury them")
+    browser.click("#bars")
+    check(count(browser, "#front .bars path") >= len(verified), "bars of intervals where they are asked for")
+    check("95 %" in text(browser, "#front figcaption"), "and what they are")
+    browser.click("#bars")
+    rows = browser.evaluate("[...document.querySelectorAll('#points [data-select-point]')].map(e => Number(e.dataset.selectPoint))")
+    chosen = next(index for index, point in enumerate(points) if point["chosen"])
+    seconds = [points[index]["time"]["value"] if points[index]["verified"] else points[index]["predicted_time"] for index in rows]
+    check(rows[0] == chosen and seconds[1:] == sorted(seconds[1:]), "the chosen point first, then the fastest")
+    browser.click("#measures button:nth-child(1)")
+    check("top-1 accuracy" in text(browser, "#front figcaption"), "top-1 itself")
     browser.click("#measures button:nth-child(4)")
     check(count(browser, "#front [data-point]") == len(points), "all points under SQNR")
     check(count(browser, "#front .halo") == 2, "the chosen point and its entry in the key")
@@ -65,7 +74,7 @@ def front(browser, study):
     browser.click('[data-select-point="9"]')
     lost = next(point for point in points if point["name"] == text(browser, "#point-name"))["lost"]
     check(f"lost {lost}" in text(browser, "#point"), "paired counts")
-    browser.click("#measures button:nth-child(1)")
+    browser.click("#measures button:nth-child(2)")
 
 
 def order_shown(browser):
@@ -75,6 +84,12 @@ def order_shown(browser):
 def table(browser, study):
     sites = study["sites"]
     check(len(order_shown(browser)) == len(sites), "a row for each site")
+
+    def saved(site):
+        after = next((each["time"] for each in site["candidates"] if each["rule"] == site["chosen"]), site["time"])
+        return site["time"] - after
+    first = [saved(next(site for site in sites if site["key"] == key)) for key in order_shown(browser)]
+    check(first == sorted(first, reverse=True) and first[0] > 0, "what saves most stands first")
     for column, key in (("Before", lambda site: site["time"]), ("Sensitivity", lambda site: site["sensitivity"])):
         browser.click(f'[data-sort="{column}"]')
         expected = [site["key"] for site in sorted(sites, key=key, reverse=True)]
@@ -95,6 +110,9 @@ def layer(browser):
     browser.click('[data-site="product stage2/conv1"] .name')
     check("stage2/conv1" in text(browser, "#layer-heading"), "the layer's heading")
     check("stage2/conv1" in text(browser, ".node.lit"), "the layer is lit in the picture")
+    check(count(browser, ".node.read") == 1 and count(browser, ".edge.read") == 1, "and what it reads")
+    check("[1][64][32][32]f32" in text(browser, "#layer .shapes"), "its shapes")
+    check("1\u202f234\u202f567 as the model is, 2\u202f345\u202f678 as chosen" in text(browser, "#layer .shapes"), "and operations")
     check('Conv("stage2/conv1")' in text(browser, '[data-stage="high"] code'), "its high-level Lift")
     check(count(browser, '[data-stage="source"][open]') == 0, "code is closed at first")
     browser.click('[data-stage="source"] summary')
@@ -109,6 +127,30 @@ def layer(browser):
     check("head/gelu" in text(browser, "#layer-heading"), "arrow keys go through the picture")
     browser.click('[data-site="value stage1/relu1_out"] .name')
     check(count(browser, "#layer .clip") > 0, "the clip range")
+    check(count(browser, "#layer .stored") == 1, "and what is stored under it")
+
+
+def links(browser, page):
+    """The address follows what is chosen, and leads back to it."""
+    browser.click('[data-site="product stage2/conv1"] .name')
+    browser.click('[data-select-point="1"]')
+    address = browser.evaluate("location.hash")
+    check("layer=stage2%2Fconv1" in address and "point=uniform+f16" in address, f"the address is {address}")
+    browser.open(page)
+    check(browser.evaluate("location.hash") == "", "no address where nothing was chosen")
+    browser.evaluate(f"location.hash = {json.dumps(address)}")
+    browser.evaluate("new Promise(done => setTimeout(done, 50))")
+    check("stage2/conv1" in text(browser, "#layer-heading"), "the layer of the address")
+    check(text(browser, "#point-name") == "uniform f16", "and the point")
+    check(browser.evaluate("document.querySelector('#layer-section').getBoundingClientRect().top < innerHeight"), "in sight")
+    place = browser.evaluate("(() => { const a = document.querySelector('.node.lit').getBoundingClientRect(), "
+                             "b = document.querySelector('#picture').getBoundingClientRect(); "
+                             "return a.top >= b.top - 1 && a.bottom <= b.bottom + 1; })()")
+    check(place, "the picture has scrolled to the layer")
+    browser.evaluate("location.hash = '#layer=nothing&point=%3Cscript%3E'")
+    browser.evaluate("new Promise(done => setTimeout(done, 50))")
+    check("stage2/conv1" in text(browser, "#layer-heading"), "an address of nothing changes nothing")
+    browser.open(page)
 
 
 def decibel(power, error):
@@ -137,9 +179,11 @@ def what_if(browser, study):
     browser.click('input[data-rule="w4g32a16"]')
     before, after = rules[site["chosen"]], rules["w4g32a16"]
     error = chosen["predicted_error"] + after["predicted_error"] - before["predicted_error"]
-    seconds = chosen["predicted_time"] + after["time"] - before["time"]
+    seconds = chosen["time"]["value"] + after["time"] - before["time"]
     check(text(browser, "#what-if-sqnr") == decibel(study["output_power"], error), "the SQNR of the what-if")
     check(abs(float(text(browser, "#what-if-time").split()[0]) - seconds * 1e6) < 1, "its time in us")
+    browser.click("#copy")
+    check(text(browser, "#preferences") == "pin stage2/conv1 w4g32a16\n", "the what-if as preferences")
     check("what if: w4g32a16" in text(browser, '[data-site="product stage2/conv1"]'), "the table says so")
     browser.click("#measures button:nth-child(4)")
     check(count(browser, ".what-if-mark") == 1, "a mark in the front")
@@ -232,6 +276,19 @@ def collapsed(browser, page):
     quiet(browser, page)
 
 
+def still(browser, page, name, pictures):
+    """A page with nothing to click, on every screen."""
+    browser.requests.clear()
+    for width in (390, 700, 1400):
+        for dark in (False, True):
+            browser.open(page, width=width, height=900, phone=width < 700, dark=dark)
+            wide = browser.evaluate("document.documentElement.scrollWidth")
+            check(wide <= width, f"at {width} pixels the page of {name} is {wide} wide")
+            if pictures:
+                browser.screenshot(os.path.join(pictures, f"{name}-{width}{'-dark' if dark else ''}.png"))
+    quiet(browser, page)
+
+
 def keep_pictures(browser, page, folder):
     for name, how in (("light", {}), ("dark", {"dark": True}), ("phone", {"width": 390, "height": 844, "phone": True})):
         browser.open(page, **how)
@@ -249,6 +306,9 @@ def click_through(browser, page, hostile_page, empty_page, collapsed_page, pictu
     layer(browser)
     what_is_not_known(browser)
     quiet(browser, page)
+    browser.requests.clear()
+    links(browser, page)
+    browser.errors.clear()
     colours(browser, page)
     policy(browser, page)
     widths(browser, page)
@@ -266,10 +326,15 @@ def click_through(browser, page, hostile_page, empty_page, collapsed_page, pictu
 
 
 def main():
-    program, page, hostile_page, empty_page, collapsed_page, *pictures = sys.argv[1:]
+    program, page, hostile_page, empty_page, collapsed_page, comparison, kernels, *pictures = sys.argv[1:]
     browser = Browser(program)
     try:
         click_through(browser, page, hostile_page, empty_page, collapsed_page, pictures[0] if pictures else "")
+        still(browser, comparison, "comparison", pictures[0] if pictures else "")
+        check(count(browser, "svg .chosen") == 2, "the chosen point of each")
+        check(count(browser, "svg .of-a") == count(browser, "svg .of-b") > 1, "the points of both")
+        check(count(browser, "tr.differs") > 0, "sites that differ")
+        still(browser, kernels, "kernels", pictures[0] if pictures else "")
     except PageError as error:
         print(f"{error}\nthe page's messages: {browser.errors}", file=sys.stderr)
         return 1

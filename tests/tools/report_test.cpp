@@ -10,6 +10,9 @@
 #include "program.h"
 #include "synthetic_study.h"
 #include "tools/files.h"
+#include "tools/record_json.h"
+#include "tools/report/compare.h"
+#include "tools/report/kernels.h"
 
 namespace hoist {
 namespace {
@@ -192,6 +195,99 @@ TEST(Picture, WithoutGraphvizTheMessageSaysWhatToInstall) {
   EXPECT_THAT(picture.errors()[0].text(), HasSubstr("install graphviz"));
 }
 
+// A record of the corpus, and what another device made of the same model, which chose nothing.
+std::pair<Record, Record> two_records() {
+  auto text = read_file(HOIST_SOURCE_DIR "/tests/fuzz/corpus/record/choice.json");
+  EXPECT_TRUE(text.ok());
+  auto record = parse_record(text.ok() ? *text : "", "choice.json");
+  EXPECT_TRUE(record.ok()) << record.errors()[0].text();
+  if (!record.ok()) return {};
+  Record other = *record;
+  other.origin.device = other.origin.model_hash = attack;
+  for (RecordedPoint& each : other.points) each.point.time.value *= 2;
+  for (RecordedChoice& each : other.choices) each.chosen.clear();
+  RecordedSite alone = other.sites[0];
+  alone.key = attack;
+  other.sites.push_back(alone);
+  return {*record, other};
+}
+
+TEST(Compare, PointsAndSitesStandBesideEachOther) {
+  const auto [a, b] = two_records();
+  ASSERT_FALSE(a.points.empty());
+  const nlohmann::ordered_json json = to_json(NamedRecord{"a.json", &a}, NamedRecord{"b.json", &b});
+  ASSERT_EQ(json["points"].size(), a.points.size());
+  for (size_t i = 0; i < a.points.size(); ++i) {
+    EXPECT_EQ(json["points"][i]["name"], a.points[i].point.name);
+    EXPECT_EQ(json["points"][i]["seconds"][1].get<double>(), 2 * json["points"][i]["seconds"][0].get<double>());
+  }
+  ASSERT_EQ(json["sites"].size(), b.sites.size());
+  size_t changed = 0;
+  for (const auto& [key, rule] : a.choices.back().chosen) changed += rule.empty() ? 0 : 1;
+  ASSERT_GT(changed, 0U);
+  for (size_t i = 0; i < changed; ++i)
+    EXPECT_NE(json["sites"][i]["rules"][0], json["sites"][i]["rules"][1]) << "what differs stands first";
+  EXPECT_NE(json["records"][0]["chosen"], json["records"][1]["chosen"]);
+  for (const auto& site : json["sites"]) {
+    if (site["key"] != attack) continue;
+    EXPECT_TRUE(site["rules"][0].is_null());
+    EXPECT_EQ(site["rules"][1], "");
+  }
+}
+
+TEST(Compare, ThePageTrustsNoText) {
+  const auto [a, b] = two_records();
+  const std::string page = comparison_page({attack, &a}, {"b.json", &b});
+  EXPECT_EQ(occurrences(page, "<script"), 0U);
+  EXPECT_EQ(occurrences(page, "<img"), 0U);
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page, HasSubstr("The studies are of different models."));
+  EXPECT_THAT(page, HasSubstr("chosen in A"));
+  EXPECT_THAT(page, HasSubstr("</html>"));
+  const Record nothing;
+  EXPECT_THAT(comparison_page({"a", &nothing}, {"b", &nothing}), HasSubstr("No point was timed."));
+}
+
+TEST(Compare, TheCommandTakesTwoRecords) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const std::string record = HOIST_SOURCE_DIR "/tests/fuzz/corpus/record/choice.json",
+                    page = (folder->path() / "c.html").string(), json = (folder->path() / "c.json").string();
+  Ran ran = run_hoist({"report", "--compare", record, record, "-o", page, "--json", json});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(read_file(page).ok());
+  EXPECT_EQ(nlohmann::json::parse(*read_file(json))["records"].size(), 2U);
+  EXPECT_EQ(run_hoist({"report", "--compare", record, page, "-o", page}).code, 3);
+  EXPECT_EQ(run_hoist({"report", "--compare", record}).code, 2);
+  EXPECT_EQ(run_hoist({"report", "m.onnx", "--compare", record, record}).code, 2);
+  ran = run_hoist({"report"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("model"));
+}
+
+std::string page_of_kernels() {
+  Peaks peaks{4e11, {{1 << 16, 2e11}, {1 << 26, 2e10}}, 5e-6};
+  return kernels_page("resnet.onnx", "cpu-example",
+                      {{"conv1", {"conv1", "relu1"}, 2e-4, 60'000'000, 1 << 20},
+                       {attack, {attack}, 1e-4, 1'000'000, 4 << 20},
+                       {"softmax", {"softmax"}, 6e-6, 5000, 8000},
+                       {"host step", {"text"}, 1e-6, 0, 0}},
+                      peaks);
+}
+
+TEST(Kernels, EachHasItsPlaceInTheRunAndUnderTheRoof) {
+  const std::string page = page_of_kernels();
+  EXPECT_EQ(occurrences(page, "<rect class=\"whole\""), 4U) << "all of them in the timeline";
+  EXPECT_EQ(occurrences(page, "<circle"), 3U) << "those that compute under the roof";
+  EXPECT_EQ(occurrences(page, "class=\"roof\""), 2U) << "a line for each memory";
+  // 60 million operations in at least 150 us, of 200: arithmetic. 4 MiB in at least 0.21 ms: memory.
+  EXPECT_THAT(page, HasSubstr("conv1: 200 us, 65 % of the run, bound by arithmetic (150 us)"));
+  EXPECT_THAT(page, HasSubstr("bound by memory (209.7 us)"));
+  EXPECT_THAT(page, HasSubstr("softmax: 6 us, 2 % of the run, bound by launch (5 us)"));
+  EXPECT_EQ(occurrences(page, "<script") + occurrences(page, "<img"), 0U);
+  EXPECT_THAT(kernels_page("m", "d", {}, {1, {{1, 1}}, 1}), HasSubstr("There are no kernels."));
+}
+
 TEST(Report, ABrowserClicksThroughThePage) {
   const Ran browser = run_shell("command -v chromium || command -v chromium-browser || command -v google-chrome");
   if (browser.code != 0) GTEST_SKIP() << "there is no Chromium; the Debian package chromium has one";
@@ -203,11 +299,16 @@ TEST(Report, ABrowserClicksThroughThePage) {
   ASSERT_TRUE(write_file(hostile, page_of(hostile_study())).ok());
   ASSERT_TRUE(write_file(empty, report_page(Study{}, {})).ok());
   ASSERT_TRUE(write_file(collapsed, page_of(synthetic_study(), 8)).ok());
+  const auto comparison = folder->path() / "comparison.html";
+  const auto [a, b] = two_records();
+  ASSERT_TRUE(write_file(comparison, comparison_page({"cpu.json", &a}, {"gpu.json", &b})).ok());
+  const auto kernels = folder->path() / "kernels.html";
+  ASSERT_TRUE(write_file(kernels, page_of_kernels()).ok());
   const char* pictures = std::getenv("HOIST_REPORT_PICTURES");  // a folder to keep what the browser shows
   std::string command = "python3 '" HOIST_SOURCE_DIR "/tests/tools/report_browser.py'";
   for (const std::string& word :
        {browser.out.substr(0, browser.out.find('\n')), page.string(), hostile.string(), empty.string(),
-        collapsed.string(), std::string(pictures != nullptr ? pictures : "")}) {
+        collapsed.string(), comparison.string(), kernels.string(), std::string(pictures != nullptr ? pictures : "")}) {
     command += " '" + word + "'";
   }
   const Ran ran = run_shell(command);

@@ -254,8 +254,14 @@ SyntheticStudy synthetic_study() {
       study.sites.push_back(site_of(layer, SiteKind::value, random));
     if (layer.operation == "Gelu" || layer.operation == "Softmax")
       study.sites.push_back(site_of(layer, SiteKind::function, random));
-    out.layers.push_back({layer.name, layer.operation, forms_of(layer, "f32"),
-                          forms_of(layer, layer.operation == "Conv" ? "i8" : "f32")});
+    out.layers.push_back({layer.name,
+                          layer.operation,
+                          forms_of(layer, "f32"),
+                          forms_of(layer, layer.operation == "Conv" ? "i8" : "f32"),
+                          {layer.inputs[0] + " [1][64][32][32]f32"},
+                          {layer.outputs[0] + " [1][64][32][32]f32"}});
+    out.layers.back().reference.operations = 1234567;
+    out.layers.back().chosen.operations = layer.operation == "Conv" ? 2345678 : 1234567;
   }
   add_points(study, random);
   choose(study);

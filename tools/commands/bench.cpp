@@ -7,8 +7,10 @@
 #include "ir/stopwatch.h"
 #include "neural_rules/choice/interval.h"
 #include "tools/command.h"
+#include "tools/files.h"
 #include "tools/json_answer.h"
 #include "tools/opened_bundle.h"
+#include "tools/report/kernels.h"
 #include "tools/roofline.h"
 #include "tools/terminal.h"
 
@@ -16,7 +18,7 @@ namespace hoist {
 namespace {
 
 struct BenchCommand {
-  std::string bundle, json, against;
+  std::string bundle, json, against, page;
   double seconds = 2;
   bool roofline = false;
   RunOptions options;
@@ -74,6 +76,18 @@ Attempt<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, doubl
     for (size_t i = 0; i < sample.size(); ++i) steps[i].push_back(sample[i] * 1e3);
   }
   return steps;
+}
+
+// What the page shows, from the lower quartiles.
+std::vector<TimedKernel> timed_kernels(const Timed& timed, const std::vector<std::vector<double>>& steps) {
+  std::vector<TimedKernel> out;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const StepInfo& step = timed.runner.steps()[i];
+    const PlanKernel& kernel = timed.info.plan.kernels[static_cast<size_t>(step.kernel_index)];
+    out.push_back({step.kernel, step.layers, summarise_times(steps[i]).lower_quartile.value * 1e-3, step.operations,
+                   bytes_of(kernel)});
+  }
+  return out;
 }
 
 double gigas(double amount, double milliseconds) { return milliseconds > 0 ? amount / milliseconds / 1e6 : 0; }
@@ -140,6 +154,7 @@ std::string peaks_text(const Peaks& peaks) {
 }
 
 Attempt<> bench(const BenchCommand& command) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--page", command.page));
   HOIST_ATTEMPT(Timed timed, open_timed(command.bundle, command.options));
   std::optional<Timed> other;
   std::vector<Timed*> all = {&timed};
@@ -154,12 +169,16 @@ Attempt<> bench(const BenchCommand& command) {
   progress.show("timing kernels");
   HOIST_ATTEMPT(const auto steps, time_steps(timed.runner, command.seconds * 0.5));
   std::optional<Peaks> peaks;
-  if (command.roofline) {
+  if (command.roofline || !command.page.empty()) {
     progress.show("measuring the device");
     const std::vector<std::string>& targets = timed.info.plan.targets;
     HOIST_STEP(const Profile profile, ExitCode::device, profile_of(bundle, timed.info.plan));
     HOIST_ATTEMPT(peaks, measure_peaks(command.options, profile, targets));
   }
+  if (!command.page.empty())
+    HOIST_STEP_VOID(ExitCode::bad_input,
+                    write_file(command.page, kernels_page(bundle.model_name(), bundle.device_name(),
+                                                          timed_kernels(timed, steps), *peaks)));
   const TimeSummary whole = summarise_times(timed.runs);
   nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile.value},
                                 {"median_ms", whole.median.value},
@@ -210,6 +229,8 @@ void add_bench(CLI::App& program, Action& action) {
       ->capture_default_str();
   command.add_flag("--roofline", options->roofline,
                    "measure what the device does at its best, and show what bounds each kernel and how near it is");
+  command.add_option("--page", options->page, "the same as a page: a timeline of the kernels, and a roofline")
+      ->type_name("FILE");
   command.add_option("--against", options->against, "time another bundle by turns with this one")->type_name("DIR");
 }
 

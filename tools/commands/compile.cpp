@@ -118,6 +118,35 @@ Failure mismatch_failure(const CompileCommand& command, const CompiledModel& com
   return out;
 }
 
+// What the options say of pictures, for every input that takes them.
+Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueInfo>& inputs,
+                                                        const PictureOptions& options) {
+  std::vector<PlanPreprocessing> out;
+  if (!any_given(options)) return out;
+  Diagnostics problems;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto how = preprocessing_for(inputs[i], options);
+    if (!how) {
+      problems.insert(problems.end(), how.errors().begin(), how.errors().end());
+      continue;
+    }
+    PlanPreprocessing one = {static_cast<int>(i),
+                             how->channels_first != 0,
+                             how->blue_first != 0,
+                             how->crop != 0,
+                             static_cast<int64_t>(how->resize_rows),
+                             static_cast<int64_t>(how->resize_columns),
+                             how->scale,
+                             {},
+                             {}};
+    std::copy(how->mean, how->mean + 3, one.mean.begin());
+    std::copy(how->deviation, how->deviation + 3, one.deviation.begin());
+    out.push_back(one);
+  }
+  if (out.empty()) return problems;
+  return out;
+}
+
 // A model compiled for some sizes, none where there is one set of them, and what the device said of its kernels.
 struct SizedModel {
   Sizes sizes;
@@ -135,6 +164,10 @@ Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string&
 // The bundle, once its kernels agree with the interpreter where there is a device that can be asked. The record appears
 // last, after a bundle that it stands for.
 Attempt<> write_results(const CompileCommand& command, std::vector<SizedModel>& models, const Record* record) {
+  for (SizedModel& model : models) {
+    HOIST_STEP(model.compiled.plan.preprocessing, ExitCode::bad_input,
+               preprocessing_of(input_infos(model.compiled.program), command.budget.pictures));
+  }
   const CompiledModel& first = models.front().compiled;
   std::string not_checked;
   Attempt<SelfCheck> attempt = SelfCheck();
@@ -394,11 +427,24 @@ Attempt<std::vector<CompileCommand>> commands_by_budget(const CompileCommand& co
   return out;
 }
 
+// Before the minutes that a compilation may take.
+Attempt<> check_pictures(const CompileCommand& command) {
+  if (!any_given(command.budget.pictures)) return ExitCode::done;
+  HOIST_ATTEMPT(const std::vector<SizeChoice> choices, size_choices(command.options.dimensions));
+  ModelOptions options = command.options;
+  options.dimensions = choices.front().dimensions;
+  options.with_notes = false;
+  HOIST_ATTEMPT(const Program program, read_program(command.model, options));
+  HOIST_STEP_VOID(ExitCode::bad_input, preprocessing_of(input_infos(program), command.budget.pictures));
+  return ExitCode::done;
+}
+
 Attempt<> compile(const CompileCommand& given) {
   CompileCommand command = given;
   if (command.programs && !command.options.targets.empty())
     return usage_failure("--programs", "is about OpenCL, and native code is compiled already", "leave it out");
   if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".hoist");
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode fits, check_pictures(command));
   if (command.budgets.empty()) {
     HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(command));
     return compile_alone(command);
@@ -441,6 +487,8 @@ void add_compile(CLI::App& program, Action& action) {
                                   "  hoist compile models/digits_residual.onnx -o digits.hoist\n"
                                   "  hoist compile model.onnx -o model.hoist --dim batch=8 --device 0\n"
                                   "  hoist compile model.onnx -o model.hoist --dim batch=1,8,32\n"
+                                  "  hoist compile resnet.onnx --resize 256 --crop 224 --mean 0.485,0.456,0.406 --std "
+                                  "0.229,0.224,0.225\n"
                                   "  hoist compile models/digits_residual.onnx -o small.hoist --budget top1=0.5% "
                                   "--calibrate models/digits_residual_calibration.npz --record digits.json\n"
                                   "  hoist compile models/digits_residual.onnx -o smaller.hoist --budget top1=2% "

@@ -34,7 +34,7 @@ Attempt<Samples> samples_for(BundleRunner& bundle, const EvaluateCommand& comman
                              const std::vector<std::string>& names) {
   const auto read = [&] {
     return read_samples(command.data, inputs_of(bundle),
-                        {.labels = true, .pictures = command.pictures, .classes = names});
+                        {.labels = true, .pictures = as_stored(bundle, 0, command.pictures), .classes = names});
   };
   auto samples = read();
   const Diagnostics problems = samples ? Diagnostics{} : samples.errors();
@@ -138,7 +138,8 @@ void add_evaluate(CLI::App& program, Action& action) {
       .add_option("--data", options->data,
                   "an .npz with one array per input of the model, [samples][the input's axes after the first], and "
                   "labels; or a "
-                  "folder of pictures (.jpg, .png) or sounds (.wav) with a folder for each class, or with labels.txt, "
+                  "folder of pictures (.jpg, .png, .pgm, .ppm) or sounds (.wav) with a folder for each class, or with "
+                  "labels.txt, "
                   "FILE LABEL "
                   "a line")
       ->required()

@@ -1,9 +1,12 @@
-// hoist devices, rules and operators: what there is, generated from the tables.
+// hoist devices, language, rules and operators: what there is, generated from the tables.
 #include <nlohmann/json.hpp>
 
 #include "backends/opencl/device.h"
 #include "ir/operators/operators.h"
+#include "ir/pattern.h"
+#include "ir/scalar.h"
 #include "ir/text/counted.h"
+#include "ir/text/definitions.h"
 #include "ir/text/near_miss.h"
 #include "lowering/rules.h"
 #include "lowering/rules/program_rules.h"
@@ -245,6 +248,75 @@ Attempt<> rules(const RulesCommand& command) {
   return ExitCode::done;
 }
 
+struct LanguageCommand {
+  std::string json;
+};
+
+// "floats, integers": the element types that a function takes.
+std::string types_of(const FunctionRow& r) {
+  std::vector<std::string_view> out;
+  if (r.on_float) out.emplace_back("floats");
+  if (r.on_integer) out.emplace_back("integers");
+  if (r.on_boolean) out.emplace_back("booleans");
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+Json language_json() {
+  Json out = {{"scalars", Json::array()},
+              {"patterns", Json::array()},
+              {"functions", Json::array()},
+              {"definitions", Json::array()}};
+  for (int i = 0; i < scalar_count; ++i) {
+    const ScalarRow& r = row(static_cast<Scalar>(i));
+    out["scalars"].push_back({{"name", r.name}, {"bits", r.bits}, {"float", r.is_float}, {"signed", r.is_signed}});
+  }
+  for (const PatternRow& r : pattern_table())
+    out["patterns"].push_back({{"name", r.name}, {"type", r.scheme}, {"meaning", r.meaning}, {"view", r.is_view}});
+  for (const FunctionRow& r : function_table()) {
+    out["functions"].push_back({{"name", r.name},
+                                {"symbol", r.symbol},
+                                {"arguments", r.arity},
+                                {"types", types_of(r)},
+                                {"associative", r.associative},
+                                {"commutative", r.commutative},
+                                {"ulp", r.ulp},
+                                {"meaning", r.meaning}});
+  }
+  for (const DefinitionRow& r : definition_table()) {
+    out["definitions"].push_back(
+        {{"name", r.name}, {"given", r.given}, {"definition", r.definition}, {"meaning", r.meaning}});
+  }
+  return out;
+}
+
+// The four vocabularies, a table each.
+Attempt<> language(const LanguageCommand& command) {
+  if (!command.json.empty()) return answer_json(command.json, language_json());
+  using Rows = std::vector<std::vector<std::string>>;
+  const auto texts = [](std::initializer_list<std::string_view> views) {
+    return std::vector<std::string>(views.begin(), views.end());
+  };
+  Rows scalars = {{"type", "bits", "what"}};
+  for (int i = 0; i < scalar_count; ++i) {
+    const ScalarRow& r = row(static_cast<Scalar>(i));
+    const bool is_other = r.scalar == Scalar::boolean || r.scalar == Scalar::string;
+    scalars.push_back({std::string(r.name), std::to_string(r.bits),
+                       is_other      ? "true or false, or a string's word"
+                       : r.is_float  ? "float"
+                       : r.is_signed ? "integer"
+                                     : "integer without a sign"});
+  }
+  Rows patterns = {{"pattern", "type", "meaning"}};
+  for (const PatternRow& r : pattern_table()) patterns.push_back(texts({r.name, r.scheme, r.meaning}));
+  Rows functions = {{"function", "symbol", "on", "meaning"}};
+  for (const FunctionRow& r : function_table()) functions.push_back(texts({r.name, r.symbol, types_of(r), r.meaning}));
+  Rows definitions = {{"definition", "of", "is", "meaning"}};
+  for (const DefinitionRow& r : definition_table())
+    definitions.push_back(texts({r.name, r.given, r.definition, r.meaning}));
+  say(table(patterns) + "\n" + table(functions) + "\n" + table(definitions) + "\n" + table(scalars));
+  return ExitCode::done;
+}
+
 struct OperatorsCommand {
   std::string name, json;
   bool page = false;
@@ -335,6 +407,15 @@ void add_rules(CLI::App& program, Action& action) {
       ->excludes(rule)
       ->excludes(used);
   add_json_option(command, options->json, "the list");
+}
+
+void add_language(CLI::App& program, Action& action) {
+  auto options = std::make_shared<LanguageCommand>();
+  CLI::App& command =
+      add_command(program, action, "language",
+                  "list what expressions are made of: patterns, functions of numbers, named compositions and types",
+                  "  hoist language", options, language);
+  add_json_option(command, options->json, "the lists");
 }
 
 void add_operators(CLI::App& program, Action& action) {

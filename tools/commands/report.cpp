@@ -3,7 +3,10 @@
 
 #include "tools/budgeted_compile.h"
 #include "tools/command.h"
+#include "tools/files.h"
 #include "tools/json_answer.h"
+#include "tools/record_json.h"
+#include "tools/report/compare.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -11,6 +14,7 @@ namespace {
 
 struct ReportCommand {
   std::string model, output, json;
+  std::vector<std::string> compared;
   const CLI::Option* output_option = nullptr;
   ModelOptions options;
   BudgetOptions budget;
@@ -19,8 +23,25 @@ struct ReportCommand {
 // Without a budget the page shows what is nearly without loss.
 constexpr char default_budget[] = "sqnr=30dB";
 
+// Two records beside each other; nothing is measured.
+Attempt<> compare(const ReportCommand& command) {
+  if (!command.model.empty() || command.compared.size() != 2)
+    return usage_failure("--compare", "takes two records and no model", "hoist report --compare A.json B.json");
+  const std::string output = command.output_option->count() == 0 ? "comparison.html" : command.output;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", output));
+  HOIST_STEP(const Record a, ExitCode::bad_input, read_record(command.compared[0]));
+  HOIST_STEP(const Record b, ExitCode::bad_input, read_record(command.compared[1]));
+  const NamedRecord first = {command.compared[0], &a}, second = {command.compared[1], &b};
+  HOIST_STEP_VOID(ExitCode::bad_input, write_file(output, comparison_page(first, second)));
+  if (output != "-") say_line("{}: open it in a browser", output);
+  if (command.json.empty()) return ExitCode::done;
+  return answer_json(command.json, to_json(first, second));
+}
+
 Attempt<> report(const ReportCommand& given) {
   ReportCommand command = given;
+  if (!command.compared.empty()) return compare(command);
+  if (command.model.empty()) return usage_failure("model", "is required", "hoist report MODEL");
   if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".html");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   BudgetOptions budget = command.budget;
@@ -45,9 +66,10 @@ void add_report(CLI::App& program, Action& action) {
                                   "  hoist report models/digits_residual.onnx --calibrate "
                                   "models/digits_residual_calibration.npz -o report.html\n"
                                   "  hoist report models/digits_residual.onnx --record digits.json --budget top1=1% "
-                                  "-o report.html",
+                                  "-o report.html\n"
+                                  "  hoist report --compare cpu.json gpu.json -o comparison.html",
                                   options, report);
-  command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
+  command.add_option("model", options->model, "an ONNX file")->type_name("MODEL");
   options->output_option =
       command.add_option("-o,--output", options->output, "the page (default: the model's name with .html, here)")
           ->type_name("FILE");
@@ -57,6 +79,11 @@ void add_report(CLI::App& program, Action& action) {
                   std::string("how much accuracy the choice may give up (default: ") + default_budget + ")")
       ->type_name("BUDGET");
   add_budget_options(command, options->budget);
+  command
+      .add_option("--compare", options->compared,
+                  "two studies side by side instead: the records of compile --record or report --record")
+      ->type_name("RECORD RECORD")
+      ->expected(2);
   add_json_option(command, options->json, "the numbers of the page");
 }
 

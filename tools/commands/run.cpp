@@ -64,7 +64,7 @@ Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bund
     }
     if (given[*index]) return usage_failure("--input " + name, "is given twice");
     given[*index] = true;
-    auto tensor = read_input(file, bundle.inputs()[*index], command.pictures);
+    auto tensor = read_input(file, bundle.inputs()[*index], as_stored(bundle, *index, command.pictures));
     if (tensor)
       out[*index] = std::move(*tensor);
     else
@@ -184,7 +184,8 @@ void add_run(CLI::App& program, Action& action) {
   add_bundle_options(command, options->bundle, options->options);
   command
       .add_option("--input", options->inputs,
-                  "the file of an input: .npy, a TensorProto in .pb, a picture (.jpg, .png) or a sound (.wav)")
+                  "the file of an input: .npy, a TensorProto in .pb, a picture (.jpg, .png, .pgm, .ppm), resized and "
+                  "scaled as the bundle or the options below say, or a sound (.wav)")
       ->type_name("NAME=FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

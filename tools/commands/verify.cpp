@@ -34,7 +34,8 @@ struct VerifyCommand {
 // Inputs: the first run of the data, or seeded numbers from the inputs' domains.
 Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
   if (data.empty()) return seeded_inputs(bundle, plan, plan.model_hash);
-  HOIST_STEP(Samples samples, ExitCode::bad_input, read_samples(data, inputs_of(bundle), {}));
+  HOIST_STEP(Samples samples, ExitCode::bad_input,
+             read_samples(data, inputs_of(bundle), {.pictures = as_stored(bundle, 0, {})}));
   return samples.runs.front();
 }
 

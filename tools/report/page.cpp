@@ -6,21 +6,12 @@
 #include "tools/report/template.h"
 
 namespace hoist {
-namespace {
 
-using Json = nlohmann::ordered_json;
-
-// Inside a script element nothing but "<" can end it or open a comment; JSON allows the escape wherever these stand,
-// since they stand in strings only.
-std::string safe_in_script(const Json& data) {
-  std::string out;
-  for (char c : data.dump(-1, ' ', false, Json::error_handler_t::replace)) {
-    if (c == '<' || c == '>' || c == '&')
-      out += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
-    else
-      out += c;
-  }
-  return out;
+std::string page_head() {
+  constexpr std::string_view body = "<body>";
+  const size_t end = report_template.find(body);
+  HOIST_CHECK(end != std::string_view::npos, "the report's template has lost its body");
+  return std::string(report_template.substr(0, end + body.size())) + "\n";
 }
 
 std::string safe_in_html(const std::string& text) {
@@ -43,15 +34,30 @@ std::string safe_in_html(const std::string& text) {
   return out;
 }
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Inside a script element nothing but "<" can end it or open a comment; JSON allows the escape wherever these stand,
+// since they stand in strings only.
+std::string safe_in_script(const Json& data) {
+  std::string out;
+  for (char c : data.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+    if (c == '<' || c == '>' || c == '&')
+      out += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
+    else
+      out += c;
+  }
+  return out;
+}
+
 // Layers of one kernel have the same texts, so each is kept once and named by its number; -1 is what there is not.
 class Texts {
  public:
   Json add(const LayerForms& forms) {
-    return {{"high", index_of(forms.high)},
-            {"derivation", index_of(forms.derivation)},
-            {"low", index_of(forms.low)},
-            {"schedule", index_of(forms.schedule)},
-            {"source", index_of(forms.source)}};
+    return {{"high", index_of(forms.high)},     {"derivation", index_of(forms.derivation)},
+            {"low", index_of(forms.low)},       {"schedule", index_of(forms.schedule)},
+            {"source", index_of(forms.source)}, {"operations", forms.operations}};
   }
   const Json& all() const { return all_; }
 
@@ -73,7 +79,8 @@ Json to_json(const NetworkPicture& picture) {
     nodes.push_back(
         {{"layers", node.layers}, {"x", node.x}, {"y", node.y}, {"width", node.width}, {"height", node.height}});
   }
-  for (const auto& edge : picture.edges) edges.push_back(edge.points);
+  for (const auto& edge : picture.edges)
+    edges.push_back({{"from", edge.from}, {"to", edge.to}, {"points", edge.points}});
   return {{"width", picture.width}, {"height", picture.height}, {"nodes", nodes}, {"edges", edges}};
 }
 
@@ -83,6 +90,8 @@ Json page_data(const Study& study, const std::vector<ReportLayer>& layers, const
   for (const ReportLayer& layer : layers) {
     listed.push_back({{"name", layer.name},
                       {"operation", layer.operation},
+                      {"reads", layer.reads},
+                      {"gives", layer.gives},
                       {"reference", texts.add(layer.reference)},
                       {"chosen", texts.add(layer.chosen)}});
   }

@@ -20,14 +20,16 @@ struct LayerForms {
   std::string low;         ///< low-level Lift
   std::string schedule;    ///< of Halide
   std::string source;      ///< OpenCL C
+  int64_t operations = 0;  ///< arithmetic operations of its kernels
 };
 
 /// A layer of the model in graph order. Layers of one kernel may carry the same texts; the page holds each text once.
 struct ReportLayer {
-  std::string name;       ///< unique
-  std::string operation;  ///< "Conv"
-  LayerForms reference;   ///< in the model as it is
-  LayerForms chosen;      ///< under the chosen assignment
+  std::string name;                                 ///< unique
+  std::string operation;                            ///< "Conv"
+  LayerForms reference;                             ///< in the model as it is
+  LayerForms chosen;                                ///< under the chosen assignment
+  std::vector<std::string> reads = {}, gives = {};  ///< values with their types, constants left out
 };
 
 /// The structure with the names of its fields; points have their paired drop and its p-value (interval.h) too. Numbers

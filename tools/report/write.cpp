@@ -41,8 +41,31 @@ Result<std::map<std::string, LayerForms>> forms_of(const LoweredModel& lowered, 
       append(forms.low, print(group.low));
       append(forms.schedule, emitted[group.kernel].schedule);
       append(forms.source, emitted[group.kernel].source);
+      forms.operations += lowered.kernels[static_cast<size_t>(group.kernel)].operations;
     }
   }
+  return out;
+}
+
+// "conv1 [1][16][8][8]f32" of those that are no constants.
+std::vector<std::string> typed(const std::vector<std::string>& names, const std::map<std::string, Type>& types) {
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    if (const auto found = types.find(name); found != types.end()) out.push_back(name + " " + text(found->second));
+  }
+  return out;
+}
+
+// The inputs are nodes of the picture as well: rules store values of them.
+std::vector<NamedCall> with_inputs(const Program& program) {
+  std::vector<NamedCall> out;
+  for (const auto& [name, type] : program.inputs) {
+    out.emplace_back();
+    out.back().name = name;
+    out.back().outputs = {name};
+  }
+  const std::vector<NamedCall> calls = named_calls(program);
+  out.insert(out.end(), calls.begin(), calls.end());
   return out;
 }
 
@@ -56,15 +79,20 @@ Result<std::vector<ReportLayer>> report_layers(const ChosenModel& chosen, const 
     forms.push_back(std::move(texts));
   }
   std::vector<ReportLayer> out;
-  for (const NamedCall& layer : named_calls(chosen.model.program))
-    out.push_back({layer.name, layer.operation, forms[0][layer.name], forms[1][layer.name]});
+  std::map<std::string, Type> types(chosen.model.program.inputs.begin(), chosen.model.program.inputs.end());
+  for (const Definition& definition : chosen.model.program.definitions)
+    types[definition.value] = definition.expression->type;
+  for (const NamedCall& layer : named_calls(chosen.model.program)) {
+    out.push_back({layer.name, layer.operation, forms[0][layer.name], forms[1][layer.name], typed(layer.inputs, types),
+                   typed(layer.outputs, types)});
+  }
   return out;
 }
 
 Attempt<> write_page(const ChosenModel& chosen, const std::string& page) {
   HOIST_STEP(std::vector<ReportLayer> layers, ExitCode::bad_input, report_layers(chosen, chosen.compile.lower));
   NetworkPicture picture;
-  if (auto drawn = lay_out(named_calls(chosen.model.program)))
+  if (auto drawn = lay_out(with_inputs(chosen.model.program)))
     picture = std::move(*drawn);
   else
     complain("warning", drawn.errors());

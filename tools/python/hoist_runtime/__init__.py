@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
 from importlib.metadata import version as _version
 
 from ._findings import Finding
-from .bundle import Array, Bundle, Device, Step, devices, open, verify_files
+from .bundle import Array, Bundle, Device, Preprocessing, Step, devices, open, verify_files
 from .errors import ArgumentError, Error, Status, VerificationError
 
 try:
@@ -20,5 +20,5 @@ try:
 except _PackageNotFoundError:
     __version__ = "0"  # used from the source tree, which pip has not installed
 
-__all__ = ["ArgumentError", "Array", "Bundle", "Device", "Error", "Finding", "Status", "Step", "VerificationError", "devices",
-           "open", "verify_files"]
+__all__ = ["ArgumentError", "Array", "Bundle", "Device", "Error", "Finding", "Preprocessing", "Status", "Step",
+           "VerificationError", "devices", "open", "verify_files"]

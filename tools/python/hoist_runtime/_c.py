@@ -74,6 +74,33 @@ class Finding(ctypes.Structure):
     ]
 
 
+class Pixels(ctypes.Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("rows", c_size_t),
+        ("columns", c_size_t),
+        ("channels", c_size_t),
+        ("row_pitch", c_size_t),
+        ("blue_first", c_int),
+    ]
+
+
+class Preprocessing(ctypes.Structure):
+    _fields_ = [
+        ("rows", c_size_t),
+        ("columns", c_size_t),
+        ("channels", c_size_t),
+        ("channels_first", c_int),
+        ("blue_first", c_int),
+        ("crop", c_int),
+        ("resize_rows", c_size_t),
+        ("resize_columns", c_size_t),
+        ("scale", c_double),
+        ("mean", c_double * 3),
+        ("deviation", c_double * 3),
+    ]
+
+
 class String(ctypes.Structure):
     _fields_ = [("data", c_void_p), ("length", c_size_t)]
 
@@ -107,6 +134,8 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "hoist_get_output": (c_int, [_HANDLE, c_size_t, c_void_p, c_size_t]),
     "hoist_set_input_strings": (c_int, [_HANDLE, c_size_t, POINTER(String), c_size_t]),
     "hoist_get_output_strings": (c_int, [_HANDLE, c_size_t, POINTER(String), c_size_t]),
+    "hoist_set_input_pixels": (c_int, [_HANDLE, c_size_t, POINTER(Pixels), c_size_t]),
+    "hoist_input_preprocessing": (c_int, [_HANDLE, c_size_t, POINTER(Preprocessing)]),
     "hoist_output_shape": (c_int, [_HANDLE, c_size_t, POINTER(c_int64), c_size_t]),
     "hoist_specialisation_count": (c_size_t, [_HANDLE]),
     "hoist_specialisation_in_use": (c_size_t, [_HANDLE]),

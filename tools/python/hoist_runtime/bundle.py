@@ -61,6 +61,23 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Preprocessing:
+    """How pictures become an input: resized, cropped around the middle, (value * scale - mean) / deviation of each value from
+    0 to 255, colours and channels in the input's order."""
+
+    rows: int  #: that the input takes
+    columns: int
+    channels: int  #: 1 (grey) or 3
+    channels_first: bool  #: the input is [channels][rows][columns], else [rows][columns][channels]
+    blue_first: bool  #: the input's channels are blue, green, red
+    resize: tuple[int, int] | int | None  #: (rows, columns), or the shorter side; None: to rows and columns
+    crop: bool  #: what a resized picture has beyond the input goes; False: it must have none
+    scale: float
+    mean: tuple[float, ...]  #: one a channel, as the input has them
+    deviation: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class _Port:
     """An input or an output as the runtime describes it."""
 
@@ -81,6 +98,20 @@ def _status(number: int) -> Status:
 def _finding(given: Any) -> Finding:
     said = given.contents
     return Finding(_c.text(said.subject), bool(said.passed), _c.text(said.message), said.compared, said.largest_error)
+
+
+def _picture(given: Any, name: str) -> NDArray[np.uint8]:
+    """As [rows][columns][channels], the pixels of a row beside each other."""
+    array = np.asarray(given)
+    if array.dtype != np.uint8 or array.ndim not in (2, 3):
+        raise ArgumentError(Status.BAD_ARGUMENT, f"input {name} takes pictures of uint8, [rows][columns][channels], not "
+                                                 f"{array.dtype.name} of {array.ndim} dimensions")
+    if array.ndim == 2:
+        array = array[:, :, None]
+    rows_apart = array.strides[0] >= array.shape[1] * array.shape[2]
+    if array.strides[1:] != (array.shape[2], 1) or not rows_apart:
+        array = np.ascontiguousarray(array)
+    return array
 
 
 def _shape(extents: Sequence[int]) -> Any:
@@ -335,6 +366,36 @@ class Bundle:
                 raise ArgumentError(Status.BAD_SIZE, f"input {name} has the shape {list(port.array.shape)}, not "
                                                      f"{list(array.shape)}")
             self._set(port, array)
+
+    def set_pixels(self, name: str, pixels: Any, *, blue_first: bool = False) -> None:
+        """Whole pictures as an input: resized, cropped and scaled as the bundle says, as `hoist run` does, bit for bit.
+
+        A picture is an array of uint8, [rows][columns][channels] or, where the input is grey, [rows][columns], its colours
+        red, green, blue unless `blue_first`. An input that takes several at once wants a sequence of so many. Raises
+        ArgumentError where the bundle does not say how, or a picture does not fit; the input then stays what it was."""
+        with self._lock:
+            port = self._port("input", name)
+            is_one = isinstance(pixels, np.ndarray) and pixels.ndim <= 3
+            pictures = [_picture(picture, name) for picture in ([pixels] if is_one else pixels)]
+            given = (_c.Pixels * max(len(pictures), 1))()
+            for i, picture in enumerate(pictures):
+                rows, columns, channels = picture.shape
+                given[i] = _c.Pixels(picture.ctypes.data, rows, columns, channels, picture.strides[0], int(blue_first))
+            self._call("hoist_set_input_pixels", port.index, given, len(pictures))
+
+    def preprocessing(self, name: str) -> Preprocessing | None:
+        """How pictures become the input; None where the bundle does not say it."""
+        with self._lock:
+            port = self._port("input", name)
+            how = _c.Preprocessing()
+            try:
+                self._call("hoist_input_preprocessing", port.index, ctypes.byref(how))
+            except ArgumentError:
+                return None
+            resize = (how.resize_rows, how.resize_columns) if how.resize_rows else how.resize_columns or None
+            return Preprocessing(how.rows, how.columns, how.channels, bool(how.channels_first), bool(how.blue_first), resize,
+                                 bool(how.crop), how.scale, tuple(how.mean[:how.channels]),
+                                 tuple(how.deviation[:how.channels]))
 
     def output(self, name: str) -> NDArray[Any]:
         """A copy of one output of the latest run, as run() returns it."""

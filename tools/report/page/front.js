@@ -12,7 +12,8 @@ const measures = [
 // Against itself the reference has changed by nothing, for sure.
 function ofOthers(point, limit) { return point.isReference ? 0 : limit; }
 const usableMeasures = measures.filter((measure) => points.filter(measure.has).length > 1 || measure.open);
-let measure = usableMeasures[0];
+let measure = usableMeasures.find((each) => each.name === "Top-1 change") || usableMeasures[0];
+let showsBars = false; // of intervals, which bury the points where there are many
 let selectedPoint = chosen || points.find((point) => point.on_front) || points[0] || null;
 
 const kindOf = (point) =>
@@ -57,14 +58,14 @@ function logarithmicAxis(low, high, from, to) {
 
 // What is drawn of a point under the measure, in the units of the axes.
 function markOf(point, unit) {
-  const interval = point.verified && measured(point.time) ? point.time : { low: null, high: null };
+  const interval = showsBars && point.verified && measured(point.time) ? point.time : { low: null, high: null };
   const limit = (value, otherwise) => (isNumber(value) ? value : otherwise);
   const seconds = timeOf(point);
   return {
     point, seconds, x: seconds * unit.scale, y: measure.value(point) * measure.scale,
     left: limit(interval.low, seconds) * unit.scale, right: limit(interval.high, seconds) * unit.scale,
-    low: limit(measure.low(point), measure.value(point)) * measure.scale,
-    high: limit(measure.high(point), measure.value(point)) * measure.scale,
+    low: limit(showsBars ? measure.low(point) : null, measure.value(point)) * measure.scale,
+    high: limit(showsBars ? measure.high(point) : null, measure.value(point)) * measure.scale,
   };
 }
 
@@ -249,11 +250,13 @@ function keyOf(shown) {
     html("p", { class: "note" }, axisNote(),
          hidden > 0 ? ` ${hidden} ${hidden === 1 ? "point was" : "points were"} only predicted: see Output SQNR.` : ""));
 }
-const axisNote = () => `Upwards: ${measure.label}. Bars are 95 % intervals of what was measured on this device.`;
+const axisNote = () => `Upwards: ${measure.label}. ${showsBars ? "Bars are 95 % intervals of what was measured on this device." : ""}`;
 
 function drawFront() {
   show("measures", usableMeasures.length > 1 && usableMeasures.map((each) =>
     html("button", { type: "button", "aria-pressed": String(each === measure),
-                     on: { click: () => { measure = each; drawFront(); } } }, each.name)));
+                     on: { click: () => { measure = each; drawFront(); } } }, each.name)),
+    points.length > 0 && html("button", { type: "button", id: "bars", "aria-pressed": String(showsBars),
+                     on: { click: () => { showsBars = !showsBars; drawFront(); byId("bars").focus({ preventScroll: true }); } } }, "Intervals"));
   chart(Math.max(280, Math.floor(byId("front").clientWidth)));
 }

@@ -61,10 +61,12 @@ function histogram(site) {
   const rule = candidateOf(site, whatIfRule(site));
   const width = 560, height = 150, bottom = 118, left = 8, right = width - 8;
   const { bars, covered } = rebinned(statistics.histogram);
-  const most = Math.max(...bars, 1), span = statistics.high - statistics.low || 1;
+  const span = statistics.high - statistics.low || 1;
   const x = (value) => left + ((value - statistics.low) / span) * (right - left);
   const clipped = (value) => (isNumber(rule.clip_low) && value < rule.clip_low) || (isNumber(rule.clip_high) && value > rule.clip_high);
   const barWidth = ((right - left) * covered) / bars.length;
+  const stored = storedBars(bars, rule, (value) => Math.floor(((value - statistics.low) / span / covered) * bars.length));
+  const most = Math.max(...bars, ...(stored || []), 1);
   // Square roots keep the tails, which is what clipping is about, in sight.
   const heightOf = (amount) => Math.sqrt(amount / most) * (bottom - 24);
   const limits = [rule.clip_low, rule.clip_high]
@@ -78,10 +80,23 @@ function histogram(site) {
         return amount > 0 && svg("rect", { class: clipped(middle) ? "clipped" : "bar", x: left + index * barWidth, width: Math.max(barWidth - 0.5, 0.5),
                                            y: bottom - heightOf(amount), height: heightOf(amount) });
       }),
+      stored && svg("path", { class: "stored", d: `M${left} ${bottom}${stored.map((amount, index) =>
+        `V${bottom - heightOf(amount)}H${left + (index + 1) * barWidth}`).join("")}V${bottom}` }),
       svg("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }),
       limits.map((value) => svg("line", { class: "clip", x1: x(value), x2: x(value), y1: 6, y2: bottom + 5 })),
       axisTicks(statistics.low, statistics.high, left, right, bottom)),
-    html("figcaption", { class: "note" }, text, ". Heights are square roots of counts."));
+    html("figcaption", { class: "note" }, text, ". Heights are square roots of counts.", stored && " The line is what is stored: clipped values stand at the ends."));
+}
+
+// After the rule, or null where it clips nothing: what lies beyond its range stands at the ends.
+function storedBars(bars, rule, barOf) {
+  const last = bars.length - 1;
+  const low = isNumber(rule.clip_low) ? Math.min(Math.max(barOf(rule.clip_low), 0), last) : 0;
+  const high = isNumber(rule.clip_high) ? Math.min(Math.max(barOf(rule.clip_high), 0), last) : last;
+  if (low === 0 && high === last) return null;
+  const out = bars.map(() => 0);
+  bars.forEach((amount, index) => { out[Math.min(Math.max(index, low), high)] += amount; });
+  return out;
 }
 function axisTicks(low, high, left, right, bottom) {
   const step = roundStep(high - low || 1, 7), out = [];
@@ -129,11 +144,22 @@ function neighbours() {
                      on: { click: () => selectLayer(name, null, false) } }, name), " "]));
 }
 
+// What goes in and out, and what its kernels compute.
+function shapesOf(layer) {
+  if (!layer) return null;
+  const lines = (texts) => texts.map((text) => html("div", {}, html("code", {}, text)));
+  const before = layer.reference.operations, after = layer.chosen.operations;
+  return html("dl", { class: "pairs shapes" },
+    layer.reads.length > 0 && pair("Reads", lines(layer.reads)), layer.gives.length > 0 && pair("Gives", lines(layer.gives)),
+    before > 0 && pair("Operations", count(before), after !== before && ` as the model is, ${count(after)} as chosen`,
+      html("small", {}, "of its kernels, which other layers may share")));
+}
+
 function drawLayer() {
   const own = sitesOfLayer.get(selectedLayer) || [];
   byId("layer-heading").replaceChildren("Layer ", html("span", { class: "of" }, selectedLayer),
     html("small", {}, ` ${operationOf(selectedLayer)}`));
-  show("layer", neighbours(),
+  show("layer", neighbours(), shapesOf(layerByName.get(selectedLayer)),
     own.length ? [html("p", { class: "note how" }, "Choose another rule to see what it would do."), own.map(siteBlock)]
                : html("p", { class: "note" }, "No rule is applied here: the layer computes as the model says."),
     html("div", { id: "code" }));
@@ -148,6 +174,7 @@ function selectLayer(name, siteKey, go) {
     row.setAttribute("aria-selected", String(row.dataset.site === selectedSite));
   drawLayer();
   lightLayer(name);
+  keepAddress({ layer: name });
   if (!go) return;
   byId("layer-section").scrollIntoView({ block: "start" });
   byId("layer-heading").focus({ preventScroll: true });

@@ -61,6 +61,7 @@ function drawWhatIf() {
         html("span", {}, "error ", html("b", { id: "what-if-error" }, digits(sum.error)), ratioTo(sum.error, baseline.error)),
         html("span", {}, "weights ", html("b", {}, bytes(sum.size)))),
       html("div", { class: "what-if-list note" }, `Predicted, without conversions between formats.${isNumber(sum.time) ? "" : " One of these rules was not timed."} ${list.join("; ")}`),
+      html("button", { type: "button", class: "plain", id: "copy", on: { click: copyPreferences } }, "Copy as preferences"),
       html("button", { type: "button", class: "plain", id: "undo", on: { click: () => { changes.clear(); drawWhatIf(); } } }, "Undo all"));
   }
   const focused = document.activeElement && document.activeElement.dataset.rule;
@@ -69,6 +70,32 @@ function drawWhatIf() {
   drawSites();
   if (selectedLayer !== null) drawLayer();
   if (key) [...document.querySelectorAll("input[type=radio]")].find((each) => each.name === key && each.dataset.rule === focused).focus({ preventScroll: true });
+}
+
+// Shown as well, since not every browser lets pages on disk write to the clipboard.
+function copyPreferences() {
+  const text = preferences();
+  const shown = html("pre", { id: "preferences", tabindex: 0 }, html("code", {}, text));
+  const old = byId("preferences");
+  if (old) old.replaceWith(shown);
+  else byId("what-if").append(shown);
+  if (navigator.clipboard) navigator.clipboard.writeText(text).catch(() => getSelection().selectAllChildren(shown));
+  else getSelection().selectAllChildren(shown);
+}
+
+// The page's address says which layer and which point were chosen, so that a link leads back: #layer=conv1&point=front+2.
+const address = new URLSearchParams();
+let keepsAddress = false; // not while the page is made
+function keepAddress(parts) {
+  if (!keepsAddress) return;
+  for (const [name, value] of Object.entries(parts)) address.set(name, value);
+  history.replaceState(null, "", `#${address}`);
+}
+function goToAddress() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const point = points.find((each) => each.name === wanted.get("point")), layer = wanted.get("layer");
+  if (point) selectPoint(point);
+  if (layerNames.includes(layer) || nodeOfLayer.has(layer)) selectLayer(layer, null, true);
 }
 
 const themeKey = "hoist-report-theme";
@@ -97,7 +124,7 @@ function start() {
   startSites();
   startPicture();
   drawProvenance();
-  const first = [...sites].sort((a, b) => (errorShare(b) || 0) - (errorShare(a) || 0))[0];
+  const first = [...sites].sort(compare)[0];
   if (first) selectLayer(first.layer, first.key, false);
   else if (layers.length) selectLayer(layers[0].name, null, false);
   else byId("layer-section").hidden = true;
@@ -108,5 +135,8 @@ function start() {
     width = now;
     drawFront();
   }).observe(byId("front"));
+  keepsAddress = true;
+  goToAddress();
+  addEventListener("hashchange", goToAddress);
 }
 start();

@@ -1,7 +1,7 @@
 // The picture of the network: graphviz found the places, here it is drawn with the layer lit.
 const nodeOfLayer = new Map();
 picture.nodes.forEach((node, index) => node.layers.forEach((name) => nodeOfLayer.set(name, index)));
-const nodeElements = [];
+const nodeElements = [], edgeElements = [];
 
 // A name that fits the width of its node, from both ends, since ends tell layers apart.
 const fits = (width) => Math.max(4, Math.floor((width - 12) / 6.2));
@@ -14,7 +14,8 @@ function fitted(name, width) {
 
 function operationOf(name) {
   const layer = layerByName.get(name);
-  return layer ? layer.operation : (sitesOfLayer.get(name) || []).map((site) => site.operation).find(Boolean) || "";
+  if (layer) return layer.operation;
+  return (sitesOfLayer.get(name) || []).map((site) => site.operation).find(Boolean) || (nodeOfLayer.has(name) ? "input" : "");
 }
 const layerChanged = (name) => (sitesOfLayer.get(name) || []).some(isChanged);
 
@@ -34,8 +35,7 @@ function drawNode(node) {
     svg("text", { y: 12, "text-anchor": "middle", class: "small" }, fitted(below, node.width)));
 }
 
-function drawEdge(points) {
-  const [start, ...rest] = points;
+function drawEdge({ points: [start, ...rest] }) {
   const path = `M${start.join(" ")}C${rest.map((point) => point.join(" ")).join(" ")}`;
   return svg("path", { class: "edge", d: path, "marker-end": "url(#arrow)" });
 }
@@ -47,15 +47,17 @@ function startPicture() {
     return;
   }
   nodeElements.push(...picture.nodes.map(drawNode));
+  edgeElements.push(...picture.edges.map(drawEdge));
   const margin = 8;
   place.replaceChildren(svg("svg", {
     width: picture.width + 2 * margin, height: picture.height + 2 * margin, role: "group", "aria-label": "Network",
     viewBox: `${-margin} ${-margin} ${picture.width + 2 * margin} ${picture.height + 2 * margin}` },
     svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
                         svg("path", { d: "M0 0L8 4L0 8Z" }))),
-    picture.edges.map(drawEdge), nodeElements));
+    edgeElements, nodeElements));
   show("legend", html("span", {}, html("i", { class: "swatch changed" }), "changed"),
        html("span", {}, html("i", { class: "swatch" }), "as it is"), html("span", {}, html("i", { class: "swatch lit" }), "selected"),
+       html("span", {}, html("i", { class: "swatch read" }), "what it reads"),
        "Click a layer.");
   // One stop for the keyboard; arrows go from layer to layer in the order of the model.
   place.addEventListener("keydown", (event) => {
@@ -70,7 +72,12 @@ function startPicture() {
 
 function lightLayer(name) {
   const index = nodeOfLayer.get(name);
-  nodeElements.forEach((element, each) => element.classList.toggle("lit", each === index));
+  const read = new Set(picture.edges.filter((edge) => edge.to === index).map((edge) => edge.from));
+  nodeElements.forEach((element, each) => {
+    element.classList.toggle("lit", each === index);
+    element.classList.toggle("read", read.has(each));
+  });
+  edgeElements.forEach((element, each) => element.classList.toggle("read", picture.edges[each].to === index));
   if (index === undefined) return;
   const place = byId("picture"), node = picture.nodes[index];
   place.scrollTo({ left: node.x - place.clientWidth / 2, top: node.y - place.clientHeight / 2 });

@@ -81,7 +81,9 @@ function pointRow(point, cells) {
 
 function drawPointTable() {
   const heads = ["Time", "Speed-up", "Top-1", "Lost / gained", "Agreement", "Flips", "Worst class", "Output SQNR", "Output PSNR", "Weights", "Your metric"];
-  const rows = [...points].sort((a, b) => timeOf(b) - timeOf(a)).map((point) => ({ point, cells: pointCells(point) }));
+  // The chosen one, then the fastest, of equals the one with the smallest error.
+  const order = (a, b) => b.chosen - a.chosen || timeOf(a) - timeOf(b) || errorOf(a) - errorOf(b);
+  const rows = [...points].sort(order).map((point) => ({ point, cells: pointCells(point) }));
   // Scores have no PSNR, pictures no classes.
   const used = (_, column) => rows.some(({ cells }) => cells[column][0] !== missing);
   show("points", html("table", {},
@@ -93,6 +95,7 @@ function selectPoint(point) {
   const focused = document.activeElement && document.activeElement.dataset;
   const back = focused && ["point", "selectPoint"].find((name) => focused[name] !== undefined);
   selectedPoint = point;
+  keepAddress({ point: point.name });
   drawFront();
   drawPointCard();
   drawPointTable();

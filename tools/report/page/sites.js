@@ -22,7 +22,7 @@ const columns = [
   { name: "How known", class: "proof-column", key: (site) => chosenAt(site).proof, cell: (site) => html("span", { class: "proof" }, chosenAt(site).proof || missing) },
 ];
 const rowsAtFirst = 200;
-const order = { column: columns[5], direction: -1, all: false };
+const order = { column: columns[4], direction: -1, all: false }; // what a rule saves
 let selectedSite = null;
 
 // Bars are drawn against the largest share, so that small ones can be told apart.
@@ -50,7 +50,7 @@ function compare(a, b) {
   const x = order.column.key(a), y = order.column.key(b);
   if (x === null || y === null) return (x === null) - (y === null) || a.order - b.order;
   const sign = typeof x === "string" ? x.localeCompare(y) : x - y;
-  return sign * order.direction || a.order - b.order;
+  return sign * order.direction || (errorShare(b) || 0) - (errorShare(a) || 0) || a.order - b.order;
 }
 
 function sortBy(column, direction) {

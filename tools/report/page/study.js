@@ -60,11 +60,27 @@ const changes = new Map();
 const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
 const weightBytes = (site, rule) => (site.kind === "product" ? candidateOf(site, rule).bytes || 0 : 0);
 const baseline = {
-  // What was measured, where a prediction lacks a part: differences are added to it all the same.
-  time: chosen ? (isNumber(chosen.predicted_time) ? chosen.predicted_time : timeOf(chosen)) : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
+  // What was measured, to which predicted differences are added.
+  time: chosen ? timeOf(chosen) : sites.reduce((sum, site) => sum + (chosenAt(site).time || 0), 0),
   error: chosen ? chosen.predicted_error : totalError,
   size: chosen ? chosen.size : sites.reduce((sum, site) => sum + weightBytes(site, site.chosen), 0),
 };
+// As a line of a preferences file has a name.
+function quoted(name) {
+  const line = name.replace(/[\x00-\x1f\x7f]/g, " ");
+  return /^[^\s#"\\]+$/.test(line) && line !== "*" ? line : `"${line.replace(/["\\]/g, "\\$&")}"`;
+}
+// The what-if for --preferences: rules that are to be there, and those that are to go.
+function preferences() {
+  const lines = [...changes].map(([key, rule]) => {
+    const site = siteByKey.get(key);
+    if (rule !== asItIs) return `pin ${quoted(site.layer)} ${rule}`;
+    const whole = sitesOfLayer.get(site.layer).every((each) => whatIfRule(each) === asItIs);
+    return `forbid ${quoted(site.layer)} ${whole ? "*" : site.chosen}`;
+  });
+  return `${[...new Set(lines)].join("\n")}\n`;
+}
+
 function whatIf() {
   const out = { ...baseline };
   for (const [key, rule] of changes) {

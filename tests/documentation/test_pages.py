@@ -1,0 +1,101 @@
+"""The pages of tools/pages: they are built, their links lead somewhere, their commands do what they show."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import File, missing, run, steps
+
+SOURCE = Path(os.environ["HOIST_SOURCE_DIR"])
+PROGRAM = Path(os.environ["HOIST_PROGRAM"])
+PAGES = SOURCE / "tools" / "pages"
+sys.path.insert(0, str(PAGES))
+from links import problems  # noqa: E402
+
+ENVIRONMENT = SOURCE / "build" / "dependencies" / "documentation"
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not list(ENVIRONMENT.glob("*.done")):
+        pytest.skip("Sphinx is not installed (tools/documentation --install)")
+    folder = tmp_path_factory.mktemp("pages")
+    ran = subprocess.run([SOURCE / "tools" / "documentation", "--build", PROGRAM.parent, "--output", folder], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert ran.returncode == 0, ran.stdout
+    return folder
+
+
+def test_every_link_leads_somewhere(pages: Path) -> None:
+    found, links, _ = problems(pages)
+    assert not found
+    assert links > 500
+
+
+def test_lists_are_those_of_the_tables(pages: Path) -> None:
+    for page, words in {
+        "reference/rules.html": ["map-fusion", "batch-norm-folding", "w8a8", "register-tiles"],
+        "reference/operators.html": ["ConvTranspose", "TreeEnsembleClassifier", "Elu"],
+        "reference/language.html": ["slide size step dilation", "shift_left", "map2d", "f8e4m3fn"],
+        "reference/commands.html": ["--stop-after", "hoist language", "--preferences"],
+        "reference/c.html": ["hoist_set_input_pixels", "set_pixels"],
+    }.items():
+        text = html.unescape(re.sub("<[^>]*>", "", (pages / page).read_text(encoding="utf-8")))
+        for word in words:
+            assert word in text, (page, word)
+
+
+def test_pages_need_nothing_of_this_machine(pages: Path) -> None:
+    for page in pages.rglob("*.html"):
+        assert str(SOURCE) not in page.read_text(encoding="utf-8"), page
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a href="b.html#there">x</a><a href="b.html#not">x</a><a href="c.html">x</a>'
+                                     '<a href="../out.html">x</a><script src="https://example.org/x.js"></script>'
+                                     '<a href="https://example.org">x</a><a href="#top" id="top">x</a>')
+    (tmp_path / "b.html").write_text('<h1 id="there">b</h1>')
+    found, links, outside = problems(tmp_path)
+    assert (links, outside) == (7, 2)
+    assert [problem.split(": ")[1].split(" ")[0] for problem in found] == [
+        "b.html#not", "c.html", "../out.html", "https://example.org/x.js"]
+
+
+def test_outputs_are_compared() -> None:
+    printed = "a note\n13 kernels agree, 0.2 s\n  last  line\n"
+    assert missing(["13 kernels agree, ... s", "...", "last line"], printed) is None
+    assert missing(["12 kernels agree, 0.2 s"], printed) == "12 kernels agree, 0.2 s"
+    assert missing(["last line", "13 kernels agree, 0.2 s"], printed) == "13 kernels agree, 0.2 s"
+    assert missing(["kernels agree"], printed) == "kernels agree"
+    assert missing(["... kernels agree, ..."], printed) is None
+    page = "```console\n$ one\nout\n$ two\n```\n```{code-block} c\n:caption: a.c\n\nint x;\n```\n"
+    one, two, file = steps(page)
+    assert (one.text, one.shown, two.text) == ("one", ["out"], "two")
+    assert file == File("a.c", "int x;\n")
+
+
+def test_a_page_that_shows_something_else_fails(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for text, said in (("$ echo 1\ntwo", "shows what is not printed: two"), ("$ false", "ends with 1"),
+                       ("$ false | cat", "ends with 1")):
+        page.write_text(f"```console\n{text}\n```\n")
+        with pytest.raises(AssertionError, match=said):
+            run(page, tmp_path, dict(os.environ))
+
+
+@pytest.mark.parametrize("name", ["tutorial", "compile", "inspect", "accuracy"])
+def test_commands_do_what_they_show(name: str, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    folder = tmp_path / "folder"
+    tools.mkdir()
+    folder.mkdir()
+    (tools / "hoist").symlink_to(PROGRAM)
+    (tools / "python3").symlink_to(sys.executable)  # which has numpy
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "HOIST": str(SOURCE)}
+    assert run(PAGES / f"{name}.md", folder, environment) > 3
