@@ -92,6 +92,12 @@ class Additions {
 
   /// Puts a control into the program with finish(): the call is performed as the program runs.
   void perform(Control control) {
+    // Inputs that are drawn let loops begin, and end soon.
+    const auto draw = [&](const std::string& value, Domain domain) {
+      if (!value.empty()) program_.domains[value] = domain;
+    };
+    if (control.kind == Control::Kind::loop) draw(control.condition, {1, 1});
+    draw(control.trips, {2, 4});
     control.value = value_;
     control.layers = layers_;
     program_.inputs.insert(program_.inputs.end(), given_.begin(), given_.end());
@@ -513,8 +519,10 @@ Result<bool> inline_bodies(Program& program, const std::string& value) {
 
 namespace {
 
-const OperatorCall* call_with_bodies(Expr e) {
-  return e->pattern == Pattern::operator_call && has_body(*e->operation) ? e->operation.get() : nullptr;
+const BodyRow* bodies_of(Expr e) {
+  if (e->pattern != Pattern::operator_call || !has_body(*e->operation)) return nullptr;
+  const OperatorRow* row = find_operator(e->operation->domain, e->operation->name, e->operation->version);
+  return row == nullptr ? nullptr : row->bodies;
 }
 
 bool performs_loop(Expr call) {
@@ -529,9 +537,9 @@ bool is_for_one_branch(const Program& body) {
   int64_t operations = 0;
   for (const Definition& definition : body.definitions) {
     Expr e = definition.expression;
-    if (const OperatorCall* inner = call_with_bodies(e)) {
-      if (inner->name == "Loop" && performs_loop(e)) return true;
-      for (const auto& [name, attribute] : inner->attributes) {
+    if (const BodyRow* inner = bodies_of(e)) {
+      if (inner->iterates && performs_loop(e)) return true;
+      for (const auto& [name, attribute] : e->operation->attributes) {
         const Body* inside = std::get_if<Body>(&attribute);
         if (inside != nullptr && is_for_one_branch(*inside->program)) return true;
       }
@@ -547,14 +555,16 @@ bool is_for_one_branch(const Program& body) {
 
 bool wants_performing(const Program& program, const std::string& value) {
   const Definition* definition = find_definition(program, value);
-  const OperatorCall* call = definition == nullptr ? nullptr : call_with_bodies(definition->expression);
-  if (call == nullptr) return false;
-  const std::vector<Expr> reads = parameters_of(definition->expression);
+  const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
+  if (bodies == nullptr) return false;
+  const Expr call = definition->expression;
+  const std::vector<Expr> reads = parameters_of(call);
   if (std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; }))
     return false;  // a constant, in the end
-  if (call->name == "Loop") return performs_loop(definition->expression);
-  if (call->name != "If" || find_constant(program, definition->expression->children[0]->name) != nullptr) return false;
-  return std::any_of(call->attributes.begin(), call->attributes.end(), [](const auto& attribute) {
+  if (bodies->iterates) return performs_loop(call);
+  if (bodies->picked == nullptr || find_constant(program, call->children[0]->name) != nullptr) return false;
+  const Attributes& attributes = call->operation->attributes;
+  return std::any_of(attributes.begin(), attributes.end(), [](const auto& attribute) {
     const Body* body = std::get_if<Body>(&attribute.second);
     return body != nullptr && is_for_one_branch(*body->program);
   });
@@ -562,8 +572,8 @@ bool wants_performing(const Program& program, const std::string& value) {
 
 Result<bool> perform_bodies(Program& program, const std::string& value) {
   Definition* definition = find_definition(program, value);
-  const OperatorCall* call = definition == nullptr ? nullptr : call_with_bodies(definition->expression);
-  if (call == nullptr || (call->name != "Loop" && call->name != "If")) return false;
+  const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
+  if (bodies == nullptr || (!bodies->iterates && bodies->picked == nullptr)) return false;
   Additions additions(program, *definition);
   HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression).performed());
   additions.finish("perform-bodies", results.size() == 1 ? results[0] : tuple(results));
