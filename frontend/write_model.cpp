@@ -179,7 +179,10 @@ class Writer {
   void without_counts(NamedCall& layer) const {
     const OperatorRow* row = find_operator(layer.domain, layer.operation, program_.version);
     if (row == nullptr || row->extents == nullptr) return;
-    layer.outputs.resize(std::min(layer.outputs.size(), static_cast<size_t>(row->extents->count)));
+    const size_t place = row->extents->count >= 0 ? static_cast<size_t>(row->extents->count)
+                         : layer.bodies.empty()   ? layer.outputs.size()
+                                                  : layer.bodies[0].outputs.size() - (row->bodies->iterates ? 1 : 0);
+    layer.outputs.resize(std::min(layer.outputs.size(), place));
     while (layer.outputs.size() > 1 && layer.outputs.back().empty()) layer.outputs.pop_back();
   }
 

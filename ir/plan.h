@@ -89,6 +89,37 @@ struct PlanStep {
   std::vector<int> arguments;       ///< array per kernel parameter
 };
 
+/// If or Loop that the run decides: which steps it performs, and how often. Arrays by index, -1 where there is none.
+struct PlanControl {
+  /// A copy of a whole array, to another of its size or into the place that the iteration's number says: the numbers
+  /// count arrays of the size of `from`.
+  struct Move {
+    int from = 0, to = 0;
+    bool is_row = false;
+  };
+
+  bool is_loop = false;
+  std::string name;                 ///< of the value that the call defined
+  std::vector<std::string> layers;  ///< that the call computed
+  int condition = -1;               ///< one bool: which branch, or whether a loop begins; a loop without it does
+  // Of a loop.
+  int trips = -1;               ///< one i64: no more iterations than that
+  int number = -1;              ///< one i64, the iteration's, written before each
+  int next = -1;                ///< one bool, read behind each iteration: whether there is another; without it there is
+  int count = -1;               ///< one i64, written behind the loop: how many iterations there were
+  int64_t most = 0;             ///< iterations; a loop that would go on ends there
+  bool fails = false;           ///< and that is an error
+  std::vector<Move> before;     ///< of a loop: before the first iteration
+  std::vector<Move> after;      ///< of a loop: behind each iteration; of a branch: behind the steps for true
+  std::vector<Move> otherwise;  ///< of a branch: behind the steps for false
+};
+
+/// What a run does next: a step, or the beginning, middle and end of a control, which nest.
+struct PlanItem {
+  enum class Kind : uint8_t { step, enter, otherwise, leave } kind = Kind::step;
+  int index = 0;  ///< of the step or the control; both stand in the order in which items begin them
+};
+
 struct PlanLayer {  ///< for the manifest: a layer of the model
   std::string name, operation;
   std::string absence;  ///< why no step computes it; empty where one does
@@ -131,6 +162,8 @@ struct Plan {
   std::vector<PlanArray> arrays;
   std::vector<PlanKernel> kernels;
   std::vector<PlanStep> steps;
+  std::vector<PlanControl> controls = {};
+  std::vector<PlanItem> items = {};   ///< empty where there are no controls: the steps one after the other
   std::vector<Domain> input_domains;  ///< of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,
       outputs;  ///< array indices in the model's order, then counts; an output may repeat an input or a constant

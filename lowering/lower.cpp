@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <unordered_map>
 
@@ -17,6 +18,7 @@
 #include "lowering/memory.h"
 #include "lowering/passes.h"
 #include "lowering/rules.h"
+#include "lowering/schedule.h"
 #include "lowering/statements.h"
 #include "lowering/steps.h"
 #include "lowering/stored_terms.h"
@@ -99,6 +101,8 @@ class Lowering {
     derivation.start = *model_.program.imported;
     derivation.steps = std::move(model_.program.steps);
     derivation.steps.push_back(replayed_step("choose-storage"));
+    model_.items = schedule(model_.program, model_.storage);
+    if (!model_.items.empty()) derivation.steps.push_back(replayed_step("schedule"));
     if (options_.rules != nullptr) derivation.rules = options_.rules->text;
     HOIST_TRY_VOID(find_steered());
     for (const Definition& definition : model_.program.definitions) HOIST_TRY_VOID(lower_definition(definition));
@@ -272,7 +276,6 @@ class Lowering {
   Result<Nothing> collect_arrays() {
     std::map<std::string, const Storage*> by_array;
     for (const auto& [value, storage] : model_.storage.values) by_array.emplace(storage.array, &storage);
-    std::set<std::string> outputs(model_.program.outputs.begin(), model_.program.outputs.end());
     auto add = [&](const std::string& name, Place place) {
       bool known = array_index_.count(name) != 0;
       int index = array_named(name);
@@ -285,8 +288,9 @@ class Lowering {
       if (place == Place::cleared) array.fill = *s.border;
       return index;
     };
-    for (const auto& [name, type] : model_.program.inputs) model_.inputs.push_back(add(name, Place::input));
-    for (const std::string& name : model_.program.outputs) {
+    for (const ValueInfo& input : input_infos(model_.program)) model_.inputs.push_back(add(input.name, Place::input));
+    for (size_t i = 0; i < output_count(model_.program); ++i) {
+      const std::string& name = model_.program.outputs[i];
       bool constant = model_.program.constants.count(name) != 0;
       model_.outputs.push_back(add(name, constant ? Place::weights : Place::output));
     }
@@ -302,6 +306,12 @@ class Lowering {
       const bool border = by_array.at(step_results_[i])->border.has_value();
       model_.steps[i].arguments.push_back(add(step_results_[i], border ? Place::cleared : Place::arena));
     }
+    for (const Control& control : model_.program.controls) {
+      model_.controls.push_back(control_over(control, [&](const std::string& value) {
+        const std::string& array = storage_of(value).array;
+        return add(array, model_.program.constants.count(array) != 0 ? Place::weights : Place::arena);
+      }));
+    }
     int64_t weight_bytes = 0;
     for (PlanArray& array : model_.arrays) {
       if (array.place != Place::weights) continue;
@@ -315,6 +325,32 @@ class Lowering {
     return Nothing{};
   }
 
+  PlanControl control_over(const Control& control, const std::function<int(const std::string&)>& array) const {
+    PlanControl out;
+    const auto given = [&](const std::string& value) { return value.empty() ? -1 : array(value); };
+    out.is_loop = control.kind == Control::Kind::loop;
+    out.name = control.value;
+    out.layers = control.layers;
+    out.condition = given(control.condition);
+    out.trips = given(control.trips);
+    out.next = given(control.next);
+    if (use_counts(model_.program).count(control.number) != 0) out.number = array(control.number);
+    out.most = control.most;
+    out.fails = control.fails;
+    out.count = given(control.count);
+    // A row may be what the iteration was given, which the moves behind it write.
+    for (const Control::Rows& rows : control.rows) out.after.push_back({array(rows.row), array(rows.result), true});
+    for (const Control::Carried& carried : control.carried) {
+      out.before.push_back({array(carried.initial), array(carried.result)});
+      if (carried.after != carried.before) out.after.push_back({array(carried.after), array(carried.result)});
+    }
+    for (const Control::Choice& choice : control.choices) {
+      out.after.push_back({array(choice.yes), array(choice.result)});
+      out.otherwise.push_back({array(choice.no), array(choice.result)});
+    }
+    return out;
+  }
+
   // An output that the model names twice is two of the plan's.
   void add_extent(const DataExtent& extent) {
     const std::vector<std::string>& names = model_.program.outputs;
@@ -325,13 +361,65 @@ class Lowering {
     }
   }
 
+  // The items that begin and end each control, and the one in the middle of a branch.
+  struct ControlSpan {
+    int enter = 0, otherwise = 0, leave = 0;
+  };
+
+  std::vector<ControlSpan> spans() const {
+    std::vector<ControlSpan> out(model_.controls.size());
+    for (size_t i = 0; i < model_.items.size(); ++i) {
+      const auto index = static_cast<size_t>(model_.items[i].index);
+      const int at = static_cast<int>(i);
+      if (model_.items[i].kind == PlanItem::Kind::enter) out[index].enter = at;
+      if (model_.items[i].kind == PlanItem::Kind::otherwise) out[index].otherwise = at;
+      if (model_.items[i].kind == PlanItem::Kind::leave) out[index].leave = at;
+    }
+    return out;
+  }
+
   void place() {
     std::vector<int> first(model_.arrays.size(), -1), last(model_.arrays.size(), 0);
-    for (size_t i = 0; i < model_.steps.size(); ++i) {
-      for (int argument : model_.steps[i].arguments) {
-        const auto a = static_cast<size_t>(argument);
-        if (first[a] < 0) first[a] = static_cast<int>(i);
-        last[a] = static_cast<int>(i);
+    const auto use = [&](int array, int at) {
+      if (array < 0) return;
+      const auto a = static_cast<size_t>(array);
+      if (first[a] < 0) first[a] = last[a] = at;
+      first[a] = std::min(first[a], at);
+      last[a] = std::max(last[a], at);
+    };
+    std::vector<PlanItem> items = model_.items;
+    for (size_t i = 0; model_.items.empty() && i < model_.steps.size(); ++i)
+      items.push_back({PlanItem::Kind::step, static_cast<int>(i)});
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (items[i].kind != PlanItem::Kind::step) continue;
+      for (int argument : model_.steps[static_cast<size_t>(items[i].index)].arguments)
+        use(argument, static_cast<int>(i));
+    }
+    const std::vector<ControlSpan> all = spans();
+    for (size_t c = 0; c < all.size(); ++c) {
+      const PlanControl& control = model_.controls[c];
+      const auto moves = [&](const std::vector<PlanControl::Move>& some, int at) {
+        for (const PlanControl::Move& move : some) use(move.from, at), use(move.to, at);
+      };
+      use(control.condition, all[c].enter), use(control.trips, all[c].enter);
+      use(control.number, all[c].enter), use(control.number, all[c].leave), use(control.next, all[c].leave);
+      use(control.count, all[c].leave);
+      for (const PlanControl::Move& move : control.after) {
+        if (move.is_row) use(move.to, all[c].enter);  // rows come one by one
+      }
+      moves(control.before, all[c].enter);
+      moves(control.after, control.is_loop ? all[c].leave : all[c].otherwise);
+      moves(control.otherwise, all[c].leave);
+    }
+    // What lives on both sides of the beginning or the end of a loop does so in every iteration. Outer loops stand
+    // first, and what an inner one makes longer may reach out of them.
+    for (size_t c = all.size(); c-- > 0;) {
+      if (!model_.controls[c].is_loop) continue;
+      for (size_t a = 0; a < first.size(); ++a) {
+        const bool enters = first[a] < all[c].enter && last[a] >= all[c].enter && last[a] <= all[c].leave;
+        const bool leaves = first[a] >= all[c].enter && first[a] <= all[c].leave && last[a] > all[c].leave;
+        if (enters) last[a] = all[c].leave;
+        if (leaves) first[a] = all[c].enter;
       }
     }
     std::vector<Lifetime> lifetimes;
@@ -351,6 +439,7 @@ class Lowering {
     const Program& program = model_.program;
     std::set<std::string> computed, evaluated(program.evaluated.begin(), program.evaluated.end());
     for (const PlanStep& step : model_.steps) computed.insert(step.layers.begin(), step.layers.end());
+    for (const PlanControl& control : model_.controls) computed.insert(control.layers.begin(), control.layers.end());
     for (const ModelLayer& layer : program.layers) {
       std::string absence;
       if (computed.count(layer.name) == 0) {
@@ -392,6 +481,7 @@ PassOptions pass_options(const LowerOptions& options, const Profile& profile) {
   out.fusion = options.fusion;
   out.profile = profile;
   out.rules = options.rules;
+  out.perform = options.perform;
   return out;
 }
 

@@ -31,6 +31,7 @@ struct LowerOptions {
   const UserRules* rules = nullptr;                   ///< of the user; lives as long as the compilation
   std::vector<Steering> steps;                        ///< the user's own for kernels, in the place of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< others than strategies(); live as long as the compilation
+  bool perform = true;           ///< If and Loop as the plan runs, where that is better or the only way (unroll.h)
   bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
 };
 
@@ -66,6 +67,8 @@ struct LoweredModel {
   std::vector<LoweredKernel> kernels;
   std::vector<PlanArray> arrays;  ///< offsets and constants filled in
   std::vector<PlanStep> steps;    ///< arguments: p0, p1, ..., then the result
+  std::vector<PlanControl> controls;
+  std::vector<PlanItem> items;  ///< empty without controls
   std::vector<int> inputs, outputs;
   std::vector<PlanExtent> extents;
   int64_t arena_bytes = 0;

@@ -50,10 +50,10 @@ Result<Nothing> user_rules(Program& program, const PassOptions& options) {
 }
 
 // What a pass does to one definition; true where it changed anything.
-using AtDefinition = Result<bool> (*)(Program& program, const std::string& value);
+using AtDefinition = std::function<Result<bool>(Program& program, const std::string& value)>;
 
 // At each definition in order; at one that it changed again, from the first that it added. All problems in one go.
-Result<bool> at_definitions(Program& program, AtDefinition change) {
+Result<bool> at_definitions(Program& program, const AtDefinition& change) {
   Diagnostics problems;
   bool any = false;
   std::set<std::string> refused;
@@ -84,8 +84,12 @@ Result<bool> inline_bodies_or_fold(Program& program, const std::string& value) {
   return changed;
 }
 
-Result<Nothing> bodies(Program& program, const PassOptions&) {
-  HOIST_TRY(const bool any, at_definitions(program, inline_bodies_or_fold));
+Result<Nothing> bodies(Program& program, const PassOptions& options) {
+  const auto change = [&](Program& changed, const std::string& value) {
+    return options.perform && wants_performing(changed, value) ? perform_bodies(changed, value)
+                                                               : inline_bodies_or_fold(changed, value);
+  };
+  HOIST_TRY(const bool any, at_definitions(program, change));
   if (any) drop_unused(program);
   return Nothing{};
 }

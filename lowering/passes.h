@@ -38,6 +38,7 @@ struct PassOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
   LaunchFusion fusion = LaunchFusion::none;
   Profile profile;                   ///< what launches are made for
+  bool perform = false;              ///< bodies may be performed as the program runs: Program::controls may come of it
   bool share_equal = true;           ///< layers that stand twice are one; not where neural rules may differ by layer
   const UserRules* rules = nullptr;  ///< the user's own; lives as long as the passes run
 };

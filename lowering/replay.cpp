@@ -15,6 +15,7 @@
 #include "lowering/launches.h"
 #include "lowering/passes.h"
 #include "lowering/rules/program_rules.h"
+#include "lowering/schedule.h"
 #include "lowering/steps.h"
 #include "lowering/stored_terms.h"
 #include "lowering/unroll.h"
@@ -27,6 +28,8 @@ constexpr std::pair<std::string_view, std::string_view> further_steps[] = {
     {"drop-unused", "what nobody reads any more goes"},
     {"name-tables", "large tables inside terms become constants, which kernels read from memory"},
     {"choose-storage", "every value gets an array: the order of its dimensions, borders, padding to whole vectors"},
+    {"perform-bodies", "bodies of If and Loop that data choose or end are performed as the plan runs"},
+    {"schedule", "definitions stand in the order in which the plan performs them"},
     {"store", "the term is written over the stored arrays: views that cost nothing"},
 };
 
@@ -39,6 +42,7 @@ struct Adder {
 constexpr Adder adders[] = {
     {"cut-kernels", cut_definition, "the definition keeps nothing in global memory"},
     {"inline-bodies", inline_bodies, "the definition is no call whose attributes are programs"},
+    {"perform-bodies", perform_bodies, "the definition is no call of If or Loop"},
     {"unroll", unroll_definition, "the definition has no loop whose steps keep arrays"},
 };
 
@@ -225,6 +229,8 @@ class Replay {
       name_tables(program_);
     else if (step.rule == "choose-storage")
       state_.storage = choose_storage(program_, options_.profile);
+    else if (step.rule == "schedule")
+      schedule(program_, state_.storage);
     else
       return Diagnostic{"", "there is no pass " + step.rule + " over the whole program", ""};
     return Nothing{};

@@ -73,6 +73,12 @@ class Additions {
   std::string name(const std::string& wanted) { return names_.make(wanted); }
   int64_t count() const { return static_cast<int64_t>(added_.size()); }
 
+  /// A value that only the run knows.
+  Expr given(const std::string& wanted, Type type) {
+    given_.emplace_back(names_.make(value_ + "." + wanted), type);
+    return parameter(given_.back().first, type);
+  }
+
   /// Says what storage wants to know of them: rows side by side are no concatenation to it (stacked()).
   void describe() {
     for (Definition& definition : added_) {
@@ -82,6 +88,22 @@ class Additions {
       for (size_t i = 0; i < sizes_of(definition.expression->type).size(); ++i)
         definition.order.push_back(static_cast<int64_t>(i));
     }
+  }
+
+  /// Puts a control into the program with finish(): the call is performed as the program runs.
+  void perform(Control control) {
+    // Inputs that are drawn let loops begin, and end soon.
+    const auto draw = [&](const std::string& value, Domain domain) {
+      if (!value.empty()) program_.domains[value] = domain;
+    };
+    if (control.kind == Control::Kind::loop) draw(control.condition, {1, 1});
+    draw(control.trips, {2, 4});
+    control.value = value_;
+    control.layers = layers_;
+    program_.inputs.insert(program_.inputs.end(), given_.begin(), given_.end());
+    const std::vector<std::string> wanted = control.wanted();
+    program_.outputs.insert(program_.outputs.end(), wanted.begin(), wanted.end());
+    program_.controls.push_back(std::move(control));
   }
 
   /// Puts them into the program, in front of the definition, and the step that says so.
@@ -106,6 +128,7 @@ class Additions {
   const std::vector<std::string> layers_;
   std::unordered_map<Expr, Expr> known_;
   std::vector<Definition> added_;
+  std::vector<std::pair<std::string, Type>> given_;
   std::vector<std::string> constants_;
   int count_ = 0;
 };
@@ -164,6 +187,12 @@ class Inline {
     if (body("then_branch") != nullptr) return branches();
     if (call_->operation->attributes.count("num_scan_inputs") != 0) return scan();
     return loop();
+  }
+
+  /// What the call gives where it is performed as the program runs.
+  Result<std::vector<Expr>> performed() {
+    if (body("then_branch") != nullptr) return chosen_branch();
+    return performed_loop();
   }
 
  private:
@@ -233,6 +262,69 @@ class Inline {
     return out;
   }
 
+  // Each branch is there, and only one of them runs.
+  Result<Values> chosen_branch() {
+    const Values given(operands_.begin() + 1, operands_.end());
+    HOIST_TRY(const Values yes, run("then_branch", given, ""));
+    HOIST_TRY(const Values no, run("else_branch", given, ""));
+    Control control;
+    control.kind = Control::Kind::branch;
+    control.condition = one_number(operands_[0])->name;
+    Values out;
+    for (size_t i = 0; i < yes.size(); ++i) {
+      out.push_back(additions_.given(fmt::format("result{}", i), yes[i]->type));
+      control.choices.push_back({additions_.define(yes[i])->name, additions_.define(no[i])->name, out.back()->name});
+    }
+    additions_.perform(std::move(control));
+    return out;
+  }
+
+  Result<Values> performed_loop() {
+    HOIST_TRY(const operators::IterationBounds bounds, operators::iteration_bounds(*call_));
+    operands_.resize(std::max<size_t>(operands_.size(), 2), nullptr);
+    const auto middle = operands_.end() - captured();
+    const Values initial(operands_.begin() + 2, middle);
+    Control control;
+    control.kind = Control::Kind::loop;
+    control.most = bounds.most.value_or(bounds.rows > 0 ? operators::most_loop_rows : most_loop_iterations);
+    control.fails = !bounds.most;
+    if (!bounds.starts) control.condition = one_number(operands_[1])->name;
+    if (!bounds.most && operands_[0] != nullptr) control.trips = one_number(operands_[0])->name;
+    if (!bounds.starts.value_or(true)) control.most = 0, control.fails = false;
+    const Expr number = additions_.given("iteration", scalar_type(Scalar::i64));
+    control.number = number->name;
+    Values given = {number, additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}))};
+    Values out;
+    for (size_t k = 0; k < initial.size(); ++k) {
+      given.push_back(additions_.given(fmt::format("state{}", k), initial[k]->type));
+      out.push_back(additions_.given(fmt::format("result{}", k), initial[k]->type));
+    }
+    const Values states(given.begin() + 2, given.end());
+    given.insert(given.end(), middle, operands_.end());
+    HOIST_TRY(const Values after, run("body", given, ""));
+    if (!bounds.goes_on) control.next = one_number(after[0])->name;
+    for (size_t k = 0; k < states.size(); ++k) {
+      Expr next = after[k + 1];
+      // States that change places are copied first, since one is written before the other is read.
+      if (next != states[k] && std::find(states.begin(), states.end(), next) != states.end())
+        next = additions_.define(identity(next));
+      control.carried.push_back(
+          {additions_.define(initial[k])->name, states[k]->name, additions_.define(next)->name, out[k]->name});
+    }
+    for (size_t k = 0; k < bounds.rows; ++k) {
+      const Expr row = additions_.define(after[1 + states.size() + k]);
+      out.push_back(additions_.given(fmt::format("rows{}", k), array_type(control.most, row->type)));
+      control.rows.push_back({row->name, out.back()->name});
+    }
+    if (call_->operation->results > std::ssize(out)) {
+      out.push_back(additions_.given("count", scalar_type(Scalar::i64)));
+      control.count = out.back()->name;
+    }
+    out.resize(static_cast<size_t>(call_->operation->results));
+    additions_.perform(std::move(control));
+    return out;
+  }
+
   Result<Nothing> check_steps(int64_t steps) const {
     if (steps > most_unrolled_steps) return too_many_steps(call_->operation->name, steps);
     return Nothing{};
@@ -246,6 +338,9 @@ class Inline {
                                     call_->operation->name, most_unrolled_steps),
                         "give M as a constant: a condition may end the loop before"};
     HOIST_TRY_VOID(check_steps(*bounds.most));
+    if (bounds.rows > 0 && !bounds.counted())
+      return Diagnostic{"", "data decide how many rows its scan outputs have, and it has to be unrolled here",
+                        "compile it without a budget, or give M and a condition that always holds"};
     operands_.resize(std::max<size_t>(operands_.size(), 2), nullptr);
     const auto middle = operands_.end() - captured();
     Values states(operands_.begin() + 2, middle);
@@ -419,6 +514,69 @@ Result<bool> inline_bodies(Program& program, const std::string& value) {
   Additions additions(program, *definition);
   HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression).results());
   additions.finish("inline-bodies", results.size() == 1 ? results[0] : tuple(results));
+  return true;
+}
+
+namespace {
+
+const BodyRow* bodies_of(Expr e) {
+  if (e->pattern != Pattern::operator_call || !has_body(*e->operation)) return nullptr;
+  const OperatorRow* row = find_operator(e->operation->domain, e->operation->name, e->operation->version);
+  return row == nullptr ? nullptr : row->bodies;
+}
+
+bool performs_loop(Expr call) {
+  const auto bounds = operators::iteration_bounds(*call);
+  if (!bounds.ok()) return false;
+  if (!bounds->most || (bounds->rows > 0 && !bounds->counted())) return true;
+  return *bounds->most > (bounds->counted() ? most_unrolled_steps : most_kept_steps);
+}
+
+// Is it more than both branches should cost, or nothing that may be computed where it is not asked for?
+bool is_for_one_branch(const Program& body) {
+  int64_t operations = 0;
+  for (const Definition& definition : body.definitions) {
+    Expr e = definition.expression;
+    if (const BodyRow* inner = bodies_of(e)) {
+      if (inner->iterates && performs_loop(e)) return true;
+      for (const auto& [name, attribute] : e->operation->attributes) {
+        const Body* inside = std::get_if<Body>(&attribute);
+        if (inside != nullptr && is_for_one_branch(*inside->program)) return true;
+      }
+    }
+    e = without_operator_calls(e);
+    if (calls_host(e)) return true;
+    if (__builtin_add_overflow(operations, count_operations(e), &operations)) return true;
+  }
+  return operations > most_operations_of_both_branches;
+}
+
+}  // namespace
+
+bool wants_performing(const Program& program, const std::string& value) {
+  const Definition* definition = find_definition(program, value);
+  const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
+  if (bodies == nullptr) return false;
+  const Expr call = definition->expression;
+  const std::vector<Expr> reads = parameters_of(call);
+  if (std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; }))
+    return false;  // a constant, in the end
+  if (bodies->iterates) return performs_loop(call);
+  if (bodies->picked == nullptr || find_constant(program, call->children[0]->name) != nullptr) return false;
+  const Attributes& attributes = call->operation->attributes;
+  return std::any_of(attributes.begin(), attributes.end(), [](const auto& attribute) {
+    const Body* body = std::get_if<Body>(&attribute.second);
+    return body != nullptr && is_for_one_branch(*body->program);
+  });
+}
+
+Result<bool> perform_bodies(Program& program, const std::string& value) {
+  Definition* definition = find_definition(program, value);
+  const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
+  if (bodies == nullptr || (!bodies->iterates && bodies->picked == nullptr)) return false;
+  Additions additions(program, *definition);
+  HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression).performed());
+  additions.finish("perform-bodies", results.size() == 1 ? results[0] : tuple(results));
   return true;
 }
 

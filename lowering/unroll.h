@@ -19,6 +19,21 @@ inline constexpr int64_t most_unrolled_steps = 1024;
 /// How many definitions the bodies of a program become together.
 inline constexpr int64_t most_unrolled_definitions = int64_t{1} << 16;
 
+/// How often a loop runs at most where the model names no number; then the run fails.
+inline constexpr int64_t most_loop_iterations = int64_t{1} << 20;
+/// Operations of a branch above which only the one that is chosen is computed: what a device does about as fast as the
+/// host reads the condition and starts a kernel.
+inline constexpr int64_t most_operations_of_both_branches = int64_t{1} << 21;
+/// Steps up to which a loop that data end is unrolled: it computes them all, and keeps what it had.
+inline constexpr int64_t most_kept_steps = 16;
+
+/// Whether the call that the definition is should be performed as the program runs (Control): a Loop that data end, or
+/// one of more than most_unrolled_steps; an If of large branches, or of such that cannot both be computed.
+bool wants_performing(const Program& program, const std::string& value);
+/// Performs the call that the definition is: its bodies' definitions stand before it once, and a Control in the
+/// program. False where it is no If or Loop. Records "perform-bodies".
+Result<bool> perform_bodies(Program& program, const std::string& value);
+
 /// The bodies of the call that the definition is, in its place; false where it is no call with bodies. Records
 /// "inline-bodies". Errors: an iteration count that nothing bounds, or one above most_unrolled_steps.
 Result<bool> inline_bodies(Program& program, const std::string& value);

@@ -169,6 +169,11 @@ class Validator {
 
   Result<Nothing> look_at(const ReplayedStep& seen) {
     const Program& program = seen.state->program;
+    if (seen.step.rule == "perform-bodies") {  // what it computes only the run knows
+      ++out_.left;
+      take(program);
+      return Nothing{};
+    }
     if (seen.step.rule_class == RuleClass::neural) {
       ++out_.neural;
       take(program);

@@ -157,9 +157,9 @@ Result<std::vector<std::string>> strings_of(const LoweredModel& lowered) {
 std::vector<Domain> input_domains(const Program& program) {
   std::vector<Domain> out;
   bool any = false;
-  for (const auto& [name, type] : program.inputs) {
-    auto found = program.domains.find(name);
-    const bool is_string = leaf_of(type)->scalar == Scalar::string;  // seeded ones are empty
+  for (const ValueInfo& input : input_infos(program)) {
+    auto found = program.domains.find(input.name);
+    const bool is_string = input.scalar == Scalar::string;  // seeded ones are empty
     out.push_back(is_string ? Domain{0, 0} : found == program.domains.end() ? Domain{} : found->second);
     any |= is_string || found != program.domains.end();
   }
@@ -275,6 +275,8 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   plan.inputs = lowered.inputs;
   plan.outputs = lowered.outputs;
   plan.extents = lowered.extents;
+  plan.controls = std::move(lowered.controls);
+  plan.items = std::move(lowered.items);
   plan.steps = std::move(lowered.steps);
   for (PlanStep& step : plan.steps) {
     std::vector<int> arguments;

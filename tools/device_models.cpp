@@ -97,6 +97,7 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
   PassOptions passes = pass_options(options, profile);
   for (const auto& [layer, rule] : model.functions) passes.tables.except.insert(layer);
   passes.share_equal = false;
+  passes.perform = false;  // neural rules see a value that only the run knows as no layer's
   Program program = model.program;
   HOIST_TRY_VOID(run_passes(program, Pass::calls, passes));
   for (Definition& definition : program.definitions) {

@@ -48,6 +48,8 @@ ModelSummary summarised(const Model& model, const TermOf& term_of) {
     out.operations = saturated_sum(out.operations, model.kernels[kernel].operations);
     out.multiplications = saturated_sum(out.multiplications, multiplications[kernel]);
   }
+  for (const PlanControl& control : model.controls)
+    out.controls[control.layers.empty() ? control.name : control.layers.front()] = control.is_loop ? control.most : 0;
   for (const PlanArray& array : model.arrays) {
     const int64_t bytes = byte_size(array.scalar, array.shape);
     if (array.place == Place::weights) out.weight_bytes = saturated_sum(out.weight_bytes, bytes);
@@ -121,11 +123,17 @@ std::string sentence_of(const ModelSummary& summary) {
     on_host += on_host.empty() ? " and on the host " : ", ";
     on_host += steps == 1 ? function : fmt::format("{} ({} times)", function, steps);
   }
-  return fmt::format("{}: {} from {}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers",
+  std::string decided;
+  for (const auto& [layer, most] : summary.controls) {
+    decided += decided.empty() ? "; data decide " : ", ";
+    decided += most > 0 ? fmt::format("how often {} runs, at most {} times", layer, most)
+                        : fmt::format("which branch of {} runs", layer);
+  }
+  return fmt::format("{}: {} from {}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers{}",
                      summary.name, listed_values(summary, summary.outputs, "output"),
                      listed_values(summary, summary.inputs, "input"), counted(summary.layers, "layer"),
                      counted(summary.kernels, "kernel"), on_host, number_text(summary.multiplications),
-                     bytes_text(summary.weight_bytes), bytes_text(summary.value_bytes));
+                     bytes_text(summary.weight_bytes), bytes_text(summary.value_bytes), decided);
 }
 
 std::string arrays_table(const ModelSummary& summary) {
@@ -153,6 +161,7 @@ nlohmann::ordered_json to_json(const ModelSummary& summary) {
   out["kernel_count"] = summary.kernels;
   out["step_count"] = summary.steps;
   if (!summary.on_host.empty()) out["on_host"] = summary.on_host;
+  if (!summary.controls.empty()) out["controls"] = summary.controls;
   out["operations"] = summary.operations;
   out["multiplications"] = summary.multiplications;
   out["weight_bytes"] = summary.weight_bytes;

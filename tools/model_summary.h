@@ -21,10 +21,12 @@ struct ModelSummary {
   size_t layers = 0, kernels = 0;
   size_t steps = 0;                       ///< of a run: launches, and what the host performs
   std::map<std::string, size_t> on_host;  ///< how many steps the host performs, by what they do
-  int64_t operations = 0;                 ///< arithmetic operations of a run, multiplications among them
-  int64_t multiplications = 0;            ///< of a run as the kernels compute it, padding included
-  int64_t weight_bytes = 0;               ///< as they are stored
-  int64_t value_bytes = 0;                ///< of memory for what lies between layers
+  /// What data decide as the plan runs, by the layer: of a loop the most iterations, of a branch 0.
+  std::map<std::string, int64_t> controls;
+  int64_t operations = 0;       ///< arithmetic operations of a run in which each step runs once
+  int64_t multiplications = 0;  ///< among them, as the kernels compute it, padding included
+  int64_t weight_bytes = 0;     ///< as they are stored
+  int64_t value_bytes = 0;      ///< of memory for what lies between layers
 };
 
 ModelSummary summary_of(const LoweredModel& model);

@@ -217,6 +217,7 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
       out.ended = ran.errors().front().what;
       break;
     }
+    if (bundle.step_runs(i) == 0) continue;  // data have chosen another branch, or no iteration
     if (!seen.insert(plan.steps[i].kernel).second) continue;
     const size_t left = plan.kernels.size() - seen.size() + 1;
     const double share = std::max(seconds / 1000, (seconds - stopwatch.seconds()) / static_cast<double>(left));

@@ -93,6 +93,26 @@ OrderedJson section_json(const std::pair<size_t, size_t>& section) {
   return {{"offset", section.first}, {"bytes", section.second}};
 }
 
+// Arrays by their names, as far as the control has them.
+OrderedJson control_json(const Plan& plan, const PlanControl& control) {
+  OrderedJson out = {{"kind", control.is_loop ? "loop" : "branch"}, {"name", control.name}, {"layers", control.layers}};
+  const auto name = [&](int array) { return plan.arrays[static_cast<size_t>(array)].name; };
+  if (control.is_loop) out["most"] = control.most, out["fails"] = control.fails;
+  for (const auto& [key, array] : {std::pair{"condition", control.condition},
+                                   {"trips", control.trips},
+                                   {"number", control.number},
+                                   {"next", control.next},
+                                   {"count", control.count}}) {
+    if (array >= 0) out[key] = name(array);
+  }
+  for (const auto& [key, moves] :
+       {std::pair{"before", &control.before}, {"after", &control.after}, {"otherwise", &control.otherwise}}) {
+    for (const PlanControl::Move& move : *moves)
+      out[key].push_back({{"from", name(move.from)}, {"to", name(move.to)}, {"row", move.is_row}});
+  }
+  return out;
+}
+
 OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t>& source,
                         const std::pair<size_t, size_t>& expression) {
   OrderedJson parameters = OrderedJson::array();
@@ -194,6 +214,11 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
     out["steps"].push_back({{"kernel", plan.kernels[static_cast<size_t>(step.kernel)].name},
                             {"layers", step.layers},
                             {"arguments", arguments}});
+  }
+  if (!plan.controls.empty()) {
+    for (const PlanControl& control : plan.controls) out["controls"].push_back(control_json(plan, control));
+    static const char* kinds[] = {"step", "enter", "otherwise", "leave"};
+    for (const PlanItem& item : plan.items) out["items"].push_back({kinds[static_cast<int>(item.kind)], item.index});
   }
   out["layers"] = OrderedJson::array();
   for (const PlanLayer& layer : plan.layers) {

@@ -97,6 +97,23 @@ void encode_kernel(Encoder& out, const PlanKernel& kernel) {
   out.word(static_cast<uint64_t>(kernel.operations));
 }
 
+void encode_control(Encoder& out, const PlanControl& control) {
+  out.text(control.name);
+  out.texts(control.layers);
+  out.byte(control.is_loop);
+  out.byte(control.fails);
+  out.word(static_cast<uint64_t>(control.most));
+  for (int array : {control.condition, control.trips, control.number, control.next, control.count})
+    out.count(array < 0 ? HOIST_NO_ARRAY : static_cast<uint64_t>(array));
+  for (const std::vector<PlanControl::Move>* moves : {&control.before, &control.after, &control.otherwise}) {
+    out.count(moves->size());
+    for (const PlanControl::Move& move : *moves) {
+      out.count(static_cast<uint64_t>(move.from)), out.count(static_cast<uint64_t>(move.to));
+      out.byte(move.is_row);
+    }
+  }
+}
+
 /// Bytes that the expected values at these positions take: each one whole bytes.
 size_t sample_bytes(const std::vector<std::pair<Scalar, int64_t>>& parts, const std::vector<int64_t>& positions,
                     const std::string& where) {
@@ -166,6 +183,27 @@ void check_written(const Plan& plan, const PlanStep& step) {
   }
 }
 
+// That of what a control copies all is there, and fits; the order of items is the reader's to check.
+void check_control(const Plan& plan, const PlanControl& control) {
+  const std::string where = "control " + control.name;
+  const auto array = [&](int index) -> const PlanArray& { return plan.arrays.at(static_cast<size_t>(index)); };
+  const auto number = [&](int index, Scalar scalar) {
+    HOIST_CHECK(index < 0 || (array(index).scalar == scalar && element_count(array(index).shape) == 1),
+                where + ": reads or writes what is not one number");
+  };
+  number(control.condition, Scalar::boolean), number(control.next, Scalar::boolean);
+  number(control.trips, Scalar::i64), number(control.number, Scalar::i64), number(control.count, Scalar::i64);
+  for (const std::vector<PlanControl::Move>* moves : {&control.before, &control.after, &control.otherwise}) {
+    for (const PlanControl::Move& move : *moves) {
+      const PlanArray &from = array(move.from), &to = array(move.to);
+      const int64_t bytes = byte_size(from.scalar, from.shape), room = byte_size(to.scalar, to.shape);
+      HOIST_CHECK(from.scalar == to.scalar && (move.is_row ? bytes * control.most <= room : bytes == room),
+                  where + ": " + from.name + " does not fit " + to.name);
+      HOIST_CHECK(to.place != Place::input && to.place != Place::weights, where + ": writes " + to.name);
+    }
+  }
+}
+
 }  // namespace
 
 int64_t weights_bytes(const Plan& plan) {
@@ -215,6 +253,8 @@ void check_plan(const Plan& plan) {
     }
     check_written(plan, step);
   }
+  for (const PlanControl& control : plan.controls) check_control(plan, control);
+  HOIST_CHECK(plan.controls.empty() == plan.items.empty(), "controls without items, or items without controls");
   for (int input : plan.inputs) {
     HOIST_CHECK(plan.arrays.at(static_cast<size_t>(input)).place == Place::input, "a model input in another place");
   }
@@ -273,6 +313,15 @@ std::string encode_plan(const Plan& plan, const std::vector<HashedFile>& files, 
     out.texts(step.layers);
     out.count(step.arguments.size());
     for (int argument : step.arguments) out.count(static_cast<uint64_t>(argument));
+  }
+  out.count(plan.controls.size());
+  for (const PlanControl& control : plan.controls) encode_control(out, control);
+  if (!plan.controls.empty()) {
+    out.count(plan.items.size());
+    for (const PlanItem& item : plan.items) {
+      out.byte(static_cast<uint64_t>(item.kind));
+      out.count(static_cast<uint64_t>(item.index));
+    }
   }
   out.count(plan.inputs.size());
   for (size_t i = 0; i < plan.inputs.size(); ++i) {

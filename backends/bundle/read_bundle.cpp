@@ -82,6 +82,32 @@ PlanKernel kernel_of(const hoist_plan_kernel& kernel, const hoist_samples& sampl
   return out;
 }
 
+std::vector<PlanControl::Move> moves_of(const hoist_plan_move* moves, size_t count) {
+  std::vector<PlanControl::Move> out;
+  for (size_t i = 0; i < count; ++i)
+    out.push_back({static_cast<int>(moves[i].from), static_cast<int>(moves[i].to), moves[i].is_row != 0});
+  return out;
+}
+
+PlanControl control_of(const hoist_plan_control& control) {
+  const auto array = [](uint32_t index) { return index == HOIST_NO_ARRAY ? -1 : static_cast<int>(index); };
+  PlanControl out;
+  out.is_loop = control.is_loop != 0;
+  out.name = control.name;
+  out.layers = texts(control.layers, control.layer_count);
+  out.condition = array(control.condition);
+  out.trips = array(control.trips);
+  out.number = array(control.number);
+  out.next = array(control.next);
+  out.count = array(control.count);
+  out.most = static_cast<int64_t>(control.most);
+  out.fails = control.fails != 0;
+  out.before = moves_of(control.before, control.before_count);
+  out.after = moves_of(control.after, control.after_count);
+  out.otherwise = moves_of(control.otherwise, control.otherwise_count);
+  return out;
+}
+
 Plan plan_of(const PlanOwner& owner) {
   const hoist_plan& from = owner.plan;
   Plan out;
@@ -108,6 +134,11 @@ Plan plan_of(const PlanOwner& owner) {
     out.steps.push_back({static_cast<int>(step.kernel),
                          texts(step.layers, step.layer_count),
                          {step.arguments, step.arguments + step.argument_count}});
+  }
+  for (size_t i = 0; i < from.control_count; ++i) out.controls.push_back(control_of(from.controls[i]));
+  for (size_t i = 0; i < from.item_count && from.control_count > 0; ++i) {
+    const hoist_plan_item& item = from.items[i];
+    out.items.push_back({static_cast<PlanItem::Kind>(item.kind), static_cast<int>(item.index)});
   }
   for (size_t i = 0; i < from.input_count; ++i) {
     out.inputs.push_back(static_cast<int>(from.inputs[i].array));

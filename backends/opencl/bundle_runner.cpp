@@ -219,6 +219,8 @@ Result<Nothing> BundleRunner::run_steps(size_t first, size_t count) {
   return Nothing{};
 }
 
+uint64_t BundleRunner::step_runs(size_t index) const { return hoist_step_runs(bundle_.get(), index); }
+
 Result<Tensor> BundleRunner::read_array(size_t index) {
   HOIST_CHECK(index < arrays_.size(), "array " + std::to_string(index));
   Tensor out(arrays_[index].scalar, arrays_[index].shape);

@@ -106,6 +106,8 @@ class BundleRunner {
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
 
   Result<Nothing> run_steps(size_t first, size_t count);
+  /// How often the step has run since the run began; 0 where data have not chosen it.
+  uint64_t step_runs(size_t index) const;
   /// The array's present content; arrays in the arena are overwritten by later steps.
   Result<Tensor> read_array(size_t index);
   /// Seconds of each step of one run, as the device measures them.

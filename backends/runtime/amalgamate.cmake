@@ -6,7 +6,7 @@ set(parts ${host}/host_strings.h ${host}/host_operators.h ${host}/host_pictures.
   native_device.h loaded_code.h bundle_handle.h ${host}/host_strings.c ${host}/host_pictures.c ${host}/host_operators.c
   values.c bundle_files.c plan_file.c opencl_device.c program.c loaded_code.c opencl_engine.c native_device.c
   native_engine.c bundle_handle.c specialisations.c transfers.c
-  host_steps.c pixels.c verify.c)
+  host_steps.c control.c pixels.c verify.c)
 set(text "/* The runtime of a hoist bundle in one file; hoist_runtime.h says how to use it.\n"
          " * Made of the files of hoist's backends/runtime and ir/host; change those. */\n"
          "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */\n#endif\n"

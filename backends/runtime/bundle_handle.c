@@ -80,6 +80,7 @@ HOIST_INTERNAL hoist_status hoist_open_parts(hoist_bundle* b, const hoist_option
   }
   b->checking = (unsigned char)options->separate_buffers;
   hoist_status status = hoist_open_strings(b);
+  if (!status) status = hoist_open_controls(b);
   if (!status) status = b->engine->open(b, options);
   return status ? status : hoist_family_opened(b);
 }
@@ -91,6 +92,7 @@ HOIST_INTERNAL void hoist_close_parts(hoist_bundle* b) {
   free(b->inputs);
   free(b->outputs);
   hoist_close_strings(b);
+  hoist_close_controls(b);
   hoist_plan_free(&b->plan);
   free(b);
 }

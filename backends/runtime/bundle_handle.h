@@ -50,7 +50,10 @@ typedef struct hoist_engine {
   void (*close)(hoist_bundle* bundle); /* also after an open that failed */
   hoist_status (*write)(hoist_bundle* bundle, size_t array, const void* data, size_t bytes);
   hoist_status (*read)(hoist_bundle* bundle, size_t array, void* data, size_t bytes);
-  /* All three wait. */
+  /* From the start of the first array to so many bytes into the second; and one i64. Neither has to wait. */
+  hoist_status (*copy)(hoist_bundle* bundle, size_t from, size_t to, size_t offset, size_t bytes);
+  hoist_status (*set_number)(hoist_bundle* bundle, size_t array, int64_t number);
+  /* All three wait. `run` goes on to the end where outputs are wanted, else it ends with the last of the steps. */
   hoist_status (*run)(hoist_bundle* bundle, size_t first, size_t count, int with_outputs);
   hoist_status (*profile)(hoist_bundle* bundle, double* step_seconds);
   /* `data` is copied: a guard, `bytes` bytes, a guard. */
@@ -94,6 +97,9 @@ struct hoist_bundle {
   hoist_string_table strings; /* those of the plan and of the last run */
   hoist_string_table* given;  /* one an input: the strings that it is set to */
   int has_run;
+  size_t next_item;     /* of the plan, in the run that goes on */
+  uint64_t* iterations; /* one a control: those that are done */
+  uint64_t* step_runs;  /* one a step: how often it has run */
   hoist_cache_entry cache_entry;
 };
 
@@ -128,6 +134,15 @@ HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* bundle);
 HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* bundle);
 /* What each byte of an array that is no weight is at first. */
 HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* bundle, const hoist_plan_array* array);
+
+/* control.c. */
+HOIST_INTERNAL hoist_status hoist_open_controls(hoist_bundle* bundle);
+HOIST_INTERNAL void hoist_close_controls(hoist_bundle* bundle); /* also after an open that failed */
+/* Before what hoist_next_step gives: a run begins, or goes on at a later step. */
+HOIST_INTERNAL void hoist_begin_items(hoist_bundle* bundle, size_t first);
+/* The next step below `end` that the run performs, which the caller then does; the number of steps where there is none.
+ * Reads conditions, so it waits for what decides them. */
+HOIST_INTERNAL hoist_status hoist_next_step(hoist_bundle* bundle, size_t end, size_t* step);
 
 /* host_steps.c. Whether every step on the host can be performed, and the plan's strings. */
 HOIST_INTERNAL hoist_status hoist_open_strings(hoist_bundle* bundle);

@@ -34,10 +34,11 @@ typedef enum hoist_status {
                              the host needs a library that the program was built without */
   HOIST_DEVICE_ERROR = 4, /* an OpenCL call failed, or the device is too small for the bundle */
   HOIST_OUT_OF_MEMORY = 5,
-  HOIST_MISMATCH = 6,   /* the self-check found a difference */
-  HOIST_BAD_EXTENT = 7, /* data give an output more elements than it has room for */
-  HOIST_BAD_VALUE = 8,  /* a string that a step on the host cannot take: no number, where a number is read */
-  HOIST_BAD_SIZE = 9    /* the bundle is not compiled for these sizes */
+  HOIST_MISMATCH = 6,            /* the self-check found a difference */
+  HOIST_BAD_EXTENT = 7,          /* data give an output more elements than it has room for */
+  HOIST_BAD_VALUE = 8,           /* a string that a step on the host cannot take: no number, where a number is read */
+  HOIST_BAD_SIZE = 9,            /* the bundle is not compiled for these sizes */
+  HOIST_TOO_MANY_ITERATIONS = 10 /* a loop whose end is up to data does not end */
 } hoist_status;
 
 typedef struct hoist_bundle hoist_bundle;
@@ -248,8 +249,12 @@ size_t hoist_step_count(const hoist_bundle* bundle);
 size_t hoist_array_count(const hoist_bundle* bundle);
 hoist_status hoist_describe_step(hoist_bundle* bundle, size_t index, hoist_step* step);
 hoist_status hoist_describe_array(hoist_bundle* bundle, size_t index, hoist_array* array);
-/* Runs steps first .. first+count-1 and waits. */
+/* Runs steps first .. first+count-1 and waits. Where data decide which steps of a bundle run, and how often, calls go
+ * on one from the other, the first of them at step 0, and end when the last of the steps has run, in a loop for the
+ * first time, or has been passed. */
 hoist_status hoist_run_steps(hoist_bundle* bundle, size_t first, size_t count);
+/* How often the step has run since a run began: 0 in a branch that was not chosen, several times in a loop. */
+uint64_t hoist_step_runs(const hoist_bundle* bundle, size_t index);
 /* The array's present content; arrays that share the arena are overwritten by later steps. */
 hoist_status hoist_read_array(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
 /* The same of an array of strings; `data` is NULL where an element holds none. */

@@ -156,6 +156,15 @@ static hoist_status native_read(hoist_bundle* b, size_t array, void* data, size_
   return HOIST_OK;
 }
 
+static hoist_status native_copy(hoist_bundle* b, size_t from, size_t to, size_t offset, size_t bytes) {
+  memcpy(b->native->memory[to] + offset, b->native->memory[from], bytes);
+  return HOIST_OK;
+}
+
+static hoist_status native_set_number(hoist_bundle* b, size_t array, int64_t number) {
+  return native_write(b, array, &number, sizeof number);
+}
+
 static hoist_status native_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
@@ -185,8 +194,13 @@ static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
 }
 
 static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
+  const size_t end = first + count;
   hoist_status status = native_inputs(b, first, count);
-  for (size_t i = first; i < first + count && !status; ++i) status = native_step(b, i);
+  hoist_begin_items(b, first);
+  for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
+    status = native_step(b, i);
+    if (!with_outputs && i + 1 == end) break;
+  }
   if (status) return status;
   for (size_t i = 0; with_outputs && i < b->plan.output_count; ++i) {
     hoist_transfer* output = &b->outputs[i];
@@ -199,10 +213,12 @@ static hoist_status native_run(hoist_bundle* b, size_t first, size_t count, int 
 
 static hoist_status native_profile(hoist_bundle* b, double* step_seconds) {
   hoist_status status = native_inputs(b, 0, b->plan.step_count);
-  for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
+  memset(step_seconds, 0, b->plan.step_count * sizeof *step_seconds);
+  hoist_begin_items(b, 0);
+  for (size_t i; !status && !(status = hoist_next_step(b, b->plan.step_count, &i)) && i < b->plan.step_count;) {
     const uint64_t start = hoist_nanoseconds();
     status = native_step(b, i);
-    step_seconds[i] = 1e-9 * (double)(hoist_nanoseconds() - start);
+    step_seconds[i] += 1e-9 * (double)(hoist_nanoseconds() - start);
   }
   return status;
 }
@@ -255,8 +271,8 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
 
 HOIST_INTERNAL const hoist_engine* hoist_native_engine(void) {
   static const hoist_engine engine = {
-      native_open,          native_close,      native_write,          native_read,
-      native_run,           native_profile,    native_make_argument,  native_read_argument,
+      native_open,          native_close,      native_write,          native_read,          native_copy,
+      native_set_number,    native_run,        native_profile,        native_make_argument, native_read_argument,
       native_drop_argument, native_run_kernel, native_guard_alignment};
   return &engine;
 }

@@ -247,11 +247,14 @@ static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status
   return hoist_cl_check(&b->error, code, "clFinish");
 }
 
-static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count) {
+static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count, int whole) {
+  const size_t end = first + count;
   hoist_status status = upload(b, b->queue);
-  for (size_t i = first; i < first + count && !status; ++i) {
+  hoist_begin_items(b, first);
+  for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
     const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
     status = kernel->host ? hoist_host_step(b, i) : launch(b, b->queue, b->kernels[i], kernel, NULL);
+    if (!whole && i + 1 == end) break;
   }
   return status;
 }
@@ -386,8 +389,21 @@ static hoist_status read_array(hoist_bundle* b, size_t array, void* data, size_t
   return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
 }
 
+static hoist_status copy_array(hoist_bundle* b, size_t from, size_t to, size_t offset, size_t bytes) {
+  const cl_int code = clEnqueueCopyBuffer(b->queue, b->buffers[from], b->buffers[to], 0, offset, bytes, 0, NULL, NULL);
+  return hoist_cl_check(&b->error, code, b->plan.arrays[to].name);
+}
+
+/* A pattern is taken over at once, so nobody waits. A checking device still takes what it fills for uninitialised. */
+static hoist_status set_number(hoist_bundle* b, size_t array, int64_t number) {
+  if (b->checking) return write_array(b, array, &number, sizeof number);
+  const cl_int code =
+      clEnqueueFillBuffer(b->queue, b->buffers[array], &number, sizeof number, 0, sizeof number, 0, NULL, NULL);
+  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
+}
+
 static hoist_status run(hoist_bundle* b, size_t first, size_t count, int with_outputs) {
-  hoist_status status = run_steps(b, first, count);
+  hoist_status status = run_steps(b, first, count, with_outputs);
   if (!status && with_outputs) status = download(b, b->queue);
   return finish(b, b->queue, status);
 }
@@ -398,8 +414,26 @@ static hoist_status profile_on_host(hoist_bundle* b, size_t i, double* seconds) 
   if (status) return status;
   const uint64_t start = hoist_nanoseconds();
   const hoist_status done = hoist_host_step(b, i);
-  *seconds = 1e-9 * (double)(hoist_nanoseconds() - start);
+  *seconds += 1e-9 * (double)(hoist_nanoseconds() - start);
   return done;
+}
+
+/* What controls copy and write stands in the other queue. */
+static hoist_status next_profiled(hoist_bundle* b, size_t* step) {
+  const hoist_status status = hoist_next_step(b, b->plan.step_count, step);
+  if (status || !b->plan.control_count) return status;
+  return hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
+}
+
+static void add_seconds(hoist_bundle* b, cl_event* event, double* seconds, hoist_status* status) {
+  cl_ulong start = 0, end = 0;
+  if (!*event) return;
+  cl_int code = clGetEventProfilingInfo(*event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+  if (!code) code = clGetEventProfilingInfo(*event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+  if (code && !*status) *status = hoist_cl_check(&b->error, code, "clGetEventProfilingInfo");
+  if (end > start) *seconds += (double)(end - start) * 1e-9;
+  clReleaseEvent(*event);
+  *event = NULL;
 }
 
 static hoist_status profile(hoist_bundle* b, double* step_seconds) {
@@ -414,25 +448,23 @@ static hoist_status profile(hoist_bundle* b, double* step_seconds) {
   const size_t count = b->plan.step_count;
   cl_event* events = calloc(count + 1, sizeof *events);
   if (!events) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu events", count);
+  memset(step_seconds, 0, count * sizeof *step_seconds);
   hoist_status status = upload(b, b->profiling_queue);
-  for (size_t i = 0; i < count && !status; ++i) {
+  hoist_begin_items(b, 0);
+  for (size_t i; !status && !(status = next_profiled(b, &i)) && i < count;) {
     const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
-    step_seconds[i] = 0;
     if (kernel->host)
       status = profile_on_host(b, i, &step_seconds[i]);
     else
       status = launch(b, b->profiling_queue, b->kernels[i], kernel, &events[i]);
+    /* A step of a loop runs again, and what decides that is read by the other queue. */
+    if (!status && b->plan.control_count) {
+      status = hoist_cl_check(&b->error, clFinish(b->profiling_queue), "clFinish");
+      add_seconds(b, &events[i], &step_seconds[i], &status);
+    }
   }
   status = finish(b, b->profiling_queue, status);
-  for (size_t i = 0; i < count; ++i) {
-    cl_ulong start = 0, end = 0;
-    if (!events[i]) continue;
-    code = clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
-    if (!code) code = clGetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
-    if (code && !status) status = hoist_cl_check(&b->error, code, "clGetEventProfilingInfo");
-    step_seconds[i] = end > start ? (double)(end - start) * 1e-9 : 0;
-    clReleaseEvent(events[i]);
-  }
+  for (size_t i = 0; i < count; ++i) add_seconds(b, &events[i], &step_seconds[i], &status);
   free(events);
   return status;
 }
@@ -486,9 +518,9 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
 }
 
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
-  static const hoist_engine engine = {open_on_device, close_device,  write_array,   read_array,    run,
-                                      profile,        make_argument, read_argument, drop_argument, run_kernel,
-                                      guard_alignment};
+  static const hoist_engine engine = {open_on_device, close_device, write_array,    read_array,    copy_array,
+                                      set_number,     run,          profile,        make_argument, read_argument,
+                                      drop_argument,  run_kernel,   guard_alignment};
   return &engine;
 }
 

@@ -386,6 +386,127 @@ static void take_step_record(cursor* c, hoist_plan* plan, hoist_plan_step* step)
   }
 }
 
+/* One value of that type; `may_lack` allows none, `written` says that the control writes it. */
+static uint32_t take_number_array(cursor* c, const hoist_plan* plan, const char* scalar, int may_lack, int written) {
+  const uint32_t index = (uint32_t)take(c, 4);
+  if (failed(c) || (index == HOIST_NO_ARRAY && may_lack)) return index;
+  if (index >= plan->array_count) {
+    bad(c, "a control names an array that is not there");
+    return HOIST_NO_ARRAY;
+  }
+  const hoist_plan_array* array = &plan->arrays[index];
+  const int type = hoist_scalar_named(scalar);
+  if (array->scalar != type || array->bytes != (uint64_t)hoist_scalar_row(type)->bits / 8) {
+    bad(c, "a control reads or writes a number of another type");
+  } else if (written && (array->place == HOIST_PLACE_INPUT || array->place == HOIST_PLACE_WEIGHTS)) {
+    bad(c, "a control writes an input or a weight");
+  }
+  return index;
+}
+
+static hoist_plan_move* take_moves(cursor* c, const hoist_plan* plan, uint64_t most, int may_be_rows, size_t* count) {
+  hoist_plan_move* moves = take_array(c, count, 9, sizeof *moves);
+  for (size_t i = 0; i < *count && !failed(c); ++i) {
+    hoist_plan_move* move = &moves[i];
+    move->from = (uint32_t)take(c, 4);
+    move->to = (uint32_t)take(c, 4);
+    move->is_row = take(c, 1) != 0;
+    if (failed(c)) break;
+    if (move->from >= plan->array_count || move->to >= plan->array_count) {
+      bad(c, "a control names an array that is not there");
+      break;
+    }
+    const hoist_plan_array *from = &plan->arrays[move->from], *to = &plan->arrays[move->to];
+    const int fits = move->is_row ? !from->bytes || most <= to->bytes / from->bytes : from->bytes == to->bytes;
+    if (from == to || share_memory(from, to)) {
+      bad(c, "a control copies an array onto itself");
+    } else if (from->scalar != to->scalar || !fits || (move->is_row && !may_be_rows)) {
+      bad(c, "a control copies an array into one of another type or size");
+    } else if (to->place == HOIST_PLACE_INPUT || to->place == HOIST_PLACE_WEIGHTS) {
+      bad(c, "a control writes an input or a weight");
+    }
+  }
+  return moves;
+}
+
+static void take_control_record(cursor* c, const hoist_plan* plan, hoist_plan_control* control) {
+  control->name = take_text(c);
+  control->layers = take_texts(c, &control->layer_count);
+  const uint64_t is_loop = take(c, 1);
+  if (is_loop > 1) bad(c, "a kind of control that there is not");
+  control->is_loop = (int)is_loop;
+  control->fails = take(c, 1) != 0;
+  control->most = take(c, 8);
+  if (control->most > HOIST_MOST_ITERATIONS) bad(c, "a loop of too many iterations");
+  control->condition = take_number_array(c, plan, "bool", control->is_loop, 0);
+  control->trips = take_number_array(c, plan, "i64", 1, 0);
+  control->number = take_number_array(c, plan, "i64", 1, 1);
+  control->next = take_number_array(c, plan, "bool", 1, 0);
+  control->count = take_number_array(c, plan, "i64", 1, 1);
+  control->before = take_moves(c, plan, 0, 0, &control->before_count);
+  control->after = take_moves(c, plan, control->most, control->is_loop, &control->after_count);
+  control->otherwise = take_moves(c, plan, 0, 0, &control->otherwise_count);
+  const int has_loop = control->before_count || control->trips != HOIST_NO_ARRAY || control->most ||
+                       control->number != HOIST_NO_ARRAY || control->next != HOIST_NO_ARRAY ||
+                       control->count != HOIST_NO_ARRAY || control->fails;
+  if (!failed(c) && (control->is_loop ? control->otherwise_count != 0 : has_loop)) {
+    bad(c, "a branch has parts of a loop, or a loop of a branch");
+  }
+}
+
+/* Every step and every control begins once, in order, and what begins inside a control ends there. `open` has room for
+ * all controls. */
+static void take_items(cursor* c, hoist_plan* plan, uint32_t* open) {
+  size_t depth = 0, steps = 0, controls = 0;
+  for (size_t i = 0; i < plan->item_count && !failed(c); ++i) {
+    hoist_plan_item* item = &plan->items[i];
+    item->kind = (int)take(c, 1);
+    item->index = (uint32_t)take(c, 4);
+    if (failed(c)) return;
+    hoist_plan_control* inner = depth ? &plan->controls[open[depth - 1]] : NULL;
+    const int is_inner = depth && open[depth - 1] == item->index;
+    if (item->kind == HOIST_ITEM_STEP && item->index == steps && steps < plan->step_count) {
+      ++steps;
+    } else if (item->kind == HOIST_ITEM_ENTER && item->index == controls && controls < plan->control_count) {
+      plan->controls[controls].enter = i;
+      open[depth++] = (uint32_t)controls++;
+    } else if (item->kind == HOIST_ITEM_OTHERWISE && is_inner && !inner->is_loop && !inner->middle) {
+      inner->middle = i;
+    } else if (item->kind == HOIST_ITEM_LEAVE && is_inner && (inner->is_loop || inner->middle)) {
+      inner->leave = i;
+      --depth;
+    } else {
+      bad(c, "an item that no run could perform");
+    }
+  }
+  if (depth || steps != plan->step_count || controls != plan->control_count) {
+    bad(c, "not every step and control is performed");
+  }
+}
+
+static void take_controls(cursor* c, hoist_plan* plan) {
+  plan->controls = take_array(c, &plan->control_count, 60, sizeof *plan->controls);
+  for (size_t i = 0; i < plan->control_count && !failed(c); ++i) take_control_record(c, plan, &plan->controls[i]);
+  if (failed(c)) return;
+  uint32_t* open = hoist_pool_alloc(c->pool, plan->control_count, sizeof *open);
+  if (!open) {
+    hoist_no_memory(c->error, plan->control_count * sizeof *open);
+    return;
+  }
+  if (plan->control_count) {
+    plan->items = take_array(c, &plan->item_count, 5, sizeof *plan->items);
+    take_items(c, plan, open);
+    return;
+  }
+  plan->items = hoist_pool_alloc(c->pool, plan->step_count, sizeof *plan->items);
+  if (!plan->items) {
+    hoist_no_memory(c->error, plan->step_count * sizeof *plan->items);
+    return;
+  }
+  plan->item_count = plan->step_count;
+  for (size_t i = 0; i < plan->step_count; ++i) plan->items[i].index = (uint32_t)i;
+}
+
 static void take_extents(cursor* c, hoist_plan* plan) {
   const uint64_t model_outputs = take(c, 4);
   if (model_outputs > plan->output_count) bad(c, "the model has more outputs than there are");
@@ -516,6 +637,7 @@ static void take_plan(cursor* c, hoist_plan* plan) {
   for (size_t i = 0; i < plan->kernel_count && !failed(c); ++i) {
     if (!plan->kernels[i].is_launched) bad(c, "a kernel belongs to no step");
   }
+  take_controls(c, plan);
   plan->inputs = take_array(c, &plan->input_count, 20, sizeof *plan->inputs);
   for (size_t i = 0; i < plan->input_count && !failed(c); ++i) {
     plan->inputs[i].array = (uint32_t)take(c, 4);

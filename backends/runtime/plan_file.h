@@ -18,7 +18,7 @@ extern "C" {
 #define HOIST_CHECK_MAGIC "HOISTCHK"
 #define HOIST_PREPROCESSING_MAGIC "HOISTPRE"
 #define HOIST_PREPROCESSING_FILE "preprocessing.bin"
-#define HOIST_FORMAT_VERSION 8u
+#define HOIST_FORMAT_VERSION 9u
 
 /* Sets of sizes that one bundle can be compiled for. */
 #define HOIST_MOST_SPECIALISATIONS 64u
@@ -127,6 +127,37 @@ typedef struct hoist_plan_step {
   uint32_t* arguments;
 } hoist_plan_step;
 
+/* Copies a whole array, to another of its size or into the place that the iteration's number says. */
+typedef struct hoist_plan_move {
+  uint32_t from, to;
+  int is_row;
+} hoist_plan_move;
+
+#define HOIST_NO_ARRAY UINT32_MAX
+/* Iterations of a loop, whatever its plan says. */
+#define HOIST_MOST_ITERATIONS ((uint64_t)1 << 31)
+
+/* If or Loop: which steps a run performs, and how often. */
+typedef struct hoist_plan_control {
+  const char* name;
+  size_t layer_count;
+  const char** layers;
+  int is_loop, fails;                                /* fails: to go on behind the last iteration is an error */
+  uint64_t most;                                     /* iterations */
+  uint32_t condition, trips, number, next, count;    /* arrays, or HOIST_NO_ARRAY */
+  size_t before_count, after_count, otherwise_count; /* a loop has no `otherwise`, a branch nothing before */
+  hoist_plan_move *before, *after, *otherwise;
+  size_t enter, middle, leave; /* items; a loop has no middle */
+} hoist_plan_control;
+
+enum { HOIST_ITEM_STEP, HOIST_ITEM_ENTER, HOIST_ITEM_OTHERWISE, HOIST_ITEM_LEAVE };
+
+/* What a run does next. Steps and controls begin in their order, and controls nest. */
+typedef struct hoist_plan_item {
+  int kind;
+  uint32_t index;
+} hoist_plan_item;
+
 typedef struct hoist_plan_input {
   uint32_t array;
   double low, high;
@@ -173,6 +204,9 @@ typedef struct hoist_plan {
   hoist_plan_array* arrays;
   hoist_plan_kernel* kernels;
   hoist_plan_step* steps;
+  size_t control_count, item_count;
+  hoist_plan_control* controls;
+  hoist_plan_item* items; /* every step once, also where there are no controls */
   hoist_plan_input* inputs;
   uint32_t* outputs;
   size_t model_output_count; /* those of the model come first, behind them the counts of extents */

@@ -42,6 +42,8 @@ const char* hoist_status_name(hoist_status status) {
       return "bad value";
     case HOIST_BAD_SIZE:
       return "bad size";
+    case HOIST_TOO_MANY_ITERATIONS:
+      return "too many iterations";
   }
   return "unknown status";
 }

@@ -271,23 +271,32 @@ std::vector<Expr> counted(const Loop& loop, int64_t trips) {
                   [&](const std::vector<Expr>& states, Expr i) { return loop.run(i, states); });
 }
 
-// At most so many iterations, as long as the condition holds and fewer than `trips` are done.
+// At most so many iterations, as long as the condition holds and fewer than `trips` are done. Rows of iterations that
+// are not done are zeros; where there are rows, the number of those that are follows them.
 std::vector<Expr> conditional(const Loop& loop, int64_t most, Expr trips, Expr going) {
-  const std::vector<Expr>& initial = loop.operands.changing;
-  const size_t count = initial.size() + 1;
-  const auto step = [&](Expr all, Expr i) {
-    const std::vector<Expr> before = unpacked(all, count);
-    const std::vector<Expr> states(before.begin() + 1, before.end());
+  const std::vector<Expr>& states = loop.operands.changing;
+  const bool has_rows = loop.body.results.size() > 1 + states.size();
+  std::vector<Expr> initial = {going};
+  if (has_rows) initial.push_back(literal_integer(Scalar::i64, 0));
+  const size_t first = initial.size();
+  initial.insert(initial.end(), states.begin(), states.end());
+  std::vector<Type> types = types_of(initial);
+  types.insert(types.end(), loop.body.results.begin() + 1 + static_cast<std::ptrdiff_t>(states.size()),
+               loop.body.results.end());
+  const auto step = [&](const std::vector<Expr>& before, Expr i) {
     const Expr goes =
         trips == nullptr ? before[0] : call(Function::logical_and, {before[0], call(Function::less, {i, trips})});
-    const std::vector<Expr> given = loop.run(i, states);
+    const std::vector<Expr> given = loop.run(i, {before.begin() + static_cast<std::ptrdiff_t>(first), before.end()});
     std::vector<Expr> after = {call(Function::logical_and, {goes, reshape(given[0], {})})};
-    for (size_t k = 0; k < states.size(); ++k) after.push_back(selected(goes, given[k + 1], states[k]));
-    return packed(after);
+    if (has_rows) after.push_back(call(Function::add, {before[1], cast(Scalar::i64, goes)}));
+    for (size_t k = 0; k < states.size(); ++k) after.push_back(selected(goes, given[k + 1], before[first + k]));
+    for (size_t k = 1 + states.size(); k < given.size(); ++k)
+      after.push_back(selected(goes, given[k], zeros(given[k]->type)));
+    return after;
   };
-  const Expr last = fold(step, packed(joined({going}, initial)), iota(most, Scalar::i64));
-  std::vector<Expr> out = unpacked(last, count);
+  std::vector<Expr> out = run_over(initial, types, 0, iota(most, Scalar::i64), step);
   out.erase(out.begin());
+  if (has_rows) std::rotate(out.begin(), out.begin() + 1, out.end());
   return out;
 }
 
@@ -307,6 +316,8 @@ Result<Loop> read_loop(const OperatorContext& c) {
 
 Result<IterationBounds> bounds_of(const OperatorContext& c, const Loop& loop) {
   IterationBounds out;
+  out.states = loop.operands.changing.size();
+  out.rows = loop.body.results.size() - 1 - out.states;
   HOIST_TRY(const auto trips, known_number(c, 0, "M"));
   HOIST_TRY(const auto starts, known_number(c, 1, "cond"));
   if (trips && *trips > most_iterations)
@@ -328,11 +339,9 @@ Lowered lower_loop(const OperatorContext& c) {
   HOIST_TRY(const Loop loop, read_loop(c));
   HOIST_TRY(const IterationBounds bounds, bounds_of(c, loop));
   if (bounds.counted()) return counted(loop, *bounds.starts ? *bounds.most : 0);
-  if (loop.body.results.size() > 1 + loop.operands.changing.size()) {
-    return fault("data decide how often it runs, and so how many rows its scan outputs have",
-                 "a number of iterations M that is known and a condition that always holds give a shape");
-  }
-  if (loop.operands.changing.empty()) return std::vector<Expr>{};
+  const int64_t most = bounds.most.value_or(bounds.rows > 0 ? most_loop_rows : most_iterations);
+  if (bounds.rows > 0 && most == 0) return fault("no iterations give scan outputs of no rows");
+  if (bounds.states == 0 && bounds.rows == 0) return std::vector<Expr>{};
   Expr data_trips = nullptr, going = literal(Scalar::boolean, bounds.starts.value_or(true) ? 1 : 0);
   if (!bounds.most && input(c, 0) != nullptr) {
     HOIST_TRY(data_trips, one_number(c, 0, "M", Scalar::i64));
@@ -340,8 +349,20 @@ Lowered lower_loop(const OperatorContext& c) {
   if (!bounds.starts) {
     HOIST_TRY(going, one_number(c, 1, "cond", Scalar::boolean));
   }
-  return conditional(loop, bounds.most.value_or(most_iterations), data_trips, going);
+  return conditional(loop, most, data_trips, going);
 }
+
+// The rows of scan outputs, where data decide how many there are.
+Result<std::vector<std::pair<int64_t, int64_t>>> counted_rows(const OperatorContext& c) {
+  HOIST_TRY(const Loop loop, read_loop(c));
+  HOIST_TRY(const IterationBounds bounds, bounds_of(c, loop));
+  std::vector<std::pair<int64_t, int64_t>> out;
+  for (size_t k = 0; k < bounds.rows && !bounds.counted(); ++k)
+    out.emplace_back(static_cast<int64_t>(bounds.states + k), 0);
+  return out;
+}
+
+constexpr ExtentRow loop_extents = {-1, counted_rows};
 
 // The permutation that puts the axis first.
 Shape axis_first(int64_t axis, int64_t rank) {
@@ -527,8 +548,9 @@ constexpr auto control_rows = std::to_array<OperatorRow>({
   with_bodies("If", 1, 1, Takes::booleans, lower_if, branches,
               "what the program then_branch or else_branch gives; a function, since attributes are programs"),
   // Whether there is a condition decides how many rows the scan outputs have.
-  with_bodies("Loop", 1, 0, Takes::integers, lower_loop, loop_body,
+  with_extents(with_bodies("Loop", 1, 0, Takes::integers, lower_loop, loop_body,
               "the program body again and again; a function, since an attribute is a program", "0 M, 1 cond"),
+              loop_extents),
   with_bodies("Scan", 8, 0, Takes::anything, lower_scan, scan_body,
               "the program body for each element of sequences; a function, since an attribute is a program"),
 });

@@ -11,11 +11,15 @@
 
 namespace hoist::operators {
 
+/// The most rows of the scan outputs of a Loop that names no number of iterations.
+inline constexpr int64_t most_loop_rows = 1024;
+
 /// How often the body of a Loop runs, as far as the call says it.
 struct IterationBounds {
   std::optional<int64_t> most;  ///< the number of iterations M, 0 or more; nothing where it is left out or data
   std::optional<bool> starts;   ///< the first condition; nothing where data decide
   bool goes_on = false;         ///< the condition that the body gives holds whatever its data
+  size_t states = 0, rows = 0;  ///< what it carries on, and what each iteration adds to scan outputs
 
   bool counted() const { return most && starts && (goes_on || !*starts); }  ///< exactly so often
 };

@@ -270,6 +270,16 @@ Result<std::vector<Expr>> define(const OperatorContext& c) {
   return results;
 }
 
+int64_t place_of_count(const OperatorCall& call) {
+  const OperatorRow& row = *find_operator(call.domain, call.name, call.version);
+  if (row.extents->count >= 0) return row.extents->count;
+  for (const auto& [name, attribute] : call.attributes) {
+    const auto* body = std::get_if<Body>(&attribute);
+    if (body != nullptr) return std::ssize(body->program->outputs) - (row.bodies->iterates ? 1 : 0);
+  }
+  return 0;
+}
+
 Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const OperatorCall& call,
                                                                     const std::vector<Expr>& operands) {
   const OperatorRow* row = find_operator(call.domain, call.name, call.version);

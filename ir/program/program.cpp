@@ -13,7 +13,13 @@ bool same_program(const Program& a, const Program& b) {
   auto same_definition = [](const Definition& x, const Definition& y) {
     return x.value == y.value && x.layers == y.layers && x.expression == y.expression;
   };
-  return a.name == b.name && a.sizes == b.sizes && a.inputs == b.inputs && a.outputs == b.outputs &&
+  auto same_control = [](const Control& x, const Control& y) {
+    return x.kind == y.kind && x.value == y.value && x.layers == y.layers && x.condition == y.condition &&
+           x.trips == y.trips && x.next == y.next && x.most == y.most && x.fails == y.fails && x.given() == y.given() &&
+           x.wanted() == y.wanted();
+  };
+  return std::equal(a.controls.begin(), a.controls.end(), b.controls.begin(), b.controls.end(), same_control) &&
+         a.name == b.name && a.sizes == b.sizes && a.inputs == b.inputs && a.outputs == b.outputs &&
          a.extents == b.extents && a.constants == b.constants &&
          std::equal(a.definitions.begin(), a.definitions.end(), b.definitions.begin(), b.definitions.end(),
                     same_definition);
@@ -43,8 +49,42 @@ ValueInfo value_info(const std::string& name, Type type) { return {name, leaf_of
 
 std::vector<ValueInfo> input_infos(const Program& program) {
   std::vector<ValueInfo> out;
-  for (const auto& [name, type] : program.inputs) out.push_back(value_info(name, type));
+  for (size_t i = 0; i < model_input_count(program); ++i)
+    out.push_back(value_info(program.inputs[i].first, program.inputs[i].second));
   return out;
+}
+
+std::vector<std::string> Control::given() const {
+  std::vector<std::string> out;
+  if (!number.empty()) out.push_back(number);
+  for (const Carried& each : carried) out.insert(out.end(), {each.before, each.result});
+  for (const Rows& each : rows) out.push_back(each.result);
+  if (!count.empty()) out.push_back(count);
+  for (const Choice& each : choices) out.push_back(each.result);
+  return out;
+}
+
+std::vector<std::string> Control::wanted() const {
+  std::vector<std::string> out;
+  for (const std::string* value : {&condition, &trips, &next}) {
+    if (!value->empty()) out.push_back(*value);
+  }
+  for (const Carried& each : carried) out.insert(out.end(), {each.initial, each.after});
+  for (const Rows& each : rows) out.push_back(each.row);
+  for (const Choice& each : choices) out.insert(out.end(), {each.yes, each.no});
+  return out;
+}
+
+size_t model_input_count(const Program& program) {
+  size_t count = program.inputs.size();
+  for (const Control& control : program.controls) count -= control.given().size();
+  return count;
+}
+
+size_t output_count(const Program& program) {
+  size_t count = program.outputs.size();
+  for (const Control& control : program.controls) count -= control.wanted().size();
+  return count;
 }
 
 std::vector<ValueInfo> output_infos(const Program& program) {
@@ -58,7 +98,7 @@ std::vector<ValueInfo> output_infos(const Program& program) {
 size_t model_output_count(const Program& program) {
   std::set<std::string> counts;
   for (const DataExtent& extent : program.extents) counts.insert(extent.count);
-  return program.outputs.size() - counts.size();
+  return output_count(program) - counts.size();
 }
 
 Result<std::vector<Tensor>> cut_outputs(const Program& program, std::vector<Tensor> outputs) {

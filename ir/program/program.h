@@ -91,6 +91,46 @@ struct DataExtent {
   bool operator==(const DataExtent&) const = default;
 };
 
+/// A call of If or Loop that the program performs as it runs: only the branch that data choose, or a body until data
+/// end it. What its bodies compute are definitions of the program around them, in which values that only the run knows
+/// are inputs: the results, and for a loop the number of its iteration and what it carries. Those stand behind the
+/// inputs of the model, and every value that the call needs is an output behind the model's. What belongs to a body
+/// follows from who reads what (lowering/schedule.h).
+struct Control {
+  enum class Kind : uint8_t { branch, loop };
+  /// A value that a loop carries: as it enters, as an iteration takes it and gives it, and as it is behind the loop.
+  struct Carried {
+    std::string initial, before, after, result;
+  };
+  /// What each iteration gives, and the result that has them side by side.
+  struct Rows {
+    std::string row, result;
+  };
+  /// A result of a branch, and what either side gives for it.
+  struct Choice {
+    std::string yes, no, result;
+  };
+
+  Kind kind = Kind::loop;
+  std::string value;                ///< that the call defined
+  std::vector<std::string> layers;  ///< that it computed
+  std::string condition;            ///< one bool: which branch, or whether a loop begins; "" where it does
+  std::vector<Choice> choices;      ///< of a branch
+  // Of a loop.
+  std::string trips;   ///< one i64: no more iterations than that; "" where no data say so
+  std::string number;  ///< of the iteration, one i64
+  std::string next;    ///< one bool that the body gives: whether there is another iteration; "" where there is
+  int64_t most = 0;    ///< iterations; a loop that would go on ends there
+  bool fails = false;  ///< and that is an error, since the model names no such bound
+  std::vector<Carried> carried;
+  std::vector<Rows> rows;
+  std::string count;  ///< a result, one i64: how many iterations there were, and so rows that count; "" if nobody asks
+
+  /// The inputs and outputs of the program that are there for it, in order.
+  std::vector<std::string> given() const;
+  std::vector<std::string> wanted() const;
+};
+
 /// What is known of a size that has no number yet.
 struct SizeBounds {
   int64_t least = 1, most = int64_t{1} << 31;  ///< never below 1 nor above 2^31, as sizes of the language (nat.h)
@@ -108,6 +148,7 @@ struct Program {
   std::vector<std::pair<std::string, Type>> inputs;
   std::vector<std::string> outputs;  ///< the model's, and behind them the counts that `extents` names
   std::vector<DataExtent> extents;
+  std::vector<Control> controls;            ///< a pass makes them of calls
   std::map<std::string, Tensor> constants;  ///< those that definitions read or that are outputs
   std::vector<Definition> definitions;
   std::vector<ProgramStep> steps;
@@ -134,9 +175,12 @@ Type type_of(const ValueInfo& info);
 std::map<std::string, Type> value_types(const Program& program);
 /// A value that is one array.
 ValueInfo value_info(const std::string& name, Type type);
-std::vector<ValueInfo> input_infos(const Program& program);
-/// Those of the model: counts are none.
+std::vector<ValueInfo> input_infos(const Program& program);  ///< of the model
+/// Outputs of the model and counts of their extents.
+size_t output_count(const Program& program);
+/// Those of the model: counts, and what controls need, are none.
 std::vector<ValueInfo> output_infos(const Program& program);
+size_t model_input_count(const Program& program);
 size_t model_output_count(const Program& program);
 /// The outputs of the model, cut to the extents that data have given them; `outputs` are all of the program's, in
 /// order. Errors: a count below 0 or above what the output's type says.

@@ -329,8 +329,7 @@ Result<Nothing> ProgramBuilder::define_results(const NamedCall& named, Expr call
   values.resize(results);
   const std::string all = names_.make(named.name + ".results");
   if (!counted.empty()) {
-    std::string& count =
-        values[static_cast<size_t>(find_operator(operation.domain, operation.name, operation.version)->extents->count)];
+    std::string& count = values[static_cast<size_t>(place_of_count(operation))];
     if (count.empty()) count = names_.make(named.name + ".extent");
   }
   define(all, call, named);
@@ -529,7 +528,7 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
       operands[input.place] = nullptr;
     }
     HOIST_TRY(const auto counted, counted_dimensions(call, operands));
-    if (!counted.empty()) call.results = row->extents->count + 1;
+    if (!counted.empty()) call.results = place_of_count(call) + 1;
   }
   return operator_call(std::move(call), operands);
 }

@@ -285,6 +285,115 @@ Result<Nothing> SyntaxParser::program_extent(Program& program) {
   return Nothing{};
 }
 
+// perform loop|branch %VALUE and what belongs to it, as ir/README.md lists. What it gives are inputs, what it wants are
+// outputs, in its order, behind those of the model and of the controls before it.
+Result<Nothing> SyntaxParser::program_control(Program& program) {
+  const Token word = next();
+  if (programs_ > 1) return fault_at(word, "a body performs nothing: its calls have bodies of their own");
+  Control control;
+  if (take("branch"))
+    control.kind = Control::Kind::branch;
+  else
+    HOIST_TRY_VOID(expect("loop"));
+  const auto value = [&](std::string& out) -> Result<Nothing> {
+    const Token name = next();
+    if (name.kind != Token::parameter || name.text.empty()) return fault_at(name, "expected a value such as %x");
+    out = name.text;
+    return Nothing{};
+  };
+  HOIST_TRY_VOID(value(control.value));
+  while (take(",")) {
+    const Token part = next();
+    std::vector<std::string*> names;
+    if (part.text == "most") {
+      HOIST_TRY(control.most, integer());
+    } else if (part.text == "fails") {
+      control.fails = true;
+    } else if (part.text == "condition") {
+      names = {&control.condition};
+    } else if (part.text == "trips") {
+      names = {&control.trips};
+    } else if (part.text == "number") {
+      names = {&control.number};
+    } else if (part.text == "next") {
+      names = {&control.next};
+    } else if (part.text == "count") {
+      names = {&control.count};
+    } else if (part.text == "carry") {
+      Control::Carried& carried = control.carried.emplace_back();
+      names = {&carried.initial, &carried.before, &carried.after, &carried.result};
+    } else if (part.text == "row") {
+      Control::Rows& rows = control.rows.emplace_back();
+      names = {&rows.row, &rows.result};
+    } else if (part.text == "choose") {
+      Control::Choice& choice = control.choices.emplace_back();
+      names = {&choice.yes, &choice.no, &choice.result};
+    } else {
+      return fault_at(part, "expected what belongs to a loop or a branch");
+    }
+    for (std::string* name : names) HOIST_TRY_VOID(value(*name));
+  }
+  if (take("from")) {
+    do {
+      const Token layer = next();
+      if (layer.kind != Token::string) return fault_at(layer, "expected the name of a layer in quotes");
+      control.layers.push_back(layer.text);
+    } while (take(","));
+  }
+  const bool loops = control.kind == Control::Kind::loop;
+  const bool has_loop = control.fails || control.most != 0 || !control.carried.empty() || !control.rows.empty() ||
+                        !control.trips.empty() || !control.number.empty() || !control.next.empty() ||
+                        !control.count.empty();
+  if (loops ? !control.choices.empty() : has_loop || control.condition.empty() || control.choices.empty())
+    return fault_at(word, "a branch has a condition and choices, a loop anything but choices");
+  if (control.most < 0) return fault_at(word, "a loop has 0 or more iterations");
+  HOIST_TRY_VOID(check_control(program, control, word));
+  program.controls.push_back(std::move(control));
+  return Nothing{};
+}
+
+// All inputs and outputs that are there for controls, in their order.
+Result<Nothing> SyntaxParser::controls_stand_last(const Program& program) {
+  std::vector<std::string> given, wanted, inputs;
+  for (const Control& control : program.controls) {
+    for (const std::string& name : control.given()) given.push_back(name);
+    for (const std::string& name : control.wanted()) wanted.push_back(name);
+  }
+  for (const auto& [name, type] : program.inputs) inputs.push_back(name);
+  if (!std::equal(given.rbegin(), given.rend(), inputs.rbegin()) ||
+      !std::equal(wanted.rbegin(), wanted.rend(), program.outputs.rbegin()))
+    return fault_at(peek(), "what controls give and want are the last inputs and outputs, in their order");
+  return Nothing{};
+}
+
+// The types of its values, and that they stand where those of controls do.
+Result<Nothing> SyntaxParser::check_control(const Program& program, const Control& control, const Token& word) {
+  const auto type = [&](const std::string& name) {
+    auto found = parameters_.find(name);
+    return found == parameters_.end() ? nullptr : found->second;
+  };
+  const auto fits = [&](const std::string& name, Type wanted) { return name.empty() || type(name) == wanted; };
+  const Type flag = scalar_type(Scalar::boolean), number = scalar_type(Scalar::i64);
+  bool good = fits(control.condition, flag) && fits(control.next, flag) && fits(control.trips, number) &&
+              fits(control.number, number) && fits(control.count, number);
+  const auto same = [&](const std::vector<std::string>& names) {
+    for (const std::string& name : names)
+      good &= type(name) != nullptr && type(name) == type(names[0]) && leaf_of(type(name))->is_scalar();
+  };
+  for (const Control::Carried& each : control.carried) same({each.initial, each.before, each.after, each.result});
+  for (const Control::Choice& each : control.choices) same({each.yes, each.no, each.result});
+  for (const Control::Rows& each : control.rows) {
+    good &= type(each.row) != nullptr && type(each.result) != nullptr && control.most > 0 &&
+            type(each.result) == array_type(control.most, type(each.row));
+  }
+  if (!good) return fault_at(word, "its values have not the types that they need");
+  size_t given = control.given().size(), wanted = control.wanted().size();
+  for (const Control& before : program.controls) given += before.given().size(), wanted += before.wanted().size();
+  if (given > program.inputs.size() || wanted > program.outputs.size())
+    return fault_at(word, "what it gives are inputs, and what it wants are outputs");
+  return Nothing{};
+}
+
 Result<Program> SyntaxParser::whole_program(const Sidecar& sidecar, bool withhold) {
   whole_program_ = true;
   return program(sidecar, withhold);
@@ -328,6 +437,8 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
       program.outputs.push_back(name.text);
     } else if (at("extent")) {
       HOIST_TRY_VOID(program_extent(program));
+    } else if (at("perform")) {
+      HOIST_TRY_VOID(program_control(program));
     } else {
       if (at("size")) return expected("input, constant, define, output or extent: sizes stand before them");
       if (!take("define")) return expected("input, constant, define, output or extent");
@@ -335,6 +446,7 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
       HOIST_TRY_VOID(program_definition(program));
     }
   }
+  HOIST_TRY_VOID(controls_stand_last(program));
   // Counts stand behind the outputs of the model.
   for (const DataExtent& extent : program.extents) {
     for (size_t i = 0; i < model_output_count(program); ++i) {

@@ -107,6 +107,37 @@ std::string constant_hash(const Tensor& tensor) {
                      XXH3_64bits_withSeed(tensor.data(), tensor.bytes().size(), XXH3_64bits(type.data(), type.size())));
 }
 
+namespace {
+
+// perform loop %y, most 9, fails, condition %c, ..., carry %initial %before %after %result, row %r %rows from "layer"
+std::string control_line(const Control& control) {
+  const auto names = [](const std::string& word, const std::vector<std::string>& values) {
+    std::string out = ", " + word;
+    for (const std::string& value : values) out += " " + quoted_parameter(value);
+    return out;
+  };
+  const bool loops = control.kind == Control::Kind::loop;
+  std::string out = fmt::format("perform {} {}", loops ? "loop" : "branch", quoted_parameter(control.value));
+  if (loops) out += fmt::format(", most {}", control.most);
+  if (control.fails) out += ", fails";
+  for (const auto& [word, value] : {std::pair{"condition", &control.condition},
+                                    {"trips", &control.trips},
+                                    {"number", &control.number},
+                                    {"next", &control.next},
+                                    {"count", &control.count}}) {
+    if (!value->empty()) out += names(word, {*value});
+  }
+  for (const Control::Carried& each : control.carried)
+    out += names("carry", {each.initial, each.before, each.after, each.result});
+  for (const Control::Rows& each : control.rows) out += names("row", {each.row, each.result});
+  for (const Control::Choice& each : control.choices) out += names("choose", {each.yes, each.no, each.result});
+  std::string layers;
+  for (const std::string& layer : control.layers) layers += (layers.empty() ? " from " : ", ") + quoted(layer);
+  return out + layers + "\n";
+}
+
+}  // namespace
+
 std::string print_program(const Program& program, const ProgramPrintOptions& options) {
   std::string out = "program";
   if (!program.name.empty()) out += " " + quoted_parameter(program.name);
@@ -151,6 +182,7 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
     out += fmt::format("extent {} of {} is {}\n", extent.dimension, quoted_parameter(extent.value),
                        quoted_parameter(extent.count));
   }
+  for (const Control& control : program.controls) out += control_line(control);
   return out;
 }
 

@@ -150,6 +150,9 @@ class SyntaxParser {
   Result<Program> program(const Sidecar& sidecar, bool withhold = false);
   Result<Nothing> program_sizes(Program& program);
   Result<Nothing> program_extent(Program& program);
+  Result<Nothing> program_control(Program& program);
+  Result<Nothing> check_control(const Program& program, const Control& control, const Token& word);
+  Result<Nothing> controls_stand_last(const Program& program);
   Result<Nothing> program_constant(Program& program, const Sidecar& sidecar, bool withhold);
   Result<Nothing> program_definition(Program& program);
   Result<Tensor> listed(Scalar scalar, const std::vector<int64_t>& shape);

@@ -377,6 +377,74 @@ TEST_F(FormatTest, NoProductOfExtentsWrapsAround) {
   EXPECT_EQ(complaint(), "");
 }
 
+TEST_F(FormatTest, ControlsAreReadBackAndNamedByTheManifest) {
+  const Plan expected = controlled_plan();
+  ASSERT_TRUE(write_bundle(expected, folder_ / "c.hoist").ok());
+  auto info = read_bundle(folder_ / "c.hoist", true);
+  ASSERT_TRUE(info.ok()) << info.errors().front().text();
+  const Plan& plan = info->plan;
+  ASSERT_EQ(plan.controls.size(), 2u);
+  EXPECT_EQ(plan.controls[0].trips, 3);
+  EXPECT_EQ(plan.controls[0].condition, -1);
+  EXPECT_EQ(plan.controls[0].most, 4);
+  EXPECT_TRUE(plan.controls[0].is_loop && plan.controls[0].fails);
+  ASSERT_EQ(plan.controls[0].after.size(), 2u);
+  EXPECT_TRUE(plan.controls[0].after[0].is_row);
+  EXPECT_EQ(plan.controls[1].otherwise[0].to, 7);
+  ASSERT_EQ(plan.items.size(), expected.items.size());
+  EXPECT_EQ(plan.items[5].kind, PlanItem::Kind::otherwise);
+  EXPECT_EQ(encode_plan(plan, {}), encode_plan(expected, {}));
+  EXPECT_THAT(info->manifest, HasSubstr("\"kind\": \"branch\""));
+  EXPECT_THAT(info->manifest, HasSubstr("\"trips\": \"n\""));
+}
+
+TEST_F(FormatTest, ControlsOfStrangersAreRefused) {
+  const auto refusal = [&](const std::function<void(Plan&)>& change) {
+    Plan plan = controlled_plan();
+    change(plan);
+    write_text(bundle_ / "plan.bin", encode_plan(plan, {}));
+    return complaint();
+  };
+  using Kind = PlanItem::Kind;
+  EXPECT_EQ(refusal([](Plan&) {}), "");
+  const char* const numbers = "a control reads or writes a number of another type";
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].trips = 0; }), HasSubstr(numbers));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[1].condition = 3; }), HasSubstr(numbers));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].next = 5; }), HasSubstr(numbers));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].trips = 99; }), HasSubstr("an array that is not there"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[1].condition = -1; }), HasSubstr("an array that is not there"));
+  const char* const written = "a control writes an input or a weight";
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].count = 3; }), HasSubstr(written));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].number = 3; }), HasSubstr(written));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[1].after[0].to = 0; }), HasSubstr(written));
+  const char* const fits = "a control copies an array into one of another type or size";
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].before[0].from = 3; }), HasSubstr(fits));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].after[0].is_row = false; }), HasSubstr(fits));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].before[0].is_row = true; }), HasSubstr(fits));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].most = 5; }), HasSubstr(fits));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].most = int64_t{1} << 40; }), HasSubstr("too many iterations"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].after[1].to = 2; }), HasSubstr("onto itself"));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].after[1].from = 77; }), HasSubstr("that is not there"));
+  EXPECT_THAT(refusal([](Plan& plan) {
+                plan.arrays[8].offset = 0;
+                plan.controls[0].after[1] = {2, 8};
+              }),
+              HasSubstr("onto itself"));
+  const char* const parts = "a branch has parts of a loop";
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[1].most = 1; }), HasSubstr(parts));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.controls[0].otherwise = {{0, 7}}; }), HasSubstr(parts));
+  const char* const item = "an item that no run could perform";
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_NE(refusal([&](Plan& plan) { plan.items.erase(plan.items.begin() + static_cast<std::ptrdiff_t>(i)); }), "");
+    EXPECT_NE(refusal([&](Plan& plan) { plan.items.insert(plan.items.begin(), plan.items[i]); }), "");
+    EXPECT_THAT(refusal([&](Plan& plan) { plan.items[i].index = 7; }), HasSubstr(item));
+  }
+  EXPECT_THAT(refusal([](Plan& plan) { plan.items[0].kind = static_cast<Kind>(9); }), HasSubstr(item));
+  EXPECT_THAT(refusal([](Plan& plan) { std::swap(plan.items[2], plan.items[3]); }), HasSubstr(item));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.items[2].kind = Kind::otherwise; }), HasSubstr(item));
+  EXPECT_THAT(refusal([](Plan& plan) { plan.items.pop_back(); }), HasSubstr("not every step and control"));
+}
+
 TEST_F(FormatTest, LaunchSizesFitWhatIsWritten) {
   const auto refusal = [&](const std::function<void(Plan&)>& change) {
     Plan plan = chain_plan(1);

@@ -298,6 +298,57 @@ TEST_F(RunTest, StepsCanBeRunAndReadOneByOne) {
   EXPECT_FALSE(runner->run_steps(2, 2).ok());
 }
 
+Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{value}); }
+Tensor truth(bool value) { return Tensor::of(Scalar::boolean, {}, std::vector<int>{value ? 1 : 0}); }
+
+TEST_F(RunTest, DataDecideWhichStepsRunAndHowOften) {
+  const Tensor x = seeded_tensor(Scalar::f32, {64}, 1, 0, -1, 1);
+  for (const bool separate : {false, true}) {
+    RunOptions how = options();
+    how.separate_buffers = separate;
+    auto runner = BundleRunner::open(written(controlled_plan(), separate ? "a.hoist" : "b.hoist"), how);
+    ASSERT_OK(runner);
+    for (const int64_t n : {3, 0, 4, 1, -7}) {
+      for (const bool c : {true, false}) {
+        auto out = runner->run({x, whole(n), truth(c)});
+        ASSERT_OK(out);
+        const int64_t times = std::max<int64_t>(n, 0);
+        float sum = static_cast<float>(x.float_at(5));
+        ASSERT_EQ((*out)[1].shape(), (std::vector<int64_t>{times, 64}));
+        for (int64_t i = 0; i < times; ++i) EXPECT_EQ((*out)[1].float_at(i * 64 + 5), sum += 1);
+        EXPECT_EQ((*out)[0].float_at(5), sum);
+        EXPECT_EQ((*out)[2].float_at(5), c ? sum + 1 : static_cast<float>(x.float_at(5)));
+        EXPECT_EQ(runner->step_runs(0), static_cast<uint64_t>(times));
+        EXPECT_EQ(runner->step_runs(1), c ? 1u : 0u);
+      }
+    }
+    auto endless = runner->run({x, whole(5), truth(true)});
+    ASSERT_FALSE(endless.ok());
+    EXPECT_THAT(endless.errors().front().text(), HasSubstr("loop loop: does not end within 4 iterations"));
+    ASSERT_OK(runner->run({x, whole(2), truth(true)}));  // and the next run begins from the start
+  }
+}
+
+TEST_F(RunTest, StepsOfALoopCanBeReadBehindTheFirstIteration) {
+  auto runner = BundleRunner::open(written(controlled_plan()), options());
+  ASSERT_OK(runner);
+  const Tensor x = seeded_tensor(Scalar::f32, {64}, 2, 0, -1, 1);
+  ASSERT_OK(runner->set_input(0, x));
+  ASSERT_OK(runner->set_input(1, whole(3)));
+  ASSERT_OK(runner->set_input(2, truth(false)));
+  ASSERT_OK(runner->run_steps(0, 1));
+  EXPECT_EQ(runner->step_runs(0), 1u);
+  EXPECT_EQ(runner->read_array(1)->float_at(0), x.float_at(0));
+  EXPECT_EQ(runner->read_array(2)->float_at(0), static_cast<float>(x.float_at(0)) + 1);
+  ASSERT_OK(runner->run_steps(1, 1));
+  EXPECT_EQ(runner->step_runs(0), 3u);
+  EXPECT_EQ(runner->step_runs(1), 0u);
+  auto seconds = runner->profile();
+  ASSERT_OK(seconds);
+  EXPECT_GT((*seconds)[0], 0);
+  EXPECT_EQ((*seconds)[1], 0);
+}
+
 TEST_F(RunTest, EveryStepHasATime) {
   auto runner = BundleRunner::open(written(small_plan()), options());
   ASSERT_OK(runner);

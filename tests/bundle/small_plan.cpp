@@ -310,6 +310,41 @@ Plan chain_plan(int depth) {
   return plan;
 }
 
+Plan controlled_plan() {
+  Plan plan = chain_plan(1);
+  plan.model_name = "controlled";
+  plan.arrays = {{"x", Scalar::f32, {64}, Place::input, 0, {}},        {"y", Scalar::f32, {64}, Place::output, 0, {}},
+                 {"next", Scalar::f32, {64}, Place::arena, 0, {}},     {"n", Scalar::i64, {}, Place::input, 0, {}},
+                 {"rows", Scalar::f32, {4, 64}, Place::output, 0, {}}, {"count", Scalar::i64, {}, Place::output, 0, {}},
+                 {"c", Scalar::boolean, {}, Place::input, 0, {}},      {"z", Scalar::f32, {64}, Place::output, 0, {}},
+                 {"more", Scalar::f32, {64}, Place::arena, 4096, {}}};
+  plan.steps = {{0, {"again"}, {1, 2}}, {0, {"once more"}, {1, 8}}};
+  PlanControl loop, branch;
+  loop.is_loop = true;
+  loop.name = "loop";
+  loop.layers = {"loop"};
+  loop.trips = 3;
+  loop.count = 5;
+  loop.most = 4;
+  loop.fails = true;
+  loop.before = {{0, 1}};
+  loop.after = {{2, 4, true}, {2, 1}};
+  branch.name = "branch";
+  branch.layers = {"branch"};
+  branch.condition = 6;
+  branch.after = {{8, 7}};
+  branch.otherwise = {{0, 7}};
+  plan.controls = {loop, branch};
+  plan.items = {{PlanItem::Kind::enter, 0}, {PlanItem::Kind::step, 0}, {PlanItem::Kind::leave, 0},
+                {PlanItem::Kind::enter, 1}, {PlanItem::Kind::step, 1}, {PlanItem::Kind::otherwise, 1},
+                {PlanItem::Kind::leave, 1}};
+  plan.inputs = {0, 3, 6};
+  plan.input_domains = {{-1, 1}, {2, 4}, {1, 1}};
+  plan.outputs = {1, 4, 7, 5};
+  plan.extents = {{1, 0, 3}};
+  return plan;
+}
+
 TestFolder::TestFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "hoist_test.XXXXXX").string();
   HOIST_CHECK(::mkdtemp(name.data()) != nullptr, "no temporary folder");

@@ -25,6 +25,10 @@ Plan text_plan();
 /// that those of one batch have.
 Plan sized_plan(int64_t batch, int64_t length);
 
+/// A loop and a branch: y = x + 1, n times, at most 4; rows are what each of them gives, as many as count; z = y + 1 if
+/// c holds, else x. Inputs are x [64], n and c; outputs y, rows and z. A fifth iteration fails.
+Plan controlled_plan();
+
 /// `depth` elementwise steps over one vector of 64 floats, for timing.
 Plan chain_plan(int depth);
 

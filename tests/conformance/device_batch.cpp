@@ -110,6 +110,21 @@ Plan joined(const std::vector<Compiled>& parts) {
     }
     weights = rounded_up(end, 64);
     out.arena_bytes = rounded_up(out.arena_bytes + plan.arena_bytes, 4096);
+    const auto steps = static_cast<int>(out.steps.size()), controls = static_cast<int>(out.controls.size());
+    for (PlanControl control : plan.controls) {
+      for (int* array : {&control.condition, &control.trips, &control.number, &control.next, &control.count})
+        *array += *array < 0 ? 0 : arrays;
+      for (std::vector<PlanControl::Move>* moves : {&control.before, &control.after, &control.otherwise}) {
+        for (PlanControl::Move& move : *moves) move.from += arrays, move.to += arrays;
+      }
+      out.controls.push_back(std::move(control));
+    }
+    for (size_t i = 0; i < plan.steps.size() && plan.items.empty(); ++i)
+      out.items.push_back({PlanItem::Kind::step, steps + static_cast<int>(i)});
+    for (PlanItem item : plan.items) {
+      item.index += item.kind == PlanItem::Kind::step ? steps : controls;
+      out.items.push_back(item);
+    }
     for (PlanStep step : plan.steps) {
       step.kernel += kernels;
       for (int& argument : step.arguments) argument += arrays;
@@ -118,6 +133,7 @@ Plan joined(const std::vector<Compiled>& parts) {
     for (int input : plan.inputs) out.inputs.push_back(input + arrays);
     for (size_t i = 0; i < plan.model_outputs(); ++i) out.outputs.push_back(plan.outputs[i] + arrays);
   }
+  if (out.controls.empty()) out.items.clear();
   add_counts(parts, out);
   return out;
 }

@@ -54,6 +54,16 @@ TEST(RuntimeFaults, EveryCallThatFailsInAStepOnTheHostHasACleanEnd) {
   EXPECT_THAT(ended.said, testing::HasSubstr(" 0 complaints")) << ended.said;
 }
 
+TEST(RuntimeFaults, EveryCallThatFailsInALoopOrABranchHasACleanEnd) {
+  TestFolder folder;
+  const bool all = std::getenv("HOIST_FAULTS") != nullptr;
+  const Ended ended = run(std::string("'" HOIST_RUNTIME_FAULTS "' ") + written(controlled_plan(), folder) + " '" +
+                              (folder / "cache").string() + (all ? "' all" : "'"),
+                          folder);
+  EXPECT_EQ(ended.code, 0) << ended.said;
+  EXPECT_THAT(ended.said, testing::HasSubstr(" 0 complaints")) << ended.said;
+}
+
 TEST(RuntimeThreads, ComputeWhatOneComputes) {
   TestFolder folder;
   const std::string bundle = written(small_plan(), folder);

@@ -269,6 +269,10 @@ WRAP_CALL(clEnqueueFillBuffer,
           (cl_command_queue queue, cl_mem buffer, const void* pattern, size_t width, size_t offset, size_t bytes,
            cl_uint n, const cl_event* waits, cl_event* event),
           (queue, buffer, pattern, width, offset, bytes, n, waits, event), CL_MEM_OBJECT_ALLOCATION_FAILURE)
+WRAP_CALL(clEnqueueCopyBuffer,
+          (cl_command_queue queue, cl_mem from, cl_mem to, size_t start, size_t offset, size_t bytes, cl_uint n,
+           const cl_event* waits, cl_event* event),
+          (queue, from, to, start, offset, bytes, n, waits, event), CL_MEM_COPY_OVERLAP)
 WRAP_CALL(clEnqueueReadBuffer,
           (cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t bytes, void* data, cl_uint n,
            const cl_event* waits, cl_event* event),

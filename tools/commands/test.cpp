@@ -132,7 +132,8 @@ struct Runnable {
 
 // Through the same passes as a compilation, up to where terms become kernels.
 Attempt<Runnable> interpretable(Program program, const ModelOptions& options) {
-  const PassOptions passes = pass_options(compile_options(options).lower, Profile{});
+  PassOptions passes = pass_options(compile_options(options).lower, Profile{});
+  passes.perform = false;  // terms alone are interpreted
   for (const Pass::Part part : {Pass::calls, Pass::terms})
     HOIST_STEP_VOID(ExitCode::bad_input, run_passes(program, part, passes));
   Runnable out;

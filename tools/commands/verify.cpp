@@ -39,11 +39,14 @@ Attempt<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& 
   return samples.runs.front();
 }
 
+std::string subject_of(const Plan& plan, size_t step) {
+  return fmt::format("step {}, kernel {}", step, plan.kernels[static_cast<size_t>(plan.steps[step].kernel)].name);
+}
+
 // After step `index` has run: its result against the interpreter on what its inputs hold.
 Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index, int64_t count) {
   Finding out;
-  out.subject =
-      fmt::format("step {}, kernel {}", index, plan.kernels[static_cast<size_t>(plan.steps[index].kernel)].name);
+  out.subject = subject_of(plan, index);
   HOIST_ATTEMPT(StepValues values, step_values(bundle, plan, device, index));
   if (count == usual_positions) count = affordable_elements(values.term, count);
   HOIST_ATTEMPT(StepComparison found,
@@ -118,6 +121,13 @@ Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, con
   for (size_t i = 0; i < bundle.steps().size(); ++i) {
     progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()));
     HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
+    if (bundle.step_runs(i) == 0) {
+      Finding finding;
+      finding.subject = subject_of(plan, i) + ": not chosen by these inputs";
+      finding.passed = true;
+      findings.push_back(std::move(finding));
+      continue;
+    }
     HOIST_ATTEMPT(Finding finding, check_step(bundle, plan, device, i, positions));
     findings.push_back(std::move(finding));
   }

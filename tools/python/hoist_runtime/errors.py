@@ -22,6 +22,7 @@ class Status(enum.IntEnum):
     BAD_EXTENT = 7
     BAD_VALUE = 8
     BAD_SIZE = 9
+    TOO_MANY_ITERATIONS = 10
 
 
 class Error(Exception):
