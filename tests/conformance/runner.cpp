@@ -39,7 +39,13 @@ Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tenso
   PassOptions exact;
   exact.strict = true;
   exact.folding = {0, 0};
-  if (passes) HOIST_TRY_VOID(run_passes(program, Pass::calls, exact));
+  if (passes) {
+    exact.perform = true;
+    Program rewritten = program;
+    HOIST_TRY_VOID(run_passes(rewritten, Pass::calls, exact));
+    // Controls are performed by the runtime; the evaluator has the calls that they come from.
+    if (rewritten.controls.empty()) program = std::move(rewritten);
+  }
   Bindings values;
   std::map<std::string, Expr> tuples;
   for (const auto& [name, value] : program.constants) values[name] = value;
