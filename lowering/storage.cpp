@@ -269,13 +269,18 @@ bool is_definition(const Program& program, const std::string& value) {
                      [&](const Definition& d) { return d.value == value; });
 }
 
+// Does it compute with windows that are cut from pictures, as Winograd's transformation of tiles does? It takes all of
+// a window, and a vector of channels at a time.
+bool transforms_windows(const Definition& d) {
+  return !folds(d.expression) && has_windows(d.expression) && !moves_only(d.expression);
+}
+
 // Pictures, and what is computed element by element from pictures of the same shape.
 std::set<std::string> pictures_of(const Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
   std::set<std::string> pictures = read_interleaved(program, types, profile);
-  // Tiles that are transformed take all of a window, a vector of channels at a time.
   for (const Definition& d : program.definitions) {
-    if (folds(d.expression) || !has_windows(d.expression) || moves_only(d.expression)) continue;
+    if (!transforms_windows(d)) continue;
     for (Expr p : parameters_of(d.expression)) {
       if (is_definition(program, p->name) && is_picture_rank(p->type)) pictures.insert(p->name);
     }
@@ -367,7 +372,9 @@ bool keeps_planes(const Definition& d, const Profile& profile) {
 
 // Is a copy with a border worth its launch? Who reads each element once, or computes several things in one launch, asks
 // of each whether it lies outside.
-bool wants_border(const Definition& d) { return folds(d.expression) && count_statements(d.expression) == 0; }
+bool wants_border(const Definition& d) {
+  return (folds(d.expression) || transforms_windows(d)) && count_statements(d.expression) == 0;
+}
 
 // Model inputs that are read with a border get a copy that has one.
 void copy_padded_inputs(Program& program, const Profile& profile) {
