@@ -193,6 +193,19 @@ TEST(Winograd, ReadsChannelsSideBySide) {
   EXPECT_EQ(model->storage.values.at("x").permutation, (std::vector<int64_t>{0, 2, 3, 1}));
 }
 
+// Otherwise every lane of every load would ask whether it lies outside, and read a plane of its own.
+TEST(Winograd, ReadsAPaddedInputFromACopyWithABorder) {
+  NamedModel graph = convolution({{1, 16, 12, 12}, {16, 16, 3, 3}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}, false},
+                                 numbers(Scalar::f32, {16, 16, 3, 3}, true, 1), {});
+  LowerOptions options;
+  options.convolution = ConvolutionForm::winograd;
+  auto model = lower_model(graph, options, Profile());
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  const auto copy = model->storage.values.find("x.bordered");
+  ASSERT_NE(copy, model->storage.values.end());
+  EXPECT_EQ(copy->second.permutation, (std::vector<int64_t>{0, 2, 3, 1}));
+}
+
 TEST(Winograd, IsNoPartOfStrictCompilations) {
   const Picture p = fitting()[0];
   const NamedModel graph = convolution(p, numbers(p.scalar, p.w, true, 1), numbers(p.scalar, {p.w[0]}, true, 2));
