@@ -164,6 +164,18 @@ RemovedOnSignal::RemovedOnSignal(fs::path path) : path_(std::move(path)) {
 
 RemovedOnSignal::~RemovedOnSignal() { unregister(path_); }
 
+namespace {
+
+// What a thread that has the folder open writes there meanwhile keeps it: once more then. There is an end to it, since
+// nothing can be made in a folder that is gone.
+void remove_while_written(const fs::path& path) {
+  constexpr int most_attempts = 10000;
+  std::error_code ignored;
+  for (int i = 0; i < most_attempts && fs::exists(path, ignored); ++i) fs::remove_all(path, ignored);
+}
+
+}  // namespace
+
 // Other threads run on and may be writing there. They find no folder under its own name any more, and since nobody
 // gives the lock back, they make and register no further one.
 void remove_on_signal() {
@@ -171,9 +183,8 @@ void remove_on_signal() {
   for (const fs::path& path : registry().folders) {
     const ProcessFolder aside = ProcessFolder::make(path.parent_path(), temporary_prefix);
     const bool moved = !aside.path().empty() && ::rename(path.c_str(), aside.path().c_str()) == 0;
-    std::error_code ignored;
-    fs::remove_all(aside.path(), ignored);
-    if (!moved) fs::remove_all(path, ignored);
+    remove_while_written(aside.path());
+    if (!moved) remove_while_written(path);
   }
 }
 
