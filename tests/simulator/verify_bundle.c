@@ -33,6 +33,22 @@ static hoist_status run_model(const char* folder, int initial_byte, hoist_bundle
   return status;
 }
 
+/* Elements beyond the extents that the run has found mean nothing, and loops do not write them: zeros instead. */
+static int clear_beyond(hoist_bundle* bundle, size_t output, const hoist_array* array, char* content) {
+  int64_t found[16];
+  size_t elements = 1;
+  if (array->rank > sizeof found / sizeof *found || hoist_output_shape(bundle, output, found, array->rank)) return -1;
+  for (size_t d = 0; d < array->rank; ++d) elements *= (size_t)array->shape[d];
+  for (size_t i = 0; i < elements; ++i) {
+    size_t rest = i;
+    int inside = 1;
+    for (size_t d = array->rank; d-- > 0; rest /= (size_t)array->shape[d])
+      inside &= (int64_t)(rest % (size_t)array->shape[d]) < found[d];
+    if (!inside) memset(content + i * (array->bytes / elements), 0, array->bytes / elements);
+  }
+  return 0;
+}
+
 /* An output's bytes; of one that holds strings, each with its length before it. NULL where it cannot be read. */
 static char* content_of(hoist_bundle* bundle, size_t output, size_t* bytes) {
   hoist_array array;
@@ -41,7 +57,8 @@ static char* content_of(hoist_bundle* bundle, size_t output, size_t* bytes) {
   *bytes = array.bytes;
   if (!content) return NULL;
   if (strcmp(array.scalar, "string") != 0) {
-    if (!hoist_get_output(bundle, output, content, array.bytes)) return content;
+    const int unread = hoist_get_output(bundle, output, content, array.bytes) != HOIST_OK;
+    if (!unread && !clear_beyond(bundle, output, &array, content)) return content;
     free(content);
     return NULL;
   }
