@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 
 namespace hoist {
@@ -274,6 +275,137 @@ bool write_multi_head_attention(Writer& w) {
   return write_scores(w, 4, 5);
 }
 
+// Queries of several heads share keys and values, which stand in arrays with room for those of earlier calls:
+// seqlens_k + 1 rows of each element of the batch count when this call's own are written behind the others. A prompt
+// may be shorter than its array; what is computed for the rest of it means nothing.
+bool write_group_query_attention(Writer& w) {
+  const int64_t heads = w.integer("num_heads", 0), kept_heads = w.integer("kv_num_heads", 0);
+  const auto query = w.extents(0);
+  if (heads < 1 || kept_heads < 1 || heads % kept_heads != 0 || !query || query->size() != 3 || !w.given(5) ||
+      w.given(1) != w.given(2) || w.given(3) != w.given(4) || w.inputs() > 12 || w.integer("qk_output", 0) != 0)
+    return false;
+  if (w.given(1)) {
+    w.constant("by_heads", {0, 0, heads, -1});
+    w.constant("by_kept_heads", {0, 0, kept_heads, -1});
+    w.add("q = Reshape (query, by_heads) k = Reshape (key, by_kept_heads) v = Reshape (value, by_kept_heads)");
+  } else {
+    w.constant("by_all_heads", {0, 0, heads + 2 * kept_heads, -1});
+    w.constant("head_counts", {heads, kept_heads, kept_heads});
+    w.add("all = Reshape (query, by_all_heads) q, k, v = Split <axis = 2> (all, head_counts)");
+  }
+  w.constant("list", {-1});
+  w.scalar("none", 0);
+  w.scalar("one", 1);
+  w.add(
+      "q_plain = Transpose <perm = [0, 2, 1, 3]> (q) k_plain = Transpose <perm = [0, 2, 1, 3]> (k) "
+      "v_heads = Transpose <perm = [0, 2, 1, 3]> (v) length = Shape <start = 1, end = 2> (query) "
+      "line_count = Squeeze (length) steps = Range (none, line_count, one) "
+      "last_rows = Reshape (seqlens_k, list) last = Cast <to = 7> (last_rows) behind = Add (last, one) "
+      "difference = Sub (behind, length) first = Max (difference, none)");
+  if (w.integer("do_rotary", 0) != 0) {
+    const auto table = w.extents(7);
+    if (!w.given(7) || !w.given(8) || !table || table->size() != 2) return false;
+    w.constant("upright", {-1, 1});
+    if (w.given(9)) {  // of a prompt the first one alone counts
+      w.constant("front_place", {0, 0});
+      w.add(
+          "place = GatherND (position_ids, front_place) from_place = Add (steps, place) "
+          "wanted_rows = Reshape (total, list) total_rows = Cast <to = 7> (wanted_rows) "
+          "is_prompt = Equal (total_rows, length) places = Where (is_prompt, from_place, position_ids)");
+    } else {
+      w.add("begins = Reshape (first, upright) places = Add (begins, steps)");
+    }
+    const int64_t width = w.given(1) ? query->back() / heads : query->back() / (heads + 2 * kept_heads);
+    const int64_t turned = query->back() > 0 && (*table)[1] > 0 && 2 * (*table)[1] < width ? 2 * (*table)[1] : 0;
+    for (const char* name : {"q", "k"}) {
+      w.add(std::string(name) + "_heads = RotaryEmbedding (" + name + "_plain, cosines, sines, places)");
+      w.set("interleaved", w.integer("rotary_interleaved", 0));
+      w.set("rotary_embedding_dim", turned);
+    }
+  } else {
+    w.add("q_heads = Identity (q_plain) k_heads = Identity (k_plain)");
+  }
+  if (w.given(3)) {
+    // Room for as many rows as the longest element has, unless there is more.
+    w.constant("sides", {2});
+    w.add(
+        "past_length = Shape <start = 2, end = 3> (past_key) total_list = Reshape (total, list) "
+        "wanted = Cast <to = 7> (total_list) room = Max (past_length, wanted) missing = Sub (room, past_length) "
+        "nothing_before = Sub (missing, missing) pads = Concat <axis = 0> (nothing_before, missing) "
+        "past_k = Pad (past_key, pads, , sides) past_v = Pad (past_value, pads, , sides) "
+        "k_all = TensorScatter <axis = 2> (past_k, k_heads, first) v_all = TensorScatter <axis = 2> (past_v, v_heads, "
+        "first)");
+  } else {
+    w.add("k_all = Identity (k_heads) v_all = Identity (v_heads)");
+  }
+  w.add("present_key = Identity (k_all) present_value = Identity (v_all)");
+
+  // Queries that share keys are lines of one product.
+  const float scale = w.number("scale", 0), cap = w.number("softcap", 0);
+  w.add("size = Shape <start = 3> (q_heads)");
+  if (scale == 0)
+    w.add("size_in_type = CastLike (size, q_heads) root = Sqrt (size_in_type) factor = Reciprocal (root)");
+  else
+    w.like("factor", scale, "q_heads");
+  w.add(
+      "batch = Shape <start = 0, end = 1> (query) key_count = Shape <start = 2, end = 3> (k_all) "
+      "turned = Transpose <perm = [0, 1, 3, 2]> (k_all)");
+  w.constant("kept_count", {kept_heads});
+  w.constant("head_count", {heads});
+  w.add(
+      "lines_shape = Concat <axis = 0> (batch, kept_count, list, size) q_lines = Reshape (q_heads, lines_shape) "
+      "products = MatMul (q_lines, turned) scores_shape = Concat <axis = 0> (batch, head_count, length, key_count) "
+      "products_by_head = Reshape (products, scores_shape) scores = Mul (products_by_head, factor)");
+  std::string scores = "scores";
+  if (cap > 0) {
+    w.like("cap", cap, "scores");
+    w.add("inside = Div (scores, cap) bent = Tanh (inside) capped = Mul (bent, cap)");
+    scores = "capped";
+  }
+  if (w.given(10)) {
+    w.add("with_bias = Add (" + scores + ", attention_bias)");
+    scores = "with_bias";
+  }
+  w.constant("upright_lines", {-1, 1, 1, 1});
+  w.constant("as_lines", {1, 1, -1, 1});
+  w.add(
+      "first_lines = Reshape (first, upright_lines) step_lines = Reshape (steps, as_lines) "
+      "own_places = Add (first_lines, step_lines) all_keys = Squeeze (key_count) "
+      "key_places = Range (none, all_keys, one) before = LessOrEqual (key_places, own_places)");
+  std::string counts = "before";
+  if (const int64_t window = w.integer("local_window_size", -1); window >= 0) {
+    w.scalar("window", window);
+    w.add("oldest = Sub (own_places, window) near = Greater (key_places, oldest) counted = And (before, near)");
+    counts = "counted";
+  }
+  w.like("never", -std::numeric_limits<float>::infinity(), "scores");
+  w.add("masked = Where (" + counts + ", " + scores + ", never)");
+  if (w.given(11) || w.integer("smooth_softmax", 0) == 1) {  // one more score, of no key
+    if (w.given(11)) {
+      w.constant("for_heads", {1, -1, 1, 1});
+      w.add("sink_type = CastLike (head_sink, scores) sink = Reshape (sink_type, for_heads)");
+    } else {
+      w.like("sink", 0, "scores");
+    }
+    w.constant("single", {1});
+    w.constant("front", {0});
+    w.constant("last_axis", {3});
+    w.add(
+        "sink_shape = Concat <axis = 0> (batch, head_count, length, single) sinks = Expand (sink, sink_shape) "
+        "more = Concat <axis = 3> (masked, sinks) more_shares = Softmax <axis = -1> (more) "
+        "shares = Slice (more_shares, front, key_count, last_axis)");
+  } else {
+    w.add("shares = Softmax <axis = -1> (masked)");
+  }
+  w.constant("whole", {0, 0, -1});
+  w.add(
+      "share_lines_shape = Concat <axis = 0> (batch, kept_count, list, key_count) "
+      "share_lines = Reshape (shares, share_lines_shape) found = MatMul (share_lines, v_all) "
+      "heads_shape = Concat <axis = 0> (batch, head_count, length, size) found_heads = Reshape (found, heads_shape) "
+      "lines = Transpose <perm = [0, 2, 1, 3]> (found_heads) y = Reshape (lines, whole)");
+  return true;
+}
+
 // The standard's operator has the same meaning, where positions are one for each element.
 bool write_rotary_embedding(Writer& w) {
   const auto x = w.extents(0), places = w.extents(1), table = w.extents(2);
@@ -334,6 +466,11 @@ const std::vector<Contributed>& contributed() {
        {"query", "key", "value", "bias", "mask", "attention_bias", "past_key", "past_value"},
        {"y", "present_key", "present_value"},
        write_multi_head_attention},
+      {"GroupQueryAttention",
+       {"query", "key", "value", "past_key", "past_value", "seqlens_k", "total", "cosines", "sines", "position_ids",
+        "attention_bias", "head_sink"},
+       {"y", "present_key", "present_value"},
+       write_group_query_attention},
       {"RotaryEmbedding", {"x", "places", "cosines", "sines"}, {"y"}, write_rotary_embedding},
   };
   return rows;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ir/operators/operators.h"
+#include "ir/program/program_values.h"
 #include "model_builder.h"
 
 namespace hoist {
@@ -100,6 +101,50 @@ TEST(Contributed, AttentionIsRefusedWhereItsMaskHasNoBody) {
   EXPECT_THAT(attention({}), testing::Contains("Softmax"));
   EXPECT_THAT(attention({"2", "3"}), testing::Contains("Where"));
   EXPECT_THAT(attention({"2", "1", "9", "9"})[0], HasSubstr("operator Attention is not supported"));
+}
+
+// Two queries share the only key of theirs; the third and the fourth attend to what an earlier call left, too.
+TEST(Contributed, QueriesThatShareKeysSeeThoseOfEarlierCalls) {
+  const auto outputs = [](int64_t window) {
+    onnx::ModelProto model = empty_model(17);
+    add_input(model, "q", {"1", "2", "2"});
+    for (const char* name : {"k", "v"}) add_input(model, name, {"1", "2", "1"});
+    for (const char* name : {"past_k", "past_v"}) add_input(model, name, {"1", "1", "1", "1"});
+    add_input(model, "last", {"1"}, onnx::TensorProto::INT32);
+    *model.mutable_graph()->add_initializer() = integer_tensor("total", {3});
+    onnx::NodeProto& node = add_contributed(
+        model, "GroupQueryAttention", {"q", "k", "v", "past_k", "past_v", "last", "total"}, {"y", "all_k", "all_v"});
+    for (const auto& [name, value] : std::vector<std::pair<const char*, int64_t>>{
+             {"num_heads", 2}, {"kv_num_heads", 1}, {"local_window_size", window}}) {
+      onnx::AttributeProto& attribute = *node.add_attribute();
+      attribute.set_name(name);
+      attribute.set_type(onnx::AttributeProto::INT);
+      attribute.set_i(value);
+    }
+    add_output(model, "y", {"1", "2", "2"});
+    add_output(model, "all_v", {"1", "1", "3", "1"});
+    const auto program = read_contributed(model);
+    EXPECT_TRUE(program.ok()) << program.errors()[0].text();
+    const auto floats = [](std::vector<int64_t> shape, const std::vector<double>& values) {
+      return Tensor::of(Scalar::f32, std::move(shape), values);
+    };
+    auto found =
+        program_outputs(*program, {floats({1, 2, 2}, {0, 0, 0, 0}), floats({1, 2, 1}, {1, 2}),
+                                   floats({1, 2, 1}, {4, 8}), floats({1, 1, 1, 1}, {3}), floats({1, 1, 1, 1}, {2}),
+                                   Tensor::of(Scalar::i32, {1}, std::vector<int>{2})});
+    EXPECT_TRUE(found.ok()) << found.errors()[0].text();
+    return *found;
+  };
+  // All scores are equal: the means of the values so far.
+  const std::vector<Tensor> all = outputs(-1);
+  EXPECT_THAT(std::vector<double>({all[0].float_at(0), all[0].float_at(1)}), testing::Each(3));
+  EXPECT_THAT(std::vector<double>({all[0].float_at(2), all[0].float_at(3)}),
+              testing::Each(testing::DoubleNear(14.0 / 3, 1e-6)));
+  EXPECT_EQ(all[1].float_at(0), 2);
+  EXPECT_EQ(all[1].float_at(2), 8);
+  const std::vector<Tensor> near = outputs(2);
+  EXPECT_EQ(near[0].float_at(0), 3);
+  EXPECT_EQ(near[0].float_at(2), 6);
 }
 
 }  // namespace

@@ -772,11 +772,56 @@ def contributed_integers(m: Maker) -> bool:
     return m.node(operator, [*values, scale(), zero()], domain="com.microsoft", **options)
 
 
+def contributed_attention(m: Maker) -> bool:
+    """Attention of com.microsoft, with what earlier calls left where that is drawn."""
+    batch, length, size = m.between(1, 2), m.between(1, 6), 2 * m.between(1, 5)
+    kept = m.between(1, 3)
+    past = m.between(1, 5) if m.chance(0.4) else 0
+    options: dict[str, Any] = {"scale": 0.25} if m.chance(0.3) else {}
+    fresh = lambda *shape: m.fresh(np.float32, shape)  # noqa: E731
+    table = lambda rows: fresh(rows, size // 2)  # noqa: E731
+    operator = m.pick(["Attention", "MultiHeadAttention", "GroupQueryAttention", "RotaryEmbedding"])
+    if operator == "RotaryEmbedding":
+        first = m.add(np.array([m.between(0, 3)], np.int64), True)
+        return m.node(operator, [fresh(batch, length, kept * size), first, table(length + 3), table(length + 3)],
+                      domain="com.microsoft", interleaved=m.between(0, 1))
+    if operator == "Attention":
+        width = kept * size
+        values = [fresh(batch, length, m.extent()), None, fresh(3 * width)]
+        values[1] = fresh(values[0].array.shape[2], 3 * width)
+        options |= {"num_heads": kept, "unidirectional": m.between(0, 1)}
+        if past:
+            return m.node(operator, [*values, None, fresh(2, batch, kept, past, size)], 2, "com.microsoft", **options)
+        return m.node(operator, values, domain="com.microsoft", **options)
+    heads = kept * m.between(1, 3) if operator == "GroupQueryAttention" else kept
+    if operator == "GroupQueryAttention" and m.chance(0.3):
+        values = [fresh(batch, length, (heads + 2 * kept) * size), None, None]
+    else:
+        values = [fresh(batch, length, heads * size), fresh(batch, length, kept * size), fresh(batch, length, kept * size)]
+    before = [fresh(batch, kept, past, size), fresh(batch, kept, past, size)] if past else [None, None]
+    bias = fresh(batch, heads, length, past + length) if m.chance(0.3) else None
+    if operator == "MultiHeadAttention":
+        given = [*values, None, None, bias, *before] if past else [*values, None, None, bias]
+        return m.node(operator, given, 3 if past else 1, "com.microsoft", num_heads=heads, **options)
+    if past:
+        batch = 1
+        values = [None if value is None else fresh(1, *value.array.shape[1:]) for value in values]
+        before = [fresh(1, *value.array.shape[1:]) for value in before]
+        bias = None if bias is None else fresh(1, *bias.array.shape[1:])
+    total = past + length
+    counts = [m.add(np.full(batch, total - 1, np.int32), True), m.add(np.array([total], np.int32), True)]
+    turned = [table(total), table(total)] if m.chance(0.5) else [None, None]
+    options |= {"num_heads": heads, "kv_num_heads": kept, "do_rotary": int(turned[0] is not None),
+                "rotary_interleaved": m.between(0, 1), "local_window_size": m.pick([-1, -1, m.between(1, total)]),
+                "softcap": m.pick([0.0, 0.0, 2.0]), "smooth_softmax": m.between(0, 1)}
+    return m.node(operator, [*values, *before, *counts, *turned, None, bias], 3, "com.microsoft", **options)
+
+
 KINDS: list[Callable[[Maker], bool]] = (
     [unary, binary, movement] * 4 + [reduction, product, convolution, pool, gather] * 2 +
     [unary_integers, binary_integers, comparison, logic, cast, clip, extreme, running, rows, channels, picture, quantised,
      integer_product, recurrent, largest, sampled, signal, square, regions, windows_put_back, table_model, contributed,
-     contributed_integers])
+     contributed_integers, contributed_attention])
 
 
 # ---- Running -----------------------------------------------------------------------------------------------------------
