@@ -1,17 +1,16 @@
 #include "tools/media.h"
 
 #include <fmt/format.h>
-#include <jpeglib.h>
-#include <png.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <csetjmp>
-#include <cstdio>  // jpeglib.h asks for it before itself
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 
+#include "ir/host/host_pictures.h"
 #include "tools/data.h"
 #include "tools/files.h"
 
@@ -20,127 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t most_pixels = int64_t{1} << 27;
 constexpr size_t most_media_bytes = size_t{1} << 30;  // of a file
-
-Diagnostic undecodable(const fs::path& file, const std::string& why) {
-  return {file.string(), "cannot be decoded: " + why, "is it a JPEG, PNG, PGM or PPM file, and complete?"};
-}
-
-Result<Nothing> check_pixels(const fs::path& file, int64_t height, int64_t width) {
-  if (height > 0 && width > 0 && height <= most_pixels / width) return Nothing{};
-  return Diagnostic{file.string(), fmt::format("has {} x {} pixels, at most {} are read", width, height, most_pixels),
-                    ""};
-}
-
-// ---- Decoders ------------------------------------------------------------------------------------------------------
-
-// libjpeg ends the program where something is wrong, unless told to jump elsewhere.
-struct JpegFailure {
-  jpeg_error_mgr manager;
-  std::jmp_buf back;
-  char message[JMSG_LENGTH_MAX];
-};
-
-void leave_jpeg(j_common_ptr info) {
-  auto* failure = reinterpret_cast<JpegFailure*>(info->err);
-  info->err->format_message(info, failure->message);
-  std::longjmp(failure->back, 1);
-}
-
-// Warnings have negative levels; all else is for those who trace the decoder.
-void count_warning(j_common_ptr info, int level) { info->err->num_warnings += level < 0 ? 1 : 0; }
-
-// No object with a destructor lives between setjmp and what may jump. What was wrong is in `failure`, where it is
-// false.
-bool decode_jpeg(jpeg_decompress_struct& info, JpegFailure& failure, const std::string& bytes, bool grey,
-                 std::vector<uint8_t>& values) {
-  info.err = jpeg_std_error(&failure.manager);
-  failure.manager.error_exit = leave_jpeg;
-  failure.manager.emit_message = count_warning;
-  if (setjmp(failure.back) != 0) return false;
-  jpeg_create_decompress(&info);
-  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  jpeg_read_header(&info, TRUE);
-  if (static_cast<int64_t>(info.image_height) > most_pixels / std::max<int64_t>(info.image_width, 1)) {
-    std::snprintf(failure.message, sizeof failure.message, "%u x %u pixels are too many", info.image_width,
-                  info.image_height);
-    return false;
-  }
-  info.out_color_space = grey ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_start_decompress(&info);
-  const size_t row = size_t{info.output_width} * static_cast<size_t>(info.output_components);
-  values.resize(row * info.output_height);
-  while (info.output_scanline < info.output_height) {
-    JSAMPROW place = values.data() + row * info.output_scanline;
-    jpeg_read_scanlines(&info, &place, 1);
-  }
-  jpeg_finish_decompress(&info);
-  if (failure.manager.num_warnings == 0) return true;
-  std::snprintf(failure.message, sizeof failure.message, "data are missing or damaged");
-  return false;
-}
-
-Result<Picture> picture_of_jpeg(const fs::path& file, const std::string& bytes, bool grey) {
-  jpeg_decompress_struct info = {};
-  JpegFailure failure = {};
-  Picture out;
-  const bool decoded = decode_jpeg(info, failure, bytes, grey, out.values);
-  out.height = info.output_height;
-  out.width = info.output_width;
-  out.channels = info.output_components;
-  jpeg_destroy_decompress(&info);
-  if (!decoded) return undecodable(file, failure.message);
-  return out;
-}
-
-Result<Picture> picture_of_png(const fs::path& file, const std::string& bytes, bool grey) {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0)
-    return undecodable(file, image.message);
-  if (auto fits = check_pixels(file, image.height, image.width); !fits) {
-    png_image_free(&image);
-    return fits.errors();
-  }
-  image.format = grey ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  Picture out{image.height, image.width, grey ? 1 : 3, {}};
-  out.values.resize(PNG_IMAGE_SIZE(image));
-  const png_color black = {0, 0, 0};
-  if (png_image_finish_read(&image, &black, out.values.data(), 0, nullptr) == 0)
-    return undecodable(file, image.message);
-  return out;
-}
-
-// The binary forms for grey and for colours, of 8 bits.
-Result<Picture> picture_of_pnm(const fs::path& file, const std::string& bytes, bool grey) {
-  size_t at = 2;
-  const auto number = [&] {
-    while (at < bytes.size() && (std::isspace(static_cast<unsigned char>(bytes[at])) != 0 || bytes[at] == '#'))
-      at = bytes[at] == '#' ? std::min(bytes.find('\n', at), bytes.size()) : at + 1;
-    int64_t value = 0;
-    for (; at < bytes.size() && bytes[at] >= '0' && bytes[at] <= '9' && value < 1000000000; ++at)
-      value = 10 * value + (bytes[at] - '0');
-    return value;
-  };
-  const bool colours = bytes[1] == '6';
-  const int64_t width = number(), height = number(), largest = number();
-  if (largest != 255 || at >= bytes.size()) return undecodable(file, "is no .pgm or .ppm of 8 bits");
-  HOIST_TRY_VOID(check_pixels(file, height, width));
-  const auto count = static_cast<size_t>(height * width);
-  const size_t each = colours ? 3 : 1;
-  const auto* from = reinterpret_cast<const uint8_t*>(bytes.data()) + at + 1;  // behind one blank
-  if (bytes.size() - at - 1 < count * each) return undecodable(file, "data are missing");
-  Picture out{height, width, grey ? 1 : 3, {}};
-  for (size_t i = 0; i < count; ++i) {
-    const uint8_t *red = from + each * i, *green = colours ? red + 1 : red, *blue = colours ? red + 2 : red;
-    if (grey)  // luminance as JPEG has it
-      out.values.push_back(static_cast<uint8_t>((299 * *red + 587 * *green + 114 * *blue + 500) / 1000));
-    else
-      out.values.insert(out.values.end(), {*red, *green, *blue});
-  }
-  return out;
-}
 
 // ---- Words of the options ------------------------------------------------------------------------------------------
 
@@ -198,7 +77,10 @@ Result<Nothing> find_pixels(const ValueInfo& input, const PictureOptions& option
     return Diagnostic{"input " + input.name,
                       fmt::format("is {}, with {} channels, and pictures have 3 or 1", type, how.channels),
                       "--layout says where channels stand"};
-  return check_pixels(input.name, shape[first ? 1 : 0], shape[first ? 2 : 1]);
+  const auto height = static_cast<uint64_t>(shape[first ? 1 : 0]), width = static_cast<uint64_t>(shape[first ? 2 : 1]);
+  if (height > 0 && width > 0 && height <= HOIST_MOST_PIXELS / width) return Nothing{};
+  return Diagnostic{"input " + input.name,
+                    fmt::format("has {} x {} pixels, from 1 to {} are filled", width, height, HOIST_MOST_PIXELS), ""};
 }
 
 Result<Nothing> read_sizes(const PictureOptions& options, hoist_preprocessing& how) {
@@ -309,19 +191,35 @@ Result<hoist_preprocessing> preprocessing_for(const ValueInfo& input, const Pict
   return how;
 }
 
-bool is_picture(const fs::path& file) { return has_ending(file, {".jpg", ".jpeg", ".png", ".pgm", ".ppm"}); }
-bool is_stream(const fs::path& file, const ValueInfo& input) {
-  return input.scalar == Scalar::u8 && input.shape.size() == 1 &&
-         has_ending(file, {".bmp", ".j2k", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif",
+bool is_picture(const fs::path& file) {
+  return has_ending(file, {".bmp", ".j2k", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif",
                            ".tiff", ".webp"});
+}
+bool is_stream(const fs::path& file, const ValueInfo& input) {
+  return input.scalar == Scalar::u8 && input.shape.size() == 1 && is_picture(file);
 }
 bool is_sound(const fs::path& file) { return has_ending(file, {".wav"}); }
 
 Result<Picture> decode_picture(const fs::path& file, bool grey) {
   HOIST_TRY(const std::string bytes, read_file(file, most_media_bytes));
-  if (bytes.starts_with("\x89PNG")) return picture_of_png(file, bytes, grey);
-  if (bytes.starts_with("P5") || bytes.starts_with("P6")) return picture_of_pnm(file, bytes, grey);
-  return picture_of_jpeg(file, bytes, grey);
+  hoist_picture decoded = {};
+  char message[256] = "";
+  if (hoist_read_picture(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), &decoded, message,
+                         sizeof message) != HOIST_HOST_OK)
+    return Diagnostic{file.string(), fmt::format("cannot be decoded: {}", message), "is it whole?"};
+  const std::unique_ptr<unsigned char, decltype(&std::free)> owner(decoded.pixels, std::free);
+  Picture out{static_cast<int64_t>(decoded.height), static_cast<int64_t>(decoded.width), grey ? 1 : 3, {}};
+  const size_t count = decoded.height * decoded.width;
+  if (grey) {
+    out.values.resize(count);
+    for (size_t i = 0; i < count; ++i) {  // luminance as JPEG has it
+      const unsigned char* pixel = decoded.pixels + 3 * i;
+      out.values[i] = static_cast<uint8_t>((299 * pixel[0] + 587 * pixel[1] + 114 * pixel[2] + 500) / 1000);
+    }
+  } else {
+    out.values.assign(decoded.pixels, decoded.pixels + 3 * count);
+  }
+  return out;
 }
 
 Result<Tensor> read_picture(const fs::path& file, const ValueInfo& input, const PictureOptions& options) {

@@ -44,15 +44,14 @@ struct Picture {
   std::vector<uint8_t> values;
 };
 
-/// A file that is read as a picture or a sound rather than as an array, by its ending: .jpg, .jpeg, .png, .pgm, .ppm,
-/// .wav.
+/// A file that is read as a picture or a sound rather than as an array, by its ending.
 bool is_picture(const std::filesystem::path& file);
 bool is_sound(const std::filesystem::path& file);
 /// A picture, by its ending, for an input that takes it encoded: one array of bytes.
 bool is_stream(const std::filesystem::path& file, const ValueInfo& input);
 
-/// JPEG, PNG, PGM or PPM by what the file holds, as three channels (grey: one); transparency is in front of black, 16
-/// bits become 8. Errors: no such file, damaged, more than 2^27 pixels, colours that are neither RGB nor grey.
+/// A picture in any format that ImageDecoder knows (host_pictures.h), by what the file holds, as three channels (grey:
+/// one); transparency is left out, 16 bits become 8. Errors: no such file, damaged, more than HOIST_MOST_PIXELS.
 Result<Picture> decode_picture(const std::filesystem::path& file, bool grey);
 /// The picture as this input, which holds one of them: [1][C][H][W], [1][H][W][C] or without the 1. The arithmetic is
 /// the C runtime's (hoist_prepare_pixels).

@@ -9,6 +9,7 @@
 
 #include "hoist_runtime.h"
 #include "ir/host/host_operators.h"
+#include "ir/host/host_pictures.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,8 +24,7 @@ extern "C" {
 /* Sets of sizes that one bundle can be compiled for. */
 #define HOIST_MOST_SPECIALISATIONS 64u
 
-/* Of a picture, and the longest side that one is resized to: five digits. */
-#define HOIST_MOST_PIXELS ((uint64_t)1 << 27)
+/* The longest side that a picture is resized to: five digits. */
 #define HOIST_MOST_SIDE 99999u
 
 /* What one array can have: no device has more, and the smallest size_t holds it with room for what is added to it. */

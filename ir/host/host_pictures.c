@@ -44,9 +44,10 @@ HOIST_INTERNAL void hoist_seed_picture(const hoist_host_call* call) {
 typedef struct picture {
   const unsigned char* stream;
   size_t bytes;
-  size_t height, width;  /* that the caller expects */
+  size_t height, width;  /* that the caller expects; those of the stream's header where there are no pixels yet */
   unsigned char* pixels; /* red, green and blue of each, row by row */
-  hoist_host_call* call;
+  char* message;
+  size_t message_bytes;
 } picture;
 
 /* ---- what is wrong ---- */
@@ -54,7 +55,7 @@ typedef struct picture {
 static int picture_fails(picture* p, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(p->call->message, sizeof p->call->message, format, arguments);
+  vsnprintf(p->message, p->message_bytes, format, arguments);
   va_end(arguments);
   return HOIST_HOST_BAD_VALUE;
 }
@@ -70,6 +71,17 @@ static int picture_ends(picture* p, const char* format) {
 
 /* Before anything is decoded. */
 static int check_picture_size(picture* p, uint64_t width, uint64_t height) {
+  if (!p->pixels) {
+    if (!width || !height || height > HOIST_MOST_PIXELS / width) {
+      return picture_fails(p, "a picture of %llux%llu (width x height); from 1 to %llu pixels are decoded",
+                           (unsigned long long)width, (unsigned long long)height,
+                           (unsigned long long)HOIST_MOST_PIXELS);
+    }
+    p->width = (size_t)width;
+    p->height = (size_t)height;
+    p->pixels = calloc(p->height, 3 * p->width);
+    return p->pixels ? HOIST_HOST_OK : picture_no_memory(p);
+  }
   if (width == p->width && height == p->height) return HOIST_HOST_OK;
   return picture_fails(p,
                        "a picture of %llux%llu (width x height), the model says %zux%zu; give it in that size, or "
@@ -496,7 +508,8 @@ static int decode_tiff(picture* p) {
   TIFFOpenOptions* options = TIFFOpenOptionsAlloc();
   if (!options) return picture_no_memory(p);
   /* For strips and tiles, whose size the stream claims as well. */
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)(16 * p->width * p->height + ((size_t)1 << 24)));
+  const uint64_t pixels = p->pixels ? (uint64_t)p->width * p->height : HOIST_MOST_PIXELS;
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)(16 * pixels + ((size_t)1 << 24)));
   TIFFOpenOptionsSetErrorHandlerExtR(options, tiff_notes, &r);
   TIFFOpenOptionsSetWarningHandlerExtR(options, tiff_is_silent, NULL);
   TIFF* tiff = TIFFClientOpenExt("stream", "rm", &r, tiff_takes, tiff_gives, tiff_seeks, tiff_closes, tiff_size, NULL,
@@ -689,19 +702,42 @@ static int begins_with(const picture* p, const picture_format* format) {
   return 1;
 }
 
-HOIST_INTERNAL int hoist_decode_picture(hoist_host_call* call) {
-  const hoist_host_array *stream = &call->inputs[0], *pixels = call->output;
-  picture p = {stream->data, (size_t)stream->elements, (size_t)pixels->shape[0], (size_t)pixels->shape[1], pixels->data,
-               call};
-  for (size_t i = 0; i < sizeof picture_formats / sizeof *picture_formats; ++i) {
-    if (begins_with(&p, &picture_formats[i])) return picture_formats[i].decode(&p);
+HOIST_INTERNAL int hoist_read_picture(const unsigned char* stream, size_t bytes, hoist_picture* picture, char* message,
+                                      size_t message_bytes) {
+  const int takes_memory = !picture->pixels;
+  struct picture p = {stream, bytes, picture->height, picture->width, picture->pixels, message, message_bytes};
+  int status = HOIST_HOST_BAD_VALUE;
+  size_t i = 0;
+  const size_t count = sizeof picture_formats / sizeof *picture_formats;
+  while (i < count && !begins_with(&p, &picture_formats[i])) ++i;
+  if (i < count) {
+    status = picture_formats[i].decode(&p);
+  } else {
+    picture_fails(&p, "%zu bytes that are no picture in BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP", bytes);
   }
-  return picture_fails(&p, "%zu bytes that are no picture in BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP", p.bytes);
+  if (status && takes_memory) {
+    free(p.pixels);
+    p.pixels = NULL;
+  }
+  picture->height = p.height;
+  picture->width = p.width;
+  picture->pixels = p.pixels;
+  return status;
 }
 #else
 
-HOIST_INTERNAL int hoist_decode_picture(hoist_host_call* call) {
-  snprintf(call->message, sizeof call->message, "this program is built without libraries for pictures");
+HOIST_INTERNAL int hoist_read_picture(const unsigned char* stream, size_t bytes, hoist_picture* picture, char* message,
+                                      size_t message_bytes) {
+  (void)stream;
+  (void)bytes;
+  (void)picture;
+  snprintf(message, message_bytes, "this program is built without libraries for pictures");
   return HOIST_HOST_BAD_VALUE;
 }
 #endif
+
+HOIST_INTERNAL int hoist_decode_picture(hoist_host_call* call) {
+  const hoist_host_array *stream = &call->inputs[0], *pixels = call->output;
+  hoist_picture picture = {(size_t)pixels->shape[0], (size_t)pixels->shape[1], pixels->data};
+  return hoist_read_picture(stream->data, (size_t)stream->elements, &picture, call->message, sizeof call->message);
+}

@@ -126,7 +126,9 @@ TEST_F(Media, PicturesWithoutCompressionAreRead) {
   EXPECT_EQ(read(in("a.ppm"), grey).as_integers(), (std::vector<int64_t>{76, 29}));
   ASSERT_TRUE(write_file(in("a.pgm"), "P5 2 1 255 AB").ok());
   EXPECT_EQ(read(in("a.pgm"), planes).as_integers(), (std::vector<int64_t>{65, 66, 65, 66, 65, 66}));
-  for (const char* bad : {"P5", "P5 2 1", "P5 2 1 255", "P5 2 1 255 A", "P5 2 1 65535 ABCD", "P5 0 1 255 A",
+  ASSERT_TRUE(write_file(in("a.pgm"), "P5 2 1 65535 ABCD").ok());  // 16 bits: 255 / 65535 of 0x4142 and 0x4344
+  EXPECT_EQ(read(in("a.pgm"), grey).as_integers(), (std::vector<int64_t>{65, 67}));
+  for (const char* bad : {"P5", "P5 2 1", "P5 2 1 255", "P5 2 1 255 A", "P5 2 1 65536 ABCD", "P5 0 1 255 A",
                           "P5 99999999 99999999 255 A", "P6 2 1 255 ABCDE", "P5 # no end"}) {
     ASSERT_TRUE(write_file(in("bad.pgm"), bad).ok());
     EXPECT_FALSE(read_picture(in("bad.pgm"), grey, {}).ok()) << bad;

@@ -138,7 +138,7 @@ void add_evaluate(CLI::App& program, Action& action) {
       .add_option("--data", options->data,
                   "an .npz with one array per input of the model, [samples][the input's axes after the first], and "
                   "labels; or a "
-                  "folder of pictures (.jpg, .png, .pgm, .ppm) or sounds (.wav) with a folder for each class, or with "
+                  "folder of pictures (.jpg, .png, .webp, ...) or sounds (.wav) with a folder for each class, or with "
                   "labels.txt, "
                   "FILE LABEL "
                   "a line")

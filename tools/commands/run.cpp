@@ -184,7 +184,7 @@ void add_run(CLI::App& program, Action& action) {
   add_bundle_options(command, options->bundle, options->options);
   command
       .add_option("--input", options->inputs,
-                  "the file of an input: .npy, a TensorProto in .pb, a picture (.jpg, .png, .pgm, .ppm), resized and "
+                  "the file of an input: .npy, a TensorProto in .pb, a picture (.jpg, .png, .webp, ...), resized and "
                   "scaled as the bundle or the options below say, or a sound (.wav)")
       ->type_name("NAME=FILE")
       ->expected(1)
