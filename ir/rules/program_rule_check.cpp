@@ -9,6 +9,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/interpret_cost.h"
 #include "ir/operators/operators.h"
+#include "ir/program/program_values.h"
 #include "ir/rules/program_rule.h"
 #include "ir/rules/rule_check.h"
 #include "ir/rules/rule_instance.h"
@@ -96,17 +97,6 @@ class ProgramRuleChecker {
     return work > most_work ? "it takes too long to compute: choose smaller sizes" : "";
   }
 
-  Result<std::vector<Tensor>> outputs_of(const Program& program, const Bindings& inputs) {
-    Bindings values = inputs;
-    for (const auto& [name, tensor] : program.constants) values[name] = tensor;
-    for (const Definition& definition : program.definitions) {
-      HOIST_TRY(values[definition.value], evaluate(definition.expression, values));
-    }
-    std::vector<Tensor> outputs;
-    for (const std::string& output : program.outputs) outputs.push_back(values.at(output));
-    return outputs;
-  }
-
   bool attempt(size_t which) {
     const std::vector<std::string>& examples = row(rule_).examples;
     const std::string text = with_sizes(examples[which % examples.size()]);
@@ -149,14 +139,14 @@ class ProgramRuleChecker {
       fault(text + "\n    the right side: " + why);
       return true;
     }
-    auto left = outputs_of(before, inputs), right = outputs_of(after, inputs);
+    auto left = program_values(before, inputs), right = program_values(after, inputs);
     if (!left.ok()) return false;
     if (!right.ok()) {
       fault(text + "\n    the right side is undefined: " + right.errors()[0].text());
       return true;
     }
     ++check_.compared;
-    if (auto wrong = rule_difference((*left)[0], (*right)[0], row(rule_).rule_class,
+    if (auto wrong = rule_difference(left->at(before.outputs[0]), right->at(after.outputs[0]), row(rule_).rule_class,
                                      row(rule_).rule_class == RuleClass::exact ? 0 : 1))
       fault(fmt::format("{}\n    {}\n{}", *wrong, text, print_program(after)));
     return true;

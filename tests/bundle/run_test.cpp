@@ -480,25 +480,32 @@ TEST_F(RunTest, VerifyDemandsTheLastBit) {
   EXPECT_TRUE(shift_passes());
 }
 
+// Runs a bundle of small_plan().
+std::string cache_outcome(const std::filesystem::path& bundle, const RunOptions& options) {
+  auto runner = BundleRunner::open(bundle, options);
+  if (!runner.ok()) return runner.errors().front().text();
+  auto outputs = runner->run({input(1)});
+  EXPECT_EQ((*outputs)[0], small_plan_result(input(1)));
+  return runner->cache_outcome();
+}
+
+void damage_entries(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::string bytes = read_text(entry.path());
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    write_text(entry.path(), bytes);
+  }
+}
+
 TEST_F(RunTest, CompiledKernelsAreCached) {
   const auto bundle = written(small_plan());
-  const auto outcome = [&](const RunOptions& given) {
-    auto runner = BundleRunner::open(bundle, given);
-    if (!runner.ok()) return runner.errors().front().text();
-    auto outputs = runner->run({input(1)});
-    EXPECT_EQ((*outputs)[0], small_plan_result(input(1)));
-    return runner->cache_outcome();
-  };
+  const auto outcome = [&](const RunOptions& given) { return cache_outcome(bundle, given); };
   EXPECT_EQ(outcome(options()), "miss: no entry for this source on this device and driver");
   EXPECT_EQ(outcome(options()), "hit");
   RunOptions off = options();
   off.use_cache = false;
   EXPECT_EQ(outcome(off), "miss: the cache is switched off");
-  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache")) {
-    std::string bytes = read_text(entry.path());
-    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
-    write_text(entry.path(), bytes);
-  }
+  damage_entries(folder_ / "cache");
   EXPECT_EQ(outcome(options()), "miss: the entry is damaged");
   EXPECT_EQ(outcome(options()), "hit");
   RunOptions nowhere = options();
@@ -535,24 +542,14 @@ TEST_F(RunTest, ProgramsOfTheBundleGoBeforeTheCache) {
   RunOptions keeping = options();
   keeping.cache_folder = (bundle / "programs").string();
   EXPECT_THAT(BundleRunner::open(bundle, keeping)->cache_outcome(), StartsWith("miss"));
-  const auto outcome = [&](const RunOptions& given) {
-    auto runner = BundleRunner::open(bundle, given);
-    if (!runner.ok()) return runner.errors().front().text();
-    auto outputs = runner->run({input(1)});
-    EXPECT_EQ((*outputs)[0], small_plan_result(input(1)));
-    return runner->cache_outcome();
-  };
+  const auto outcome = [&](const RunOptions& given) { return cache_outcome(bundle, given); };
   EXPECT_EQ(outcome(options()), "hit: programs/ of the bundle");
   EXPECT_FALSE(std::filesystem::exists(options().cache_folder));
   RunOptions off = options();
   off.use_cache = false;
   EXPECT_EQ(outcome(off), "miss: the cache is switched off");
   // Damaged ones are left alone, and compiled anew into the cache.
-  for (const auto& entry : std::filesystem::directory_iterator(bundle / "programs")) {
-    std::string bytes = read_text(entry.path());
-    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
-    write_text(entry.path(), bytes);
-  }
+  damage_entries(bundle / "programs");
   EXPECT_THAT(outcome(options()), StartsWith("miss"));
   EXPECT_EQ(outcome(options()), "hit");
 }

@@ -10,8 +10,8 @@
 
 #include "frontend/frontend.h"
 #include "frontend/tensor_file.h"
-#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/program/program_values.h"
 #include "ir/strings.h"
 #include "lowering/passes.h"
 
@@ -46,21 +46,7 @@ Result<std::vector<Tensor>> run_program(Program program, const std::vector<Tenso
     // Controls are performed by the runtime; the evaluator has the calls that they come from.
     if (rewritten.controls.empty()) program = std::move(rewritten);
   }
-  Bindings values;
-  std::map<std::string, Expr> tuples;
-  for (const auto& [name, value] : program.constants) values[name] = value;
-  for (size_t i = 0; i < program.inputs.size(); ++i) values[program.inputs[i].first] = inputs[i];
-  for (const Definition& definition : program.definitions) {
-    const Expr e = substitute_parameters(definition.expression, tuples);
-    if (e->type->is_tuple()) {
-      tuples[definition.value] = e;
-      continue;
-    }
-    HOIST_TRY(values[definition.value], evaluate(e, values));
-  }
-  std::vector<Tensor> out;
-  for (const std::string& output : program.outputs) out.push_back(values.at(output));
-  return cut_outputs(program, std::move(out));
+  return program_outputs(program, inputs);
 }
 
 Result<Nothing> run_data_set(const fs::path& model, const fs::path& data, const Agreement& agreement, bool passes) {

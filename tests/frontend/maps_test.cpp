@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "frontend/tensor_file.h"
-#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/program/program_values.h"
 #include "ir/strings.h"
 #include "model_builder.h"
 
@@ -77,16 +77,9 @@ Result<Program> read_program(const onnx::ModelProto& model, const ReadOptions& o
 
 // The outputs for one input.
 std::vector<Tensor> outputs_of(const Program& program, const Tensor& input) {
-  Bindings values = {{program.inputs.at(0).first, input}};
-  for (const auto& [name, value] : program.constants) values[name] = value;
-  for (const Definition& definition : program.definitions) {
-    auto value = evaluate(definition.expression, values);
-    HOIST_CHECK(value.ok(), value.errors()[0].text());
-    values[definition.value] = *value;
-  }
-  std::vector<Tensor> out;
-  for (const std::string& output : program.outputs) out.push_back(values.at(output));
-  return out;
+  auto outputs = program_outputs(program, {input});
+  HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
+  return *outputs;
 }
 
 // x [n][columns] to a sequence of maps.

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "frontend/tensor_file.h"
-#include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/program/program_values.h"
 #include "model_builder.h"
 
 namespace hoist {
@@ -47,24 +47,10 @@ Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int
 
 // The outputs of the program for these inputs, as lists of numbers.
 std::vector<std::vector<double>> run(const Program& program, const std::vector<Tensor>& inputs) {
-  Bindings values;
-  std::map<std::string, Expr> tuples;
-  for (const auto& [name, value] : program.constants) values[name] = value;
-  EXPECT_EQ(program.inputs.size(), inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) values[program.inputs[i].first] = inputs[i];
-  for (const Definition& definition : program.definitions) {
-    const Expr e = substitute_parameters(definition.expression, tuples);
-    if (e->type->is_tuple()) {
-      tuples[definition.value] = e;
-      continue;
-    }
-    auto value = evaluate(e, values);
-    EXPECT_TRUE(value.ok()) << value.errors()[0].text();
-    values[definition.value] = *value;
-  }
+  auto outputs = program_outputs(program, inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.errors()[0].text();
   std::vector<std::vector<double>> out;
-  for (const std::string& output : program.outputs) {
-    const Tensor& tensor = values.at(output);
+  for (const Tensor& tensor : *outputs) {
     out.emplace_back();
     for (int64_t i = 0; i < tensor.size(); ++i)
       out.back().push_back(is_float(tensor.scalar()) ? tensor.float_at(i) : static_cast<double>(tensor.integer_at(i)));

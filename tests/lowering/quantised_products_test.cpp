@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "ir/evaluate/evaluate.h"
+#include "ir/program/program_values.h"
 #include "ir/properties.h"
 #include "lowering/lower.h"
 #include "lowering/passes.h"
@@ -100,16 +100,9 @@ bool has_step(const Program& program, const std::string& rule) {
 
 // All outputs, through the interpreter's fast twin.
 Tensor output_of(const Program& program, const Tensor& x) {
-  Bindings values = {{"x", x}};
-  for (const auto& [name, tensor] : program.constants) values[name] = tensor;
-  for (const Definition& d : program.definitions) {
-    Bindings reads;
-    for (Expr p : parameters_of(d.expression)) reads[p->name] = values.at(p->name);
-    auto value = evaluate(d.expression, reads);
-    HOIST_CHECK(value.ok(), value.errors()[0].text());
-    values[d.value] = *value;
-  }
-  return values.at(program.outputs[0]);
+  auto outputs = program_outputs(program, {x});
+  HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
+  return (*outputs)[0];
 }
 
 void expect_within_a_step(const Case& c) {

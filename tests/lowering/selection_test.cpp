@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "ir/program/program_values.h"
 #include "lowering/lower.h"
 #include "operators_layer.h"
 #include "stored_run.h"
@@ -39,31 +40,14 @@ std::vector<Tensor> outputs_of_calls(const std::vector<Tensor>& inputs, const st
   for (const std::string& output : outputs) builder.add_output(output);
   auto program = builder.finish();
   HOIST_CHECK(program.ok(), program.errors()[0].text());
-  const auto cut = [&](const Bindings& values) {
-    std::vector<Tensor> all;
-    for (const std::string& output : program->outputs) all.push_back(values.at(output));
-    auto made = cut_outputs(*program, std::move(all));
-    HOIST_CHECK(made.ok(), made.errors()[0].text());
-    return *made;
-  };
-  Bindings values = bindings_of(inputs);
-  std::map<std::string, Expr> tuples;
-  for (const auto& [name, value] : program->constants) values[name] = value;
-  for (const Definition& definition : program->definitions) {
-    const Expr e = substitute_parameters(definition.expression, tuples);
-    if (e->type->is_tuple()) {
-      tuples[definition.value] = e;
-      continue;
-    }
-    auto value = evaluate(e, values);
-    HOIST_CHECK(value.ok(), value.errors()[0].text());
-    values[definition.value] = *value;
-  }
-  const std::vector<Tensor> interpreted = cut(values);
+  auto interpreted = program_outputs(*program, inputs);
+  HOIST_CHECK(interpreted.ok(), interpreted.errors()[0].text());
   const auto lowered = lower_model(*program, {}, {});
   HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
-  EXPECT_EQ(cut(outputs_of(*lowered, bindings_of(inputs))), interpreted);
-  return interpreted;
+  const auto computed = program_outputs(*program, outputs_of(*lowered, bindings_of(inputs)));
+  HOIST_CHECK(computed.ok(), computed.errors()[0].text());
+  EXPECT_EQ(*computed, *interpreted);
+  return *interpreted;
 }
 
 NamedCall call_named(const std::string& operation, const std::vector<std::string>& inputs,
@@ -336,10 +320,7 @@ TEST(Extents, GoAlongWithLayersThatKeepElementsApart) {
   EXPECT_EQ(program->outputs.size(), 6u);  // one count for all of them
   const auto lowered = lower_model(*program, {}, {});
   ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
-  const Bindings values = outputs_of(*lowered, bindings_of({x}));
-  std::vector<Tensor> all;
-  for (const std::string& output : program->outputs) all.push_back(values.at(output));
-  const auto cut = cut_outputs(*program, all);
+  const auto cut = program_outputs(*program, outputs_of(*lowered, bindings_of({x})));
   ASSERT_TRUE(cut.ok());
   EXPECT_EQ(show((*cut)[0]), "[3] -1 2 -5");
   EXPECT_EQ(show((*cut)[1]), "[3] 0 2 2");

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/program/program_values.h"
 #include "lowering/stored_terms.h"
 
 namespace hoist {
@@ -82,10 +83,9 @@ bool close(const Tensor& a, const Tensor& b, double error) {
 }
 
 Bindings values_of(const Program& program, const Bindings& inputs) {
-  Bindings values = inputs;
-  for (const auto& [name, tensor] : program.constants) values[name] = tensor;
-  for (const Definition& d : program.definitions) values[d.value] = evaluated(d.expression, values, d.value);
-  return values;
+  auto values = program_values(program, inputs);
+  HOIST_CHECK(values.ok(), values.errors()[0].text());
+  return *values;
 }
 
 Bindings stored_values_of(const Program& program, const StoragePlan& storage, const Bindings& inputs) {

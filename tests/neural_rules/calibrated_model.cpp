@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "ir/program/program_values.h"
 #include "lowering/program.h"
 #include "neural_rules/functions/functions.h"
 #include "tests/support/lower_model.h"
@@ -49,16 +50,14 @@ Bindings all_values(const Program& program, const Bindings& inputs,
                     const std::map<std::string, std::string>& functions) {
   auto lowered = lower_calls(program, true);
   HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
-  Bindings values = inputs;
-  for (const auto& [name, tensor] : lowered->constants) values[name] = tensor;
-  for (const Definition& definition : lowered->definitions) {
+  for (Definition& definition : lowered->definitions) {
     auto under = under_functions(definition.expression, definition.layers, functions);
     HOIST_CHECK(under.ok(), under.errors()[0].text());
-    auto value = evaluate(under->term, values);
-    HOIST_CHECK(value.ok(), value.errors()[0].text());
-    values[definition.value] = *value;
+    definition.expression = under->term;
   }
-  return values;
+  auto values = program_values(*lowered, inputs);
+  HOIST_CHECK(values.ok(), values.errors()[0].text());
+  return *values;
 }
 
 CalibratedModel calibrated(Program program, int samples, uint64_t seed) {

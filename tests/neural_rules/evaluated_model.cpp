@@ -1,6 +1,6 @@
 #include "tests/neural_rules/evaluated_model.h"
 
-#include "ir/evaluate/evaluate.h"
+#include "ir/program/program_values.h"
 #include "lowering/program.h"
 #include "neural_rules/functions/functions.h"
 #include "tests/neural_rules/calibrated_model.h"
@@ -16,15 +16,7 @@ class EvaluatedModel : public RunnableModel {
   EvaluatedModel(Program program) : program_(std::move(program)) {}
 
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override {
-    Bindings values;
-    for (const auto& [name, tensor] : program_.constants) values[name] = tensor;
-    for (size_t i = 0; i < inputs.size(); ++i) values[program_.inputs[i].first] = inputs[i];
-    for (const Definition& definition : program_.definitions) {
-      HOIST_TRY(values[definition.value], evaluate(definition.expression, values));
-    }
-    std::vector<Tensor> out;
-    for (const std::string& output : program_.outputs) out.push_back(values.at(output));
-    return out;
+    return program_outputs(program_, inputs);
   }
 
   Result<std::vector<StepTime>> step_times() override {

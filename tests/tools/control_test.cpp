@@ -7,7 +7,7 @@
 #include "backends/bundle/bundle.h"
 #include "backends/halide/native_target.h"
 #include "backends/runtime/hoist_runtime.h"
-#include "ir/evaluate/evaluate.h"
+#include "ir/program/program_values.h"
 #include "ir/text/program_text.h"
 #include "lowering/replay.h"
 #include "tests/support/lower_model.h"
@@ -31,25 +31,9 @@ Program parsed(const std::string& text) {
 }
 
 std::vector<Tensor> interpreted(const Program& program, const std::vector<Tensor>& inputs) {
-  Bindings values;
-  std::map<std::string, Expr> tuples;
-  for (const auto& [name, value] : program.constants) values[name] = value;
-  for (size_t i = 0; i < inputs.size(); ++i) values[program.inputs[i].first] = inputs[i];
-  for (const Definition& definition : program.definitions) {
-    const Expr e = substitute_parameters(definition.expression, tuples);
-    if (e->type->is_tuple()) {
-      tuples[definition.value] = e;
-      continue;
-    }
-    auto value = evaluate(e, values);
-    HOIST_CHECK(value.ok(), definition.value + ": " + value.errors()[0].text());
-    values[definition.value] = std::move(*value);
-  }
-  std::vector<Tensor> out;
-  for (const std::string& output : program.outputs) out.push_back(values.at(output));
-  auto cut = cut_outputs(program, std::move(out));
-  HOIST_CHECK(cut.ok(), "outputs that are none");
-  return std::move(*cut);
+  auto outputs = program_outputs(program, inputs);
+  HOIST_CHECK(outputs.ok(), outputs.errors()[0].text());
+  return std::move(*outputs);
 }
 
 Tensor whole(int64_t value) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{value}); }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/opencl/device.h"
-#include "ir/evaluate/evaluate.h"
+#include "ir/program/program_values.h"
 #include "program.h"
 #include "tests/frontend/model_builder.h"
 #include "tests/support/named_model.h"
@@ -58,14 +58,9 @@ Tensor meaning_of(const RewrittenModel& model) {
   plain.tables = TableUse::off;
   auto lowered = lower_rewritten(model, plain, {});
   HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
-  Bindings values = {{"x", every_byte()}};
-  for (const auto& [name, tensor] : lowered->original.constants) values[name] = tensor;
-  for (const Definition& d : lowered->original.definitions) {
-    auto value = evaluate(d.expression, values);
-    HOIST_CHECK(value.ok(), value.errors()[0].text());
-    values[d.value] = *value;
-  }
-  return values.at("y");
+  auto values = program_values(lowered->original, {{"x", every_byte()}});
+  HOIST_CHECK(values.ok(), values.errors()[0].text());
+  return values->at("y");
 }
 
 Tensor on_device(const RewrittenModel& model, TableUse tables) {

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/bundle/bundle.h"
-#include "ir/evaluate/evaluate.h"
+#include "ir/program/program_values.h"
 #include "lowering/passes.h"
 #include "tools/command.h"
 #include "tools/data.h"
@@ -116,16 +116,7 @@ struct Runnable {
 
  private:
   Attempt<std::vector<Tensor>> evaluated(const std::vector<Tensor>& inputs) {
-    Bindings values;
-    for (const auto& [name, constant] : program->constants) values[name] = constant;
-    for (size_t i = 0; i < inputs.size(); ++i) values[program->inputs[i].first] = inputs[i];
-    for (const Definition& definition : program->definitions) {
-      HOIST_STEP(Tensor value, ExitCode::bad_input, evaluate(definition.expression, values));
-      values[definition.value] = std::move(value);
-    }
-    std::vector<Tensor> out;
-    for (const std::string& output : program->outputs) out.push_back(values.at(output));
-    HOIST_STEP(out, ExitCode::bad_input, cut_outputs(*program, std::move(out)));
+    HOIST_STEP(auto out, ExitCode::bad_input, program_outputs(*program, inputs));
     return out;
   }
 };
