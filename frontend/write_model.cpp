@@ -179,10 +179,8 @@ class Writer {
   void without_counts(NamedCall& layer) const {
     const OperatorRow* row = find_operator(layer.domain, layer.operation, program_.version);
     if (row == nullptr || row->extents == nullptr) return;
-    const size_t place = row->extents->count >= 0 ? static_cast<size_t>(row->extents->count)
-                         : layer.bodies.empty()   ? layer.outputs.size()
-                                                  : layer.bodies[0].outputs.size() - (row->bodies->iterates ? 1 : 0);
-    layer.outputs.resize(std::min(layer.outputs.size(), place));
+    const int64_t place = place_of_count(*row, layer.bodies.empty() ? 0 : std::ssize(layer.bodies[0].outputs));
+    layer.outputs.resize(std::min(layer.outputs.size(), static_cast<size_t>(place)));
     while (layer.outputs.size() > 1 && layer.outputs.back().empty()) layer.outputs.pop_back();
   }
 

@@ -306,8 +306,9 @@ class Lowering {
       const bool border = by_array.at(step_results_[i])->border.has_value();
       model_.steps[i].arguments.push_back(add(step_results_[i], border ? Place::cleared : Place::arena));
     }
+    const std::map<std::string, int> uses = use_counts(model_.program);
     for (const Control& control : model_.program.controls) {
-      model_.controls.push_back(control_over(control, [&](const std::string& value) {
+      model_.controls.push_back(control_over(control, uses.count(control.number) != 0, [&](const std::string& value) {
         const std::string& array = storage_of(value).array;
         return add(array, model_.program.constants.count(array) != 0 ? Place::weights : Place::arena);
       }));
@@ -325,7 +326,8 @@ class Lowering {
     return Nothing{};
   }
 
-  PlanControl control_over(const Control& control, const std::function<int(const std::string&)>& array) const {
+  static PlanControl control_over(const Control& control, bool reads_number,
+                                  const std::function<int(const std::string&)>& array) {
     PlanControl out;
     const auto given = [&](const std::string& value) { return value.empty() ? -1 : array(value); };
     out.is_loop = control.kind == Control::Kind::loop;
@@ -334,7 +336,7 @@ class Lowering {
     out.condition = given(control.condition);
     out.trips = given(control.trips);
     out.next = given(control.next);
-    if (use_counts(model_.program).count(control.number) != 0) out.number = array(control.number);
+    if (reads_number) out.number = array(control.number);
     out.most = control.most;
     out.fails = control.fails;
     out.count = given(control.count);

@@ -265,8 +265,7 @@ std::set<std::string> read_interleaved(const Program& program, const std::map<st
 }
 
 bool is_definition(const Program& program, const std::string& value) {
-  return std::any_of(program.definitions.begin(), program.definitions.end(),
-                     [&](const Definition& d) { return d.value == value; });
+  return find_definition(program, value) != nullptr;
 }
 
 // Does it compute with windows that are cut from pictures, as Winograd's transformation of tiles does? It takes all of

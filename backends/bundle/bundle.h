@@ -13,6 +13,8 @@
 #include "ir/plan.h"
 #include "ir/result.h"
 
+struct hoist_preprocessing;
+
 namespace hoist {
 
 struct BundleOptions {
@@ -51,6 +53,9 @@ struct BundleInfo {
 /// Plan and manifest are those of one specialisation, the first unless another is asked for.
 Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_weights = false,
                                size_t specialisation = 0);
+
+/// What a plan keeps of the C runtime's words for how pictures become its input of that number.
+PlanPreprocessing plan_preprocessing(int input, const hoist_preprocessing& how);
 
 /// Whether the folder holds a plan.bin that begins as one: enough to replace it, not to trust it.
 bool is_bundle(const std::filesystem::path& folder);

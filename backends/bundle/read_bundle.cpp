@@ -152,19 +152,8 @@ Plan plan_of(const PlanOwner& owner) {
   }
   for (size_t i = 0; i < from.string_count; ++i) out.strings.emplace_back(from.strings[i].data, from.strings[i].length);
   for (size_t i = 0; i < from.preprocessing_count; ++i) {
-    const hoist_preprocessing& how = from.preprocessing[i].how;
-    PlanPreprocessing one = {static_cast<int>(from.preprocessing[i].input),
-                             how.channels_first != 0,
-                             how.blue_first != 0,
-                             how.crop != 0,
-                             static_cast<int64_t>(how.resize_rows),
-                             static_cast<int64_t>(how.resize_columns),
-                             how.scale,
-                             {},
-                             {}};
-    std::copy(how.mean, how.mean + 3, one.mean.begin());
-    std::copy(how.deviation, how.deviation + 3, one.deviation.begin());
-    out.preprocessing.push_back(one);
+    out.preprocessing.push_back(
+        plan_preprocessing(static_cast<int>(from.preprocessing[i].input), from.preprocessing[i].how));
   }
   out.check_seed = owner.checks.model_seed;
   out.model_tolerance = tolerance_of(owner.checks.model_tolerance);
@@ -259,6 +248,21 @@ Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_we
     const auto* begin = reinterpret_cast<const std::byte*>(weights.data()) + array.offset;
     array.constant = Tensor(array.scalar, array.shape, {begin, begin + bytes});
   }
+  return out;
+}
+
+PlanPreprocessing plan_preprocessing(int input, const hoist_preprocessing& how) {
+  PlanPreprocessing out = {input,
+                           how.channels_first != 0,
+                           how.blue_first != 0,
+                           how.crop != 0,
+                           static_cast<int64_t>(how.resize_rows),
+                           static_cast<int64_t>(how.resize_columns),
+                           how.scale,
+                           {},
+                           {}};
+  std::copy(how.mean, how.mean + 3, out.mean.begin());
+  std::copy(how.deviation, how.deviation + 3, out.deviation.begin());
   return out;
 }
 

@@ -121,6 +121,8 @@ struct Loop {
 
   std::string name() const { return is_reduction ? reduction.name() : variable.name(); }
   H::Expr expr() const { return is_reduction ? H::Expr(reduction) : H::Expr(variable); }
+  /// Does the driver run it: a loop over groups or work-items?
+  bool is_launched() const { return mode == Mode::group || mode == Mode::local; }
   bool spreads() const { return mode == Mode::unroll || mode == Mode::vec; }
 };
 

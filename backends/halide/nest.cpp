@@ -190,7 +190,7 @@ void Emitter::walk_scatter(const ScatterForm& e, const WriteView& w, const Envir
   const auto belong_to = [&](size_t first, const H::Func& func) {
     for (size_t i = first; i < stored_.size(); ++i) {
       for (Loop& l : stored_[i].enclosing) {
-        if (l.mode != Mode::group && l.mode != Mode::local && !l.is_reduction) l.owner = func.name();
+        if (!l.is_launched() && !l.is_reduction) l.owner = func.name();
       }
     }
   };

@@ -17,12 +17,9 @@ std::vector<Loop> loop_order(const std::vector<Loop>& loops) {
   return order;
 }
 
-// Does the driver run it: a loop over groups or work-items?
-bool is_launched(const Loop& l) { return l.mode == Mode::group || l.mode == Mode::local; }
-
 std::string describe(const Loop& l) {
   std::string mode = l.is_reduction ? "fold" : std::string(name_of(l.mode));
-  if (l.mode == Mode::group || l.mode == Mode::local) mode += fmt::format(" {}", l.dimension);
+  if (l.is_launched()) mode += fmt::format(" {}", l.dimension);
   if (l.is_reduction && l.mode == Mode::unroll) mode += " unroll";
   return fmt::format("{} {}", mode, l.extent);
 }
@@ -65,7 +62,7 @@ H::Func Emitter::build() {
   std::vector<Loop> order = loop_order(nest.loops);
   if (nest.updates != nullptr) {
     order = loop_order({nest.loops.begin(), nest.loops.begin() + static_cast<std::ptrdiff_t>(nest.around)});
-    std::erase_if(order, [](const Loop& l) { return !is_launched(l); });
+    std::erase_if(order, [](const Loop& l) { return !l.is_launched(); });
   }
   if (order.empty() || order[0].mode != Mode::group) {
     Loop launch = open(1, Mode::group, 0, nest);
@@ -148,7 +145,7 @@ void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::v
     outer_variables.push_back(order[i].variable);
   }
   std::vector<Loop> both(nest.loops.begin(), nest.loops.begin() + static_cast<std::ptrdiff_t>(nest.around));
-  std::erase_if(both, is_launched);
+  std::erase_if(both, [](const Loop& l) { return l.is_launched(); });
   const auto own_loops = [&](const Nest& part, size_t first) {
     std::vector<Loop> loops = both;
     loops.insert(loops.end(), part.loops.begin() + static_cast<std::ptrdiff_t>(first), part.loops.end());
@@ -181,7 +178,7 @@ void Emitter::write_scatter(const Nest& nest, const Layout& layout, const std::v
     if (updates) func(variables) = value;
     for (const Loop& l : loops) {
       if (l.is_reduction) continue;
-      if (l.mode == Mode::group || l.mode == Mode::local) unsupported("a group map inside a scatter");
+      if (l.is_launched()) unsupported("a group map inside a scatter");
       func.bound(l.variable, 0, number(l.extent));
     }
     const auto schedule = [&](auto stage) {

@@ -148,8 +148,8 @@ typedef void (*hoist_report)(void* user, const hoist_finding* finding);
 int hoist_devices(hoist_device* devices, int capacity);
 
 /* Opens the bundle in `folder`, compiles its kernels or takes them from programs/ there (`hoist compile --programs`) or
- * from the cache, and allocates its buffers. `options`
- * may be NULL. *bundle is set on failure too, for hoist_error_message, unless memory ran out; close it in any case. */
+ * from the cache, and allocates its buffers. `options` may be NULL. *bundle is set on failure too, for
+ * hoist_error_message, unless memory ran out; close it in any case. */
 hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_bundle** bundle);
 void hoist_close(hoist_bundle* bundle);
 

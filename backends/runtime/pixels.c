@@ -30,9 +30,12 @@ HOIST_INTERNAL const char* hoist_preprocessing_problem(const hoist_preprocessing
   return NULL;
 }
 
+static int is_pixel_type(int scalar) {
+  return scalar >= 0 && scalar != HOIST_HOST_STRING && scalar != hoist_scalar_named("bool");
+}
+
 HOIST_INTERNAL int hoist_holds_pictures(const hoist_plan_array* array) {
-  return (array->rank == 3 || array->rank == 4) && array->scalar != HOIST_HOST_STRING &&
-         array->scalar != hoist_scalar_named("bool");
+  return (array->rank == 3 || array->rank == 4) && is_pixel_type(array->scalar);
 }
 
 HOIST_INTERNAL void hoist_picture_shape(const hoist_plan_array* array, hoist_preprocessing* how) {
@@ -188,7 +191,7 @@ static hoist_status resized_to(const hoist_preprocessing* how, const hoist_pixel
 static hoist_status check_pixels(const hoist_preprocessing* how, const hoist_pixels* pixels, hoist_error* error) {
   if (!pixels || !pixels->data) return hoist_fail(error, HOIST_BAD_ARGUMENT, "no pixels given");
   if (!is_pixel_count(pixels->rows, pixels->columns)) {
-    return hoist_fail(error, HOIST_BAD_ARGUMENT, "a picture of %zu x %zu pixels, of 1 to %llu are taken",
+    return hoist_fail(error, HOIST_BAD_ARGUMENT, "a picture of %zu x %zu pixels; from 1 to %llu pixels are taken",
                       pixels->columns, pixels->rows, (unsigned long long)HOIST_MOST_PIXELS);
   }
   if (pixels->channels != how->channels) {
@@ -233,9 +236,7 @@ hoist_status hoist_prepare_pixels(const hoist_preprocessing* how, const char* sc
   hoist_error error = {HOIST_OK, ""};
   const int number = scalar ? hoist_scalar_named(scalar) : -1;
   const char* problem = !how ? "nothing says how" : hoist_preprocessing_problem(how);
-  if (!problem && (number < 0 || number == HOIST_HOST_STRING || number == hoist_scalar_named("bool"))) {
-    problem = "pictures are of no such type";
-  }
+  if (!problem && !is_pixel_type(number)) problem = "pictures are of no such type";
   if (!problem && !data) problem = "no memory given";
   if (problem) {
     hoist_fail(&error, HOIST_BAD_ARGUMENT, "%s", problem);

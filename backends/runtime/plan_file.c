@@ -488,12 +488,12 @@ static void take_controls(cursor* c, hoist_plan* plan) {
   plan->controls = take_array(c, &plan->control_count, 60, sizeof *plan->controls);
   for (size_t i = 0; i < plan->control_count && !failed(c); ++i) take_control_record(c, plan, &plan->controls[i]);
   if (failed(c)) return;
-  uint32_t* open = hoist_pool_alloc(c->pool, plan->control_count, sizeof *open);
-  if (!open) {
-    hoist_no_memory(c->error, plan->control_count * sizeof *open);
-    return;
-  }
   if (plan->control_count) {
+    uint32_t* open = hoist_pool_alloc(c->pool, plan->control_count, sizeof *open);
+    if (!open) {
+      hoist_no_memory(c->error, plan->control_count * sizeof *open);
+      return;
+    }
     plan->items = take_array(c, &plan->item_count, 5, sizeof *plan->items);
     take_items(c, plan, open);
     return;

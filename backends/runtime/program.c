@@ -243,14 +243,17 @@ static unsigned char* program_binary(cl_program program, size_t* bytes) {
   return binary;
 }
 
-/* The program of an intact entry, else NULL with the reason. */
-static cl_program cached_program(const hoist_target* target, cl_context context, const char* options, const char* path,
-                                 const char* key, const char** reason) {
+/* The program that `entry->folder` holds intact for `entry->key`, else NULL with the reason; `entry->path` says where.
+ */
+static cl_program find_program(const hoist_target* target, cl_context context, const char* options,
+                               hoist_cache_entry* entry, const char** reason) {
+  snprintf(entry->path, sizeof entry->path, "%s/%016llx.bin", entry->folder,
+           (unsigned long long)hoist_hash(entry->key, strlen(entry->key)));
   size_t entry_bytes = 0, binary_bytes = 0;
   cl_program program = NULL;
-  unsigned char* data = read_entry(path, &entry_bytes);
+  unsigned char* data = read_entry(entry->path, &entry_bytes);
   *reason = "no entry for this source on this device and driver";
-  const unsigned char* binary = data ? entry_binary(data, entry_bytes, key, &binary_bytes, reason) : NULL;
+  const unsigned char* binary = data ? entry_binary(data, entry_bytes, entry->key, &binary_bytes, reason) : NULL;
   if (binary) {
     cl_int binary_status = CL_SUCCESS, code = CL_SUCCESS;
     hoist_error refused;
@@ -283,27 +286,20 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
   snprintf(entry->key, sizeof entry->key, "platform %s\ndevice %s\nunits %u\ndriver %s\noptions %s\nsource %016llx\n",
            target->platform_name, target->name, target->compute_units, target->driver, all_options,
            (unsigned long long)hoist_hash(source, bytes));
-  const unsigned long long name = hoist_hash(entry->key, strlen(entry->key));
-  if (own_folder && snprintf(entry->path, sizeof entry->path, "%s/" HOIST_PROGRAMS "/%016llx.bin", own_folder, name) <
-                        (int)sizeof entry->path) {
-    *program = cached_program(target, context, all_options, entry->path, entry->key, &reason);
-    entry->path[0] = 0;
-    if (*program) {
-      snprintf(entry->outcome, sizeof entry->outcome, "hit: " HOIST_PROGRAMS "/ of the bundle");
-      return HOIST_OK;
-    }
+  const int folder_bytes = (int)sizeof entry->folder;
+  if (own_folder && snprintf(entry->folder, sizeof entry->folder, "%s/" HOIST_PROGRAMS, own_folder) < folder_bytes &&
+      (*program = find_program(target, context, all_options, entry, &reason))) {
+    snprintf(entry->outcome, sizeof entry->outcome, "hit: " HOIST_PROGRAMS "/ of the bundle");
   }
-  if (cache_folder && snprintf(entry->folder, sizeof entry->folder, "%s", cache_folder) < (int)sizeof entry->folder) {
-    snprintf(entry->path, sizeof entry->path, "%s/%016llx.bin", entry->folder, name);
-    *program = cached_program(target, context, all_options, entry->path, entry->key, &reason);
-    if (*program) {
-      utimensat(AT_FDCWD, entry->path, NULL, 0); /* used now; access times may be switched off */
-      entry->path[0] = 0;
-      snprintf(entry->outcome, sizeof entry->outcome, "hit");
-      return HOIST_OK;
-    }
-  } else if (cache_folder) {
+  entry->path[0] = 0; /* a bundle's own programs are never written to */
+  if (*program) return HOIST_OK;
+  if (cache_folder && snprintf(entry->folder, sizeof entry->folder, "%s", cache_folder) >= folder_bytes) {
     reason = "the path of the cache is too long";
+  } else if (cache_folder && (*program = find_program(target, context, all_options, entry, &reason))) {
+    utimensat(AT_FDCWD, entry->path, NULL, 0); /* used now; access times may be switched off */
+    entry->path[0] = 0;
+    snprintf(entry->outcome, sizeof entry->outcome, "hit");
+    return HOIST_OK;
   }
   snprintf(entry->outcome, sizeof entry->outcome, "miss: %s", reason);
   *program = clCreateProgramWithSource(context, 1, &source, &bytes, &code);

@@ -270,14 +270,16 @@ Result<std::vector<Expr>> define(const OperatorContext& c) {
   return results;
 }
 
+int64_t place_of_count(const OperatorRow& row, int64_t body_outputs) {
+  return row.extents->count >= 0 ? row.extents->count : body_outputs - (row.bodies->iterates ? 1 : 0);
+}
+
 int64_t place_of_count(const OperatorCall& call) {
-  const OperatorRow& row = *find_operator(call.domain, call.name, call.version);
-  if (row.extents->count >= 0) return row.extents->count;
+  int64_t body_outputs = 0;
   for (const auto& [name, attribute] : call.attributes) {
-    const auto* body = std::get_if<Body>(&attribute);
-    if (body != nullptr) return std::ssize(body->program->outputs) - (row.bodies->iterates ? 1 : 0);
+    if (const auto* body = std::get_if<Body>(&attribute)) body_outputs = std::ssize(body->program->outputs);
   }
-  return 0;
+  return place_of_count(*find_operator(call.domain, call.name, call.version), body_outputs);
 }
 
 Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const OperatorCall& call,

@@ -61,8 +61,9 @@ struct BodyRow {
 /// Of an operator with results that are as long as data decide: their type says how long they are at most, one more
 /// result how long they are. The elements that count stand first.
 struct ExtentRow {
-  int64_t
-      count;  ///< the place of that result, an i64 scalar, behind those of the standard; -1: behind what a body gives
+  /// The place of that result, an i64 scalar, behind those of the standard; -1: behind what a body gives.
+  /// place_of_count says which it is of a call.
+  int64_t count;
   /// Pairs of a result and the dimension that is counted; none where the operands, as far as they are known, decide.
   Result<std::vector<std::pair<int64_t, int64_t>>> (*dimensions)(const OperatorContext&);
 };
@@ -111,7 +112,9 @@ struct ShapeInput {
 };
 std::vector<ShapeInput> shape_inputs(const OperatorRow& row);
 
-/// The place of the result that counts, of a call whose operator has an ExtentRow.
+/// The place of the result that counts, of a call whose operator has an ExtentRow; `body_outputs` are how many outputs
+/// its body has, 0 without one.
+int64_t place_of_count(const OperatorRow& row, int64_t body_outputs);
 int64_t place_of_count(const OperatorCall& call);
 /// The dimensions of a call's results that data decide, as pairs; none where its operator's row has no ExtentRow.
 Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const OperatorCall& call,

@@ -54,6 +54,12 @@ std::vector<ValueInfo> input_infos(const Program& program) {
   return out;
 }
 
+const std::array<Control::OneValue, 5> Control::one_values = {{{"condition", &Control::condition, Scalar::boolean},
+                                                               {"trips", &Control::trips, Scalar::i64},
+                                                               {"number", &Control::number, Scalar::i64},
+                                                               {"next", &Control::next, Scalar::boolean},
+                                                               {"count", &Control::count, Scalar::i64}}};
+
 std::vector<std::string> Control::given() const {
   std::vector<std::string> out;
   if (!number.empty()) out.push_back(number);

@@ -126,6 +126,14 @@ struct Control {
   std::vector<Rows> rows;
   std::string count;  ///< a result, one i64: how many iterations there were, and so rows that count; "" if nobody asks
 
+  /// A member that is one value or "": the word that the text has for it, and what it is.
+  struct OneValue {
+    std::string_view word;
+    std::string Control::*value;
+    Scalar scalar;
+  };
+  static const std::array<OneValue, 5> one_values;
+
   /// The inputs and outputs of the program that are there for it, in order.
   std::vector<std::string> given() const;
   std::vector<std::string> wanted() const;

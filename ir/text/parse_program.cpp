@@ -204,6 +204,18 @@ Result<Nothing> SyntaxParser::program_constant(Program& program, const Sidecar& 
   return Nothing{};
 }
 
+// from "LAYER", "LAYER", ...; it may be left out.
+Result<std::vector<std::string>> SyntaxParser::layers() {
+  std::vector<std::string> out;
+  if (!take("from")) return out;
+  do {
+    const Token layer = next();
+    if (layer.kind != Token::string) return fault_at(layer, "expected the name of a layer in quotes");
+    out.push_back(layer.text);
+  } while (take(","));
+  return out;
+}
+
 Result<Nothing> SyntaxParser::program_definition(Program& program) {
   const Token name = next();
   HOIST_TRY_VOID(expect(":"));
@@ -216,13 +228,7 @@ Result<Nothing> SyntaxParser::program_definition(Program& program) {
     return fault_at(
         name, fmt::format("%{} is declared as {}, its term has type {}", name.text, text(declared), text(e->type)));
   Definition definition{name.text, {}, e};
-  if (take("from")) {
-    do {
-      const Token layer = next();
-      if (layer.kind != Token::string) return fault_at(layer, "expected the name of a layer in quotes");
-      definition.layers.push_back(layer.text);
-    } while (take(","));
-  }
+  HOIST_TRY(definition.layers, layers());
   parameters_[name.text] = declared;
   program.definitions.push_back(std::move(definition));
   return Nothing{};
@@ -309,16 +315,10 @@ Result<Nothing> SyntaxParser::program_control(Program& program) {
       HOIST_TRY(control.most, integer());
     } else if (part.text == "fails") {
       control.fails = true;
-    } else if (part.text == "condition") {
-      names = {&control.condition};
-    } else if (part.text == "trips") {
-      names = {&control.trips};
-    } else if (part.text == "number") {
-      names = {&control.number};
-    } else if (part.text == "next") {
-      names = {&control.next};
-    } else if (part.text == "count") {
-      names = {&control.count};
+    } else if (const auto* one = std::find_if(Control::one_values.begin(), Control::one_values.end(),
+                                              [&](const Control::OneValue& each) { return each.word == part.text; });
+               one != Control::one_values.end()) {
+      names = {&(control.*one->value)};
     } else if (part.text == "carry") {
       Control::Carried& carried = control.carried.emplace_back();
       names = {&carried.initial, &carried.before, &carried.after, &carried.result};
@@ -333,13 +333,7 @@ Result<Nothing> SyntaxParser::program_control(Program& program) {
     }
     for (std::string* name : names) HOIST_TRY_VOID(value(*name));
   }
-  if (take("from")) {
-    do {
-      const Token layer = next();
-      if (layer.kind != Token::string) return fault_at(layer, "expected the name of a layer in quotes");
-      control.layers.push_back(layer.text);
-    } while (take(","));
-  }
+  HOIST_TRY(control.layers, layers());
   const bool loops = control.kind == Control::Kind::loop;
   const bool has_loop = control.fails || control.most != 0 || !control.carried.empty() || !control.rows.empty() ||
                         !control.trips.empty() || !control.number.empty() || !control.next.empty() ||
@@ -372,10 +366,11 @@ Result<Nothing> SyntaxParser::check_control(const Program& program, const Contro
     auto found = parameters_.find(name);
     return found == parameters_.end() ? nullptr : found->second;
   };
-  const auto fits = [&](const std::string& name, Type wanted) { return name.empty() || type(name) == wanted; };
-  const Type flag = scalar_type(Scalar::boolean), number = scalar_type(Scalar::i64);
-  bool good = fits(control.condition, flag) && fits(control.next, flag) && fits(control.trips, number) &&
-              fits(control.number, number) && fits(control.count, number);
+  bool good = true;
+  for (const Control::OneValue& one : Control::one_values) {
+    const std::string& name = control.*one.value;
+    good &= name.empty() || type(name) == scalar_type(one.scalar);
+  }
   const auto same = [&](const std::vector<std::string>& names) {
     for (const std::string& name : names)
       good &= type(name) != nullptr && type(name) == type(names[0]) && leaf_of(type(name))->is_scalar();

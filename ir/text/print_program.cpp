@@ -109,10 +109,17 @@ std::string constant_hash(const Tensor& tensor) {
 
 namespace {
 
+// ` from "layer", ...`, empty where there are none.
+std::string from_layers(const std::vector<std::string>& layers) {
+  std::string out;
+  for (const std::string& layer : layers) out += (out.empty() ? " from " : ", ") + quoted(layer);
+  return out;
+}
+
 // perform loop %y, most 9, fails, condition %c, ..., carry %initial %before %after %result, row %r %rows from "layer"
 std::string control_line(const Control& control) {
-  const auto names = [](const std::string& word, const std::vector<std::string>& values) {
-    std::string out = ", " + word;
+  const auto names = [](std::string_view word, const std::vector<std::string>& values) {
+    std::string out = fmt::format(", {}", word);
     for (const std::string& value : values) out += " " + quoted_parameter(value);
     return out;
   };
@@ -120,20 +127,14 @@ std::string control_line(const Control& control) {
   std::string out = fmt::format("perform {} {}", loops ? "loop" : "branch", quoted_parameter(control.value));
   if (loops) out += fmt::format(", most {}", control.most);
   if (control.fails) out += ", fails";
-  for (const auto& [word, value] : {std::pair{"condition", &control.condition},
-                                    {"trips", &control.trips},
-                                    {"number", &control.number},
-                                    {"next", &control.next},
-                                    {"count", &control.count}}) {
-    if (!value->empty()) out += names(word, {*value});
+  for (const Control::OneValue& one : Control::one_values) {
+    if (!(control.*one.value).empty()) out += names(one.word, {control.*one.value});
   }
   for (const Control::Carried& each : control.carried)
     out += names("carry", {each.initial, each.before, each.after, each.result});
   for (const Control::Rows& each : control.rows) out += names("row", {each.row, each.result});
   for (const Control::Choice& each : control.choices) out += names("choose", {each.yes, each.no, each.result});
-  std::string layers;
-  for (const std::string& layer : control.layers) layers += (layers.empty() ? " from " : ", ") + quoted(layer);
-  return out + layers + "\n";
+  return out + from_layers(control.layers) + "\n";
 }
 
 }  // namespace
@@ -170,8 +171,7 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
     std::string term = print(definition.expression, terms);
     const std::string head =
         fmt::format("define {} : {} =", quoted_parameter(definition.value), text(definition.expression->type));
-    std::string layers;
-    for (const std::string& layer : definition.layers) layers += (layers.empty() ? " from " : ", ") + quoted(layer);
+    const std::string layers = from_layers(definition.layers);
     const bool one_line = term.find('\n') == std::string::npos &&
                           static_cast<int>(head.size() + 1 + term.size() + layers.size()) <= options.width;
     for (size_t i = 0; !one_line && (i = term.find('\n', i)) != std::string::npos; i += 3) term.replace(i, 1, "\n  ");

@@ -78,9 +78,9 @@ void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profi
   if (!input.strict && vectors_share_folds(at(r.term(), input.inside))) vectorise_folds(r, profile.vector_width);
 }
 
-// Whether the elements of an array are those of stored ones, the numbers 0, 1, ..., or computed from such by
-// themselves, in views that keep neighbours side by side. `functions` are the arrays that the enclosing maps run over,
-// outermost first; null where something else binds.
+// Whether neighbours of an array are neighbours in memory, too: its elements are stored, are the numbers 0, 1, ..., or
+// are each computed from one such element, seen through views that keep neighbours side by side. `functions` are the
+// arrays that the enclosing maps run over, outermost first; null where something else binds.
 bool lies_in_memory(Expr e, std::vector<Expr> functions) {
   std::vector<int64_t> components;  // of tuples, those that are wanted of what e is an element of
   while (e != nullptr) {
@@ -247,20 +247,19 @@ Path open_column_groups(Rewriter& r, const Path& place, int64_t width) {
 void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
-  const int64_t lanes = profile.vector_width;
+  const int64_t width = profile.vector_width;
   // Rows of a transposition are columns in memory: neighbouring rows are computed together, while what they read is in
   // the cache.
-  if (lanes > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= lanes &&
-      extent(r.term(), place, rank - 2) >= lanes) {
+  if (width > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= width &&
+      extent(r.term(), place, rank - 2) >= width) {
     place = open_leading(r, place, 2, 1);
-    open(r, "open-blocks", place, {{"R", lanes}, {"C", lanes}});
+    open(r, "open-blocks", place, {{"R", width}, {"C", width}});
     return;
   }
   int64_t leading = 1;
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
   // Three colours fill no vector; what stands side by side in the dimension before them does.
-  const int64_t width = profile.vector_width;
   const int64_t few = std::min<int64_t>(4, width);
   if (leading >= 8 && lanes_of(extent(r.term(), place, 1), width) < few &&
       lanes_of(extent(r.term(), place, 0), width) >= few)
@@ -269,7 +268,7 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
     place = open_column_groups(r, place, width);
   else if (rank >= 2)
     place = leading >= 8 ? open(r, "open-seq", place) : open(r, "open-group", place, {{"d", 0}});
-  open_columns(r, place, profile.vector_width);
+  open_columns(r, place, width);
 }
 
 }  // namespace

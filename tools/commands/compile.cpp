@@ -130,18 +130,7 @@ Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueI
       problems.insert(problems.end(), how.errors().begin(), how.errors().end());
       continue;
     }
-    PlanPreprocessing one = {static_cast<int>(i),
-                             how->channels_first != 0,
-                             how->blue_first != 0,
-                             how->crop != 0,
-                             static_cast<int64_t>(how->resize_rows),
-                             static_cast<int64_t>(how->resize_columns),
-                             how->scale,
-                             {},
-                             {}};
-    std::copy(how->mean, how->mean + 3, one.mean.begin());
-    std::copy(how->deviation, how->deviation + 3, one.deviation.begin());
-    out.push_back(one);
+    out.push_back(plan_preprocessing(static_cast<int>(i), *how));
   }
   if (out.empty()) return problems;
   return out;
