@@ -3,14 +3,12 @@
     python3 -m venv build/models && build/models/bin/pip install -r models/requirements.txt
     build/models/bin/python models/train_digits.py
 
-The pictures are scikit-learn's digits: 1797 of 8x8 pixels with values 0 to 16, here divided by 16. 1000 train, 297
-calibrate, 500 test; no picture is in two of the sets. Takes about half a minute.
+Takes about half a minute.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 from typing import Callable
@@ -21,13 +19,10 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 import onnxruntime
-from sklearn.datasets import load_digits
 
+from digits_data import SEED, digits, write_accuracy, write_data
 from network import Network
 from training import train
-
-SEED = 20261121
-TRAINING, CALIBRATION = 1000, 297
 
 
 def fully_connected(seed: int) -> Network:
@@ -98,16 +93,6 @@ MODELS: dict[str, tuple[Callable[[int], Network], int, float, bool]] = {
 }
 
 
-def digits() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Pictures float32 [N][1][8][8] in 0 to 1 and labels int64 [N], split by a fixed shuffle."""
-    data = load_digits()
-    order = np.random.default_rng(SEED).permutation(len(data.target))
-    images = (data.images[order, None] / 16).astype(np.float32)
-    labels = data.target[order].astype(np.int64)
-    ends = (TRAINING, TRAINING + CALIBRATION)
-    return dict(zip(("training", "calibration", "test"), zip(np.split(images, ends), np.split(labels, ends))))
-
-
 def correct(path: Path, images: np.ndarray, labels: np.ndarray) -> int:
     """How many pictures onnxruntime classifies rightly."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
@@ -130,16 +115,12 @@ def main() -> None:
         loss = train(network, *data["training"], epochs=epochs, rate=rate, seed=SEED, shift=shift)
         path = options.output / f"{name}.onnx"
         network.write(path)
-        accuracies[name] = {}
-        for part in ("calibration", "test"):
-            images, labels = data[part]
-            np.savez_compressed(options.output / f"{name}_{part}.npz", image=images, labels=labels)
-            accuracies[name] |= {f"{part}_correct": correct(path, images, labels), f"{part}_total": len(labels)}
+        accuracies[name] = write_data(options.output, name, data, lambda images, labels: correct(path, images, labels))
         weights = sum(value.size for value in network.parameters.values())
         size = path.stat().st_size
         print(f"{name}: loss {loss:.4f}, {weights} weights, {size} bytes, {accuracies[name]}", flush=True)
     if options.only is None:
-        (options.output / "accuracy.json").write_text(json.dumps(accuracies, indent=2) + "\n")
+        write_accuracy(options.output, accuracies)
 
 
 if __name__ == "__main__":
