@@ -39,6 +39,7 @@ void add_bench(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);
 void add_sensitivity(CLI::App& program, Action& action);
 void add_devices(CLI::App& program, Action& action);
+void add_profiles(CLI::App& program, Action& action);
 void add_language(CLI::App& program, Action& action);
 void add_rules(CLI::App& program, Action& action);
 void add_operators(CLI::App& program, Action& action);

@@ -10,6 +10,7 @@
 #include "backends/halide/native_target.h"
 #include "backends/opencl/device.h"
 #include "ir/operators/operators.h"
+#include "ir/starter_profiles.h"
 #include "tools/files.h"
 #include "tools/input_values.h"
 #include "tools/terminal.h"
@@ -77,8 +78,11 @@ void add_model_options(CLI::App& command, ModelOptions& options, bool with_devic
       ->check(CLI::Range(0, 1 << 20))
       ->type_name("MIB");
   command.add_flag("--strict", options.strict, "only rules that keep every bit");
-  auto* profile = command.add_option("--profile", options.profile, "compile for the device that this file describes")
-                      ->type_name("FILE");
+  auto* profile =
+      command
+          .add_option("--profile", options.profile,
+                      "compile for the device that this file describes, or one of those that `hoist profiles` lists")
+          ->type_name("FILE|NAME");
   if (with_device) {
     command
         .add_option("--device", options.device,
@@ -236,6 +240,9 @@ Attempt<Profile> choose_profile(const ModelOptions& options) {
     return profile_of(*target);
   }
   if (!options.profile.empty()) {
+    // A file goes before a name, as its user wrote it.
+    const StarterProfile* starter = find_starter_profile(options.profile);
+    if (starter != nullptr && !std::filesystem::exists(options.profile)) return starter->profile;
     HOIST_STEP(std::string text, ExitCode::bad_input, read_file(options.profile, size_t{1} << 20));
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
       return input_failure(options.profile, "is empty", "hoist devices --profile writes a file to start from");

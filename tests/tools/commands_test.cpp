@@ -180,6 +180,31 @@ TEST_F(Commands, AProfileReplacesTheDevice) {
   EXPECT_EQ(ran.code, 0) << ran.out;
 }
 
+// A file of that name goes before the profile; one that was printed is read back.
+TEST_F(Commands, AStarterProfileIsTakenByItsName) {
+  const std::string model = (models / "digits_fully_connected.onnx").string();
+  Ran ran = run_hoist({"profiles"});
+  EXPECT_THAT(ran.out, HasSubstr("nvidia-a100"));
+  ran = run_hoist({"profiles", "nvidia-a100"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ASSERT_TRUE(write_file(in("printed.profile"), ran.out).ok());
+  ran = run_hoist({"compile", model, "-o", in("a100.hoist"), "--profile", "nvidia-a100"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("for nvidia-a100"));
+  EXPECT_THAT(ran.out + ran.err, HasSubstr("not checked"));
+  ran = run_hoist({"compile", model, "-o", in("printed.hoist"), "--profile", in("printed.profile")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = run_shell("diff -r '" + in("a100.hoist") + "' '" + in("printed.hoist") + "'");
+  EXPECT_EQ(ran.code, 0) << ran.out;
+  for (const char* name : {"cpu-neon", "amd-mi300x", "intel-arc-a770", "arm-mali-g710"}) {
+    ran = run_hoist({"compile", (models / "digits_residual.onnx").string(), "-o", in(name), "--profile", name});
+    EXPECT_EQ(ran.code, 0) << name << ": " << ran.err;
+  }
+  ran = run_hoist({"profiles", "nvidia-a10"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("did you mean nvidia-a100?"));
+}
+
 TEST_F(Commands, TestComparesAndSaysWhatDiffers) {
   const fs::path one = folder_->path() / "case";
   fs::create_directories(one / "test_data_set_0");
