@@ -24,8 +24,8 @@ struct LayerStage {
 
 struct LayerStages {
   std::string layer;
-  std::vector<LayerStage> stages;  ///< in their order, of all kernels that compute the layer
-  std::string absence;             ///< why no kernel does; "" where one does
+  std::vector<LayerStage> stages;       ///< in their order, of all kernels that compute the layer
+  std::string absence;                  ///< why no kernel does; "" where one does
   std::optional<Failure> refused = {};  ///< by the Halide layer: why the stages behind the last one are missing
 };
 
