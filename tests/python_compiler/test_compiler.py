@@ -219,6 +219,7 @@ def test_notes_go_to_the_logger(caplog: pytest.LogCaptureFixture, capfd: pytest.
 def test_any_command() -> None:
     answer = hoist.command("check", DIGITS, "--json", "-")
     assert answer.exit_code == 0 and answer.json["supported"] and "can be compiled" in answer.text
+    assert hoist.load(hoist.command("export", DIGITS, "-o", "-").file).check()
     with pytest.raises(hoist.UsageError, match="is not a command .did you mean check"):
         hoist.command("chek")
     assert {"Conv", "Relu"} <= {row["name"] for row in hoist.operators()}
@@ -309,6 +310,21 @@ def test_ctrl_c_ends_a_call_and_nothing_else(tmp_path: Path) -> None:
     assert what.startswith("interrupted") and 0.9 < float(what.split()[1]) < 10, "soon after the signal"
     assert supported == "True", "the next call works"
     assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+def test_ctrl_c_leaves_no_part_of_a_bundle(tmp_path: Path) -> None:
+    def interrupt(what: str) -> None:
+        if what.startswith("comparing"):
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.5)  # until the thread that waits has seen it
+
+    hoist.set_progress(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            hoist.load(DIGITS).compile(tmp_path / "a.hoist", target="native")
+    finally:
+        hoist.set_progress(None)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_signal_s_own_handler_is_called() -> None:

@@ -52,6 +52,11 @@ def test_the_bundle_is_that_of_the_study(study: hoist.Study, tmp_path: Path) -> 
     assert study.write_report(tmp_path / "report.html").read_text() == study.page
 
 
+def test_for_native_code(tmp_path: Path) -> None:
+    study = hoist.load(DIGITS).choose("sqnr=5dB", calibrate=arrays(), objective="size", time=1, target="native")
+    assert study.numbers["device"].startswith("native")
+
+
 def test_another_budget_needs_no_data(study: hoist.Study) -> None:
     other = study.choose("sqnr=5dB")
     assert other.met and other.record == study.record

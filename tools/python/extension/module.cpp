@@ -31,14 +31,14 @@ using Words = std::vector<std::string>;
 
 std::string json_text(const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); }
 
-// (exit code, problems, results, JSON)
+// (exit code, problems, results, content of the file "-")
 py::tuple command(const Words& words, const py::object& listener) {
   Heard heard;
   Attempt<> out = Failure{};
   perform(listener, heard, [&] { out = do_command(words); });
   const ExitCode code = out.ok() ? *out : out.failure().code;
   const Diagnostics problems = out.ok() ? Diagnostics{} : out.failure().problems;
-  return py::make_tuple(static_cast<int>(code), problems_of(problems), text_of(heard.results), text_of(heard.files));
+  return py::make_tuple(static_cast<int>(code), problems_of(problems), text_of(heard.results), py::bytes(heard.files));
 }
 
 Attempt<ModelOptions> parse_model_options(const Words& words) {

@@ -33,7 +33,8 @@ class Answer:
 
     exit_code: int  #: 0 done, 1 the answer is no
     text: str  #: what it prints
-    json: Any = None  #: what --json writes (tools/json.md); None where there is none
+    json: Any = None  #: what --json writes (tools/json.md); None where it is not asked for
+    file: bytes = b""  #: what another option writes to the file "-"
     problems: tuple[Problem, ...] = ()  #: why the answer is no
     notes: tuple[Problem, ...] = field(default=(), repr=False)  #: notes and warnings, which the logger "hoist" has too
 
@@ -68,7 +69,9 @@ def run(words: Sequence[str], answers: Sequence[int] = (0,)) -> Answer:
     all_problems = (*heard.errors, *(Problem(*problem) for problem in problems))
     if code not in answers:
         raise error_of(code, all_problems)
-    return Answer(code, text, json.loads(written) if written else None, all_problems, tuple(heard.notes))
+    if "--json=-" in words or ("--json", "-") in zip(words, words[1:]):
+        return Answer(code, text, json.loads(written) if written else None, b"", all_problems, tuple(heard.notes))
+    return Answer(code, text, None, written, all_problems, tuple(heard.notes))
 
 
 def ask(command: str, subject: Sequence[str], known: type, options: Mapping[str, Any],
