@@ -94,14 +94,17 @@ class Step:
     after: str = ""
     term: str = ""  #: all of it after the step, where that was asked for
 
-    def __str__(self) -> str:
+    @property
+    def _title(self) -> str:
         at = f" at layer {self.layer}" if self.layer else ""
-        sides = f"\n    {self.before}\n  = {self.after}" if self.before else ""
-        return f"{self.number}. {self.rule}{at} [{self.rule_class}] {self.note}{sides}"
+        return f"{self.number}. {self.rule}{at} [{self.rule_class}] {self.note}"
+
+    def __str__(self) -> str:
+        return self._title + (f"\n    {self.before}\n  = {self.after}" if self.before else "")
 
     def _repr_html_(self) -> str:
         sides = _html.block(f"  {self.before}\n= {self.after}") if self.before else _html.paragraph(self.value)
-        return _html.folded(f"{self.number}. {self.rule} [{self.rule_class}] {self.note}", sides)
+        return _html.folded(self._title, sides)
 
 
 @dataclass(frozen=True)
