@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/cancellation.h"
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
 #include "ir/program/sizes.h"
@@ -533,6 +534,7 @@ Result<Nothing> run_passes(Program& program, Pass::Part part, const PassOptions&
   begin_derivation(program);
   for (const Pass& pass : all_passes) {
     if (pass.part != part || (options.strict && pass.only_with_rounding)) continue;
+    cancellation_point();
     const Stopwatch stopwatch;
     if (pass.wanted == nullptr || pass.wanted(options)) HOIST_TRY_VOID(pass.run(program, options));
     spdlog::debug("pass {}: {} definitions, {:.3f} s", pass.name, program.definitions.size(), stopwatch.seconds());

@@ -74,7 +74,9 @@ std::string help_text(const std::string& help) {
   return out + help.substr(example);
 }
 
-Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
+}  // namespace
+
+Attempt<> do_command(const std::vector<std::string>& words) {
   CLI::App program(about, "hoist");
   program.set_version_flag("-V,--version", "hoist " HOIST_VERSION);
   program.set_help_flag("-h,--help", "what there is, and an example");
@@ -93,14 +95,13 @@ Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
         add_profiles, add_language, add_rules,  add_operators, add_completion, add_manual}) {
     add(program, action);
   }
-  const std::vector<std::string> words(arguments + 1, arguments + argument_count);
   if (words.empty()) {
     say(help_text(program.help()));
     return usage_failure("", "no command is given", "hoist COMMAND --help explains one");
   }
   if (auto failure = misspelt(program, words)) return *failure;
   try {
-    program.parse(argument_count, arguments);
+    program.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // the parser takes them from the end
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     if (program.exit(error, out, err) == 0) {  // --help and --version
@@ -114,6 +115,8 @@ Attempt<> parse_and_run(int argument_count, const char* const* arguments) {
   if (!action) return usage_failure("", "no command is given", "hoist --help lists them");
   return action();
 }
+
+namespace {
 
 // A signal ends the program as it would have, once what must not stay is gone: folders for the time of a command, and
 // programs that it has started. A thread waits for it, since a handler could do none of that.
@@ -158,7 +161,7 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) try 
   start_log();
   end_on_signals();
   ExitCode code = ExitCode::done;
-  auto outcome = parse_and_run(argument_count, arguments);
+  auto outcome = do_command({arguments + 1, arguments + argument_count});
   if (outcome.ok()) {
     code = *outcome;
   } else {

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "ir/cancellation.h"
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/interpret_cost.h"
 #include "ir/properties.h"
@@ -236,6 +237,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i; (i = next++) < count;) {
+      cancellation_point();
       const Stopwatch one;
       auto compiled =
           compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i], objects[i]);

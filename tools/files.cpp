@@ -13,6 +13,8 @@
 #include <mutex>
 #include <set>
 
+#include "tools/terminal.h"
+
 namespace hoist {
 namespace {
 
@@ -84,6 +86,7 @@ Result<std::string> read_beginning(const fs::path& path, size_t count) { return 
 
 Result<Nothing> write_file(const fs::path& path, std::string_view content) {
   if (path == "-") {
+    if (heard_as_file(content)) return Nothing{};
     std::fflush(stdout);
     return write_all(STDOUT_FILENO, "standard output", content);
   }

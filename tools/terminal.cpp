@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 namespace hoist {
 namespace {
@@ -17,6 +19,17 @@ namespace {
 int output_error = 0;
 bool quiet_results = false;
 std::atomic<bool> progress_shown = false;  // a signal is told of by another thread
+
+std::recursive_mutex hearing;  // who tells an audience something may be told something meanwhile
+const Audience* audience = nullptr;
+
+// Whether there is an audience, which `tell` has told then.
+template <class Tell>
+bool told(const Tell& tell) {
+  const std::lock_guard lock(hearing);
+  if (audience != nullptr) tell(*audience);
+  return audience != nullptr;
+}
 
 void clear_progress() {
   if (!progress_shown) return;
@@ -55,7 +68,23 @@ Character first_character(std::string_view text) {
 
 }  // namespace
 
-void keep_results_quiet() { quiet_results = true; }
+WithAudience::WithAudience(const Audience& now) {
+  const std::lock_guard lock(hearing);
+  before_ = std::exchange(audience, &now);
+}
+
+WithAudience::~WithAudience() {
+  const std::lock_guard lock(hearing);
+  audience = before_;
+}
+
+void keep_results_quiet() {
+  if (!told([](const Audience&) {})) quiet_results = true;
+}
+
+bool heard_as_file(std::string_view content) {
+  return told([&](const Audience& hearer) { hearer.file(content); });
+}
 
 void say(std::string_view lines) {
   clear_progress();
@@ -67,6 +96,7 @@ void say(std::string_view lines) {
     if (end < lines.size()) text += '\n';
     lines.remove_prefix(std::min(end + 1, lines.size()));
   }
+  if (told([&](const Audience& hearer) { hearer.result(text); })) return;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && output_error == 0) output_error = errno;
 }
 
@@ -84,13 +114,14 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-void complain(std::string_view kind, const std::string& text) {
-  clear_progress();
-  fmt::print(stderr, "hoist: {}: {}\n", kind, printable(text));
-}
+void complain(std::string_view kind, const std::string& text) { complain(kind, Diagnostics{{"", text, ""}}); }
 
 void complain(std::string_view kind, const Diagnostics& problems) {
-  for (const Diagnostic& problem : problems) complain(kind, problem.text());
+  for (const Diagnostic& problem : problems) {
+    if (told([&](const Audience& hearer) { hearer.message(kind, problem); })) continue;
+    clear_progress();
+    fmt::print(stderr, "hoist: {}: {}\n", kind, printable(problem.text()));
+  }
 }
 
 Result<Nothing> finish_output() {
@@ -198,9 +229,12 @@ std::string table(const Rows& cells, size_t width) {
   return out;
 }
 
-Progress::~Progress() { clear_progress(); }
+Progress::~Progress() {
+  if (!told([](const Audience& hearer) { hearer.progress(""); })) clear_progress();
+}
 
 void Progress::show(const std::string& text) {
+  if (told([&](const Audience& hearer) { hearer.progress(text); })) return;
   static const bool terminal = ::isatty(STDERR_FILENO) == 1;
   if (!terminal) return;
   fmt::print(stderr, "\r\x1b[K{}", printable(text));

@@ -1,10 +1,12 @@
 // What people see: results on standard output, messages and progress on standard error. Progress shows on a terminal
 // only, so that a pipe gets nothing but results. Names in models and bundles may hold anything, and a terminal must not
-// act on them: whatever goes out through here is escaped here, and nowhere else.
+// act on them: whatever goes out through here is escaped here, and nowhere else. A program that the compiler is a part
+// of hears it all as an Audience instead.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -19,11 +21,35 @@ namespace hoist {
 /// and bytes that are no UTF-8 are written as \x1b, byte by byte.
 std::string printable(std::string_view text);
 
+/// Who hears what standard output and standard error have otherwise. The functions may be called by any thread, one at
+/// a time.
+struct Audience {
+  std::function<void(std::string_view lines)> result;                             ///< printable, as say() has it
+  std::function<void(std::string_view content)> file;                             ///< what goes to the file "-"
+  std::function<void(std::string_view kind, const Diagnostic& problem)> message;  ///< as it is, not escaped
+  std::function<void(const std::string& text)> progress;                          ///< "" at the end
+};
+
+/// As long as it lives, `audience` hears everything; the one before it does afterwards. There is one for the process.
+class WithAudience {
+ public:
+  explicit WithAudience(const Audience& audience);
+  ~WithAudience();
+  WithAudience(const WithAudience&) = delete;
+  WithAudience& operator=(const WithAudience&) = delete;
+
+ private:
+  const Audience* before_;
+};
+
 /// Writes text of several lines to standard output, each of them printable; a failure is kept for finish_output.
 void say(std::string_view lines);
 
-/// From now on nothing is said on standard output, which is for another use: JSON.
+/// From now on nothing is said on standard output, which is for another use: JSON. An audience hears the two apart.
 void keep_results_quiet();
+
+/// Whether an audience hears it: the content of the file "-". Standard output has it otherwise.
+bool heard_as_file(std::string_view content);
 
 /// What say_line makes of an argument: texts become printable, all else stays.
 template <class Argument>

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/runtime/hoist_runtime.h"
+#include "ir/cancellation.h"
 #include "ir/strings.h"
 
 namespace hoist {
@@ -179,6 +180,7 @@ Result<Nothing> BundleRunner::share_memory() {
 }
 
 Result<Nothing> BundleRunner::run() {
+  cancellation_point();
   if (hoist_run(bundle_.get()) != HOIST_OK) return failure();
   return Nothing{};
 }
@@ -215,6 +217,7 @@ Result<std::vector<Tensor>> BundleRunner::run(const std::vector<Tensor>& inputs)
 }
 
 Result<Nothing> BundleRunner::run_steps(size_t first, size_t count) {
+  cancellation_point();
   if (hoist_run_steps(bundle_.get(), first, count) != HOIST_OK) return failure();
   return Nothing{};
 }

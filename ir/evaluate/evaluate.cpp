@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/cancellation.h"
 #include "ir/evaluate/evaluate_compile.h"
 #include "ir/evaluate/interpret_check.h"
 #include "ir/operators/operators.h"
@@ -22,6 +23,7 @@ struct Evaluation {
 };
 
 Result<Evaluation> evaluate_in(Expr term, const Bindings& bindings, int64_t most_bytes, bool slowly) {
+  cancellation_point();
   Expr e = without_operator_calls(term);
   HOIST_TRY_VOID(check_whole_computable(e, bindings));
   Evaluation out;

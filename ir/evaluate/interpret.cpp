@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/cancellation.h"
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/host_call.h"
 #include "ir/evaluate/interpret_check.h"
@@ -83,6 +84,7 @@ class Interpreter {
     std::vector<Cell> cells;
     std::byte* bytes = out.data();
     for (size_t i = 0; i < positions.size() && !stopped(); ++i) {
+      cancellation_point();
       uint64_t word = at(e, nullptr, path_to(layout, positions[i], cells));
       write_column(&word, out.scalar(), bytes, static_cast<int64_t>(i), 1);
     }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "ir/cancellation.h"
 #include "ir/rules/match.h"
 #include "ir/rules/rule.h"
 #include "ir/text/near_miss.h"
@@ -291,6 +292,7 @@ Result<std::vector<Expr>> replay(const RuleTable& table, const Derivation& deriv
 Rewriter::Rewriter(const RuleTable& table, Expr start) : table_(table), term_(start) { derivation_.start = start; }
 
 bool Rewriter::apply(const std::string& name, const Path& place, const RuleArguments& arguments) {
+  cancellation_point();
   const Rule* rule = table_.find(name);
   HOIST_CHECK(rule != nullptr, "a strategy names the rule " + name + ", which is not in the table");
   Expr term = at(term_, place);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "ir/cancellation.h"
 #include "ir/evaluate/evaluate_compile.h"
 #include "ir/rules/random_terms.h"
 
@@ -327,6 +328,16 @@ TEST(Evaluate, RandomTermsAsInterpreted) {
   }
   EXPECT_GT(computed, 1000);
   EXPECT_GT(compiled, computed * 9 / 10);
+}
+
+TEST(Cancellation, EndsWorkUntilItIsWithdrawn) {
+  const Expr x = parameter("x", f32);
+  const Bindings bindings = {{"x", Tensor(Scalar::f32, {})}};
+  request_cancellation();
+  EXPECT_THROW(static_cast<void>(evaluate(x, bindings)), Cancelled);
+  EXPECT_THROW(static_cast<void>(interpret_at(x, bindings, {0})), Cancelled);
+  withdraw_cancellation();
+  EXPECT_TRUE(evaluate(x, bindings).ok());
 }
 
 }  // namespace

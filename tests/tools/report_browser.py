@@ -158,10 +158,10 @@ def decibel(power, error):
 
 
 def what_if_nothing(browser, study):
-    """The site with the largest error goes back to the model's own form: its error leaves the sum."""
+    """The product with the largest error goes back to the model's own form: its error leaves the sum."""
     chosen = next(point for point in study["points"] if point["chosen"])
     errors = {site["key"]: candidate["predicted_error"] for site in study["sites"]
-              for candidate in site["candidates"] if candidate["rule"] == site["chosen"]}
+              for candidate in site["candidates"] if candidate["rule"] == site["chosen"] and site["kind"] == "product"}
     key, error = max(errors.items(), key=lambda item: item[1])
     browser.click(f'[data-site="{key}"] .name')
     browser.click('#layer .site.lit input[data-rule=""]')
@@ -193,6 +193,29 @@ def what_if(browser, study):
     check(browser.evaluate("document.activeElement.dataset.rule") == "w8a8-dynamic", "and the focus stays")
     browser.click("#undo")
     check(browser.evaluate("document.querySelector('#what-if').hidden"), "undone")
+
+
+def what_does_not_go_together(browser, study):
+    """A product that reads 8-bit numbers beside an input that is stored as floats has no numbers, and no preferences."""
+    chosen = {site["key"]: site["chosen"] for site in study["sites"]}
+    value, product = "value stage1/relu1_out", "product stage1/conv2"
+
+    def choose(key, rule):
+        browser.click(f'[data-site="{key}"] .name')
+        browser.click(f'#layer .site.lit input[data-rule="{rule}"]')
+
+    choose(value, "bf16" if chosen[value] == "f16" else "f16")
+    if chosen[product] != "w8a8":
+        choose(product, "w8a8")
+    said = text(browser, "#refused")
+    check(f"{product} under w8a8 needs its input stored in u8, and stage1/relu1_out is " in said, said)
+    check(count(browser, "#copy") == 0 and count(browser, "#what-if-error") == 0, "no numbers of what cannot be")
+    check(count(browser, ".what-if-mark") == 0, "and no mark in the front")
+    choose(value, "u8-percentile")
+    check(count(browser, "#refused") == 0, "now it goes together")
+    if not browser.evaluate("document.querySelector('#what-if').hidden"):
+        check(count(browser, "#copy") == 1, "and can be copied")
+        browser.click("#undo")
 
 
 def cells(browser, rule):
@@ -301,7 +324,7 @@ def keep_pictures(browser, page, folder):
 def click_through(browser, page, hostile_page, empty_page, collapsed_page, pictures):
     browser.open(page)
     study = browser.evaluate("JSON.parse(document.querySelector('#data').textContent).study")
-    for part in (head, front, table, what_if, what_if_nothing):
+    for part in (head, front, table, what_if, what_if_nothing, what_does_not_go_together):
         part(browser, study)
     layer(browser)
     what_is_not_known(browser)

@@ -263,6 +263,12 @@ SyntheticStudy synthetic_study() {
     out.layers.back().reference.operations = 1234567;
     out.layers.back().chosen.operations = layer.operation == "Conv" ? 2345678 : 1234567;
   }
+  for (StudySite& value : study.sites) {
+    for (const StudySite& reader : study.sites) {
+      if (value.site.kind == SiteKind::value && reader.site.input == value.site.value)
+        value.successors.push_back(reader.site.key());
+    }
+  }
   add_points(study, random);
   choose(study);
   study.summary = fmt::format(

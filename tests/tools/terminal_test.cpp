@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tools/command_line.h"
+#include "tools/files.h"
+
 namespace hoist {
 namespace {
 
@@ -48,6 +51,63 @@ TEST(Width, TablesBreakTheirLastColumnOrGoOnBelow) {
             "a name that is long\n    a text of several words that\n    are many\n");
   EXPECT_EQ(table({{"site", "aaaaaaaa", "bbbbbbbb", "cccccccc", "d"}, {"s", "1", "2", "3", "4"}}, 26),
             "site  aaaaaaaa  bbbbbbbb\ns     1         2\n\nsite  cccccccc  d\ns     3         4\n");
+}
+
+// A program that the compiler is a part of.
+struct Heard {
+  std::string results, files;
+  std::vector<std::string> messages;
+  Audience audience() {
+    return {[this](std::string_view lines) { results += lines; },
+            [this](std::string_view content) { files += content; },
+            [this](std::string_view kind, const Diagnostic& problem) {
+              messages.push_back(std::string(kind) + " " + problem.text());
+            },
+            [this](const std::string& text) { messages.push_back("progress " + text); }};
+  }
+};
+
+TEST(Audience, HearsWhatTheProcessDoesNotSay) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Heard heard, inner;
+  {
+    const Audience all = heard.audience(), other = inner.audience();
+    const WithAudience hears(all);
+    say_line("{}\x1b", 1);
+    complain("note", "a\x1b");
+    Progress().show("half");
+    ASSERT_TRUE(write_file("-", "a file\x1b").ok());
+    const WithAudience hears_instead(other);
+    complain("warning", Diagnostics{{"where", "what", "hint"}});
+  }
+  EXPECT_EQ(heard.results, "1\\x1b\n");
+  EXPECT_EQ(heard.files, "a file\x1b");
+  EXPECT_EQ(heard.messages, (std::vector<std::string>{"note a\x1b", "progress half", "progress "}));
+  EXPECT_EQ(inner.messages, std::vector<std::string>{"warning where: what (hint)"});
+  say("two\n");
+  ASSERT_TRUE(finish_output().ok());
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "two\n") << "nobody hears it any more";
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Audience, HasResultsAndJsonApart) {
+  Heard heard;
+  {
+    const Audience all = heard.audience();
+    const WithAudience hears(all);
+    for (int i = 0; i < 2; ++i) {  // the first one leaves nothing quiet
+      auto done = do_command({"completion", "bash", "--json", "-"});
+      ASSERT_TRUE(done.ok());
+    }
+    auto refused = do_command({"chek"});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.failure().problems.front().hint, "did you mean check?");
+    EXPECT_EQ(heard.messages, std::vector<std::string>()) << "failures are the caller's";
+  }
+  EXPECT_EQ(heard.files.rfind("{", 0), 0U);
+  EXPECT_NE(heard.results.find("complete"), std::string::npos);
+  EXPECT_EQ(heard.results.substr(0, heard.results.size() / 2), heard.results.substr(heard.results.size() / 2));
 }
 
 }  // namespace

@@ -74,6 +74,7 @@ void add_report(CLI::App& program, Action& action) {
       command.add_option("-o,--output", options->output, "the page (default: the model's name with .html, here)")
           ->type_name("FILE");
   add_model_options(command, options->options);
+  add_target_option(command, options->options);
   command
       .add_option("--budget", options->budget.budget,
                   std::string("how much accuracy the choice may give up (default: ") + default_budget + ")")

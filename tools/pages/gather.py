@@ -16,6 +16,7 @@ from typing import Any
 # Each becomes a page, or a part of one that includes it.
 READMES = {
     "python.md": "tools/python/README.md",
+    "python_compiler.md": "tools/python/hoist/README.md",
     "reference/json.md": "tools/json.md",
     "reference/bundle.md": "backends/README.md",
     "reference/numerics.md": "ir/operators/NUMERICS.md",

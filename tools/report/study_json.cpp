@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "neural_rules/choice/interval.h"
+#include "neural_rules/neural_rules.h"
 #include "tools/report/report.h"
 
 namespace hoist {
@@ -30,8 +32,30 @@ Json statistics(const ValueStatistics& of) {
           {"channels", channels}};
 }
 
+// The type in which the value has to be stored that a product under the rule reads; "" where any will do.
+std::string type_read(const std::string& rule) {
+  const NeuralRule* found = find_neural_rule(rule);
+  const auto input = found != nullptr ? found->input() : std::nullopt;
+  return input ? std::string(row(*input).name) : "";
+}
+
+// What products that ask for a type can read of a value under the rule.
+std::vector<std::string> types_given(const std::string& rule) {
+  std::vector<std::string> out;
+  if (find_value_format(rule) == nullptr) return out;
+  for (const NeuralRule& product : neural_rules()) {
+    const auto input = product.input();
+    if (!input || !gives(rule, *input)) continue;
+    const std::string name(row(*input).name);
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  }
+  return out;
+}
+
 Json candidate(const Candidate& of) {
   return {{"rule", of.rule},
+          {"reads", type_read(of.rule)},
+          {"gives", types_given(of.rule)},
           {"predicted_error", number(of.predicted_error)},
           {"error_alone", number(of.error_alone)},
           {"local_error", number(of.local_error)},

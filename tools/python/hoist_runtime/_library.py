@@ -80,8 +80,11 @@ def _open(path: str) -> ctypes.CDLL:
 
 
 def _installed() -> list[str]:
-    """By its name, which the system's loader looks for; and beside the hoist program, wherever that is installed."""
-    found = [_NAME]
+    """Beside this package, as the package hoist has it; by its name, which the system's loader looks for; and beside the
+    hoist program, wherever that is installed."""
+    beside = Path(__file__).with_name(_NAME)
+    found = [str(beside)] if beside.exists() else []
+    found.append(_NAME)
     program = shutil.which("hoist")
     if program is not None:
         prefix = Path(program).resolve().parent.parent

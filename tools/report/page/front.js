@@ -190,7 +190,7 @@ function makeTip(figure, width) {
 
 // Within the frame, also where what is asked for lies beyond it; null where there is nothing to show.
 function whatIfPlace(frame, unit) {
-  if (!changes.size || !measure.open) return null;
+  if (!changes.size || !measure.open || contradictions().length) return null;
   const sum = whatIf(), sqnr = sqnrOf(sum.error);
   if (!isNumber(sum.time) || sqnr === null) return null;
   return { x: Math.min(Math.max(frame.x.place(sum.time * unit.scale), frame.left), frame.right),

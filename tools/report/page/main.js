@@ -44,11 +44,18 @@ function drawProvenance() {
 }
 
 const ratioTo = (now, before) => (isNumber(now) && before > 0 ? ` ${change(now / before - 1)}` : "");
+const undoButton = () =>
+  html("button", { type: "button", class: "plain", id: "undo", on: { click: () => { changes.clear(); drawWhatIf(); } } }, "Undo all");
 function drawWhatIf() {
   const bar = byId("what-if");
   bar.hidden = changes.size === 0;
   document.body.classList.toggle("with-what-if", changes.size > 0);
-  if (changes.size > 0) {
+  const refused = contradictions();
+  if (changes.size > 0 && refused.length > 0) {
+    show("what-if",
+      html("div", { class: "what-if-numbers" }, html("strong", {}, "What if"), html("span", { id: "refused" }, `This does not go together: ${refused.join("; ")}.`)),
+      undoButton());
+  } else if (changes.size > 0) {
     const sum = whatIf();
     const before = sqnrOf(baseline.error), after = sqnrOf(sum.error);
     const list = [...changes].map(([key, rule]) => `${key}: ${ruleName(rule)}`);
@@ -62,7 +69,7 @@ function drawWhatIf() {
         html("span", {}, "weights ", html("b", {}, bytes(sum.size)))),
       html("div", { class: "what-if-list note" }, `Predicted, without conversions between formats.${isNumber(sum.time) ? "" : " One of these rules was not timed."} ${list.join("; ")}`),
       html("button", { type: "button", class: "plain", id: "copy", on: { click: copyPreferences } }, "Copy as preferences"),
-      html("button", { type: "button", class: "plain", id: "undo", on: { click: () => { changes.clear(); drawWhatIf(); } } }, "Undo all"));
+      undoButton());
   }
   const focused = document.activeElement && document.activeElement.dataset.rule;
   const key = focused !== undefined && document.activeElement.name;

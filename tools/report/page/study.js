@@ -11,7 +11,7 @@ const sitesOfLayer = new Map(layerNames.map((name) => [name, sites.filter((site)
 // As the model is: no error of its own.
 const unchanged = (site) => ({
   rule: asItIs, predicted_error: 0, error_alone: 0, local_error: 0, time: site.time, bytes: site.bytes,
-  clipped_share: 0, clip_low: null, clip_high: null, proof: "",
+  clipped_share: 0, clip_low: null, clip_high: null, proof: "", reads: "", gives: [],
 });
 const ruleName = (rule) => (rule === asItIs ? "as it is" : rule);
 function candidatesOf(site) {
@@ -58,6 +58,19 @@ const plus = (sum, after, before) => (isNumber(sum) && isNumber(after) && isNumb
 // of weights, which only products have.
 const changes = new Map();
 const whatIfRule = (site) => (changes.has(site.key) ? changes.get(site.key) : site.chosen);
+// The value that a product reads, where rules store it.
+const inputOf = new Map(sites.filter((site) => site.kind === "value").flatMap((site) => site.successors.map((key) => [key, site])));
+// Products whose input the what-if stores in another type than their rules read; what was chosen goes together.
+function contradictions() {
+  return sites.flatMap((site) => {
+    const input = inputOf.get(site.key);
+    if (site.kind !== "product" || !(changes.has(site.key) || (input && changes.has(input.key)))) return [];
+    const { rule, reads } = candidateOf(site, whatIfRule(site));
+    if (!reads || (input && candidateOf(input, whatIfRule(input)).gives.includes(reads))) return [];
+    const stored = input ? ` stored in ${reads}, and ${input.value} is ${ruleName(whatIfRule(input))}` : ` stored in ${reads}, which no rule does`;
+    return [`${site.key} under ${ruleName(rule)} needs its input${stored}`];
+  });
+}
 const weightBytes = (site, rule) => (site.kind === "product" ? candidateOf(site, rule).bytes || 0 : 0);
 const baseline = {
   // What was measured, to which predicted differences are added.

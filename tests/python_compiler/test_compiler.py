@@ -1,0 +1,344 @@
+"""A model from its file to a bundle that runs."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import logging
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import DIGITS, ENVIRONMENT, MODELS, RESIDUAL, SOURCE
+
+import hoist
+from hoist import _options
+
+
+@pytest.fixture(scope="module")
+def model() -> hoist.Model:
+    return hoist.load(RESIDUAL)
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    with np.load(MODELS / "digits_residual_test.npz") as file:
+        return dict(file)
+
+
+@pytest.fixture(scope="module")
+def bundle(model: hoist.Model, tmp_path_factory: pytest.TempPathFactory) -> hoist.Bundle:
+    return model.compile(tmp_path_factory.mktemp("bundles") / "digits.hoist", target="native")
+
+
+class _Balanced(HTMLParser):
+    """Every element that begins ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def shown(thing: Any) -> str:
+    """What a notebook shows, as text."""
+    page = thing._repr_html_()
+    parser = _Balanced()
+    parser.feed(page)
+    parser.close()
+    assert not parser.open
+    return html.unescape(re.sub("<[^>]*>", " ", page))
+
+
+def test_check(model: hoist.Model, tmp_path: Path) -> None:
+    check = model.check()
+    assert check and check.supported and not check.problems
+    assert ("Conv", 10) in [(use.name, use.count) for use in check.operators]
+    assert check.summary is not None and check.summary.outputs[0].shape == (1, 10)
+    assert "Conv" in shown(check) and "can be compiled" in str(check)
+    # One that needs more than hoist has is an answer; what is no model is not.
+    unsupported = SOURCE / "tests" / "fuzz" / "corpus" / "onnx_model"
+    answers = [hoist.load(path).check() for path in sorted(unsupported.glob("*.onnx"))[:3]]
+    assert all(answer.operators for answer in answers)
+    with pytest.raises(hoist.InputError, match="is not an ONNX model"):
+        hoist.load(b"no model").check()
+    with pytest.raises(hoist.InputError, match="is no file"):
+        hoist.load(tmp_path / "missing.onnx")
+
+
+def test_bytes_and_protos_are_models(model: hoist.Model) -> None:
+    content = RESIDUAL.read_bytes()
+
+    class Proto:
+        def SerializeToString(self) -> bytes:  # noqa: N802
+            return content
+
+    for source in (content, bytearray(content), Proto()):
+        assert hoist.load(source).summary == model.summary
+
+
+def test_what_a_layer_is_at_every_stage(model: hoist.Model, bundle: hoist.Bundle) -> None:
+    layer = model.layers["conv1"]
+    assert layer is not None and layer.operator == "Conv" and model.layers[0].name == "conv1"
+    assert [stage.stage for stage in layer.stages()] == ["graph", "high", "high", "low", "halide", "opencl"]
+    assert "|> map3d (map relu)" in layer.high and "map vec" in layer.low and "__kernel" in layer.opencl
+    assert "f32" in layer.stages("high", types=True)[0].text
+    assert "conv1 (Conv)" in shown(layer) and "relu1" in shown(model.layers)
+    with pytest.raises(hoist.UsageError, match="stage hihg is not there|stage hihg: is not there"):
+        layer.stages("hihg")
+    with pytest.raises(KeyError):
+        model.layers["no such layer"]
+    # What the bundle has of it is the same.
+    other = hoist.load(RESIDUAL).layers["conv1"]
+    assert other == layer
+    assert [stage.stage for stage in bundle.layers["conv1"].stages()] == ["graph", "low", "opencl"]
+    with pytest.raises(hoist.InputError, match="is not kept in a bundle"):
+        bundle.layers["conv1"].high
+
+
+def test_derivations(model: hoist.Model, bundle: hoist.Bundle) -> None:
+    derivation = model.layers["conv1"].explain()
+    [proof] = derivation.kernels
+    assert proof.layers == ("conv1", "normalize1", "relu1")
+    step = proof.steps[0]
+    assert (step.rule, step.rule_class, step.absorbed) == ("batch-norm-folding", "rounding", ("normalize1",))
+    assert step.before and step.after and not step.term
+    assert model.layers["conv1"].explain(terms=True).kernels[0].steps[-1].term == proof.term
+    assert "batch-norm-folding" in shown(derivation) and "batch-norm-folding" in str(derivation)
+    # Of a bundle it is replayed from what the bundle carries.
+    steps = [each.rule for each in bundle.layers["conv1"].explain().kernels[0].steps]
+    assert steps[:3] == [each.rule for each in proof.steps][:3]
+
+
+def test_programs_and_kernels(model: hoist.Model) -> None:
+    assert str(model.program).startswith("program %digits_residual")
+    assert "BatchNormalization" in model.program.text and "BatchNormalization" not in model.rewritten.text
+    assert len(model.kernels) == model.summary.kernel_count
+    assert "BatchNormalization" in shown(model.program) and "conv1" in shown(model.kernels[1])
+
+
+def test_names_are_text_and_nothing_else() -> None:
+    program = hoist.Program("<script>alert(1)</script>")
+    layer = hoist.Kernel("<b>", ("<i>",), 1, "\"<'&")
+    for thing in (program, layer):
+        assert "<script" not in thing._repr_html_() and "<i>" not in thing._repr_html_()
+    assert "<script>alert(1)</script>" in shown(program)
+
+
+def test_compiling_running_and_evaluating(bundle: hoist.Bundle, data: dict[str, Any]) -> None:
+    assert bundle.compilation is not None and bundle.compilation["check"]["done"]
+    [logits] = bundle.run(image=data["image"][:1])
+    assert logits.shape == (1, 10)
+
+    class Tensor:  # of another library
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __dlpack__(self, **_: Any) -> Any:
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self) -> Any:
+            return self.array.__dlpack_device__()
+
+    assert np.array_equal(bundle.run(image=Tensor(data["image"][:1].copy()))[0], logits)
+    from_file = bundle.evaluate(MODELS / "digits_residual_test.npz")
+    assert (from_file.correct, from_file.total, from_file.top5) == (491, 500, 1.0)
+    assert bundle.evaluate({"image": Tensor(data["image"].copy()), "labels": data["labels"]}).correct == 491
+    assert "491 of 500" in shown(from_file)
+    assert all(finding.passed for finding in bundle.verify())
+    assert [finding.subject for finding in bundle.verify(derivation=True, model=RESIDUAL)][0] == "derivation, its start"
+    assert bundle.bench(seconds=0.05)["runs"] > 0
+    assert bundle.summary.layer_count == 36
+    with bundle:
+        assert bundle.opened.device.startswith("native")
+    assert bundle.run(image=data["image"][:1])[0].shape == (1, 10), "it opens again"
+
+
+def test_a_damaged_bundle_does_not_pass(bundle: hoist.Bundle, tmp_path: Path) -> None:
+    import shutil
+
+    copy = shutil.copytree(bundle.folder, tmp_path / "copy.hoist")
+    weights = copy / "weights.bin"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x7f")
+    with pytest.raises(hoist.Error, match="weights.bin"):
+        hoist.open(copy).verify()
+    with pytest.raises(hoist.InputError):
+        hoist.open(tmp_path)
+
+
+def test_sizes_and_names_without_a_place(tmp_path: Path) -> None:
+    model = hoist.load(DIGITS, dim={"N": [1, 4]})
+    bundle = model.compile(target="native", no_check=True)
+    assert bundle.folder == Path("digits_fully_connected.hoist") and (tmp_path / bundle.folder).is_dir()
+    name = bundle.summary.inputs[0].name
+    shape = bundle.summary.inputs[0].shape
+    for count in (1, 4):
+        assert bundle.run({name: np.zeros((count, *shape[1:]), np.float32)})[0].shape[0] == count
+
+
+def test_errors_name_the_place_and_the_way_out(model: hoist.Model, bundle: hoist.Bundle, tmp_path: Path) -> None:
+    with pytest.raises(hoist.InputError) as raised:
+        model.compile(bundle.folder)
+    assert (raised.value.where, raised.value.what) == (str(bundle.folder), "exists") and "force" in raised.value.hint
+    with pytest.raises(hoist.DeviceError, match="no-such-device"):
+        model.compile(tmp_path / "x.hoist", device="no-such-device")
+    with pytest.raises(hoist.UsageError, match="conv"):
+        hoist.load(RESIDUAL, conv="winogard").layers
+    with pytest.raises(hoist.UsageError, match="requires --budget"):
+        model.compile(tmp_path / "x.hoist", best_effort=True)
+    with pytest.raises(TypeError, match="unknown option 'optimise'"):
+        model.compile(tmp_path / "x.hoist", optimise=3)  # type: ignore[call-arg]
+    with pytest.raises(hoist.UsageError, match="no input is called picture"):
+        bundle.run(picture=np.zeros((1, 1, 8, 8), np.float32))
+    with pytest.raises(hoist.InputError) as several:
+        bundle.evaluate({"labels": np.zeros(3, np.int64)})
+    assert all(isinstance(problem, hoist.Problem) for problem in several.value.problems)
+    assert issubclass(hoist.UsageError, ValueError) and issubclass(hoist.DeviceError, RuntimeError)
+
+
+def test_notes_go_to_the_logger(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    with caplog.at_level(logging.INFO, logger="hoist"):
+        hoist.load(DIGITS).check()
+    assert "dimension N" in caplog.text
+    assert capfd.readouterr() == ("", ""), "nothing is printed"
+
+
+def test_any_command() -> None:
+    answer = hoist.command("check", DIGITS, "--json", "-")
+    assert answer.exit_code == 0 and answer.json["supported"] and "can be compiled" in answer.text
+    assert hoist.load(hoist.command("export", DIGITS, "-o", "-").file).check()
+    with pytest.raises(hoist.UsageError, match="is not a command .did you mean check"):
+        hoist.command("chek")
+    assert {"Conv", "Relu"} <= {row["name"] for row in hoist.operators()}
+    assert "map-fusion" in [row["name"] for row in hoist.rules()]
+    assert hoist.devices()[0]["index"] == 0
+
+
+#: What Python has in another way, or as other calls.
+_NOT_IN_PYTHON = {"--help", "--json", "--print-after", "--stop-after", "--log-level"}
+
+
+@pytest.mark.parametrize(("command", "options", "apart"), [
+    ("compile", _options.CompileOptions, {"--output"}),
+    ("report", _options.ChooseOptions, {"--compare", "--budget", "--output"}),
+    ("inspect", _options.ModelOptions, {"--stage", "--types", "--output"}),
+    ("evaluate", _options.EvaluateOptions, {"--data", "--classes"}),
+    ("verify", _options.VerifyOptions, set()),
+    ("export", _options.ExportOptions, {"--dim", "--value", "--model", "--output"}),
+])
+def test_options_are_those_of_the_program(command: str, options: type, apart: set[str]) -> None:
+    manual = hoist.command("manual", command, "--json", "-").json
+    [described] = [each for each in manual["commands"] if each["name"] == command]
+    known = {name for option in described["options"] for name in option["names"] if name.startswith("--")}
+    assert {"--" + name.replace("_", "-") for name in options.__annotations__} == known - _NOT_IN_PYTHON - apart
+
+
+def test_everything_has_a_word_of_explanation() -> None:
+    for name in hoist.__all__:
+        thing = getattr(hoist, name)
+        assert not callable(thing) or inspect.getdoc(thing), name
+        if not inspect.isclass(thing):
+            continue
+        for member, value in vars(thing).items():
+            if inspect.isfunction(value) and not member.startswith("_"):
+                assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_other_threads_work_meanwhile(tmp_path: Path) -> None:
+    count, done = 0, threading.Event()
+
+    def work() -> None:
+        nonlocal count
+        while not done.is_set():
+            count += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begin = time.monotonic()
+    hoist.load(RESIDUAL).compile(tmp_path / "a.hoist", target="native", no_check=True)
+    seconds = time.monotonic() - begin
+    done.set()
+    thread.join()
+    assert count > 100 * min(seconds, 1), f"{count} turns in {seconds} s"
+
+
+def test_calls_from_several_threads_wait_for_each_other(tmp_path: Path) -> None:
+    models = [hoist.load(DIGITS) for _ in range(3)]
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda model=model: found.append(model.summary)) for model in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3 and found[0] == found[1] == found[2]
+
+
+_INTERRUPTED = """
+import hoist, signal, sys, threading, os, time
+model = hoist.load({model!r})
+threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+begin = time.monotonic()
+try:
+    model.choose("sqnr=60dB", calibrate={data!r})
+    print("done")
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - begin)
+print(model.check().supported)
+"""
+
+
+def test_ctrl_c_ends_a_call_and_nothing_else(tmp_path: Path) -> None:
+    program = _INTERRUPTED.format(model=str(RESIDUAL), data=str(MODELS / "digits_residual_calibration.npz"))
+    ran = subprocess.run([sys.executable, "-c", program], env={**ENVIRONMENT, "TMPDIR": str(tmp_path)}, text=True,
+                         capture_output=True, check=False, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    [what, supported] = ran.stdout.splitlines()
+    assert what.startswith("interrupted") and 0.9 < float(what.split()[1]) < 10, "soon after the signal"
+    assert supported == "True", "the next call works"
+    assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+def test_ctrl_c_leaves_no_part_of_a_bundle(tmp_path: Path) -> None:
+    def interrupt(what: str) -> None:
+        if what.startswith("comparing"):
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.5)  # until the thread that waits has seen it
+
+    hoist.set_progress(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            hoist.load(DIGITS).compile(tmp_path / "a.hoist", target="native")
+    finally:
+        hoist.set_progress(None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_signal_s_own_handler_is_called() -> None:
+    class Heard(Exception):
+        pass
+
+    def handler(*_: Any) -> None:
+        raise Heard
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(Heard):
+            hoist.load(RESIDUAL).choose("sqnr=60dB", calibrate=MODELS / "digits_residual_calibration.npz")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

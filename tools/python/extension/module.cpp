@@ -1,0 +1,146 @@
+// The module hoist._core: the compiler for the Python package hoist, which gives it words and gets text back. Commands
+// are those of the program, with its options, checks and answers; a model is kept open, so that layer after layer is
+// looked at without lowering it again. Names and types are in hoist/_core.pyi; nobody else imports this.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "ir/text/program_text.h"
+#include "ir/text/text.h"
+#include "tools/command_line.h"
+#include "tools/derivation.h"
+#include "tools/explanation.h"
+#include "tools/layer_stages.h"
+#include "tools/layers.h"
+#include "tools/log.h"
+#include "tools/model.h"
+#include "tools/model_summary.h"
+#include "tools/python/extension/call.h"
+#include "tools/show_passes.h"
+
+namespace hoist {
+namespace {
+
+namespace py = pybind11;
+
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+std::string json_text(const Json& json) { return json.dump(-1, ' ', true, Json::error_handler_t::replace); }
+
+// (exit code, problems, results, content of the file "-")
+py::tuple command(const Words& words, const py::object& listener) {
+  Heard heard;
+  Attempt<> out = Failure{};
+  perform(listener, heard, [&] { out = do_command(words); });
+  const ExitCode code = out.ok() ? *out : out.failure().code;
+  const Diagnostics problems = out.ok() ? Diagnostics{} : out.failure().problems;
+  return py::make_tuple(static_cast<int>(code), problems_of(problems), text_of(heard.results), py::bytes(heard.files));
+}
+
+Attempt<ModelOptions> parse_model_options(const Words& words) {
+  ModelOptions out;
+  CLI::App app;
+  add_model_options(app, out);
+  add_steering_options(app, out);
+  try {
+    app.parse(Words(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    return usage_failure("", error.what());
+  }
+  return out;
+}
+
+class Model {
+ public:
+  Model(const std::string& path, const Words& words, const py::object& listener) {
+    model_ = perform_attempt<std::shared_ptr<const OpenedModel>>(
+        listener, [&]() -> Attempt<std::shared_ptr<const OpenedModel>> {
+          HOIST_ATTEMPT(options_, parse_model_options(words));
+          HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options_));
+          HOIST_ATTEMPT(OpenedModel model, open_model(path, options_));
+          return std::make_shared<const OpenedModel>(std::move(model));
+        });
+  }
+
+  // What `hoist inspect MODEL --json` writes.
+  std::string summary() const {
+    const LoweredModel& lowered = model_->lowered;
+    Json out = to_json(summary_of(lowered));
+    out["layers"] = layers_json(lowered.layers, lowered.steps, names_of(lowered.kernels));
+    return json_text(out);
+  }
+  py::str sentence() const { return text_of(sentence_of(summary_of(model_->lowered))); }
+  py::str program() const { return text_of(print_program(model_->program)); }
+  py::str rewritten() const {
+    return performed([&]() -> Attempt<std::string> {
+      HOIST_ATTEMPT(const Program program, rewritten_calls(model_->program, options_));
+      return print_program(program);
+    });
+  }
+  py::str stages(const std::string& layer, const Words& stages, bool types) const {
+    return performed([&]() -> Attempt<std::string> {
+      HOIST_ATTEMPT(const LayerStages found, stages_of(*model_, layer, {stages, types}));
+      if (found.refused) return *found.refused;
+      return json_text(to_json(found));
+    });
+  }
+  py::str explanation(const std::string& layer, bool terms) const {
+    return performed([&]() -> Attempt<std::string> {
+      const LoweredModel& lowered = model_->lowered;
+      HOIST_ATTEMPT(const Derived from, derived(lowered.derivation, model_->profile));
+      HOIST_ATTEMPT(const Explanation found,
+                    explanation_of(layer, from, lowered.layers, lowered.steps, names_of(lowered.kernels), terms));
+      return json_text(to_json(found));
+    });
+  }
+  // [{"name", "layers", "operations", "term", "host"}]: of each kernel its first layers.
+  std::string kernels() const {
+    Json out = Json::array();
+    for (const LoweredKernel& kernel : model_->lowered.kernels) {
+      out.push_back({{"name", kernel.name},
+                     {"layers", kernel.layers},
+                     {"operations", kernel.operations},
+                     {"term", print(kernel.expression)},
+                     {"host", kernel.host}});
+    }
+    return json_text(out);
+  }
+
+ private:
+  static py::str performed(const std::function<Attempt<std::string>()>& work) {
+    return text_of(perform_attempt<std::string>(py::none(), work));
+  }
+
+  ModelOptions options_;
+  std::shared_ptr<const OpenedModel> model_;
+};
+
+}  // namespace
+}  // namespace hoist
+
+PYBIND11_MODULE(_core, module) {
+  using hoist::Model;
+  namespace py = pybind11;
+  hoist::start_log();
+  module.doc() = "The compiler, for the package hoist alone.";
+  module.attr("version") = HOIST_VERSION;
+  const py::object failure = py::reinterpret_steal<py::object>(
+      PyErr_NewExceptionWithDoc("hoist._core.Failure", "(exit code, ((where, what, hint), ...))", nullptr, nullptr));
+  module.attr("Failure") = failure;
+  hoist::set_failure_class(failure);
+  module.def("command", &hoist::command, py::arg("words"), py::arg("listener"));
+  py::class_<Model>(module, "Model")
+      .def(py::init<const std::string&, const hoist::Words&, const py::object&>(), py::arg("path"), py::arg("words"),
+           py::arg("listener"))
+      .def("summary", &Model::summary)
+      .def("sentence", &Model::sentence)
+      .def("program", &Model::program)
+      .def("rewritten", &Model::rewritten)
+      .def("stages", &Model::stages, py::arg("layer"), py::arg("stages"), py::arg("types"))
+      .def("explanation", &Model::explanation, py::arg("layer"), py::arg("terms"))
+      .def("kernels", &Model::kernels);
+}

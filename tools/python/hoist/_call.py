@@ -1,0 +1,102 @@
+"""Commands of the compiler: their words in, their answers out, their failures as exceptions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+from . import _core
+from ._options import Words
+from .errors import Error, Problem, error_of
+
+logger = logging.getLogger("hoist")
+_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO, "info": logging.INFO}
+
+_progress: Callable[[str], object] | None = None
+
+
+def set_progress(function: Callable[[str], object] | None) -> None:
+    """From now on `function` is told in a few words what long calls are at, and "" when that is over; None is nobody.
+
+    It is called from another thread, and must not call hoist.
+    """
+    global _progress
+    _progress = function
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command of the program comes to."""
+
+    exit_code: int  #: 0 done, 1 the answer is no
+    text: str  #: what it prints
+    json: Any = None  #: what --json writes (tools/json.md); None where it is not asked for
+    file: bytes = b""  #: what another option writes to the file "-"
+    problems: tuple[Problem, ...] = ()  #: why the answer is no
+    notes: tuple[Problem, ...] = field(default=(), repr=False)  #: notes and warnings, which the logger "hoist" has too
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Listener:
+    """Hears messages: all go to the logger, errors are kept too."""
+
+    def __init__(self) -> None:
+        self.errors: list[Problem] = []
+        self.notes: list[Problem] = []
+
+    def __call__(self, kind: str, where: str, what: str, hint: str) -> None:
+        if kind == "progress":
+            if _progress is not None:
+                _progress(what)
+            return
+        problem = Problem(where, what, hint)
+        if kind == "error":
+            self.errors.append(problem)
+        elif kind in ("note", "warning"):
+            self.notes.append(problem)
+        logger.log(_LEVELS.get(kind, logging.DEBUG), "%s", problem)
+
+
+def run(words: Sequence[str], answers: Sequence[int] = (0,)) -> Answer:
+    """A command. Raises Error where its exit code is none of `answers`."""
+    heard = Listener()
+    code, problems, text, written = _core.command(list(words), heard)
+    all_problems = (*heard.errors, *(Problem(*problem) for problem in problems))
+    if code not in answers:
+        raise error_of(code, all_problems)
+    if "--json=-" in words or ("--json", "-") in zip(words, words[1:]):
+        return Answer(code, text, json.loads(written) if written else None, b"", all_problems, tuple(heard.notes))
+    return Answer(code, text, None, written, all_problems, tuple(heard.notes))
+
+
+def ask(command: str, subject: Sequence[str], known: type, options: Mapping[str, Any],
+        answers: Sequence[int] = (0,)) -> Answer:
+    """A command with options, and its JSON."""
+    with Words(known, options) as words:
+        return run([command, *words, "--json=-", "--", *subject], answers)
+
+
+@contextlib.contextmanager
+def raising() -> Iterator[None]:
+    """The extension's failures as exceptions of this package."""
+    try:
+        yield
+    except _core.Failure as failure:
+        code, problems = failure.args
+        raise error_of(code, [Problem(*problem) for problem in problems]) from None
+
+
+def command(*words: object) -> Answer:
+    """Any command of the program, by its words: `hoist.command("bench", "digits.hoist", "--seconds", 2).text`.
+
+    Raises Error where the program would end with another exit code than 0 or 1.
+    """
+    return run([str(word) for word in words], (0, 1))
+
+
+__all__ = ["Answer", "Error", "ask", "command", "raising", "run", "set_progress"]

@@ -1,0 +1,215 @@
+"""Options of the hoist program as keyword arguments: the same names, with _ for -, and the same meanings.
+
+    dim={"N": 8}           --dim N=8         a dictionary is NAME=VALUE, once for each name
+    dim={"N": [1, 8]}      --dim N=1,8       several values of one name are joined by commas
+    mean=(0.5, 0.4, 0.3)   --mean 0.5,0.4,0.3
+    strict=True            --strict          False and None are what was not given
+    calibrate={"x": a}     --calibrate FILE  of arrays, which a temporary .npz takes
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+import zipfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Mapping, Sequence, TypedDict, Union
+
+import numpy as np
+
+FileName = Union[str, "os.PathLike[str]"]
+#: Arrays by the name of the model's input, [samples][the input's axes after the first], and "labels"; or a path.
+Data = Union[FileName, Mapping[str, Any]]
+
+
+class LoweringOptions(TypedDict, total=False):
+    """What decides the kernels of a model."""
+
+    dim: Mapping[str, int | Sequence[int]]
+    value: Mapping[str, Any]
+    conv: str
+    fuse: str
+    tables: str
+    constants: str
+    fold_operations: int
+    fold_memory: int
+    strict: bool
+    profile: FileName
+    device: str | int
+
+
+class ModelOptions(LoweringOptions, total=False):
+    """What `load` takes: `hoist inspect --help` explains each."""
+
+    rules: FileName
+    steps: Mapping[str, FileName]
+
+
+class PictureOptions(TypedDict, total=False):
+    """How pictures become inputs: `hoist compile --help` explains each."""
+
+    layout: str
+    resize: int | str
+    crop: int | str
+    colours: str
+    scale: str | float
+    mean: float | Sequence[float]
+    std: float | Sequence[float]
+
+
+class BudgetOptions(PictureOptions, total=False):
+    """What a choice under a budget is made from: `hoist compile --help` explains each."""
+
+    calibrate: Data
+    verify_data: Data
+    objective: str
+    scale_channels: str
+    preferences: FileName | Sequence[str]  #: a file, or its statements
+    time: float
+    record: FileName
+
+
+class CompileOptions(ModelOptions, BudgetOptions, total=False):
+    """What `Model.compile` takes: `hoist compile --help` explains each."""
+
+    target: str | Sequence[str]
+    budget: str
+    best_effort: bool
+    report: FileName
+    force: bool
+    no_check: bool
+    validate: bool
+    programs: bool
+
+
+class ChooseOptions(LoweringOptions, BudgetOptions, total=False):
+    """What `Model.choose` takes: `hoist report --help` explains each."""
+
+    target: str | Sequence[str]
+
+
+class BundleOptions(TypedDict, total=False):
+    """Where and for which sizes a bundle runs: `hoist evaluate --help` explains each."""
+
+    device: str | int
+    threads: int
+    dim: Mapping[str, int]
+
+
+class EvaluateOptions(BundleOptions, PictureOptions, total=False):
+    """What `Bundle.evaluate` takes: `hoist evaluate --help` explains each."""
+
+    metric: str
+    output: str
+    labels: FileName
+
+
+class VerifyOptions(BundleOptions, total=False):
+    """What `Bundle.verify` takes: `hoist verify --help` explains each."""
+
+    data: Data
+    all: bool
+    positions: int
+    derivation: bool
+    model: FileName
+    value: Mapping[str, Any]
+
+
+class ExportOptions(PictureOptions, total=False):
+    """What `Model.export` takes: `hoist export --help` explains each."""
+
+    force: bool
+    rule: str | Sequence[str]
+    calibrate: Data
+    record: FileName
+    budget: str
+    scale_channels: str
+
+
+_REPEATED = frozenset({"rule"})
+
+
+class Words:
+    """The words of a command. Files that arguments need last as long as the `with` around it."""
+
+    def __init__(self, known: type, given: Mapping[str, Any]) -> None:
+        self._stack = ExitStack()
+        self._known = known
+        self._given = given
+
+    def __enter__(self) -> list[str]:
+        known = sorted(self._known.__annotations__)
+        for name in self._given:
+            if name not in known:
+                raise TypeError(f"unknown option {name!r}; there are {', '.join(known)}")
+        with ExitStack() as stack:
+            self._stack = stack
+            out = [word for name, value in self._given.items() for word in self._words(name, value)]
+            self._stack = stack.pop_all()
+        return out
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _words(self, name: str, value: Any) -> list[str]:
+        option = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            return []
+        if value is True:
+            return [option]
+        if name in ("calibrate", "verify_data", "data") and isinstance(value, Mapping):
+            return [f"{option}={self._data(value)}"]
+        if name == "preferences" and not isinstance(value, (str, os.PathLike)):
+            path = self._folder() / "preferences.txt"
+            path.write_text("".join(f"{statement}\n" for statement in value), encoding="utf-8")
+            return [f"{option}={path}"]
+        if isinstance(value, Mapping):
+            return [f"{option}={key}={self._value(name, each)}" for key, each in value.items()]
+        if name in _REPEATED and not isinstance(value, str):
+            return [f"{option}={each}" for each in value]
+        return [f"{option}={self._value(name, value)}"]
+
+    def _value(self, name: str, value: Any) -> str:
+        if isinstance(value, (str, os.PathLike)):
+            return os.fspath(value)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if name == "value":
+            if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+                path = self._folder() / "value.npy"
+                np.save(path, array_of(value), allow_pickle=False)
+                return str(path)
+            if isinstance(value, (list, tuple)):
+                return "[" + ",".join(self._value(name, each) for each in value) + "]"
+        elif isinstance(value, (list, tuple)):
+            return ",".join(self._value(name, each) for each in value)
+        return str(value)
+
+    def _folder(self) -> Path:
+        return Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="hoist-")))
+
+    def _data(self, arrays: Mapping[str, Any]) -> Path:
+        path = self._folder() / "data.npz"
+        # numpy.savez gives some names a meaning of its own.
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.save(file, array_of(array), allow_pickle=False)
+        return path
+
+
+def array_of(value: Any) -> Any:
+    """An array of numpy's, without a copy where that can be had."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    return np.from_dlpack(value)
+
+
+def folder_of(owner: object) -> Path:
+    """A temporary folder that goes with its owner."""
+    path = tempfile.mkdtemp(prefix="hoist-")
+    weakref.finalize(owner, shutil.rmtree, path, ignore_errors=True)
+    return Path(path)

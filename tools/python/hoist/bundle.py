@@ -1,0 +1,225 @@
+"""A bundle: what compilation leaves, to be run, measured, checked and looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
+
+from numpy.typing import NDArray
+
+from . import _html, runtime
+from ._call import Answer, ask
+from ._options import BundleOptions, Data, EvaluateOptions, FileName, VerifyOptions
+from .errors import DeviceError, InputError, MismatchError, Problem, UsageError
+from .ir import Layers, Summary, layers_of, summary_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How often a classifier is right."""
+
+    metric: str
+    value: float  #: the share that is right
+    low: float  #: its 95 % interval
+    high: float
+    correct: int
+    total: int
+    top5: float | None  #: the share of samples whose label is among the five best
+    ms_per_sample: float
+    device: str
+    numbers: Mapping[str, Any]  #: what `hoist evaluate --json` writes: classes and confusion too
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        confusion = _html.table(("label", "answer", "samples"), [(each["label"], each["answer"], each["samples"])
+                                                                 for each in self.numbers["confusion"]])
+        return _html.paragraph(self.text) + _html.folded("wrong answers", confusion)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of a check."""
+
+    subject: str
+    passed: bool
+    message: str = ""
+    compared: int = 0  #: elements
+    largest_error: float | None = None
+
+
+class _Inspecting(BundleOptions, total=False):
+    stage: Sequence[str]
+    terms: bool
+
+
+class _Data(EvaluateOptions, total=False):
+    data: Data
+
+
+class _Exporting(BundleOptions, total=False):
+    output: FileName
+    model: FileName
+    force: bool
+
+
+class Bundle:
+    """A bundle on disk, made by Model.compile or open(). It is opened on a device when it runs first; a context manager
+    closes it. Threads may share one."""
+
+    def __init__(self, folder: FileName, *, device: str | int | None = None, threads: int = 0,
+                 _compilation: Mapping[str, Any] | None = None) -> None:
+        """What open() does."""
+        self._folder = Path(folder)
+        self._device, self._threads = device, threads
+        self._lock = threading.Lock()
+        self._running: runtime.Bundle | None = None
+        #: What `hoist compile --json` wrote of it; None of a bundle that was there.
+        self.compilation = _compilation
+        if not (self._folder / "manifest.json").is_file():
+            raise InputError([Problem(str(self._folder), "is not a bundle")])
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def __fspath__(self) -> str:
+        return str(self._folder)
+
+    def __repr__(self) -> str:
+        return f"<hoist.Bundle {str(self._folder)!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.summary._repr_html_() + self.layers._repr_html_()
+
+    # Running
+
+    @property
+    def opened(self) -> runtime.Bundle:
+        """The bundle on its device, with all that hoist.runtime can do: memory without copies, pictures, times of the
+        steps."""
+        with self._lock:
+            if self._running is None or self._running.closed:
+                with self._raising():
+                    self._running = runtime.open(self._folder, device=self._device, threads=self._threads)
+            return self._running
+
+    @contextlib.contextmanager
+    def _raising(self) -> Iterator[None]:
+        """What the runtime raises as exceptions of this package."""
+        try:
+            yield
+        except runtime.Error as error:
+            problems = [Problem(str(self._folder), error.message)]
+            if isinstance(error, runtime.ArgumentError):
+                raise UsageError(problems) from error
+            bad_input = error.status in (runtime.Status.BAD_BUNDLE, runtime.Status.BAD_EXTENT)
+            raise (InputError if bad_input else DeviceError)(problems) from error
+
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None, /, **named: Any) -> list[NDArray[Any]]:
+        """Sets the inputs, runs, and returns a copy of every output: `[logits] = bundle.run(image=array)`. Inputs are
+        numpy arrays or anything with __dlpack__, of exactly the input's shape and type."""
+        bundle = self.opened
+        with self._raising():
+            return bundle.run(inputs, **named)
+
+    def close(self) -> None:
+        """Gives the device's memory back; the next run() opens the bundle again."""
+        with self._lock:
+            if self._running is not None:
+                self._running.close()
+
+    def __enter__(self) -> Bundle:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    # Measuring and checking
+
+    def _where(self) -> dict[str, Any]:
+        return {"device": self._device, "threads": self._threads or None}
+
+    def evaluate(self, data: Data, **options: Unpack[EvaluateOptions]) -> Evaluation:
+        """Runs it over labelled data, a file, a folder, or arrays with "labels" among them. Options are those of
+        `hoist evaluate`."""
+        answer = ask("evaluate", [str(self._folder)], _Data, {**self._where(), **options, "data": data})
+        found = answer.json
+        return Evaluation(found["metric"], found["value"], found["low"], found["high"], found["correct"],
+                          found["total"], found.get("top5"), found["ms_per_sample"], found["device"], found,
+                          answer.text.rstrip("\n"))
+
+    def verify(self, **options: Unpack[VerifyOptions]) -> list[Finding]:
+        """Checks the files, then every kernel on the device against the interpreter; with `derivation` that the
+        derivation leads to the kernels, with `data` the certificate of a budget. Options are those of `hoist verify`.
+        Raises MismatchError with what did not pass."""
+        where = {} if options.get("derivation") else self._where()
+        answer = ask("verify", [str(self._folder)], VerifyOptions, {**where, **options}, (0, 1, 5))
+        findings = [Finding(each["subject"], each["passed"], each.get("message", ""), each.get("compared") or 0,
+                            each.get("largest_error")) for each in (answer.json or {}).get("findings", [])]
+        failed = [Problem(each.subject, each.message) for each in findings if not each.passed]
+        if failed or answer.exit_code != 0:
+            raise MismatchError(failed or answer.problems)
+        return findings
+
+    def bench(self, *, seconds: float | None = None, roofline: bool = False) -> Mapping[str, Any]:
+        """Times of a run and of each kernel, as `hoist bench --json` writes them."""
+        return _mapping(ask("bench", [str(self._folder)], _Bench, {**self._where(), "seconds": seconds,
+                                                                   "roofline": roofline}))
+
+    # What it is
+
+    @cached_property
+    def _described(self) -> Any:
+        return ask("inspect", [str(self._folder)], _Inspecting, {}).json
+
+    @property
+    def summary(self) -> Summary:
+        """Inputs, outputs, and how much is computed and stored; of several sizes for the first."""
+        return summary_of(self._described)
+
+    @property
+    def layers(self) -> Layers:
+        """The layers of the model, by position or by name."""
+        return layers_of(self._described, self)
+
+    def _stages(self, layer: str, stages: Sequence[str], types: bool) -> Any:
+        if types:
+            raise InputError([Problem("types", "needs the model: a bundle keeps expressions as text")])
+        return ask("inspect", [str(self._folder), layer], _Inspecting, {"stage": list(stages) or None}).json
+
+    def _explanation(self, layer: str, terms: bool) -> Any:
+        return ask("explain", [str(self._folder), layer], _Inspecting, {"terms": terms}).json
+
+    def export(self, output: FileName, *, model: FileName | None = None, force: bool = False) -> Path:
+        """What the bundle computes as ONNX, for other engines; `model` is the one that it is made from, for constants
+        that the bundle has in another form."""
+        ask("export", [str(self._folder)], _Exporting, {"output": output, "model": model, "force": force})
+        return Path(output)
+
+
+class _Bench(BundleOptions, total=False):
+    seconds: float
+    roofline: bool
+
+
+def _mapping(answer: Answer) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = answer.json
+    return found
+
+
+def open(folder: FileName, *, device: str | int | None = None, threads: int = 0) -> Bundle:
+    """A bundle that is there already, to be run on this device (an index, a name or a part of one) with at most so many
+    threads of a CPU (0: all)."""
+    return Bundle(folder, device=device, threads=threads)

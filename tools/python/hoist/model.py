@@ -1,0 +1,197 @@
+"""A model: what can be done with it, and what it becomes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union
+
+from . import _core, _html
+from ._call import Listener, ask, raising
+from ._options import ChooseOptions, CompileOptions, ExportOptions, FileName, ModelOptions, Words, folder_of
+from .bundle import Bundle
+from .errors import BudgetError, InputError, Problem
+from .ir import Kernel, Layers, Program, Summary, kernels_of, layers_of, summary_of
+from .study import Study
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: A path, the bytes of a file, or an onnx.ModelProto.
+Source = Union[FileName, bytes, Any]
+
+
+@dataclass(frozen=True)
+class OperatorUse:
+    """An operator of a model."""
+
+    domain: str  #: "" is ai.onnx
+    name: str
+    count: int
+    support: str  #: "supported", "not supported", ...
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a model can be compiled: true or false where a condition is wanted."""
+
+    supported: bool
+    operators: tuple[OperatorUse, ...]
+    problems: tuple[Problem, ...]  #: everything that is in the way
+    summary: Summary | None  #: where it can be compiled
+    text: str  #: what `hoist check` prints
+
+    def __bool__(self) -> bool:
+        return self.supported
+
+    def __str__(self) -> str:
+        return "\n".join([self.text.rstrip("\n"), *map(str, self.problems)])
+
+    def _repr_html_(self) -> str:
+        uses = _html.table(("operator", "count", "support"),
+                           [(f"{use.domain}.{use.name}" if use.domain else use.name, use.count, use.support)
+                            for use in self.operators])
+        problems = "".join(_html.paragraph(problem) for problem in self.problems)
+        return problems + uses + (self.summary._repr_html_() if self.summary else "")
+
+
+class Model:
+    """A model with the options that it is lowered by, made by load(). It is read and lowered when something of it is
+    asked for first, and stays so; options that a call is given count beside and before the model's."""
+
+    def __init__(self, source: Source, **options: Unpack[ModelOptions]) -> None:
+        """What load() does."""
+        self._options: Mapping[str, Any] = options
+        if hasattr(source, "SerializeToString"):
+            source = source.SerializeToString()
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            self._path = folder_of(self) / "model.onnx"
+            self._path.write_bytes(source)
+        else:
+            self._path = Path(source)
+        if not self._path.is_file():
+            raise InputError([Problem(str(self._path), "is no file")])
+        with Words(ModelOptions, options):
+            pass  # what is no option is said at once
+
+    @property
+    def path(self) -> Path:
+        """The file; of bytes a temporary one."""
+        return self._path
+
+    def __repr__(self) -> str:
+        return f"<hoist.Model {str(self._path)!r}>"
+
+    def __str__(self) -> str:
+        return self._opened.sentence()
+
+    def _repr_html_(self) -> str:
+        return _html.paragraph(self) + self.layers._repr_html_()
+
+    # What it is
+
+    @cached_property
+    def _opened(self) -> _core.Model:
+        with Words(ModelOptions, self._options) as words, raising():
+            return _core.Model(str(self._path), words, Listener())
+
+    @cached_property
+    def _described(self) -> Any:
+        return json.loads(self._opened.summary())
+
+    def check(self) -> Check:
+        """Whether the model can be compiled, and if not, everything that is in the way. Only a file that is no model at
+        all is an exception, InputError."""
+        reading = {name: value for name, value in self._options.items() if name in ("dim", "value")}
+        answer = ask("check", [str(self._path)], ModelOptions, reading, (0, 1, 3))
+        if answer.json is None:
+            raise InputError(answer.problems)
+        found = answer.json
+        uses = tuple(OperatorUse(**use) for use in found["operators"])
+        return Check(found["supported"], uses, tuple(Problem(**problem) for problem in found["problems"]),
+                     summary_of(found) if "model" in found else None, answer.text)
+
+    @property
+    def summary(self) -> Summary:
+        """Inputs, outputs, and how much is computed and stored."""
+        return summary_of(self._described)
+
+    @property
+    def layers(self) -> Layers:
+        """The layers, by position or by name: `model.layers["conv1"].high`."""
+        return layers_of(self._described, self)
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels that the model becomes."""
+        return kernels_of(self._opened.kernels())
+
+    @property
+    def program(self) -> Program:
+        """The model as a program of operator calls."""
+        return Program(self._opened.program())
+
+    @property
+    def rewritten(self) -> Program:
+        """The program when rules between calls have been applied: what kernels are made of."""
+        with raising():
+            return Program(self._opened.rewritten())
+
+    def _stages(self, layer: str, stages: Sequence[str], types: bool) -> Any:
+        with raising():
+            return json.loads(self._opened.stages(layer, list(stages), types))
+
+    def _explanation(self, layer: str, terms: bool) -> Any:
+        with raising():
+            return json.loads(self._opened.explanation(layer, terms))
+
+    # What it becomes
+
+    def compile(self, output: FileName | None = None, **options: Unpack[CompileOptions]) -> Bundle:
+        """Compiles the model to a bundle, the folder `output` (by default the model's name with .hoist, here), and
+        compares its kernels with the interpreter before it is there.
+
+        Options are those of `hoist compile`: `target="native"`, `dim={"N": 8}`, `force=True`, and with a `budget` such
+        as "top1=0.5%" also `calibrate`, `verify_data`, `record`, ... Raises BudgetError where the budget is not met,
+        MismatchError where a kernel differs from the interpreter, and no bundle is there then.
+        """
+        subject = {**self._options, **options}
+        if output is not None:
+            subject["output"] = output
+        answer = ask("compile", [str(self._path)], _Compiling, subject, (0, 1))
+        if answer.exit_code == 1 and not options.get("best_effort"):
+            raise BudgetError(answer.problems)
+        return Bundle(answer.json["bundle"], _compilation=answer.json)
+
+    def choose(self, budget: str, **options: Unpack[ChooseOptions]) -> Study:
+        """Measures what each layer tolerates and what rules cost and buy, chooses layer by layer within the budget, and
+        verifies the choice: a Study, which compiles it.
+
+        `budget` is "top1=0.5%", "sqnr=30dB", "agreement=99%" or "metric=COMMAND"; `calibrate` is needed, a file or
+        arrays, unless a `record` of an earlier study is given. Ctrl-C, once there is something to choose from, gives
+        the best that is verified by then.
+        """
+        return Study(self, budget, {**self._options, **options})
+
+    def export(self, output: FileName, **options: Unpack[ExportOptions]) -> Path:
+        """Writes the model as ONNX, as it is, under neural rules (`rule`, `calibrate`), or as a record has it
+        (`record`, `budget`). Options are those of `hoist export`."""
+        reading = {name: value for name, value in self._options.items() if name in ("dim", "value")}
+        ask("export", [str(self._path)], _Exporting, {**reading, **options, "output": output})
+        return Path(output)
+
+
+class _Compiling(CompileOptions, total=False):
+    output: FileName
+
+
+class _Exporting(ExportOptions, ModelOptions, total=False):
+    output: FileName
+
+
+def load(source: Source, **options: Unpack[ModelOptions]) -> Model:
+    """A model: a path, the bytes of a file, or an onnx.ModelProto. `options` say how it is lowered, as those of
+    `hoist inspect`: `dim={"N": 8}`, `conv="im2col"`, `device=0`, ..."""
+    return Model(source, **options)
