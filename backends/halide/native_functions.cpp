@@ -323,8 +323,19 @@ HExpr power_of(const HExpr& base, const HExpr& n, int steps) {
 }
 
 HExpr integer_power(const HExpr& a, const HExpr& b) {
-  return let(bits(as_uint(b), b), [&](const HExpr& n) {
-    HExpr value = bits(a.type().element_of(), power_of(bits(as_uint(a), a), n, a.type().bits()));
+  // Negative exponents are none of multiplications.
+  const HExpr exponent = a.type().is_uint() ? b : select(b < integer(b, 0), integer(b, 0), b);
+  return let(bits(as_uint(b), exponent), [&](const HExpr& n) {
+    const HExpr base = bits(as_uint(a), a);
+    // Each bit of the exponent is a step; hardly ever are there more than eight.
+    constexpr int usual = 8;
+    const int all = a.type().bits();
+    HExpr power = power_of(base, n, all);
+    if (all > usual) {
+      const HExpr few = in_all_lanes(n < integer(n, 1 << usual));
+      power = Call::make(base.type(), Call::if_then_else, {few, power_of(base, n, usual), power}, Call::PureIntrinsic);
+    }
+    const HExpr value = bits(a.type().element_of(), power);
     if (a.type().is_uint()) return value;
     const HExpr one = integer(a, 1), odd = (b & one) != integer(b, 0);
     const HExpr reciprocal =
