@@ -91,8 +91,33 @@ HExpr sign(const HExpr& a) {
                 select(a < constant(a, 0), constant(a, -1), select(a == constant(a, 0), constant(a, 0), a)));
 }
 
+HExpr in_all_lanes(const HExpr& condition) {
+  if (!condition.type().is_vector()) return condition;
+  return Halide::Internal::VectorReduce::make(Halide::Internal::VectorReduce::And, condition, 1);
+}
+
+// fmod. The quotient, cut to a whole number, is that of the real one or one more; what is left by it is exact, since it
+// is a multiple of the last place of b and less than b. Larger quotients and what is no number are left to the C
+// library, which a vector asks only where one of its lanes has to.
+HExpr float_remainder(const HExpr& a, const HExpr& b) {
+  return let(magnitude(a), [&](const HExpr& dividend) {
+    return let(magnitude(b), [&](const HExpr& divisor) {
+      return let(dividend / divisor, [&](const HExpr& quotient) {
+        const double most = a.type().bits() == 32 ? 0x1p22 : 0x1p51;
+        const HExpr usual = quotient < constant(a, most) && divisor < constant(a, INFINITY);
+        const HExpr whole = of_llvm("trunc", {quotient});
+        const HExpr by_quotient = let(fma(-whole, divisor, dividend), [&](const HExpr& left) {
+          return with_sign_of(select(left < constant(left, 0), left + divisor, left), a);
+        });
+        return Call::make(a.type(), Call::if_then_else, {in_all_lanes(usual), by_quotient, of_library("fmod", {a, b})},
+                          Call::PureIntrinsic);
+      });
+    });
+  });
+}
+
 HExpr float_modulo(const HExpr& a, const HExpr& b) {
-  return let(of_library("fmod", {a, b}), [&](const HExpr& r) {
+  return let(float_remainder(a, b), [&](const HExpr& r) {
     const HExpr zero = constant(r, 0);
     return select(r == zero, with_sign_of(zero, b), select((r < zero) ^ (b < zero), r + b, r));
   });
@@ -298,8 +323,19 @@ HExpr power_of(const HExpr& base, const HExpr& n, int steps) {
 }
 
 HExpr integer_power(const HExpr& a, const HExpr& b) {
-  return let(bits(as_uint(b), b), [&](const HExpr& n) {
-    HExpr value = bits(a.type().element_of(), power_of(bits(as_uint(a), a), n, a.type().bits()));
+  // Negative exponents are none of multiplications.
+  const HExpr exponent = a.type().is_uint() ? b : select(b < integer(b, 0), integer(b, 0), b);
+  return let(bits(as_uint(b), exponent), [&](const HExpr& n) {
+    const HExpr base = bits(as_uint(a), a);
+    // Each bit of the exponent is a step; hardly ever are there more than eight.
+    constexpr int usual = 8;
+    const int all = a.type().bits();
+    HExpr power = power_of(base, n, all);
+    if (all > usual) {
+      const HExpr few = in_all_lanes(n < integer(n, 1 << usual));
+      power = Call::make(base.type(), Call::if_then_else, {few, power_of(base, n, usual), power}, Call::PureIntrinsic);
+    }
+    const HExpr value = bits(a.type().element_of(), power);
     if (a.type().is_uint()) return value;
     const HExpr one = integer(a, 1), odd = (b & one) != integer(b, 0);
     const HExpr reciprocal =
@@ -517,7 +553,7 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     for (const char* name : {"floor", "ceil", "trunc", "sqrt"})
       t[name] = [name](const Arguments& x) { return of_llvm(name, x); };
     t["rint"] = [](const Arguments& x) { return of_llvm("nearbyint", x); };
-    for (const char* name : {"fmod", "pow", "sinh", "cosh", "asinh", "acosh", "atanh"})
+    for (const char* name : {"pow", "sinh", "cosh", "asinh", "acosh", "atanh"})
       t[name] = [name](const Arguments& x) { return of_library(name, x); };
     for (const char* name : {"sin", "cos", "tan"})
       t[std::string("hoist_") + name] = [name](const Arguments& x) { return of_library(name, x); };
@@ -533,7 +569,9 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     t["hoist_shift_right"] = [](const Arguments& x) { return shift_right(x[0], x[1]); };
     t["hoist_absolute"] = [](const Arguments& x) { return select(x[0] < integer(x[0], 0), negated(x[0]), x[0]); };
     t["hoist_divide"] = [](const Arguments& x) { return divide(x[0], x[1]); };
-    t["hoist_remainder"] = [](const Arguments& x) { return remainder(x[0], x[1]); };
+    t["hoist_remainder"] = [](const Arguments& x) {
+      return is_float(x) ? float_remainder(x[0], x[1]) : remainder(x[0], x[1]);
+    };
     t["hoist_power"] = [](const Arguments& x) { return integer_power(x[0], x[1]); };
     for (int width : {32, 64}) {
       t[fmt::format("hoist_to_i{}", width)] = [width](const Arguments& x) {

@@ -29,6 +29,8 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 // Below this sin x and tan x are x and cos x is 1 to the last bit but one; PoCL 3.1's vectors are wrong there.
 #define HOIST_SMALL(T, T1) (T)(sizeof(T1) == 8 ? (T1)1e-8f : (T1)1e-4f)
 // Floats T with the integers I of their size. NaN passes on; -0 comes before +0.
+// The remainder is C's fmod, which PoCL 3.1 never ends for some doubles: each round takes away a multiple of b whose
+// factor has half of the bits, so that what is left is exact. It ends between -b and b, on either side of 0.
 #define HOIST_ON_FLOATS(T, I, T1, I1) \
   HOIST T hoist_negate(T a) { return -a; } \
   HOIST T hoist_minimum(T a, T b) { \
@@ -39,8 +41,24 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
   HOIST T hoist_cos(T a) { return cos(fabs(a) < HOIST_SMALL(T, T1) ? (T)(0) : a); } \
   HOIST T hoist_tan(T a) { return fabs(a) < HOIST_SMALL(T, T1) ? a : tan(a); } \
   HOIST T hoist_sign(T a) { return a > 0 ? (T)(1) : a < 0 ? (T)(-1) : a == 0 ? (T)(0) : a; } \
+  HOIST T hoist_remainder(T a, T b) { \
+    const I1 half_step = (I1)(1) << (sizeof(T1) == 8 ? 25 : 11); \
+    T size = fabs(b), left = a; \
+    I going = ((fabs(a) < (T)(INFINITY)) & (fabs(a) >= size) & (size > 0)) ? (I)(-1) : (I)(0); \
+    while (any(going)) { \
+      T unit = size, quotient = left / unit; \
+      I infinite = (fabs(quotient) == (T)(INFINITY)) ? going : (I)(0); \
+      while (any(infinite)) { \
+        unit = infinite ? unit * (T)(0x1p100f) : unit; \
+        quotient = left / unit; \
+        infinite = (fabs(quotient) == (T)(INFINITY)) ? going : (I)(0); } \
+      T whole = HOIST_CAT(as_, T)((HOIST_CAT(as_, I)(rint(quotient)) + (I)(half_step)) & (I)(-2 * half_step)); \
+      left = going ? fma(-whole, unit, left) : left; \
+      going = (fabs(left) >= size) ? going : (I)(0); } \
+    left = ((left != 0) & ((left < 0) != (a < 0))) ? left + copysign(size, a) : left; \
+    return ((fabs(a) < (T)(INFINITY)) & (size > 0)) ? copysign(left, a) : (T)(NAN); } \
   HOIST T hoist_modulo(T a, T b) { \
-    T r = fmod(a, b); \
+    T r = hoist_remainder(a, b); \
     return r == 0 ? copysign((T)(0), b) : ((r < 0) != (b < 0)) ? r + b : r; }
 HOIST_WIDTHS(HOIST_ON_FLOATS, float, int)
 #define HOIST_TESTS(T, I, T1, I1) \

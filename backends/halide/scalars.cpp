@@ -174,7 +174,7 @@ H::Expr Scalars::call_value(Function f, Scalar s, const std::vector<H::Expr>& x)
     case Function::modulo:
       return on_float ? math("hoist_modulo") : integer("hoist_modulo");
     case Function::remainder:
-      return on_float ? math("fmod") : integer("hoist_remainder");
+      return on_float ? math("hoist_remainder") : integer("hoist_remainder");
     case Function::minimum:
       return same("hoist_minimum");
     case Function::maximum:

@@ -114,7 +114,8 @@ Expr determinant(Expr matrix) {
         return map_zip({slice(1, n - 1, row), slice(1, n - 1, pivot)},
                        [&](const std::vector<Expr>& q) { return (Number(q[0]) - factor * q[1]).e; });
       });
-      return let(rest, [&](Expr smaller) {
+      // Kept, or each of its elements would be computed again for all that read it, down to the last step.
+      return let(materialise(Memory::private_, rest), [&](Expr smaller) {
         const Number value = Number(at_position(0, pivot)) * determinant(smaller);
         return choose(Number(at_position(0, pivot)) == 0.0, 0.0, choose(Number(first) == 0.0, value, -value)).e;
       });

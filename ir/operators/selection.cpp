@@ -2,9 +2,9 @@
 // overlap. How many they choose is often a matter of the data: then the result has room for the most that there can be,
 // the chosen ones stand first, and one more result counts them (ExtentRow). What is behind them is 0.
 //
-// Nothing here scatters but a few elements. The j-th of those that are chosen is found by halving the running count of
-// them, which never decreases; the few largest are found one after the other, each below the one before; elements are
-// sorted by a network of comparisons, whose steps are kernels that all elements take part in (O(n log^2 n) in all).
+// Those that are chosen are put together in blocks, and the block of the j-th one is found by halving the running count
+// of them, which never decreases; the few largest are found one after the other, each below the one before; elements
+// are sorted by a network of comparisons, whose steps are kernels that all elements take part in (O(n log^2 n) in all).
 // Every order is total, by the place where nothing else decides, so that results are the same everywhere.
 #include "ir/operators/selection.h"
 
@@ -32,18 +32,21 @@ Expr place_inside(Number i, int64_t n) { return max(min(i, static_cast<double>(s
 // A kernel that adds up numbers one after the other keeps all sums in the memory of one work-item.
 constexpr int64_t longest_sum = 1024;
 
-// numbers : [n]i64. The sums of those up to each place, that one included: of blocks, then of the blocks before.
+// In the memory of one work-item.
+Expr running_sums_of(Expr row, Expr zero) {
+  return scan([](Expr total, Expr number) { return (Number(total) + number).e; }, zero, row);
+}
+
+// numbers : [n]. The sums of those up to each place, that one included: of blocks, then of the blocks before.
 Expr running_sums(Expr numbers) {
-  const auto sums = [](Expr row) {
-    return scan([](Expr total, Expr number) { return (Number(total) + number).e; }, whole_number(0), row);
-  };
+  const Expr zero = literal_integer(element_of(numbers), 0);
+  const auto sums = [&](Expr row) { return running_sums_of(row, zero); };
   const int64_t n = extents(numbers)[0];
   if (n <= longest_sum) return in_memory(sums(numbers));
   const int64_t blocks = (n + longest_sum - 1) / longest_sum;
-  const Expr inside =
-      in_memory(map(sums, split(longest_sum, pad_with(0, blocks * longest_sum - n, whole_number(0), numbers))));
+  const Expr inside = in_memory(map(sums, split(longest_sum, pad_with(0, blocks * longest_sum - n, zero, numbers))));
   const Expr up_to = running_sums(map([](Expr row) { return at_position(longest_sum - 1, row); }, inside));
-  const Expr all = map_zip({inside, iota(blocks, Scalar::i64)}, [&](const std::vector<Expr>& block) {
+  const Expr all = map_zip({inside, iota(blocks, element_of(numbers))}, [&](const std::vector<Expr>& block) {
     const Number before =
         choose(Number(block[1]) == 0.0, 0.0, index(place_inside(Number(block[1]) - 1.0, blocks), up_to));
     return map([&](Expr sum) { return (before + sum).e; }, block[0]);
@@ -51,15 +54,15 @@ Expr running_sums(Expr numbers) {
   return in_memory(slice(0, n, join(all)));
 }
 
+Expr last_of(Expr row) { return at_position(extents(row)[0] - 1, row); }
+
 // flags : [n]bool. How many stand in a row up to each place, that one included.
 Expr running_count(Expr flags) {
   return running_sums(map([](Expr flag) { return convert(Scalar::i64, flag); }, flags));
 }
 
-Expr last_of(Expr row) { return at_position(extents(row)[0] - 1, row); }
-
-// How many of the places 0 .. n-1 pass, where those that do stand first. Found by halving.
-Expr passing_places(int64_t n, const std::function<Expr(Expr place)>& passes) {
+// How many of the places 0 .. n-1 pass, where those that do stand first, as a number of that type. Found by halving.
+Expr passing_places(int64_t n, Scalar scalar, const std::function<Expr(Expr place)>& passes) {
   Shape steps;
   for (int64_t step = 1; step <= n; step *= 2) steps.insert(steps.begin(), step);
   return fold(
@@ -67,12 +70,13 @@ Expr passing_places(int64_t n, const std::function<Expr(Expr place)>& passes) {
         const Number next = Number(at) + step;
         return choose((next <= static_cast<double>(n)) & passes(place_inside(next - 1.0, n)), next, at).e;
       },
-      whole_number(0), constant(Tensor::of(Scalar::i64, {static_cast<int64_t>(steps.size())}, steps)));
+      literal_integer(scalar, 0), constant(Tensor::of(scalar, {static_cast<int64_t>(steps.size())}, steps)));
 }
 
 // Where the element number `which` of those that are counted stands; the number of elements where there is none.
 Expr place_of_counted(Expr counts, Expr which) {
-  return passing_places(extents(counts)[0], [&](Expr place) { return (Number(index(place, counts)) <= which).e; });
+  return passing_places(extents(counts)[0], element_of(counts),
+                        [&](Expr place) { return (Number(index(place, counts)) <= which).e; });
 }
 
 // ---- Sorting
@@ -155,19 +159,22 @@ Number in_order(Expr a, Expr b) {
 // ---- The few largest
 // ------------------------------------------------------------------------------------------------------------
 
-// A number of up to 32 bits as u32 in the order of in_order(): the bits of floats, turned where the sign is set.
+// A number as an unsigned one in the order of in_order(), u64 for one of 64 bits and else u32: the bits of floats,
+// turned where the sign is set.
 Expr as_ordered_bits(Expr a) {
   const Scalar scalar = element_of(a);
-  const double sign = 0x80000000;
+  const bool is_wide = row(scalar).bits == 64;
+  const Scalar words = is_wide ? Scalar::u64 : Scalar::u32;
+  const double sign = is_wide ? 0x1p63 : 0x1p31;
   if (!is_float(scalar)) {
-    if (!row(scalar).is_signed) return convert(Scalar::u32, a);
-    return apply(Function::logical_xor, reinterpret(Scalar::u32, convert(Scalar::i32, a)), sign).e;
+    if (!row(scalar).is_signed) return convert(words, a);
+    return apply(Function::logical_xor, reinterpret(words, convert(is_wide ? Scalar::i64 : Scalar::i32, a)), sign).e;
   }
-  const Number wide = convert(Scalar::f32, a);
+  const Number wide = convert(is_wide ? Scalar::f64 : Scalar::f32, a);
   // -0 and 0 are one number.
-  const Number bits = reinterpret(Scalar::u32, choose(wide == 0.0, 0.0, wide).e);
+  const Number bits = reinterpret(words, choose(wide == 0.0, 0.0, wide).e);
   const Number ordered = choose(bits >= sign, !bits, apply(Function::logical_xor, bits, sign));
-  return choose(apply(Function::is_nan, wide), double{0xffffffff}, ordered).e;
+  return choose(apply(Function::is_nan, wide), literal_integer(words, -1), ordered).e;
 }
 
 // Elements and their places as one number each: the largest one belongs to the element that stands first.
@@ -246,10 +253,44 @@ Expr places_by_blocks(Expr rows, int64_t k, bool largest) {
   return in_memory(map_at(2, place_of_ranked, largest_in_one_kernel(candidates, k)));
 }
 
+// Where an element and its place are more than one number has: rows : [r][n], the places of the k first ones of each
+// row, [r][k]i32. Each is that which stands first of the largest elements behind the one before, in the order of the
+// result.
+Expr places_of_few_wide(Expr rows, int64_t k, bool largest) {
+  const int64_t r = extents(rows)[0], n = extents(rows)[1];
+  const Scalar place = Scalar::i32;
+  const auto key = [&](Expr a) {
+    const Number bits = as_ordered_bits(a);
+    return largest ? bits : !bits;
+  };
+  const auto next = [&](Expr before, Expr) {
+    return in_memory(map_zip({rows, before}, [&](const std::vector<Expr>& p) {
+      return let(key(index(place_inside(p[1], n), p[0])).e, [&](Expr last) {
+        const auto follows = [&](Number own, Number at) {
+          return (Number(p[1]) < 0.0) | (own < last) | ((own == last) & (at > p[1]));
+        };
+        const auto over_row = [&](const std::function<Number(Number own, Number at)>& f) {
+          return map_zip({p[0], iota(n, place)},
+                         [&](const std::vector<Expr>& element) { return f(key(element[0]), element[1]).e; });
+        };
+        return let(largest_of(over_row([&](Number own, Number at) { return choose(follows(own, at), own, 0.0); })),
+                   [&](Expr best) {
+                     return reduce(Function::minimum, literal_integer(place, INT32_MAX),
+                                   over_row([&](Number own, Number at) {
+                                     return choose(follows(own, at) & (own == best), at, double{INT32_MAX});
+                                   }));
+                   });
+      });
+    }));
+  };
+  return in_memory(transpose({1, 0}, scan(next, repeat(r, literal_integer(place, -1)), iota(k, place))));
+}
+
 // rows : [r][n]. The places of the k first ones of each row, [r][k]i32: each is the largest of those below the one
 // before, so every row is read k times, whole vectors at once.
 Expr places_of_few(Expr rows, int64_t k, bool largest) {
   const int64_t r = extents(rows)[0], n = extents(rows)[1];
+  if (row(element_of(rows)).bits > 32) return places_of_few_wide(rows, k, largest);
   if (k <= most_in_one_kernel && n >= least_in_blocks) return places_by_blocks(rows, k, largest);
   const auto next = [&](Expr before, Expr) {
     return in_memory(map_zip({rows, before}, [&](const std::vector<Expr>& p) {
@@ -264,10 +305,10 @@ Expr places_of_few(Expr rows, int64_t k, bool largest) {
 }
 
 // Reading a row again costs less than a step of a network, in which elements stand anywhere.
-bool are_few(int64_t k, int64_t n, Scalar scalar) {
+bool are_few(int64_t k, int64_t n) {
   int64_t log = 1;
   while ((int64_t{1} << log) < n) ++log;
-  return n > few_elements && k <= log * (log + 1) / 2 && row(scalar).bits <= 32;
+  return n > few_elements && k <= log * (log + 1) / 2;
 }
 
 // ---- Those that a condition keeps
@@ -275,10 +316,36 @@ bool are_few(int64_t k, int64_t n, Scalar scalar) {
 
 }  // namespace
 
+// In blocks: each counts those that it keeps and puts them together; which block has the one that is looked for is
+// found by halving.
 Chosen chosen_places(Expr flags, int64_t room) {
-  const Expr counts = running_count(flags);
-  const Expr places = map([&](Expr which) { return place_of_counted(counts, which); }, iota(room, Scalar::i64));
-  return {in_memory(places), last_of(counts)};
+  const Scalar place = Scalar::i32;
+  const int64_t n = extents(flags)[0], size = std::min(n, longest_sum), blocks = (n + size - 1) / size;
+  const Expr rows = split(size, pad_with(0, blocks * size - n, literal_integer(Scalar::boolean, 0), flags));
+  const Expr counts = in_memory(map(
+      [&](Expr row) {
+        return running_sums_of(map([&](Expr flag) { return convert(place, flag); }, row), literal_integer(place, 0));
+      },
+      rows));
+  const Expr up_to = running_sums(map(last_of, counts));
+  // What is not kept stands nowhere.
+  const Expr kept = in_memory(map_zip({counts, rows}, [&](const std::vector<Expr>& row) {
+    const Expr targets = map_zip({row[0], row[1]}, [&](const std::vector<Expr>& element) {
+      return choose(element[1], Number(element[0]) - 1.0, static_cast<double>(size)).e;
+    });
+    return scatter(targets, iota(size, place), repeat(size, literal_integer(place, 0)));
+  }));
+  const auto place_of = [&](Expr which) {
+    return let(place_of_counted(up_to, which), [&](Expr block) {
+      const Expr inside = place_inside(block, blocks);
+      const Number before = choose(Number(block) == 0.0, 0.0, index(place_inside(Number(block) - 1.0, blocks), up_to));
+      const Number at = index(place_inside(Number(which) - before, size), index(inside, kept));
+      const Number found = Number(inside) * static_cast<double>(size) + at;
+      return choose(Number(block) < static_cast<double>(blocks), found, static_cast<double>(n)).e;
+    });
+  };
+  const Expr places = in_memory(map(place_of, iota(room, place)));
+  return {map([](Expr at) { return convert(Scalar::i64, at); }, places), convert(Scalar::i64, last_of(up_to))};
 }
 
 namespace {
@@ -294,17 +361,23 @@ Lowered lower_non_zero(const OperatorContext& c) {
   if (rank == 0) return std::vector<Expr>{repeat({0, n}, whole_number(0)), chosen.count};
   Shape strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  const auto table = [&](const Shape& values) { return constant(Tensor::of(Scalar::i64, {rank}, values)); };
+  // Divisors that stand in the kernel are multiplications there, those in a table are not.
+  const auto position = [&](Number at, size_t i) {
+    return apply(Function::remainder, at / static_cast<double>(strides[i]), static_cast<double>(shape[i]));
+  };
   const Expr places = map(
       [&](Expr dimension) {
         return map(
             [&](Expr p) {
-              const Number position = apply(Function::remainder, Number(p) / get(0, dimension), get(1, dimension));
-              return choose(Number(p) < static_cast<double>(n), position, 0.0).e;
+              const Number at = convert(Scalar::i32, p);
+              Number found = position(at, shape.size() - 1);
+              for (size_t i = shape.size() - 1; i-- > 0;)
+                found = choose(Number(dimension) == static_cast<double>(i), position(at, i), found);
+              return convert(Scalar::i64, choose(at < static_cast<double>(n), found, 0.0).e);
             },
             chosen.places);
       },
-      zip({table(strides), table(shape)}));
+      iota(rank, Scalar::i32));
   return std::vector<Expr>{places, chosen.count};
 }
 
@@ -426,7 +499,7 @@ Lowered lower_top_k(const OperatorContext& c) {
     const Expr of_a = index(a, row[0]), of_b = index(b, row[0]);
     return (largest != 0 ? in_order(of_b, of_a) : in_order(of_a, of_b)).e;
   };
-  const Expr places = are_few(room, n, scalar)
+  const Expr places = are_few(room, n)
                           ? places_of_few(rows, room, largest != 0)
                           : map([&](Expr row) { return slice(0, room, row); }, sorted_places({rows}, n, before));
   shape.back() = room;

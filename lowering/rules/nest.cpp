@@ -120,6 +120,13 @@ std::vector<RuleRow> nest_rules() {
        " |> map seq (\\line. line |> map vec (\\s. s)))"
        " |> transpose |> map join",
        "", exact, "one work-group for k columns side by side, which are scanned together"},
+      {"scan-computed-columns", "k", "x: [m*k][n]A, g: A -> T, h: T -> U, z: T, op: T, T -> T",
+       "transpose (map (\\row. map h (scan op z (map g row))) x)",
+       "x |> split k |> map group(0) (\\part. transpose part |> map (map g)"
+       " |> scan (\\ss ys. zip(ss, ys) |> map vec (\\p. op p.0 p.1)) (repeat k z)"
+       " |> map seq (\\line. line |> map vec (\\s. h s)))"
+       " |> transpose |> map join",
+       "", exact, "the same of computed elements, each sum converted as it is written"},
       {"open-blocks", "R, C", "x: [n][m]T", "x",
        whole_tiles("R", "C") + " |> map group(0) (\\band. band |> map seq (\\t. t |> map seq (\\row. row |> map vec (\\s. s))))"
        " |> map (\\band. band |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)",

@@ -217,7 +217,9 @@ void map_scans(Rewriter& r, const StrategyInput& input, const Profile& profile) 
   const int behind = rank_at(r.term(), place) - 1 - *scanned_dimension(at(r.term(), place));
   if (behind == 0) return map_rows(r, input, profile);
   const int64_t lanes = lanes_of(extent(r.term(), place, rank_at(r.term(), place) - 1), profile.vector_width);
-  if (lanes > 1 && r.apply("scan-columns", place, {{"k", lanes}})) return;
+  for (const char* rule : {"scan-columns", "scan-computed-columns"}) {
+    if (lanes > 1 && r.apply(rule, place, {{"k", lanes}})) return;
+  }
   place = open_leading(r, place, behind + 1, 1);
   open(r, behind == 1 ? "open-scanned-columns" : "open-scanned-planes", place);
 }

@@ -114,6 +114,32 @@ INSTANTIATE_TEST_SUITE_P(Scalars, OnType, ::testing::ValuesIn(kinds()), [](const
                                                                                         : "");
 });
 
+// Dividends at multiples of divisors and beside them, where a rounded quotient is one too large.
+TEST_P(OnType, RemaindersBesideMultiples) {
+  const auto [s, form] = GetParam();
+  if (!is_float(s)) GTEST_SKIP() << "whole numbers are divided exactly";
+  constexpr int64_t n = 4096;
+  const Type t = array_type(n, scalar_type(s));
+  Tensor a = testing::random_tensor(t, 1, 1, 100), b = testing::random_tensor(t, 2, -3, 3);
+  for (int64_t i = 0; i < n; ++i) {
+    if (b.float_at(i) == 0) b.set_float(i, 0.75);
+    // Quotients of all sizes; the largest ones, and divisors without end, in vectors of their own.
+    const double times = std::floor(std::ldexp(std::fabs(a.float_at(i)), static_cast<int>(i / 64 % 32) - 8));
+    a.set_float(i, times * b.float_at(i) * (i % 2 == 0 ? 1 : -1) * (i / 64 % 40 == 39 ? 1e30 : 1));
+    const double beside = i % 3 == 0 ? INFINITY : -INFINITY, at = a.float_at(i);
+    if (i % 5 < 2) a.set_float(i, s == Scalar::f64 ? std::nextafter(at, beside) : std::nextafterf(at, beside));
+    if (i / 64 == 40) b.set_float(i, INFINITY);
+  }
+  const Bindings inputs = {{"a", a}, {"b", b}};
+  std::vector<Expr> rows;
+  for (Function f : {Function::remainder, Function::modulo}) {
+    const std::function<Expr(Expr)> element = [&](Expr p) { return call(f, {get(0, p), get(1, p)}); };
+    const Expr tiles = split(16, zip({parameter("a", t), parameter("b", t)}));
+    rows.push_back(join(map([&](Expr tile) { return map(element, tile, Mode::vec); }, tiles, Mode::group)));
+  }
+  compare(rows, {"remainder", "modulo"}, {0, 0}, inputs, n, form);
+}
+
 TEST_P(OnType, Functions) {
   const auto [s, form] = GetParam();
   constexpr int64_t n = 64;

@@ -86,6 +86,13 @@ TEST(Selection, NonZeroGivesPositions) {
     }
   }
   EXPECT_EQ(places(x), integers({3, static_cast<int64_t>(wanted.size()) / 3}, wanted));
+  // Several blocks, the last one not whole.
+  const Tensor long_one = drawn_numbers({5003}, 4, 5);
+  std::vector<int64_t> those;
+  for (int64_t i = 0; i < long_one.size(); ++i) {
+    if (long_one.float_at(i) != 0) those.push_back(i);
+  }
+  EXPECT_EQ(places(long_one), integers({1, static_cast<int64_t>(those.size())}, those));
 }
 
 TEST(Selection, CompressKeepsWhatAComputedConditionSays) {
@@ -184,6 +191,51 @@ TEST(Selection, TheFewLargestOfALongRowLieInFewBlocks) {
         }
         EXPECT_EQ(found->as_integers(), expected) << n << " " << k << " " << largest;
       }
+    }
+  }
+}
+
+// Elements of 64 bits and their places fit into no number together; the least and the largest ones there are among
+// them.
+TEST(Selection, TheFewLargestOfWideNumbersAreThoseOfAStableSort) {
+  constexpr int64_t n = 100;
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const Scalar scalar : {Scalar::f64, Scalar::i64, Scalar::u64}) {
+    Tensor x(scalar, {n});
+    const Tensor drawn = drawn_numbers({n}, 6, 9);
+    for (int64_t i = 0; i < n; ++i) {
+      if (is_float(scalar))
+        x.set_float(i, drawn.float_at(i));
+      else
+        x.set_integer(i, static_cast<int64_t>(drawn.float_at(i)));
+    }
+    if (is_float(scalar)) {
+      const double special[] = {std::numeric_limits<double>::quiet_NaN(), -infinity, infinity, -0.0, 0.0};
+      for (size_t i = 0; i < std::size(special); ++i) x.set_float(static_cast<int64_t>(11 * i), special[i]);
+    } else {
+      for (const int64_t i : {3, 70}) x.set_integer(i, INT64_MIN);
+      for (const int64_t i : {40, 41}) x.set_integer(i, INT64_MAX);
+      x.set_integer(12, -1);
+      x.set_integer(90, 0);
+    }
+    const auto before = [&](int64_t i, int64_t j) {
+      if (scalar == Scalar::i64) return x.integer_at(i) < x.integer_at(j);
+      if (scalar == Scalar::u64) return static_cast<uint64_t>(x.integer_at(i)) < static_cast<uint64_t>(x.integer_at(j));
+      return x.float_at(i) < x.float_at(j) || (std::isnan(x.float_at(j)) && !std::isnan(x.float_at(i)));
+    };
+    for (const bool largest : {false, true}) {
+      std::vector<int64_t> order(static_cast<size_t>(n));
+      for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return largest ? before(b, a) : before(a, b); });
+      const LayerCase top = LayerCase("TopK", {x, integers({1}, {20})}, {{"largest", static_cast<int64_t>(largest)}}, 2)
+                                .with_known({false, true});
+      auto results = top.lower();
+      ASSERT_TRUE(results.ok()) << results.errors()[0].text();
+      auto found = evaluate((*results)[1], {{"x0", x}});
+      ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+      EXPECT_EQ(found->as_integers(), std::vector<int64_t>(order.begin(), order.begin() + 20))
+          << row(scalar).name << " " << largest;
     }
   }
 }

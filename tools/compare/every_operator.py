@@ -1,6 +1,7 @@
 """Every operator on tensors of 1 MB, hoist beside onnxruntime: where is one much slower? Development only.
 
-    build/compare/bin/python tools/compare/every_operator.py [--only TEXT] [--seconds 0.3] [--json FILE]
+    build/compare/bin/python tools/compare/every_operator.py [--only TEXT] [--with-peer] [--seconds 0.3]
+        [--json FILE]
 
 Each case is a model of one node whose first input has a megabyte, unless the operator is about something else. hoist
 compiles it for the first OpenCL device and, as native code, for this processor; the table has the lower quartile of many
@@ -25,7 +26,8 @@ import onnxruntime
 
 from engines import HOIST, WORK, Arrays, Failure, Hoist, OnnxRuntime, cores, lower_quartile
 
-F32, F64, I32, I64, U8, I8, BOOL = np.float32, np.float64, np.int32, np.int64, np.uint8, np.int8, np.bool_
+F16, F32, F64, BOOL = np.float16, np.float32, np.float64, np.bool_
+I8, U8, I16, I32, I64 = np.int8, np.uint8, np.int16, np.int32, np.int64
 OPSETS = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("ai.onnx.ml", 3),
           onnx.helper.make_opsetid("com.microsoft", 1)]
 SQUARE = (512, 512)
@@ -284,7 +286,63 @@ def others() -> Iterator[Case]:
                domain="com.microsoft")
 
 
-CASES = [case for family in (elementwise, reductions, movement, windows, products, others) for case in family()]
+def of_other_types() -> Iterator[Case]:
+    """What computes, adds up, moves and looks at windows, in other types than f32, each on a megabyte."""
+    for kind in (F16, F64, I64, I32, I16, I8, U8, BOOL):
+        columns = (1 << 20) // (512 * np.dtype(kind).itemsize)
+        title = np.dtype(kind).name
+
+        def values(*shape: int) -> np.ndarray:
+            return whole(2 if kind == BOOL else 100, *shape, kind=kind)
+
+        def case(operator: str, inputs: list[np.ndarray | None], attributes: dict[str, Any] | None = None,
+                 more: str = "", **rest: Any) -> Case:
+            return Case(operator, inputs, attributes or {}, **{"kind": kind, **rest}, title=f"{title} {more}".strip())
+
+        x, y, picture = values(512, columns), values(512, columns), values(1, 64, 64, columns // 8)
+        places = whole(512, 512, kind=I64)
+        if kind != BOOL:
+            for name in ("Abs", "Neg", "Sign", "Relu"):
+                yield case(name, [x])
+            for name in ("Add", "Mul", "Div", "Mod", "Max", "Pow"):
+                fmod = {"fmod": 1} if name == "Mod" and np.issubdtype(kind, np.floating) else {}
+                yield case(name, [x, np.maximum(y, kind(1))], fmod)
+            yield case("Less", [x, y], kind=BOOL)
+            yield case("Clip", [x, numbers(3, kind=kind)[0], numbers(50, kind=kind)[0]], fixed=(1, 2))
+            for axis in (0, 1):
+                for name in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceProd"):
+                    yield case(name, [x, numbers(axis)], fixed=(1,), more=f"axis {axis}")
+                yield case("ArgMax", [x], {"axis": axis}, kind=I64, more=f"axis {axis}")
+                yield case("CumSum", [x, numbers(axis)[0]], fixed=(1,), more=f"axis {axis}")
+            yield case("TopK", [x, numbers(8)], results=2, kind=[kind, I64], fixed=(1,), more="8 of each row")
+            for name in ("MaxPool", "AveragePool"):
+                yield case(name, [picture], {"kernel_shape": [3, 3], "strides": [2, 2]})
+                yield case(name, [picture], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}, "stride 1")
+        for other in (F32, kind):
+            source = x if other == F32 else whole(2, 512, columns, kind=F32)
+            yield Case("Cast", [source], {"to": onnx.helper.np_dtype_to_tensor_dtype(np.dtype(other))}, kind=other,
+                       title=f"{source.dtype.name} to {np.dtype(other).name}")
+        yield case("Equal", [x, y], kind=BOOL)
+        yield case("Where", [whole(2, 512, columns, kind=BOOL), x, y])
+        yield case("Transpose", [x])
+        yield case("Transpose", [picture], {"perm": [0, 2, 3, 1]}, "to NHWC")
+        for axis in (0, 1):
+            yield case("Concat", [x, y], {"axis": axis}, f"axis {axis}")
+            yield case("Gather", [x, places], {"axis": axis}, f"axis {axis}")
+        yield case("Slice", [x, numbers(3, 5), numbers(500, columns - 3)], fixed=(1, 2))
+        yield case("Pad", [picture, numbers(0, 0, 2, 2, 0, 0, 2, 2)], fixed=(1,))
+        yield case("Expand", [values(1, columns), numbers(512, columns)], fixed=(1,))
+        yield case("Tile", [values(256, columns // 2), numbers(2, 2)], fixed=(1,))
+        yield case("GatherElements", [x, whole(columns, 512, columns // 4, kind=I64)], {"axis": 1})
+        yield case("ScatterElements", [x, whole(512, 64, columns, kind=I64), y[:64]], {"axis": 0})
+        yield case("ScatterND", [x, np.stack([random.permutation(512)[:256]], -1).astype(I64), y[:256]])
+        yield case("DepthToSpace", [picture], {"blocksize": 2})
+        yield case("Trilu", [x])
+        yield case("NonZero", [x], kind=I64)
+
+
+CASES = [case for family in (elementwise, reductions, movement, windows, products, others, of_other_types)
+         for case in family()]
 
 
 @dataclass
@@ -312,6 +370,8 @@ def measure(case: Case, options: argparse.Namespace) -> Result:
     except Exception as error:  # the library's own classes
         result.problems.append("onnxruntime: " + str(error).splitlines()[0][:120])
     hoist = Hoist(options.hoist)
+    if options.with_peer and result.onnxruntime is None:
+        return result
     for target in ("opencl", "native"):
         bundle = path.with_suffix(f".{target}.hoist")
         try:
@@ -330,6 +390,7 @@ def main() -> int:
     program = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     program.add_argument("--hoist", type=Path, default=HOIST, help="the program, build/release/hoist")
     program.add_argument("--only", default="", metavar="TEXT", help="cases whose names contain it")
+    program.add_argument("--with-peer", action="store_true", help="leave out what onnxruntime has no kernel for")
     program.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
     program.add_argument("--most", type=float, default=5, help="what onnxruntime's time is multiplied by at most")
     program.add_argument("--json", type=Path, help="write the results there too")
