@@ -121,7 +121,7 @@ struct Loop {
 
   std::string name() const { return is_reduction ? reduction.name() : variable.name(); }
   H::Expr expr() const { return is_reduction ? H::Expr(reduction) : H::Expr(variable); }
-  bool spreads() const { return mode == Mode::unroll || mode == Mode::vec; }
+  bool spreads() const { return mode == Mode::unroll || mode == Mode::vec || mode == Mode::matrix; }
 };
 
 /// Where an element goes: a function of the indices still to come, at the end one index per dimension.
@@ -299,6 +299,8 @@ std::vector<std::unique_ptr<H::Internal::IRMutator>> native_passes(const std::st
 /// The arguments of a native kernel that say which groups it computes, from the first one on.
 inline constexpr const char* first_group = "hoist_first_group";
 inline constexpr const char* group_count = "hoist_group_count";
+/// Loops in mode `matrix` that are products of small matrices become instructions for those (matrix_products.cpp).
+std::unique_ptr<H::Internal::IRMutator> matrix_products();
 /// Calls of the preamble's functions become Halide's own terms (native_functions.cpp).
 std::unique_ptr<H::Internal::IRMutator> native_functions(const NativeTarget& target);
 

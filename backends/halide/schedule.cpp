@@ -23,7 +23,7 @@ bool is_launched(const Loop& l) { return l.mode == Mode::group || l.mode == Mode
 std::string describe(const Loop& l) {
   std::string mode = l.is_reduction ? "fold" : std::string(name_of(l.mode));
   if (l.mode == Mode::group || l.mode == Mode::local) mode += fmt::format(" {}", l.dimension);
-  if (l.is_reduction && l.mode == Mode::unroll) mode += " unroll";
+  if (l.is_reduction && (l.mode == Mode::unroll || l.mode == Mode::matrix)) mode += fmt::format(" {}", name_of(l.mode));
   return fmt::format("{} {}", mode, l.extent);
 }
 
