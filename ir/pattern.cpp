@@ -130,7 +130,7 @@ std::optional<Function> function_named(std::string_view name) {
 }
 
 std::string_view name_of(Mode mode) {
-  constexpr std::string_view names[] = {"view", "seq", "unroll", "vec", "global", "group", "local"};
+  constexpr std::string_view names[] = {"view", "seq", "unroll", "vec", "global", "group", "local", "matrix"};
   return names[static_cast<size_t>(mode)];
 }
 

@@ -69,8 +69,9 @@ const PatternRow& row(Pattern pattern);
 /// Does a node of this pattern say its result type itself, beside its argument?
 constexpr bool is_conversion(Pattern p) { return p == Pattern::cast || p == Pattern::reinterpret; }
 
-/// How a map or fold runs. `view` computes nothing by itself: the map is a function of the index.
-enum class Mode : uint8_t { view, seq, unroll, vec, global, group, local };
+/// How a map or fold runs. `view` computes nothing by itself: the map is a function of the index. `matrix` is what an
+/// instruction for products of small matrices does: a map over their rows, a fold over the words that one product adds.
+enum class Mode : uint8_t { view, seq, unroll, vec, global, group, local, matrix };
 std::string_view name_of(Mode mode);
 /// Where a materialised array lives.
 enum class Memory : uint8_t { global, local, private_ };

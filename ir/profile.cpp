@@ -17,6 +17,7 @@ struct IntegerKey {
   const char* name;
   int64_t Of::*field;
   int64_t low, high;
+  bool rare = false;  ///< printed by the few devices where it is not 0
 };
 constexpr IntegerKey<Profile> integer_keys[] = {
     {"vector_width", &Profile::vector_width, 1, 16},
@@ -24,6 +25,7 @@ constexpr IntegerKey<Profile> integer_keys[] = {
     {"local_memory", &Profile::local_memory, 0, int64_t{1} << 30},
     {"compute_units", &Profile::compute_units, 1, 1 << 20},
     {"maximum_group", &Profile::maximum_group, 1, 1 << 20},
+    {"matrix_tile", &Profile::matrix_tile, 0, 16, true},
 };
 constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
     {"multiply_adds", &WorkGroupCosts::multiply_adds, 1, 1 << 20},
@@ -110,7 +112,9 @@ Result<Profile> parse_profile(const std::string& text, const std::string& where)
 
 std::string print(const Profile& profile) {
   std::string out = fmt::format("name = {}\nkind = {}\n", profile.name, profile.gpu ? "gpu" : "cpu");
-  for (const auto& k : integer_keys) out += fmt::format("{} = {}\n", k.name, profile.*k.field);
+  for (const auto& k : integer_keys) {
+    if (!k.rare || profile.*k.field != 0) out += fmt::format("{} = {}\n", k.name, profile.*k.field);
+  }
   for (const FlagKey& k : flag_keys) out += fmt::format("{} = {}\n", k.name, profile.*k.field ? "yes" : "no");
   for (const auto& k : cost_keys) {
     if (profile.gpu) out += fmt::format("{} = {}\n", k.name, profile.costs.*k.field);

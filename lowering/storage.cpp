@@ -1,6 +1,7 @@
 #include "lowering/storage.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -233,6 +234,11 @@ std::vector<int64_t> channels_last(size_t rank) {
   return permutation;
 }
 
+// How many products of a sum lie side by side: those over input channels, or over the rows of a matrix.
+int64_t neighbouring_terms(const Definition& d, const std::vector<int64_t>& extents) {
+  return extents[d.channels_first ? 1 : extents.size() - 2];
+}
+
 // Does a dot instruction form the sums? It multiplies unsigned bytes by signed ones, four pairs at a time.
 bool multiplies_words(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
                       const Profile& profile) {
@@ -240,8 +246,7 @@ bool multiplies_words(const Definition& d, const std::map<std::string, Type>& ty
   if (!profile.dot_instructions || profile.gpu || w.groups != 1 || type == types.end()) return false;
   const std::vector<int64_t> extents = shape_of(type->second);
   if (extents.size() < 2) return false;
-  const int64_t inputs = extents[d.channels_first ? 1 : extents.size() - 2];
-  return inputs % 4 == 0 && any_node(d.expression, [](Expr n) {
+  return neighbouring_terms(d, extents) % 4 == 0 && any_node(d.expression, [](Expr n) {
            if (n->pattern != Pattern::zip || n->children.size() != 2) return false;
            auto holds = [&](size_t i, Scalar scalar) { return n->children[i]->type->element == scalar_type(scalar); };
            return holds(0, Scalar::u8) && holds(1, Scalar::i8);
@@ -511,12 +516,23 @@ std::vector<int64_t> computed_shape(const Storage& s) {
 }
 
 // `transposed`: a picture that has to keep its channels second.
-Tile tile_of(const Storage& s, bool transposed, const Profile& profile) {
-  std::vector<int64_t> shape = computed_shape(s);
-  Tile tile = transposed ? choose_tile(shape.back(), shape[1], profile)
-                         : choose_tile(shape[shape.size() - 2], shape.back(), profile);
-  tile.channels_last = transposed;
-  return tile;
+Tile tile_of(const Definition& d, const std::map<std::string, Type>& types, const Storage& s, bool transposed,
+             const Profile& profile) {
+  const std::vector<int64_t> shape = computed_shape(s);
+  if (transposed) {
+    Tile tile = choose_tile(shape.back(), shape[1], profile);
+    tile.channels_last = true;
+    return tile;
+  }
+  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  // Matrix instructions multiply words of bytes as dot instructions do.
+  if (profile.matrix_tile == 0 || s.permutation.size() < 2 || d.weights.size() != 1 ||
+      !multiplies_words(d, types, d.weights[0], profile))
+    return choose_tile(rows, columns, profile);
+  const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
+  const int64_t outputs = extents[static_cast<size_t>(d.weights[0].output_dimension)];
+  const int64_t weights = std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
+  return choose_matrix_tile(rows, columns, weights / outputs, neighbouring_terms(d, extents), profile);
 }
 
 // On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too.
@@ -635,7 +651,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
     if (!folds(d.expression) && !(transposed && d.channels_first && reads_turned)) continue;
     plan.tiles[d.value] = profile.gpu ? work_group_of(d, plan.values.at(d.value), transposed, profile)
-                                      : tile_of(plan.values.at(d.value), transposed, profile);
+                                      : tile_of(d, types, plan.values.at(d.value), transposed, profile);
   }
   for (const auto& [name, tensor] : program.constants) {
     plan.values[name] = is_output(program, name) || on_host.count(name) != 0

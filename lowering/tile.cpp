@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "lowering/terms.h"
 
@@ -12,13 +13,19 @@ int64_t pieces(int64_t n, int64_t k) { return round_up(n, k) / k; }
 
 }  // namespace
 
-Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
+namespace {
+
+struct Choice {
+  Tile tile;
+  double cost = 0;  ///< half cycles of a step of the fold, for all tiles
+};
+
+Choice choose_registers(int64_t rows, int64_t columns, const Profile& profile) {
   // Vectors that come out even, unless they would be too short to be worth it: then the last one is guarded.
   int64_t width = profile.vector_width;
   while (width > 1 && columns % width != 0) width /= 2;
   if (width < 4 && columns > profile.vector_width) width = profile.vector_width;
-  Tile best;
-  double best_cost = 0;
+  Choice best;
   for (int64_t vectors = 1; vectors <= 8; ++vectors) {
     int64_t tile_columns = vectors * width;
     if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
@@ -35,11 +42,53 @@ Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
       double loads = static_cast<double>(vectors + tile_rows), fetched = static_cast<double>(4 * vectors);
       auto tiles = static_cast<double>(pieces(rows, tile_rows) * pieces(columns, tile_columns));
       double cost = tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
-      if (best_cost == 0 || cost < best_cost * 0.999) {
-        best_cost = cost;
-        best = {tile_rows, tile_columns, width};
+      if (best.cost == 0 || cost < best.cost * 0.999) {
+        best.cost = cost;
+        best.tile = {tile_rows, tile_columns, width};
       }
     }
+  }
+  return best;
+}
+
+// The largest divisor that is no larger than `most`.
+int64_t divisor(int64_t n, int64_t most) {
+  int64_t k = std::min(n, most);
+  while (n % k != 0) --k;
+  return k;
+}
+
+}  // namespace
+
+Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
+  return choose_registers(rows, columns, profile).tile;
+}
+
+Tile choose_matrix_tile(int64_t rows, int64_t columns, int64_t terms, int64_t inner, const Profile& profile) {
+  const auto [vectors, vector_cost] = choose_registers(rows, columns, profile);
+  const int64_t most = profile.matrix_tile, width = profile.vector_width;
+  if (most != width || inner % 4 != 0) return vectors;
+  const int64_t words = divisor(inner / 4, most), steps = terms / 4 / words;
+  if (words == 1) return vectors;
+  Tile best = vectors;
+  double best_cost = vector_cost / 2 * static_cast<double>(terms / 4);
+  // Of eight tiles in registers some hold operands: all of the left, and one of the right.
+  for (const auto& [down, across] : {std::pair<int64_t, int64_t>{2, 2}, {1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}}) {
+    if (rows % down != 0 || (across > 1 && (across - 1) * width >= columns)) continue;
+    const int64_t matrix_rows = divisor(rows / down, most);
+    if (matrix_rows == 1) continue;
+    // In cycles: an instruction takes one a row, a load of a tile eight; sums are stored and read again once; a
+    // work-group has its part of describing the tiles to the processor, once for each call of the kernel.
+    const auto products = static_cast<double>(down * across);
+    const double step = std::max(products * static_cast<double>(matrix_rows), 8.0 * static_cast<double>(down + across));
+    const double ends = 4 * products * static_cast<double>(matrix_rows) + 200;
+    const auto tiles = static_cast<double>(pieces(rows, down * matrix_rows) * pieces(columns, across * width));
+    const double cost = tiles * ((step + 4 * products) * static_cast<double>(steps) + ends);
+    if (cost >= best_cost * 0.999) continue;
+    best_cost = cost;
+    best = {down * matrix_rows, across * width, width};
+    best.matrix_rows = matrix_rows;
+    best.matrix_words = words;
   }
   return best;
 }

@@ -22,6 +22,9 @@ struct Tile {
   int64_t width = 1;           ///< lanes of the vectors that make up the columns
   bool channels_last = false;  ///< the loops have channels innermost although the array (a model output) does not
 
+  int64_t matrix_rows = 0;   ///< of the tile's rows, those of one matrix instruction (CPU); 0: it computes none of it
+  int64_t matrix_words = 0;  ///< of four bytes, whose products such an instruction adds to a sum
+
   int64_t rows_joined = 0;   ///< so many dimensions before the rows count as rows (GPU)
   int64_t item_rows = 1;     ///< of the tile's rows, those of one work-item (GPU)
   int64_t items_across = 1;  ///< work-items side by side along the columns (GPU)
@@ -30,6 +33,10 @@ struct Tile {
 
 /// The tile with the least estimated time for an array of `rows` x `columns` results of a fold, on a CPU.
 Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile);
+
+/// The same where instructions for products of matrices may form the sums, each of `terms` products of bytes of which
+/// `inner` lie side by side. Without such instructions, or where they are no faster, it is choose_tile's.
+Tile choose_matrix_tile(int64_t rows, int64_t columns, int64_t terms, int64_t inner, const Profile& profile);
 
 /// The same on a GPU for `count` such arrays. `steps` are those of the innermost fold if all results of a row share
 /// one operand and all of a column the other, else 0.

@@ -123,7 +123,7 @@ struct Loop {
   H::Expr expr() const { return is_reduction ? H::Expr(reduction) : H::Expr(variable); }
   /// Does the driver run it: a loop over groups or work-items?
   bool is_launched() const { return mode == Mode::group || mode == Mode::local; }
-  bool spreads() const { return mode == Mode::unroll || mode == Mode::vec; }
+  bool spreads() const { return mode == Mode::unroll || mode == Mode::vec || mode == Mode::matrix; }
 };
 
 /// Where an element goes: a function of the indices still to come, at the end one index per dimension.
@@ -301,6 +301,8 @@ std::vector<std::unique_ptr<H::Internal::IRMutator>> native_passes(const std::st
 /// The arguments of a native kernel that say which groups it computes, from the first one on.
 inline constexpr const char* first_group = "hoist_first_group";
 inline constexpr const char* group_count = "hoist_group_count";
+/// Loops in mode `matrix` that are products of small matrices become instructions for those (matrix_products.cpp).
+std::unique_ptr<H::Internal::IRMutator> matrix_products();
 /// Calls of the preamble's functions become Halide's own terms (native_functions.cpp).
 std::unique_ptr<H::Internal::IRMutator> native_functions(const NativeTarget& target);
 

@@ -423,8 +423,8 @@ void apply_modes(Stage& stage, const std::vector<Loop>& loops, bool reductions) 
   if (items.size() > 3) unsupported("more than three nested local maps");
 }
 
-// Innermost first: the vector, the unrolled loops around, the nest; the work-items that a fold over tiles is spread
-// over run inside of its first `outside` reductions, where the tiles are filled.
+// Innermost first: the vector, what a matrix instruction does, the unrolled loops around, the nest; the work-items that
+// a fold over tiles is spread over run inside of its first `outside` reductions, where the tiles are filled.
 template <class Stage>
 void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vector<Loop>& nest, bool reductions,
                  size_t outside = 0) {
@@ -435,8 +435,13 @@ void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vecto
   for (const Loop& l : nest) {
     if (l.mode == Mode::vec && !l.is_reduction) order.emplace_back(l.variable);
   }
-  for (size_t i = spread.size(); i-- > 0;) {
-    if (spread[i].mode == Mode::unroll) order.emplace_back(spread[i].variable);
+  for (size_t i = nest.size(); i-- > 0;) {
+    if (nest[i].is_reduction && nest[i].mode == Mode::matrix && reductions) order.emplace_back(nest[i].reduction);
+  }
+  for (const Mode mode : {Mode::matrix, Mode::unroll}) {
+    for (size_t i = spread.size(); i-- > 0;) {
+      if (spread[i].mode == mode) order.emplace_back(spread[i].variable);
+    }
   }
   std::vector<H::VarOrRVar> around;
   size_t left =
@@ -444,7 +449,8 @@ void order_loops(Stage& stage, const std::vector<Loop>& spread, const std::vecto
   for (size_t i = nest.size(); i-- > 0;) {
     if (nest[i].mode == Mode::vec && !nest[i].is_reduction) continue;
     if (!nest[i].is_reduction) order.emplace_back(nest[i].variable);
-    if (nest[i].is_reduction && reductions) (left <= outside ? around : order).emplace_back(nest[i].reduction);
+    if (nest[i].is_reduction && nest[i].mode != Mode::matrix && reductions)
+      (left <= outside ? around : order).emplace_back(nest[i].reduction);
     if (nest[i].is_reduction) --left;
   }
   for (size_t i = spread.size(); i-- > 0;) {
@@ -546,8 +552,8 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
   first.extent = extents[0];
   first.mode = e->mode == Mode::view ? Mode::seq : e->mode;
   first.owner = h.func.name();
-  if (first.mode != Mode::seq && first.mode != Mode::unroll) {
-    unsupported(fmt::format("a fold with mode {}", name_of(e->mode)), "folds run seq or unroll");
+  if (first.mode != Mode::seq && first.mode != Mode::unroll && first.mode != Mode::matrix) {
+    unsupported(fmt::format("a fold with mode {}", name_of(e->mode)), "folds run seq, unroll or matrix");
   }
   nest.loops.push_back(first);
   {

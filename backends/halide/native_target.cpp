@@ -9,14 +9,14 @@ namespace hoist {
 const std::vector<NativeTarget>& native_targets() {
   // Halide adds vpdpbusd to AVX-512 only together with all else that these two processors have.
   static const std::vector<NativeTarget> targets = {
-      {"x86-64-v3", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma", 8, 16, true, false},
-      {"x86-64-v4", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake", 16, 32, true, false},
+      {"x86-64-v3", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma", 8, 16, true, false, 0},
+      {"x86-64-v4", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake", 16, 32, true, false, 0},
       {"znver4", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4",
-       16, 32, true, true},
+       16, 32, true, true, 0},
       {"sapphirerapids", "x86_64",
        "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_sapphirerapids", 16, 32,
-       true, true},
-      {"aarch64", "aarch64", "arm-64-linux", 4, 32, false, false},
+       true, true, 16},
+      {"aarch64", "aarch64", "arm-64-linux", 4, 32, false, false, 0},
   };
   return targets;
 }
@@ -37,6 +37,7 @@ Profile profile_of(const NativeTarget& target) {
   out.vector_width = target.vector_width;
   out.vector_registers = target.vector_registers;
   out.dot_instructions = target.dot_instructions;
+  out.matrix_tile = target.matrix_tile;
   return out;
 }
 

@@ -20,6 +20,7 @@ struct NativeTarget {
   int64_t vector_registers;
   bool dot_instructions;    ///< sums of products of bytes take fewer instructions than of their widened values
   bool dot_in_instruction;  ///< one instruction adds four products of an unsigned and a signed byte to a sum
+  int64_t matrix_tile;      ///< rows and columns of sums that an instruction for products of matrices has; 0: none
 };
 
 /// All of them; of one architecture, what needs more comes later.

@@ -107,7 +107,7 @@ Loop Emitter::open(int64_t extent, Mode mode, int dimension, const Nest& nest) {
   if (mode == Mode::unroll && extent > 1024) {
     unsupported(fmt::format("an unroll map over {} elements", extent), "at most 1024 are written out");
   }
-  static constexpr std::string_view names[] = {"seq", "seq", "unroll", "vec", "group", "group", "local"};
+  static constexpr std::string_view names[] = {"seq", "seq", "unroll", "vec", "group", "group", "local", "matrix"};
   Loop loop;
   loop.variable = H::Var(fmt::format("{}v{}", names[static_cast<size_t>(mode)], fresh_++));
   loop.extent = extent;

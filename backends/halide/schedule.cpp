@@ -20,7 +20,7 @@ std::vector<Loop> loop_order(const std::vector<Loop>& loops) {
 std::string describe(const Loop& l) {
   std::string mode = l.is_reduction ? "fold" : std::string(name_of(l.mode));
   if (l.is_launched()) mode += fmt::format(" {}", l.dimension);
-  if (l.is_reduction && l.mode == Mode::unroll) mode += " unroll";
+  if (l.is_reduction && (l.mode == Mode::unroll || l.mode == Mode::matrix)) mode += fmt::format(" {}", name_of(l.mode));
   return fmt::format("{} {}", mode, l.extent);
 }
 

@@ -160,7 +160,8 @@ const char* hoist_status_name(hoist_status status);
 const char* hoist_model_name(const hoist_bundle* bundle);
 const char* hoist_device_name(const hoist_bundle* bundle);
 int hoist_device_index(const hoist_bundle* bundle); /* in the list of hoist_devices; -1: native code */
-/* Whether this processor has what the target of native code needs, by its name ("x86-64-v3"). */
+/* Whether this processor has what the target of native code needs, by its name ("x86-64-v3"), and the system allows it:
+ * for sapphirerapids the process asks for the registers of matrices. */
 int hoist_runs_target(const char* target);
 /* What the bundle is compiled for: a profile, which has the name and the kind of a device; and whether the device in
  * use is of that kind. Where it is not, results are right and a run may take a thousand times as long. */

@@ -23,6 +23,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #endif
 
 #include "loaded_code.h"
@@ -63,8 +64,21 @@ static int has_extensions(unsigned wanted_b, unsigned wanted_c, unsigned wanted_
 #define COMMON_IN_B (1u << 21)
 #define COMMON_IN_C (1u << 1 | 1u << 6 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 14)
 #define COMMON_IN_A1 (1u << 5)
-#define HALF_ARITHMETIC_IN_D (1u << 23) /* AVX512-FP16 */
+#define HALF_ARITHMETIC_IN_D (1u << 23)                /* AVX512-FP16 */
+#define MATRICES_IN_D (1u << 22 | 1u << 24 | 1u << 25) /* AMX-BF16, AMX-TILE, AMX-INT8 */
 #define AVX_VNNI_IN_A1 (1u << 4)
+
+/* Linux gives a process the registers of matrices (state 18 of XSAVE) when it asks for them, since they make the frames
+ * of signals larger; threads that it has and that it will have get them. Asking again changes nothing. */
+#define ASK_FOR_STATE 0x1023 /* ARCH_REQ_XCOMP_PERM, which headers before Linux 5.16 lack */
+#define MATRIX_STATE 18
+static int may_use_matrices(void) {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  return syscall(SYS_arch_prctl, ASK_FOR_STATE, MATRIX_STATE) == 0;
+#else
+  return 0;
+#endif
+}
 
 static int has_sse4a(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -85,7 +99,10 @@ int hoist_runs_target(const char* target) {
   if (strcmp(target, "znver4") == 0)
     return v4 && has_extensions(COMMON_IN_B, COMMON_IN_C, 0, COMMON_IN_A1) && has_sse4a();
   if (strcmp(target, "sapphirerapids") == 0)
-    return v4 && has_extensions(COMMON_IN_B, COMMON_IN_C, HALF_ARITHMETIC_IN_D, COMMON_IN_A1 | AVX_VNNI_IN_A1);
+    return v4 &&
+           has_extensions(COMMON_IN_B, COMMON_IN_C, HALF_ARITHMETIC_IN_D | MATRICES_IN_D,
+                          COMMON_IN_A1 | AVX_VNNI_IN_A1) &&
+           may_use_matrices();
 #elif defined(__aarch64__)
   if (strcmp(target, "aarch64") == 0) return 1;
 #endif

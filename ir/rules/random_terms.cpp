@@ -108,7 +108,7 @@ class Generator {
   Expr random_literal(Scalar s) {
     if (s == Scalar::boolean) return literal_integer(s, pick(2));
     if (!is_float(s))
-      return literal_integer(s, chance(80) ? pick(7) - (row(s).is_signed ? 3 : 0) : static_cast<int64_t>(random_()));
+      return literal_integer(s, chance(80) ? pick(8) - (row(s).is_signed ? 3 : 0) : static_cast<int64_t>(random_()));
     static const std::vector<double> odd = {0.0,
                                             -0.0,
                                             1.0,

@@ -477,7 +477,8 @@ Result<int64_t> SyntaxParser::integer() {
 }
 
 Result<Nothing> SyntaxParser::mode(Syntax& s) {
-  for (Mode m : {Mode::view, Mode::seq, Mode::unroll, Mode::vec, Mode::global, Mode::group, Mode::local}) {
+  for (Mode m :
+       {Mode::view, Mode::seq, Mode::unroll, Mode::vec, Mode::global, Mode::group, Mode::local, Mode::matrix}) {
     if (peek().kind != Token::name || peek().text != name_of(m)) continue;
     ++position_;
     s.mode = m;

@@ -328,7 +328,8 @@ std::optional<Printer::Stage> Printer::pattern_stage(const Place& p) {
   auto add = [&](const std::string& attribute) { s.head += " " + attribute; };
   auto add_mode = [&] {
     if (e->mode == Mode::view && e->dimension == 0) return;
-    bool plain = e->dimension == 0 && (e->mode == Mode::seq || e->mode == Mode::unroll || e->mode == Mode::vec);
+    const bool numbered = e->mode == Mode::global || e->mode == Mode::group || e->mode == Mode::local;
+    const bool plain = e->dimension == 0 && !numbered;
     add(plain ? std::string(name_of(e->mode)) : fmt::format("{}({})", name_of(e->mode), e->dimension));
   };
   size_t main = 0;

@@ -35,12 +35,18 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
       open(r, "open-transposed-tile", place, {{"k", tile.width}});
       return;
     }
-    place = open(r, "open-unroll", place);
+    place = tile.matrix_rows > 0 ? opened(r.term(), open(r, "open-matrix-rows", place, {{"R", tile.matrix_rows}}))
+                                 : open(r, "open-unroll", place);
   } else {
     int64_t columns = extent(r.term(), place, 0);
     place = open(r, "open-column-tiles", place, {{"C", tile.columns}, {"c", missing(columns, tile.columns)}});
   }
   open_tile_columns(r, place, tile.width);
+}
+
+// Words side by side become one step of a matrix instruction's fold.
+void gather_matrix_words(Rewriter& r, const StrategyInput& input, const Profile&) {
+  if (input.tile.matrix_words > 0) r.apply_first("fold-matrix-words", {{"k", input.tile.matrix_words}});
 }
 
 // One work-group a row, so that what the row's elements share is computed once.
@@ -300,7 +306,7 @@ Strategy cpu_register_tiles() {
           [](Expr, const StrategyInput& input, const Profile& profile) {
             return !profile.gpu && (input.folds || input.tile.channels_last);
           },
-          map_register_tiles};
+          map_register_tiles, gather_matrix_words};
 }
 
 Strategy cpu_elements() {

@@ -216,6 +216,70 @@ Expr dot_products(Expr xs, Expr columns) {
       columns, Mode::vec);
 }
 
+// Rows of bytes times columns of words, in tiles of `tile` rows and 16 columns, `words` words at a time; `first` is
+// what the sums start from.
+Expr matrix_products(Expr rows, Expr columns, int64_t tile, int64_t words, int64_t first) {
+  const auto step = [](Expr sum, Expr p) {
+    return call(Function::add,
+                {sum, call(Function::multiply, {cast(Scalar::i32, get(0, p)), cast(Scalar::i32, get(1, p))})});
+  };
+  const auto dot = [&](Expr sum, Expr q) { return fold(step, sum, zip({get(0, q), get(1, q)}), Mode::vec); };
+  const auto part = [&](Expr sum, Expr b) { return fold(dot, sum, zip({get(0, b), get(1, b)}), Mode::matrix); };
+  const auto sum = [&](Expr row, Expr column) {
+    Expr all =
+        fold(part, literal_integer(Scalar::i32, first), zip({split(words, split(4, row)), split(words, column)}));
+    return call(Function::multiply, {all, literal_integer(Scalar::i32, 3)});
+  };
+  const auto tiled = [&](Expr band) {
+    return map(
+        [&](Expr row) {
+          return join(
+              map([&](Expr some) { return map([&](Expr column) { return sum(row, column); }, some, Mode::vec); },
+                  split(16, transpose(columns)), Mode::unroll));
+        },
+        band, Mode::matrix);
+  };
+  return join(map(tiled, split(tile, rows), Mode::unroll));
+}
+
+// How often the code multiplies tiles of unsigned and signed bytes (tdpbusd).
+int count_matrix_instructions(const std::string& object) {
+  int found = 0;
+  for (size_t i = 0; i + 4 < object.size(); ++i) {
+    const auto byte = [&](size_t k) { return static_cast<unsigned char>(object[i + k]); };
+    found += byte(0) == 0xc4 && byte(1) == 0xe2 && (byte(2) & 0x87) == 0x01 && byte(3) == 0x5e ? 1 : 0;
+  }
+  return found;
+}
+
+TEST(Emit, MatrixInstructions) {
+  EmitOptions best;
+  best.native = {"sapphirerapids"};
+  struct Case {
+    int64_t tile, tiles, words, steps, columns, offset, first;
+    int instructions;
+  };
+  // A picture's rows, fewer words than a tile has, one column of tiles; bytes that are no whole words and sums that
+  // start from a number are loops.
+  for (const Case& c : {Case{16, 2, 16, 3, 32, 0, 0, 4}, Case{7, 1, 5, 2, 48, 0, 0, 3}, Case{14, 2, 16, 1, 16, 4, 0, 2},
+                        Case{16, 1, 16, 2, 32, 1, 0, 0}, Case{16, 1, 16, 2, 32, 0, 5, 0}}) {
+    const int64_t terms = 4 * c.words * c.steps;
+    Expr rows = parameter("x", array({c.tile * c.tiles, terms + 8}, Scalar::u8));
+    Expr columns = parameter("w", array({terms / 4, c.columns, 4}, Scalar::i8));
+    Expr cut = map([&](Expr row) { return slice(c.offset, terms, row); }, rows);
+    Expr term = matrix_products(cut, columns, c.tile, c.words, c.first);
+    auto kernel = emit(term, best);
+    ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+    EXPECT_EQ(count_matrix_instructions(kernel->objects[0]), c.instructions);
+    EXPECT_EQ(check(term, {}, 0, -128, 255), "");
+    for (const std::string& target : testing::native_targets_here()) {
+      EmitOptions native;
+      native.native = {target};
+      EXPECT_EQ(check(term, native, 0, -128, 255), "") << target;
+    }
+  }
+}
+
 TEST(Emit, DotInstructions) {
   for (int64_t lanes : {2, 4, 8, 16}) {
     constexpr int64_t words = 6;

@@ -82,7 +82,8 @@ TEST(Interpret, ScalarsAndStructure) {
 }
 
 TEST(Interpret, MapsInEveryModeMeanTheSame) {
-  for (Mode mode : {Mode::view, Mode::seq, Mode::unroll, Mode::vec, Mode::global, Mode::group, Mode::local}) {
+  for (Mode mode :
+       {Mode::view, Mode::seq, Mode::unroll, Mode::vec, Mode::global, Mode::group, Mode::local, Mode::matrix}) {
     expect(map([](Expr x) { return add(x, integer(1)); }, count(3), mode), {1, 2, 3});
   }
   expect(map_at(

@@ -255,5 +255,52 @@ TEST(QuantisedProducts, ReadWholeWordsWhereThereIsAnInstruction) {
   }
 }
 
+TEST(QuantisedProducts, AreMatrixInstructionsWhereThereAreRowsEnough) {
+  Profile profile;
+  profile.dot_instructions = true;
+  const auto uses = [&](int64_t tile, std::vector<int64_t> input, std::vector<int64_t> weights) {
+    profile.matrix_tile = tile;
+    Case c;
+    c.input = std::move(input);
+    c.weights = std::move(weights);
+    NamedModel graph = c.graph();
+    // A model's output would have channels second, which no tile is stored to.
+    graph.layers.push_back({"pool", "GlobalMaxPool", "", {}, {"y"}, {"z"}});
+    graph.outputs = {{"z", Scalar::f32, {}}};
+    auto lowered = lower_model(graph, {}, profile);
+    EXPECT_TRUE(lowered.ok());
+    bool maps = false, folds = false;
+    for (const LoweredKernel& kernel : lowered->kernels) {
+      maps |= any_node(kernel.expression, [](Expr n) { return n->pattern == Pattern::map && n->mode == Mode::matrix; });
+      folds |=
+          any_node(kernel.expression, [](Expr n) { return n->pattern == Pattern::fold && n->mode == Mode::matrix; });
+    }
+    EXPECT_EQ(maps, folds);
+    return folds;
+  };
+  EXPECT_TRUE(uses(16, {1, 64, 16, 16}, {32, 64, 3, 3}));
+  EXPECT_FALSE(uses(0, {1, 64, 16, 16}, {32, 64, 3, 3}));
+  EXPECT_FALSE(uses(16, {1, 64, 16, 1}, {32, 64, 1, 1}));  // a row has one position
+  EXPECT_FALSE(uses(16, {1, 4, 16, 16}, {32, 4, 3, 3}));   // and one word each
+}
+
+TEST(QuantisedProducts, MatrixTilesDivideRowsAndWords) {
+  Profile profile;
+  profile.matrix_tile = 16;
+  for (int64_t rows = 2; rows <= 64; ++rows) {
+    for (const int64_t inner : {8, 24, 64, 200}) {
+      const Tile tile = choose_matrix_tile(rows, 48, 9 * inner, inner, profile);
+      if (tile.matrix_rows == 0) continue;
+      EXPECT_EQ(rows % tile.rows, 0) << rows;
+      EXPECT_EQ(tile.rows % tile.matrix_rows, 0) << rows;
+      EXPECT_LE(tile.matrix_rows, 16) << rows;
+      EXPECT_EQ(inner / 4 % tile.matrix_words, 0) << inner;
+      EXPECT_LE(tile.matrix_words, 16) << inner;
+      EXPECT_EQ(tile.columns % 16, 0);
+    }
+  }
+  EXPECT_GT(choose_matrix_tile(32, 48, 9 * 64, 64, profile).matrix_rows, 0);
+}
+
 }  // namespace
 }  // namespace hoist

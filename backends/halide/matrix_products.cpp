@@ -1,0 +1,311 @@
+// Products of small matrices in one instruction, for processors that have one (AMX): sixteen rows by sixteen columns
+// of sums at most, to which the products of up to sixteen words of four bytes are added.
+//
+// Loops in mode `matrix` are loops of the lowered program like any other, rows around words around a vector of columns
+// and its dot product. Where all updates of a fold are such loops, the sums stand in tiles from the first update to the
+// last, and are stored as the array that everything else reads. What does not fit that shape stays loops, which compute
+// the same.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "backends/halide/emitter.h"
+
+namespace hoist::emission {
+namespace {
+
+using namespace Halide::Internal;  // NOLINT: this file is about nothing else
+using HExpr = Halide::Expr;
+
+// What the instruction set has: a tile is so many rows of so many bytes. A tile of sums has a column for each lane.
+constexpr int tile_rows = 16, tile_row_bytes = 64, word_bytes = 4, tile_lanes = tile_row_bytes / word_bytes;
+constexpr size_t tiles_of_processor = 8;
+
+// An index that is the sum of a start, which depends on neither loop, and a constant step for each.
+struct Steps {
+  HExpr start;
+  int64_t row = 0, word = 0;
+};
+
+std::optional<Steps> steps_of(const HExpr& index, const std::string& row, const std::string& word) {
+  const auto at = [&](int i, int k) { return simplify(substitute({{row, HExpr(i)}, {word, HExpr(k)}}, index)); };
+  Steps out;
+  out.start = at(0, 0);
+  const auto along_rows = as_const_int(simplify(at(1, 0) - out.start));
+  const auto along_words = as_const_int(simplify(at(0, 1) - out.start));
+  if (!along_rows || !along_words) return std::nullopt;
+  out.row = *along_rows;
+  out.word = *along_words;
+  const HExpr i = Variable::make(Halide::Int(32), row), k = Variable::make(Halide::Int(32), word);
+  const HExpr form = out.start + i * static_cast<int32_t>(out.row) + k * static_cast<int32_t>(out.word);
+  if (!is_const_zero(simplify(index - form))) return std::nullopt;
+  return out;
+}
+
+// One product: sums[i][j] += left[i][k] . right[k][j], in words.
+struct Product {
+  std::string sums, left, right;
+  int rows = 0, words = 0;
+  int64_t first_sum = 0, sums_row = 0;  // in the array of sums
+  Steps from_left, from_right;
+};
+
+// The index of a vector of neighbours; nothing where it is none.
+HExpr first_of_neighbours(const HExpr& index) {
+  const Ramp* ramp = index.as<Ramp>();
+  return ramp != nullptr && is_const_one(ramp->stride) && ramp->lanes == tile_lanes ? ramp->base : HExpr();
+}
+
+// The scalar load of a word that all lanes share.
+const Load* shared_word(const HExpr& e, HExpr& index) {
+  if (const Broadcast* broadcast = e.as<Broadcast>()) {
+    const Load* load = broadcast->value.as<Load>();
+    if (load == nullptr || load->type.lanes() != 1) return nullptr;
+    index = load->index;
+    return load;
+  }
+  const Load* load = e.as<Load>();
+  const Broadcast* broadcast = load != nullptr ? load->index.as<Broadcast>() : nullptr;
+  if (broadcast == nullptr || broadcast->value.type().lanes() != 1) return nullptr;
+  index = broadcast->value;
+  return load;
+}
+
+// What stands behind lets, with their values in it.
+Stmt behind_lets(Stmt s) {
+  while (const LetStmt* let = s.as<LetStmt>()) s = substitute(let->name, let->value, let->body);
+  return s;
+}
+
+std::optional<Product> product_of(const Stmt& stmt) {
+  const Stmt whole = behind_lets(stmt);
+  const For* rows = whole.as<For>();
+  if (rows == nullptr || !is_const_zero(rows->min)) return std::nullopt;
+  const Stmt row = behind_lets(rows->body);
+  const For* words = row.as<For>();
+  if (words == nullptr || !is_const_zero(words->min)) return std::nullopt;
+  const Stmt word = substitute_in_all_lets(behind_lets(words->body));
+  const Store* store = word.as<Store>();
+  const Call* dot = store != nullptr ? store->value.as<Call>() : nullptr;
+  if (dot == nullptr || dot->name != "hoist_dot" || dot->type.lanes() != tile_lanes) return std::nullopt;
+  if (rows->name.find("matrix") == std::string::npos || !is_const_one(store->predicate)) return std::nullopt;
+  const auto row_count = as_const_int(rows->extent), word_count = as_const_int(words->extent);
+  if (!row_count || !word_count || *row_count > tile_rows || *word_count > tile_lanes) return std::nullopt;
+
+  const Load* old = dot->args[0].as<Load>();
+  HExpr left_index;
+  const Load* left = shared_word(dot->args[1], left_index);
+  const Load* right = dot->args[2].as<Load>();
+  if (old == nullptr || left == nullptr || right == nullptr || old->name != store->name) return std::nullopt;
+  for (const Load* load : {old, left, right}) {
+    if (!is_const_one(load->predicate) || load->type.bits() != 8 * word_bytes) return std::nullopt;
+  }
+  const HExpr sums_index = first_of_neighbours(simplify(store->index)),
+              right_index = first_of_neighbours(simplify(right->index));
+  if (!sums_index.defined() || !right_index.defined() || !equal(simplify(old->index), simplify(store->index)))
+    return std::nullopt;
+  const auto sums = steps_of(sums_index, rows->name, words->name);
+  const auto from_left = steps_of(left_index, rows->name, words->name);
+  const auto from_right = steps_of(right_index, rows->name, words->name);
+  if (!sums || !from_left || !from_right) return std::nullopt;
+  const auto first_sum = as_const_int(sums->start);
+  if (!first_sum || sums->word != 0 || from_left->word != 1 || from_right->row != 0) return std::nullopt;
+  return Product{
+      store->name, left->name, right->name, static_cast<int>(*row_count), static_cast<int>(*word_count), *first_sum,
+      sums->row,   *from_left, *from_right};
+}
+
+void flatten(const Stmt& s, std::vector<Stmt>& out) {
+  const Block* block = s.as<Block>();
+  if (block == nullptr) return out.push_back(s);
+  flatten(block->first, out);
+  flatten(block->rest, out);
+}
+
+HExpr short_number(int64_t n) { return make_const(Halide::Int(16), n); }
+HExpr in_bytes(const HExpr& words) { return cast(Halide::Int(64), words * word_bytes); }
+
+// The updates of one array of sums.
+class IntoTiles : public IRMutator {
+ public:
+  explicit IntoTiles(std::string sums) : sums_(std::move(sums)) {}
+
+  using IRMutator::mutate;
+  Stmt mutate(const Stmt& s) override {
+    std::vector<Stmt> parts;
+    flatten(s, parts);
+    std::vector<Product> products;
+    for (const Stmt& part : parts) {
+      auto product = product_of(part);
+      if (!product || product->sums != sums_) return IRMutator::mutate(s);
+      products.push_back(std::move(*product));
+    }
+    return together(products);
+  }
+
+  // Nothing else touches the sums, and the processor has as many tiles.
+  bool complete() const { return !others_ && !tiles_.empty() && tiles_.size() + 2 <= tiles_of_processor; }
+
+  // The updates between clearing the tiles and storing them.
+  Stmt around(const Stmt& updates) const {
+    std::vector<Stmt> all;
+    for (size_t i = 0; i < tiles_.size(); ++i)
+      all.push_back(
+          put(i, Call::make(sums_type, "tile_zero", {short_number(tiles_[i].rows), row_bytes()}, Call::Intrinsic)));
+    all.push_back(updates);
+    for (size_t i = 0; i < tiles_.size(); ++i) {
+      const Product& p = tiles_[i];
+      const HExpr array = Variable::make(Halide::Handle(), sums_);
+      all.push_back(Evaluate::make(
+          Call::make(Halide::Int(32), "tile_store",
+                     {short_number(p.rows), row_bytes(), array, in_bytes(HExpr(static_cast<int32_t>(p.first_sum))),
+                      in_bytes(HExpr(static_cast<int32_t>(p.sums_row))), tile(i)},
+                     Call::Intrinsic)));
+    }
+    Stmt out = Block::make(all);
+    for (size_t i = 0; i < tiles_.size(); ++i) {
+      out =
+          Allocate::make(name(i), Halide::Int(32), Halide::MemoryType::AMXTile, {sums_type.lanes()}, const_true(), out);
+    }
+    return out;
+  }
+
+ private:
+  using IRMutator::visit;
+  std::string sums_;
+  std::vector<Product> tiles_;  // the first product of each
+  bool others_ = false;
+  const Halide::Type sums_type = Halide::Int(32, tile_rows* tile_lanes);
+
+  static HExpr row_bytes() { return short_number(tile_row_bytes); }
+  std::string name(size_t i) const { return sums_ + ".tile" + std::to_string(i); }
+  HExpr whole() const { return Ramp::make(0, 1, sums_type.lanes()); }
+  HExpr tile(size_t i) const {
+    return Load::make(sums_type, name(i), whole(), Halide::Buffer<>(), Halide::Parameter(),
+                      const_true(sums_type.lanes()), ModulusRemainder());
+  }
+  Stmt put(size_t i, const HExpr& value) const {
+    return Store::make(name(i), value, whole(), Halide::Parameter(), const_true(sums_type.lanes()), ModulusRemainder());
+  }
+
+  size_t tile_of(const Product& p) {
+    for (size_t i = 0; i < tiles_.size(); ++i) {
+      if (tiles_[i].first_sum != p.first_sum) continue;
+      others_ |= tiles_[i].sums_row != p.sums_row || tiles_[i].rows != p.rows;
+      return i;
+    }
+    tiles_.push_back(p);
+    return tiles_.size() - 1;
+  }
+
+  // Products side by side share their operands: those of the left are loaded first, each of the right where it is
+  // needed, so that few tiles are in use at a time.
+  Stmt together(const std::vector<Product>& products) {
+    using Loaded = std::vector<std::pair<HExpr, std::string>>;
+    Loaded loaded;
+    std::vector<std::pair<std::string, HExpr>> loads;
+    const auto load = [&](const HExpr& value) {
+      for (const auto& [known, variable] : loaded) {
+        if (equal(known, value)) return Variable::make(value.type(), variable);
+      }
+      loaded.emplace_back(value, unique_name("operand"));
+      loads.emplace_back(loaded.back().second, value);
+      return Variable::make(value.type(), loaded.back().second);
+    };
+    const auto operand = [&](const Halide::Type& type, int rows, int bytes, const std::string& array,
+                             const HExpr& start, int64_t step) {
+      const HExpr from = Variable::make(Halide::Handle(), array);
+      return Call::make(type.with_lanes(tile_rows * tile_row_bytes), "tile_load",
+                        {short_number(rows), short_number(bytes), from, in_bytes(simplify(start)),
+                         in_bytes(HExpr(static_cast<int32_t>(step)))},
+                        Call::Intrinsic);
+    };
+    std::vector<HExpr> left, right;
+    for (const Product& p : products) {
+      left.push_back(
+          load(operand(Halide::UInt(8), p.rows, p.words * word_bytes, p.left, p.from_left.start, p.from_left.row)));
+    }
+    const size_t left_loads = loads.size();
+    std::vector<Stmt> order;
+    for (size_t i = 0; i < products.size(); ++i) {
+      const Product& p = products[i];
+      right.push_back(
+          load(operand(Halide::Int(8), p.words, tile_row_bytes, p.right, p.from_right.start, p.from_right.word)));
+    }
+    std::vector<size_t> by_right(products.size());
+    for (size_t i = 0; i < by_right.size(); ++i) by_right[i] = i;
+    const auto name_of_right = [&](size_t i) { return right[i].as<Variable>()->name; };
+    const auto place = [&](size_t i) {
+      for (size_t k = left_loads; k < loads.size(); ++k) {
+        if (loads[k].first == name_of_right(i)) return k;
+      }
+      return loads.size();
+    };
+    std::stable_sort(by_right.begin(), by_right.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
+    Stmt out;
+    for (size_t k = by_right.size(); k-- > 0;) {
+      const size_t i = by_right[k];
+      const Product& p = products[i];
+      const size_t at = tile_of(p);
+      const Stmt update = put(at, Call::make(sums_type, "tile_matmul",
+                                             {short_number(p.rows), row_bytes(), short_number(p.words * word_bytes),
+                                              tile(at), left[i], right[i]},
+                                             Call::Intrinsic));
+      out = out.defined() ? Block::make(update, out) : update;
+      if (k > 0 && name_of_right(by_right[k - 1]) == name_of_right(i)) continue;
+      out = LetStmt::make(name_of_right(i), loads[place(i)].second, out);
+    }
+    for (size_t k = left_loads; k-- > 0;) out = LetStmt::make(loads[k].first, loads[k].second, out);
+    return out;
+  }
+
+  HExpr visit(const Load* op) override {
+    others_ |= op->name == sums_;
+    return IRMutator::visit(op);
+  }
+  Stmt visit(const Store* op) override {
+    others_ |= op->name == sums_;
+    return IRMutator::visit(op);
+  }
+};
+
+// Is all that a stage does to store zeros in the array?
+bool clears(const Stmt& s, const std::string& array) {
+  struct Finder : IRVisitor {
+    const std::string& array;
+    bool only = true, any = false;
+    explicit Finder(const std::string& found) : array(found) {}
+    using IRVisitor::visit;
+    void visit(const Store* op) override {
+      only = only && op->name == array && is_const_zero(op->value);
+      any = true;
+    }
+    void visit(const Evaluate*) override { only = false; }
+  } finder(array);
+  s.accept(&finder);
+  return finder.only && finder.any;
+}
+
+class MatrixProducts : public IRMutator {
+  using IRMutator::visit;
+
+  Stmt visit(const ProducerConsumer* op) override {
+    if (!op->is_producer) return IRMutator::visit(op);
+    // Stages whose loops are unrolled are several statements.
+    std::vector<Stmt> parts;
+    flatten(op->body, parts);
+    const auto updates_begin =
+        std::find_if(parts.begin(), parts.end(), [&](const Stmt& part) { return !clears(part, op->name); });
+    if (updates_begin == parts.begin() || updates_begin == parts.end()) return IRMutator::visit(op);
+    IntoTiles into(op->name);
+    const Stmt updates = into.mutate(Block::make({updates_begin, parts.end()}));
+    if (!into.complete()) return IRMutator::visit(op);
+    return ProducerConsumer::make(op->name, true, into.around(updates));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<IRMutator> matrix_products() { return std::make_unique<MatrixProducts>(); }
+
+}  // namespace hoist::emission
