@@ -280,6 +280,13 @@ Result<std::string> write_model(const Program& program, const WriteOptions& opti
                       full_name(*call.operation) + " holds a program, and hoist writes none into ONNX models", ""});
   }
   if (!bodies.empty()) return bodies;
+  if (!program.bounded.empty()) {
+    return Diagnostic{
+        program.bounded[0],
+        "reads arrays that are as long as data decide, and is calls here over all that they have room for, "
+        "which hoist writes into no ONNX model",
+        ""};
+  }
   try {
     return Writer(program, options).write();
   } catch (const std::bad_alloc&) {

@@ -114,7 +114,10 @@ Result<Nothing> fold_added(Program& program, const std::set<std::string>& before
 
 Result<Nothing> unroll(Program& program, const PassOptions& options) {
   const std::set<std::string> before = values_of(program);
-  HOIST_TRY(const bool any, at_definitions(program, unroll_definition));
+  const auto change = [&](Program& changed, const std::string& value) {
+    return unroll_definition(changed, value, options.perform);
+  };
+  HOIST_TRY(const bool any, at_definitions(program, change));
   return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});
 }
 

@@ -43,7 +43,8 @@ constexpr Adder adders[] = {
     {"cut-kernels", cut_definition, "the definition keeps nothing in global memory"},
     {"inline-bodies", inline_bodies, "the definition is no call whose attributes are programs"},
     {"perform-bodies", perform_bodies, "the definition is no call of If or Loop"},
-    {"unroll", unroll_definition, "the definition has no loop whose steps keep arrays"},
+    {"unroll", [](Program& program, const std::string& value) { return unroll_definition(program, value); },
+     "the definition has no loop whose steps keep arrays"},
 };
 
 const Adder* adder(const std::string& rule) {

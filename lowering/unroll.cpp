@@ -98,9 +98,12 @@ class Additions {
     };
     if (control.kind == Control::Kind::loop) draw(control.condition, {1, 1});
     draw(control.trips, {2, 4});
-    control.value = value_;
+    const bool first = std::none_of(program_.controls.begin(), program_.controls.end(),
+                                    [&](const Control& other) { return other.value == value_; });
+    control.value = first ? value_ : names_.make(value_ + ".loop");
     control.layers = layers_;
     program_.inputs.insert(program_.inputs.end(), given_.begin(), given_.end());
+    given_.clear();
     const std::vector<std::string> wanted = control.wanted();
     program_.outputs.insert(program_.outputs.end(), wanted.begin(), wanted.end());
     program_.controls.push_back(std::move(control));
@@ -429,7 +432,7 @@ class Inline {
 
 class Unroll {
  public:
-  explicit Unroll(Additions& additions) : additions_(additions) {}
+  Unroll(Additions& additions, bool perform) : additions_(additions), perform_(perform) {}
 
   /// The term over the definitions that take the place of what it keeps, as far as that depends on no variable.
   Result<Expr> outside(Expr e) {
@@ -475,9 +478,10 @@ class Unroll {
     HOIST_TRY(Expr state, outside(e->children[1]));
     HOIST_TRY(const Expr elements, outside(e->children[2]));
     const int64_t n = elements->type->size.value();
-    if (n > most_unrolled_steps) return too_many_steps("a " + std::string(row(e->pattern).name), n);
+    if (n > most_unrolled_steps && !perform_) return too_many_steps("a " + std::string(row(e->pattern).name), n);
     if (n == 0) return Diagnostic{"", "a sequence of no steps has no kernels", ""};
     HOIST_TRY(state, each_defined(state));
+    if (n > most_unrolled_steps) return performed(e, state, elements);
     std::vector<Expr> states;
     for (int64_t step = 0; step < n; ++step) {
       const Expr element = element_at(additions_.number(step), elements);
@@ -486,6 +490,57 @@ class Unroll {
       states.push_back(state);
     }
     return e->pattern == Pattern::fold ? state : together(states);
+  }
+
+  // The steps as the plan runs, with one body for all of them.
+  Result<Expr> performed(Expr e, Expr initial, Expr elements) {
+    perform_ = false;  // what stands in its body runs once a step
+    const int64_t n = elements->type->size.value();
+    Control control;
+    control.kind = Control::Kind::loop;
+    control.most = n;
+    const Expr number = additions_.given("iteration", scalar_type(Scalar::i64));
+    control.number = number->name;
+    const Expr before = given_like("state", initial->type, std::nullopt);
+    HOIST_TRY(const Expr next, outside(hoist::apply(e->children[0], {before, element_at(number, elements)})));
+    HOIST_TRY(const Expr after, each_defined(next));
+    const Expr result = given_like("result", initial->type, std::nullopt);
+    const std::vector<Expr> states = parts_of(before);
+    for (size_t k = 0; k < states.size(); ++k) {
+      Expr own = parts_of(after)[k];
+      // States that change places are copied first, since one is written before the other is read.
+      if (own != states[k] && std::find(states.begin(), states.end(), own) != states.end())
+        own = additions_.define(identity(own));
+      control.carried.push_back({parts_of(initial)[k]->name, states[k]->name, own->name, parts_of(result)[k]->name});
+    }
+    Expr rows = nullptr;
+    if (e->pattern == Pattern::scan) {
+      rows = given_like("rows", initial->type, n);
+      for (size_t k = 0; k < states.size(); ++k)
+        control.rows.push_back({parts_of(after)[k]->name, parts_of(rows)[k]->name});
+    }
+    additions_.perform(std::move(control));
+    perform_ = true;
+    return rows == nullptr ? result : rows;
+  }
+
+  // Values that only the run knows, in the place of one of this type, or of so many side by side.
+  Expr given_like(const std::string& wanted, Type type, std::optional<int64_t> count) {
+    if (!type->is_tuple()) return additions_.given(wanted, count ? array_type(*count, type) : type);
+    std::vector<Expr> parts;
+    for (size_t i = 0; i < type->parts.size(); ++i)
+      parts.push_back(given_like(fmt::format("{}{}", wanted, i), type->parts[i], count));
+    return count ? zip(parts) : tuple(parts);
+  }
+
+  // The arrays of a tuple or side by side, those of tuples in it included.
+  static std::vector<Expr> parts_of(Expr e) {
+    if (e->pattern != Pattern::tuple && e->pattern != Pattern::zip) return {e};
+    std::vector<Expr> out;
+    for (Expr part : e->children) {
+      for (Expr inner : parts_of(part)) out.push_back(inner);
+    }
+    return out;
   }
 
   Expr together(const std::vector<Expr>& states) {
@@ -500,6 +555,7 @@ class Unroll {
   }
 
   Additions& additions_;
+  bool perform_;
   KeepsAny keeps_any_;
   std::unordered_map<Expr, Expr> done_;
 };
@@ -580,14 +636,14 @@ Result<bool> perform_bodies(Program& program, const std::string& value) {
   return true;
 }
 
-Result<bool> unroll_definition(Program& program, const std::string& value) {
+Result<bool> unroll_definition(Program& program, const std::string& value, bool perform) {
   Definition* definition = find_definition(program, value);
   KeepsAny keeps_any;
   if (definition == nullptr || !keeps_any(definition->expression) ||
       !any_node(definition->expression, [&](Expr e) { return e->free == 0 && is_sequential(e, keeps_any); }))
     return false;
   Additions additions(program, *definition);
-  HOIST_TRY(const Expr rest, Unroll(additions).outside(definition->expression));
+  HOIST_TRY(const Expr rest, Unroll(additions, perform).outside(definition->expression));
   additions.describe();
   additions.finish("unroll", rest);
   definition = find_definition(program, value);

@@ -1,7 +1,8 @@
 // Sequential loops whose steps keep arrays in memory: the steps of a recurrent layer, the iterations of Loop and Scan.
 // Work-groups cannot wait for each other, so what a step computes for the next is an array of its own, and each step
 // some kernels. All steps are the same term: a step reads its number from a constant, so that they share their kernels,
-// and a long sequence costs launches, not compile time.
+// and a long sequence costs launches, not compile time. One that is longer than most_unrolled_steps is a loop of the
+// plan.
 //
 // A body of Loop or Scan is put in the place of its call once an iteration, as calls, before any other pass: rules know
 // what stands in it. Of If both branches are, and a selection of their results. The fold or scan that a definition has
@@ -14,7 +15,8 @@
 
 namespace hoist {
 
-/// How many steps of one loop become definitions; a longer one is refused with this limit's name.
+/// How many steps of one loop become definitions; a longer one is performed as the program runs (Control), or refused
+/// with this limit's name where none can be.
 inline constexpr int64_t most_unrolled_steps = 1024;
 /// How many definitions the bodies of a program become together.
 inline constexpr int64_t most_unrolled_definitions = int64_t{1} << 16;
@@ -39,8 +41,10 @@ Result<bool> perform_bodies(Program& program, const std::string& value);
 Result<bool> inline_bodies(Program& program, const std::string& value);
 
 /// The folds and scans of the definition whose functions keep arrays, as a definition for each array of each step;
-/// false where it has none. What it keeps outside of them becomes definitions too. Equal terms are one definition, also
-/// with those of other definitions. Records "unroll". Errors: a loop of more than most_unrolled_steps.
-Result<bool> unroll_definition(Program& program, const std::string& value);
+/// false where it has none. One of more than most_unrolled_steps becomes a Control, whose body has the definitions of
+/// one step. What it keeps outside of them becomes definitions too. Equal terms are one definition, also with those of
+/// other definitions. Records "unroll". Errors: a loop of more than most_unrolled_steps inside another one, or any
+/// where `perform` does not hold.
+Result<bool> unroll_definition(Program& program, const std::string& value, bool perform = true);
 
 }  // namespace hoist

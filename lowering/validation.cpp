@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/interpret_cost.h"
@@ -169,7 +170,8 @@ class Validator {
 
   Result<Nothing> look_at(const ReplayedStep& seen) {
     const Program& program = seen.state->program;
-    if (seen.step.rule == "perform-bodies") {  // what it computes only the run knows
+    const bool performs = program.controls.size() != std::exchange(controls_, program.controls.size());
+    if (performs) {  // what it computes only the run knows
       ++out_.left;
       take(program);
       return Nothing{};
@@ -404,6 +406,7 @@ class Validator {
   const ValidationOptions& options_;
   Validation out_;
   Terms terms_;                              // of the program after the last step
+  size_t controls_ = 0;                      // of it
   std::map<std::string, Tensor> constants_;  // those that the program had once, too: left sides read them
   size_t step_ = 0;
   std::string stored_;  // whose definition is being made a kernel

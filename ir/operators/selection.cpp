@@ -624,7 +624,7 @@ Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& r
 
 // Each step takes the best box that is left of every image and class, and with it those that overlap it. So there are
 // as many steps as boxes may be taken of one class, each of which looks at all boxes.
-constexpr int64_t most_taken = 1024;
+constexpr int64_t most_taken = int64_t{1} << 16;
 
 Lowered lower_non_max_suppression(const OperatorContext& c) {
   const Expr boxes = c.inputs[0], scores = c.inputs[1];

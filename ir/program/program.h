@@ -171,6 +171,9 @@ struct Program {
   /// once calls are unfolded, for seeded checks; neither printed nor compared.
   std::map<std::string, Domain> domains;
   // Of the model that it was made from; neither printed nor compared.
+  /// Layers that are other calls here, over all that their operands have room for (ir/operators/data_extents.h): those
+  /// calls mean nothing where arrays are as long as data decide.
+  std::vector<std::string> bounded;
   std::vector<ModelLayer> layers;  ///< in the model's order
   uint64_t hash = 0;               ///< of its bytes, external data included
 };

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/operators/composition.h"
+#include "ir/operators/data_extents.h"
 #include "ir/program/program.h"
 
 namespace hoist {
@@ -61,6 +61,8 @@ class ProgramBuilder {
   void reserve(const std::set<std::string>& names) {
     for (const std::string& name : names) names_.take(name);
   }
+  /// From now on calls are over all that their operands have room for: what becomes of counts is said elsewhere.
+  void take_bounds() { bounded_ = true; }
   /// Calls come in topological order.
   void add_call(const NamedCall& call);
   /// The members of a list become outputs called after it: y.0, y.1, ...
@@ -81,14 +83,21 @@ class ProgramBuilder {
   };
   Result<Expr> call_for(const NamedCall& call, std::vector<BodyList>& lists);
   Result<Nothing> compose(const NamedCall& call, const OperatorRow& row);
+  Result<bool> compose_counted(const NamedCall& call);
+  Result<bool> splice_branches(const NamedCall& call);
+  Result<Nothing> define_counted(const NamedCall& call);
+  Result<NamedCall> with_equal_bounds(const NamedCall& call, bool of_all_counts);
+  Result<Nothing> follow_numbers(const NamedCall& call);
+  bool reads_data_extents(const NamedCall& call) const;
   Result<Nothing> check_tensors(const NamedCall& call) const;
   NamedCall with_members(const NamedCall& call, const std::vector<BodyList>& lists);
   std::vector<std::string> tensors_read(const NamedCall& call) const;
   void add_body_output(size_t result, const std::string& value, std::vector<BodyList>& lists);
   Result<const NamedBody*> picked_body(const NamedCall& call);
   void splice(const NamedCall& call, const NamedBody& body, std::map<std::string, std::string> names = {});
-  Result<std::vector<std::map<int64_t, std::string>>> carried_counts(const NamedCall& named, Expr call) const;
-  Result<Nothing> define_results(const NamedCall& named, Expr call);
+  Result<std::vector<std::map<int64_t, std::string>>> carried_counts(const NamedCall& named, Expr call,
+                                                                     bool same) const;
+  Result<Nothing> define_results(const NamedCall& named, Expr call, bool same_counts = false);
   void add_extents();
   Result<bool> cut_known(const std::string& value);
   Result<std::string> splice_iterations(const NamedCall& call);
@@ -107,6 +116,9 @@ class ProgramBuilder {
   ValueNames names_;
   std::set<std::string> failed_;
   std::map<std::string, std::map<int64_t, std::string>> counts_;  // by value and dimension: what counts its elements
+  std::map<std::string, WholeNumbers> numbers_;  // elements of values that extents are made of, some of them not known
+  std::map<std::string, std::string> made_once_;
+  bool bounded_ = false;
   struct Known {
     size_t place;  // of the definition
     Expr term;     // without calls

@@ -342,5 +342,43 @@ TEST_P(ControlTest, LongLoopsAreNotUnrolled) {
   EXPECT_EQ(found[1].shape(), expected[1].shape());
 }
 
+std::string numbers(int64_t count) {
+  std::string values;
+  for (int64_t i = 0; i < count; ++i)
+    values += std::string(i > 0 ? ", " : "") + std::to_string(static_cast<double>(i * 7 % 11 - 5) * 0.1);
+  return values;
+}
+
+// So are the steps of recurrent layers, in both directions.
+TEST_P(ControlTest, LongSequencesAreNotUnrolled) {
+  const Program program =
+      parsed("program version 22\ninput %x : [1100][2][3]f32\nconstant %w : [2][8][3]f32 = {" + numbers(48) +
+             "}\nconstant %r : [2][8][2]f32 = {" + numbers(32) +
+             "}\ndefine %l : ([1100][2][2][2]f32, [2][2][2]f32, [2][2][2]f32) = LSTM(%x, %w, %r; hidden_size = 2,\n"
+             "  direction = \"bidirectional\", results = 3) from \"cell\"\n"
+             "define %y : [1100][2][2][2]f32 = %l.0\ndefine %c : [2][2][2]f32 = %l.2\noutput %y\noutput %c\n");
+  compile(program);
+  EXPECT_EQ(plan_.controls.size(), 2u);
+  EXPECT_LT(plan_.steps.size(), 40u);
+  const std::vector<Tensor> inputs = {drawn({1100, 2, 3}, 6)};
+  expect_close(run(inputs), interpreted(program, inputs));
+  check_kernels();
+}
+
+// Boxes are taken one after the other: 1,100 of them.
+TEST_P(ControlTest, ManyBoxesAreTaken) {
+  const Program program = parsed(
+      "program version 22\ninput %b : [1][1100][4]f32\ninput %s : [1][1][1100]f32\nconstant %o : f32 = {0.9}\n"
+      "define %l : ([1100][3]i64, i64) = NonMaxSuppression(%b, %s, _, %o; max_output_boxes_per_class = [2000],\n"
+      "  results = 2) from \"suppression\"\n"
+      "define %y : [1100][3]i64 = %l.0\ndefine %n : i64 = %l.1\noutput %y\noutput %n\nextent 0 of %y is %n\n");
+  compile(program);
+  EXPECT_EQ(plan_.controls.size(), 1u);
+  const std::vector<Tensor> inputs = {drawn({1, 1100, 4}, 7), drawn({1, 1, 1100}, 8)};
+  const std::vector<Tensor> found = run(inputs), expected = interpreted(program, inputs);
+  EXPECT_EQ(found[0], expected[0]);
+  EXPECT_GT(expected[0].shape()[0], 1000);
+}
+
 }  // namespace
 }  // namespace hoist
