@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <set>
 
 #include "ir/expression.h"
 #include "ir/program/onnx_type.h"
@@ -655,6 +656,15 @@ TEST(Operators, DeterminantsOfAnySize) {
   EXPECT_EQ(show(LayerCase("Det", {floats({2, 2}, {1, 2, 3, 4})}).run()), "-2");
   EXPECT_EQ(show(LayerCase("Det", {floats({3, 3}, {0, 2, 0, 3, 0, 0, 0, 0, 5})}).run()), "-30");
   EXPECT_EQ(show(LayerCase("Det", {counting({4, 4})}).run()), "0");
+  // The matrices between the first one and the last one of 2x2 are kept: what reads them would compute them again.
+  auto steps = LayerCase("Det", {counting({6, 6})}).lower();
+  ASSERT_TRUE(steps.ok()) << steps.errors()[0].text();
+  std::set<Expr> kept;
+  any_node((*steps)[0], [&](Expr e) {
+    if (e->pattern == Pattern::materialise && e->memory == Memory::private_) kept.insert(e);
+    return false;
+  });
+  EXPECT_EQ(kept.size(), 4U);
 }
 
 LayerCase in_domain(const char* domain, LayerCase layer) {
