@@ -174,6 +174,19 @@ bool is_loop(Expr e) { return e->pattern == Pattern::fold || e->pattern == Patte
 // A fold or scan whose function keeps arrays.
 bool is_sequential(Expr e, KeepsAny& keeps_any) { return is_loop(e) && keeps_any(e->children[0]); }
 
+// What a loop carries: as it enters, as a step takes it and gives it, and as it is behind the loop.
+void carry(Additions& additions, Control& control, const std::vector<Expr>& initial, const std::vector<Expr>& before,
+           const std::vector<Expr>& after, const std::vector<Expr>& results) {
+  for (size_t k = 0; k < before.size(); ++k) {
+    Expr next = after[k];
+    // States that change places are copied first, since one is written before the other is read.
+    if (next != before[k] && std::find(before.begin(), before.end(), next) != before.end())
+      next = additions.define(identity(next));
+    control.carried.push_back(
+        {additions.define(initial[k])->name, before[k]->name, additions.define(next)->name, results[k]->name});
+  }
+}
+
 // Bodies in the place of the call that the definition is.
 class Inline {
  public:
@@ -195,6 +208,7 @@ class Inline {
   /// What the call gives where it is performed as the program runs.
   Result<std::vector<Expr>> performed() {
     if (body("then_branch") != nullptr) return chosen_branch();
+    if (call_->operation->attributes.count("num_scan_inputs") != 0) return performed_scan();
     return performed_loop();
   }
 
@@ -306,14 +320,7 @@ class Inline {
     given.insert(given.end(), middle, operands_.end());
     HOIST_TRY(const Values after, run("body", given, ""));
     if (!bounds.goes_on) control.next = one_number(after[0])->name;
-    for (size_t k = 0; k < states.size(); ++k) {
-      Expr next = after[k + 1];
-      // States that change places are copied first, since one is written before the other is read.
-      if (next != states[k] && std::find(states.begin(), states.end(), next) != states.end())
-        next = additions_.define(identity(next));
-      control.carried.push_back(
-          {additions_.define(initial[k])->name, states[k]->name, additions_.define(next)->name, out[k]->name});
-    }
+    carry(additions_, control, initial, states, {after.begin() + 1, after.end()}, out);
     for (size_t k = 0; k < bounds.rows; ++k) {
       const Expr row = additions_.define(after[1 + states.size() + k]);
       out.push_back(additions_.given(fmt::format("rows{}", k), array_type(control.most, row->type)));
@@ -322,6 +329,39 @@ class Inline {
     if (call_->operation->results > std::ssize(out)) {
       out.push_back(additions_.given("count", scalar_type(Scalar::i64)));
       control.count = out.back()->name;
+    }
+    out.resize(static_cast<size_t>(call_->operation->results));
+    additions_.perform(std::move(control));
+    return out;
+  }
+
+  Result<Values> performed_scan() {
+    HOIST_TRY(const operators::ScanAxes axes, operators::axes_of_scan(*call_));
+    const auto middle = operands_.end() - captured();
+    const auto first = middle - static_cast<std::ptrdiff_t>(axes.sequences.size());
+    const Values initial(operands_.begin(), first);
+    Control control;
+    const Expr number = additions_.given("iteration", scalar_type(Scalar::i64));
+    control.number = number->name;
+    Values given, out;
+    for (size_t k = 0; k < initial.size(); ++k) {
+      given.push_back(additions_.given(fmt::format("state{}", k), initial[k]->type));
+      out.push_back(additions_.given(fmt::format("result{}", k), initial[k]->type));
+    }
+    const Values states = given;
+    for (size_t i = 0; i < axes.sequences.size(); ++i) {
+      const Expr rows = additions_.define(axes.sequences[i].rows(*(first + static_cast<std::ptrdiff_t>(i))));
+      control.most = rows->type->size.value();
+      given.push_back(additions_.define(element_at(number, rows)));
+    }
+    given.insert(given.end(), middle, operands_.end());
+    HOIST_TRY(const Values after, run("body", given, ""));
+    carry(additions_, control, initial, states, after, out);
+    for (size_t k = 0; k < axes.outputs.size(); ++k) {
+      const Expr row = additions_.define(after[states.size() + k]);
+      const Expr rows = additions_.given(fmt::format("rows{}", k), array_type(control.most, row->type));
+      control.rows.push_back({row->name, rows->name});
+      out.push_back(additions_.define(axes.outputs[k].from_rows(rows)));
     }
     out.resize(static_cast<size_t>(call_->operation->results));
     additions_.perform(std::move(control));
@@ -506,13 +546,7 @@ class Unroll {
     HOIST_TRY(const Expr after, each_defined(next));
     const Expr result = given_like("result", initial->type, std::nullopt);
     const std::vector<Expr> states = parts_of(before);
-    for (size_t k = 0; k < states.size(); ++k) {
-      Expr own = parts_of(after)[k];
-      // States that change places are copied first, since one is written before the other is read.
-      if (own != states[k] && std::find(states.begin(), states.end(), own) != states.end())
-        own = additions_.define(identity(own));
-      control.carried.push_back({parts_of(initial)[k]->name, states[k]->name, own->name, parts_of(result)[k]->name});
-    }
+    carry(additions_, control, parts_of(initial), states, parts_of(after), parts_of(result));
     Expr rows = nullptr;
     if (e->pattern == Pattern::scan) {
       rows = given_like("rows", initial->type, n);
@@ -581,6 +615,17 @@ const BodyRow* bodies_of(Expr e) {
   return row == nullptr ? nullptr : row->bodies;
 }
 
+// A Scan of more steps than are unrolled. One over a batch of sequences is several, which are unrolled.
+bool is_long_scan(Expr call) {
+  if (call->operation->attributes.count("num_scan_inputs") == 0) return false;
+  const auto axes = operators::axes_of_scan(*call);
+  if (!axes.ok() || axes->batched || axes->sequences.empty()) return false;
+  const auto captured = call->operation->attributes.find("captured");
+  const auto* count = captured == call->operation->attributes.end() ? nullptr : std::get_if<int64_t>(&captured->second);
+  const size_t last = call->children.size() - static_cast<size_t>(count == nullptr ? 0 : *count) - 1;
+  return axes->sequences.back().rows(call->children[last])->type->size.value() > most_unrolled_steps;
+}
+
 bool performs_loop(Expr call) {
   const auto bounds = operators::iteration_bounds(*call);
   if (!bounds.ok()) return false;
@@ -594,7 +639,7 @@ bool is_for_one_branch(const Program& body) {
   for (const Definition& definition : body.definitions) {
     Expr e = definition.expression;
     if (const BodyRow* inner = bodies_of(e)) {
-      if (inner->iterates && performs_loop(e)) return true;
+      if ((inner->iterates && performs_loop(e)) || is_long_scan(e)) return true;
       for (const auto& [name, attribute] : e->operation->attributes) {
         const Body* inside = std::get_if<Body>(&attribute);
         if (inside != nullptr && is_for_one_branch(*inside->program)) return true;
@@ -618,6 +663,7 @@ bool wants_performing(const Program& program, const std::string& value) {
   if (std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; }))
     return false;  // a constant, in the end
   if (bodies->iterates) return performs_loop(call);
+  if (is_long_scan(call)) return true;
   if (bodies->picked == nullptr || find_constant(program, call->children[0]->name) != nullptr) return false;
   const Attributes& attributes = call->operation->attributes;
   return std::any_of(attributes.begin(), attributes.end(), [](const auto& attribute) {
@@ -629,7 +675,8 @@ bool wants_performing(const Program& program, const std::string& value) {
 Result<bool> perform_bodies(Program& program, const std::string& value) {
   Definition* definition = find_definition(program, value);
   const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
-  if (bodies == nullptr || (!bodies->iterates && bodies->picked == nullptr)) return false;
+  if (bodies == nullptr || (!bodies->iterates && bodies->picked == nullptr && !is_long_scan(definition->expression)))
+    return false;
   Additions additions(program, *definition);
   HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression).performed());
   additions.finish("perform-bodies", results.size() == 1 ? results[0] : tuple(results));

@@ -30,10 +30,10 @@ inline constexpr int64_t most_operations_of_both_branches = int64_t{1} << 21;
 inline constexpr int64_t most_kept_steps = 16;
 
 /// Whether the call that the definition is should be performed as the program runs (Control): a Loop that data end, or
-/// one of more than most_unrolled_steps; an If of large branches, or of such that cannot both be computed.
+/// one or a Scan of more than most_unrolled_steps; an If of large branches, or of such that cannot both be computed.
 bool wants_performing(const Program& program, const std::string& value);
 /// Performs the call that the definition is: its bodies' definitions stand before it once, and a Control in the
-/// program. False where it is no If or Loop. Records "perform-bodies".
+/// program. False where it is no If, Loop or long Scan. Records "perform-bodies".
 Result<bool> perform_bodies(Program& program, const std::string& value);
 
 /// The bodies of the call that the definition is, in its place; false where it is no call with bodies. Records

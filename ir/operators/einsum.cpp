@@ -11,7 +11,7 @@
 namespace hoist::operators {
 namespace {
 
-Result<EinsumLabels> labels_of(const std::string& term, int64_t rank) {
+Result<EinsumLabels> labels_in(const std::string& term, int64_t rank) {
   EinsumLabels out;
   size_t dots = term.find("...");
   std::string letters = term;
@@ -141,7 +141,7 @@ Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<
         fmt::format("equation {} has {} terms for {} inputs", equation, terms.size(), shapes.size()));
   std::map<int, int> uses;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    HOIST_TRY(EinsumLabels own, operators::labels_of(terms[i], static_cast<int64_t>(shapes[i].size())));
+    HOIST_TRY(EinsumLabels own, operators::labels_in(terms[i], static_cast<int64_t>(shapes[i].size())));
     std::map<int, int64_t> extents_here;
     for (size_t k = 0; k < own.size(); ++k) {
       const int64_t here = shapes[i][k];
@@ -167,7 +167,7 @@ Result<Einsum> parse_einsum(std::string equation, const std::vector<std::vector<
     }
   } else {
     const std::string term = equation.substr(arrow + 2);
-    HOIST_TRY(out.result, operators::labels_of(term, -1));
+    HOIST_TRY(out.result, operators::labels_in(term, -1));
     const size_t dots = term.find("...");
     if (dots != std::string::npos)
       out.result.insert(out.result.begin() + static_cast<std::ptrdiff_t>(dots), hidden.begin(), hidden.end());

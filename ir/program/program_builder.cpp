@@ -7,6 +7,7 @@
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/operators/operators.h"
+#include "ir/program/call_composer.h"
 
 namespace hoist {
 
@@ -206,7 +207,9 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     const size_t problems = problems_.size();
     const auto spliced = splice_branches(named);
     if (problems_.size() > problems) problems_.resize(problems);
-    if (spliced.ok() && *spliced && failed_.count(named.outputs[0]) == 0) return;
+    const bool failed = std::any_of(named.outputs.begin(), named.outputs.end(),
+                                    [&](const std::string& output) { return failed_.count(output) != 0; });
+    if (spliced.ok() && *spliced && !failed) return;
   }
   if (!call) {
     // Shapes in a body may depend on the number of the iteration.
@@ -259,118 +262,6 @@ std::vector<std::string> ProgramBuilder::tensors_read(const NamedCall& named) co
   return out;
 }
 
-// What an operator's composition sees of a call.
-class ProgramBuilder::CallComposer : public ExtentComposer {
- public:
-  CallComposer(ProgramBuilder& builder, const NamedCall& named) : builder_(builder), named_(named) {}
-
-  const NamedCall& call() const override { return named_; }
-  int64_t version() const override { return builder_.program_.version; }
-  bool has(size_t input) const override { return input < named_.inputs.size() && !named_.inputs[input].empty(); }
-  const TensorList* list(size_t input) const override {
-    const auto found = has(input) ? builder_.lists_.find(named_.inputs[input]) : builder_.lists_.end();
-    return found == builder_.lists_.end() ? nullptr : &found->second;
-  }
-  Type type(const std::string& value) const override {
-    const auto found = builder_.types_.find(value);
-    return found == builder_.types_.end() ? scalar_type(Scalar::f32) : found->second;  // of a call that has failed
-  }
-  Result<const Tensor*> known(const std::string& value) override {
-    const Tensor* none = nullptr;
-    if (builder_.types_.count(value) == 0) return none;
-    return builder_.known_value(value);
-  }
-  std::vector<std::string> add(const std::string& operation, Attributes attributes, std::vector<std::string> inputs,
-                               size_t results) override {
-    NamedCall call{next_name(operation), operation, "", std::move(attributes), std::move(inputs), {}};
-    for (size_t i = 0; i < results; ++i) call.outputs.push_back(builder_.names_.make(call.name));
-    builder_.add_call(call);
-    return call.outputs;
-  }
-  std::string constant(Tensor value) override {
-    std::string name = builder_.names_.make(named_.name + "/number");
-    builder_.add_constant(name, std::move(value));
-    return name;
-  }
-  void give(size_t result, const std::string& value) override {
-    if (!wanted(result)) return;
-    builder_.add_call({next_name("Identity"), "Identity", "", {}, {value}, {named_.outputs[result]}});
-    if (const auto found = builder_.numbers_.find(value); found != builder_.numbers_.end())
-      builder_.numbers_.emplace(named_.outputs[result], WholeNumbers(found->second));
-  }
-  void give(size_t result, TensorList list) override {
-    if (wanted(result)) builder_.lists_[named_.outputs[result]] = std::move(list);
-  }
-
-  std::map<int64_t, std::string> counts(const std::string& value) const override { return builder_.counts_of(value); }
-  Result<std::optional<WholeNumbers>> numbers(const std::string& value) override {
-    constexpr int64_t most_numbers = 64;
-    if (const auto found = builder_.numbers_.find(value); found != builder_.numbers_.end())
-      return std::optional(found->second);
-    const std::optional<WholeNumbers> none;
-    const Type of = type(value);
-    const Scalar scalar = leaf_of(of)->scalar;
-    const std::vector<int64_t> shape = shape_of(of);
-    if ((!is_integer(scalar) && scalar != Scalar::boolean) || shape.size() > 1 || element_count(shape) > most_numbers ||
-        !counts(value).empty())
-      return none;
-    HOIST_TRY(const Tensor* tensor, known(value));
-    if (tensor == nullptr) return none;
-    WholeNumbers out;
-    for (const int64_t number : tensor->as_integers()) out.push_back({number, number});
-    return std::optional(out);
-  }
-  void say_numbers(const std::string& value, const WholeNumbers& numbers) override {
-    builder_.numbers_[value] = numbers;
-  }
-  std::vector<std::string> add_bounded(const std::string& operation, Attributes attributes,
-                                       std::vector<std::string> inputs, size_t results) override {
-    const bool before = std::exchange(builder_.bounded_, true);
-    std::vector<std::string> out = add(operation, std::move(attributes), std::move(inputs), results);
-    builder_.bounded_ = before;
-    return out;
-  }
-  std::string once(const std::string& key, const std::function<std::string()>& make) override {
-    if (const auto found = builder_.made_once_.find(key); found != builder_.made_once_.end()) return found->second;
-    std::string made = make();
-    return builder_.made_once_[key] = made;
-  }
-  void give(size_t result, const std::string& value, const WholeNumbers& extents) override {
-    if (!wanted(result) || builder_.failed_.count(value) != 0) return;
-    std::string given = value;
-    std::map<int64_t, std::string> counts;
-    for (size_t d = 0; d < extents.size(); ++d) {
-      const int64_t room = shape_of(type(given))[d];
-      if (!extents[d].is_known()) {
-        counts[static_cast<int64_t>(d)] = extents[d].value;
-      } else if (extents[d].low < room) {
-        given = add_bounded("Slice",
-                            {{"starts", std::vector<int64_t>{0}},
-                             {"ends", std::vector<int64_t>{extents[d].low}},
-                             {"axes", std::vector<int64_t>{static_cast<int64_t>(d)}}},
-                            {given}, 1)[0];
-      }
-    }
-    const bool before = std::exchange(builder_.bounded_, true);
-    give(result, given);
-    builder_.bounded_ = before;
-    if (counts.empty() || builder_.failed_.count(named_.outputs[result]) != 0) return;
-    builder_.counts_[named_.outputs[result]] = std::move(counts);
-    if (auto cut = builder_.cut_known(named_.outputs[result]); !cut.ok())
-      builder_.problems_.insert(builder_.problems_.end(), cut.errors().begin(), cut.errors().end());
-  }
-
- private:
-  bool wanted(size_t result) const { return result < named_.outputs.size() && !named_.outputs[result].empty(); }
-  std::string next_name(const std::string& operation) {
-    return fmt::format("{}/{}_{}", named_.name, operation, added_++);
-  }
-
-  ProgramBuilder& builder_;
-  const NamedCall& named_;
-  int added_ = 0;
-};
-
 // Other calls in the place of this one, or none.
 Result<Nothing> ProgramBuilder::compose(const NamedCall& named, const OperatorRow& row) {
   const size_t problems = problems_.size();
@@ -383,134 +274,6 @@ Result<Nothing> ProgramBuilder::compose(const NamedCall& named, const OperatorRo
   return Nothing{};
 }
 
-bool ProgramBuilder::reads_data_extents(const NamedCall& named) const {
-  const std::vector<std::string> reads = tensors_read(named);
-  return std::any_of(reads.begin(), reads.end(), [&](const std::string& name) {
-    return counts_.count(name) != 0 || (numbers_.count(name) != 0 && program_.constants.count(name) == 0);
-  });
-}
-
-// Calls over bounded arrays in the place of one over arrays of which data decide how long they are; false where the
-// definition of the operator says what it is.
-Result<bool> ProgramBuilder::compose_counted(const NamedCall& named) {
-  if (bounded_ || !reads_data_extents(named)) return false;
-  const ExtentMeaning meaning = extent_meaning(named.domain, named.operation);
-  const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
-  if (meaning == nullptr || row == nullptr || !check_tensors(named).ok()) return false;
-  std::set<size_t> left_out;
-  for (size_t i = 0; i < static_cast<size_t>(row->least_inputs); ++i) {
-    if (i >= named.inputs.size() || named.inputs[i].empty()) left_out.insert(i);
-  }
-  for (const ShapeInput& input : shape_inputs(*row)) left_out.erase(input.place);  // may be an attribute
-  if (!left_out.empty()) return false;
-  const size_t problems = problems_.size();
-  CallComposer composer(*this, named);
-  HOIST_TRY(const bool composed, meaning(composer));
-  if (problems_.size() > problems) {
-    failed_.insert(named.outputs.begin(), named.outputs.end());
-    return true;
-  }
-  if (!composed) return false;
-  for (const std::string& output : named.outputs) {
-    if (output.empty() || types_.count(output) != 0) continue;
-    return Diagnostic{"", "gives no " + output + " where data decide extents of what it reads", ""};
-  }
-  program_.evaluated.push_back(named.name);
-  program_.bounded.push_back(named.name);
-  return true;
-}
-
-// Both branches of an If in its place, and a selection of what they give, where what one reads or gives is as long as
-// data decide. Branches have no effects, so that computing the other one costs time alone.
-Result<bool> ProgramBuilder::splice_branches(const NamedCall& named) {
-  const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
-  if (row == nullptr || row->bodies == nullptr || row->bodies->picked == nullptr || named.bodies.size() != 2)
-    return false;
-  const size_t problems = problems_.size();
-  const auto failed = [&] {
-    if (problems_.size() > problems) failed_.insert(named.outputs.begin(), named.outputs.end());
-    return problems_.size() > problems;
-  };
-  std::map<std::string, std::vector<std::string>> given;
-  for (const NamedBody& body : named.bodies) {
-    NamedCall branch;
-    branch.name = named.name + "/" + body.attribute;
-    for (const std::string& output : named.outputs)
-      branch.outputs.push_back(output.empty() ? "" : names_.make(named.name + "/" + body.attribute + "/" + output));
-    if (body.outputs.size() < branch.outputs.size()) return Diagnostic{"", body.attribute + " gives too little", ""};
-    splice(branch, body);
-    given[body.attribute] = branch.outputs;
-  }
-  if (failed()) return true;
-  CallComposer composer(*this, named);
-  std::string condition = named.inputs[0];
-  if (!shape_of(types_.at(condition)).empty())
-    condition = composer.add_bounded("Reshape", {{"shape", std::vector<int64_t>{}}}, {condition}, 1)[0];
-  for (size_t i = 0; i < named.outputs.size(); ++i) {
-    if (named.outputs[i].empty()) continue;
-    const std::string &yes = given.at("then_branch")[i], &no = given.at("else_branch")[i];
-    if (lists_.count(yes) != 0 || lists_.count(no) != 0)
-      return Diagnostic{"", "gives a sequence or an optional value, and data decide which", ""};
-    HOIST_TRY_VOID(choose_value(composer, i, condition, yes, no));
-  }
-  if (failed()) return true;
-  program_.bounded.push_back(named.name);
-  return true;
-}
-
-// The call with what it reads cut to the least room that any of its operands has for the same count, or for any.
-Result<NamedCall> ProgramBuilder::with_equal_bounds(const NamedCall& named, bool of_all_counts) {
-  NamedCall out = named;
-  std::map<std::string, int64_t> least;
-  const auto key = [&](const std::string& count) { return of_all_counts ? std::string() : count; };
-  for (const std::string& name : named.inputs) {
-    for (const auto& [dimension, count] : counts_of(name)) {
-      const int64_t room = shape_of(types_.at(name))[static_cast<size_t>(dimension)];
-      const auto [place, fresh] = least.emplace(key(count), room);
-      if (!fresh) place->second = std::min(place->second, room);
-    }
-  }
-  CallComposer composer(*this, named);
-  for (std::string& name : out.inputs) {
-    const auto counts = counts_of(name);
-    for (const auto& [dimension, count] : counts) {
-      const int64_t room = least.at(key(count));
-      if (shape_of(types_.at(name))[static_cast<size_t>(dimension)] == room) continue;
-      name = composer.add_bounded("Slice",
-                                  {{"starts", std::vector<int64_t>{0}},
-                                   {"ends", std::vector<int64_t>{room}},
-                                   {"axes", std::vector<int64_t>{dimension}}},
-                                  {name}, 1)[0];
-      if (failed_.count(name) != 0) return Diagnostic{"", "cannot be cut", ""};
-      counts_[name] = counts;
-    }
-  }
-  return out;
-}
-
-// What is known of the numbers that a call makes of numbers that data decide extents with.
-Result<Nothing> ProgramBuilder::follow_numbers(const NamedCall& named) {
-  if (bounded_ || !reads_data_extents(named) || named.outputs.size() != 1 || types_.count(named.outputs[0]) == 0)
-    return Nothing{};
-  const std::string& value = named.outputs[0];
-  const Type type = types_.at(value);
-  if (!leaf_of(type)->is_scalar() || counts_.count(value) != 0) return Nothing{};
-  CallComposer composer(*this, named);
-  HOIST_TRY(const auto numbers, numbers_of_call(composer, named));
-  if (!numbers || std::ssize(*numbers) != element_count(shape_of(type))) return Nothing{};
-  std::vector<int64_t> known;
-  for (const WholeNumber& number : *numbers) {
-    if (number.is_known()) known.push_back(number.low);
-  }
-  if (known.size() == numbers->size()) {
-    program_.constants[value] = Tensor::of(leaf_of(type)->scalar, shape_of(type), known);
-    program_.evaluated.push_back(named.name);
-  } else if (leaf_of(type)->scalar == Scalar::i64 || leaf_of(type)->scalar == Scalar::i32) {
-    numbers_[value] = *numbers;
-  }
-  return Nothing{};
-}
-
 Result<Nothing> ProgramBuilder::check_tensors(const NamedCall& named) const {
   for (size_t i = 0; i < named.inputs.size(); ++i) {
     const auto list = lists_.find(named.inputs[i]);
@@ -519,22 +282,6 @@ Result<Nothing> ProgramBuilder::check_tensors(const NamedCall& named) const {
                         ""};
   }
   return Nothing{};
-}
-
-// A call over arrays of which data decide how long they are: its definition carries the counts on, or other calls take
-// its place. Operands of one count have room for as many elements. Where those of several counts meet, an element of
-// one belongs to an element of the other: they count the same.
-Result<Nothing> ProgramBuilder::define_counted(const NamedCall& named) {
-  std::vector<BodyList> lists;
-  HOIST_TRY(const NamedCall aligned, with_equal_bounds(named, false));
-  const auto call = call_for(aligned, lists);
-  if (call.ok() && carried_counts(aligned, *call, false).ok()) return define_results(aligned, *call);
-  HOIST_TRY(const bool composed, compose_counted(named));
-  if (composed) return Nothing{};
-  HOIST_TRY(const NamedCall same, with_equal_bounds(named, true));
-  const auto again = call_for(same, lists);
-  if (again.ok() && carried_counts(same, *again, true).ok()) return define_results(same, *again, true);
-  return call.ok() ? define_results(aligned, *call) : Result<Nothing>(call.errors());
 }
 
 Result<Nothing> ProgramBuilder::define_results(const NamedCall& named, Expr call, bool same_counts) {
@@ -591,140 +338,6 @@ Result<bool> ProgramBuilder::cut_known(const std::string& value) {
   types_[value] = type_of(cut);
   program_.constants[value] = std::move(cut);
   return true;
-}
-
-namespace {
-
-bool mentions_any(const Nat& n, const std::set<std::string>& names) {
-  const std::set<std::string> mentioned = names_of(n);
-  return std::any_of(mentioned.begin(), mentioned.end(), [&](const auto& name) { return names.count(name) != 0; });
-}
-
-// Whether a term carries the elements along dimensions of these sizes without a number: nothing in it looks across
-// them, so that element i of a result is made of elements i of what it reads, however many there are. Maps and what
-// only renames do so, and everything else as far as it works along other dimensions.
-bool carries_along(Expr e, const std::set<std::string>& names, std::set<Expr>& seen) {
-  if (!seen.insert(e).second) return true;
-  for (Expr child : e->children) {
-    if (!carries_along(child, names, seen)) return false;
-  }
-  switch (e->pattern) {
-    case Pattern::map:
-    case Pattern::zip:
-    case Pattern::transpose:
-    case Pattern::repeat:
-    case Pattern::iota:
-      return true;
-    case Pattern::split:
-    case Pattern::join:
-    case Pattern::slide:
-    case Pattern::tile:
-    case Pattern::untile:
-    case Pattern::pad:
-    case Pattern::slice:
-    case Pattern::concat:
-    case Pattern::index:
-    case Pattern::scatter:
-    case Pattern::reduce:
-    case Pattern::fold:
-    case Pattern::scan:
-    case Pattern::iterate:
-    case Pattern::host:
-      break;
-    default:
-      return true;
-  }
-  if (std::any_of(e->sizes.begin(), e->sizes.end(), [&](const Nat& n) { return mentions_any(n, names); })) return false;
-  // They look across the outermost dimension of arrays that they take or give; a fold's result is its accumulator.
-  const bool folds = e->pattern == Pattern::reduce || e->pattern == Pattern::fold;
-  const auto outermost = [&](Expr x) {
-    return x->type != nullptr && x->type->is_array() && mentions_any(x->type->size, names);
-  };
-  if (folds) return !outermost(e->children.back());
-  // Joining and splitting concern the dimension below, too.
-  const bool below = e->pattern == Pattern::join && e->children[0]->type->element->is_array() &&
-                     mentions_any(e->children[0]->type->element->size, names);
-  return !below && (e->pattern == Pattern::index
-                        ? !outermost(e->children.back())
-                        : !outermost(e) && std::none_of(e->children.begin(), e->children.end(), outermost));
-}
-
-Type with_sizes_in(Type type, const std::map<int64_t, std::string>& names) {
-  std::vector<Nat> sizes = sizes_of(type);
-  for (const auto& [dimension, name] : names) sizes[static_cast<size_t>(dimension)] = Nat::name(name);
-  return array_type(sizes, leaf_of(type));
-}
-
-}  // namespace
-
-std::map<int64_t, std::string> ProgramBuilder::counts_of(const std::string& value) const {
-  const auto found = counts_.find(value);
-  return found == counts_.end() ? std::map<int64_t, std::string>() : found->second;
-}
-
-// For each result of the call the dimensions that have as many elements as some of what it reads, where data decide how
-// many those are; nothing where it reads none such. The call is looked at with names in the place of those extents.
-Result<std::vector<std::map<int64_t, std::string>>> ProgramBuilder::carried_counts(const NamedCall& named, Expr call,
-                                                                                   bool same) const {
-  using Counts = std::map<int64_t, std::string>;
-  std::vector<Counts> none;
-  if (bounded_) return none;
-  const std::string* reason = nullptr;
-  const std::vector<std::string> reads = tensors_read(named);
-  for (const std::string& name : reads) {
-    if (counts_.count(name) != 0) reason = &name;
-  }
-  if (reason == nullptr) return none;
-  const int64_t dimension = counts_.at(*reason).begin()->first;
-  const auto refused = [&](const std::string& why) {
-    return Diagnostic{named.name,
-                      fmt::format("reads {}, whose dimension {} is as long as data decide, up to {}, and {}", *reason,
-                                  dimension, shape_of(types_.at(*reason))[static_cast<size_t>(dimension)], why),
-                      "layers that keep each of its elements apart follow such a value; cut the model before this one"};
-  };
-  // Counts by the names of sizes, which are words.
-  std::map<std::string, std::string> count_named, name_of_count;
-  std::map<std::string, Expr> replaced;
-  for (Expr p : parameters_of(call)) {
-    const Counts counts = counts_of(p->name);
-    if (counts.empty()) continue;
-    Counts names;
-    for (const auto& [d, count] : counts) {
-      const std::string name = fmt::format("extent{}", same ? 0 : name_of_count.size());
-      const auto [place, fresh] = name_of_count.emplace(count, name);
-      if (fresh) count_named.emplace(place->second, count);
-      names[d] = place->second;
-    }
-    replaced[p->name] = parameter(p->name, with_sizes_in(p->type, names));
-  }
-  const OperatorCall& operation = *call->operation;
-  if (has_body(operation)) return refused("bodies take arrays of known extents only");
-  std::vector<Expr> operands(static_cast<size_t>(operation.operands.back()) + 1);
-  for (size_t i = 0; i < call->children.size(); ++i) {
-    const auto other = replaced.find(call->children[i]->name);
-    operands[static_cast<size_t>(operation.operands[i])] = other == replaced.end() ? call->children[i] : other->second;
-  }
-  const auto typed = operator_call(operation, operands);
-  if (!typed) return refused(typed.errors()[0].what);
-  std::set<std::string> names;
-  for (const auto& [name, count] : count_named) names.insert(name);
-  std::set<Expr> seen;
-  const auto looks_across = [&] { return refused(full_name(operation) + " looks across it"); };
-  if (!carries_along(without_operator_calls(*typed), names, seen)) return looks_across();
-  std::vector<Counts> out;
-  const std::vector<Type> types = operation.results == 1 ? std::vector<Type>{(*typed)->type} : (*typed)->type->parts;
-  for (const Type type : types) {
-    Counts counts;
-    const std::vector<Nat> sizes = sizes_of(type);
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      if (!mentions_any(sizes[d], names)) continue;
-      const auto name = sizes[d].as_name();
-      if (!name) return looks_across();
-      counts[static_cast<int64_t>(d)] = count_named.at(*name);
-    }
-    out.push_back(std::move(counts));
-  }
-  return out;
 }
 
 // A body's lists are results of the call by their members. Null where nothing else is a result and they have none.

@@ -129,6 +129,39 @@ TEST(DataExtents, ProductsSumOverWhatCounts) {
            {mixed_numbers({3, 2}), mixed_numbers({2})}});
 }
 
+TEST(DataExtents, PicturesAreComputedOneByOne) {
+  const Tensor x = mixed_numbers({4, 2, 4, 4});
+  compare({x, 0, {gives_z("Conv", {"y", "x2"})}, {"z"}, {mixed_numbers({3, 2, 3, 3})}});
+  compare(
+      {x, 0, {gives_z("ConvTranspose", {"y", "x2"}, {{"strides", List{2, 2}}})}, {"z"}, {mixed_numbers({2, 1, 2, 2})}});
+  const Attributes window = {{"kernel_shape", List{2, 2}}, {"strides", List{2, 2}}};
+  for (const char* name : {"MaxPool", "AveragePool"}) compare({x, 0, {gives_z(name, {"y"}, window)}});
+  for (const char* name : {"GlobalAveragePool", "GlobalMaxPool"}) compare({x, 0, {gives_z(name)}});
+  compare({mixed_numbers({4, 4, 2, 2}), 0, {gives_z("DepthToSpace", {"y"}, {{"blocksize", int64_t{2}}})}});
+  compare({x, 0, {gives_z("SpaceToDepth", {"y"}, {{"blocksize", int64_t{2}}})}});
+  compare({x, 0, {gives_z("InstanceNormalization", {"y", "x2", "x2"})}, {"z"}, {mixed_numbers({2})}});
+  compare({x, 0, {gives_z("Resize", {"y", "", "scales"})}, {"z"}, {}, {{"scales", floats({4}, {1, 1, 2, 2})}}, 1});
+  compare({x,
+           0,
+           {call_named("Shape", {"y"}, {"s"}, {{"end", int64_t{2}}}),
+            call_named("Concat", {"s", "plane"}, {"t"}, {{"axis", int64_t{0}}}), gives_z("Resize", {"y", "", "", "t"})},
+           {"z"},
+           {},
+           {{"plane", integers({2}, {3, 6})}},
+           1});
+}
+
+TEST(DataExtents, RegionsThatDoNotCountAreCutOut) {
+  const Attributes pooled = {
+      {"output_height", int64_t{2}}, {"output_width", int64_t{2}}, {"sampling_ratio", int64_t{2}}};
+  compare({floats({3, 4}, {0, 0, 3, 3, 1, 1, 4, 2, 0, 1, 2, 4}),
+           0,
+           {call_named("Compress", {"x3", "x1"}, {"n"}, {{"axis", int64_t{0}}}),
+            gives_z("RoiAlign", {"x2", "y", "n"}, pooled)},
+           {"z"},
+           {mixed_numbers({2, 2, 5, 5}), integers({3}, {1, 0, 1})}});
+}
+
 TEST(DataExtents, PlacesCountFromWhereElementsEnd) {
   const Tensor places = integers({2, 2}, {0, -1, 1, -2});
   for (const int64_t axis : {0, 1}) {

@@ -365,6 +365,24 @@ TEST_P(ControlTest, LongSequencesAreNotUnrolled) {
   check_kernels();
 }
 
+TEST_P(ControlTest, LongScansAreNotUnrolled) {
+  const Program program = parsed(
+      "program version 22\ninput %s : [4]f32\ninput %x : [1100][4]f32\ninput %w : [4][4]f32\n"
+      "define %l : ([4]f32, [4][1100]f32) = Scan(%s, %x, %w; num_scan_inputs = 1, captured = 1, results = 2,\n"
+      "  scan_input_directions = [1], scan_output_axes = [1],\n"
+      "  body = { program input %s : [4]f32 input %e : [4]f32 input %w : [4][4]f32\n"
+      "    define %p : [4]f32 = MatMul(%s, %w) from \"product\"\n"
+      "    define %a : [4]f32 = Add(%p, %e) from \"add\"\n    define %n : [4]f32 = Tanh(%a) from \"tanh\"\n"
+      "    output %n output %a }) from \"scan\"\n"
+      "define %y : [4]f32 = %l.0\ndefine %rows : [4][1100]f32 = %l.1\noutput %y\noutput %rows\n");
+  compile(program);
+  ASSERT_EQ(plan_.controls.size(), 1u);
+  EXPECT_LT(plan_.steps.size(), 8u);
+  const std::vector<Tensor> inputs = {drawn({4}, 9), drawn({1100, 4}, 10), drawn({4, 4}, 11, -0.4, 0.4)};
+  expect_close(run(inputs), interpreted(program, inputs));
+  check_kernels();
+}
+
 // Boxes are taken one after the other: 1,100 of them.
 TEST_P(ControlTest, ManyBoxesAreTaken) {
   const Program program = parsed(
