@@ -37,10 +37,10 @@ struct Profile {
   bool half = false;              ///< cl_khr_fp16: arithmetic in f16 that rounds to nearest and keeps denormals
   bool doubles = true;            ///< cl_khr_fp64
   bool dot_instructions = false;  ///< 8-bit dot products (vpdpbusd, dp4a)
-  /// Rows and columns of 32-bit sums, and words of four bytes that each adds the products of, at most, of an instruction
-  /// for 8-bit products of matrices (AMX: 16); 0: there is none.
+  /// Of an instruction for 8-bit products of matrices, how many rows and columns of 32-bit sums it has at most, and how
+  /// many words of four bytes it adds the products of to each (AMX: 16); 0: there is none.
   int64_t matrix_tile = 0;
-  WorkGroupCosts costs;           ///< keys of GPUs: printed for those alone
+  WorkGroupCosts costs;  ///< keys of GPUs: printed for those alone
 };
 
 Result<Profile> parse_profile(const std::string& text, const std::string& where);

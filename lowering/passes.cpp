@@ -121,6 +121,8 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
   return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});
 }
 
+constexpr std::string_view wide_convolution = "widened-convolution", wide_convolution_bias = "widened-convolution-bias",
+                           wide_matrix_product = "widened-matrix-product";
 constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "signed-to-unsigned",
                            unsigned_weights = "weights-to-signed", weights_zero = "dequantise-convolution-zero-point",
                            weights_zero_bias = "dequantise-convolution-zero-point-bias",
@@ -210,6 +212,10 @@ Result<Nothing> im2col(Program& program, const PassOptions&) {
                            {"im2col-groups-bias-3d"}});
   return Nothing{};
 }
+
+// Where halves are only stored: elsewhere products may be formed in them, and on GPUs wider operands take longer to
+// read.
+bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
 
 bool wants_winograd(const PassOptions& options) {
   const bool estimated = options.convolution == ConvolutionForm::automatic && !options.profile.gpu;
@@ -459,6 +465,8 @@ constexpr Pass all_passes[] = {
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
     {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
      apply_rules<channels, columns>},
+    {"widen-halves", "products of halves read f32, where a CPU computes in that", Pass::calls, false,
+     apply_rules<wide_convolution, wide_convolution_bias, wide_matrix_product>, computes_in_f32},
     {"split-phases", "transposed convolutions with strides become convolutions of their phases", Pass::calls, true,
      apply_rules<phases, phases_bias>},
     {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",

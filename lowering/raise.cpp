@@ -342,6 +342,7 @@ Result<Program> replace_by_expressions(
   PassOptions exact;
   exact.strict = true;
   exact.share_equal = false;
+  exact.profile.half = true;  // products of halves stay as the model has them
   HOIST_TRY_VOID(run_passes(lowered, Pass::calls, exact));
   Diagnostics problems;
   for (const std::string& name : layers) {

@@ -68,10 +68,10 @@ Tile choose_matrix_tile(int64_t rows, int64_t columns, int64_t terms, int64_t in
   const auto [vectors, vector_cost] = choose_registers(rows, columns, profile);
   const int64_t most = profile.matrix_tile, width = profile.vector_width;
   if (most != width || inner % 4 != 0) return vectors;
-  const int64_t words = divisor(inner / 4, most), steps = terms / 4 / words;
+  const int64_t words = divisor(inner / 4, most), all_words = terms / 4, steps = all_words / words;
   if (words == 1) return vectors;
   Tile best = vectors;
-  double best_cost = vector_cost / 2 * static_cast<double>(terms / 4);
+  double best_cost = vector_cost / 2 * static_cast<double>(all_words);
   // Of eight tiles in registers some hold operands: all of the left, and one of the right.
   for (const auto& [down, across] : {std::pair<int64_t, int64_t>{2, 2}, {1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}}) {
     if (rows % down != 0 || (across > 1 && (across - 1) * width >= columns)) continue;

@@ -102,6 +102,16 @@ bool has_other_scale(ProgramMatch& match) {
   return is_one_number(s) && s->scalar() == Scalar::f32 && s->float_at(0) != 1 && match.known("x") == nullptr;
 }
 
+// A product of f16 with known f16, whose sums are of f32. Adds `by_channel`: the shape in which a bias broadcasts.
+bool is_product_of_halves(ProgramMatch& match) {
+  const Tensor* w = match.known("w");
+  if (w == nullptr || w->scalar() != Scalar::f16 || match.known("x") != nullptr) return false;
+  std::vector<int64_t> shape(std::max<size_t>(w->shape().size(), 2) - 1, 1);
+  shape[0] = -1;
+  match.attributes["by_channel"] = shape;
+  return true;
+}
+
 // Input channels of integer sums that are no multiple of four: adds the amounts by which zeros complete them.
 // Negative axes count from the last, as both operands of a product may have batch dimensions of their own.
 bool is_no_multiple_of_four(ProgramMatch& match, int64_t axis, int64_t from_weights) {
@@ -243,6 +253,7 @@ const ProgramConditions& conditions() {
       {"no multiple of four: channels", [](ProgramMatch& m) { return is_no_multiple_of_four(m, 1, 1); }},
       {"no multiple of four: columns", [](ProgramMatch& m) { return is_no_multiple_of_four(m, -1, -2); }},
       {"only dequantised", is_only_dequantised},
+      {"product of halves", is_product_of_halves},
   };
   return all;
 }
@@ -264,6 +275,7 @@ constexpr char quantised_given[] =
 
 // clang-format off
 std::vector<ProgramRuleRow> rows() {
+  const char* sums_in_f32 = "sums of halves are of f32 and rounded once, so operands may be widened before";
   const std::string activation = "DequantizeLinear(%x : [b][c][h][v]u8, %known_positive_p : f32, %known_z : u8)";
   const std::string filters = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : [n]f32; axis = 0)";
   const std::string depthwise =
@@ -404,6 +416,23 @@ std::vector<ProgramRuleRow> rows() {
      {"ConvTranspose(%x : [b][2][h][v]f32, %known_w : [2][n][i][j]f32, %b : [2*n]f32; strides = [2, 1], group = 2)",
       "ConvTranspose(%x : [b][c][h][v]f32, %known_w : [c][n][2][3]f32, %b : [n]f32; strides = [2, 2], output_padding = [1, 1], pads = [0, 1, 0, 1])"}},
 
+    {"widened-convolution", "x: X, w: W",
+     "Conv(x, w, _; *A)",
+     "Cast(Conv(Cast(x; to = 1), Cast(w; to = 1), _; *A); to = 10)",
+     "product of halves", RuleClass::exact, sums_in_f32,
+     {"Conv(%x : [b][c][h][v]f16, %known_w : [n][c][i][j]f16; strides = [s, t])"}},
+    {"widened-convolution-bias", "x: X, w: W, b: B",
+     "Conv(x, w, b; *A)",
+     "Add(Cast(sums; to = 10), Reshape(b; shape = by_channel)) where "
+     "sums = Conv(Cast(x; to = 1), Cast(w; to = 1), _; *A)",
+     "product of halves", RuleClass::exact, sums_in_f32,
+     {"Conv(%x : [b][c][h][v]f16, %known_w : [n][c][i][j]f16, %b : [n]f16)",
+      "Conv(%x : [b][c][h]f16, %known_w : [n][c][i]f16, %b : [n]f16; strides = [s])"}},
+    {"widened-matrix-product", "x: X, w: W",
+     "MatMul(x, w)",
+     "Cast(MatMul(Cast(x; to = 1), Cast(w; to = 1)); to = 10)",
+     "product of halves", RuleClass::exact, sums_in_f32,
+     {"MatMul(%x : [m][k]f16, %known_w : [k][n]f16)"}},
     {"channels-to-four", "x: X, w: W, z: Z",
      "ConvInteger(x, w, z; *A)",
      "ConvInteger(padded, weights, z; *A) where zero = Reshape(z; shape = integers []); "

@@ -138,6 +138,34 @@ TEST(Passes, BatchNormFoldingRoundsOnly) {
 }
 
 // In integers, whose sums are the same in any order; and products of two are made only where they are less work.
+TEST(Passes, ProductsOfHalvesReadWhatTheDeviceComputesIn) {
+  // The second convolution's operand is widened by the first one's kernel, its weights when the model is compiled.
+  NamedModel model;
+  model.opset = 21;
+  model.inputs = {{"x", Scalar::f16, {1, 3, 9, 9}}};
+  model.outputs = {{"z", Scalar::f16, {}}};
+  const auto halves = [](const std::vector<int64_t>& shape, uint32_t stream) {
+    const Tensor any = seeded_tensor(Scalar::f32, shape, 7, stream, -1, 1);
+    Tensor out(Scalar::f16, shape);
+    for (int64_t i = 0; i < out.size(); ++i) out.set_float(i, any.float_at(i));
+    return out;
+  };
+  model.constants = {{"v", halves({8, 3, 1, 1}, 1)}, {"w", halves({8, 8, 1, 1}, 2)}, {"b", halves({8}, 3)}};
+  model.layers = {{"first", "Conv", "", {}, {"x", "v", "b"}, {"y"}}, {"second", "Conv", "", {}, {"y", "w"}, {"z"}}};
+  for (const bool gpu : {false, true}) {
+    for (const bool half : {false, true}) {
+      Profile profile;
+      profile.gpu = gpu;
+      profile.half = half;
+      auto lowered = lower_model(model, {}, profile);
+      ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+      const bool widened = std::any_of(lowered->arrays.begin(), lowered->arrays.end(),
+                                       [](const PlanArray& a) { return a.scalar == Scalar::f32; });
+      EXPECT_EQ(widened, !gpu && !half);
+    }
+  }
+}
+
 TEST(Passes, EinsumsInPairsAreTheSameSums) {
   using Shapes = std::vector<std::vector<int64_t>>;
   struct Case {

@@ -167,7 +167,7 @@ TEST(Winograd, LeavesOtherConvolutionsAlone) {
       {{1, 4, 8, 8}, {4, 4, 1, 1}, {}},
       {{1, 4, 8}, {4, 4, 3}, {}},
       {{1, 2, 4, 4, 4}, {2, 2, 3, 3, 3}, {}},
-      {{1, 4, 8, 8}, {4, 4, 3, 3}, {}, true, Scalar::f16},
+      {{1, 4, 8, 8}, {4, 4, 3, 3}, {}, true, Scalar::bf16},
   };
   for (const Picture& p : others) {
     SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
