@@ -335,7 +335,7 @@ HExpr integer_power(const HExpr& a, const HExpr& b) {
       const HExpr few = in_all_lanes(n < integer(n, 1 << usual));
       power = Call::make(base.type(), Call::if_then_else, {few, power_of(base, n, usual), power}, Call::PureIntrinsic);
     }
-    const HExpr value = bits(a.type().element_of(), power);
+    HExpr value = bits(a.type().element_of(), power);
     if (a.type().is_uint()) return value;
     const HExpr one = integer(a, 1), odd = (b & one) != integer(b, 0);
     const HExpr reciprocal =

@@ -71,7 +71,8 @@ Result<cl_program> from_source(Device* d, const std::string& source, const std::
   return built(d, clCreateProgramWithSource(d->context, 1, &text, nullptr, nullptr), build_options(), name);
 }
 
-// PoCL's library has no fma of halves. In f64 the product is exact, and the sum has no bit that a half could miss.
+// PoCL's library has no fma of halves. In f64 the product is exact, and the sum has no bit that a half could miss. A
+// function of that name hides clang's own, so those of floats and doubles are declared as well.
 constexpr const char* fma_of_halves = R"(
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #pragma OPENCL FP_CONTRACT OFF
@@ -80,6 +81,9 @@ half __attribute__((overloadable)) fma(half a, half b, half c) { return (half)((
   double##N x = __builtin_convertvector(a, double##N), y = __builtin_convertvector(b, double##N); \
   return __builtin_convertvector(x * y + __builtin_convertvector(c, double##N), half##N); }
 FMA(2) FMA(3) FMA(4) FMA(8) FMA(16)
+#define DECLARED(T) T __attribute__((overloadable)) fma(T a, T b, T c);
+DECLARED(float) DECLARED(float2) DECLARED(float3) DECLARED(float4) DECLARED(float8) DECLARED(float16)
+DECLARED(double) DECLARED(double2) DECLARED(double3) DECLARED(double4) DECLARED(double8) DECLARED(double16)
 )";
 
 Result<cl_program> from_spir(Device* d, const std::string& source, const std::string& name) {
