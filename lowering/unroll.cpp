@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <unordered_map>
 #include <vector>
@@ -70,6 +71,7 @@ class Additions {
   }
 
   const std::vector<std::string>& layers() const { return layers_; }
+  const std::vector<Control>& controls() const { return program_.controls; }
   std::string name(const std::string& wanted) { return names_.make(wanted); }
   int64_t count() const { return static_cast<int64_t>(added_.size()); }
 
@@ -536,6 +538,12 @@ class Unroll {
   Result<Expr> performed(Expr e, Expr initial, Expr elements) {
     perform_ = false;  // what stands in its body runs once a step
     const int64_t n = elements->type->size.value();
+    for (const Control& other : additions_.controls()) {
+      HOIST_TRY(const Expr known, performed_by(other, e, initial, elements));
+      if (known == nullptr) continue;
+      perform_ = true;
+      return known;
+    }
     Control control;
     control.kind = Control::Kind::loop;
     control.most = n;
@@ -556,6 +564,48 @@ class Unroll {
     additions_.perform(std::move(control));
     perform_ = true;
     return rows == nullptr ? result : rows;
+  }
+
+  // What the loop gives where that control computes the same, for another result of a layer say; null where it does
+  // not.
+  Result<Expr> performed_by(const Control& control, Expr e, Expr initial, Expr elements) {
+    const Expr none = nullptr;
+    const std::vector<Expr> states = parts_of(initial);
+    const bool scans = e->pattern == Pattern::scan;
+    if (control.kind != Control::Kind::loop || !control.condition.empty() || !control.trips.empty() ||
+        !control.next.empty() || control.most != elements->type->size.value() ||
+        control.carried.size() != states.size() || (scans && control.rows.size() != states.size()))
+      return none;
+    std::vector<std::string> before, result, rows;
+    for (size_t k = 0; k < states.size(); ++k) {
+      if (control.carried[k].initial != states[k]->name) return none;
+      before.push_back(control.carried[k].before);
+      result.push_back(control.carried[k].result);
+      if (scans) rows.push_back(control.rows[k].result);
+    }
+    // Equal terms over the same values are one definition.
+    const Expr number = parameter(control.number, scalar_type(Scalar::i64));
+    const Expr element = element_at(number, elements);
+    HOIST_TRY(const Expr next,
+              outside(hoist::apply(e->children[0], {named_like(initial->type, before, std::nullopt), element})));
+    HOIST_TRY(const Expr after, each_defined(next));
+    for (size_t k = 0; k < states.size(); ++k) {
+      const std::string& own = parts_of(after)[k]->name;
+      if (own != control.carried[k].after || (scans && own != control.rows[k].row)) return none;
+    }
+    return scans ? named_like(initial->type, rows, control.most) : named_like(initial->type, result, std::nullopt);
+  }
+
+  // Values of these names, in order, in the place of one of this type, or of so many side by side.
+  static Expr named_like(Type type, const std::vector<std::string>& names, std::optional<int64_t> count) {
+    size_t next = 0;
+    const std::function<Expr(Type)> made = [&](Type part) -> Expr {
+      if (!part->is_tuple()) return parameter(names[next++], count ? array_type(*count, part) : part);
+      std::vector<Expr> parts;
+      for (const Type inner : part->parts) parts.push_back(made(inner));
+      return count ? zip(parts) : tuple(parts);
+    };
+    return made(type);
   }
 
   // Values that only the run knows, in the place of one of this type, or of so many side by side.
