@@ -80,14 +80,19 @@ TEST_F(Commands, OutputsAreAsLongAsDataDecide) {
   EXPECT_EQ(places->as_integers(), (std::vector<int64_t>{0, 0, 1, 0, 2, 2}));
   ran = run_hoist({"verify", folder});
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
-  // What looks across such a dimension is named.
+  // What looks across such a dimension sees what counts alone, or is named.
   add_node(model, "ReduceMax", {"places"}, {"most"}, "across");
   add_value(model.mutable_graph()->add_output(), "most", {"", ""}, onnx::TensorProto::INT64);
   std::ofstream(file, std::ios::binary) << model.SerializeAsString();
   ran = run_hoist({"check", file});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  add_node(model, "Unique", {"places"}, {"different"}, "distinct");
+  add_value(model.mutable_graph()->add_output(), "different", {""}, onnx::TensorProto::INT64);
+  std::ofstream(file, std::ios::binary) << model.SerializeAsString();
+  ran = run_hoist({"check", file});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_THAT(ran.err, HasSubstr("across: reads places, whose dimension 1 is as long as data decide, up to 6, and "
-                                 "ReduceMax looks across it"));
+  EXPECT_THAT(ran.err, HasSubstr("distinct: reads places, whose dimension 1 is as long as data decide, up to 6, and "
+                                 "Unique"));
 }
 
 TEST_F(Commands, SamplesOfALargerBatchCountOnce) {

@@ -40,6 +40,12 @@ TEST_F(Rusticl, SmallModelsAreCompiledAndCheckThemselves) {
     SCOPED_TRACE(model.filename());
     const std::string bundle = in(model.stem().string() + ".hoist");
     const Ran compiled = run_hoist({"compile", model.string(), "-o", bundle, "--device", "llvmpipe"}, rusticl);
+    // Mesa 22.3 compares an int below 0 that became a long as though it had no sign; no bundle is written then.
+    if (model.filename() == "text.onnx" && compiled.code == 5) {
+      EXPECT_THAT(compiled.err, HasSubstr("the code generator or the driver makes the difference"));
+      EXPECT_FALSE(fs::exists(bundle));
+      continue;
+    }
     ASSERT_EQ(compiled.code, 0) << compiled.err;
     EXPECT_THAT(compiled.out, HasSubstr("checked on llvmpipe"));
     const Ran verified = run_hoist({"verify", bundle, "--all", "--device", "llvmpipe"}, rusticl);
