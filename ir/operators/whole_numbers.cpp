@@ -78,7 +78,8 @@ WholeNumber greatest(ExtentComposer& c, const WholeNumber& a, const WholeNumber&
 
 WholeNumber quotient(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b) {
   if (b == exactly(1)) return a;
-  return made(c, "Div", a, b, a.low / b.high, a.high / b.low);
+  const int64_t low = a.low / b.high, high = a.high / b.low;
+  return made(c, "Div", a, b, low, high);
 }
 
 WholeNumber remainder(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b) {
@@ -140,7 +141,7 @@ std::string list_value(ExtentComposer& c, const WholeNumbers& numbers) {
     }));
   }
   if (parts.empty()) return c.constant(Tensor(Scalar::i64, {0}));
-  const std::string list = parts.size() == 1 ? parts[0] : c.add_bounded("Concat", {{"axis", int64_t{0}}}, parts)[0];
+  std::string list = parts.size() == 1 ? parts[0] : c.add_bounded("Concat", {{"axis", int64_t{0}}}, parts)[0];
   c.say_numbers(list, numbers);
   return list;
 }
@@ -170,7 +171,10 @@ using Maybe = std::optional<WholeNumbers>;
 
 // Known where it does not depend on the unknown ones: -1 for undecided.
 int compared(const std::string& operation, const WholeNumber& a, const WholeNumber& b) {
-  const bool below = a.high<b.low, above = a.low> b.high, at_most = a.high <= b.low, at_least = a.low >= b.high;
+  const bool below = a.high < b.low;
+  const bool above = a.low > b.high;
+  const bool at_most = a.high <= b.low;
+  const bool at_least = a.low >= b.high;
   const bool same = a == b;
   const auto decided = [](bool yes, bool no) { return yes ? 1 : no ? 0 : -1; };
   if (operation == "Equal") return decided(same, below || above);
