@@ -8,9 +8,9 @@
  * a crash. What its kernels do is: they are compiled and run, on a CPU as native code of your process, and the hashes
  * (XXH64) find damage but are no signature. Open bundles from those alone whose programs you would run; SECURITY.md of
  * hoist says how to sign one. Different handles may be used from different threads at the same time, also where they
- * share a context; one handle must not. The first call into OpenCL sets two variables that are unset, and leaves those
- * that you have set: POCL_AFFINITY=1 when the process may use all cores, because PoCL is up to twice as fast with
- * pinned workers, and POCL_WORK_GROUP_SPECIALIZATION=0, because PoCL compiles every kernel twice without. */
+ * share a context; one handle must not. The first call into OpenCL sets POCL_AFFINITY=1 when the process may use all
+ * cores and the variable is unset, because PoCL is up to twice as fast with pinned workers; set it yourself to decide
+ * otherwise. */
 #ifndef HOIST_RUNTIME_H
 #define HOIST_RUNTIME_H
 

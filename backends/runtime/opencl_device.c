@@ -64,17 +64,12 @@ HOIST_INTERNAL hoist_status hoist_cl_check(hoist_error* error, cl_int code, cons
   return hoist_fail(error, HOIST_DEVICE_ERROR, "%s: %s (%d)", what, hoist_cl_name(code), (int)code);
 }
 
-/* What PoCL reads, where the user has not said otherwise. By itself it compiles a kernel twice, for its size of groups
- * at the first launch and for any size when the program is asked for: kernels for CPUs have one work-item a group,
- * whose code is as fast either way.
- *
- * POCL_AFFINITY is read when the loader opens the driver. It pins worker k to core k whatever the process's own mask
- * says, so this is right only where the process may use every core. */
+/* PoCL reads POCL_AFFINITY when the loader opens it. It pins worker k to core k whatever the process's own mask says,
+ * so this is right only where the process may use every core. */
 static void prepare_environment(void) {
   static int prepared = 0;
   if (prepared) return;
   prepared = 1;
-  setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
 #if defined(__linux__) && defined(CPU_COUNT)
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <map>
 
 #include "backends/bundle/bundle.h"
 #include "ir/seeded.h"
@@ -85,22 +83,6 @@ TEST_F(ExampleTest, BuildsRunsAndVerifies) {
   const Outcome damaged = shell(example);
   EXPECT_EQ(damaged.code, 3);
   EXPECT_THAT(damaged.text, HasSubstr("weights.bin: hash"));
-}
-
-// PoCL alone has this cache; other drivers keep none there.
-TEST_F(ExampleTest, TheDriverCompilesEachKernelOnce) {
-  ASSERT_EQ(build().code, 0);
-  const std::filesystem::path cache = folder_ / "pocl";
-  std::filesystem::create_directory(cache);
-  const Outcome ran = shell("POCL_CACHE_DIR='" + cache.string() + "' " + (bundle_ / "example").string());
-  ASSERT_EQ(ran.code, 0) << ran.text;
-  ASSERT_THAT(ran.text, HasSubstr("cache miss"));
-  std::map<std::string, int> compiled;
-  for (const auto& file : std::filesystem::recursive_directory_iterator(cache))
-    if (file.path().extension() == ".so") ++compiled[file.path().filename().string()];
-  if (compiled.empty()) GTEST_SKIP() << "the driver is not PoCL";
-  EXPECT_EQ(compiled.size(), small_plan().kernels.size());
-  for (const auto& [kernel, times] : compiled) EXPECT_EQ(times, 1) << kernel;
 }
 
 TEST_F(ExampleTest, TheMakefileBuildsIt) {
