@@ -1,7 +1,6 @@
 #include "lowering/storage.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <set>
 
@@ -531,8 +530,7 @@ Tile tile_of(const Definition& d, const std::map<std::string, Type>& types, cons
     return choose_tile(rows, columns, profile);
   const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
   const int64_t outputs = extents[static_cast<size_t>(d.weights[0].output_dimension)];
-  const int64_t weights = std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
-  return choose_matrix_tile(rows, columns, weights / outputs, neighbouring_terms(d, extents), profile);
+  return choose_matrix_tile(rows, columns, element_count(extents) / outputs, neighbouring_terms(d, extents), profile);
 }
 
 // On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too.

@@ -11,10 +11,6 @@ namespace {
 
 int64_t pieces(int64_t n, int64_t k) { return round_up(n, k) / k; }
 
-}  // namespace
-
-namespace {
-
 struct Choice {
   Tile tile;
   double cost = 0;  ///< half cycles of a step of the fold, for all tiles

@@ -189,6 +189,13 @@ void carry(Additions& additions, Control& control, const std::vector<Expr>& init
   }
 }
 
+// How many of a call's operands, the last ones, its bodies capture.
+int64_t captured_count(const OperatorCall& call) {
+  const auto found = call.attributes.find("captured");
+  const auto* count = found == call.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return count == nullptr ? 0 : *count;
+}
+
 // Bodies in the place of the call that the definition is.
 class Inline {
  public:
@@ -222,11 +229,7 @@ class Inline {
     const auto* value = found == call_->operation->attributes.end() ? nullptr : std::get_if<Body>(&found->second);
     return value == nullptr ? nullptr : value->program;
   }
-  int64_t captured() const {
-    auto found = call_->operation->attributes.find("captured");
-    const auto* count = found == call_->operation->attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-    return count == nullptr ? 0 : *count;
-  }
+  int64_t captured() const { return captured_count(*call_->operation); }
 
   // What the body gives for these values. Layers in it are called after the call's layer and `path`.
   Result<Values> run(const std::string& name, const Values& given, const std::string& path) {
@@ -596,25 +599,27 @@ class Unroll {
     return scans ? named_like(initial->type, rows, control.most) : named_like(initial->type, result, std::nullopt);
   }
 
-  // Values of these names, in order, in the place of one of this type, or of so many side by side.
-  static Expr named_like(Type type, const std::vector<std::string>& names, std::optional<int64_t> count) {
-    size_t next = 0;
-    const std::function<Expr(Type)> made = [&](Type part) -> Expr {
-      if (!part->is_tuple()) return parameter(names[next++], count ? array_type(*count, part) : part);
-      std::vector<Expr> parts;
-      for (const Type inner : part->parts) parts.push_back(made(inner));
-      return count ? zip(parts) : tuple(parts);
-    };
-    return made(type);
-  }
-
-  // Values that only the run knows, in the place of one of this type, or of so many side by side.
-  Expr given_like(const std::string& wanted, Type type, std::optional<int64_t> count) {
-    if (!type->is_tuple()) return additions_.given(wanted, count ? array_type(*count, type) : type);
+  // Values in the place of one of this type, or of so many side by side: `leaf` makes those that are no tuples, in
+  // order, of a name with their positions behind it.
+  using Leaf = std::function<Expr(const std::string& name, Type type)>;
+  static Expr values_like(const std::string& name, Type type, std::optional<int64_t> count, const Leaf& leaf) {
+    if (!type->is_tuple()) return leaf(name, count ? array_type(*count, type) : type);
     std::vector<Expr> parts;
     for (size_t i = 0; i < type->parts.size(); ++i)
-      parts.push_back(given_like(fmt::format("{}{}", wanted, i), type->parts[i], count));
+      parts.push_back(values_like(fmt::format("{}{}", name, i), type->parts[i], count, leaf));
     return count ? zip(parts) : tuple(parts);
+  }
+
+  // Those of these names.
+  static Expr named_like(Type type, const std::vector<std::string>& names, std::optional<int64_t> count) {
+    size_t next = 0;
+    return values_like("", type, count, [&](const std::string&, Type part) { return parameter(names[next++], part); });
+  }
+
+  // Those that only the run knows.
+  Expr given_like(const std::string& wanted, Type type, std::optional<int64_t> count) {
+    return values_like(wanted, type, count,
+                       [&](const std::string& name, Type part) { return additions_.given(name, part); });
   }
 
   // The arrays of a tuple or side by side, those of tuples in it included.
@@ -670,9 +675,7 @@ bool is_long_scan(Expr call) {
   if (call->operation->attributes.count("num_scan_inputs") == 0) return false;
   const auto axes = operators::axes_of_scan(*call);
   if (!axes.ok() || axes->batched || axes->sequences.empty()) return false;
-  const auto captured = call->operation->attributes.find("captured");
-  const auto* count = captured == call->operation->attributes.end() ? nullptr : std::get_if<int64_t>(&captured->second);
-  const size_t last = call->children.size() - static_cast<size_t>(count == nullptr ? 0 : *count) - 1;
+  const size_t last = call->children.size() - static_cast<size_t>(captured_count(*call->operation)) - 1;
   return axes->sequences.back().rows(call->children[last])->type->size.value() > most_unrolled_steps;
 }
 

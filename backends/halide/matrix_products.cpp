@@ -201,17 +201,15 @@ class IntoTiles : public IRMutator {
   // Products side by side share their operands: those of the left are loaded first, each of the right where it is
   // needed, so that few tiles are in use at a time.
   Stmt together(const std::vector<Product>& products) {
-    using Loaded = std::vector<std::pair<HExpr, std::string>>;
-    Loaded loaded;
     std::vector<std::pair<std::string, HExpr>> loads;
     const auto load = [&](const HExpr& value) {
-      for (const auto& [known, variable] : loaded) {
-        if (equal(known, value)) return Variable::make(value.type(), variable);
+      for (size_t i = 0; i < loads.size(); ++i) {
+        if (equal(loads[i].second, value)) return i;
       }
-      loaded.emplace_back(value, unique_name("operand"));
-      loads.emplace_back(loaded.back().second, value);
-      return Variable::make(value.type(), loaded.back().second);
+      loads.emplace_back(unique_name("operand"), value);
+      return loads.size() - 1;
     };
+    const auto loaded = [&](size_t i) { return Variable::make(loads[i].second.type(), loads[i].first); };
     const auto operand = [&](const Halide::Type& type, int rows, int bytes, const std::string& array,
                              const HExpr& start, int64_t step) {
       const HExpr from = Variable::make(Halide::Handle(), array);
@@ -220,28 +218,19 @@ class IntoTiles : public IRMutator {
                          in_bytes(HExpr(static_cast<int32_t>(step)))},
                         Call::Intrinsic);
     };
-    std::vector<HExpr> left, right;
+    std::vector<size_t> left, right;  // by their places among the loads
     for (const Product& p : products) {
       left.push_back(
           load(operand(Halide::UInt(8), p.rows, p.words * word_bytes, p.left, p.from_left.start, p.from_left.row)));
     }
     const size_t left_loads = loads.size();
-    std::vector<Stmt> order;
-    for (size_t i = 0; i < products.size(); ++i) {
-      const Product& p = products[i];
+    for (const Product& p : products) {
       right.push_back(
           load(operand(Halide::Int(8), p.words, tile_row_bytes, p.right, p.from_right.start, p.from_right.word)));
     }
     std::vector<size_t> by_right(products.size());
     for (size_t i = 0; i < by_right.size(); ++i) by_right[i] = i;
-    const auto name_of_right = [&](size_t i) { return right[i].as<Variable>()->name; };
-    const auto place = [&](size_t i) {
-      for (size_t k = left_loads; k < loads.size(); ++k) {
-        if (loads[k].first == name_of_right(i)) return k;
-      }
-      return loads.size();
-    };
-    std::stable_sort(by_right.begin(), by_right.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
+    std::stable_sort(by_right.begin(), by_right.end(), [&](size_t a, size_t b) { return right[a] < right[b]; });
     Stmt out;
     for (size_t k = by_right.size(); k-- > 0;) {
       const size_t i = by_right[k];
@@ -249,11 +238,11 @@ class IntoTiles : public IRMutator {
       const size_t at = tile_of(p);
       const Stmt update = put(at, Call::make(sums_type, "tile_matmul",
                                              {short_number(p.rows), row_bytes(), short_number(p.words * word_bytes),
-                                              tile(at), left[i], right[i]},
+                                              tile(at), loaded(left[i]), loaded(right[i])},
                                              Call::Intrinsic));
       out = out.defined() ? Block::make(update, out) : update;
-      if (k > 0 && name_of_right(by_right[k - 1]) == name_of_right(i)) continue;
-      out = LetStmt::make(name_of_right(i), loads[place(i)].second, out);
+      if (k > 0 && right[by_right[k - 1]] == right[i]) continue;
+      out = LetStmt::make(loads[right[i]].first, loads[right[i]].second, out);
     }
     for (size_t k = left_loads; k-- > 0;) out = LetStmt::make(loads[k].first, loads[k].second, out);
     return out;

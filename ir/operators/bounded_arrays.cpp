@@ -34,16 +34,25 @@ std::string call(ExtentComposer& c, const std::string& operation, std::vector<st
   return c.add_bounded(operation, std::move(attributes), std::move(inputs))[0];
 }
 
-std::string constant_number(ExtentComposer& c, Scalar scalar, int64_t value) {
-  return c.once(fmt::format("number {} {}", row(scalar).name, value),
-                [&] { return c.constant(Tensor::of(scalar, {}, std::vector<int64_t>{value})); });
-}
-
 std::string counting_up(ExtentComposer& c, int64_t count) {
   return c.once(fmt::format("positions {}", count), [&] {
     const auto number = [](int64_t n) { return Tensor::of(Scalar::i64, {}, std::vector<int64_t>{n}); };
     return call(c, "Range", {}, {{"start", number(0)}, {"limit", number(count)}, {"delta", number(1)}});
   });
+}
+
+WholeNumber range_length(ExtentComposer& c, const WholeNumber& start, const WholeNumber& end, int64_t step) {
+  const int64_t stride = std::abs(step);
+  const WholeNumber distance =
+      greatest(c, step > 0 ? difference(c, end, start) : difference(c, start, end), exactly(0));
+  return quotient(c, sum(c, distance, exactly(stride - 1)), exactly(stride));
+}
+
+std::string range_of(ExtentComposer& c, const WholeNumber& start, int64_t step, int64_t count) {
+  std::string all = counting_up(c, count);
+  if (step != 1) all = call(c, "Mul", {all, constant_number(c, Scalar::i64, step)});
+  if (start != exactly(0)) all = call(c, "Add", {all, scalar_value(c, start)});
+  return all;
 }
 
 namespace {
@@ -115,20 +124,12 @@ Attributes attributes_without(const ExtentComposer& c, std::initializer_list<con
   for (const char* name : names) out.erase(name);
   return out;
 }
+
 Bounded taken_along(ExtentComposer& c, const Bounded& x, size_t axis, const std::string& places,
                     const WholeNumber& extent) {
   Bounded out{call(c, "Gather", {x.value, places}, {{"axis", static_cast<int64_t>(axis)}}), x.extents};
   out.extents[axis] = extent;
   return out;
-}
-
-std::string cut_room(ExtentComposer& c, const std::string& value, size_t axis, int64_t from, int64_t count) {
-  const int64_t room = room_of(c, value)[axis];
-  if (from == 0 && count == room) return value;
-  return call(c, "Slice", {value},
-              {{"starts", std::vector<int64_t>{from}},
-               {"ends", std::vector<int64_t>{from + count}},
-               {"axes", std::vector<int64_t>{static_cast<int64_t>(axis)}}});
 }
 
 std::string places_from_start(ExtentComposer& c, const std::string& places, const std::string& n) {

@@ -45,18 +45,19 @@ Result<std::optional<WholeNumbers>> deciding_numbers(ExtentComposer& c, const st
 /// A call over all that its operands have room for.
 std::string call(ExtentComposer& c, const std::string& operation, std::vector<std::string> inputs,
                  Attributes attributes = {});
-std::string constant_number(ExtentComposer& c, Scalar scalar, int64_t value);
 /// The least or the greatest element that a type has.
 std::string extreme_number(ExtentComposer& c, Scalar scalar, bool lowest);
 /// 0, 1, ... as i64.
 std::string counting_up(ExtentComposer& c, int64_t count);
+/// How many numbers there are from `start` on, each `step` further, before `end`; the step is not 0.
+WholeNumber range_length(ExtentComposer& c, const WholeNumber& start, const WholeNumber& end, int64_t step);
+/// That many of them, as i64.
+std::string range_of(ExtentComposer& c, const WholeNumber& start, int64_t step, int64_t count);
 /// The array with another element where one along these dimensions does not count.
 std::string filled(ExtentComposer& c, const Bounded& x, const std::set<int64_t>& dimensions, const std::string& filler);
 /// The elements of the array at these places along an axis.
 Bounded taken_along(ExtentComposer& c, const Bounded& x, size_t axis, const std::string& places,
                     const WholeNumber& extent);
-/// So many elements along an axis, of those that there is room for.
-std::string cut_room(ExtentComposer& c, const std::string& value, size_t axis, int64_t from, int64_t count);
 /// Places from data, of an array whose extent n counts: those below 0 count from where it ends.
 std::string places_from_start(ExtentComposer& c, const std::string& places, const std::string& n);
 /// The same elements in another shape.

@@ -49,10 +49,7 @@ Done largest_call(ExtentComposer& c) {
   const auto axis = static_cast<size_t>(named);
   const int64_t room = room_of(c, x.value)[axis];
   HOIST_TRY(std::optional<WholeNumbers> wanted, deciding_numbers(c, "k", 1));
-  if (x.extents[axis].is_known() && (!wanted || are_all_known(*wanted))) {
-    if (!reads_counted(c)) return false;
-    if (!wanted) return false;
-  }
+  if (x.extents[axis].is_known() && (!wanted || (are_all_known(*wanted) && !reads_counted(c)))) return false;
   if (!wanted && c.has(1)) {
     const std::string number =
         call(c, "Cast", {call(c, "Reshape", {input_name(c, 1)}, {{"shape", Shape{}}})}, {{"to", int64_t{7}}});

@@ -37,10 +37,7 @@ Bounded sliced(ExtentComposer& c, const Bounded& x, size_t axis, WholeNumber sta
   const WholeNumber high = step > 0 ? n : difference(c, n, exactly(1));
   start = clamped(c, from_start(c, start, n), low, high);
   end = clamped(c, from_start(c, end, n), low, high);
-  const int64_t stride = std::abs(step);
-  const WholeNumber distance =
-      greatest(c, step > 0 ? difference(c, end, start) : difference(c, start, end), exactly(0));
-  WholeNumber length = quotient(c, sum(c, distance, exactly(stride - 1)), exactly(stride));
+  WholeNumber length = range_length(c, start, end, step);
   length.high = std::min(length.high, room);
   if (start == exactly(0) && step == 1 && length == n) return x;
   if (start.is_known() && step == 1) {
@@ -55,11 +52,9 @@ Bounded sliced(ExtentComposer& c, const Bounded& x, size_t axis, WholeNumber sta
     out.extents[axis] = exactly(0);
     return out;
   }
-  std::string places = counting_up(c, length.high);
-  if (step != 1) places = call(c, "Mul", {places, constant_number(c, Scalar::i64, step)});
-  if (start != exactly(0)) places = call(c, "Add", {places, scalar_value(c, start)});
   // What does not count may lie outside; a position below 0 would count from the end.
-  places = call(c, "Max", {places, constant_number(c, Scalar::i64, 0)});
+  const std::string places =
+      call(c, "Max", {range_of(c, start, step, length.high), constant_number(c, Scalar::i64, 0)});
   return taken_along(c, x, axis, places, length);
 }
 
@@ -224,11 +219,12 @@ Done gathered_call(ExtentComposer& c) {
   HOIST_TRY(const int64_t axis, axis_of(c, "axis", 0, x.extents.size()));
   const WholeNumber n = x.extents[static_cast<size_t>(axis)];
   HOIST_TRY(const Tensor* known, c.known(places.value));
-  std::string from = places.value;
-  bool below = known == nullptr && !n.is_known();
-  for (int64_t i = 0; !n.is_known() && known != nullptr && i < known->size(); ++i)
-    below = below || known->integer_at(i) < 0;
-  if (below) from = places_from_start(c, from, n.value);
+  const auto any_below = [](const Tensor& all) {
+    const std::vector<int64_t> numbers = all.as_integers();
+    return std::any_of(numbers.begin(), numbers.end(), [](int64_t place) { return place < 0; });
+  };
+  const bool counts_from_end = !n.is_known() && (known == nullptr || any_below(*known));
+  const std::string from = counts_from_end ? places_from_start(c, places.value, n.value) : places.value;
   WholeNumbers extents(x.extents.begin(), x.extents.begin() + axis);
   extents.insert(extents.end(), places.extents.begin(), places.extents.end());
   extents.insert(extents.end(), x.extents.begin() + axis + 1, x.extents.end());

@@ -50,14 +50,9 @@ Done counted_range(ExtentComposer& c) {
   }
   const WholeNumber &start = ends[0], &limit = ends[1], &delta = ends[2];
   if (are_all_known(ends) || !delta.is_known() || delta.low == 0) return false;
-  const int64_t stride = std::abs(delta.low);
-  const WholeNumber distance =
-      greatest(c, delta.low > 0 ? difference(c, limit, start) : difference(c, start, limit), exactly(0));
-  const WholeNumber length = quotient(c, sum(c, distance, exactly(stride - 1)), exactly(stride));
+  const WholeNumber length = range_length(c, start, limit, delta.low);
   HOIST_TRY_VOID(check_room({length}));
-  std::string all = counting_up(c, length.high);
-  if (delta.low != 1) all = call(c, "Mul", {all, scalar_value(c, delta)});
-  if (start != exactly(0)) all = call(c, "Add", {all, scalar_value(c, start)});
+  std::string all = range_of(c, start, delta.low, length.high);
   if (scalar_of(c, input_name(c, 0)) == Scalar::i32) all = call(c, "Cast", {all}, {{"to", int64_t{6}}});
   c.give(0, all, {length});
   return true;

@@ -19,6 +19,14 @@ ExtentMeaning extent_meaning(std::string_view domain, std::string_view operation
   return nullptr;
 }
 
+std::string cut_room(ExtentComposer& c, const std::string& value, size_t axis, int64_t from, int64_t count) {
+  if (from == 0 && count == operators::room_of(c, value)[axis]) return value;
+  return operators::call(c, "Slice", {value},
+                         {{"starts", std::vector<int64_t>{from}},
+                          {"ends", std::vector<int64_t>{from + count}},
+                          {"axes", std::vector<int64_t>{static_cast<int64_t>(axis)}}});
+}
+
 Result<Nothing> choose_value(ExtentComposer& c, size_t number, const std::string& condition, const std::string& yes,
                              const std::string& no) {
   using namespace operators;
@@ -55,7 +63,7 @@ Result<Nothing> choose_value(ExtentComposer& c, size_t number, const std::string
   const auto widened = [&](const std::string& value, const Shape& room) {
     Shape amounts(2 * room.size(), 0);
     for (size_t d = 0; d < room.size(); ++d) amounts[room.size() + d] = std::max(room_a[d], room_b[d]) - room[d];
-    return product(Shape(amounts)) == 0 && std::all_of(amounts.begin(), amounts.end(), [](int64_t n) { return n == 0; })
+    return std::all_of(amounts.begin(), amounts.end(), [](int64_t n) { return n == 0; })
                ? value
                : call(c, "Pad", {value}, {{"pads", amounts}});
   };

@@ -54,6 +54,9 @@ using ExtentMeaning = Result<bool> (*)(ExtentComposer& composer);
 /// Null where an operator has no row: then its definition decides alone.
 ExtentMeaning extent_meaning(std::string_view domain, std::string_view operation);
 
+/// So many elements of a value along an axis, of those that there is room for.
+std::string cut_room(ExtentComposer& composer, const std::string& value, size_t axis, int64_t from, int64_t count);
+
 /// The elements of what a call gives, where it makes numbers of numbers.
 Result<std::optional<WholeNumbers>> numbers_of_call(ExtentComposer& composer, const NamedCall& call);
 

@@ -41,8 +41,12 @@ WholeNumber exactly(int64_t value) { return {value, value}; }
 
 std::string scalar_value(ExtentComposer& c, const WholeNumber& number) {
   if (!number.is_known()) return number.value;
-  return c.once(fmt::format("number {}", number.low),
-                [&] { return c.constant(Tensor::of(Scalar::i64, {}, std::vector<int64_t>{number.low})); });
+  return constant_number(c, Scalar::i64, number.low);
+}
+
+std::string constant_number(ExtentComposer& c, Scalar scalar, int64_t value) {
+  return c.once(fmt::format("number {} {}", row(scalar).name, value),
+                [&] { return c.constant(Tensor::of(scalar, {}, std::vector<int64_t>{value})); });
 }
 
 WholeNumber sum(ExtentComposer& c, const WholeNumber& a, const WholeNumber& b) {

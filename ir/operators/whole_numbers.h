@@ -7,6 +7,8 @@
 namespace hoist::operators {
 
 WholeNumber exactly(int64_t value);
+/// One number of that type, made once.
+std::string constant_number(ExtentComposer& c, Scalar scalar, int64_t value);
 /// The value that holds it, an i64 scalar.
 std::string scalar_value(ExtentComposer& c, const WholeNumber& number);
 

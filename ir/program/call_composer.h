@@ -95,15 +95,10 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
     std::string given = value;
     std::map<int64_t, std::string> counts;
     for (size_t d = 0; d < extents.size(); ++d) {
-      const int64_t room = shape_of(type(given))[d];
       if (!extents[d].is_known()) {
         counts[static_cast<int64_t>(d)] = extents[d].value;
-      } else if (extents[d].low < room) {
-        given = add_bounded("Slice",
-                            {{"starts", std::vector<int64_t>{0}},
-                             {"ends", std::vector<int64_t>{extents[d].low}},
-                             {"axes", std::vector<int64_t>{static_cast<int64_t>(d)}}},
-                            {given}, 1)[0];
+      } else if (extents[d].low < shape_of(type(given))[d]) {
+        given = cut_room(*this, given, d, 0, extents[d].low);
       }
     }
     const bool before = std::exchange(builder_.bounded_, true);

@@ -236,11 +236,7 @@ Result<NamedCall> ProgramBuilder::with_equal_bounds(const NamedCall& named, bool
     for (const auto& [dimension, count] : counts) {
       const int64_t room = least.at(key(count));
       if (shape_of(types_.at(name))[static_cast<size_t>(dimension)] == room) continue;
-      name = composer.add_bounded("Slice",
-                                  {{"starts", std::vector<int64_t>{0}},
-                                   {"ends", std::vector<int64_t>{room}},
-                                   {"axes", std::vector<int64_t>{dimension}}},
-                                  {name}, 1)[0];
+      name = cut_room(composer, name, static_cast<size_t>(dimension), 0, room);
       if (failed_.count(name) != 0) return Diagnostic{"", "cannot be cut", ""};
       counts_[name] = counts;
     }

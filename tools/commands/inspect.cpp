@@ -94,12 +94,12 @@ Attempt<> inspect_bundle(const InspectCommand& command) {
   HOIST_ATTEMPT(const Sizes sizes, parse_sizes(command.options.dimensions));
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject, sizes));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode kept, refuse_stages_of_models(stage_options(command)));
   const Plan& plan = info.plan;
   if (!command.layer.empty()) {
     HOIST_ATTEMPT(const LayerStages shown, stages_of(plan, command.layer, stage_options(command)));
     return show_layer(command, shown);
   }
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode kept, refuse_stages_of_models(stage_options(command)));
   return show_whole(command, summary_of(plan), plan.layers, plan.steps, names_of(plan.kernels), info.sizes);
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from . import _html, runtime
 from ._call import Answer, ask
 from ._options import BundleOptions, Data, EvaluateOptions, FileName, VerifyOptions
 from .errors import DeviceError, InputError, MismatchError, Problem, UsageError
-from .ir import Layers, Summary, layers_of, summary_of
+from .ir import Lowered
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -73,7 +72,7 @@ class _Exporting(BundleOptions, total=False):
     force: bool
 
 
-class Bundle:
+class Bundle(Lowered):
     """A bundle on disk, made by Model.compile or open(). It is opened on a device when it runs first; a context manager
     closes it. Threads may share one."""
 
@@ -180,19 +179,8 @@ class Bundle:
 
     # What it is
 
-    @cached_property
-    def _described(self) -> Any:
+    def _describe(self) -> Any:
         return ask("inspect", [str(self._folder)], _Inspecting, {}).json
-
-    @property
-    def summary(self) -> Summary:
-        """Inputs, outputs, and how much is computed and stored; of several sizes for the first."""
-        return summary_of(self._described)
-
-    @property
-    def layers(self) -> Layers:
-        """The layers of the model, by position or by name."""
-        return layers_of(self._described, self)
 
     def _stages(self, layer: str, stages: Sequence[str], types: bool) -> Any:
         if types:

@@ -4,8 +4,10 @@ with a structure; a notebook shows it."""
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Protocol, Sequence
+from functools import cached_property
+from typing import Any, Mapping, Sequence
 
 from . import _html
 from .errors import Problem, UsageError
@@ -161,12 +163,32 @@ class Kernel:
         return _html.heading(f"kernel {self.name} computes {', '.join(self.layers)}") + _html.block(self.term)
 
 
-class Lowered(Protocol):
+class Lowered(ABC):
     """What has layers: a model, or a bundle."""
 
+    @abstractmethod
+    def _describe(self) -> Any:
+        """What `hoist inspect --json` says of the whole."""
+
+    @abstractmethod
     def _stages(self, layer: str, stages: Sequence[str], types: bool) -> Any: ...
 
+    @abstractmethod
     def _explanation(self, layer: str, terms: bool) -> Any: ...
+
+    @cached_property
+    def _described(self) -> Any:
+        return self._describe()
+
+    @property
+    def summary(self) -> Summary:
+        """Inputs, outputs, and how much is computed and stored; of a bundle for several sizes with the first of them."""
+        return summary_of(self._described)
+
+    @property
+    def layers(self) -> Layers:
+        """The layers of the model, by position or by name: `model.layers["conv1"].high`."""
+        return layers_of(self._described, self)
 
 
 @dataclass(frozen=True)

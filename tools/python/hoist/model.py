@@ -13,7 +13,7 @@ from ._call import Listener, ask, raising
 from ._options import ChooseOptions, CompileOptions, ExportOptions, FileName, ModelOptions, Words, folder_of
 from .bundle import Bundle
 from .errors import BudgetError, InputError, Problem
-from .ir import Kernel, Layers, Program, Summary, kernels_of, layers_of, summary_of
+from .ir import Kernel, Lowered, Program, Summary, kernels_of, summary_of
 from .study import Study
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Check:
         return problems + uses + (self.summary._repr_html_() if self.summary else "")
 
 
-class Model:
+class Model(Lowered):
     """A model with the options that it is lowered by, made by load(). It is read and lowered when something of it is
     asked for first, and stays so; options that a call is given count beside and before the model's."""
 
@@ -97,8 +97,7 @@ class Model:
         with Words(ModelOptions, self._options) as words, raising():
             return _core.Model(str(self._path), words, Listener())
 
-    @cached_property
-    def _described(self) -> Any:
+    def _describe(self) -> Any:
         return json.loads(self._opened.summary())
 
     def check(self) -> Check:
@@ -112,16 +111,6 @@ class Model:
         uses = tuple(OperatorUse(**use) for use in found["operators"])
         return Check(found["supported"], uses, tuple(Problem(**problem) for problem in found["problems"]),
                      summary_of(found) if "model" in found else None, answer.text)
-
-    @property
-    def summary(self) -> Summary:
-        """Inputs, outputs, and how much is computed and stored."""
-        return summary_of(self._described)
-
-    @property
-    def layers(self) -> Layers:
-        """The layers, by position or by name: `model.layers["conv1"].high`."""
-        return layers_of(self._described, self)
 
     @property
     def kernels(self) -> list[Kernel]:
