@@ -1,0 +1,15 @@
+// How the strategies of search are made, a file each. For the table alone.
+#pragma once
+
+#include <memory>
+
+#include "tools/tuning/search.h"
+
+namespace hoist::tuning {
+
+std::unique_ptr<Search> boosted_trees_search(const KnobSpace& space, uint64_t seed);
+std::unique_ptr<Search> random_search(const KnobSpace& space, uint64_t seed);
+std::unique_ptr<Search> genetic_search(const KnobSpace& space, uint64_t seed);
+std::unique_ptr<Search> annealing_search(const KnobSpace& space, uint64_t seed);
+
+}  // namespace hoist::tuning
