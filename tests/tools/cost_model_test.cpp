@@ -1,0 +1,159 @@
+// The learned cost model of kernels: what it looks at, what it learns, and how its quality is told.
+#include "tools/tuning/cost_model.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "ir/text/text.h"
+#include "tools/files.h"
+
+namespace hoist::tuning {
+namespace {
+
+using testing::DoubleNear;
+using testing::HasSubstr;
+
+Expr term_of(const std::string& text) {
+  auto term = parse(text);
+  EXPECT_TRUE(term.ok()) << text << ": " << term.errors()[0].text();
+  return *term;
+}
+
+float feature_of(Expr term, std::string_view name, const Profile& profile = {}) {
+  const auto names = kernel_feature_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  EXPECT_NE(at, names.end()) << name;
+  return kernel_features(term, profile)[static_cast<size_t>(at - names.begin())];
+}
+
+// A product of matrices without tiles, rows by columns of so many terms each.
+std::string product_text(int64_t rows, int64_t columns, int64_t terms, int64_t width) {
+  const auto number = [](int64_t n) { return std::to_string(n); };
+  return "%a : [" + number(rows) + "][" + number(terms) + "]f32 |> map group(0) (\\row. %b : [" + number(columns) +
+         "][" + number(terms) + "]f32 |> split " + number(width) +
+         " |> map group(1) (map vec (\\column. zip(row, column) |> fold (\\s (x, y). fma(x, y, s)) 0f32)) |> join)";
+}
+
+TEST(CostModel, FeaturesCountWhatLoopsRepeat) {
+  const Expr term = term_of(product_text(16, 64, 32, 8));
+  EXPECT_FLOAT_EQ(feature_of(term, "cheap operations"), std::log2(1.0F + 16 * 64 * 32));
+  EXPECT_FLOAT_EQ(feature_of(term, "fold steps"), std::log2(1.0F + 16 * 64 * 32));
+  EXPECT_FLOAT_EQ(feature_of(term, "folded"), std::log2(1.0F + 32));
+  EXPECT_FLOAT_EQ(feature_of(term, "groups"), std::log2(1.0F + 16 * 8)) << "of both dimensions, one inside the other";
+  EXPECT_FLOAT_EQ(feature_of(term, "lanes"), std::log2(1.0F + 8));
+  EXPECT_FLOAT_EQ(feature_of(term, "bytes of the largest"), std::log2(1.0F + 64 * 32 * 4));
+  EXPECT_FLOAT_EQ(feature_of(term, "bytes of the second"), std::log2(1.0F + 16 * 32 * 4));
+  EXPECT_FLOAT_EQ(feature_of(term, "bytes of the result"), std::log2(1.0F + 16 * 64 * 4));
+  EXPECT_FLOAT_EQ(feature_of(term, "divisions"), 0);
+  EXPECT_FLOAT_EQ(feature_of(term_of("%x : [10]f32 |> map (\\v. exp(1 / v))"), "divisions"), std::log2(11.0F));
+  EXPECT_FLOAT_EQ(feature_of(term_of("%x : [10]f32 |> map (\\v. exp(1 / v))"), "functions"), std::log2(11.0F));
+  EXPECT_FLOAT_EQ(feature_of(term_of("%x : [10]i32 |> map (\\v. v + 1)"), "integer operations"), std::log2(11.0F));
+}
+
+TEST(CostModel, FeaturesTellVariantsAndDevicesApart) {
+  EXPECT_NE(kernel_features(term_of(product_text(16, 64, 32, 8)), {}),
+            kernel_features(term_of(product_text(16, 64, 32, 16)), {}));
+  Profile other;
+  other.compute_units = 64;
+  EXPECT_NE(kernel_features(term_of(product_text(16, 64, 32, 8)), {}),
+            kernel_features(term_of(product_text(16, 64, 32, 8)), other));
+}
+
+// A machine whose vectors help up to their width, and that pays for each group.
+std::vector<KernelTime> made_up_times() {
+  std::vector<KernelTime> times;
+  for (int64_t rows = 4; rows <= 256; rows *= 2)
+    for (int64_t terms = 8; terms <= 512; terms *= 2)
+      for (const int64_t width : {1, 2, 4, 8, 16}) {
+        KernelTime time{
+            "network" + std::to_string(rows % 7), "product" + std::to_string(rows * terms), "made up", {}, nullptr, 0};
+        time.term = term_of(product_text(rows, 64, terms, width));
+        const double vectors = static_cast<double>(rows * 64 / width);
+        time.seconds = vectors * (static_cast<double>(terms) + 50) * 1e-9;
+        times.push_back(std::move(time));
+      }
+  return times;
+}
+
+TEST(CostModel, PredictsKernelsThatItHasNotSeen) {
+  const auto times = made_up_times();
+  const auto predicted = held_out_predictions(times, 3);
+  const CostModelQuality quality = quality_of(times, predicted);
+  EXPECT_EQ(quality.kernels, times.size());
+  EXPECT_LT(quality.outside, times.size() / 3);
+  EXPECT_LT(quality.mean_error, 0.25);
+  EXPECT_GT(quality.rank_correlation, 0.95);
+  EXPECT_GT(quality.pairs, 100);
+  EXPECT_GT(quality.ordered_pairs, 0.9);
+}
+
+TEST(CostModel, SaysNothingOfWhatIsUnlikeAllItKnows) {
+  const CostModel model = CostModel::fit(made_up_times());
+  EXPECT_TRUE(model.seconds(term_of(product_text(32, 64, 48, 8)), {}));
+  EXPECT_FALSE(model.seconds(term_of(product_text(4096, 64, 512, 8)), {})) << "larger than all";
+  EXPECT_FALSE(model.seconds(term_of("%x : [1024][64]f32 |> map group(0) (map vec exp)"), {})) << "a function";
+  Profile gpu;
+  gpu.gpu = true;
+  EXPECT_FALSE(model.seconds(term_of(product_text(32, 64, 48, 8)), gpu)) << "another device";
+}
+
+TEST(CostModel, IsKeptAsText) {
+  const CostModel model = CostModel::fit(made_up_times());
+  const auto loaded = CostModel::load(model.save(), "here");
+  ASSERT_TRUE(loaded.ok());
+  const Expr term = term_of(product_text(32, 64, 48, 8));
+  EXPECT_EQ(loaded->seconds(term, {}), model.seconds(term, {}));
+  for (const std::string text : {"", "{}", "[]", R"({"features": [], "least": [], "most": [], "trees": "{}"})"})
+    EXPECT_FALSE(CostModel::load(text, "here").ok()) << text;
+  std::string other = model.save();
+  other.replace(other.find("cheap operations"), 5, "other");
+  EXPECT_FALSE(CostModel::load(other, "here").ok()) << "features of another version";
+}
+
+TEST(CostModel, QualityIsCounted) {
+  std::vector<KernelTime> times;
+  for (const double seconds : {1.0, 2.0, 4.0, 8.0, 3.0}) times.push_back({"n", "k", "d", {}, nullptr, seconds});
+  times.back().kernel = "other";
+  const CostModelQuality quality = quality_of(times, {1.5, 1.0, 4.0, std::nullopt, 3.0});
+  EXPECT_EQ(quality.kernels, 5);
+  EXPECT_EQ(quality.outside, 1);
+  EXPECT_THAT(quality.mean_error, DoubleNear((0.5 + 0.5 + 0 + 0) / 4, 1e-12));
+  EXPECT_EQ(quality.pairs, 3) << "1, 2 and 4 of one kernel";
+  EXPECT_THAT(quality.ordered_pairs, DoubleNear(2.0 / 3, 1e-12)) << "1 and 2 are the wrong way round";
+  EXPECT_THAT(quality.rank_correlation, DoubleNear(0.8, 1e-12)) << "ranks 0 1 3 2 and 1 0 3 2";
+}
+
+TEST(CostModel, RecordsAreReadLineByLine) {
+  const auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const auto read = [&](const std::string& text) {
+    const auto file = folder->path() / "records.jsonl";
+    std::ofstream(file) << text;
+    return read_kernel_times(file);
+  };
+  const std::string good = R"({"model": "m", "kernel": "k", "device": "d", "profile": "name = d\nvector_width = 8\n",)"
+                           R"( "expression": "%x : [4]f32 |> map abs", "seconds": 1e-6})";
+  const auto times = read(good + "\n" + good + "\n");
+  ASSERT_TRUE(times.ok());
+  ASSERT_EQ(times->size(), 2);
+  EXPECT_EQ(times->front().profile.vector_width, 8);
+  EXPECT_EQ(times->front().seconds, 1e-6);
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"[4]f32", "[n]f32"},
+                                 {"map abs", "map nothing"},
+                                 {"1e-6", "\"soon\""},
+                                 {"\"kernel\"", "\"colonel\""},
+                                 {"vector_width = 8", "vector_width = 7"}}) {
+    std::string bad = good;
+    bad.replace(bad.find(from), from.size(), to);
+    const auto refused = read(good + "\n" + bad);
+    ASSERT_FALSE(refused.ok()) << bad;
+    EXPECT_THAT(refused.errors()[0].text(), HasSubstr("line 2"));
+  }
+  EXPECT_FALSE(read_kernel_times(folder->path() / "none.jsonl").ok());
+}
+
+}  // namespace
+}  // namespace hoist::tuning

@@ -1,0 +1,69 @@
+// How long a kernel will take on a device, estimated from its term alone, without compiling it: trees that have learned
+// from kernels that were measured (programs/kernel_times.cpp). What they look at is made by hand: the loops by their
+// modes, the operations by their kinds, each as often as the loops around it say, the arrays, and what the profile says
+// of the device. Not the last word where a kernel can be measured; and of kernels unlike all that it learned from, the
+// model says nothing.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/expression.h"
+#include "ir/profile.h"
+#include "tools/tuning/strategies/boosted_trees.h"
+
+namespace hoist::tuning {
+
+/// One number each in what kernel_features gives.
+std::span<const std::string_view> kernel_feature_names();
+/// Of a low-level term with numbers for its sizes.
+std::vector<float> kernel_features(Expr term, const Profile& profile);
+
+/// A measurement, as programs/kernel_times.cpp writes it: a line of JSON.
+struct KernelTime {
+  std::string model, kernel;
+  std::string device;
+  Profile profile;  ///< of the device, whatever profile the kernel was made for
+  Expr term = nullptr;
+  double seconds = 0;
+};
+/// Errors name the line.
+Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& file);
+
+class CostModel {
+ public:
+  /// From at least one measurement.
+  static CostModel fit(const std::vector<KernelTime>& times);
+  /// Seconds of one launch; nothing where the kernel or the device lies outside of what the model learned from.
+  std::optional<double> seconds(Expr term, const Profile& profile) const;
+
+  /// As text, for files of one's own: load trusts what it is given as far as XGBoost does.
+  std::string save() const;
+  static Result<CostModel> load(const std::string& text, const std::string& where);
+
+ private:
+  explicit CostModel(BoostedTrees trees) : trees_(std::move(trees)) {}
+  BoostedTrees trees_;
+  std::vector<float> least_, most_;  // of each feature
+};
+
+/// How well a model predicts kernels that it has not seen.
+struct CostModelQuality {
+  size_t kernels = 0;
+  size_t outside = 0;     ///< of which the model says nothing
+  double mean_error = 0;  ///< of |predicted - measured| / measured
+  double median_error = 0;
+  double rank_correlation = 0;  ///< Spearman's
+  size_t pairs = 0;             ///< of variants of one kernel, one at least a tenth slower than the other
+  double ordered_pairs = 0;     ///< the share that the model puts in the right order
+};
+CostModelQuality quality_of(const std::vector<KernelTime>& times, const std::vector<std::optional<double>>& predicted);
+/// What models say of each measurement that have not seen the network that it is from: the networks in `parts` parts,
+/// of which one after the other is left out.
+std::vector<std::optional<double>> held_out_predictions(const std::vector<KernelTime>& times, size_t parts);
+
+}  // namespace hoist::tuning

@@ -1,0 +1,60 @@
+// How well the cost model predicts kernels of networks that it has not seen: cost_model_quality RECORDS [MODEL],
+// from what kernel_times wrote; MODEL gets the model that has learned from all of it.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "tools/files.h"
+#include "tools/tuning/cost_model.h"
+
+namespace hoist::tuning {
+namespace {
+
+void print_row(const std::string& name, const std::vector<KernelTime>& times,
+               const std::vector<std::optional<double>>& predicted) {
+  const CostModelQuality quality = quality_of(times, predicted);
+  fmt::print("| {} | {} | {} | {:.1f} % | {:.1f} % | {:.3f} | {} | {:.1f} % |\n", name, quality.kernels,
+             quality.outside, 100 * quality.mean_error, 100 * quality.median_error, quality.rank_correlation,
+             quality.pairs, 100 * quality.ordered_pairs);
+}
+
+}  // namespace
+}  // namespace hoist::tuning
+
+int main(int count, char** arguments) {
+  using namespace hoist::tuning;
+  if (count < 2) {
+    fmt::print(stderr, "usage: cost_model_quality RECORDS [MODEL]\n");
+    return 2;
+  }
+  const auto times = read_kernel_times(arguments[1]);
+  if (!times) {
+    for (const auto& problem : times.errors()) fmt::print(stderr, "cost_model_quality: {}\n", problem.text());
+    return 3;
+  }
+  const auto predicted = held_out_predictions(*times, 8);
+  fmt::print("| | kernels | outside | mean error | median error | Spearman | pairs | in order |\n");
+  fmt::print("|---|---|---|---|---|---|---|---|\n");
+  print_row("all", *times, predicted);
+  const auto print_part = [&](const std::string& name, const auto& belongs) {
+    std::vector<KernelTime> part;
+    std::vector<std::optional<double>> of_part;
+    for (size_t i = 0; i < times->size(); ++i)
+      if (belongs((*times)[i])) part.push_back((*times)[i]), of_part.push_back(predicted[i]);
+    if (!part.empty()) print_row(name, part, of_part);
+  };
+  for (const auto& [name, least, most] :
+       {std::tuple("below 1 us", 0.0, 1e-6), std::tuple("1 to 10 us", 1e-6, 1e-5),
+        std::tuple("10 to 100 us", 1e-5, 1e-4), std::tuple("0.1 ms and more", 1e-4, 1e9)})
+    print_part(name, [&](const KernelTime& time) { return time.seconds >= least && time.seconds < most; });
+  std::map<std::string, int> models;
+  for (const KernelTime& time : *times) ++models[time.model];
+  for (const auto& [model, kernels] : models)
+    print_part(model, [&](const KernelTime& time) { return time.model == model; });
+  if (count > 2) {
+    if (const auto written = hoist::write_file(arguments[2], CostModel::fit(*times).save()); !written) {
+      fmt::print(stderr, "cost_model_quality: {}\n", written.errors()[0].text());
+      return 3;
+    }
+  }
+}
