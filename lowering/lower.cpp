@@ -24,6 +24,7 @@
 #include "lowering/stored_terms.h"
 #include "lowering/strategy.h"
 #include "lowering/terms.h"
+#include "lowering/tuning.h"
 
 namespace hoist {
 namespace {
@@ -96,6 +97,7 @@ class Lowering {
     model_.notes = model_.program.notes;
     tables_ = name_tables(model_.program);
     HOIST_TRY_VOID(run_passes(model_.program, Pass::terms, pass_options(options_, profile_)));
+    choose_knobs(model_.program, options_.records);
     model_.storage = choose_storage(model_.program, profile_);  // may add copies and drop concatenations
     ProgramDerivation& derivation = model_.derivation;
     derivation.start = *model_.program.imported;
@@ -484,6 +486,7 @@ PassOptions pass_options(const LowerOptions& options, const Profile& profile) {
   out.profile = profile;
   out.rules = options.rules;
   out.perform = options.perform;
+  out.records = options.records;
   return out;
 }
 

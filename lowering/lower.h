@@ -17,6 +17,7 @@
 #include "lowering/steering.h"
 #include "lowering/storage.h"
 #include "lowering/strategy.h"
+#include "lowering/tuning.h"
 #include "lowering/user_rules.h"
 
 namespace hoist {
@@ -31,6 +32,7 @@ struct LowerOptions {
   const UserRules* rules = nullptr;                   ///< of the user; lives as long as the compilation
   std::vector<Steering> steps;                        ///< the user's own for kernels, in the place of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< others than strategies(); live as long as the compilation
+  TuningRecords records = {};                         ///< of kernels that were measured
   bool perform = true;           ///< If and Loop as the plan runs, where that is better or the only way (unroll.h)
   bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
 };

@@ -218,24 +218,39 @@ Result<Nothing> im2col(Program& program, const PassOptions&) {
 bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
 
 bool wants_winograd(const PassOptions& options) {
-  const bool estimated = options.convolution == ConvolutionForm::automatic && !options.profile.gpu;
-  return estimated || options.convolution == ConvolutionForm::winograd;
+  const bool open = options.convolution == ConvolutionForm::automatic && (!options.profile.gpu || options.records);
+  return open || options.convolution == ConvolutionForm::winograd;
+}
+
+// The results along a side of a tile that a record asks for.
+std::optional<int64_t> recorded_winograd(const PassOptions& options, Expr term) {
+  if (!options.records || options.convolution == ConvolutionForm::winograd) return std::nullopt;
+  const KnobValues knobs = options.records(term);
+  const auto found = knobs.find(std::string(winograd_knob));
+  return found == knobs.end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
 // Where the choice is the compiler's, convolutions stay stencils unless that is clearly more work, and unless the
 // filters can be transformed here: on the device that would take longer, in every run, than all that is saved.
 Result<Nothing> winograd(Program& program, const PassOptions& options) {
   constexpr double clearly = 0.85;
-  const bool chosen = options.convolution == ConvolutionForm::winograd;
+  const bool wanted = options.convolution == ConvolutionForm::winograd;
   int64_t left = options.folding.operations / 2;  // what folding spends on large results
   for (Definition& definition : program.definitions) {
-    const bool known = !definition.weights.empty() &&
-                       std::all_of(definition.weights.begin(), definition.weights.end(),
-                                   [&](const Weights& w) { return program.constants.count(w.value) != 0; });
-    if (!chosen && !known) continue;
+    if (!wanted && !has_known_weights(program, definition)) continue;
+    const std::optional<int64_t> recorded = recorded_winograd(options, definition.expression);
+    const auto choose = [&](const std::vector<WinogradChoice>& choices) -> const WinogradChoice* {
+      if (!recorded) return cheapest(choices);
+      const auto found = std::find_if(choices.begin(), choices.end(),
+                                      [&](const WinogradChoice& choice) { return choice.results == *recorded; });
+      return found == choices.end() ? nullptr : &*found;
+    };
     Rewriter rewriter(lowering_rules(), definition.expression);
-    while (const auto form = cheapest_winograd(rewriter.term())) {
-      if (!chosen && (form->cost > clearly * form->direct || form->transform > left)) break;
+    for (;;) {
+      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term());
+      const WinogradChoice* form = choose(choices);
+      if (form == nullptr || (!wanted && form->transform > left)) break;
+      if (!wanted && !recorded && (options.profile.gpu || form->cost > clearly * form->direct)) break;
       left -= form->transform;
       rewriter.apply(form->rule, form->place, form->arguments);
     }

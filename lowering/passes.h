@@ -12,6 +12,7 @@
 #include "ir/program/program.h"
 #include "lowering/integer_table.h"
 #include "lowering/program.h"
+#include "lowering/tuning.h"
 #include "lowering/user_rules.h"
 
 namespace hoist {
@@ -38,6 +39,7 @@ struct PassOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
   LaunchFusion fusion = LaunchFusion::none;
   Profile profile;                   ///< what launches are made for
+  TuningRecords records = {};        ///< of kernels that were measured
   bool perform = false;              ///< bodies may be performed as the program runs: Program::controls may come of it
   bool share_equal = true;           ///< layers that stand twice are one; not where neural rules may differ by layer
   const UserRules* rules = nullptr;  ///< the user's own; lives as long as the passes run

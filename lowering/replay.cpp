@@ -18,6 +18,7 @@
 #include "lowering/schedule.h"
 #include "lowering/steps.h"
 #include "lowering/stored_terms.h"
+#include "lowering/tuning.h"
 #include "lowering/unroll.h"
 
 namespace hoist {
@@ -27,6 +28,7 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> further_steps[] = {
     {"drop-unused", "what nobody reads any more goes"},
     {"name-tables", "large tables inside terms become constants, which kernels read from memory"},
+    {"choose-knobs", "what was measured to be fastest is chosen for the kernel, in the place of an estimate"},
     {"choose-storage", "every value gets an array: the order of its dimensions, borders, padding to whole vectors"},
     {"perform-bodies", "bodies of If and Loop that data choose or end are performed as the plan runs"},
     {"schedule", "definitions stand in the order in which the plan performs them"},
@@ -217,6 +219,7 @@ class Replay {
       if (!use_integer_table(program_, step.value)) return Diagnostic{"", "no table can stand there", ""};
       return Nothing{};
     }
+    if (step.rule == "choose-knobs") return with_knobs(step, *definition);
     if (step.rule == "drop-copies") return without_copy(step, *definition);
     if (auto producer = step.parameters.find("producer"); producer != step.parameters.end())
       return merge(step, producer->second);
@@ -300,6 +303,17 @@ class Replay {
       return Diagnostic{"", "the value " + copy->second + " is not the value " + of->second + " here", ""};
     read_instead(program_, *find_definition(program_, copy->second), of->second, find_definition(program_, of->second),
                  definition);
+    return Nothing{};
+  }
+
+  Result<Nothing> with_knobs(const ProgramStep& step, Definition& definition) {
+    KnobValues knobs;
+    for (const auto& [name, number] : step.parameters) {
+      HOIST_TRY(const Nat size, parse_size(number));
+      if (!size.is_constant()) return Diagnostic{"", "the knob " + name + " is no number", ""};
+      knobs[name] = size.value();
+    }
+    take_knobs(program_, definition, knobs);
     return Nothing{};
   }
 

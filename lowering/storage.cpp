@@ -515,45 +515,65 @@ std::vector<int64_t> computed_shape(const Storage& s) {
 }
 
 // `transposed`: a picture that has to keep its channels second.
-Tile tile_of(const Definition& d, const std::map<std::string, Type>& types, const Storage& s, bool transposed,
-             const Profile& profile) {
+TiledResults tiled_on_cpu(const Definition& d, const std::map<std::string, Type>& types, const Storage& s,
+                          bool transposed, const Profile& profile) {
   const std::vector<int64_t> shape = computed_shape(s);
-  if (transposed) {
-    Tile tile = choose_tile(shape.back(), shape[1], profile);
-    tile.channels_last = true;
-    return tile;
-  }
-  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  TiledResults out;
+  out.rows = transposed ? shape.back() : shape[shape.size() - 2];
+  out.columns = transposed ? shape[1] : shape.back();
   // Matrix instructions multiply words of bytes as dot instructions do.
-  if (profile.matrix_tile == 0 || s.permutation.size() < 2 || d.weights.size() != 1 ||
+  if (transposed || profile.matrix_tile == 0 || s.permutation.size() < 2 || d.weights.size() != 1 ||
       !multiplies_words(d, types, d.weights[0], profile))
-    return choose_tile(rows, columns, profile);
+    return out;
   const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
-  const int64_t outputs = extents[static_cast<size_t>(d.weights[0].output_dimension)];
-  return choose_matrix_tile(rows, columns, element_count(extents) / outputs, neighbouring_terms(d, extents), profile);
+  out.terms = element_count(extents) / extents[static_cast<size_t>(d.weights[0].output_dimension)];
+  out.inner = neighbouring_terms(d, extents);
+  return out;
 }
 
-// On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too.
-Tile work_group_of(const Definition& d, const Storage& s, bool transposed, const Profile& profile) {
-  std::vector<int64_t> shape = computed_shape(s);
-  int64_t steps = 0, more = d.channels_first ? static_cast<int64_t>(shape.size()) - 3 : 0;
-  if (!is_product(d)) return {};
+// On a GPU all positions of a picture are one dimension, so that small pictures fill work-groups too. Nothing where the
+// definition is no product.
+std::optional<TiledResults> tiled_on_gpu(const Definition& d, const Storage& s, bool transposed) {
+  const std::vector<int64_t> shape = computed_shape(s);
+  if (!is_product(d)) return std::nullopt;
+  TiledResults out;
   for (const Weights& w : d.weights) {
-    if (w.extents.size() < 2) return {};
+    if (w.extents.size() < 2) return std::nullopt;
     // The innermost fold runs over input channels, or over what a matrix has beside its columns.
-    steps = d.channels_first ? w.extents[1] : w.extents[w.output_dimension == 0 ? 1 : w.extents.size() - 2];
+    out.steps = d.channels_first ? w.extents[1] : w.extents[w.output_dimension == 0 ? 1 : w.extents.size() - 2];
   }
-  if (steps == 0) return {};
-  int64_t all = 1, rows = shape[shape.size() - 2], columns = shape.back();
-  for (int64_t extent : shape) all *= extent;
+  if (out.steps == 0) return std::nullopt;
+  const int64_t all = element_count(shape);
+  out.rows = shape[shape.size() - 2];
+  out.columns = shape.back();
   if (d.channels_first) {
-    columns = transposed ? shape[1] : shape.back();
-    rows = all / shape[0] / columns;
+    out.columns = transposed ? shape[1] : shape.back();
+    out.rows = all / shape[0] / out.columns;
   }
-  Tile tile = choose_work_group(all / rows / columns, rows, columns, steps, profile);
-  tile.rows_joined = more;
+  out.count = all / out.rows / out.columns;
+  return out;
+}
+
+// What the definition's knobs say, and what an estimate says where they say nothing that there is.
+Tile tile_of(const Definition& d, const TiledResults& results, const Profile& profile) {
+  if (!d.knobs.empty()) {
+    if (const auto tile = tile_with(results, d.knobs, profile)) return *tile;
+  }
+  return choose_tile(results, profile);
+}
+
+// Of a definition that folds, or that has to be turned.
+void choose_tile(const Definition& d, const std::map<std::string, Type>& types, bool transposed, StoragePlan& plan,
+                 const Profile& profile) {
+  const Storage& s = plan.values.at(d.value);
+  const std::optional<TiledResults> results =
+      profile.gpu ? tiled_on_gpu(d, s, transposed) : tiled_on_cpu(d, types, s, transposed, profile);
+  Tile& tile = plan.tiles[d.value];
+  if (!results) return;
+  tile = tile_of(d, *results, profile);
   tile.channels_last = transposed;
-  return tile;
+  if (profile.gpu && d.channels_first) tile.rows_joined = std::ssize(computed_shape(s)) - 3;
+  plan.tiled[d.value] = *results;
 }
 
 bool reads_channels_last(const Definition& d, const StoragePlan& plan) {
@@ -573,7 +593,7 @@ Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& pro
   std::vector<int64_t> shape = computed_shape(s);
   int64_t rows = 1, columns = shape.back();
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-  if (folds(d.expression)) return choose_tile(rows, columns, profile);
+  if (folds(d.expression)) return choose_tile({.rows = rows, .columns = columns}, profile);
   int64_t width = profile.vector_width;
   while (columns % width != 0) width /= 2;
   return {1, width, width};
@@ -648,8 +668,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
         is_output(program, d.value) && pictures.count(d.value) != 0 && turns && !shares_folds(d.expression);
     // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
     if (!folds(d.expression) && !(transposed && d.channels_first && reads_turned)) continue;
-    plan.tiles[d.value] = profile.gpu ? work_group_of(d, plan.values.at(d.value), transposed, profile)
-                                      : tile_of(d, types, plan.values.at(d.value), transposed, profile);
+    choose_tile(d, types, transposed, plan, profile);
   }
   for (const auto& [name, tensor] : program.constants) {
     plan.values[name] = is_output(program, name) || on_host.count(name) != 0

@@ -81,6 +81,7 @@ struct StoragePlan {
   std::map<std::string, Storage> values;
   /// Of the definitions that are computed in tiles, and of all in a launch of several statements, by value.
   std::map<std::string, Tile> tiles;
+  std::map<std::string, TiledResults> tiled;  ///< what those of definitions were chosen for
 };
 
 /// Chooses all storage. Where a model input is read with a border, or a part of a concatenation cannot be computed in

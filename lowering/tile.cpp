@@ -1,7 +1,10 @@
 #include "lowering/tile.h"
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "lowering/terms.h"
@@ -11,40 +14,64 @@ namespace {
 
 int64_t pieces(int64_t n, int64_t k) { return round_up(n, k) / k; }
 
-struct Choice {
-  Tile tile;
-  double cost = 0;  ///< half cycles of a step of the fold, for all tiles
-};
+// What the estimate leaves aside, though it would be right.
+constexpr double left_aside = std::numeric_limits<double>::infinity();
 
-Choice choose_registers(int64_t rows, int64_t columns, const Profile& profile) {
-  // Vectors that come out even, unless they would be too short to be worth it: then the last one is guarded.
+struct Candidate {
+  Tile tile;
+  double cost = left_aside;
+};
+using Candidates = std::vector<Candidate>;
+
+// Those that come first win unless another one is clearly better.
+const Candidate* cheapest(const Candidates& candidates) {
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (best == nullptr || candidate.cost < best->cost * 0.999) best = &candidate;
+  }
+  return best;
+}
+
+// Vectors that come out even, unless they would be too short to be worth it: then the last one is guarded.
+int64_t usual_width(int64_t columns, const Profile& profile) {
   int64_t width = profile.vector_width;
   while (width > 1 && columns % width != 0) width /= 2;
-  if (width < 4 && columns > profile.vector_width) width = profile.vector_width;
-  Choice best;
-  for (int64_t vectors = 1; vectors <= 8; ++vectors) {
-    int64_t tile_columns = vectors * width;
-    if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
-    // A tile that sticks out of an array of whole vectors would guard every store for nothing.
-    if (columns % width == 0 && columns % tile_columns != 0) continue;
-    for (int64_t tile_rows = 1; tile_rows <= 14 && tile_rows <= rows; ++tile_rows) {
-      // Accumulators, a row of the right operand, an element of the left one: one register more, and each step of the
-      // fold writes an accumulator to memory and reads it back.
-      if (tile_rows > 1 && tile_rows * vectors + vectors + 1 > profile.vector_registers) break;
-      // Per step of the fold a tile issues one fused multiply-add per accumulator and loads its operands; two of
-      // either go per cycle. A dependent chain of four cycles needs eight accumulators to hide. The right operand's row
-      // comes from the second cache, half as fast.
-      double work = std::max<double>(static_cast<double>(tile_rows * vectors), 8.0);
-      double loads = static_cast<double>(vectors + tile_rows), fetched = static_cast<double>(4 * vectors);
-      auto tiles = static_cast<double>(pieces(rows, tile_rows) * pieces(columns, tile_columns));
-      double cost = tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
-      if (best.cost == 0 || cost < best.cost * 0.999) {
-        best.cost = cost;
-        best.tile = {tile_rows, tile_columns, width};
+  return width < 4 && columns > profile.vector_width ? profile.vector_width : width;
+}
+
+// Half cycles of a step of the fold, for all tiles.
+double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
+  const int64_t vectors = tile.columns / tile.width;
+  // A tile that sticks out of an array of whole vectors would guard every store for nothing.
+  if (columns % tile.width == 0 && columns % tile.columns != 0) return left_aside;
+  // Per step of the fold a tile issues one fused multiply-add per accumulator and loads its operands; two of either go
+  // per cycle. A dependent chain of four cycles needs eight accumulators to hide. The right operand's row comes from
+  // the second cache, half as fast.
+  const double work = std::max<double>(static_cast<double>(tile.rows * vectors), 8.0);
+  const auto loads = static_cast<double>(vectors + tile.rows), fetched = static_cast<double>(4 * vectors);
+  const auto tiles = static_cast<double>(pieces(rows, tile.rows) * pieces(columns, tile.columns));
+  return tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
+}
+
+void add_register_tiles(Candidates& candidates, int64_t rows, int64_t columns, const Profile& profile) {
+  constexpr int64_t most_rows = 24, most_estimated_rows = 14, most_vectors = 8;
+  const int64_t usual = usual_width(columns, profile);
+  for (int64_t width = profile.vector_width; width >= 1; width /= 2) {
+    for (int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
+      const int64_t tile_columns = vectors * width;
+      if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
+      for (int64_t tile_rows = 1; tile_rows <= std::min(rows, most_rows); ++tile_rows) {
+        // Accumulators, a row of the right operand, an element of the left one: one register more, and each step of the
+        // fold writes an accumulator to memory and reads it back.
+        if (tile_rows > 1 && tile_rows * vectors + vectors + 1 > profile.vector_registers) break;
+        Candidate candidate;
+        candidate.tile = {tile_rows, tile_columns, width};
+        if (width == usual && tile_rows <= most_estimated_rows)
+          candidate.cost = register_cost(rows, columns, candidate.tile);
+        candidates.push_back(candidate);
       }
     }
   }
-  return best;
 }
 
 // The largest divisor that is no larger than `most`.
@@ -54,48 +81,43 @@ int64_t divisor(int64_t n, int64_t most) {
   return k;
 }
 
-}  // namespace
-
-Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile) {
-  return choose_registers(rows, columns, profile).tile;
-}
-
-Tile choose_matrix_tile(int64_t rows, int64_t columns, int64_t terms, int64_t inner, const Profile& profile) {
-  const auto [vectors, vector_cost] = choose_registers(rows, columns, profile);
+// Tiles of matrix instructions beside the others, where there are any.
+void add_matrix_tiles(Candidates& candidates, const TiledResults& results, const Profile& profile) {
   const int64_t most = profile.matrix_tile, width = profile.vector_width;
-  if (most != width || inner % 4 != 0) return vectors;
-  const int64_t words = divisor(inner / 4, most), all_words = terms / 4, steps = all_words / words;
-  if (words == 1) return vectors;
-  Tile best = vectors;
-  double best_cost = vector_cost / 2 * static_cast<double>(all_words);
+  if (most == 0 || most != width || results.inner == 0 || results.inner % 4 != 0) return;
+  const int64_t words = divisor(results.inner / 4, most), all_words = results.terms / 4, steps = all_words / words;
+  if (words == 1) return;
+  // From half cycles of a step to cycles of all.
+  for (Candidate& candidate : candidates) candidate.cost *= static_cast<double>(all_words) / 2;
   // Of eight tiles in registers some hold operands: all of the left, and one of the right.
   for (const auto& [down, across] : {std::pair<int64_t, int64_t>{2, 2}, {1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}}) {
-    if (rows % down != 0 || (across > 1 && (across - 1) * width >= columns)) continue;
-    const int64_t matrix_rows = divisor(rows / down, most);
+    if (results.rows % down != 0 || (across > 1 && (across - 1) * width >= results.columns)) continue;
+    const int64_t matrix_rows = divisor(results.rows / down, most);
     if (matrix_rows == 1) continue;
     // In cycles: an instruction takes one a row, a load of a tile eight; sums are stored and read again once; a
     // work-group has its part of describing the tiles to the processor, once for each call of the kernel.
     const auto products = static_cast<double>(down * across);
     const double step = std::max(products * static_cast<double>(matrix_rows), 8.0 * static_cast<double>(down + across));
     const double ends = 4 * products * static_cast<double>(matrix_rows) + 200;
-    const auto tiles = static_cast<double>(pieces(rows, down * matrix_rows) * pieces(columns, across * width));
-    const double cost = tiles * ((step + 4 * products) * static_cast<double>(steps) + ends);
-    if (cost >= best_cost * 0.999) continue;
-    best_cost = cost;
-    best = {down * matrix_rows, across * width, width};
-    best.matrix_rows = matrix_rows;
-    best.matrix_words = words;
+    const auto tiles =
+        static_cast<double>(pieces(results.rows, down * matrix_rows) * pieces(results.columns, across * width));
+    Candidate candidate;
+    candidate.tile = {down * matrix_rows, across * width, width};
+    candidate.tile.matrix_rows = matrix_rows;
+    candidate.tile.matrix_words = words;
+    candidate.cost = tiles * ((step + 4 * products) * static_cast<double>(steps) + ends);
+    candidates.push_back(candidate);
   }
-  return best;
 }
 
-namespace {
+// Multiplications that a work-item of a GPU has written out at most.
+constexpr int64_t most_unrolled = 1024;
 
 // Steps of a fold whose operands a work-group keeps at a time: the largest divisor that is worth a barrier and leaves
 // no more than some thousand multiplications to be written out; 0 if there is none.
 int64_t block_depth(int64_t steps, int64_t accumulators) {
   for (int64_t depth = 16; depth >= 4; --depth) {
-    if (steps % depth == 0 && depth * accumulators <= 1024) return depth;
+    if (steps % depth == 0 && depth * accumulators <= most_unrolled) return depth;
   }
   return 0;
 }
@@ -125,41 +147,101 @@ double cycles(const Tile& tile, int64_t items, int64_t item_columns, int64_t wav
          std::max(1.0, static_cast<double>(costs.hiding_subgroups) / (subgroups * resident)) * shape;
 }
 
-}  // namespace
+// Depths that a tile may have: the usual one first.
+std::vector<int64_t> depths(int64_t steps, int64_t accumulators) {
+  const int64_t usual = block_depth(steps, accumulators);
+  std::vector<int64_t> out = {usual};
+  for (const int64_t depth : {0, 2, 4, 8, 16, 32}) {
+    if (depth == usual || (depth > 0 && (steps % depth != 0 || depth * accumulators > most_unrolled))) continue;
+    out.push_back(depth);
+  }
+  return out;
+}
 
-Tile choose_work_group(int64_t count, int64_t rows, int64_t columns, int64_t steps, const Profile& profile) {
-  Tile best;
-  double best_cost = 0;
-  int64_t width = columns % profile.vector_width == 0 ? profile.vector_width : 1;
+void add_work_groups(Candidates& candidates, const TiledResults& results, const Profile& profile) {
+  const int64_t width = results.columns % profile.vector_width == 0 ? profile.vector_width : 1;
   for (int64_t item_rows : {1, 2, 4, 8, 16}) {
     for (int64_t vectors : {1, 2, 4, 8}) {
-      int64_t item_columns = vectors * width;
+      const int64_t item_columns = vectors * width;
       // Half of the registers are for operands and addresses: more accumulators are kept in memory.
       if (2 * item_rows * item_columns > profile.vector_registers + 1) continue;
       for (int64_t down : {1, 2, 4, 8, 16}) {
         for (int64_t across : {2, 4, 8, 16, 32, 64}) {
-          int64_t items = down * across;
+          const int64_t items = down * across;
           if (items < 32 || items > std::min<int64_t>(256, profile.maximum_group)) continue;
-          Tile tile;
+          Candidate candidate;
+          Tile& tile = candidate.tile;
           tile.rows = down * item_rows;
           tile.columns = across * item_columns;
           tile.width = width;
           tile.item_rows = item_rows;
           tile.items_across = across;
-          tile.depth = block_depth(steps, item_rows * item_columns);
-          if ((tile.rows + tile.columns) * tile.depth * 4 > profile.local_memory / 2) continue;
-          int64_t groups = count * pieces(rows, tile.rows) * pieces(columns, tile.columns);
-          int64_t waves = pieces(groups, profile.compute_units);
-          double cost = static_cast<double>(waves) * cycles(tile, items, item_columns, waves, profile.costs);
-          if (best_cost == 0 || cost < best_cost * 0.999) {
-            best_cost = cost;
-            best = tile;
+          const int64_t groups =
+              results.count * pieces(results.rows, tile.rows) * pieces(results.columns, tile.columns);
+          const int64_t waves = pieces(groups, profile.compute_units);
+          const std::vector<int64_t> all = depths(results.steps, item_rows * item_columns);
+          for (const int64_t depth : all) {
+            tile.depth = depth;
+            if ((tile.rows + tile.columns) * depth * 4 > profile.local_memory / 2) continue;
+            candidate.cost = depth != all[0]
+                                 ? left_aside
+                                 : static_cast<double>(waves) * cycles(tile, items, item_columns, waves, profile.costs);
+            candidates.push_back(candidate);
           }
         }
       }
     }
   }
-  return best;
+}
+
+Candidates candidates_for(const TiledResults& results, const Profile& profile) {
+  Candidates out;
+  if (profile.gpu) {
+    add_work_groups(out, results, profile);
+  } else {
+    add_register_tiles(out, results.rows, results.columns, profile);
+    add_matrix_tiles(out, results, profile);
+  }
+  return out;
+}
+
+}  // namespace
+
+Tile choose_tile(const TiledResults& results, const Profile& profile) {
+  const Candidates candidates = candidates_for(results, profile);
+  const Candidate* best = cheapest(candidates);
+  return best == nullptr ? Tile() : best->tile;
+}
+
+KnobValues knobs_of(const Tile& tile, const Profile& profile) {
+  if (!profile.gpu)
+    return {{"rows", tile.rows},
+            {"vectors", tile.columns / tile.width},
+            {"width", tile.width},
+            {"matrix_rows", tile.matrix_rows}};
+  return {{"item_rows", tile.item_rows},
+          {"item_vectors", tile.columns / tile.items_across / tile.width},
+          {"items_down", tile.rows / tile.item_rows},
+          {"items_across", tile.items_across},
+          {"depth", tile.depth}};
+}
+
+KnobSpace tile_knobs(const TiledResults& results, const Profile& profile) {
+  std::vector<KnobValues> all;
+  for (const Candidate& candidate : candidates_for(results, profile)) all.push_back(knobs_of(candidate.tile, profile));
+  return space_of(all);
+}
+
+std::optional<Tile> tile_with(const TiledResults& results, const KnobValues& knobs, const Profile& profile) {
+  for (const Candidate& candidate : candidates_for(results, profile)) {
+    const KnobValues own = knobs_of(candidate.tile, profile);
+    const bool same = std::all_of(own.begin(), own.end(), [&](const auto& knob) {
+      const auto wanted = knobs.find(knob.first);
+      return wanted != knobs.end() && wanted->second == knob.second;
+    });
+    if (same) return candidate.tile;
+  }
+  return std::nullopt;
 }
 
 }  // namespace hoist

@@ -1,5 +1,6 @@
 // Register tiles and work-groups: how many results of a fold one work-item keeps in registers, and, on a GPU, how many
-// work-items share operands through local memory. Only an estimate of time decides; every tile gives the same result.
+// work-items share operands through local memory. Every tile gives the same result: an estimate of time decides, or the
+// knobs that were chosen for the definition (a record of measurements, lowering/tuning.h).
 //
 // The estimates are fitted to measurements: on CPUs accumulators, a row of the right operand and one element of the
 // left have to fit into the registers (28 accumulators as 7x4 spill and lose a tenth, as 14x2 they do not); on an H200
@@ -12,6 +13,7 @@
 #include <cstdint>
 
 #include "ir/profile.h"
+#include "lowering/knobs.h"
 
 namespace hoist {
 
@@ -31,15 +33,25 @@ struct Tile {
   int64_t depth = 0;         ///< steps of the fold whose operands are in local memory at a time; 0: none (GPU)
 };
 
-/// The tile with the least estimated time for an array of `rows` x `columns` results of a fold, on a CPU.
-Tile choose_tile(int64_t rows, int64_t columns, const Profile& profile);
+/// What is cut into tiles: results of a fold.
+struct TiledResults {
+  int64_t count = 1;  ///< arrays of them (GPU)
+  int64_t rows = 1, columns = 1;
+  int64_t terms = 0;  ///< products of bytes that each sums, where matrix instructions may form the sums; else 0
+  int64_t inner = 0;  ///< of those, how many lie side by side
+  int64_t steps = 0;  ///< of the innermost fold, where all results of a row share one operand and all of a column
+                      ///< the other (GPU); else 0
+};
 
-/// The same where instructions for products of matrices may form the sums, each of `terms` products of bytes of which
-/// `inner` lie side by side. Without such instructions, or where they are no faster, it is choose_tile's.
-Tile choose_matrix_tile(int64_t rows, int64_t columns, int64_t terms, int64_t inner, const Profile& profile);
+/// The tile with the least estimated time.
+Tile choose_tile(const TiledResults& results, const Profile& profile);
 
-/// The same on a GPU for `count` such arrays. `steps` are those of the innermost fold if all results of a row share
-/// one operand and all of a column the other, else 0.
-Tile choose_work_group(int64_t count, int64_t rows, int64_t columns, int64_t steps, const Profile& profile);
+/// What a tile is made of, as knobs, and which of them go together: all that fit the device, also those that the
+/// estimate leaves aside.
+KnobSpace tile_knobs(const TiledResults& results, const Profile& profile);
+/// The knobs of a tile that is one of those.
+KnobValues knobs_of(const Tile& tile, const Profile& profile);
+/// The tile with these knobs; nothing where there is none. Other names among them mean nothing.
+std::optional<Tile> tile_with(const TiledResults& results, const KnobValues& knobs, const Profile& profile);
 
 }  // namespace hoist

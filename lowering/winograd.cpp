@@ -1,5 +1,8 @@
 #include "lowering/winograd.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "lowering/rules.h"
 #include "lowering/terms.h"
 
@@ -46,7 +49,7 @@ std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form) {
   for (const char* rule : {form.rule, form.rule_with_bias}) {
     for (int64_t i = 0; i < form.results; ++i) {
       for (int64_t j = 0; j < form.results; ++j) {
-        WinogradChoice choice{rule, {{"i", i}, {"j", j}}, {}};
+        WinogradChoice choice{form.results, rule, {{"i", i}, {"j", j}}, {}};
         Rewriter rewriter(lowering_rules(), term);
         const auto place = rewriter.apply_first(rule, choice.arguments);
         if (!place) continue;
@@ -61,13 +64,24 @@ std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form) {
 
 }  // namespace
 
-std::optional<WinogradChoice> cheapest_winograd(Expr term) {
-  std::optional<WinogradChoice> best;
+bool has_known_weights(const Program& program, const Definition& definition) {
+  return !definition.weights.empty() &&
+         std::all_of(definition.weights.begin(), definition.weights.end(),
+                     [&](const Weights& w) { return program.constants.count(w.value) != 0; });
+}
+
+std::vector<WinogradChoice> winograd_choices(Expr term) {
+  std::vector<WinogradChoice> out;
   for (const WinogradForm& form : winograd_forms) {
-    auto choice = in_form(term, form);
-    if (choice && (!best || choice->cost < best->cost)) best = std::move(choice);
+    if (auto choice = in_form(term, form)) out.push_back(std::move(*choice));
   }
-  return best;
+  return out;
+}
+
+const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices) {
+  const auto best = std::min_element(choices.begin(), choices.end(),
+                                     [](const WinogradChoice& a, const WinogradChoice& b) { return a.cost < b.cost; });
+  return best == choices.end() ? nullptr : &*best;
 }
 
 }  // namespace hoist

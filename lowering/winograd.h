@@ -3,14 +3,17 @@
 // compute, the stencil stays. The estimate is of CPUs; on GPUs nobody asks for it unless a user does.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "ir/program/program.h"
 #include "ir/rules/rewrite.h"
 
 namespace hoist {
 
 struct WinogradChoice {
+  int64_t results = 0;  ///< of a tile, along a side
   std::string rule;
   RuleArguments arguments;
   Path place;             ///< of the convolution
@@ -19,7 +22,14 @@ struct WinogradChoice {
   int64_t transform = 0;  ///< operations that the filters' transform takes, about
 };
 
-/// The form that costs least for the first convolution in the term that has one.
-std::optional<WinogradChoice> cheapest_winograd(Expr term);
+/// The knob of a definition that says which form its convolutions take: the results of a tile along a side, 0 for none.
+inline constexpr std::string_view winograd_knob = "winograd";
+
+/// Whether the filters can be transformed at compile time.
+bool has_known_weights(const Program& program, const Definition& definition);
+/// The forms of the first convolution in the term that has any.
+std::vector<WinogradChoice> winograd_choices(Expr term);
+/// Of these the one that costs least; null where there are none.
+const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices);
 
 }  // namespace hoist

@@ -36,6 +36,7 @@ void add_reduce(CLI::App& program, Action& action);
 void add_explain(CLI::App& program, Action& action);
 void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
+void add_tune(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);
 void add_sensitivity(CLI::App& program, Action& action);
 void add_devices(CLI::App& program, Action& action);

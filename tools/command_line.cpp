@@ -89,10 +89,10 @@ Attempt<> do_command(const std::vector<std::string>& words) {
       ->type_name("LEVEL")
       ->check(CLI::IsMember(log_levels()));
   Action action;
-  for (auto add :
-       {add_check,    add_compile,  add_run,    add_evaluate,  add_test,       add_verify, add_inspect,     add_explain,
-        add_rewrite,  add_bisect,   add_reduce, add_export,    add_bench,      add_report, add_sensitivity, add_devices,
-        add_profiles, add_language, add_rules,  add_operators, add_completion, add_manual}) {
+  for (auto add : {add_check,    add_compile, add_run,       add_evaluate,    add_test,    add_verify,
+                   add_inspect,  add_explain, add_rewrite,   add_bisect,      add_reduce,  add_export,
+                   add_bench,    add_tune,    add_report,    add_sensitivity, add_devices, add_profiles,
+                   add_language, add_rules,   add_operators, add_completion,  add_manual}) {
     add(program, action);
   }
   if (words.empty()) {

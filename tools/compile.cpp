@@ -176,14 +176,14 @@ std::string options_text(const CompileOptions& options) {
   std::string steered;
   for (const Steering& steering : options.lower.steps) steered += " steps=" + steering.layer;
   for (const std::string& target : options.targets) steered += " target=native:" + target;
-  return fmt::format("conv={}{} tables={}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
+  return fmt::format("conv={}{} tables={}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
                      options.lower.fusion == LaunchFusion::launch ? " fuse=launch" : "",
                      uses[static_cast<int>(options.lower.tables)],
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
                          ? ""
                          : fmt::format(" fold-operations={} fold-memory={}", folding.operations, folding.bytes >> 20),
-                     options.lower.strict ? " strict" : "", steered);
+                     options.lower.strict ? " strict" : "", options.lower.records ? " tuned" : "", steered);
 }
 
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
@@ -288,7 +288,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   plan.layers = lowered.layers;
   plan.derivation = print_derivation(lowered.derivation);
   plan.input_domains = input_domains(lowered.program);
-  if (options.check_positions > 0) HOIST_TRY_VOID(add_model_check(plan));
+  if (options.check_positions > 0 && options.check_model) HOIST_TRY_VOID(add_model_check(plan));
   spdlog::info("{} kernels, {} steps, {:.1f} s", plan.kernels.size(), plan.steps.size(), stopwatch.seconds());
   return plan;
 }

@@ -15,6 +15,7 @@ struct CompileOptions {
   LowerOptions lower;
   /// Sampled positions of each kernel that the bundle checks on the device; 0 for a bundle that nobody verifies.
   int64_t check_positions = 12;
+  bool check_model = true;  ///< and outputs of the whole model, where it is small
   /// Names of targets (backends/halide/native_target.h): native code instead of OpenCL C.
   std::vector<std::string> targets = {};
   /// Behind the name of every kernel, where a bundle has the same ones for other sizes.

@@ -14,6 +14,7 @@
 #include "tools/files.h"
 #include "tools/input_values.h"
 #include "tools/terminal.h"
+#include "tools/tuning/tuning_database.h"
 
 namespace hoist {
 
@@ -149,9 +150,32 @@ void add_steering_options(CLI::App& command, ModelOptions& options) {
       ->type_name("LAYER=FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option(
+          "--tuning", options.tuning,
+          "choose what hoist tune has found to be fastest on the device, for kernels that it knows, of these or "
+          "similar sizes")
+      ->type_name("FILE");
 }
 
+namespace {
+
+Attempt<> read_tuning(ModelOptions& options) {
+  if (options.tuning.empty() || options.records) return ExitCode::done;
+  HOIST_ATTEMPT(const Profile profile, choose_profile(options));
+  HOIST_STEP(const auto database, ExitCode::bad_input, tuning::TuningDatabase::open_to_read(options.tuning));
+  const tuning::TunedDevice device{print(profile), options.targets.empty() ? "" : options.targets.front()};
+  HOIST_STEP(std::vector<tuning::RecordedChoice> choices, ExitCode::bad_input, database.choices(device));
+  if (choices.empty() && options.with_notes)
+    complain("note", options.tuning + " has no choices for " + profile.name + ": estimates choose");
+  options.records = tuning::records_of(std::move(choices));
+  return ExitCode::done;
+}
+
+}  // namespace
+
 Attempt<> read_steering(ModelOptions& options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode tuned, read_tuning(options));
   constexpr size_t most_bytes = size_t{1} << 20;
   if (!options.rules.empty() && options.user_rules == nullptr) {
     HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(options.rules, most_bytes));
@@ -230,6 +254,7 @@ Attempt<> refuse_model_options(const ModelOptions& options) {
   if (options.strict) given = "--strict";
   if (!options.rules.empty()) given = "--rules";
   if (!options.steps.empty()) given = "--steps";
+  if (!options.tuning.empty()) given = "--tuning";
   if (given == nullptr) return ExitCode::done;
   return usage_failure(given, "is for models: a bundle stays as it was compiled", "name the ONNX file instead");
 }
@@ -266,6 +291,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   out.lower.strict = options.strict;
   out.lower.rules = options.user_rules.get();
   out.lower.steps = options.steering;
+  out.lower.records = options.records;
   out.targets = options.targets;
   out.kernel_suffix = options.kernel_suffix;
   return out;

@@ -34,15 +34,17 @@ struct ModelOptions {
   std::vector<std::string> steps;               ///< LAYER=FILE
   std::shared_ptr<const UserRules> user_rules;  ///< what the files hold, once read
   std::vector<Steering> steering;
-  std::string kernel_suffix;  ///< as CompileOptions has it
-  bool with_notes = true;     ///< of the frontend and of lowering
+  std::string tuning;          ///< a database of hoist tune
+  TuningRecords records = {};  ///< what it says of the device, once read
+  std::string kernel_suffix;   ///< as CompileOptions has it
+  bool with_notes = true;      ///< of the frontend and of lowering
 };
 
 /// --dim and --value: what decides the program that a model file is read as.
 void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values);
 /// --value alone.
 void add_value_option(CLI::App& command, std::vector<std::string>& values);
-/// --rules and --steps, for commands that show or make kernels.
+/// --rules, --steps and --tuning, for commands that show or make kernels.
 void add_steering_options(CLI::App& command, ModelOptions& options);
 /// --dim, --value, --conv, --fuse, --tables, --constants, --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
@@ -68,7 +70,8 @@ Attempt<> refuse_model_options(const ModelOptions& options);
 /// The profile file, or what the device says of itself. Without either the first device.
 Attempt<Profile> choose_profile(const ModelOptions& options);
 
-/// Reads the files of --rules and --steps, once. Errors are those of the files: nothing of them is applied then.
+/// Reads the files of --rules, --steps and --tuning, once. Errors are those of the files: nothing of them is applied
+/// then.
 Attempt<> read_steering(ModelOptions& options);
 
 /// What the options say of lowering.

@@ -67,6 +67,8 @@ struct Definition {
   int64_t parts_dimension = 0;
   /// The order in which dimensions are stored, where it is not the usual one for the shape.
   std::vector<int64_t> order = {};
+  /// Choices of its kernel by name, where they are made otherwise than by an estimate (lowering/tuning.h).
+  std::map<std::string, int64_t> knobs = {};
 };
 
 /// A layer of the model that a program was made from.

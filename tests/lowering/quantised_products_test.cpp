@@ -289,7 +289,7 @@ TEST(QuantisedProducts, MatrixTilesDivideRowsAndWords) {
   profile.matrix_tile = 16;
   for (int64_t rows = 2; rows <= 64; ++rows) {
     for (const int64_t inner : {8, 24, 64, 200}) {
-      const Tile tile = choose_matrix_tile(rows, 48, 9 * inner, inner, profile);
+      const Tile tile = choose_tile({.rows = rows, .columns = 48, .terms = 9 * inner, .inner = inner}, profile);
       if (tile.matrix_rows == 0) continue;
       EXPECT_EQ(rows % tile.rows, 0) << rows;
       EXPECT_EQ(tile.rows % tile.matrix_rows, 0) << rows;
@@ -299,7 +299,7 @@ TEST(QuantisedProducts, MatrixTilesDivideRowsAndWords) {
       EXPECT_EQ(tile.columns % 16, 0);
     }
   }
-  EXPECT_GT(choose_matrix_tile(32, 48, 9 * 64, 64, profile).matrix_rows, 0);
+  EXPECT_GT(choose_tile({.rows = 32, .columns = 48, .terms = 9 * 64, .inner = 64}, profile).matrix_rows, 0);
 }
 
 }  // namespace

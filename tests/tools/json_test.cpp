@@ -130,6 +130,9 @@ TEST_F(JsonAnswers, KeysAreThoseOfThePage) {
   answer({"export", model, "-o", in("same.onnx")});
   answer({"verify", bundle});
   answer({"bench", bundle, "--seconds", "0.02"});
+  found = answer({"tune", model, "-o", in("a.tuning"), "--measurements", "1", "--target", "native"});
+  EXPECT_FALSE(found.at("kernels").empty());
+  EXPECT_FALSE(answer({"tune", model, "--list", layer}).empty());
   found = answer({"evaluate", bundle, "--data", models + "digits_fully_connected_test.npz"});
   EXPECT_EQ(found.at("total"), 500);
   ASSERT_TRUE(write_npy(in("x.npy"), Tensor(Scalar::f32, {1, 1, 8, 8})).ok());

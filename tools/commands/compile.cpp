@@ -443,9 +443,9 @@ Attempt<> compile(const CompileCommand& given) {
   if (choices.size() > 1)
     return usage_failure("--dim", "lists several sizes, and a budget is measured for one",
                          "compile a bundle for each, with --record, or leave the budget out");
-  if (!command.options.rules.empty() || !command.options.steps.empty())
-    return usage_failure("--steps and --rules", "do not go with a budget, which measures the strategy's kernels",
-                         "leave them out");
+  if (!command.options.rules.empty() || !command.options.steps.empty() || !command.options.tuning.empty())
+    return usage_failure("--steps, --rules and --tuning",
+                         "do not go with a budget, which measures the kernels that estimates choose", "leave them out");
   CompileAnswer answer;
   if (commands.size() == 1) {
     HOIST_ATTEMPT(const ExitCode code, compile_within(commands.front(), answer));

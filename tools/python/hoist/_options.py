@@ -46,6 +46,7 @@ class ModelOptions(LoweringOptions, total=False):
 
     rules: FileName
     steps: Mapping[str, FileName]
+    tuning: FileName
 
 
 class PictureOptions(TypedDict, total=False):

@@ -1,0 +1,304 @@
+#include "tools/tuning/tuning_database.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sqlite3.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <sstream>
+
+namespace hoist::tuning {
+namespace {
+
+constexpr int schema_version = 1;
+constexpr int application = 0x686f6973;  // "hois", as SQLite's header has it
+
+constexpr char schema[] = R"(
+  CREATE TABLE tasks (
+    id INTEGER PRIMARY KEY,
+    profile TEXT NOT NULL, target TEXT NOT NULL, structure TEXT NOT NULL, numbers TEXT NOT NULL,
+    UNIQUE (profile, target, structure, numbers));
+  CREATE TABLE measurements (
+    task INTEGER NOT NULL REFERENCES tasks (id), knobs TEXT NOT NULL, ratio REAL,
+    PRIMARY KEY (task, knobs)) WITHOUT ROWID;
+  CREATE TABLE choices (task INTEGER PRIMARY KEY REFERENCES tasks (id), knobs TEXT NOT NULL, ratio REAL NOT NULL);
+)";
+
+Diagnostic failure(sqlite3* database) { return {"", sqlite3_errmsg(database), ""}; }
+
+Result<Nothing> execute(sqlite3* database, const std::string& sql) {
+  if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return failure(database);
+  return Nothing{};
+}
+
+// A statement with its parameters bound, row by row.
+class Statement {
+ public:
+  static Result<Statement> make(sqlite3* database, const std::string& sql) {
+    Statement out;
+    sqlite3_stmt* made = nullptr;
+    if (sqlite3_prepare_v2(database, sql.c_str(), -1, &made, nullptr) != SQLITE_OK) return failure(database);
+    out.statement_.reset(made);
+    return out;
+  }
+
+  Statement& bind(const std::string& text) {
+    sqlite3_bind_text(statement_.get(), ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+    return *this;
+  }
+  Statement& bind(int64_t number) {
+    sqlite3_bind_int64(statement_.get(), ++bound_, number);
+    return *this;
+  }
+  /// SQLite has no infinity that all readers agree on: what failed is NULL.
+  Statement& bind(double number) {
+    if (std::isfinite(number))
+      sqlite3_bind_double(statement_.get(), ++bound_, number);
+    else
+      sqlite3_bind_null(statement_.get(), ++bound_);
+    return *this;
+  }
+
+  /// Whether there is another row.
+  Result<bool> next() {
+    const int code = sqlite3_step(statement_.get());
+    if (code == SQLITE_ROW) return true;
+    if (code == SQLITE_DONE) return false;
+    return failure(sqlite3_db_handle(statement_.get()));
+  }
+
+  std::string text(int column) const {
+    const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+    const int size = sqlite3_column_bytes(statement_.get(), column);
+    return bytes == nullptr ? std::string() : std::string(bytes, static_cast<size_t>(size));
+  }
+  int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+  double real(int column) const {
+    return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL
+               ? std::numeric_limits<double>::infinity()
+               : sqlite3_column_double(statement_.get(), column);
+  }
+
+ private:
+  struct Finalise {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  std::unique_ptr<sqlite3_stmt, Finalise> statement_;
+  int bound_ = 0;
+};
+
+std::string numbers_text(const std::vector<int64_t>& numbers) { return fmt::format("{}", fmt::join(numbers, " ")); }
+
+std::optional<int64_t> parse_number(std::string_view text) {
+  int64_t out = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return code == std::errc() && end == text.data() + text.size() ? std::optional<int64_t>(out) : std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> parse_numbers(const std::string& text) {
+  std::vector<int64_t> out;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const auto number = parse_number(word);
+    if (!number) return std::nullopt;
+    out.push_back(*number);
+  }
+  return out;
+}
+
+Result<int64_t> task_number(sqlite3* database, const TunedDevice& device, const TuningTask& task) {
+  const auto bound = [&](Statement& statement) -> Statement& {
+    return statement.bind(device.profile).bind(device.target).bind(task.structure).bind(numbers_text(task.numbers));
+  };
+  HOIST_TRY(Statement insert,
+            Statement::make(database,
+                            "INSERT OR IGNORE INTO tasks (profile, target, structure, numbers) VALUES (?, ?, ?, ?)"));
+  HOIST_TRY_VOID(bound(insert).next());
+  HOIST_TRY(Statement select, Statement::make(database,
+                                              "SELECT id FROM tasks WHERE profile = ? AND target = ? AND structure = ? "
+                                              "AND numbers = ?"));
+  HOIST_TRY(const bool found, bound(select).next());
+  if (!found) return Diagnostic{"", "a task that was written is not there", ""};
+  return select.integer(0);
+}
+
+// All of what `write` does, or nothing.
+Result<Nothing> in_transaction(sqlite3* database, const std::function<Result<Nothing>()>& write) {
+  HOIST_TRY_VOID(execute(database, "BEGIN IMMEDIATE"));
+  auto written = write();
+  if (written) written = execute(database, "COMMIT");
+  if (!written) HOIST_TRY_VOID(execute(database, "ROLLBACK"));
+  return written;
+}
+
+Result<int64_t> pragma(sqlite3* database, const std::string& name) {
+  HOIST_TRY(Statement statement, Statement::make(database, "PRAGMA " + name));
+  HOIST_TRY(const bool any, statement.next());
+  return any ? statement.integer(0) : 0;
+}
+
+// The tables, in a file that has none.
+Result<Nothing> prepare(sqlite3* database, bool may_write) {
+  HOIST_TRY(const int64_t kind, pragma(database, "application_id"));
+  HOIST_TRY(const int64_t version, pragma(database, "user_version"));
+  HOIST_TRY(const int64_t pages, pragma(database, "page_count"));
+  if (kind == application && version == schema_version) return Nothing{};
+  if (kind == application)
+    return Diagnostic{"", fmt::format("has version {}, and this hoist knows version {}", version, schema_version),
+                      "tune again, into another file"};
+  if (pages != 0 || !may_write) return Diagnostic{"", "is no database of measured kernels", "hoist tune makes one"};
+  return in_transaction(database, [&]() -> Result<Nothing> {
+    HOIST_TRY_VOID(execute(database, schema));
+    return execute(database,
+                   fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application, schema_version));
+  });
+}
+
+// A factor of two in one size is 1.
+double distance(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double out = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    if (a[i] <= 0 || b[i] <= 0) return std::numeric_limits<double>::infinity();
+    out = std::max(out, std::abs(std::log2(static_cast<double>(a[i]) / static_cast<double>(b[i]))));
+  }
+  return out;
+}
+
+}  // namespace
+
+void TuningDatabase::Close::operator()(sqlite3* database) const { sqlite3_close(database); }
+
+Result<TuningDatabase> TuningDatabase::open_as(const std::filesystem::path& path, int flags) {
+  TuningDatabase out;
+  sqlite3* made = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &made, flags, nullptr);
+  out.database_.reset(made);
+  const auto located = [&](Diagnostic problem) {
+    problem.where = path.string();
+    return problem;
+  };
+  if (code != SQLITE_OK)
+    return located(made == nullptr ? Diagnostic{"", "there is no memory for it", ""} : failure(made));
+  sqlite3_busy_timeout(made, 5000);
+  // A schema that a stranger wrote runs nothing but queries.
+  sqlite3_db_config(made, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(made, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  const bool may_write = (flags & SQLITE_OPEN_READWRITE) != 0;
+  if (auto ready = prepare(made, may_write); !ready) return located(ready.errors().front());
+  return out;
+}
+
+Result<TuningDatabase> TuningDatabase::open(const std::filesystem::path& path) {
+  return open_as(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+}
+
+Result<TuningDatabase> TuningDatabase::open_to_read(const std::filesystem::path& path) {
+  return open_as(path, SQLITE_OPEN_READONLY);
+}
+
+Result<std::vector<Measurement>> TuningDatabase::measurements(const TunedDevice& device, const TuningTask& task) const {
+  HOIST_TRY(
+      Statement statement,
+      Statement::make(database_.get(),
+                      "SELECT knobs, ratio FROM measurements JOIN tasks ON task = id WHERE profile = ? AND target "
+                      "= ? AND structure = ? AND numbers = ?"));
+  statement.bind(device.profile).bind(device.target).bind(task.structure).bind(numbers_text(task.numbers));
+  std::vector<Measurement> out;
+  for (;;) {
+    HOIST_TRY(const bool any, statement.next());
+    if (!any) return out;
+    const double ratio = statement.real(1);
+    if (auto knobs = parse_knobs(statement.text(0)); knobs && ratio > 0) out.push_back({std::move(*knobs), ratio});
+  }
+}
+
+Result<Nothing> TuningDatabase::add(const TunedDevice& device, const TuningTask& task,
+                                    const std::vector<Measurement>& measurements) {
+  return in_transaction(database_.get(), [&]() -> Result<Nothing> {
+    HOIST_TRY(const int64_t number, task_number(database_.get(), device, task));
+    for (const Measurement& measurement : measurements) {
+      HOIST_TRY(Statement insert,
+                Statement::make(database_.get(),
+                                "INSERT OR REPLACE INTO measurements (task, knobs, ratio) VALUES (?, ?, ?)"));
+      HOIST_TRY_VOID(insert.bind(number).bind(knobs_text(measurement.knobs)).bind(measurement.ratio).next());
+    }
+    return Nothing{};
+  });
+}
+
+Result<std::vector<RecordedChoice>> TuningDatabase::choices(const TunedDevice& device) const {
+  HOIST_TRY(
+      Statement statement,
+      Statement::make(database_.get(),
+                      "SELECT structure, numbers, knobs, ratio FROM choices JOIN tasks ON task = id WHERE profile "
+                      "= ? AND target = ? ORDER BY structure, numbers"));
+  statement.bind(device.profile).bind(device.target);
+  std::vector<RecordedChoice> out;
+  for (;;) {
+    HOIST_TRY(const bool any, statement.next());
+    if (!any) return out;
+    auto numbers = parse_numbers(statement.text(1));
+    auto knobs = parse_knobs(statement.text(2));
+    if (numbers && knobs)
+      out.push_back({{statement.text(0), std::move(*numbers)}, std::move(*knobs), statement.real(3)});
+  }
+}
+
+Result<Nothing> TuningDatabase::choose(const TunedDevice& device, const std::vector<RecordedChoice>& choices) {
+  return in_transaction(database_.get(), [&]() -> Result<Nothing> {
+    for (const RecordedChoice& choice : choices) {
+      HOIST_TRY(const int64_t number, task_number(database_.get(), device, choice.task));
+      HOIST_TRY(
+          Statement insert,
+          Statement::make(database_.get(), "INSERT OR REPLACE INTO choices (task, knobs, ratio) VALUES (?, ?, ?)"));
+      HOIST_TRY_VOID(insert.bind(number).bind(knobs_text(choice.knobs)).bind(choice.ratio).next());
+    }
+    return Nothing{};
+  });
+}
+
+std::string knobs_text(const KnobValues& knobs) {
+  std::string out;
+  for (const auto& [name, value] : knobs) out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value);
+  return out;
+}
+
+std::optional<KnobValues> parse_knobs(const std::string& text) {
+  KnobValues out;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) return std::nullopt;
+    const auto value = parse_number(std::string_view(word).substr(equals + 1));
+    if (!value) return std::nullopt;
+    out[word.substr(0, equals)] = *value;
+  }
+  return out;
+}
+
+TuningRecords records_of(std::vector<RecordedChoice> choices) {
+  constexpr double farthest = 1;
+  auto by_structure = std::make_shared<std::map<std::string, std::vector<RecordedChoice>>>();
+  for (RecordedChoice& choice : choices) (*by_structure)[choice.task.structure].push_back(std::move(choice));
+  return [by_structure](Expr term) -> KnobValues {
+    const TuningTask task = tuning_task(term);
+    const auto found = by_structure->find(task.structure);
+    if (found == by_structure->end()) return {};
+    const RecordedChoice* nearest = nullptr;
+    double least = farthest;
+    for (const RecordedChoice& choice : found->second) {
+      const double far = distance(choice.task.numbers, task.numbers);
+      if (far > farthest || (nearest != nullptr && far >= least)) continue;
+      nearest = &choice;
+      least = far;
+    }
+    return nearest == nullptr ? KnobValues() : nearest->knobs;
+  };
+}
+
+}  // namespace hoist::tuning

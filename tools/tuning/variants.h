@@ -1,0 +1,63 @@
+// Kernels of a model with other knobs, on a device: compiled, compared with the interpreter, timed by turns. The whole
+// program is lowered for each variant, so that a kernel reads and writes arrays as they lie in the model; only the
+// steps that are to be timed are compiled, each kernel once, over arrays that hold what a fresh bundle's do. So times
+// are those of a kernel whose operands may be in a cache; whoever decides by them compares whole bundles at the end.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/bundle_runner.h"
+#include "ir/program/program.h"
+#include "lowering/lower.h"
+#include "lowering/tuning.h"
+#include "tools/tuning/tuning_database.h"
+
+namespace hoist::tuning {
+
+/// What all variants share.
+struct TunedProgram {
+  Program program;  ///< behind the passes over operator calls
+  LowerOptions lower;
+  Profile profile;
+  std::vector<std::string> targets;  ///< of native code; empty: OpenCL
+  RunOptions run;
+  double launch_seconds = 0;  ///< that a run takes for each step beside the kernel
+};
+
+/// What knobs are chosen for, and which steps its time is: those of this term, or where `forms` is set, those that
+/// compute the layers, since another form of a convolution is other terms.
+struct Subject {
+  TuningTask task;
+  bool forms = false;
+  std::vector<std::string> layers;  ///< the first of each definition that has the term
+  KnobSpace space;
+  KnobValues usual;  ///< what an estimate chooses
+};
+
+/// The choices that there are: Winograd's forms, or, with knobs for these fixed, tiles.
+Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned);
+Result<std::vector<Subject>> tile_subjects(const TunedProgram& tuned, const TuningRecords& fixed);
+
+/// Knobs for some subjects, by index.
+using Assignment = std::map<size_t, KnobValues>;
+
+/// Seconds of each subject in a variant: lower quartiles of all its steps, and what their launches take. Infinity where
+/// its kernel was not compiled or differs from the interpreter; nothing where the whole variant could not be opened.
+using VariantTimes = std::map<size_t, double>;
+
+/// How long to time.
+struct Turns {
+  int least = 15, most = 200;
+  double seconds = 0.3;  ///< of each variant
+};
+
+/// Each variant by turns with the others. `fixed` says what holds for all else. Stops early where `stop` says so, with
+/// what there is.
+Result<std::vector<VariantTimes>> time_variants(const TunedProgram& tuned, const std::vector<Subject>& subjects,
+                                                const TuningRecords& fixed, const std::vector<Assignment>& variants,
+                                                const Turns& turns, const std::function<bool()>& stop);
+
+}  // namespace hoist::tuning
