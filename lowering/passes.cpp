@@ -123,8 +123,9 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
 
 constexpr std::string_view wide_convolution = "widened-convolution", wide_convolution_bias = "widened-convolution-bias",
                            wide_matrix_product = "widened-matrix-product";
-constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "signed-to-unsigned",
-                           unsigned_weights = "weights-to-signed", weights_zero = "dequantise-convolution-zero-point",
+constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors = "batch-norm-to-factors",
+                           to_unsigned = "signed-to-unsigned", unsigned_weights = "weights-to-signed",
+                           weights_zero = "dequantise-convolution-zero-point",
                            weights_zero_bias = "dequantise-convolution-zero-point-bias",
                            depthwise = "dequantise-depthwise", depthwise_bias = "dequantise-depthwise-bias",
                            convolution = "dequantise-convolution", with_bias = "dequantise-convolution-bias",
@@ -453,8 +454,8 @@ constexpr Pass all_passes[] = {
      Pass::calls, false, bodies},
     {"drop-copies", "who reads a value that only repeats another one, a copy or a layer that stands twice, reads that",
      Pass::calls, false, copies},
-    {"fold-batch-norm", "batch norms become part of the convolutions before them", Pass::calls, true,
-     apply_rules<batch_norm>},
+    {"fold-batch-norm", "batch norms become part of the convolutions before them, or a factor and a term", Pass::calls,
+     true, apply_rules<batch_norm, batch_norm_factors>},
     {"store-unsigned", "8-bit values are stored without a sign, as dot instructions take them", Pass::calls, true,
      apply_rules<to_unsigned>},
     // Before the rounding passes for quantised layers, so that a table holds what the model says.
