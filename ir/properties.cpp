@@ -539,6 +539,60 @@ std::optional<ScatterForm> scatter_form(Expr e) {
   return out;
 }
 
+namespace {
+
+bool mentions(Expr e, Expr read) {
+  return any_node(e, [&](Expr part) { return part == read; });
+}
+
+// Is the parameter read by folds alone?
+bool only_folded(Expr e, Expr read) {
+  if (is_fold(e)) return true;
+  return e != read && std::all_of(e->children.begin(), e->children.end(), [&](Expr c) { return only_folded(c, read); });
+}
+
+// The function of a fold, without the lets of numbers that it begins with.
+struct StepForm {
+  Expr state = nullptr;  // stands for the accumulator
+  Expr body = nullptr;
+  bool looks = false;       // does a let name a fold over the state?
+  bool looks_first = true;  // do lets read the state by folds alone?
+};
+
+StepForm step_form(Expr e) {
+  StepForm out;
+  const Expr function = e->children[0];
+  out.state = parameter("\2state", function->parameters[0]);
+  out.body = apply(function, {out.state, parameter("\2step", function->parameters[1])});
+  for (size_t count = 0; out.body->pattern == Pattern::let && out.body->children[0]->type->is_scalar(); ++count) {
+    const Expr value = out.body->children[0];
+    out.looks |= mentions(value, out.state) && folds(value);
+    out.looks_first &= only_folded(value, out.state);
+    out.body = apply(out.body->children[1], {parameter("\2let" + std::to_string(count), value->type)});
+  }
+  return out;
+}
+
+bool folds_numbers_of_array(Expr e) {
+  return e->pattern == Pattern::fold && e->mode == Mode::view && e->type->is_array() && leaf_of(e->type)->is_scalar();
+}
+
+}  // namespace
+
+bool looks_before_changes(Expr e) { return folds_numbers_of_array(e) && step_form(e).looks; }
+
+bool changes_in_place(Expr e) {
+  if (!folds_numbers_of_array(e)) return false;
+  const StepForm steps = step_form(e);
+  if (!steps.looks || !steps.looks_first || steps.body->pattern != Pattern::map || steps.body->mode != Mode::view ||
+      mentions(steps.body->children[0], steps.state))
+    return false;
+  const Expr over = steps.body->children[1];
+  if (over->pattern != Pattern::zip) return over == steps.state;
+  return std::all_of(over->children.begin(), over->children.end(),
+                     [&](Expr part) { return part == steps.state || !mentions(part, steps.state); });
+}
+
 bool binds_for_many(Expr e) { return e->pattern == Pattern::let && e->children[1]->children[0]->type->is_array(); }
 
 bool shares_folds(Expr e) {

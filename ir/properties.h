@@ -47,6 +47,12 @@ std::optional<ScatterForm> scatter_form(Expr e);
 /// are dropped. A fold whose steps change one element each.
 Expr combined_at(Function combine, Expr positions, Expr updates, Expr base);
 
+/// A fold over an array of numbers whose steps name folds of it by lets, before they change it.
+bool looks_before_changes(Expr e);
+/// Such a fold whose steps read the array in no other way than that, and then change each element by itself. So they
+/// can change it where it stands.
+bool changes_in_place(Expr e);
+
 /// Each element of the term as a scalar function of that element of one array.
 struct Elementwise {
   Expr array = nullptr;  ///< the parameter

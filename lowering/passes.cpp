@@ -112,8 +112,63 @@ Result<Nothing> fold_added(Program& program, const std::set<std::string>& before
   return Nothing{};
 }
 
+// A rule of lowering/rules.h with its parameters.
+struct TermRule {
+  const char* name;
+  RuleArguments arguments = {};
+};
+
+void take_steps(Program& program, Definition& definition, const Rewriter& rewriter) {
+  for (const Application& application : rewriter.derivation().steps)
+    program.steps.push_back(rule_step(definition, application));
+  definition.expression = rewriter.term();
+}
+
+constexpr const char* steps_in_rows = "fold-of-kept-map";
+
+// A loop whose result is kept and whose steps change rows in place, so that each row has a loop of its own. Longer rows
+// are shared out.
+bool changes_rows(Expr kept) {
+  constexpr int64_t longest_row = 1 << 14;
+  if (!is_kept_in_global(kept)) return false;
+  const Expr e = kept->children[0];
+  if (e->pattern != Pattern::fold || e->free != 0 || !is_kept_in_global(e->children[0]->children[0])) return false;
+  if (!e->type->is_array() || shape_of(e->type).size() != 2 || shape_of(e->type)[1] >= longest_row) return false;
+  Rewriter rewriter(lowering_rules(), e);
+  return rewriter.apply(steps_in_rows, {}) && changes_in_place(at(rewriter.term(), {0, 0}));
+}
+
+std::optional<Path> loop_over_rows(Expr e, std::set<Expr>& seen, Path& path) {
+  if (!seen.insert(e).second) return std::nullopt;
+  if (changes_rows(e)) return path;
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    path.push_back(static_cast<int>(i));
+    if (auto found = loop_over_rows(e->children[i], seen, path)) return found;
+    path.pop_back();
+  }
+  return std::nullopt;
+}
+
+// Such loops stay one kernel on CPUs, a work-group a row: a step is less work than a launch.
+void keep_steps_together(Program& program) {
+  for (Definition& definition : program.definitions) {
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    for (;;) {
+      std::set<Expr> seen;
+      Path path;
+      const auto place = loop_over_rows(rewriter.term(), seen, path);
+      if (!place) break;
+      path = *place;
+      path.push_back(0);
+      if (!rewriter.apply(steps_in_rows, path)) break;
+    }
+    take_steps(program, definition, rewriter);
+  }
+}
+
 Result<Nothing> unroll(Program& program, const PassOptions& options) {
   const std::set<std::string> before = values_of(program);
+  if (!options.profile.gpu) keep_steps_together(program);
   const auto change = [&](Program& changed, const std::string& value) {
     return unroll_definition(changed, value, options.perform);
   };
@@ -123,8 +178,9 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
 
 constexpr std::string_view wide_convolution = "widened-convolution", wide_convolution_bias = "widened-convolution-bias",
                            wide_matrix_product = "widened-matrix-product";
-constexpr std::string_view batch_norm = "batch-norm-folding", to_unsigned = "signed-to-unsigned",
-                           unsigned_weights = "weights-to-signed", weights_zero = "dequantise-convolution-zero-point",
+constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors = "batch-norm-to-factors",
+                           to_unsigned = "signed-to-unsigned", unsigned_weights = "weights-to-signed",
+                           weights_zero = "dequantise-convolution-zero-point",
                            weights_zero_bias = "dequantise-convolution-zero-point-bias",
                            depthwise = "dequantise-depthwise", depthwise_bias = "dequantise-depthwise-bias",
                            convolution = "dequantise-convolution", with_bias = "dequantise-convolution-bias",
@@ -173,18 +229,6 @@ Result<Nothing> widening(Program& program, const PassOptions&) {
 Result<Nothing> producers(Program& program, const PassOptions&) {
   merge_producers(program);
   return Nothing{};
-}
-
-// A rule of lowering/rules.h with its parameters.
-struct TermRule {
-  const char* name;
-  RuleArguments arguments = {};
-};
-
-void take_steps(Program& program, Definition& definition, const Rewriter& rewriter) {
-  for (const Application& application : rewriter.derivation().steps)
-    program.steps.push_back(rule_step(definition, application));
-  definition.expression = rewriter.term();
 }
 
 // Each of the rules wherever it applies in the terms of definitions.
@@ -269,6 +313,7 @@ void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out)
     }
   }
   for (size_t i = 0; i < e->children.size(); ++i) {
+    if (i == 0 && changes_in_place(e)) continue;  // what a step shares is that step's own
     path.push_back(static_cast<int>(i));
     find_shared_folds(e->children[i], most, path, out);
     path.pop_back();
@@ -468,8 +513,8 @@ constexpr Pass all_passes[] = {
      Pass::calls, false, bodies},
     {"drop-copies", "who reads a value that only repeats another one, a copy or a layer that stands twice, reads that",
      Pass::calls, false, copies},
-    {"fold-batch-norm", "batch norms become part of the convolutions before them", Pass::calls, true,
-     apply_rules<batch_norm>},
+    {"fold-batch-norm", "batch norms become part of the convolutions before them, or a factor and a term", Pass::calls,
+     true, apply_rules<batch_norm, batch_norm_factors>},
     {"store-unsigned", "8-bit values are stored without a sign, as dot instructions take them", Pass::calls, true,
      apply_rules<to_unsigned>},
     // Before the rounding passes for quantised layers, so that a table holds what the model says.

@@ -240,6 +240,18 @@ class Emitter {
   bool passes_on(const Value& initial, Type type, const WriteView& w, Nest& nest);
   void finish(Nest& nest, const Value& v, Type type, const WriteView& w);
   void walk_scatter(const ScatterForm& e, const WriteView& w, const Environment& env, Nest& nest);
+  void walk_steps(Expr fold, const WriteView& w, const Environment& env, Nest& nest);
+  void walk_scan(Expr scan, const WriteView& w, const Environment& env, Nest& nest);
+  /// What is written first, then `count` updates in order: each is a step of the loop that `update` is given.
+  void walk_updates(const std::function<void()>& first, int64_t count, Nest& nest,
+                    const std::function<void(const Loop& step, Nest& updates)>& update);
+  /// Is every element of such an array written?
+  static bool writes_all(Type type, const WriteView& w, Nest& nest);
+  /// What the result holds of an array of that type that is written there.
+  Value held_value(Type type, const WriteView& w, Nest& nest) const;
+  /// What the result holds at an index.
+  H::Expr held(const H::Expr& flat) const;
+  H::Expr flat_index(const std::vector<H::Expr>& index) const;
 
   // kept_arrays.cpp: folds and materialised arrays as Funcs
   Value fold(Expr e, const Environment& env);
@@ -287,6 +299,9 @@ class Emitter {
   bool merge_failed_ = false;  ///< fewer inner folds than hoped pass the accumulator on
   size_t merge_reached_ = 0;
 };
+
+/// Halide runs an update once where no value mentions a step of the fold: one of them is made to.
+std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::RVar>& steps);
 
 // ---- Passes (passes.cpp) -------------------------------------------------------------------------------------------
 /// Turns the marked stores of the result into stores at their own index under their own condition, and shrinks register

@@ -506,9 +506,6 @@ Value Emitter::fold(Expr e, const Environment& env) {
   }
 }
 
-namespace {
-
-// Halide runs an update once where no value mentions a step of the fold: one of them is made to.
 std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::RVar>& steps) {
   for (const H::Expr& value : values) {
     for (const H::RVar& step : steps) {
@@ -519,8 +516,6 @@ std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::
       H::Internal::Call::make(values[0].type(), "hoist_first", {values[0], steps[0]}, H::Internal::Call::PureExtern);
   return values;
 }
-
-}  // namespace
 
 Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
   std::vector<int64_t> extents;

@@ -176,19 +176,19 @@ void Emitter::copy(const Value& v, Type type, const WriteView& w, Nest& nest) {
   for (const Value& part : element.parts) nest.values.push_back(part.scalar);
 }
 
-// What the scatter starts from is written first, by the nest itself; then come the updates in order, each where its
-// position says. Around both stand the loops that are open: what one iteration of them writes is no other's.
-void Emitter::walk_scatter(const ScatterForm& e, const WriteView& w, const Environment& env, Nest& nest) {
+// What the updates start from is written first, by the nest itself; then come the updates in order. Around both stand
+// the loops that are open: what one iteration of them writes is no other's.
+void Emitter::walk_updates(const std::function<void()>& first, int64_t count, Nest& nest,
+                           const std::function<void(const Loop& step, Nest& updates)>& update) {
   nest.is_result = false;
   nest.around = nest.loops.size();
   nest.func = H::Func("hoist_base");
   const std::vector<Limit> around = nest.limits;
   const size_t first_of_base = stored_.size();
-  walk(e.base, w, env, nest);
-  const int64_t count = e.positions->type->size.value(), n = e.base->type->size.value();
+  first();
   // Loops around that are no groups or work-items run in both parts.
-  const auto belong_to = [&](size_t first, const H::Func& func) {
-    for (size_t i = first; i < stored_.size(); ++i) {
+  const auto belong_to = [&](size_t from, const H::Func& func) {
+    for (size_t i = from; i < stored_.size(); ++i) {
       for (Loop& l : stored_[i].enclosing) {
         if (!l.is_launched() && !l.is_reduction) l.owner = func.name();
       }
@@ -197,7 +197,6 @@ void Emitter::walk_scatter(const ScatterForm& e, const WriteView& w, const Envir
   belong_to(first_of_base, nest.func);
   auto updates = std::make_shared<Nest>();
   updates->func = H::Func("hoist_updates");
-  updates->combine = e.combine;
   const size_t first_of_updates = stored_.size();
   const std::vector<Limit> of_base = nest.limits;
   nest.limits = around;  // the views around add theirs for each index that they see
@@ -211,24 +210,102 @@ void Emitter::walk_scatter(const ScatterForm& e, const WriteView& w, const Envir
     updates->loops.push_back(step);
     Inside inside(*this);
     inside.push(step);
-    const H::Expr position = read(e.positions, env).at(step.reduction).scalar;
-    const H::Expr first = H::Internal::make_zero(position.type());
-    updates->condition = position >= first && position < H::cast(position.type(), number(n));
-    const H::Expr place = H::unsafe_promise_clamped(H::cast<int32_t>(position), 0, number(n - 1));
-    const Expr all = e.updates;
-    const bool nested = all->pattern == Pattern::map && (all->mode == Mode::view || all->mode == Mode::seq);
-    const Value element = read(nested ? all->children[1] : all, env).at(step.reduction);
-    if (nested)
-      walk(all->children[0]->children[0], w.at(place), extend(env, element), *updates);
-    else if (all->type->element->is_scalar())
-      finish(*updates, element, all->type->element, w.at(place));
-    else
-      copy(element, all->type->element, w.at(place), *updates);
+    update(step, *updates);
     belong_to(first_of_updates, updates->func);
     updates->limits.insert(updates->limits.end(), nest.limits.begin(), nest.limits.end());
     nest.updates = updates;
   }
   nest.limits = of_base;
+}
+
+// Each update is written where its position says.
+void Emitter::walk_scatter(const ScatterForm& e, const WriteView& w, const Environment& env, Nest& nest) {
+  const int64_t count = e.positions->type->size.value(), n = e.base->type->size.value();
+  const auto base = [&] { walk(e.base, w, env, nest); };
+  walk_updates(base, count, nest, [&](const Loop& step, Nest& updates) {
+    updates.combine = e.combine;
+    const H::Expr position = read(e.positions, env).at(step.reduction).scalar;
+    const H::Expr first = H::Internal::make_zero(position.type());
+    updates.condition = position >= first && position < H::cast(position.type(), number(n));
+    const H::Expr place = H::unsafe_promise_clamped(H::cast<int32_t>(position), 0, number(n - 1));
+    const Expr all = e.updates;
+    const bool nested = all->pattern == Pattern::map && (all->mode == Mode::view || all->mode == Mode::seq);
+    const Value element = read(nested ? all->children[1] : all, env).at(step.reduction);
+    if (nested)
+      walk(all->children[0]->children[0], w.at(place), extend(env, element), updates);
+    else if (all->type->element->is_scalar())
+      finish(updates, element, all->type->element, w.at(place));
+    else
+      copy(element, all->type->element, w.at(place), updates);
+  });
+}
+
+namespace {
+
+// Does the expression read what the result holds at that index alone?
+bool reads_only(const std::vector<H::Expr>& values, const H::Expr& index) {
+  struct Reads : H::Internal::IRGraphVisitor {
+    H::Expr index;
+    bool others = false;
+    using IRGraphVisitor::visit;
+    void visit(const H::Internal::Call* op) override {
+      IRGraphVisitor::visit(op);
+      if (op->name == old_marker) others |= !H::Internal::is_const_zero(H::Internal::simplify(op->args[0] - index));
+    }
+  } reads;
+  reads.index = index;
+  for (const H::Expr& value : values) value.accept(&reads);
+  return !reads.others;
+}
+
+}  // namespace
+
+bool Emitter::writes_all(Type type, const WriteView& w, Nest& nest) {
+  const std::vector<Limit> limits = nest.limits;
+  WriteView place = w;
+  for (size_t i = 0; i < shape_of(type).size(); ++i) place = place.at(H::Var(fmt::format("probe{}", i)));
+  const bool all = nest.limits.size() == limits.size();
+  nest.limits = limits;
+  return all;
+}
+
+Value Emitter::held_value(Type type, const WriteView& w, Nest& nest) const {
+  const Layout layout = layout_of(type);
+  return indexed(layout.shape.size(), [=, this, &nest](const std::vector<H::Expr>& index) {
+    const std::vector<Limit> limits = nest.limits;  // those are for what is written
+    WriteView place = w;
+    for (const H::Expr& i : index) place = place.at(i);
+    nest.limits = limits;
+    return Value{scalars_.from_stored(layout.scalars[0], held(flat_index(place.index))), nullptr, {}};
+  });
+}
+
+// The state of the fold is the result itself. A step folds it as it is before the step, into arrays of their own, and
+// then changes each element by itself.
+void Emitter::walk_steps(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
+  if (!writes_all(e->type, w, nest)) unsupported("a part of an array that steps change", "slice it in another kernel");
+  const Value state = held_value(e->type, w, nest);
+  const auto start = [&] { walk(e->children[1], w, env, nest); };
+  walk_updates(start, e->children[2]->type->size.value(), nest, [&](const Loop& step, Nest& updates) {
+    const Value element = read(e->children[2], env).at(step.reduction);
+    walk(e->children[0]->children[0], w, extend(extend(env, state), element), updates);
+    updates.values = repeated(updates.values, {step.reduction});
+    if (!reads_only(updates.values, flat_index(updates.index)))
+      unsupported("a fold whose steps change elements of an array by others of it",
+                  "fold them by a let around the map that changes it");
+  });
+}
+
+// Each step reads what the one before has written.
+void Emitter::walk_scan(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
+  const Expr body = e->children[0]->children[0];
+  const Value elements = read(e->children[2], env);
+  const auto first = [&] { walk(body, w.at(0), extend(extend(env, read(e->children[1], env)), elements.at(0)), nest); };
+  walk_updates(first, e->type->size.value() - 1, nest, [&](const Loop& step, Nest& updates) {
+    const H::Expr before = step.reduction, own = before + 1;
+    const Value state = held_value(e->type->element, w.at(before), nest);
+    walk(body, w.at(own), extend(extend(env, state), read(e->children[2], env).at(own)), updates);
+  });
 }
 
 void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nest) {
@@ -272,11 +349,16 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
       return walk(e->children[1]->children[0], w, extend(env, read(e->children[0], env)), nest);
     case Pattern::identity:
       return walk(e->children[0], w, env, nest);
+    case Pattern::scan:
+      if (nest.is_result && leaf_of(e->type)->is_scalar() && e->type->size.value() > 1 && writes_all(e->type, w, nest))
+        return walk_scan(e, w, env, nest);
+      break;
     case Pattern::scatter:
     case Pattern::reduce:
     case Pattern::fold:
       if (nest.is_result) {
         if (const auto scattered = scatter_form(e)) return walk_scatter(*scattered, w, env, nest);
+        if (looks_before_changes(e)) return walk_steps(e, w, env, nest);
       }
       if (e->pattern == Pattern::scatter) break;
       if (e->mode != Mode::vec && nest.merged < nest.pending.size()) {

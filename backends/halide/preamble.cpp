@@ -239,6 +239,14 @@ HOIST_HALF() HOIST_HALF(2) HOIST_HALF(3) HOIST_HALF(4) HOIST_HALF(8) HOIST_HALF(
   HOIST float##N hoist_round_bf16(float##N a) { return hoist_from_bf16(hoist_to_bf16(a)); }
 HOIST_BRAIN() HOIST_BRAIN(2) HOIST_BRAIN(3) HOIST_BRAIN(4) HOIST_BRAIN(8) HOIST_BRAIN(16)
 
+// Vectors of small numbers wherever they stand. PoCL 3.1 makes a load for each lane of vload and vstore on those.
+#define HOIST_UNALIGNED(T, N) \
+  typedef T##N hoist_unaligned_##T##N __attribute__((aligned(sizeof(T)))); \
+  HOIST T##N hoist_load##N(const __global T* p) { return *(const __global hoist_unaligned_##T##N*)p; } \
+  HOIST void hoist_store##N(T##N v, __global T* p) { *(__global hoist_unaligned_##T##N*)p = v; }
+#define HOIST_UNALIGNED_VECTORS(T) HOIST_UNALIGNED(T, 4) HOIST_UNALIGNED(T, 8) HOIST_UNALIGNED(T, 16)
+HOIST_UNALIGNED_VECTORS(char) HOIST_UNALIGNED_VECTORS(uchar) HOIST_UNALIGNED_VECTORS(short) HOIST_UNALIGNED_VECTORS(ushort)
+
 // Float8 and float4: the sign is bit SIGN, above an exponent that is biased by BIAS, above MANTISSA bits of mantissa; the
 // largest finite code is LARGEST; values past it saturate; NaN becomes NONE. With one zero and NaN at 0x80 (the "uz"
 // types), or NaN at 0x7f (and infinities above LARGEST), or neither.

@@ -112,10 +112,23 @@ H::Func Emitter::build() {
   return result;
 }
 
+H::Expr Emitter::flat_index(const std::vector<H::Expr>& index) const {
+  const std::vector<int64_t> shape = layout_of(root_->type).shape;
+  H::Expr flat = 0;
+  for (size_t i = 0; i < shape.size(); ++i) flat = flat * number(shape[i]) + index[i];
+  return H::Internal::simplify(flat);
+}
+
+// Read like memory that changes.
+H::Expr Emitter::held(const H::Expr& flat) const {
+  const Scalar kind = layout_of(root_->type).scalars[0];
+  return H::Internal::Call::make(stored_type(kind), old_marker, {flat}, H::Internal::Call::Extern);
+}
+
 // Where the value of a nest goes, as the mark of passes.cpp. `after`: what is written before.
 H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::Expr& after) const {
-  H::Expr flat = 0, condition = nest.condition.defined() ? nest.condition : H::Internal::const_true();
-  for (size_t i = 0; i < layout.shape.size(); ++i) flat = flat * number(layout.shape[i]) + nest.index[i];
+  const H::Expr flat = flat_index(nest.index);
+  H::Expr condition = nest.condition.defined() ? nest.condition : H::Internal::const_true();
   for (const Limit& limit : nest.limits) {
     if (limit.low > 0) condition = condition && limit.expression >= number(limit.low);
     condition = condition && limit.expression < number(limit.high);
@@ -123,13 +136,12 @@ H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::E
   const Scalar kind = layout.scalars[0];
   H::Expr value = nest.values[0];
   if (nest.combine) {
-    // Read like memory that changes, and inside the array even where nothing will be written.
-    const H::Expr place = H::select(condition, flat, 0);
-    const H::Expr old = H::Internal::Call::make(stored_type(kind), old_marker, {place}, H::Internal::Call::Extern);
+    // Inside the array even where nothing will be written.
+    const H::Expr old = held(H::select(condition, flat, 0));
     value = scalars_.call_value(*nest.combine, kind, {scalars_.from_stored(kind, old), value});
   }
   value = scalars_.to_stored(kind, value);
-  std::vector<H::Expr> arguments = {H::Internal::simplify(flat), H::Internal::simplify(condition), value};
+  std::vector<H::Expr> arguments = {flat, H::Internal::simplify(condition), value};
   if (after.defined()) arguments.push_back(after);
   return H::Internal::Call::make(value.type(), store_marker, arguments, H::Internal::Call::PureExtern);
 }

@@ -90,6 +90,23 @@ class Renamer {
   std::map<std::string, int> used_;
 };
 
+// Vectors of small numbers in global memory are loaded and stored by the preamble's functions.
+std::string with_unaligned(std::string line) {
+  for (const std::string lanes : {"4", "8", "16"}) {
+    for (const std::string kind : {"char*", "uchar*", "short*", "ushort*"}) {
+      const std::string pointer = "(__global " + kind + ")", load = "vload" + lanes + "(0, " + pointer,
+                        store = "vstore" + lanes + "(", offset = ",0, " + pointer;
+      for (size_t at = 0; (at = line.find(load, at)) != std::string::npos;)
+        line.replace(at, load.size(), "hoist_load" + lanes + "(" + pointer);
+      const size_t at = line.find(store), behind = line.find(offset);
+      if (at == std::string::npos || behind == std::string::npos) continue;
+      line.replace(behind, offset.size(), ", " + pointer);
+      line.replace(at, store.size(), "hoist_store" + lanes + "(");
+    }
+  }
+  return line;
+}
+
 // Halide leaves the fence out of barriers that only keep a later store behind earlier loads; the language wants one
 // there too.
 std::string fenced(std::string line) {
@@ -197,7 +214,7 @@ Result<KernelText> clean(const std::string& printed, const std::string& printed_
       out.source += line.substr(0, indent) + plain_comment(content) + "\n";
       continue;
     }
-    out.source += renamer.line(replace_words(fenced(line), spaces)) + "\n";
+    out.source += with_unaligned(renamer.line(replace_words(fenced(line), spaces))) + "\n";
   }
   return out;
 }

@@ -354,6 +354,43 @@ Lowered lower_max_unpool(const OperatorContext& c) {
   return one(result);
 }
 
+// Sums of so many arrays stand in one kernel.
+constexpr int64_t most_shifted = 32;
+
+// windows : [k0][k1]...[w0][w1]... that lie side by side. Each place in them is a picture of its own, moved.
+Expr sum_of_shifted(Expr windows, const Shape& image, const Shape& block, const Shape& dilations, const Shape& pads) {
+  const size_t dimensions = image.size();
+  const Scalar scalar = element_of(windows), wide = is_float(scalar) ? wide_float(scalar) : scalar;
+  std::vector<Expr> pictures;
+  const std::function<void(Expr, size_t)> collect = [&](Expr left, size_t i) {
+    if (i == dimensions) {
+      pictures.push_back(left);
+      return;
+    }
+    for (int64_t k = 0; k < block[i]; ++k) {
+      const int64_t start = pads[i] - k * dilations[i];
+      collect(map_at(
+                  static_cast<int>(dimensions - 1),
+                  [&](Expr lines) {
+                    const int64_t n = extents(lines)[0], before = std::max<int64_t>(0, -start),
+                                  after = std::max<int64_t>(0, start + image[i] - n);
+                    return slice(std::max<int64_t>(0, start), image[i], pad_with(before, after, zero(scalar), lines));
+                  },
+                  at_position(k, left)),
+              i + 1);
+    }
+  };
+  collect(windows, 0);
+  const std::function<Expr(const std::vector<Expr>&, size_t)> added = [&](const std::vector<Expr>& all, size_t depth) {
+    if (depth < dimensions)
+      return map_zip(all, [&](const std::vector<Expr>& inner) { return added(inner, depth + 1); });
+    Number sum = convert(wide, all[0]);
+    for (size_t i = 1; i < all.size(); ++i) sum = sum + convert(wide, all[i]);
+    return convert(scalar, sum.e);
+  };
+  return added(pictures, 0);
+}
+
 // The sum, at each element of the image, of all windows that it was in. Along each spatial dimension a table says in
 // which window an element stands at each place of the kernel, or that there is none, which is a zero behind the last.
 Lowered lower_col2im(const OperatorContext& c) {
@@ -393,6 +430,10 @@ Lowered lower_col2im(const OperatorContext& c) {
   Shape full = {shape[0], shape[1] / product(block)}, permutation = {0, 1};
   full.insert(full.end(), block.begin(), block.end());
   full.insert(full.end(), windows.begin(), windows.end());
+  if (product(strides) == 1 && product(block) <= most_shifted) {
+    return one(map_at(
+        2, [&](Expr channel) { return sum_of_shifted(channel, image, block, dilations, pads); }, reshape(x, full)));
+  }
   for (size_t i = 0; i < dimensions; ++i) {
     permutation.push_back(static_cast<int64_t>(2 + i));
     permutation.push_back(static_cast<int64_t>(2 + dimensions + i));

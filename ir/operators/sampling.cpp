@@ -201,49 +201,65 @@ Lowered lower_roi_align(const OperatorContext& c) {
     const Number length = begin_of(region, i + 2) - begin_of(region, i);
     return (half ? length : max(length, 1.0)) / static_cast<double>(parts);
   };
+  const Expr numbers = iota(samples, Scalar::i32);
   // The sample i of part p.
   const auto place_of = [&](const Number& begin, const Number& part, Expr p, Expr i) {
     return begin + Number(convert(wide, p)) * part +
            (Number(convert(wide, i)) + 0.5) * part / static_cast<double>(samples);
   };
-  const auto at = [&](Expr plane, const Number& y, const Number& x_place) {
-    return Number(convert(wide, index(clamped_position(convert(Scalar::i32, x_place.e), shape[3]),
-                                      index(clamped_position(convert(Scalar::i32, y.e), shape[2]), plane))));
+  // What a sample reads along an axis: the two elements around it and how much of each, 0 where it does not count.
+  const auto around = [&](const Number& place, int64_t n) {
+    const Near found = near(place, n);
+    const Number counts = choose(found.counts, literal(wide, 1), literal(wide, 0));
+    const Number parts[] = {found.low, found.high, (1.0 - found.fraction) * counts, found.fraction * counts};
+    return map(
+        [&](Expr i) {
+          return choose(Number(i) < 2.0, choose(Number(i) == 0.0, parts[0], parts[1]),
+                        choose(Number(i) == 2.0, parts[2], parts[3]))
+              .e;
+        },
+        iota(4, Scalar::i32));
   };
-  const auto sample = [&](Expr plane, const Number& y_place, const Number& x_place) {
-    const Near v = near(y_place, shape[2]), h = near(x_place, shape[3]);
-    const Number counts = choose(v.counts & h.counts, literal(wide, 1), literal(wide, 0));
-    const Number parts[] = {(1.0 - v.fraction) * (1.0 - h.fraction) * counts * at(plane, v.low, h.low),
-                            (1.0 - v.fraction) * h.fraction * counts * at(plane, v.low, h.high),
-                            v.fraction * (1.0 - h.fraction) * counts * at(plane, v.high, h.low),
-                            v.fraction * h.fraction * counts * at(plane, v.high, h.high)};
+  // Those of each region, [R][parts][samples][4]: the same in all planes.
+  const auto places_along = [&](int64_t axis, int64_t parts, int64_t n) {
+    return in_memory(map(
+        [&](Expr region) {
+          const Number begin = begin_of(region, axis), part = part_of(region, axis, parts);
+          return map(
+              [&](Expr p) { return map([&](Expr i) { return around(place_of(begin, part, p, i), n); }, numbers); },
+              iota(parts, Scalar::i32));
+        },
+        regions));
+  };
+  const auto sample = [&](Expr plane, Expr y, Expr x_place) {
+    const auto weighted = [&](int64_t line, int64_t column) {
+      const auto position = [](Expr axis, int64_t which, int64_t n) {
+        return clamped_position(convert(Scalar::i32, at_position(which, axis)), n);
+      };
+      const Expr element = index(position(x_place, column, shape[3]), index(position(y, line, shape[2]), plane));
+      return Number(at_position(2 + line, y)) * at_position(2 + column, x_place) * convert(wide, element);
+    };
+    const Number parts[] = {weighted(0, 0), weighted(0, 1), weighted(1, 0), weighted(1, 1)};
     return most ? max(max(parts[0], parts[1]), max(parts[2], parts[3])).e
                 : (parts[0] + parts[1] + parts[2] + parts[3]).e;
   };
-  return one(map_zip({regions, images}, [&](const std::vector<Expr>& p) {
-    const Number top = begin_of(p[0], 1), left = begin_of(p[0], 0);
-    const Number tall = part_of(p[0], 1, height), broad = part_of(p[0], 0, width);
-    const auto value = [&](Expr plane, Expr line, Expr column) {
-      Expr all = flatten(map(
-          [&](Expr i) {
-            return map(
-                [&](Expr k) { return sample(plane, place_of(top, tall, line, i), place_of(left, broad, column, k)); },
-                iota(samples, Scalar::i32));
-          },
-          iota(samples, Scalar::i32)));
-      return most ? reduce(Function::maximum, literal(wide, -std::numeric_limits<double>::infinity()), all)
-                  : (Number(sum(all)) / static_cast<double>(samples * samples)).e;
-    };
+  const Expr tops = places_along(1, height, shape[2]), lefts = places_along(0, width, shape[3]);
+  const auto value = [&](Expr plane, Expr of_line, Expr of_column) {
+    const Expr all = flatten(
+        map([&](Expr y) { return map([&](Expr place) { return sample(plane, y, place); }, of_column); }, of_line));
+    return most ? reduce(Function::maximum, literal(wide, -std::numeric_limits<double>::infinity()), all)
+                : (Number(sum(all)) / static_cast<double>(samples * samples)).e;
+  };
+  return one(map_zip({tops, lefts, images}, [&](const std::vector<Expr>& p) {
     return map(
         [&](Expr plane) {
           return map(
-              [&](Expr line) {
-                return map([&](Expr column) { return convert(scalar, value(plane, line, column)); },
-                           iota(width, Scalar::i32));
+              [&](Expr of_line) {
+                return map([&](Expr of_column) { return convert(scalar, value(plane, of_line, of_column)); }, p[1]);
               },
-              iota(height, Scalar::i32));
+              p[0]);
         },
-        index(clamped_position(p[1], shape[0]), x));
+        index(clamped_position(p[2], shape[0]), x));
   }));
 }
 
@@ -438,8 +454,66 @@ Lowered lower_deform_conv(const OperatorContext& c) {
       result));
 }
 
+// ---- AffineGrid
+// ----------------------------------------------------------------------------------------------------------
+
+// Each place is an affine function of where an element stands along the axes, the last axis first: between -1 and 1,
+// which are the middles of the outermost elements (align_corners) or their outer edges.
+Lowered lower_affine_grid(const OperatorContext& c) {
+  const Expr theta = c.inputs[0];
+  const Shape t = extents(theta);
+  HOIST_TRY(const auto size, integers_of(c, "size", 1));
+  if (!size || (size->size() != 4 && size->size() != 5))
+    return fault("size has to be the four or five extents of a picture");
+  const auto axes = static_cast<int64_t>(size->size()) - 2;
+  if (t != Shape{size->front(), axes, axes + 1})
+    return fault(fmt::format("theta is {}, expected {} for the size {}", text(t),
+                             text(Shape{size->front(), axes, axes + 1}), text(*size)));
+  const Shape picture(size->begin() + 2, size->end());
+  if (*std::min_element(size->begin(), size->end()) < 0) return fault(fmt::format("size is {}", text(*size)));
+  Shape grid = picture;
+  grid.insert(grid.begin(), t[0]);
+  grid.push_back(axes);
+  HOIST_TRY_VOID(check_extents(grid));
+  HOIST_TRY(const int64_t aligned, integer_attribute(c, "align_corners", 0));
+  const Scalar scalar = element_of(theta), wide = wide_float(scalar);
+  const auto coordinate = [&](int64_t axis, Expr i) {
+    const int64_t n = picture[static_cast<size_t>(axis)];
+    // One element in depth stands at -1.
+    const bool single = aligned != 0 && axes == 3 && axis == 0 && n == 1;
+    const Number steps = literal(wide, static_cast<double>(aligned != 0 ? n - 1 : n));
+    const Number step = single ? Number(literal(wide, 0)) : Number(literal(wide, 2)) / steps;
+    const Number start = aligned != 0 ? Number(literal(wide, -1)) : Number(literal(wide, -1)) + step / 2.0;
+    return start + Number(convert(wide, i)) * step;
+  };
+  const std::function<Expr(Expr, std::vector<Number>)> places = [&](Expr rows, std::vector<Number> at) -> Expr {
+    const auto axis = static_cast<int64_t>(at.size());
+    if (axis < axes) {
+      return map(
+          [&](Expr i) {
+            std::vector<Number> next = at;
+            next.insert(next.begin(), coordinate(axis, i));
+            return places(rows, next);
+          },
+          iota(picture[static_cast<size_t>(axis)], Scalar::i32));
+    }
+    return map(
+        [&](Expr row) {
+          const auto factor = [&](int64_t i) { return Number(convert(wide, at_position(i, row))); };
+          Number sum = factor(0) * at[0];
+          for (int64_t i = 1; i < axes; ++i) sum = sum + factor(i) * at[static_cast<size_t>(i)];
+          return convert(scalar, (sum + factor(axes)).e);
+        },
+        rows);
+  };
+  return one(map([&](Expr rows) { return places(rows, {}); }, theta));
+}
+
 // clang-format off
 constexpr auto sampling_rows = std::to_array<OperatorRow>({
+  {"", "AffineGrid", 20, 2, 2, Takes::floats, lower_affine_grid,
+   "places of a picture's elements as affine functions of where they stand; a function, since the size says how many axes there are",
+   -1, 1, "1 size"},
   {"", "GridSample", 16, 2, 2, Takes::anything, lower_grid_sample,
    "the values at places between the elements; a function, since places come from data and their arithmetic from the extents", -1, 1},
   {"", "RoiAlign", 10, 3, 3, Takes::floats, lower_roi_align,

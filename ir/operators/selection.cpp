@@ -623,7 +623,8 @@ Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& r
 }
 
 // Each step takes the best box that is left of every image and class, and with it those that overlap it. So there are
-// as many steps as boxes may be taken of one class, each of which looks at all boxes.
+// as many steps as boxes may be taken of one class, each of which looks at all boxes. All that a step knows of a box is
+// one number: while the box is left its score, then 0, or the number of the step that has taken it.
 constexpr int64_t most_taken = int64_t{1} << 16;
 
 Lowered lower_non_max_suppression(const OperatorContext& c) {
@@ -660,70 +661,105 @@ Lowered lower_non_max_suppression(const OperatorContext& c) {
     return fault(fmt::format("{} boxes of a class may be taken, at most {} are", most, most_taken),
                  "give max_output_boxes_per_class as a constant");
   }
-  // The smaller and the larger coordinates of each image's boxes, along y and x.
-  const auto corners = [&](int64_t coordinate, bool larger) {
-    return in_memory(map_at(
-        2,
-        [&](Expr box) {
-          if (centred != 0) {
-            const Number middle = at_position(1 - coordinate, box),
-                         half = Number(at_position(3 - coordinate, box)) * 0.5;
-            return (larger ? middle + half : middle - half).e;
-          }
-          const Number one = at_position(coordinate, box), other = at_position(coordinate + 2, box);
-          return (larger ? max(one, other) : min(one, other)).e;
-        },
-        boxes));
-  };
-  const std::vector<Expr> all = {corners(0, false), corners(1, false), corners(0, true), corners(1, true)};
+  // Rows of whole vectors; what is behind the boxes has no area and is never left.
+  constexpr int64_t vector = 16;
+  const int64_t behind = n > vector ? (n + vector - 1) / vector * vector - n : 0, length = n + behind;
+  const Scalar place = Scalar::i32;
+  // [images][4][length]: the smaller y and x of the boxes, then the larger ones.
+  const Expr corners = in_memory(map(
+      [&](Expr of_image) {
+        return map(
+            [&](Expr corner) {
+              const Number axis = apply(Function::remainder, Number(corner), 2.0), larger = Number(corner) >= 2.0;
+              const auto coordinate = [&](Number which, Expr box) {
+                return Number(index(place_inside(which, 4), box));
+              };
+              return pad_with(0, behind, zero(Scalar::f32),
+                              map(
+                                  [&](Expr box) {
+                                    const Number one = coordinate(axis, box), other = coordinate(axis + 2.0, box);
+                                    if (centred == 0) return choose(larger, max(one, other), min(one, other)).e;
+                                    const Number middle = coordinate(Number(1.0) - axis, box),
+                                                 half = coordinate(Number(3.0) - axis, box) * 0.5;
+                                    return choose(larger, middle + half, middle - half).e;
+                                  },
+                                  of_image));
+            },
+            iota(4, place));
+      },
+      boxes));
   const auto overlaps = [&](const std::vector<Number>& p, const std::vector<Number>& q) {
-    const Number height = min(p[2], q[2]) - max(p[0], q[0]), width = min(p[3], q[3]) - max(p[1], q[1]);
+    // Boxes with a NaN have no area either, so that one comparison is enough.
+    const auto smaller = [](Number a, Number b) { return choose(a < b, a, b); };
+    const auto larger = [](Number a, Number b) { return choose(a > b, a, b); };
+    const Number height = smaller(p[2], q[2]) - larger(p[0], q[0]), width = smaller(p[3], q[3]) - larger(p[1], q[1]);
     const auto area = [](const std::vector<Number>& box) { return (box[2] - box[0]) * (box[3] - box[1]); };
     const Number shared = height * width, of_p = area(p), of_q = area(q), joined = of_p + of_q - shared;
     const Number meet = (height > 0.0) & (width > 0.0) & (of_p > 0.0) & (of_q > 0.0) & (joined > 0.0);
     return meet & (shared / joined > overlap);
   };
-  const Scalar place = Scalar::i32;
-  const Expr of_classes = reshape(scores, {rows, n}), nothing = literal_integer(place, n);
-  // The best of those that are left, the first of equal ones, NaN after all numbers; n where none is.
-  const auto best_of = [&](Expr left, Expr row) {
-    return get(1, fold(
-                      [&](Expr best, Expr next) {
-                        const Number score = get(1, next), so_far = get(0, best);
-                        const Number better = (score > so_far) | (apply(Function::is_nan, so_far) & (score == score)) |
-                                              (Number(get(1, best)) == nothing);
-                        return select((Number(get(0, next)) & better).e, tuple({get(1, next), get(2, next)}), best);
-                      },
-                      tuple({literal(Scalar::f32, 0), nothing}), zip({left, row, iota(n, place)})));
+  // What is left is this or more: NaN, which is below all numbers, and scores in their order.
+  constexpr auto left = 2.0 * most_taken;
+  const auto key = [&](Expr score) {
+    const Number bits = choose(apply(Function::is_nan, score), left, as_ordered_bits(score));
+    const Number high = any_score ? Number(literal_integer(Scalar::boolean, 1)) : Number(score) > threshold;
+    return choose(high, bits, 0.0).e;
   };
+  const Expr none = literal_integer(Scalar::u32, 0);
+  const Expr keys = map([&](Expr row) { return pad_with(0, behind, none, map(key, row)); }, reshape(scores, {rows, n}));
   const auto step = [&](Expr state, Expr number) {
-    const Expr left = get(0, state), taken = get(1, state);
-    const Expr best =
-        in_memory(map_zip({left, of_classes}, [&](const std::vector<Expr>& p) { return best_of(p[0], p[1]); }));
-    const Expr still_left = map_zip({left, best, iota(rows, Scalar::i64)}, [&](const std::vector<Expr>& row) {
-      const Expr image = place_inside(Number(row[2]) / static_cast<double>(classes), images);
-      std::vector<Expr> together = {row[0], iota(n, place)};
-      std::vector<Number> box;
-      for (Expr corner : all) {
-        together.push_back(index(image, corner));
-        box.emplace_back(index(place_inside(row[1], n), together.back()));
-      }
-      return map_zip(together, [&](const std::vector<Expr>& q) {
-        const Number goes = (Number(q[1]) == row[1]) | overlaps(box, {q[2], q[3], q[4], q[5]});
-        return (Number(q[0]) & !goes).e;
+    return in_memory(map_zip({iota(rows, place), state}, [&](const std::vector<Expr>& row) {
+      const Expr of_image = index(place_inside(Number(row[0]) / static_cast<double>(classes), images), corners);
+      const auto first_of = [&](Expr best) {
+        return reduce(Function::minimum, literal_integer(place, length),
+                      map_zip({row[1], iota(length, place)}, [&](const std::vector<Expr>& p) {
+                        return choose(Number(p[0]) == best, p[1], static_cast<double>(length)).e;
+                      }));
+      };
+      return let(reduce(Function::maximum, none, row[1]), [&](Expr best) {
+        return let(first_of(best), [&](Expr at) {
+          std::vector<Expr> together = {row[1], iota(length, place)};
+          std::vector<Number> box;
+          for (int64_t corner = 0; corner < 4; ++corner) {
+            together.push_back(at_position(corner, of_image));
+            box.emplace_back(index(place_inside(at, length), together.back()));
+          }
+          return map_zip(together, [&](const std::vector<Expr>& q) {
+            const Number own = q[0], rest = choose(overlaps(box, {q[2], q[3], q[4], q[5]}), 0.0, own);
+            const Number taken = convert(Scalar::u32, (Number(number) + 1.0).e);
+            return choose(own >= left, choose(Number(q[1]) == at, taken, rest), own).e;
+          });
+        });
       });
-    });
-    const Expr with_best = map_zip({taken, best}, [&](const std::vector<Expr>& row) {
-      return map_zip({row[0], iota(most, place)},
-                     [&](const std::vector<Expr>& p) { return choose(Number(p[1]) == number, row[1], p[0]).e; });
-    });
-    return tuple({in_memory(still_left), in_memory(with_best)});
+    }));
   };
-  const Expr high_enough = map_at(
-      2, [&](Expr score) { return any_score ? literal_integer(Scalar::boolean, 1) : (Number(score) > threshold).e; },
-      of_classes);
-  const Expr taken =
-      get(1, fold(step, tuple({high_enough, repeat({Nat(rows), Nat(most)}, nothing)}), iota(most, place)));
+  const Expr steps = in_memory(fold(step, keys, iota(most, place)));
+  // The place of what a step has taken among those of its row, -1 for all else.
+  const auto taken_as = [&](Expr state) {
+    return choose(Number(state) < left, Number(convert(place, state)) - 1.0, -1.0).e;
+  };
+  if (rows == 1) {
+    const Expr targets = map(
+        [&](Expr state) {
+          const Number at = convert(Scalar::i64, taken_as(state));
+          return choose(at < wanted, at, -1.0).e;
+        },
+        join(steps));
+    const Expr found = map(
+        [&](Expr box) {
+          return map([&](Expr i) { return choose(Number(i) == 2.0, box, 0.0).e; }, iota(3, Scalar::i64));
+        },
+        iota(length, Scalar::i64));
+    const Expr count = reduce(Function::add, literal_integer(place, 0),
+                              map([&](Expr at) { return convert(place, (Number(at) >= 0.0).e); }, targets));
+    return std::vector<Expr>{scatter(targets, found, repeat({room, 3}, whole_number(0))), convert(Scalar::i64, count)};
+  }
+  // Of each row the boxes that are taken, in order; n behind them.
+  const Expr taken = in_memory(map(
+      [&](Expr row) {
+        return scatter(map(taken_as, row), iota(length, place), repeat(most, literal_integer(place, n)));
+      },
+      steps));
   const Expr counted = map(
       [&](Expr row) {
         return map_zip({row, iota(most, Scalar::i64)}, [&](const std::vector<Expr>& p) {

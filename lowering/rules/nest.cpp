@@ -117,19 +117,19 @@ std::vector<RuleRow> nest_rules() {
        "x |> transpose (1 2 0) |> map group(2) (\\lines. lines |> map group(0) (\\line. line |> map seq (\\s. s)))"
        " |> transpose (2 0 1)",
        "", exact, "one work-group a column of two dimensions, its elements in a loop"},
-      {"scan-columns", "k", "x: [m*k][n]T, z: T, op: T, T -> T", "transpose (map (scan op z) x)",
-       "x |> split k |> map group(0) (\\part. transpose part"
-       " |> scan (\\ss ys. zip(ss, ys) |> map vec (\\p. op p.0 p.1)) (repeat k z)"
-       " |> map seq (\\line. line |> map vec (\\s. s)))"
+      {"scan-columns", "k, l", "x: [m*l*k][n]T, z: T, op: T, T -> T", "transpose (map (scan op z) x)",
+       "x |> split (l*k) |> map group(0) (\\part. transpose part"
+       " |> scan (\\ss ys. zip(ss, ys) |> split k |> map seq (\\v. v |> map vec (\\p. op p.0 p.1)) |> join)"
+       " (repeat (l*k) z))"
        " |> transpose |> map join",
-       "", exact, "one work-group for k columns side by side, which are scanned together"},
+       "", exact, "one work-group for l vectors of k columns side by side, which are scanned together"},
       {"scan-computed-columns", "k", "x: [m*k][n]A, g: A -> T, h: T -> U, z: T, op: T, T -> T",
        "transpose (map (\\row. map h (scan op z (map g row))) x)",
        "x |> split k |> map group(0) (\\part. transpose part |> map (map g)"
        " |> scan (\\ss ys. zip(ss, ys) |> map vec (\\p. op p.0 p.1)) (repeat k z)"
        " |> map seq (\\line. line |> map vec (\\s. h s)))"
        " |> transpose |> map join",
-       "", exact, "the same of computed elements, each sum converted as it is written"},
+       "", exact, "k columns of computed elements, each sum converted as it is written"},
       {"open-blocks", "R, C", "x: [n][m]T", "x",
        whole_tiles("R", "C") + " |> map group(0) (\\band. band |> map seq (\\t. t |> map seq (\\row. row |> map vec (\\s. s))))"
        " |> map (\\band. band |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)",

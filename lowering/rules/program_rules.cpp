@@ -232,6 +232,20 @@ bool has_phases(ProgramMatch& match) {
   return true;
 }
 
+// Statistics of channels as numbers of the type that they scale. Adds `by_channel`: the shape in which they broadcast.
+bool are_factors_of_channels(ProgramMatch& match) {
+  const Type x = match.values.at("x")->type;
+  const Tensor* s = match.known("s");
+  const Scalar scalar = leaf_of(x)->scalar;
+  if (s == nullptr || s->scalar() != scalar || (scalar != Scalar::f32 && scalar != Scalar::f64)) return false;
+  const size_t rank = sizes_of(x).size();
+  if (rank < 2 || match.known("x") != nullptr) return false;
+  std::vector<int64_t> shape(rank - 1, 1);
+  shape[0] = -1;
+  match.attributes["by_channel"] = shape;
+  return true;
+}
+
 const ProgramConditions& conditions() {
   static const ProgramConditions all = {
       {"integer product over outputs first", [](ProgramMatch& m) { return is_integer_product(m, 0); }},
@@ -252,6 +266,7 @@ const ProgramConditions& conditions() {
       {"phases of strides", has_phases},
       {"no multiple of four: channels", [](ProgramMatch& m) { return is_no_multiple_of_four(m, 1, 1); }},
       {"no multiple of four: columns", [](ProgramMatch& m) { return is_no_multiple_of_four(m, -1, -2); }},
+      {"factors of channels", are_factors_of_channels},
       {"only dequantised", is_only_dequantised},
       {"product of halves", is_product_of_halves},
   };
@@ -315,6 +330,18 @@ std::vector<ProgramRuleRow> rows() {
      "bias = zip(zip(b, o), zip(m, factors)) |> map (\\((b, o), (m, a)). CastLike(cast f64 b * a + (cast f64 o - cast f64 m * a), o))",
      "known w, known b, known s, known o, known m, known v, alone", RuleClass::rounding,
      "the normalisation scales each channel by a known number, which the weights and the bias take in", batch_norm_examples()},
+
+    {"batch-norm-to-factors",
+     "x: X, s: [n]F, o: [n]F, m: [n]G, v: [n]G, e = 1e-5f64",
+     "BatchNormalization(x, s, o, m, v; epsilon = e)",
+     "Add(Mul(x, factors), terms) where "
+     "scale = zip(s, v) |> map (\\(s, v). cast f64 s / sqrt (cast f64 v + e)); "
+     "shift = zip(o, zip(m, scale)) |> map (\\(o, (m, a)). cast f64 o - cast f64 m * a); "
+     "factors = Reshape(CastLike(scale, s); shape = by_channel); terms = Reshape(CastLike(shift, s); shape = by_channel)",
+     "known s, known o, known m, known v, factors of channels", RuleClass::rounding,
+     "a normalisation by known statistics multiplies each channel by a number and adds another one",
+     {"BatchNormalization(%x : [b][n][h][w]f32, %known_s : [n]f32, %known_o : [n]f32, %known_m : [n]f32, "
+      "%known_positive_positive_v : [n]f32; epsilon = 0.001)"}},
 
     {"signed-to-unsigned",
      "x: X, s: S, z: Z, p: P, y: Y, t = 0",

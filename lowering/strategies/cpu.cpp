@@ -223,8 +223,13 @@ void map_scans(Rewriter& r, const StrategyInput& input, const Profile& profile) 
   const int behind = rank_at(r.term(), place) - 1 - *scanned_dimension(at(r.term(), place));
   if (behind == 0) return map_rows(r, input, profile);
   const int64_t lanes = lanes_of(extent(r.term(), place, rank_at(r.term(), place) - 1), profile.vector_width);
-  for (const char* rule : {"scan-columns", "scan-computed-columns"}) {
-    if (lanes > 1 && r.apply(rule, place, {{"k", lanes}})) return;
+  if (lanes > 1) {
+    // Rows in memory are read in long pieces, as far as that leaves each core some.
+    const int64_t vectors = extent(r.term(), place, rank_at(r.term(), place) - 1) / lanes;
+    int64_t together = std::clamp<int64_t>(vectors / (2 * profile.compute_units), 1, 16);
+    while (vectors % together != 0) --together;
+    if (r.apply("scan-columns", place, {{"k", lanes}, {"l", together}})) return;
+    if (r.apply("scan-computed-columns", place, {{"k", lanes}})) return;
   }
   place = open_leading(r, place, behind + 1, 1);
   open(r, behind == 1 ? "open-scanned-columns" : "open-scanned-planes", place);
@@ -236,6 +241,45 @@ bool maps_scans(Expr term, const StrategyInput& input, const Profile& profile) {
   const auto scanned = scanned_dimension(inside);
   return scanned && leaf_of(inside->type)->is_scalar() &&
          static_cast<int>(shape_of(inside->type).size()) - 1 - *scanned <= 2;
+}
+
+// The fold that changes rows of the result in place, below maps without a mode, outermost first.
+struct Steps {
+  Path place;
+  std::vector<Path> maps;
+};
+
+std::optional<Steps> find_steps(Expr term, Path place) {
+  Steps out;
+  for (Expr e = at(term, place); e->pattern == Pattern::map && e->mode == Mode::view; e = at(term, place)) {
+    if (moves_only(e->children[0])) {  // the padding of rows
+      place.push_back(1);
+      continue;
+    }
+    out.maps.push_back(place);
+    place.insert(place.end(), {0, 0});
+  }
+  if (out.maps.size() > 3 || !changes_in_place(at(term, place))) return std::nullopt;
+  out.place = place;
+  return out;
+}
+
+// A work-group takes all steps of a row. An element is changed once a step, so vectors do not overlap.
+void map_steps(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  const Steps found = *find_steps(r.term(), input.inside);
+  auto dimension = static_cast<int64_t>(found.maps.size());
+  for (const Path& place : found.maps) r.apply("map-to-group", place, {{"d", --dimension}});
+  Path start = found.place, body = found.place;
+  start.push_back(1);
+  open_columns(r, open_outermost(r, start, 1), profile.vector_width);
+  body.insert(body.end(), {0, 0});
+  while (at(r.term(), body)->pattern == Pattern::let) body.insert(body.end(), {1, 0});
+  int64_t lanes = profile.vector_width;
+  while (extent(r.term(), body, 0) % lanes != 0) lanes /= 2;
+  if (lanes > 1)
+    open(r, "open-vector-loop", body, {{"k", lanes}});
+  else
+    open(r, "open-seq", body);
 }
 
 // A row that is the whole result is shared out in pieces, each worth a work-group.
@@ -280,6 +324,17 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
 }
 
 }  // namespace
+
+Strategy cpu_steps() {
+  return {"steps", "CPU: a work-group takes all steps that change a row in place",
+          [](Expr term, const StrategyInput& input, const Profile& profile) {
+            return !profile.gpu && input.kept.empty() && find_steps(term, input.inside).has_value();
+          },
+          map_steps,
+          [](Rewriter& r, const StrategyInput& input, const Profile& profile) {
+            if (!input.strict) vectorise_folds(r, profile.vector_width);
+          }};
+}
 
 Strategy cpu_scans() {
   return {"scans", "CPU: a work-group a scan, so that it is computed once", maps_scans, map_scans};

@@ -92,7 +92,7 @@ int64_t partial_results(int64_t n, int64_t width) {
 void collect_folds(Expr e, Path& path, std::vector<Path>& out) {
   if (e->pattern == Pattern::fold) {
     if (folds_numbers(e)) out.push_back(path);
-    return;
+    if (!changes_in_place(e)) return;
   }
   for (size_t i = 0; i < e->children.size(); ++i) {
     path.push_back(static_cast<int>(i));

@@ -65,6 +65,27 @@ TEST(Emit, Elementwise) {
   EXPECT_EQ(check(e), "");
 }
 
+// A driver may make a load for each lane of those that stand anywhere.
+TEST(Emit, SmallNumbersAreLoadedTogether) {
+  for (const Scalar scalar : {Scalar::u8, Scalar::i8, Scalar::i16, Scalar::u16}) {
+    for (const int64_t lanes : {4, 8, 16}) {
+      const auto vectors = [&](Expr row) {
+        return join(map([](Expr v) { return map([](Expr s) { return identity(s); }, v, Mode::vec); }, split(lanes, row),
+                        Mode::seq));
+      };
+      const Expr x = parameter("x", array({3, 37}, scalar));
+      const Expr e =
+          map([&](Expr row) { return pad(1, 0, Border::undefined, vectors(slice(3, 32, row))); }, x, Mode::group);
+      EXPECT_EQ(check(e), "");
+      const auto kernel = emit(e);
+      ASSERT_TRUE(kernel.ok());
+      EXPECT_NE(kernel->source.find("hoist_load" + std::to_string(lanes) + "("), std::string::npos) << kernel->source;
+      EXPECT_NE(kernel->source.find("hoist_store" + std::to_string(lanes) + "("), std::string::npos) << kernel->source;
+      EXPECT_EQ(kernel->source.find("vload"), std::string::npos) << kernel->source;
+    }
+  }
+}
+
 TEST(Emit, FunctionsOfLiterals) {  // the same for all work-items, which is no reason to call them on the host
   for (Scalar kind : {Scalar::f32, Scalar::f16}) {
     Expr x = parameter("x", array({4, 16}, kind)), two = call(Function::sqrt, {literal(kind, 4)});

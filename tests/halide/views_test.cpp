@@ -1,4 +1,5 @@
 // Every pattern and mode that a kernel can hold, against the interpreter.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@ namespace hoist {
 namespace {
 
 using testing::check;
+using ::testing::HasSubstr;
 
 Type array(const std::vector<Nat>& sizes, Scalar s = Scalar::f32) { return array_type(sizes, scalar_type(s)); }
 Expr real(double v) { return literal(Scalar::f32, v); }
@@ -428,6 +430,54 @@ TEST(Scatters, CombineWithWhatIsThere) {
       },
       split(4, zip({transpose(y({40, 8})), transpose(x({7, 8}))})), Mode::group);
   EXPECT_EQ(check(transpose(join(columns)), {}, 0, -3, 9), "");
+}
+
+// The array that steps change is the result: a step sees what the one before has made of all of it.
+TEST(Steps, ChangeTheResult) {
+  const auto in_vectors = [](Expr row) {
+    return join(
+        map([](Expr four) { return map([](Expr v) { return v; }, four, Mode::vec); }, split(4, row), Mode::seq));
+  };
+  const auto steps = [&](Expr row, Scalar scalar, const std::function<Expr(Expr)>& nest) {
+    return fold(
+        [&](Expr state, Expr number) {
+          return let(reduce(Function::maximum, literal(scalar, -100), state), [&](Expr most) {
+            const auto next = [&](Expr own) {
+              return select(call(Function::equal, {own, most}), call(Function::subtract, {number, own}), own);
+            };
+            return nest(map(next, state));
+          });
+        },
+        nest(row), y({7}, scalar));
+  };
+  for (const Scalar scalar : {Scalar::f32, Scalar::i32, Scalar::f16}) {
+    EXPECT_EQ(check(steps(x({12}, scalar), scalar, in_vectors)), "");
+    EXPECT_EQ(check(map([&](Expr row) { return steps(row, scalar, in_vectors); }, x({3, 8}, scalar), Mode::group)), "");
+    EXPECT_EQ(check(steps(x({5}, scalar), scalar, [](Expr e) { return e; })), "");
+  }
+  // Those that change elements by others would read what the same step has written.
+  const auto mirrored = [&](Expr state, Expr) {
+    return let(reduce(Function::maximum, real(0), state), [&](Expr most) {
+      return map([&](Expr v) { return call(Function::add, {v, most}); }, slice(7, 8, state, -1));
+    });
+  };
+  EXPECT_THAT(check(fold(mirrored, x({8}), y({2}))), HasSubstr("change elements of an array by others of it"));
+  EXPECT_THAT(check(slice(0, 3, steps(x({5}), Scalar::f32, [](Expr e) { return e; }))),
+              HasSubstr("a part of an array"));
+}
+
+TEST(Scans, WrittenAsTheyAreFormed) {
+  const auto side_by_side = [](Expr columns) {
+    return scan(
+        [](Expr sums, Expr row) {
+          return map([](Expr p) { return call(Function::add, {get(0, p), get(1, p)}); }, zip({sums, row}), Mode::vec);
+        },
+        repeat(4, real(0)), transpose(columns));
+  };
+  for (const int64_t n : {1, 2, 9})
+    EXPECT_EQ(check(map([&](Expr c) { return side_by_side(c); }, split(4, x({8, n})), Mode::group)), "") << n;
+  EXPECT_EQ(check(scan(plus, real(2), x({6}))), "");
+  EXPECT_EQ(check(slice(1, 4, scan(plus, real(2), x({6})))), "");
 }
 
 // What a border of numbers takes the place of, at some of a kernel's groups, items or steps only. Where it were left

@@ -574,6 +574,57 @@ TEST(Operators, WindowsPutBackOverlap) {
             "[1][1][4] 6 0 0 5");
 }
 
+// Windows side by side are sums of moved pictures, others are looked up: both beside a plain loop.
+TEST(Operators, WindowsPutBackAnywhere) {
+  std::mt19937_64 random(5);
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  for (int round = 0; round < 30; ++round) {
+    Ints image, block, strides, dilations, begin, end, windows;
+    for (int i = 0; i < 2; ++i) {
+      block.push_back(1 + below(3));
+      strides.push_back(round % 2 == 0 ? 1 : 1 + below(3));
+      dilations.push_back(1 + below(2));
+      begin.push_back(below(3));
+      end.push_back(below(3));
+      image.push_back((block.back() - 1) * dilations.back() + 1 + below(4));
+      windows.push_back(
+          (image.back() + begin.back() + end.back() - (block.back() - 1) * dilations.back() - 1) / strides.back() + 1);
+    }
+    const int64_t taps = block[0] * block[1], places = windows[0] * windows[1];
+    std::vector<double> x, expected(static_cast<size_t>(2 * image[0] * image[1]), 0);
+    for (int64_t i = 0; i < 2 * taps * places; ++i) x.push_back(static_cast<double>(below(100)));
+    for (int64_t i = 0; i < 2 * taps * places; ++i) {
+      const int64_t place = i % places, tap = i / places % taps, channel = i / places / taps;
+      const int64_t at[] = {place / windows[1] * strides[0] + tap / block[1] * dilations[0] - begin[0],
+                            place % windows[1] * strides[1] + tap % block[1] * dilations[1] - begin[1]};
+      if (at[0] < 0 || at[0] >= image[0] || at[1] < 0 || at[1] >= image[1]) continue;
+      expected[static_cast<size_t>((channel * image[0] + at[0]) * image[1] + at[1])] += x[static_cast<size_t>(i)];
+    }
+    const Ints pads = {begin[0], begin[1], end[0], end[1]};
+    EXPECT_EQ(LayerCase("Col2Im", {floats({1, 2 * taps, places}, x), integers({2}, image), integers({2}, block)},
+                        {{"strides", strides}, {"dilations", dilations}, {"pads", pads}})
+                  .with_known({false, true, true})
+                  .run(),
+              floats({1, 2, image[0], image[1]}, expected))
+        << round;
+  }
+}
+
+TEST(Operators, PlacesOfAGrid) {
+  // One picture, as a body of the standard's own calls would refuse: its places moved by half a picture to the right.
+  const Tensor moved = floats({1, 2, 3}, {1, 0, 0.5, 0, 1, 0});
+  const auto grid = [&](int64_t aligned, const Tensor& theta, const Ints& size) {
+    return LayerCase("AffineGrid", {theta, integers({static_cast<int64_t>(size.size())}, size)},
+                     {{"align_corners", aligned}})
+        .with_known({false, true});
+  };
+  EXPECT_EQ(show(grid(0, moved, {1, 1, 1, 2}).run()), "[1][1][2][2] 0 0 1 0");
+  EXPECT_EQ(show(grid(1, moved, {1, 1, 2, 2}).run()), "[1][2][2][2] -0.5 -1 1.5 -1 -0.5 1 1.5 1");
+  const Tensor depth = floats({1, 3, 4}, {1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 3});
+  EXPECT_EQ(show(grid(1, depth, {1, 1, 1, 2, 2}).run()), "[1][1][2][2][3] -1 -2 2 1 -2 2 -1 2 2 1 2 2");
+  EXPECT_EQ(grid(0, moved, {2, 1, 1, 2}).error(), "theta is [1][2][3], expected [2][2][3] for the size [2][1][1][2]");
+}
+
 TEST(Operators, SamplesBetweenElements) {
   const auto sampled = [](const char* padding, double place) {
     return show(LayerCase("GridSample", {counting({1, 1, 1, 3}), floats({1, 1, 1, 2}, {place, 0})},

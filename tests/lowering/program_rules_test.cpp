@@ -213,6 +213,17 @@ TEST(ProgramRules, BatchNormsAreFoldedWhereNobodyElseReadsTheConvolution) {
   EXPECT_FALSE(*apply_program_rule(rule("batch-norm-folding"), shared, "y"));
 }
 
+TEST(ProgramRules, OtherBatchNormsMultiplyAndAdd) {
+  Program program = parsed(std::string(convolution_and_norm) + "output %y\noutput %c\n");
+  ASSERT_TRUE(find_pass("fold-batch-norm")->run(program, {}).ok());
+  const std::string text = print_program(program);
+  EXPECT_EQ(text.find("BatchNormalization"), std::string::npos) << text;
+  EXPECT_NE(text.find("Mul("), std::string::npos) << text;
+  // (x - m) * s / sqrt(v) + o
+  EXPECT_NE(text.find(" : [2][1][1]f32 = {1, 1.5}"), std::string::npos) << text;
+  EXPECT_NE(text.find(" : [2][1][1]f32 = {-0.5, 1}"), std::string::npos) << text;
+}
+
 TEST(ProgramRules, AnOperandThatIsComputedIsNotKnown) {
   Program program = parsed(
       "program version 21\n"

@@ -293,7 +293,7 @@ std::vector<int64_t> suppressed(const Tensor& boxes, const Tensor& scores, int64
 TEST(Selection, BoxesThatOverlapBetterOnesGo) {
   std::mt19937_64 random(11);
   const auto number = [&] { return static_cast<double>(random() % 64) / 16; };
-  for (const int64_t n : {1, 12, 70}) {
+  for (const int64_t n : {1, 7, 12, 70, 100}) {
     std::vector<double> corners, values;
     for (int64_t i = 0; i < 2 * n; ++i) {
       const double y = number(), x = number();
@@ -309,6 +309,26 @@ TEST(Selection, BoxesThatOverlapBetterOnesGo) {
       EXPECT_EQ(found[0], integers({static_cast<int64_t>(wanted.size()) / 3, 3}, wanted)) << n << ", " << most;
     }
   }
+}
+
+// A step is less work than a launch, so each class has one work-group for all of its steps.
+TEST(Selection, BoxesAreTakenInOneKernel) {
+  ProgramBuilder builder("chosen", newest_version);
+  builder.add_input({"boxes", Scalar::f32, {1, 40, 4}});
+  builder.add_input({"scores", Scalar::f32, {1, 3, 40}});
+  builder.add_constant("most", integers({1}, {30}));
+  builder.add_call(call_named("NonMaxSuppression", {"boxes", "scores", "most"}, {"y"}));
+  builder.add_output("y");
+  const auto program = builder.finish();
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  const auto lowered = lower_model(*program, {}, {});
+  ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+  EXPECT_LT(lowered->program.definitions.size(), 12u);
+  Profile gpu;
+  gpu.gpu = true;
+  const auto unrolled = lower_model(*program, {}, gpu);
+  ASSERT_TRUE(unrolled.ok()) << unrolled.errors()[0].text();
+  EXPECT_GT(unrolled->program.definitions.size(), 30u);
 }
 
 // ---- What may follow

@@ -209,7 +209,8 @@ def windows() -> Iterator[Case]:
     flat = np.arange(64 * 32 * 32, dtype=I64).reshape(1, 64, 32, 32) * 4
     yield Case("MaxUnpool", [normal(1, 64, 32, 32), flat], {"kernel_shape": [2, 2], "strides": [2, 2]})
     rois = np.array([[0, 0, 40, 40], [5, 5, 60, 60], [10, 20, 30, 50], [2, 2, 63, 63]], F32)
-    yield Case("RoiAlign", [normal(*PICTURE), rois, np.zeros(4, I64)], {"output_height": 7, "output_width": 7})
+    yield Case("RoiAlign", [normal(*PICTURE), rois, np.zeros(4, I64)], 
+               {"output_height": 7, "output_width": 7, "sampling_ratio": 2})
     yield Case("MaxRoiPool", [normal(*PICTURE), np.concatenate([np.zeros((4, 1), F32), rois], 1)],
                {"pooled_shape": [7, 7]})
     for mode in ("nearest", "linear", "cubic"):
@@ -258,11 +259,12 @@ def others() -> Iterator[Case]:
         yield Case(name, [numbers(1 << 18)[0]], kind=F32, fixed=(0,))
     yield Case("NegativeLogLikelihoodLoss", [normal(512, 512), whole(512, 512, kind=I64)], kind=F32)
     yield Case("SoftmaxCrossEntropyLoss", [normal(512, 512), whole(512, 512, kind=I64)], kind=F32)
-    corners = random.uniform(0, 1, (1, 256, 2)).astype(F32)
-    boxes = np.concatenate([corners, corners + 0.1], -1)
     limits = [numbers(50), np.array([0.5], F32), np.array([0.0], F32)]
-    yield Case("NonMaxSuppression", [boxes, random.uniform(0, 1, (1, 1, 256)).astype(F32), *limits], kind=I64,
-               fixed=(2, 3, 4), title="256 boxes")
+    for count, classes in ((256, 1), (8192, 1), (2048, 20)):
+        corners = random.uniform(0, 1, (1, count, 2)).astype(F32)
+        scores = random.uniform(0, 1, (1, classes, count)).astype(F32)
+        yield Case("NonMaxSuppression", [np.concatenate([corners, corners + 0.1], -1), scores, *limits], kind=I64,
+                   fixed=(2, 3, 4), title=f"{count} boxes" + (f" of {classes} classes" if classes > 1 else ""))
     yield Case("Shape", [normal(*SQUARE)], kind=I64)
     yield Case("Size", [normal(*SQUARE)], kind=I64)
     for name in ("Scaler", "Normalizer", "Binarizer", "Imputer"):
