@@ -204,14 +204,6 @@ double bytes_of_type(Type type) {
   return elements_of(type) * row(leaf->scalar).bits / 8;
 }
 
-/// What the time is divided by before it is learned, so that a kernel that is larger than all known ones is a matter of
-/// arithmetic and not of trees, which never leave the range of what they have seen.
-double work_of(Expr term) {
-  double bytes = bytes_of_type(term->type);
-  for (const Expr parameter : parameters_of(term)) bytes += bytes_of_type(parameter->type);
-  return static_cast<double>(count_operations(term)) + bytes / 4 + 256;
-}
-
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
@@ -243,6 +235,12 @@ double correlation_of(const std::vector<double>& a, const std::vector<double>& b
 }
 
 }  // namespace
+
+double kernel_work(Expr term) {
+  double bytes = bytes_of_type(term->type);
+  for (const Expr parameter : parameters_of(term)) bytes += bytes_of_type(parameter->type);
+  return static_cast<double>(count_operations(term)) + bytes / 4 + 256;
+}
 
 std::span<const std::string_view> kernel_feature_names() { return names; }
 
@@ -335,7 +333,7 @@ CostModel CostModel::fit(const std::vector<KernelTime>& times) {
   std::vector<float> labels;
   for (const KernelTime& time : times) {
     table.add(kernel_features(time.term, time.profile));
-    labels.push_back(static_cast<float>(std::log(time.seconds / work_of(time.term))));
+    labels.push_back(static_cast<float>(std::log(time.seconds / kernel_work(time.term))));
   }
   CostModel model(BoostedTrees::fit(
       table, labels,
@@ -357,7 +355,7 @@ std::optional<double> CostModel::seconds(Expr term, const Profile& profile) cons
   // Less than twice as much as ever seen is near enough; what is there or not has to have been there.
   for (size_t i = 0; i < table.columns; ++i)
     if (table.numbers[i] <= least_[i] - 1 || table.numbers[i] >= most_[i] + 1) return std::nullopt;
-  return std::exp(static_cast<double>(trees_.predict(table)[0])) * work_of(term);
+  return std::exp(static_cast<double>(trees_.predict(table)[0])) * kernel_work(term);
 }
 
 std::string CostModel::save() const {

@@ -23,6 +23,10 @@ std::span<const std::string_view> kernel_feature_names();
 /// Of a low-level term with numbers for its sizes.
 std::vector<float> kernel_features(Expr term, const Profile& profile);
 
+/// What times are divided by before they are learned, so that a kernel that is larger than all known ones is a matter
+/// of arithmetic: operations and bytes, about.
+double kernel_work(Expr term);
+
 /// A measurement, as programs/kernel_times.cpp writes it: a line of JSON.
 struct KernelTime {
   std::string model, kernel;

@@ -71,6 +71,7 @@ Attempt<> measure(const Program& program, const std::string& model, const Profil
                                       {"expression", expressions[kernel]},
                                       {"operations", plan.kernels[kernel].operations},
                                       {"seconds", summarise_times(samples[i]).lower_quartile.value},
+                                      {"minimum", summarise_times(samples[i]).minimum},
                                       {"samples", samples[i].size()}}
                    .dump()
             << '\n';
