@@ -135,12 +135,18 @@ TEST(CostModel, RecordsAreReadLineByLine) {
     return read_kernel_times(file);
   };
   const std::string good = R"({"model": "m", "kernel": "k", "device": "d", "profile": "name = d\nvector_width = 8\n",)"
-                           R"( "expression": "%x : [4]f32 |> map abs", "seconds": 1e-6})";
+                           R"( "expression": "%x : [4]f32 |> map abs", "seconds": 1e-6, "reference": 2e-5})";
   const auto times = read(good + "\n" + good + "\n");
   ASSERT_TRUE(times.ok());
   ASSERT_EQ(times->size(), 2);
   EXPECT_EQ(times->front().profile.vector_width, 8);
   EXPECT_EQ(times->front().seconds, 1e-6);
+  std::string contended = good;
+  contended.replace(contended.find("2e-5"), 4, "8e-5");
+  const auto compared = read(contended + "\n" + good);
+  ASSERT_TRUE(compared.ok());
+  EXPECT_DOUBLE_EQ(compared->front().contention, 4) << "others had three quarters of the machine";
+  EXPECT_EQ(compared->back().contention, 1);
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"[4]f32", "[n]f32"},
                                  {"map abs", "map nothing"},
                                  {"1e-6", "\"soon\""},

@@ -57,7 +57,7 @@ constexpr std::string_view names[] = {
     "operations a group", "operations a vector register", "operations an element", "operations a byte",
     "groups a compute unit", "unused lanes", "result elements",
     // The device.
-    "gpu", "vector width", "vector registers", "compute units", "dot instructions"};
+    "gpu", "vector width", "vector registers", "compute units", "dot instructions", "contention"};
 
 struct Totals {
   double sums[sum_count] = {};
@@ -204,14 +204,6 @@ double bytes_of_type(Type type) {
   return elements_of(type) * row(leaf->scalar).bits / 8;
 }
 
-/// What the time is divided by before it is learned, so that a kernel that is larger than all known ones is a matter of
-/// arithmetic and not of trees, which never leave the range of what they have seen.
-double work_of(Expr term) {
-  double bytes = bytes_of_type(term->type);
-  for (const Expr parameter : parameters_of(term)) bytes += bytes_of_type(parameter->type);
-  return static_cast<double>(count_operations(term)) + bytes / 4 + 256;
-}
-
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
@@ -244,9 +236,15 @@ double correlation_of(const std::vector<double>& a, const std::vector<double>& b
 
 }  // namespace
 
+double kernel_work(Expr term) {
+  double bytes = bytes_of_type(term->type);
+  for (const Expr parameter : parameters_of(term)) bytes += bytes_of_type(parameter->type);
+  return static_cast<double>(count_operations(term)) + bytes / 4 + 256;
+}
+
 std::span<const std::string_view> kernel_feature_names() { return names; }
 
-std::vector<float> kernel_features(Expr term, const Profile& profile) {
+std::vector<float> kernel_features(Expr term, const Profile& profile, double contention) {
   Walk walk;
   const Totals totals = walk.of(term);
   std::vector<float> features;
@@ -295,6 +293,7 @@ std::vector<float> kernel_features(Expr term, const Profile& profile) {
   features.push_back(logarithm(static_cast<double>(profile.vector_registers)));
   features.push_back(logarithm(static_cast<double>(profile.compute_units)));
   features.push_back(profile.dot_instructions ? 1.0F : 0.0F);
+  features.push_back(static_cast<float>(std::log2(contention)));
   HOIST_CHECK(features.size() == std::size(names), "a name for each feature");
   return features;
 }
@@ -303,6 +302,8 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
   std::ifstream lines(file);
   if (!lines) return Diagnostics{{file.string(), "it cannot be read", ""}};
   std::vector<KernelTime> times;
+  std::vector<double> references;
+  std::map<std::string, double> least_reference;  // by device
   size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     const std::string where = fmt::format("{}, line {}", file.string(), ++number);
@@ -310,11 +311,13 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
     const auto record = nlohmann::json::parse(line, nullptr, false);
     KernelTime time;
     std::string profile, expression;
+    double reference = 0;
     try {
       time.model = record.at("model").get<std::string>();
       time.kernel = record.at("kernel").get<std::string>();
       time.device = record.at("device").get<std::string>();
       time.seconds = record.at("seconds").get<double>();
+      reference = record.at("reference").get<double>();
       profile = record.at("profile").get<std::string>();
       expression = record.at("expression").get<std::string>();
     } catch (const nlohmann::json::exception&) {
@@ -324,8 +327,13 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
     auto term = parse(expression);
     if (!term || (*term)->has_meta || any_node(*term, has_open_size)) return refused;
     time.term = *term;
-    if (time.seconds > 0) times.push_back(std::move(time));  // others are below what the device's clock tells
+    if (!(time.seconds > 0 && reference > 0)) continue;  // below what the device's clock tells
+    double& least = least_reference.emplace(time.device, reference).first->second;
+    least = std::min(least, reference);
+    references.push_back(reference);
+    times.push_back(std::move(time));
   }
+  for (size_t i = 0; i < times.size(); ++i) times[i].contention = references[i] / least_reference[times[i].device];
   return times;
 }
 
@@ -334,8 +342,8 @@ CostModel CostModel::fit(const std::vector<KernelTime>& times) {
   FeatureTable table;
   std::vector<float> labels;
   for (const KernelTime& time : times) {
-    table.add(kernel_features(time.term, time.profile));
-    labels.push_back(static_cast<float>(std::log(time.seconds / work_of(time.term))));
+    table.add(kernel_features(time.term, time.profile, time.contention));
+    labels.push_back(static_cast<float>(std::log(time.seconds / kernel_work(time.term))));
   }
   CostModel model(BoostedTrees::fit(
       table, labels,
@@ -351,13 +359,13 @@ CostModel CostModel::fit(const std::vector<KernelTime>& times) {
   return model;
 }
 
-std::optional<double> CostModel::seconds(Expr term, const Profile& profile) const {
+std::optional<double> CostModel::seconds(Expr term, const Profile& profile, double contention) const {
   FeatureTable table;
-  table.add(kernel_features(term, profile));
+  table.add(kernel_features(term, profile, contention));
   // Less than twice as much as ever seen is near enough; what is there or not has to have been there.
   for (size_t i = 0; i < table.columns; ++i)
     if (table.numbers[i] <= least_[i] - 1 || table.numbers[i] >= most_[i] + 1) return std::nullopt;
-  return std::exp(static_cast<double>(trees_.predict(table)[0])) * work_of(term);
+  return std::exp(static_cast<double>(trees_.predict(table)[0])) * kernel_work(term);
 }
 
 std::string CostModel::save() const {
@@ -434,7 +442,8 @@ std::vector<std::optional<double>> held_out_predictions(const std::vector<Kernel
     if (known.empty()) continue;
     const CostModel model = CostModel::fit(known);
     for (size_t i = 0; i < times.size(); ++i)
-      if (left_out.contains(times[i].model)) predicted[i] = model.seconds(times[i].term, times[i].profile);
+      if (left_out.contains(times[i].model))
+        predicted[i] = model.seconds(times[i].term, times[i].profile, times[i].contention);
   }
   return predicted;
 }

@@ -20,8 +20,13 @@ namespace hoist::tuning {
 
 /// One number each in what kernel_features gives.
 std::span<const std::string_view> kernel_feature_names();
-/// Of a low-level term with numbers for its sizes.
-std::vector<float> kernel_features(Expr term, const Profile& profile);
+/// Of a low-level term with numbers for its sizes. `contention`: how much longer the reference kernel of kernel_times
+/// took in that moment than on a machine that nobody else uses, which slows some kernels more than others.
+std::vector<float> kernel_features(Expr term, const Profile& profile, double contention = 1);
+
+/// What times are divided by before they are learned, so that a kernel that is larger than all known ones is a matter
+/// of arithmetic: operations and bytes, about.
+double kernel_work(Expr term);
 
 /// A measurement, as programs/kernel_times.cpp writes it: a line of JSON.
 struct KernelTime {
@@ -30,6 +35,7 @@ struct KernelTime {
   Profile profile;  ///< of the device, whatever profile the kernel was made for
   Expr term = nullptr;
   double seconds = 0;
+  double contention = 1;  ///< beside the best moment of that device in the file
 };
 /// Errors name the line.
 Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& file);
@@ -39,7 +45,7 @@ class CostModel {
   /// From at least one measurement.
   static CostModel fit(const std::vector<KernelTime>& times);
   /// Seconds of one launch; nothing where the kernel or the device lies outside of what the model learned from.
-  std::optional<double> seconds(Expr term, const Profile& profile) const;
+  std::optional<double> seconds(Expr term, const Profile& profile, double contention = 1) const;
 
   /// As text, for files of one's own: load trusts what it is given as far as XGBoost does.
   std::string save() const;

@@ -1,8 +1,10 @@
-// How well the cost model predicts kernels of networks that it has not seen: cost_model_quality RECORDS [MODEL],
-// from what kernel_times wrote; MODEL gets the model that has learned from all of it.
+// How well the cost model predicts kernels of networks that it has not seen: cost_model_quality RECORDS
+// [PREDICTIONS [MODEL]], from what kernel_times wrote. PREDICTIONS gets a line of JSON for each record, MODEL the model
+// that has learned from all of them.
 #include <fmt/format.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "tools/files.h"
 #include "tools/tuning/cost_model.h"
@@ -24,7 +26,7 @@ void print_row(const std::string& name, const std::vector<KernelTime>& times,
 int main(int count, char** arguments) {
   using namespace hoist::tuning;
   if (count < 2) {
-    fmt::print(stderr, "usage: cost_model_quality RECORDS [MODEL]\n");
+    fmt::print(stderr, "usage: cost_model_quality RECORDS [PREDICTIONS [MODEL]]\n");
     return 2;
   }
   const auto times = read_kernel_times(arguments[1]);
@@ -51,10 +53,18 @@ int main(int count, char** arguments) {
   for (const KernelTime& time : *times) ++models[time.model];
   for (const auto& [model, kernels] : models)
     print_part(model, [&](const KernelTime& time) { return time.model == model; });
-  if (count > 2) {
-    if (const auto written = hoist::write_file(arguments[2], CostModel::fit(*times).save()); !written) {
+  std::string lines;
+  for (size_t i = 0; i < times->size(); ++i)
+    lines += nlohmann::ordered_json{{"model", (*times)[i].model},
+                                    {"kernel", (*times)[i].kernel},
+                                    {"seconds", (*times)[i].seconds},
+                                    {"predicted", predicted[i] ? nlohmann::ordered_json(*predicted[i]) : nullptr}}
+                 .dump() +
+             "\n";
+  for (int i = 2; i < std::min(count, 4); ++i)
+    if (const auto written = hoist::write_file(arguments[i], i == 2 ? lines : CostModel::fit(*times).save());
+        !written) {
       fmt::print(stderr, "cost_model_quality: {}\n", written.errors()[0].text());
       return 3;
     }
-  }
 }

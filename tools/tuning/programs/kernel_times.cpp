@@ -10,6 +10,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "ir/stopwatch.h"
+#include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "neural_rules/choice/interval.h"
 #include "tools/files.h"
@@ -34,8 +35,33 @@ std::vector<Profile> variants_of(const Profile& device) {
   return variants;
 }
 
+constexpr char reference_program[] =
+    "program %reference version 21\ninput %left : [128][128]f32\ninput %right : [128][128]f32\n"
+    "define %product : [128][128]f32 = MatMul(%left, %right) from \"product\"\noutput %product\n";
+
+/// A program of kernels for the first device, its inputs set, run once. The folder has to outlive it.
+struct Opened {
+  TemporaryFolder folder;
+  Plan plan;
+  BundleRunner bundle;
+};
+
+Attempt<Opened> open(LoweredModel lowered, const Profile& profile) {
+  CompileOptions compile;
+  compile.check_positions = 0;
+  HOIST_STEP(Plan plan, ExitCode::bad_input, make_plan(std::move(lowered), compile, profile));
+  HOIST_STEP(TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
+  const auto path = folder.path() / "kernels.hoist";
+  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(plan, path, {}));
+  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(path, {}));
+  const std::vector<Tensor> inputs = seeded_inputs(bundle, plan, 1);
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
+  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  return Opened{std::move(folder), std::move(plan), std::move(bundle)};
+}
+
 Attempt<> measure(const Program& program, const std::string& model, const Profile& device, const Profile& variant,
-                  double seconds, std::set<std::string>& known, std::ofstream& records) {
+                  double seconds, BundleRunner& reference, std::set<std::string>& known, std::ofstream& records) {
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, {}, variant));
   // What was measured before is not compiled again, unless a step behind it is new.
   const bool any_new = std::any_of(lowered.kernels.begin(), lowered.kernels.end(), [&](const LoweredKernel& kernel) {
@@ -44,20 +70,16 @@ Attempt<> measure(const Program& program, const std::string& model, const Profil
   if (!any_new) return ExitCode::done;
   std::vector<std::string> expressions;
   for (const LoweredKernel& kernel : lowered.kernels) expressions.push_back(print(kernel.expression));
-  CompileOptions compile;
-  compile.check_positions = 0;
-  HOIST_STEP(Plan plan, ExitCode::bad_input, make_plan(std::move(lowered), compile, variant));
-  HOIST_STEP(TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
-  const auto path = folder.path() / "kernels.hoist";
-  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(plan, path, {}));
-  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(path, {}));
-  const std::vector<Tensor> inputs = seeded_inputs(bundle, plan, 1);
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
-  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  HOIST_ATTEMPT(Opened opened, open(std::move(lowered), variant));
+  const Plan& plan = opened.plan;
+  BundleRunner& bundle = opened.bundle;
+  std::vector<double> references;
   std::vector<std::vector<double>> samples(bundle.steps().size());
   const Stopwatch timing;
   for (int runs = 0; runs < 9 || (timing.seconds() < seconds && runs < 400); ++runs) {
     HOIST_STEP(const std::vector<double> times, ExitCode::device, bundle.profile());
+    HOIST_STEP(const std::vector<double> reference_times, ExitCode::device, reference.profile());
+    references.push_back(reference_times[0]);
     for (size_t i = 0; i < times.size(); ++i) samples[i].push_back(times[i]);
   }
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -71,6 +93,7 @@ Attempt<> measure(const Program& program, const std::string& model, const Profil
                                       {"expression", expressions[kernel]},
                                       {"operations", plan.kernels[kernel].operations},
                                       {"seconds", summarise_times(samples[i]).lower_quartile.value},
+                                      {"reference", summarise_times(references).lower_quartile.value},
                                       {"samples", samples[i].size()}}
                    .dump()
             << '\n';
@@ -84,6 +107,9 @@ Attempt<> measure_model(const std::filesystem::path& model, const std::filesyste
   options.with_notes = false;
   HOIST_ATTEMPT(const Profile device, choose_profile(options));
   HOIST_ATTEMPT(const Program program, read_program(model, options));
+  HOIST_STEP(Program product, ExitCode::bad_input, parse_program(reference_program));
+  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(std::move(product), {}, device));
+  HOIST_ATTEMPT(Opened reference, open(std::move(lowered), device));
   std::set<std::string> known;
   std::ifstream old(file);
   for (std::string line; std::getline(old, line);) {
@@ -96,8 +122,8 @@ Attempt<> measure_model(const std::filesystem::path& model, const std::filesyste
   for (const Profile& variant : variants_of(device)) {
     const Stopwatch stopwatch;
     const size_t before = known.size();
-    HOIST_ATTEMPT([[maybe_unused]] auto done,
-                  measure(program, model.filename().string(), device, variant, seconds, known, records));
+    HOIST_ATTEMPT([[maybe_unused]] auto done, measure(program, model.filename().string(), device, variant, seconds,
+                                                      reference.bundle, known, records));
     fmt::print("{}: {} kernels for vectors of {} and {} registers, {:.1f} s\n", model.filename().string(),
                known.size() - before, variant.vector_width, variant.vector_registers, stopwatch.seconds());
     std::fflush(stdout);

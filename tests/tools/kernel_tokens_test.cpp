@@ -1,0 +1,61 @@
+// A kernel's term as statements for a model that reads it.
+#include "tools/tuning/kernel_tokens.h"
+
+#include <gmock/gmock.h>
+
+#include "ir/rules/random_terms.h"
+#include "ir/text/text.h"
+
+namespace hoist::tuning {
+namespace {
+
+using testing::SizeIs;
+
+std::vector<Statement> statements_of(const std::string& text, const Profile& profile = {}) {
+  auto term = parse(text);
+  EXPECT_TRUE(term.ok()) << text << ": " << term.errors()[0].text();
+  return kernel_tokens(*term, profile);
+}
+
+// Numbers are told by half octaves: 1 + 2 log2.
+TEST(KernelTokens, LoopsHaveExtentsAndRepetitions) {
+  const auto statements = statements_of("%x : [4][16]f32 |> map group(0) (map vec (\\v. exp v))");
+  ASSERT_THAT(statements, SizeIs(5)) << "the device, two loops, the function, the array";
+  EXPECT_EQ(statements[1][2], 1 + 4) << "4 groups";
+  EXPECT_EQ(statements[1][4], 1) << "once";
+  EXPECT_EQ(statements[2][2], 1 + 8) << "16 lanes";
+  EXPECT_EQ(statements[2][4], 1 + 4) << "in each group";
+  EXPECT_EQ(statements[3][4], 1 + 12) << "64 times";
+  EXPECT_EQ(statements[4][3], 1 + 12) << "64 elements";
+  EXPECT_NE(statements[1][0], statements[2][0]) << "another mode is another token";
+}
+
+TEST(KernelTokens, TellVariantsAndDevicesApart) {
+  const std::string text = "%x : [64]f32 |> split 8 |> map group(0) (map vec abs) |> join";
+  EXPECT_NE(statements_of(text), statements_of("%x : [64]f32 |> split 8 |> map group(1) (map vec abs) |> join"));
+  EXPECT_NE(statements_of(text), statements_of("%x : [64]f32 |> split 8 |> map group(0) (map unroll abs) |> join"));
+  EXPECT_NE(statements_of(text), statements_of("%x : [64]f32 |> split 16 |> map group(0) (map vec abs) |> join"));
+  EXPECT_NE(statements_of(text), statements_of("%x : [64]f32 |> split 8 |> map group(0) (map vec sqrt) |> join"));
+  EXPECT_NE(statements_of(text), statements_of("%x : [64]f16 |> split 8 |> map group(0) (map vec abs) |> join"));
+  Profile other;
+  other.compute_units = 96;
+  EXPECT_NE(statements_of(text), statements_of(text, other));
+}
+
+TEST(KernelTokens, WhatStandsTwiceIsSaidOnce) {
+  EXPECT_EQ(statements_of("let y = %x : [8]f32 |> map vec exp in map vec (+) (zip(y, y))").size(),
+            statements_of("let y = %x : [8]f32 |> map vec exp in map vec (\\v. v + 1f32) y").size());
+}
+
+TEST(KernelTokens, AreWithinTheVocabulary) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 300; ++i)
+    for (const Statement& statement : kernel_tokens(random_term(random), {}))
+      for (const int token : statement) {
+        EXPECT_GT(token, 0);
+        EXPECT_LT(token, token_count());
+      }
+}
+
+}  // namespace
+}  // namespace hoist::tuning
