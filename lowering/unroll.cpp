@@ -308,7 +308,7 @@ class Inline {
     const Values initial(operands_.begin() + 2, middle);
     Control control;
     control.kind = Control::Kind::loop;
-    control.most = bounds.most.value_or(bounds.rows > 0 ? operators::most_loop_rows : most_loop_iterations);
+    control.most = bounds.most_or(bounds.rows > 0 ? operators::most_loop_rows : most_loop_iterations);
     control.fails = !bounds.most;
     if (!bounds.starts) control.condition = one_number(operands_[1])->name;
     if (!bounds.most && operands_[0] != nullptr) control.trips = one_number(operands_[0])->name;

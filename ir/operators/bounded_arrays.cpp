@@ -147,7 +147,7 @@ Result<std::optional<WholeNumbers>> deciding_numbers(ExtentComposer& c, const st
     numbers.emplace();
     for (const int64_t number : *list) numbers->push_back(exactly(std::clamp(number, -farthest, farthest)));
   } else if (c.has(i)) {
-    HOIST_TRY(numbers, c.numbers(input_name(c, i)));
+    HOIST_TRY(numbers, numbers_from_data(c, input_name(c, i)));
   }
   return numbers;
 }

@@ -63,6 +63,9 @@ std::string places_from_start(ExtentComposer& c, const std::string& places, cons
 /// The same elements in another shape.
 Result<Bounded> reshaped(ExtentComposer& c, const Bounded& x, WholeNumbers to);
 
+/// Of a call whose first dimension counts pictures, each of which it computes by itself.
+Done pictures_call(ExtentComposer& c);
+
 struct ExtentMeaningRow {
   std::string_view operation;
   ExtentMeaning meaning;
@@ -71,5 +74,6 @@ std::span<const ExtentMeaningRow> counted_shapes();
 std::span<const ExtentMeaningRow> counted_parts();
 std::span<const ExtentMeaningRow> counted_sums();
 std::span<const ExtentMeaningRow> counted_choices();
+std::span<const ExtentMeaningRow> counted_sizes();
 
 }  // namespace hoist::operators

@@ -320,9 +320,12 @@ Result<IterationBounds> bounds_of(const OperatorContext& c, const Loop& loop) {
   out.rows = loop.body.results.size() - 1 - out.states;
   HOIST_TRY(const auto trips, known_number(c, 0, "M"));
   HOIST_TRY(const auto starts, known_number(c, 1, "cond"));
-  if (trips && *trips > most_iterations)
-    return fault(fmt::format("{} iterations, at most {} are supported", *trips, most_iterations));
-  if (trips) out.most = std::max<int64_t>(*trips, 0);
+  // Exporters write a loop that a condition ends as one of the largest number of iterations that there is.
+  if (trips && *trips <= most_iterations) out.most = std::max<int64_t>(*trips, 0);
+  HOIST_TRY(const int64_t limit, integer_attribute(c, "most", -1));
+  if (limit > most_iterations)
+    return fault(fmt::format("most is {}, at most {} are supported", limit, most_iterations));
+  if (limit >= 0) out.limit = limit;
   if (starts || input(c, 1) == nullptr) out.starts = !starts || *starts != 0;
   // Does the body say that it goes on, whatever its data?
   std::vector<Expr> any;
@@ -339,7 +342,7 @@ Lowered lower_loop(const OperatorContext& c) {
   HOIST_TRY(const Loop loop, read_loop(c));
   HOIST_TRY(const IterationBounds bounds, bounds_of(c, loop));
   if (bounds.counted()) return counted(loop, *bounds.starts ? *bounds.most : 0);
-  const int64_t most = bounds.most.value_or(bounds.rows > 0 ? most_loop_rows : most_iterations);
+  const int64_t most = bounds.most_or(bounds.rows > 0 ? most_loop_rows : most_iterations);
   if (bounds.rows > 0 && most == 0) return fault("no iterations give scan outputs of no rows");
   if (bounds.states == 0 && bounds.rows == 0) return std::vector<Expr>{};
   Expr data_trips = nullptr, going = literal(Scalar::boolean, bounds.starts.value_or(true) ? 1 : 0);

@@ -16,11 +16,14 @@ inline constexpr int64_t most_loop_rows = 1024;
 
 /// How often the body of a Loop runs, as far as the call says it.
 struct IterationBounds {
-  std::optional<int64_t> most;  ///< the number of iterations M, 0 or more; nothing where it is left out or data
-  std::optional<bool> starts;   ///< the first condition; nothing where data decide
-  bool goes_on = false;         ///< the condition that the body gives holds whatever its data
-  size_t states = 0, rows = 0;  ///< what it carries on, and what each iteration adds to scan outputs
+  std::optional<int64_t> most;   ///< the number of iterations M, 0 or more; nothing where it is left out or data
+  std::optional<int64_t> limit;  ///< that it runs no more often than that whatever M is, by the attribute `most`
+  std::optional<bool> starts;    ///< the first condition; nothing where data decide
+  bool goes_on = false;          ///< the condition that the body gives holds whatever its data
+  size_t states = 0, rows = 0;   ///< what it carries on, and what each iteration adds to scan outputs
 
+  /// Of one for which neither M nor an attribute says it: how often it may run.
+  int64_t most_or(int64_t otherwise) const { return most.value_or(limit.value_or(otherwise)); }
   bool counted() const { return most && starts && (goes_on || !*starts); }  ///< exactly so often
 };
 Result<IterationBounds> iteration_bounds(const Spec& loop);

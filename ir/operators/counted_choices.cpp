@@ -72,22 +72,16 @@ Done largest_call(ExtentComposer& c) {
   return true;
 }
 
-// Whether Resize leaves dimension 0 as it is; sizes then are those of the array's room.
-Result<bool> keeps_pictures(ExtentComposer& c, const Bounded& x, Attributes& attributes) {
+// Whether Resize by scales leaves dimension 0 as it is.
+Result<bool> keeps_pictures(ExtentComposer& c) {
   const auto axes = known_list(c, c.call(), "axes", c.call().inputs.size());
-  if (axes && std::find(axes->begin(), axes->end(), 0) == axes->end()) return true;
-  if (axes) return false;
-  if (c.has(2)) {
-    HOIST_TRY(const Tensor* scales, c.known(input_name(c, 2)));
-    return scales != nullptr && scales->size() > 0 && scales->float_at(0) == 1;
-  }
-  HOIST_TRY(auto sizes, deciding_numbers(c, "sizes", 3));
-  if (!sizes || sizes->empty() || (*sizes)[0] != x.extents[0]) return false;
-  (*sizes)[0] = exactly(room_of(c, x.value)[0]);
-  if (!are_all_known(*sizes)) return false;
-  attributes["sizes"] = upper_bounds(*sizes);
-  return true;
+  if (axes) return std::find(axes->begin(), axes->end(), 0) == axes->end();
+  if (!c.has(2)) return false;
+  HOIST_TRY(const Tensor* scales, c.known(input_name(c, 2)));
+  return scales != nullptr && scales->size() > 0 && scales->float_at(0) == 1;
 }
+
+}  // namespace
 
 // Dimension 0 counts pictures, and what becomes of one depends on no other.
 Done pictures_call(ExtentComposer& c) {
@@ -98,13 +92,12 @@ Done pictures_call(ExtentComposer& c) {
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (c.has(i) && !c.counts(inputs[i]).empty()) return false;
   }
-  Attributes attributes = c.call().attributes;
   if (c.call().operation == "Resize") {
-    HOIST_TRY(const bool keeps, keeps_pictures(c, x, attributes));
+    HOIST_TRY(const bool keeps, keeps_pictures(c));
     if (!keeps) return false;
-    if (attributes.count("sizes") != 0) inputs.resize(1);
   }
-  const std::vector<std::string> found = c.add_bounded(c.call().operation, attributes, inputs, c.call().outputs.size());
+  const std::vector<std::string> found =
+      c.add_bounded(c.call().operation, c.call().attributes, inputs, c.call().outputs.size());
   for (size_t i = 0; i < found.size(); ++i) {
     WholeNumbers extents = extents_of(c, found[i]);
     if (extents.empty() || extents[0].high != room_of(c, x.value)[0]) return false;
@@ -113,6 +106,8 @@ Done pictures_call(ExtentComposer& c) {
   }
   return true;
 }
+
+namespace {
 
 // A picture for each region: those of regions that do not count are those of no area at all.
 Done regions_call(ExtentComposer& c) {
@@ -184,7 +179,6 @@ constexpr auto rows_of_choices = std::to_array<ExtentMeaningRow>({
     {"MaxRoiPool", regions_call},
     {"NonMaxSuppression", suppressed_call},
     {"NonZero", positions_call},
-    {"Resize", pictures_call},
     {"RoiAlign", regions_call},
     {"SpaceToDepth", pictures_call},
     {"TopK", largest_call},

@@ -111,6 +111,8 @@ Done joined_call(ExtentComposer& c) {
   if (!reads_counted(c)) return false;
   std::vector<Bounded> parts;
   for (size_t i = 0; i < c.call().inputs.size(); ++i) parts.push_back(operand(c, i));
+  if (std::any_of(parts.begin(), parts.end(), [](const Bounded& part) { return part.extents.size() != 1; }))
+    std::erase_if(parts, [](const Bounded& part) { return part.extents == WholeNumbers{exactly(0)}; });
   HOIST_TRY(const int64_t named, axis_of(c, "axis", 1, parts[0].extents.size()));
   const auto axis = static_cast<size_t>(named);
   for (const Bounded& part : parts) {

@@ -35,9 +35,11 @@ Done filled_shape(ExtentComposer& c) {
   HOIST_TRY(const auto numbers, deciding_numbers(c, "input", 0));
   if (!numbers || are_all_known(*numbers)) return false;
   HOIST_TRY_VOID(check_room(*numbers));
+  WholeNumbers extents;
+  for (const WholeNumber& number : *numbers) extents.push_back(greatest(c, number, exactly(0)));
   Attributes attributes = c.call().attributes;
-  attributes["input"] = upper_bounds(*numbers);
-  c.give(0, call(c, "ConstantOfShape", {}, attributes), *numbers);
+  attributes["input"] = upper_bounds(extents);
+  c.give(0, call(c, "ConstantOfShape", {}, attributes), extents);
   return true;
 }
 

@@ -11,7 +11,7 @@ namespace hoist {
 ExtentMeaning extent_meaning(std::string_view domain, std::string_view operation) {
   if (!domain.empty() && domain != "ai.onnx") return nullptr;
   for (const auto family : {operators::counted_shapes(), operators::counted_parts(), operators::counted_sums(),
-                            operators::counted_choices()}) {
+                            operators::counted_choices(), operators::counted_sizes()}) {
     const auto found =
         std::find_if(family.begin(), family.end(), [&](const auto& row) { return row.operation == operation; });
     if (found != family.end()) return found->meaning;

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/index_ranges.h"
 #include "ir/operators/composition.h"
 
 namespace hoist {
@@ -40,6 +41,10 @@ class ExtentComposer : public Composer {
   /// The elements of a value, in order, where they are numbers that shapes are made of.
   virtual Result<std::optional<WholeNumbers>> numbers(const std::string& value) = 0;
   virtual void say_numbers(const std::string& value, const WholeNumbers& numbers) = 0;
+  /// In which all elements of a tensor of numbers lie.
+  virtual NumberRange range(const std::string& value) = 0;
+  /// The call that gives a value by itself, as a call of the program; nothing where none does.
+  virtual std::optional<NamedCall> maker(const std::string& value) const = 0;
   /// A call for which all that its operands have room for counts.
   virtual std::vector<std::string> add_bounded(const std::string& operation, Attributes attributes,
                                                std::vector<std::string> inputs, size_t results = 1) = 0;
@@ -53,6 +58,12 @@ class ExtentComposer : public Composer {
 using ExtentMeaning = Result<bool> (*)(ExtentComposer& composer);
 /// Null where an operator has no row: then its definition decides alone.
 ExtentMeaning extent_meaning(std::string_view domain, std::string_view operation);
+
+/// The elements of a short list of whole numbers, or of one: those that nothing but data say are values between the
+/// bounds that are known of them, which no run leaves. Nothing where the value is none such.
+Result<std::optional<WholeNumbers>> numbers_from_data(ExtentComposer& composer, const std::string& value);
+/// Whether numbers in this range bound an array whose extents they are.
+bool decides_extents(const NumberRange& range);
 
 /// So many elements of a value along an axis, of those that there is room for.
 std::string cut_room(ExtentComposer& composer, const std::string& value, size_t axis, int64_t from, int64_t count);

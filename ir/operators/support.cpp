@@ -453,7 +453,11 @@ Expr concat_at(int64_t depth, const std::vector<Expr>& arrays) {
   return map_zip_at(depth, arrays, [](const std::vector<Expr>& parts) { return concat(parts); });
 }
 
-Lowered concatenation(const std::vector<Expr>& arrays, int64_t named) {
+Lowered concatenation(const std::vector<Expr>& given, int64_t named) {
+  // As exporters of PyTorch write it: a list of no elements is nothing beside arrays of more dimensions.
+  std::vector<Expr> arrays = given;
+  if (std::any_of(given.begin(), given.end(), [](Expr x) { return rank_of(x) != 1; }))
+    std::erase_if(arrays, [](Expr x) { return extents(x) == Shape{0}; });
   const Shape first = extents(arrays[0]);
   HOIST_TRY(int64_t axis, normalise_axis(named, rank_of(arrays[0])));
   for (size_t i = 0; i < arrays.size(); ++i) {

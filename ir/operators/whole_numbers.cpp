@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ir/operators/support.h"
@@ -280,8 +281,74 @@ Maybe cut(ExtentComposer& c, const NamedCall& call, const WholeNumbers& numbers,
   return out;
 }
 
+// A number that data say, an element of a list or it alone; what is outside of the range, of NaN say, is brought
+// inside.
+WholeNumber number_from_data(ExtentComposer& c, const std::string& value, std::optional<int64_t> element) {
+  const NumberRange range = c.range(value);
+  WholeNumber out{bounded(std::ceil(range.low)), bounded(std::floor(range.high))};
+  if (out.low >= out.high) return exactly(out.low);
+  out.value = c.once(fmt::format("number {} of {}", element.value_or(-1), value), [&] {
+    const auto called = [&](const std::string& operation, std::vector<std::string> inputs, Attributes attributes) {
+      return c.add_bounded(operation, std::move(attributes), std::move(inputs))[0];
+    };
+    std::string number = value;
+    if (leaf_of(c.type(number))->scalar != Scalar::i64) number = called("Cast", {number}, {{"to", int64_t{7}}});
+    if (element) number = called("Gather", {number, constant_number(c, Scalar::i64, *element)}, {});
+    if (out.high < farthest) number = called("Min", {number, constant_number(c, Scalar::i64, out.high)}, {});
+    if (out.low > -farthest) number = called("Max", {number, constant_number(c, Scalar::i64, out.low)}, {});
+    return number;
+  });
+  c.say_numbers(out.value, {out});
+  return out;
+}
+
+Result<Maybe> from_data(ExtentComposer& c, const std::string& value, int depth) {
+  constexpr int64_t most_numbers = 16;
+  constexpr int deepest = 32;
+  HOIST_TRY(Maybe numbers, c.numbers(value));
+  if (numbers) return numbers;
+  const Maybe none;
+  const Type type = c.type(value);
+  if (!leaf_of(type)->is_scalar()) return none;
+  const Scalar scalar = leaf_of(type)->scalar;
+  const std::vector<Nat> sizes = sizes_of(type);
+  if ((scalar != Scalar::i64 && scalar != Scalar::i32) || sizes.size() > 1 || !c.counts(value).empty()) return none;
+  const int64_t count = sizes.empty() ? 1 : sizes[0].value();
+  if (count > most_numbers) return none;
+  // A list that is put together is followed to where each of its numbers comes from.
+  const auto maker = c.maker(value);
+  if (maker && depth < deepest &&
+      is_one_of(maker->operation,
+                {"Concat", "Cast", "Unsqueeze", "Squeeze", "Identity", "Reshape", "Gather", "Slice"})) {
+    bool all = !maker->inputs.empty();
+    for (size_t i = 0; all && i < (maker->operation == "Concat" ? maker->inputs.size() : 1); ++i) {
+      HOIST_TRY(const Maybe part, from_data(c, maker->inputs[i], depth + 1));
+      all = part.has_value();
+    }
+    if (all) {
+      HOIST_TRY(numbers, numbers_of_call(c, *maker));
+    }
+  }
+  if (!numbers) {
+    numbers.emplace();
+    for (int64_t i = 0; i < count; ++i)
+      numbers->push_back(number_from_data(c, value, sizes.empty() ? std::nullopt : std::optional(i)));
+  }
+  c.say_numbers(value, *numbers);
+  return numbers;
+}
+
 }  // namespace
 }  // namespace operators
+
+Result<std::optional<WholeNumbers>> numbers_from_data(ExtentComposer& composer, const std::string& value) {
+  return operators::from_data(composer, value, 0);
+}
+
+bool decides_extents(const NumberRange& range) {
+  constexpr auto most = static_cast<double>(operators::most_bounded_elements);
+  return range.low >= -most && range.high <= most;
+}
 
 Result<std::optional<WholeNumbers>> numbers_of_call(ExtentComposer& c, const NamedCall& call) {
   using namespace operators;

@@ -78,6 +78,8 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
   void say_numbers(const std::string& value, const WholeNumbers& numbers) override {
     builder_.numbers_[value] = numbers;
   }
+  NumberRange range(const std::string& value) override { return builder_.range_of_value(value); }
+  std::optional<NamedCall> maker(const std::string& value) const override { return builder_.maker_of(value); }
   std::vector<std::string> add_bounded(const std::string& operation, Attributes attributes,
                                        std::vector<std::string> inputs, size_t results) override {
     const bool before = std::exchange(builder_.bounded_, true);

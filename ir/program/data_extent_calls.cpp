@@ -149,13 +149,95 @@ bool ProgramBuilder::reads_data_extents(const NamedCall& named) const {
   });
 }
 
+// In which the elements of a value lie that no definition gives.
+NumberRange ProgramBuilder::given_range(const std::string& value) {
+  constexpr int64_t most_elements = 4096;
+  const auto constant = program_.constants.find(value);
+  if (constant != program_.constants.end()) {
+    if (constant->second.size() > most_elements || constant->second.scalar() == Scalar::string) return {};
+    return range_of_elements(hoist::constant(constant->second), {});
+  }
+  const bool captured = around_ != nullptr && around_->types_.count(value) != 0;
+  return captured ? around_->range_of_value(value) : NumberRange{};
+}
+
+// What the definitions say of those that they read, from the first on that the value needs.
+NumberRange ProgramBuilder::range_of_value(const std::string& value) {
+  const auto known = [&](const std::string& name) {
+    const auto [place, fresh] = ranges_.try_emplace(name);
+    if (fresh) place->second = given_range(name);
+    return place->second;
+  };
+  const auto is_open = [&](const std::string& name) {
+    return ranges_.count(name) == 0 && program_.constants.count(name) == 0 && places_.count(name) != 0;
+  };
+  if (!is_open(value)) return known(value);
+  std::set<size_t> needed = {places_.at(value)};
+  for (auto at = needed.rbegin(); at != needed.rend(); ++at) {
+    for (Expr p : parameters_of(program_.definitions[*at].expression)) {
+      if (is_open(p->name)) needed.insert(places_.at(p->name));
+    }
+  }
+  std::map<std::string, Expr> tuples;
+  for (const size_t place : needed) {
+    const Definition& definition = program_.definitions[place];
+    const Expr e = definition.expression;
+    if (e->pattern == Pattern::operator_call && has_body(*e->operation)) {
+      ranges_[definition.value] = {};
+      continue;
+    }
+    const Expr term = substitute_parameters(without_operator_calls(e), tuples);
+    if (term->type->is_tuple()) tuples[definition.value] = term;
+    ranges_[definition.value] = range_of_elements(term, [&](Expr p) { return known(p->name); });
+  }
+  return ranges_.at(value);
+}
+
+std::optional<NamedCall> ProgramBuilder::maker_of(const std::string& value) const {
+  const auto place = places_.find(value);
+  if (place == places_.end()) return std::nullopt;
+  const Definition& definition = program_.definitions[place->second];
+  const Spec& call = *definition.expression;
+  if (call.pattern != Pattern::operator_call || call.operation->results != 1) return std::nullopt;
+  NamedCall out{
+      layer_name(definition), call.operation->name, call.operation->domain, call.operation->attributes, {}, {value}};
+  for (size_t i = 0; i < call.children.size(); ++i) {
+    const auto input = static_cast<size_t>(call.operation->operands[i]);
+    if (out.inputs.size() <= input) out.inputs.resize(input + 1);
+    out.inputs[input] = call.children[i]->name;
+  }
+  return out;
+}
+
+// Whether numbers decide a shape that nothing but data say, and these are bounded.
+Result<bool> ProgramBuilder::bounded_data_decide(const NamedCall& named) {
+  const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
+  if (row == nullptr) return false;
+  bool any = false;
+  for (const ShapeInput& input : shape_inputs(*row)) {
+    const std::string name = input.place < named.inputs.size() ? named.inputs[input.place] : "";
+    if (name.empty() || types_.count(name) == 0) continue;
+    HOIST_TRY(const Tensor* value, known_value(name));
+    if (value != nullptr) continue;
+    const Scalar scalar = leaf_of(types_.at(name))->is_scalar() ? leaf_of(types_.at(name))->scalar : Scalar::f32;
+    const NumberRange range = range_of_value(name);
+    if ((scalar != Scalar::i64 && scalar != Scalar::i32) || !decides_extents(range)) return false;
+    any = true;
+  }
+  return any;
+}
+
 // Calls over bounded arrays in the place of one over arrays of which data decide how long they are; false where the
 // definition of the operator says what it is.
 Result<bool> ProgramBuilder::compose_counted(const NamedCall& named) {
-  if (bounded_ || !reads_data_extents(named)) return false;
+  if (bounded_) return false;
   const ExtentMeaning meaning = extent_meaning(named.domain, named.operation);
   const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
   if (meaning == nullptr || row == nullptr || !check_tensors(named).ok()) return false;
+  if (!reads_data_extents(named)) {
+    HOIST_TRY(const bool decide, bounded_data_decide(named));
+    if (!decide) return false;
+  }
   std::set<size_t> left_out;
   for (size_t i = 0; i < static_cast<size_t>(row->least_inputs); ++i) {
     if (i >= named.inputs.size() || named.inputs[i].empty()) left_out.insert(i);

@@ -191,6 +191,12 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     const auto spliced = splice_branches(named);
     if (!spliced) return fail(spliced.errors());
     if (*spliced) return;
+    if (iterates) {
+      const auto reason = define_open_loop(named);
+      if (!reason) return fail(reason.errors());
+      if (!reason->empty()) fail({{"", "data decide extents of what it reads, and " + *reason, ""}});
+      return;
+    }
   }
   const auto counted = [&](const std::string& name) { return counts_.count(name) != 0; };
   if (!bounded_ && std::any_of(named.inputs.begin(), named.inputs.end(), counted)) {
@@ -212,10 +218,13 @@ void ProgramBuilder::add_call(const NamedCall& named) {
     if (spliced.ok() && *spliced && !failed) return;
   }
   if (!call) {
-    // Shapes in a body may depend on the number of the iteration.
-    const auto reason = splice_iterations(named);
+    // Shapes in a body may depend on the number of the iteration, or on data.
+    const auto reason = iterates && !bounded_ ? define_open_loop(named) : splice_iterations(named);
     if (!reason) return fail(reason.errors());
-    return reason->empty() ? void() : fail(call.errors());
+    if (reason->empty()) return;
+    Diagnostics problems = call.errors();
+    if (iterates && problems[0].hint.empty()) problems[0].hint = "it stays a loop, and " + *reason;
+    return fail(problems);
   }
   if (lists.empty()) {
     if (auto defined = define_results(named, *call); !defined) return fail(defined.errors());
@@ -631,6 +640,7 @@ void ProgramBuilder::define(const std::string& value, Expr e, const NamedCall& c
                        return program_.constants.count(p->name) != 0 || known_.count(p->name) != 0;
                      });
   if (known) known_[value] = {program_.definitions.size(), unfolded};
+  places_[value] = program_.definitions.size();
   std::vector<std::string> computed = {call.name};
   computed.insert(computed.end(), call.absorbed.begin(), call.absorbed.end());
   program_.definitions.push_back({value, computed, e});

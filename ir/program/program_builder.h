@@ -89,6 +89,10 @@ class ProgramBuilder {
   Result<NamedCall> with_equal_bounds(const NamedCall& call, bool of_all_counts);
   Result<Nothing> follow_numbers(const NamedCall& call);
   bool reads_data_extents(const NamedCall& call) const;
+  Result<bool> bounded_data_decide(const NamedCall& call);
+  NumberRange range_of_value(const std::string& value);
+  NumberRange given_range(const std::string& value);
+  std::optional<NamedCall> maker_of(const std::string& value) const;
   Result<Nothing> check_tensors(const NamedCall& call) const;
   NamedCall with_members(const NamedCall& call, const std::vector<BodyList>& lists);
   std::vector<std::string> tensors_read(const NamedCall& call) const;
@@ -101,6 +105,14 @@ class ProgramBuilder {
   void add_extents();
   Result<bool> cut_known(const std::string& value);
   Result<std::string> splice_iterations(const NamedCall& call);
+  struct CountedBody;
+  Result<bool> goes_on(const NamedBody& body);
+  Result<std::string> define_open_loop(const NamedCall& call);
+  void define_appended(const NamedCall& call, const NamedCall& loop, size_t state, int64_t axis);
+  Result<std::string> with_room(CallComposer& composer, const std::string& value, const std::vector<int64_t>& room);
+  Result<CountedBody> counted_body(const NamedCall& call, int64_t most, const std::vector<WholeNumbers>& states);
+  Result<Nothing> capture_counted(const NamedCall& call, ProgramBuilder& inside, std::vector<std::string>& captured);
+  Result<std::string> define_counted_loop(const NamedCall& call);
   void splice_rows(const NamedCall& call, size_t output, const std::vector<std::string>& rows);
   Result<Nothing> add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
                              std::vector<Expr>& operands, std::vector<BodyList>& lists);
@@ -118,6 +130,9 @@ class ProgramBuilder {
   std::map<std::string, std::map<int64_t, std::string>> counts_;  // by value and dimension: what counts its elements
   std::map<std::string, WholeNumbers> numbers_;  // elements of values that extents are made of, some of them not known
   std::map<std::string, std::string> made_once_;
+  std::map<std::string, NumberRange> ranges_;  // of values that somebody has asked about
+  std::map<std::string, size_t> places_;       // of definitions, by value
+  ProgramBuilder* around_ = nullptr;           // of the program that a body stands in, while it is built
   bool bounded_ = false;
   struct Known {
     size_t place;  // of the definition

@@ -45,6 +45,35 @@ TEST(IndexRanges, TypesAndTablesBoundNumbers) {
   EXPECT_EQ(unproved("select(%b : bool, 1i32, 7i32) |> (\\i. index i (%t : [7]f32))"), 1U);
 }
 
+// Of NaN any whole number may become.
+TEST(IndexRanges, FloatsProveNoPosition) {
+  EXPECT_EQ(unproved("index (cast i64 (max(0f32, min(5f32, %f : f32)))) (%x : [10]f32)"), 1U);
+}
+
+NumberRange range_in(const std::string& text, const NumberRange& known = {}) {
+  auto term = parse(text);
+  HOIST_CHECK(term.ok(), term.errors()[0].text());
+  return range_of_elements(*term, [&](Expr) { return known; });
+}
+
+TEST(IndexRanges, ElementsLieInRanges) {
+  const auto expect = [](const NumberRange& found, double low, double high) {
+    EXPECT_LE(found.low, low);
+    EXPECT_GE(found.high, high);
+    EXPECT_NEAR(found.low, low, 1e-3);
+    EXPECT_NEAR(found.high, high, 1e-3);
+  };
+  const std::string clipped = "(max(0f32, min(64f32, %x : f32)))";
+  expect(range_in(clipped), 0, 64);
+  expect(range_in(clipped + " * 0.5 - " + clipped), -64, 32);
+  expect(range_in("cast i64 (ceil(" + clipped + " / 10))"), 0, 7);
+  expect(range_in("%x : [4]f32 |> map (\\e. abs(e) + 1)", {-3, 2}), 1, 4);
+  expect(range_in("%x : [4]f32 |> reduce max (-100f32)", {-3, 2}), -3, 2);
+  expect(range_in("%x : [4]i64 |> reduce min 100i64", {-3, 2}), -3, 2);
+  expect(range_in("concat(%x : [2]i32, constant [1]i32 {9})", {-3, 2}), -3, 9);
+  EXPECT_EQ(range_in("%x : [4]f32 |> reduce (+) 0f32", {-3, 2}).high, std::numeric_limits<double>::infinity());
+}
+
 // Whatever is proved, the interpreter agrees: no position of random numbers lies outside.
 TEST(IndexRanges, ProvedTermsHaveValues) {
   for (const char* text : {"map (\\i. index (cast i32 i + 128) (%t : [256]u8)) (%x : [64]i8)",

@@ -2,88 +2,12 @@
 // and through all passes: none of the elements, some, and as many as there is room for.
 #include <gmock/gmock.h>
 
-#include <random>
-
-#include "called_outputs.h"
+#include "counted_calls.h"
 
 namespace hoist {
 namespace {
 
 using testing::HasSubstr;
-
-/// Calls that read "y", which has the elements of `x` along `axis` that a mask keeps, and x2, x3, ...
-struct Counted {
-  Tensor x;
-  int64_t axis = 0;
-  std::vector<NamedCall> calls;
-  std::vector<std::string> outputs = {"z"};
-  std::vector<Tensor> more = {};
-  std::map<std::string, Tensor> constants = {};
-  int64_t least = 0;  ///< elements below which the calls have no meaning
-};
-
-Tensor compressed(const Tensor& x, int64_t axis, const std::vector<int64_t>& mask) {
-  std::vector<int64_t> shape = x.shape();
-  int64_t& extent = shape[static_cast<size_t>(axis)];
-  int64_t inner = 1;
-  for (size_t d = static_cast<size_t>(axis) + 1; d < shape.size(); ++d) inner *= shape[d];
-  const int64_t n = extent;
-  extent = std::count(mask.begin(), mask.end(), 1);
-  Tensor out(x.scalar(), shape);
-  int64_t next = 0;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    if (mask[static_cast<size_t>(i / inner % n)] == 0) continue;
-    if (is_float(x.scalar()))
-      out.set_float(next++, x.float_at(i));
-    else
-      out.set_integer(next++, x.integer_at(i));
-  }
-  return out;
-}
-
-std::vector<std::vector<int64_t>> drawn_masks(int64_t n, int64_t least) {
-  std::vector<std::vector<int64_t>> out;
-  std::mt19937_64 random(static_cast<uint64_t>(n));
-  for (int64_t kind = 0; kind < 5; ++kind) {
-    std::vector<int64_t> mask;
-    for (int64_t i = 0; i < n; ++i)
-      mask.push_back(kind == 0 ? 0 : kind == 1 ? 1 : kind == 2 ? i == n - 1 : static_cast<int64_t>(random() % 2));
-    if (std::count(mask.begin(), mask.end(), 1) >= least) out.push_back(mask);
-  }
-  return out;
-}
-
-void compare(const Counted& c) {
-  const int64_t n = c.x.shape()[static_cast<size_t>(c.axis)];
-  for (const std::vector<int64_t>& mask : drawn_masks(n, c.least)) {
-    std::vector<Tensor> inputs = {c.x, Tensor::of(Scalar::boolean, {n}, mask)};
-    inputs.insert(inputs.end(), c.more.begin(), c.more.end());
-    std::vector<NamedCall> calls = {call_named("Compress", {"x0", "x1"}, {"y"}, {{"axis", c.axis}})};
-    calls.insert(calls.end(), c.calls.begin(), c.calls.end());
-    const auto found = outputs_of_calls(inputs, calls, c.outputs, c.constants);
-    inputs[0] = compressed(c.x, c.axis, mask);
-    calls[0] = call_named("Identity", {"x0"}, {"y"});
-    const auto wanted = interpreted_outputs(program_of_calls(inputs, calls, c.outputs, c.constants), inputs);
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      EXPECT_TRUE(same_bits(found[i], wanted[i]))
-          << c.calls.back().operation << ", " << fmt::format("{}", fmt::join(mask, "")) << ": " << show(found[i])
-          << " for " << show(wanted[i]);
-    }
-  }
-}
-
-NamedCall gives_z(const std::string& operation, std::vector<std::string> inputs = {"y"}, Attributes attributes = {}) {
-  return call_named(operation, inputs, {"z"}, std::move(attributes));
-}
-
-Tensor mixed_numbers(std::vector<int64_t> shape, Scalar scalar = Scalar::f32) {
-  const int64_t n = element_count(shape);
-  std::vector<int64_t> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(i * 7 % 11 - 4);
-  return Tensor::of(scalar, std::move(shape), values);
-}
-
-using List = std::vector<int64_t>;
 
 TEST(DataExtents, AreNumbersAsWell) {
   compare({mixed_numbers({5, 3}), 0, {gives_z("Shape")}});
@@ -365,6 +289,74 @@ TEST(DataExtents, WhatIsKnownOfAShapeDecides) {
              {},
              {{"one", integers({}, {1})}}});
   }
+}
+
+// Calls that read "s", numbers that data say within bounds, against the same with numbers that are known.
+void compare_numbers(const Tensor& x, const std::vector<int64_t>& found, const std::vector<NamedCall>& calls,
+                     double error = 0, std::map<std::string, Tensor> constants = {}) {
+  const auto n = static_cast<int64_t>(found.size());
+  const Tensor numbers = Tensor::of(Scalar::i64, {n}, found);
+  constants["low"] = integers({}, {-2}), constants["high"] = integers({}, {9});
+  std::vector<NamedCall> all = {call_named("Clip", {"x1", "low", "high"}, {"s"})};
+  all.insert(all.end(), calls.begin(), calls.end());
+  const std::vector<Tensor> got = outputs_of_calls({x, numbers}, all, {"z"}, constants);
+  constants["s"] = numbers;
+  const std::vector<Tensor> wanted =
+      interpreted_outputs(program_of_calls({x, numbers}, calls, {"z"}, constants), {x, numbers});
+  EXPECT_TRUE(close(got[0], wanted[0], error))
+      << calls.back().operation << " " << fmt::format("{}", fmt::join(found, ",")) << ": " << show(got[0]) << " for "
+      << show(wanted[0]);
+}
+
+TEST(DataExtents, BoundedDataDecideThem) {
+  const std::map<std::string, Tensor> scalars = {{"nought", integers({}, {0})}, {"one", integers({}, {1})}};
+  const Tensor x = mixed_numbers({6, 2});
+  for (const int64_t n : {0, 1, 4, 9}) {
+    compare_numbers(x, {n, 2}, {gives_z("ConstantOfShape", {"s"})});
+    compare_numbers(x, {n}, {call_named("Squeeze", {"s"}, {"n"}), gives_z("Range", {"nought", "n", "one"})}, 0,
+                    scalars);
+  }
+  compare_numbers(x, {3}, {call_named("ConstantOfShape", {"s"}, {"f"}), gives_z("Shape", {"f"})});
+  for (const int64_t end : {-2, -1, 0, 3, 6, 9})
+    compare_numbers(x, {end}, {gives_z("Slice", {"x0", "first", "s"})}, 0, {{"first", integers({1}, {1})}});
+  compare_numbers(mixed_numbers({3, 2}), {2, 1}, {gives_z("Tile", {"x0", "s"})});
+  compare_numbers(mixed_numbers({1, 2}), {3, 2}, {gives_z("Expand", {"x0", "s"})});
+}
+
+TEST(DataExtents, PicturesAreResizedToWhatDataSay) {
+  const auto resized = [](const std::string& mode, const std::string& coordinates, Attributes more = {}) {
+    more["mode"] = mode;
+    more["coordinate_transformation_mode"] = coordinates;
+    const Attributes all = more;
+    return std::vector<NamedCall>{call_named("Concat", {"planes", "s"}, {"t"}, {{"axis", int64_t{0}}}),
+                                  gives_z("Resize", {"x0", "", "", "t"}, all)};
+  };
+  const std::map<std::string, Tensor> planes = {{"planes", integers({2}, {1, 2})}};
+  const Tensor x = mixed_numbers({1, 2, 4, 3});
+  for (const List& size : {List{4, 3}, List{1, 1}, List{8, 6}, List{5, 2}, List{3, 9}}) {
+    for (const char* coordinates : {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"}) {
+      compare_numbers(x, size, resized("linear", coordinates), 1e-5, planes);
+      compare_numbers(x, size, resized("cubic", coordinates), 1e-4, planes);
+      compare_numbers(x, size, resized("cubic", coordinates, {{"exclude_outside", int64_t{1}}}), 1e-4, planes);
+    }
+    for (const char* rounding : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})
+      compare_numbers(x, size, resized("nearest", "asymmetric", {{"nearest_mode", std::string(rounding)}}), 0, planes);
+    compare_numbers(x, size, resized("nearest", "half_pixel"), 0, planes);
+  }
+  compare_numbers(mixed_numbers({1, 2, 4, 3}, Scalar::u8), {8, 6}, resized("linear", "asymmetric"), 0, planes);
+}
+
+TEST(DataExtents, PicturesOfWhichDataSayTheSizeAreResized) {
+  compare({mixed_numbers({1, 1, 4, 2}),
+           2,
+           {gives_z("Resize", {"y"},
+                    {{"sizes", List{1, 1, 8, 4}},
+                     {"mode", std::string("linear")},
+                     {"coordinate_transformation_mode", std::string("asymmetric")}})},
+           {"z"},
+           {},
+           {},
+           1});
 }
 
 TEST(DataExtents, RoomIsBounded) {

@@ -7,6 +7,7 @@
 #include "backends/bundle/bundle.h"
 #include "backends/halide/native_target.h"
 #include "backends/runtime/hoist_runtime.h"
+#include "ir/program/program_builder.h"
 #include "ir/program/program_values.h"
 #include "ir/text/program_text.h"
 #include "lowering/replay.h"
@@ -124,6 +125,71 @@ class ControlTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(On, ControlTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Native" : "Device"; });
 
+// Data decide how many pictures there are, and how large each becomes: an iteration for each, whose result is put
+// behind those before it.
+Program program_of_pictures() {
+  const auto call = [](const std::string& operation, std::vector<std::string> inputs, const std::string& output,
+                       Attributes attributes = {}) {
+    return NamedCall{output, operation, "", std::move(attributes), std::move(inputs), {output}};
+  };
+  const auto numbers = [](std::vector<int64_t> all) {
+    const auto n = static_cast<int64_t>(all.size());
+    return Tensor::of(Scalar::i64, {n}, all);
+  };
+  ProgramBuilder builder("pictures", newest_version);
+  builder.add_input({"x", Scalar::f32, {4, 3, 3}});
+  builder.add_input({"keep", Scalar::boolean, {4}});
+  builder.add_input({"sizes", Scalar::f32, {4}});
+  builder.add_constant("nought", whole(0));
+  builder.add_constant("first", numbers({0}));
+  builder.add_constant("planes", numbers({1, 1}));
+  builder.add_constant("low", Tensor::of(Scalar::f32, {}, std::vector<double>{1}));
+  builder.add_constant("high", Tensor::of(Scalar::f32, {}, std::vector<double>{6}));
+  builder.add_constant("none", Tensor(Scalar::f32, {0}));
+  builder.add_call(call("Compress", {"x", "keep"}, "y", {{"axis", int64_t{0}}}));
+  builder.add_call(call("Shape", {"y"}, "shape"));
+  builder.add_call(call("Gather", {"shape", "nought"}, "n"));
+  builder.add_call(call("Clip", {"sizes", "low", "high"}, "clipped"));
+  NamedCall loop = call("Loop", {"n", "", "none"}, "z");
+  NamedBody body;
+  body.attribute = "body";
+  body.inputs = {"i", "go", "s"};
+  body.calls = {call("Gather", {"y", "i"}, "picture"),
+                call("Unsqueeze", {"picture", "planes_of"}, "plane"),
+                call("Gather", {"clipped", "i"}, "size"),
+                call("Cast", {"size"}, "extent", {{"to", int64_t{7}}}),
+                call("Unsqueeze", {"extent", "first"}, "list"),
+                call("Concat", {"planes", "list", "list"}, "wanted", {{"axis", int64_t{0}}}),
+                call("Resize", {"plane", "", "", "wanted"}, "resized", {{"mode", std::string("linear")}}),
+                call("ReduceSum", {"resized"}, "sums", {{"axes", std::vector<int64_t>{2}}, {"keepdims", int64_t{0}}}),
+                call("ReduceMax", {"sums"}, "largest", {{"keepdims", int64_t{0}}}),
+                call("Unsqueeze", {"largest", "first"}, "row"),
+                call("Concat", {"s", "row"}, "t", {{"axis", int64_t{0}}})};
+  body.constants["planes_of"] = numbers({0, 1});
+  body.outputs = {"go", "t"};
+  loop.bodies = {body};
+  builder.add_call(loop);
+  builder.add_output("z");
+  auto program = builder.finish();
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  return *program;
+}
+
+TEST_P(ControlTest, PicturesThatDataCountAreResizedToWhatDataSay) {
+  const Program program = program_of_pictures();
+  compile(program);
+  const Tensor x = drawn({4, 3, 3}, 1), sizes = Tensor::of(Scalar::f32, {4}, std::vector<double>{2.5, 6, 0, 99});
+  for (const std::vector<int>& keep : {std::vector<int>{0, 0, 0, 0}, {1, 0, 1, 1}, {1, 1, 1, 1}}) {
+    const std::vector<Tensor> inputs = {x, Tensor::of(Scalar::boolean, {4}, keep), sizes};
+    expect_close(run(inputs), interpreted(program, inputs));
+  }
+  // Rows of ones are as much as they are long.
+  const std::vector<Tensor> ones = {Tensor::of(Scalar::f32, {4, 3, 3}, std::vector<double>(36, 1)),
+                                    Tensor::of(Scalar::boolean, {4}, std::vector<int>{0, 1, 1, 1}), sizes};
+  expect_close(run(ones), {Tensor::of(Scalar::f32, {3}, std::vector<double>{2, 6, 1})});
+  check_kernels();
+}
+
 // s = tanh(s w) + r, where r is computed before the loop, from known weights; the states change places each time.
 std::string recurrence(const std::string& trips, const std::string& attributes) {
   return "program version 28\n"
@@ -217,18 +283,20 @@ TEST_P(ControlTest, ConditionsEndLoopsAndCountTheirRows) {
 }
 
 TEST_P(ControlTest, LoopsWithoutAnEndFail) {
-  std::string endless = until;
-  endless.replace(endless.find("M = 100, "), 9, "");
-  for (const std::string old : {"[100]f32"}) {
+  // The largest number that there is names no end either.
+  for (const char* trips : {"", "M = 9223372036854775807, "}) {
+    std::string endless = until;
+    endless.replace(endless.find("M = 100, "), 9, trips);
+    const std::string old = "[100]f32";
     for (size_t at; (at = endless.find(old)) != std::string::npos;) endless.replace(at, old.size(), "[1024]f32");
+    compile(parsed(endless));
+    auto runner = BundleRunner::open(bundle(), {});
+    ASSERT_TRUE(runner.ok());
+    const Tensor x = Tensor(Scalar::f32, {4}), one = Tensor::of(Scalar::f32, {}, std::vector<double>{1});
+    auto out = runner->run({x, one, truth(true)});
+    ASSERT_FALSE(out.ok());
+    EXPECT_THAT(out.errors()[0].text(), HasSubstr("does not end within 1024 iterations"));
   }
-  compile(parsed(endless));
-  auto runner = BundleRunner::open(bundle(), {});
-  ASSERT_TRUE(runner.ok());
-  const Tensor x = Tensor(Scalar::f32, {4}), one = Tensor::of(Scalar::f32, {}, std::vector<double>{1});
-  auto out = runner->run({x, one, truth(true)});
-  ASSERT_FALSE(out.ok());
-  EXPECT_THAT(out.errors()[0].text(), HasSubstr("does not end within 1024 iterations"));
 }
 
 // A loop of as many iterations as the outer one has done, in a branch of it, where data say so.

@@ -1,0 +1,519 @@
+// Loops of a program that is being built whose values are as long as data decide: the bound of how often they run,
+// states that grow or get other extents, and rows of such extents. Their bodies are programs over bounded arrays, which
+// carry the counts beside the arrays.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/operators/bounded_arrays.h"
+#include "ir/operators/control.h"
+#include "ir/program/call_composer.h"
+#include "ir/program/onnx_type.h"
+
+namespace hoist {
+
+using operators::Bounded;
+using operators::exactly;
+using operators::extents_of;
+
+namespace {
+
+constexpr size_t first_state =
+    2;  // among the inputs of a loop and of its body; before are the number and the condition
+
+using Makers = std::map<std::string, const NamedCall*>;
+
+void count_reads(const NamedBody& body, std::map<std::string, int>& reads) {
+  for (const NamedCall& call : body.calls) {
+    for (const std::string& input : call.inputs) ++reads[input];
+    for (const NamedBody& inner : call.bodies) count_reads(inner, reads);
+  }
+  for (const std::string& output : body.outputs) ++reads[output];
+}
+
+Makers makers_of(const NamedBody& body) {
+  Makers out;
+  for (const NamedCall& call : body.calls) {
+    for (const std::string& output : call.outputs) out[output] = &call;
+  }
+  return out;
+}
+
+// A call that gives what it reads, being of this type.
+bool changes_nothing(const NamedCall& call, Scalar scalar) {
+  if (!call.domain.empty() || call.inputs.size() != 1) return false;
+  const auto to = scalar_of_onnx_type(operators::integer_of(call, "to", 0));
+  return call.operation == "Identity" || (call.operation == "Cast" && to == scalar);
+}
+
+/// A state that each iteration only adds something behind: what the calls are that do so, and what they add.
+struct Appended {
+  size_t state = 0;
+  int64_t axis = 0;
+  std::vector<std::string> parts;
+  std::set<std::string> values;  ///< that those calls give
+};
+
+std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scalar scalar) {
+  std::map<std::string, int> reads;
+  count_reads(body, reads);
+  const Makers makers = makers_of(body);
+  Appended out{state, 0, {}, {}};
+  const std::string& before = body.inputs[first_state + state];
+  // Back to the call that is more than a copy, whose result nobody else reads.
+  const auto origin = [&](std::string name) {
+    for (;;) {
+      const auto maker = makers.find(name);
+      if (name == before || maker == makers.end() || reads[name] != 1 || !changes_nothing(*maker->second, scalar))
+        return name;
+      out.values.insert(name);
+      name = maker->second->inputs[0];
+    }
+  };
+  const std::string joined = origin(body.outputs[1 + state]);
+  const auto maker = makers.find(joined);
+  if (maker == makers.end() || reads[joined] != 1 || reads[before] != 1) return std::nullopt;
+  const NamedCall& call = *maker->second;
+  if (call.operation != "Concat" || !call.domain.empty() || call.inputs.size() < 2) return std::nullopt;
+  if (origin(call.inputs[0]) != before) return std::nullopt;
+  out.values.insert(joined);
+  out.axis = operators::integer_of(call, "axis", 1);
+  out.parts.assign(call.inputs.begin() + 1, call.inputs.end());
+  return out;
+}
+
+template <class T>
+void erase_at(std::vector<T>& all, size_t place) {
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(place));
+}
+
+// The loop with what each iteration adds as a row in the place of the state.
+NamedCall with_rows(NamedCall loop, const Appended& appended, const std::string& rows) {
+  NamedBody& body = loop.bodies[0];
+  std::string part = appended.parts[0];
+  std::vector<NamedCall> calls;
+  for (const NamedCall& call : body.calls) {
+    if (call.outputs.empty() || appended.values.count(call.outputs[0]) == 0) {
+      calls.push_back(call);
+    } else if (call.operation == "Concat" && appended.parts.size() > 1) {
+      NamedCall together = call;
+      together.inputs = appended.parts;
+      part = together.outputs[0];
+      calls.push_back(std::move(together));
+    }
+  }
+  loop.outputs.resize(body.outputs.size() - 1);
+  body.calls = std::move(calls);
+  erase_at(body.inputs, first_state + appended.state);
+  erase_at(body.outputs, 1 + appended.state);
+  body.outputs.push_back(part);
+  erase_at(loop.inputs, first_state + appended.state);
+  erase_at(loop.outputs, appended.state);
+  loop.outputs.push_back(rows);
+  return loop;
+}
+
+}  // namespace
+
+/// A body over bounded arrays: the program takes and gives the number and the condition, states, what counts them, what
+/// counts rows, and behind these takes what is captured and gives rows.
+struct ProgramBuilder::CountedBody {
+  std::shared_ptr<const Program> program;
+  std::vector<WholeNumbers> states, rows;  ///< extents of what an iteration gives
+  std::vector<std::string> captured;       ///< values of the program around it
+  size_t row_counts = 0;
+};
+
+// Whether the condition that the body gives is one that is known to hold.
+Result<bool> ProgramBuilder::goes_on(const NamedBody& body) {
+  const Makers makers = makers_of(body);
+  std::string name = body.outputs.empty() ? "" : body.outputs[0];
+  for (auto maker = makers.find(name); maker != makers.end(); maker = makers.find(name)) {
+    if (!changes_nothing(*maker->second, Scalar::boolean)) return false;
+    name = maker->second->inputs[0];
+  }
+  if (body.inputs.size() > 1 && name == body.inputs[1]) return true;
+  const auto constant = body.constants.find(name);
+  if (constant != body.constants.end()) return constant->second.size() == 1 && constant->second.integer_at(0) != 0;
+  if (types_.count(name) == 0 || std::find(body.inputs.begin(), body.inputs.end(), name) != body.inputs.end())
+    return false;
+  HOIST_TRY(const Tensor* known, known_value(name));
+  return known != nullptr && known->size() == 1 && known->integer_at(0) != 0;
+}
+
+// A loop whose bodies have no meaning as calls over arrays of known extents, by what can be done about it: its
+// iterations one after the other, rows in the place of states that grow, bounded arrays. Gives "", or why it cannot.
+Result<std::string> ProgramBuilder::define_open_loop(const NamedCall& named) {
+  const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
+  const size_t states = named.inputs.size() < first_state ? 0 : named.inputs.size() - first_state;
+  if (row == nullptr || row->bodies == nullptr || !row->bodies->iterates || named.bodies.size() != 1 ||
+      named.bodies[0].inputs.size() != first_state + states || named.bodies[0].outputs.size() < 1 + states ||
+      named.outputs.size() + 1 > named.bodies[0].outputs.size())
+    return splice_iterations(named);
+  const NamedBody& body = named.bodies[0];
+  const Tensor* trips = nullptr;
+  if (!named.inputs.empty() && !named.inputs[0].empty()) {
+    HOIST_TRY(trips, known_value(named.inputs[0]));
+  }
+  HOIST_TRY(const bool on, goes_on(body));
+  if (trips != nullptr && on) {
+    HOIST_TRY(const std::string reason, splice_iterations(named));
+    if (reason.empty()) return reason;
+  }
+  for (size_t i = 0; i < states; ++i) {
+    const Type type = types_.at(named.inputs[first_state + i]);
+    if (!leaf_of(type)->is_scalar()) continue;
+    if (const auto appended = appended_state(body, i, leaf_of(type)->scalar)) {
+      define_appended(named, with_rows(named, *appended, names_.make(named.name + "/rows")), i, appended->axis);
+      return std::string();
+    }
+  }
+  HOIST_TRY(const std::string reason, define_counted_loop(named));
+  if (reason.empty() || trips == nullptr || on) return reason;
+  return splice_iterations(named);
+}
+
+// The loop with rows in the place of a state, and the state of what it was before and these.
+void ProgramBuilder::define_appended(const NamedCall& named, const NamedCall& loop, size_t state, int64_t axis) {
+  const std::string rows = loop.outputs.back();
+  add_call(loop);
+  const std::string output = state < named.outputs.size() ? named.outputs[state] : "";
+  if (output.empty()) return;
+  const auto fail = [&](Diagnostics problems) {
+    for (Diagnostic& d : problems) {
+      if (d.where.empty()) d.where = named.name;
+      problems_.push_back(std::move(d));
+    }
+    failed_.insert(output);
+  };
+  if (failed_.count(rows) != 0) return fail({});
+  const std::string together = names_.make(named.name + "/appended");
+  const NamedCall joins{together, "Reshape", "", {}, {rows}, {together}};
+  CallComposer c(*this, joins);
+  const auto rank = static_cast<int64_t>(shape_of(types_.at(rows)).size()) - 1;
+  const auto normal = operators::normalise_axis(axis, rank);
+  if (!normal) return fail(normal.errors());
+  // Rows stand before the axis along which they are put together.
+  std::vector<int64_t> order;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d == *normal) order.push_back(0);
+    order.push_back(d + 1);
+  }
+  const std::string turned = *normal == 0 ? rows : c.add("Transpose", {{"perm", order}}, {rows}, 1)[0];
+  if (failed_.count(turned) != 0) return fail({});
+  WholeNumbers to = extents_of(c, turned);
+  const auto place = static_cast<size_t>(*normal);
+  to[place] = operators::product(c, to[place], to[place + 1]);
+  erase_at(to, place + 1);
+  const auto merged = operators::reshaped(c, {turned, extents_of(c, turned)}, to);
+  if (!merged) return fail(merged.errors());
+  c.give(0, merged->value, merged->extents);
+  if (failed_.count(together) != 0) return fail({});
+  // An array of no elements is nothing beside others, whatever its rank.
+  const std::string& initial = named.inputs[first_state + state];
+  const std::vector<int64_t> before = shape_of(types_.at(initial));
+  const bool empty = before == std::vector<int64_t>{0} ||
+                     (std::ssize(before) == rank && before[place] == 0 && counts_of(initial).empty());
+  NamedCall last{named.name + "/state", "Concat", "", {{"axis", axis}}, {initial, together}, {output}};
+  if (empty) last = {named.name + "/state", "Identity", "", {}, {together}, {output}};
+  add_call(last);
+}
+
+// An array with as much room as `room` says, of which as much counts as before.
+Result<std::string> ProgramBuilder::with_room(CallComposer& c, const std::string& value,
+                                              const std::vector<int64_t>& room) {
+  std::string out = value;
+  std::vector<int64_t> more(2 * room.size(), 0);
+  bool wider = false;
+  for (size_t d = 0; d < room.size(); ++d) {
+    const int64_t own = operators::room_of(c, out)[d];
+    if (own > room[d]) out = cut_room(c, out, d, 0, room[d]);
+    more[room.size() + d] = std::max<int64_t>(room[d] - own, 0);
+    wider = wider || own < room[d];
+  }
+  if (!wider) return out;
+  if (element_count(operators::room_of(c, out)) == 0) {
+    Tensor zero(leaf_of(types_.at(out))->scalar, {1});
+    return operators::call(c, "ConstantOfShape", {}, {{"input", room}, {"value", zero}});
+  }
+  return operators::call(c, "Pad", {out}, {{"pads", more}});
+}
+
+// The body for states of these extents, of which those that are not known are counted.
+Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall& named, int64_t most,
+                                                                 const std::vector<WholeNumbers>& states) {
+  const NamedBody& body = named.bodies[0];
+  CountedBody out;
+  ProgramBuilder inside(body.name, program_.version);
+  inside.around_ = this;
+  inside.reserve({body.inputs.begin(), body.inputs.end()});
+  for (const NamedCall& call : body.calls) inside.reserve({call.outputs.begin(), call.outputs.end()});
+  for (const auto& [name, value] : body.constants) inside.names_.take(name);
+  const auto add_number = [&](const std::string& name, const WholeNumber& number) {
+    inside.add_input({name, Scalar::i64, {}});
+    inside.numbers_[name] = {{number.low, number.high, name}};
+    inside.ranges_[name] = {static_cast<double>(number.low), static_cast<double>(number.high)};
+  };
+  add_number(body.inputs[0], {0, std::max<int64_t>(most - 1, 0), ""});
+  inside.add_input({body.inputs[1], Scalar::boolean, {}});
+  inside.ranges_[body.inputs[1]] = {};
+  for (size_t k = 0; k < states.size(); ++k) {
+    const std::string& name = body.inputs[first_state + k];
+    const Scalar scalar = leaf_of(types_.at(named.inputs[first_state + k]))->scalar;
+    inside.add_input({name, scalar, operators::upper_bounds(states[k])});
+    inside.ranges_[name] = {};
+  }
+  for (size_t k = 0; k < states.size(); ++k) {
+    for (size_t d = 0; d < states[k].size(); ++d) {
+      if (states[k][d].is_known()) continue;
+      const std::string count = inside.names_.make(fmt::format("{}.extent{}", body.inputs[first_state + k], d));
+      add_number(count, states[k][d]);
+      inside.counts_[body.inputs[first_state + k]][static_cast<int64_t>(d)] = count;
+    }
+  }
+  const size_t inputs_before_rows = inside.program_.inputs.size();
+  HOIST_TRY_VOID(capture_counted(named, inside, out.captured));
+  for (const auto& [name, value] : body.constants) inside.add_constant(name, value);
+  for (const NamedCall& call : body.calls) inside.add_call(call);
+  const auto errors = [&](const Diagnostics& found) {
+    Diagnostics problems;
+    for (const Diagnostic& d : found)
+      problems.push_back({fmt::format("{}, {}, {}", named.name, body.attribute, d.where), d.what, d.hint});
+    return problems;
+  };
+  if (!inside.problems_.empty()) return errors(inside.problems_);
+  const NamedCall whole{named.name, "Loop", "", {}, {}, {}};
+  CallComposer c(inside, whole);
+  for (const std::string& output : body.outputs) {
+    if (!inside.is_tensor(output))
+      return Diagnostic{"", fmt::format("{} gives {}, which is no tensor", body.attribute, output), ""};
+  }
+  inside.add_output(body.outputs[0]);
+  std::vector<std::string> counts, row_counts, row_count_inputs;
+  for (size_t k = 0; k < states.size(); ++k) {
+    const std::string& value = body.outputs[1 + k];
+    out.states.push_back(extents_of(c, value));
+    if (out.states[k].size() != states[k].size())
+      return Diagnostic{"",
+                        fmt::format("carried value {} is {} before {}, and {} behind it", k,
+                                    hoist::text(types_.at(named.inputs[first_state + k])), body.attribute,
+                                    hoist::text(inside.types_.at(value))),
+                        ""};
+    HOIST_TRY(const std::string fitted, inside.with_room(c, value, operators::upper_bounds(states[k])));
+    inside.add_output(fitted);
+    for (size_t d = 0; d < states[k].size(); ++d) {
+      if (!states[k][d].is_known()) counts.push_back(operators::scalar_value(c, out.states[k][d]));
+    }
+  }
+  for (size_t k = 1 + states.size(); k < body.outputs.size(); ++k) {
+    out.rows.push_back(extents_of(c, body.outputs[k]));
+    for (const WholeNumber& extent : out.rows.back()) {
+      if (extent.is_known()) continue;
+      row_counts.push_back(operators::scalar_value(c, extent));
+      row_count_inputs.push_back(inside.names_.make("rows.extent"));
+    }
+  }
+  counts.insert(counts.end(), row_counts.begin(), row_counts.end());
+  for (const std::string& count : counts) inside.add_output(count);
+  for (size_t k = 1 + states.size(); k < body.outputs.size(); ++k) inside.add_output(body.outputs[k]);
+  out.row_counts = row_counts.size();
+  inside.take_bounds();
+  auto made = inside.finish();
+  if (!made) return errors(made.errors());
+  const auto place = made->inputs.begin() + static_cast<std::ptrdiff_t>(inputs_before_rows);
+  std::vector<std::pair<std::string, Type>> more;
+  for (const std::string& name : row_count_inputs) more.emplace_back(name, scalar_type(Scalar::i64));
+  made->inputs.insert(place, more.begin(), more.end());
+  out.program = std::make_shared<const Program>(std::move(*made));
+  return out;
+}
+
+// What a body reads from around it, with what is known of its extents: the values that count them are captured, too.
+Result<Nothing> ProgramBuilder::capture_counted(const NamedCall& named, ProgramBuilder& inside,
+                                                std::vector<std::string>& captured) {
+  constexpr int64_t small = 64;
+  std::map<std::string, std::string> numbers;
+  const auto number = [&](WholeNumber n) {
+    if (n.is_known()) return n;
+    auto [place, fresh] = numbers.emplace(n.value, "");
+    if (fresh) {
+      place->second = inside.names_.make(n.value);
+      inside.add_input({place->second, Scalar::i64, {}});
+      captured.push_back(n.value);
+    }
+    n.value = place->second;
+    inside.numbers_[n.value] = {n};
+    inside.ranges_[n.value] = {static_cast<double>(n.low), static_cast<double>(n.high)};
+    return n;
+  };
+  CallComposer c(*this, named);
+  NamedCall reads = named;
+  reads.inputs.clear();
+  for (const std::string& name : tensors_read(reads)) {
+    if (name.empty() || inside.types_.count(name) != 0) continue;
+    const Type type = types_.at(name);
+    const std::vector<int64_t> shape = shape_of(type);
+    const bool is_small =
+        std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n <= small; }) && element_count(shape) <= small;
+    const Tensor* value = nullptr;
+    if (is_small) {
+      HOIST_TRY(value, known_value(name));
+    }
+    if (value != nullptr) {
+      inside.add_constant(name, *value);
+      continue;
+    }
+    inside.add_input(value_info(name, type));
+    captured.push_back(name);
+    inside.ranges_.erase(name);  // what is known of it around the body
+    const WholeNumbers extents = extents_of(c, name);
+    for (size_t d = 0; d < extents.size(); ++d) {
+      if (!extents[d].is_known()) inside.counts_[name][static_cast<int64_t>(d)] = number(extents[d]).value;
+    }
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) continue;
+    WholeNumbers known = found->second;
+    const bool is_itself = known.size() == 1 && known[0].value == name;
+    for (WholeNumber& n : known) {
+      if (is_itself)
+        n.value = name;
+      else
+        n = number(n);
+    }
+    inside.numbers_[name] = known;
+  }
+  for (const auto& [name, list] : lists_) {
+    if (std::all_of(list.members.begin(), list.members.end(),
+                    [&](const std::string& member) { return inside.types_.count(member) != 0; }))
+      inside.add_list(name, list);
+  }
+  return Nothing{};
+}
+
+// A loop over bounded arrays. Gives "", or why there is none. Errors: those of its body.
+Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) {
+  const NamedBody& body = named.bodies[0];
+  const size_t count = body.inputs.size() - first_state;
+  CallComposer c(*this, named);
+  std::vector<WholeNumbers> states;
+  for (size_t k = 0; k < count; ++k) {
+    const std::string& name = named.inputs[first_state + k];
+    if (lists_.count(name) != 0 || !leaf_of(types_.at(name))->is_scalar())
+      return std::string("it carries what is no tensor");
+    states.push_back(extents_of(c, name));
+  }
+  const std::vector<WholeNumbers> initial = states;
+  // How often it runs.
+  const Tensor* known = nullptr;
+  std::string trips = named.inputs.empty() ? "" : named.inputs[0];
+  constexpr int64_t any_number = int64_t{1} << 31;
+  int64_t most = body.outputs.size() > 1 + count ? operators::most_loop_rows : any_number;
+  if (!trips.empty()) {
+    HOIST_TRY(known, known_value(trips));
+    HOIST_TRY(const auto numbers, numbers_from_data(c, trips));
+    if (!numbers || numbers->size() != 1) return std::string("its number of iterations is no number");
+    if ((*numbers)[0].high <= operators::most_bounded_elements) most = std::max<int64_t>((*numbers)[0].high, 0);
+    if (known != nullptr && known->integer_at(0) > any_number) known = nullptr, trips = "";
+    if (known == nullptr && !trips.empty()) trips = operators::scalar_value(c, (*numbers)[0]);
+  }
+  constexpr int most_rounds = 6;
+  std::map<std::pair<size_t, size_t>, int64_t> growth;
+  CountedBody inner;
+  for (int round = 0;; ++round) {
+    if (round == most_rounds) return std::string("what it carries gets other extents again and again");
+    for (const WholeNumbers& state : states) HOIST_TRY_VOID(operators::check_room(state));
+    HOIST_TRY(inner, counted_body(named, most, states));
+    bool again = false;
+    for (size_t k = 0; k < count; ++k) {
+      for (size_t d = 0; d < states[k].size(); ++d) {
+        WholeNumber& before = states[k][d];
+        const WholeNumber& after = inner.states[k][d];
+        if (before.is_known() && before == after) continue;
+        if (before.is_known()) {
+          before = {std::min(before.low, after.low), std::max(before.high, after.high), "counted"};
+          again = true;
+          continue;
+        }
+        if (after.high <= before.high) continue;
+        again = again || most == any_number;
+        if (most == any_number) {  // room has to be for some
+          most = operators::most_loop_rows;
+          continue;
+        }
+        const int64_t more = after.high - before.high;
+        const auto [place, fresh] = growth.emplace(std::pair(k, d), more);
+        if (!fresh && more > place->second)
+          return fmt::format("dimension {} of carried value {} grows faster with each iteration", d, k);
+        if (!fresh) continue;
+        if (__builtin_mul_overflow(most, more, &before.high) ||
+            __builtin_add_overflow(before.high, initial[k][d].high, &before.high))
+          before.high = std::numeric_limits<int64_t>::max();
+        again = true;
+      }
+    }
+    if (!again) break;
+  }
+  OperatorCall call = call_of(named, program_.version);
+  call.attributes[body.attribute] = Body{inner.program};
+  std::vector<Expr> operands(first_state, nullptr);
+  const auto read = [&](const std::string& name) { return parameter(name, types_.at(name)); };
+  if (known != nullptr) {
+    call.attributes["M"] = Tensor::of(Scalar::i64, {}, std::vector<int64_t>{known->integer_at(0)});
+  } else {
+    if (!trips.empty()) operands[0] = read(trips);
+    if (most != any_number) call.attributes["most"] = most;
+  }
+  if (named.inputs.size() > 1 && !named.inputs[1].empty()) {
+    HOIST_TRY(const Tensor* starts, known_value(named.inputs[1]));
+    if (starts != nullptr)
+      call.attributes["cond"] = *starts;
+    else
+      operands[1] = read(named.inputs[1]);
+  }
+  std::vector<std::string> counts;
+  for (size_t k = 0; k < count; ++k) {
+    HOIST_TRY(const std::string fitted,
+              with_room(c, named.inputs[first_state + k], operators::upper_bounds(states[k])));
+    operands.push_back(read(fitted));
+    for (size_t d = 0; d < states[k].size(); ++d) {
+      if (!states[k][d].is_known()) counts.push_back(operators::scalar_value(c, initial[k][d]));
+    }
+  }
+  for (size_t k = 0; k < inner.row_counts; ++k) counts.push_back(operators::constant_number(c, Scalar::i64, 0));
+  for (const std::string& name : counts) operands.push_back(read(name));
+  for (const std::string& name : inner.captured) operands.push_back(read(name));
+  if (!inner.captured.empty()) call.attributes["captured"] = static_cast<int64_t>(inner.captured.size());
+  HOIST_TRY(const auto counted, counted_dimensions(call, operands));
+  const size_t results = count + counts.size() + inner.rows.size();
+  call.results = std::max<int64_t>(static_cast<int64_t>(results) + (counted.empty() ? 0 : 1), 1);
+  HOIST_TRY(const Expr e, operator_call(call, operands));
+  NamedCall whole{named.name, "Loop", "", {}, {}, {}};
+  for (int64_t i = 0; i < call.results; ++i) whole.outputs.push_back(names_.make(named.name + "/result"));
+  const bool before = std::exchange(bounded_, true);
+  const auto defined = define_results(whole, e);
+  bounded_ = before;
+  if (!defined) return defined.errors();
+  const auto counted_by = [&](WholeNumber n, size_t result) {
+    n.value = whole.outputs[result];
+    c.say_numbers(n.value, {n});
+    return n;
+  };
+  size_t next = count, place = count + counts.size();
+  for (size_t k = 0; k < count; ++k) {
+    for (WholeNumber& extent : states[k]) {
+      if (!extent.is_known()) extent = counted_by({0, extent.high, ""}, next++);
+    }
+    c.give(k, whole.outputs[k], states[k]);
+  }
+  for (size_t k = 0; k < inner.rows.size(); ++k, ++place) {
+    const std::string& rows = whole.outputs[place];
+    WholeNumbers extents = {extents_of(c, rows)[0]};
+    for (const WholeNumber& extent : inner.rows[k])
+      extents.push_back(extent.is_known() ? extent : counted_by({0, extent.high, ""}, next++));
+    c.give(count + k, rows, extents);
+  }
+  program_.bounded.push_back(named.name);
+  return std::string();
+}
+
+}  // namespace hoist
