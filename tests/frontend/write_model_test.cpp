@@ -34,6 +34,7 @@ NamedModel as_written(const NamedModel& graph) {
 
 void expect_same(const NamedModel& graph, const NamedModel& b) {
   const NamedModel a = as_written(graph);
+  EXPECT_EQ(a.name, b.name);
   EXPECT_EQ(a.opset, b.opset);
   ASSERT_EQ(a.inputs.size(), b.inputs.size());
   for (size_t i = 0; i < a.inputs.size(); ++i) expect_same(a.inputs[i], b.inputs[i]);
@@ -68,13 +69,13 @@ NamedModel round_trip(const NamedModel& graph) {
   if (!bytes.ok()) return {};
   onnx::ModelProto model = parsed(*bytes);
   EXPECT_EQ(model.producer_name(), "hoist");
-  EXPECT_EQ(model.graph().name(), graph.name);  // what is read has the name of its file
+  EXPECT_EQ(model.graph().name(), graph.name);
   EXPECT_EQ(model.producer_version(), "1.2.3");
   EXPECT_NO_THROW(onnx::checker::check_model(model, true));
   EXPECT_NO_THROW(onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(),
                                                      onnx::ShapeInferenceOptions(true, 1, true)));
   const Folder folder;
-  const Result<NamedModel> back = read_graph(folder.write("back.onnx", *bytes));
+  const Result<NamedModel> back = read_graph(folder.write(graph.name + ".onnx", *bytes));
   EXPECT_TRUE(back.ok()) << messages(back);
   return back.ok() ? *back : NamedModel{};
 }
