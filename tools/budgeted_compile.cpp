@@ -298,7 +298,9 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
   choosing.budget = budget;
   choosing.objective = objective;
   choosing.sensitivity.measure_all = false;
-  choosing.sensitivity.progress = [&](const std::string& text) { progress.show(text); };
+  choosing.sensitivity.progress = [&](const std::string& text, double share) {
+    progress.show(text, std::max(share, std::min(choosing.spent(), 1.0)));
+  };
   choosing.stopped = [&] { return interruptible.interrupted(); };
   choosing.keep = [&](const Measured& measured, bool has_choice) {
     if (has_choice) interruptible.arm();

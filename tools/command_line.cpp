@@ -7,6 +7,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -34,6 +35,7 @@ std::optional<Failure> misspelt(CLI::App& program, const std::vector<std::string
   const std::string& name = words.front();
   if (name.starts_with("-")) return std::nullopt;
   if (std::find(commands.begin(), commands.end(), name) == commands.end()) {
+    if (name.ends_with(".onnx")) return usage_failure(name, "is not a command", "hoist check " + name);
     return usage_failure(name, "is not a command", did_you_mean(name, commands, "hoist --help lists them"));
   }
   CLI::App* command = program.get_subcommand(name);
@@ -62,6 +64,34 @@ std::string lower_case_start(std::string text) {
   return text;
 }
 
+// The parser writes limits as 1.000000.
+std::string without_zeros(const std::string& text) {
+  static const std::regex decimals(R"(\d+\.\d+)");
+  std::string out;
+  auto from = text.begin();
+  for (std::sregex_iterator found(text.begin(), text.end(), decimals), end; found != end; ++found) {
+    out.append(from, text.begin() + found->position());
+    std::string number = found->str();
+    while (number.ends_with('0')) number.pop_back();
+    if (number.ends_with('.')) number.pop_back();
+    out += number;
+    from = text.begin() + found->position() + found->length();
+  }
+  return out.append(from, text.end());
+}
+
+// A script's variable that is not set, most often: no option and no argument has a use for "".
+std::optional<Failure> empty_word(const CLI::App& program) {
+  for (const CLI::App* command : program.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      const auto& given = option->results();
+      if (std::find(given.begin(), given.end(), "") != given.end())
+        return usage_failure(option->get_name(), "is empty", "hoist " + command->get_name() + " --help shows how");
+    }
+  }
+  return std::nullopt;
+}
+
 // Descriptions in their column; examples stay as they are, so that they can be copied.
 std::string help_text(const std::string& help) {
   constexpr size_t usual_width = 80, description_column = 30;
@@ -88,6 +118,11 @@ Attempt<> do_command(const std::vector<std::string>& words) {
                                         "with their times, hits of the cache (warning unless given)")
       ->type_name("LEVEL")
       ->check(CLI::IsMember(log_levels()));
+  auto* verbose = program.add_flag_callback(
+      "-v,--verbose", [] { set_log_level("info"); }, "--log-level info");
+  program
+      .add_flag_callback("-q,--quiet", say_only_errors, "nothing on standard error but errors: no progress, no notes")
+      ->excludes(verbose);
   Action action;
   for (auto add : {add_check,    add_compile, add_run,       add_evaluate,    add_test,    add_verify,
                    add_inspect,  add_explain, add_rewrite,   add_bisect,      add_reduce,  add_export,
@@ -110,8 +145,10 @@ Attempt<> do_command(const std::vector<std::string>& words) {
     }
     const auto used = program.get_subcommands();
     const std::string name = used.empty() ? "" : " " + used.front()->get_name();
-    return usage_failure("hoist" + name, lower_case_start(error.what()), "hoist" + name + " --help shows how");
+    return usage_failure("hoist" + name, lower_case_start(without_zeros(error.what())),
+                         "hoist" + name + " --help shows how");
   }
+  if (auto failure = empty_word(program)) return *failure;
   if (!action) return usage_failure("", "no command is given", "hoist --help lists them");
   return action();
 }

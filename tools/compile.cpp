@@ -235,6 +235,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   Diagnostics problems;
   std::mutex mutex;
   std::atomic<size_t> next = 0;
+  size_t done = 0;
   auto work = [&] {
     for (size_t i; (i = next++) < count;) {
       cancellation_point();
@@ -245,6 +246,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
         spdlog::debug("kernel {}: {} bytes of source, {:.3f} s", compiled->name, compiled->source.size(),
                       one.seconds());
       std::lock_guard lock(mutex);
+      if (options.progress) options.progress(++done, count);
       if (compiled)
         kernels[i] = std::move(*compiled);
       else

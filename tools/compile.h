@@ -20,6 +20,8 @@ struct CompileOptions {
   std::vector<std::string> targets = {};
   /// Behind the name of every kernel, where a bundle has the same ones for other sizes.
   std::string kernel_suffix;
+  /// Told, by one thread after the other, how many kernels are emitted.
+  std::function<void(size_t done, size_t all)> progress = {};
 };
 
 /// All of the options that change kernels, for a plan and for records.

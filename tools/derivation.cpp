@@ -40,6 +40,14 @@ std::string first_line_that_differs(const std::string& a, const std::string& b) 
   return fmt::format("{}, expected {}", line(a), line(b));
 }
 
+// "" where they are one program, whatever they are called: a model's name is its file's, and files get other names.
+std::string difference_of(const Program& model, const Program& start) {
+  Program same_name = model;
+  same_name.name = start.name;
+  const std::string mine = print_program(same_name), said = print_program(start);
+  return mine == said ? "" : first_line_that_differs(mine, said);
+}
+
 // The terms that a replay leads to against those of the bundle.
 std::string kernels_differ(const Replayed& replayed, const Plan& plan) {
   const std::vector<Definition>& made = replayed.program.definitions;
@@ -263,11 +271,10 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
   HOIST_ATTEMPT(Derived from, derived(bundle.plan));
   std::vector<Finding> findings;
   if (model != nullptr) {
-    const std::string mine = print_program(*model), said = print_program(from.derivation.start);
-    const bool same = mine == said;
-    const std::string reason = "the model is another program: " + first_line_that_differs(mine, said);
-    findings.push_back(finding("derivation, its start", same ? "" : reason));
-    if (!same) return findings;
+    const std::string difference = difference_of(*model, from.derivation.start);
+    findings.push_back(
+        finding("derivation, its start", difference.empty() ? "" : "the model is another program: " + difference));
+    if (!difference.empty()) return findings;
     from.derivation.start = *model;
   }
   auto replayed = replay(from.derivation, from.options);
@@ -298,10 +305,8 @@ Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program*
   HOIST_ATTEMPT(Derived from, derived(bundle.plan));
   ProgramDerivation part = to_operators(from.derivation);
   if (model != nullptr) {
-    const std::string mine = print_program(*model), said = print_program(part.start);
-    if (mine != said)
-      return input_failure("the model",
-                           "is not the one that the bundle is made from: " + first_line_that_differs(mine, said));
+    if (const std::string difference = difference_of(*model, part.start); !difference.empty())
+      return input_failure("the model", "is not the one that the bundle is made from: " + difference);
     part.start = *model;
   }
   RewrittenModel out;

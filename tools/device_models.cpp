@@ -10,7 +10,6 @@
 #include "neural_rules/choice/interval.h"
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/model/constants.h"
-#include "tools/files.h"
 
 namespace hoist {
 namespace {
@@ -20,7 +19,7 @@ constexpr double profile_seconds = 0.25;
 
 class DeviceModel : public RunnableModel {
  public:
-  DeviceModel(TemporaryFolder folder, BundleRunner runner) : folder_(std::move(folder)), runner_(std::move(runner)) {}
+  explicit DeviceModel(ModelOnDevice opened) : folder_(std::move(opened.folder)), runner_(std::move(opened.runner)) {}
 
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override { return runner_.run(inputs); }
 
@@ -80,7 +79,7 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
   }
   prepare.run.device = options.device;
   prepare.lower = compile_options(options).lower;
-  return StudiedModel{std::move(program), prepare.profile, device.name, prepare_on_device(prepare)};
+  return StudiedModel{std::move(program), prepare.profile, device.name, prepare, prepare_on_device(prepare)};
 }
 
 void add_scaling_option(CLI::App& command, std::string& scaling) {
@@ -113,6 +112,20 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
   return lower_program(std::move(program), options, profile);
 }
 
+Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions& options, const Profile& profile) {
+  CompileOptions compile;
+  compile.lower = options.lower;
+  compile.check_positions = 0;
+  compile.targets = options.targets;
+  HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
+  HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+  const std::filesystem::path path = folder.path() / "bundle";
+  HOIST_TRY_VOID(write_bundle(plan, path));
+  HOIST_TRY(BundleRunner runner, BundleRunner::open(path, options.run));
+  HOIST_TRY_VOID(runner.share_memory());
+  return ModelOnDevice{std::move(folder), std::move(plan), std::move(runner)};
+}
+
 PrepareModel prepare_on_device(PrepareOptions options) {
   return [options = std::move(options)](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
     Profile profile = options.profile;
@@ -120,17 +133,8 @@ PrepareModel prepare_on_device(PrepareOptions options) {
     // tile.
     if (model.only_values && !profile.gpu) profile.vector_registers = std::min<int64_t>(profile.vector_registers, 8);
     HOIST_TRY(LoweredModel lowered, lower_rewritten(model, options.lower, profile));
-    CompileOptions compile;
-    compile.lower = options.lower;
-    compile.check_positions = 0;
-    compile.targets = options.targets;
-    HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
-    HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
-    const std::filesystem::path path = folder.path() / "bundle";
-    HOIST_TRY_VOID(write_bundle(plan, path));
-    HOIST_TRY(BundleRunner runner, BundleRunner::open(path, options.run));
-    HOIST_TRY_VOID(runner.share_memory());
-    return std::unique_ptr<RunnableModel>(std::make_unique<DeviceModel>(std::move(folder), std::move(runner)));
+    HOIST_TRY(ModelOnDevice opened, open_on_device(std::move(lowered), options, profile));
+    return std::unique_ptr<RunnableModel>(std::make_unique<DeviceModel>(std::move(opened)));
   };
 }
 

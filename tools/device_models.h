@@ -5,6 +5,7 @@
 #include "backends/opencl/bundle_runner.h"
 #include "neural_rules/calibration/runner.h"
 #include "tools/compile.h"
+#include "tools/files.h"
 #include "tools/model.h"
 
 namespace hoist {
@@ -19,6 +20,14 @@ struct PrepareOptions {
 
 PrepareModel prepare_on_device(PrepareOptions options);
 
+/// A model as a bundle in a folder that goes with it.
+struct ModelOnDevice {
+  TemporaryFolder folder;
+  Plan plan;
+  BundleRunner runner;
+};
+Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions& options, const Profile& profile);
+
 /// The kernels of a rewritten model: its layers as expressions, function rules applied to them, then all passes.
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile);
 
@@ -28,6 +37,7 @@ struct StudiedModel {
   Program program;
   Profile profile;
   std::string device;
+  PrepareOptions options;  ///< how it runs
   PrepareModel prepare;
 };
 /// Neural rules are chosen on a device: --profile alone is wrong use, and so are targets of which this processor runs

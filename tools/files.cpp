@@ -72,6 +72,17 @@ Result<std::string> read_up_to(const fs::path& path, size_t count) {
 
 }  // namespace
 
+Result<Nothing> refuse_unwritable(const fs::path& path) {
+  if (path.empty() || path == "-") return Nothing{};
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return system_error(path, "cannot be written", EISDIR);
+  const bool in_place = fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
+  const fs::path asked = in_place ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (::access(asked.c_str(), W_OK) != 0) return system_error(path, "cannot be written", errno);
+  if (!in_place && !fs::is_directory(asked, ignored)) return system_error(path, "cannot be written", ENOTDIR);
+  return Nothing{};
+}
+
 std::string output_named_after(const fs::path& source, const std::string& ending) {
   return source.stem().string() + ending;
 }

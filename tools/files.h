@@ -25,6 +25,9 @@ Result<std::string> read_beginning(const std::filesystem::path& path, size_t cou
 /// output.
 Result<Nothing> write_file(const std::filesystem::path& path, std::string_view content);
 
+/// Whether write_file could make this file, as far as that shows before: for work that takes minutes. "" and "-" can.
+Result<Nothing> refuse_unwritable(const std::filesystem::path& path);
+
 /// Where a result goes whose place was not named: the current folder, under the name of what it is made of, with
 /// `ending` instead of its own.
 std::string output_named_after(const std::filesystem::path& source, const std::string& ending);

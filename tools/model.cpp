@@ -340,8 +340,13 @@ Attempt<CompiledModel> compile_model(Program program, const ModelOptions& given)
 
 Attempt<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options) {
   std::vector<LoweredGroup> groups = model.lowered.groups;
-  HOIST_STEP(Plan plan, ExitCode::bad_input,
-             make_plan(std::move(model.lowered), compile_options(options), model.profile));
+  Progress progress;
+  CompileOptions compile = compile_options(options);
+  compile.progress = [&](size_t done, size_t all) {
+    progress.show(fmt::format("kernel {} of {} of {}", done, all, model.program.name),
+                  static_cast<double>(done) / static_cast<double>(all));
+  };
+  HOIST_STEP(Plan plan, ExitCode::bad_input, make_plan(std::move(model.lowered), compile, model.profile));
   return CompiledModel{std::move(model.program), std::move(model.profile), std::move(plan), std::move(groups),
                        options.user_rules};
 }

@@ -105,7 +105,8 @@ DriverProgress driver_progress() {
     }
     if (line == nullptr) line = std::make_shared<Progress>();
     line->show(done == 0 ? "the driver reads the kernels"
-                         : fmt::format("the driver compiles kernel {} of {}: {}", done, total - 1, kernel));
+                         : fmt::format("the driver compiles kernel {} of {}: {}", done, total - 1, kernel),
+               static_cast<double>(done) / static_cast<double>(total));
   };
 }
 

@@ -476,6 +476,7 @@ std::string record_text(const Record& record) {
 
 Result<Record> parse_record(const std::string& text, const std::string& where) {
   const std::string hint = "compile without the record to make another one";
+  if (text.empty()) return Diagnostic{where, "is empty", hint};
   try {
     Record out = record_of(Json::parse(text));
     HOIST_TRY_VOID(check_record(out, where));

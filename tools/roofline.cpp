@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "backends/bundle/bundle.h"
+#include "ir/stopwatch.h"
 #include "ir/text/program_text.h"
+#include "neural_rules/choice/interval.h"
 #include "tools/compile.h"
 #include "tools/files.h"
 
@@ -54,9 +56,11 @@ Attempt<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
   for (size_t i = 0; i < bundle.inputs().size(); ++i)
     HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, Tensor(Scalar::f32, bundle.inputs()[i].shape)));
   HOIST_STEP_VOID(ExitCode::device, bundle.run());
-  constexpr int times = 200;
+  constexpr int least_runs = 10, most_runs = 200;
+  constexpr double usual_seconds = 1;
   std::vector<double> least(bundle.steps().size(), 1e9);
-  for (int i = 0; i < times; ++i) {
+  const Stopwatch timing;
+  for (int i = 0; i < least_runs || (i < most_runs && timing.seconds() < usual_seconds); ++i) {
     HOIST_STEP(const std::vector<double> seconds, ExitCode::device, bundle.profile());
     for (size_t k = 0; k < least.size(); ++k) least[k] = std::min(least[k], seconds[k]);
   }
@@ -102,10 +106,39 @@ std::string_view name_of(Bound bound) {
   return "launch";
 }
 
+Peaks peaks_beside(Peaks peaks, const std::vector<TimedKernel>& kernels) {
+  for (const TimedKernel& kernel : kernels) {
+    if (kernel.bytes > 0 && kernel.seconds > 0) peaks.launch = std::min(peaks.launch, kernel.seconds);
+  }
+  return peaks;
+}
+
 int64_t bytes_of(const PlanKernel& kernel) {
   int64_t bytes = 0;
   for (const KernelParameter& parameter : kernel.parameters) bytes += byte_size(parameter.scalar, parameter.shape);
   return bytes;
+}
+
+Attempt<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds) {
+  constexpr size_t least_runs = 10, most_runs = 10000;
+  std::vector<std::vector<double>> steps(bundle.steps().size());
+  size_t runs = 0;
+  for (const Stopwatch timing; runs < least_runs || (timing.seconds() < seconds && runs < most_runs); ++runs) {
+    HOIST_STEP(const std::vector<double> sample, ExitCode::device, bundle.profile());
+    for (size_t i = 0; i < sample.size(); ++i) steps[i].push_back(sample[i]);
+  }
+  return steps;
+}
+
+std::vector<TimedKernel> timed_kernels(const BundleRunner& bundle, const Plan& plan,
+                                       const std::vector<std::vector<double>>& seconds) {
+  std::vector<TimedKernel> out;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    const StepInfo& step = bundle.steps()[i];
+    out.push_back({step.kernel, step.layers, summarise_times(seconds[i]).lower_quartile.value, step.operations,
+                   bytes_of(plan.kernels[static_cast<size_t>(step.kernel_index)])});
+  }
+  return out;
 }
 
 }  // namespace hoist

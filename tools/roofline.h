@@ -6,6 +6,7 @@
 // pass its bound.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -42,7 +43,24 @@ struct Roof {
 Roof roof_of(const Peaks& peaks, int64_t operations, int64_t bytes);
 std::string_view name_of(Bound bound);
 
+/// A step of a run.
+struct TimedKernel {
+  std::string name;
+  std::vector<std::string> layers;
+  double seconds = 0;                 ///< of one launch
+  int64_t operations = 0, bytes = 0;  ///< of one launch, as roof_of takes them
+};
+
+/// What the kernels show of the device beside what was measured of it: that a launch takes no longer than they do.
+Peaks peaks_beside(Peaks peaks, const std::vector<TimedKernel>& kernels);
+
 /// Of all arrays that the kernel reads or writes.
 int64_t bytes_of(const PlanKernel& kernel);
+
+/// Seconds of each step of a run, of many runs; inputs are what the bundle has.
+Attempt<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds);
+/// The steps with the lower quartiles of their times.
+std::vector<TimedKernel> timed_kernels(const BundleRunner& bundle, const Plan& plan,
+                                       const std::vector<std::vector<double>>& seconds);
 
 }  // namespace hoist

@@ -206,10 +206,11 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
   const std::vector<Tensor> inputs = seeded_inputs(bundle, plan, plan.model_hash);
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
   Progress progress;
-  progress.show("comparing kernels with the interpreter");
   const Stopwatch stopwatch;
   std::set<int> seen;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
+    progress.show("comparing kernels with the interpreter",
+                  static_cast<double>(i) / static_cast<double>(plan.steps.size()));
     if (const Result<Nothing> ran = bundle.run_steps(i, 1); !ran.ok()) {
       // What it makes of the caller's data nobody knows; seeded ones may be no number, or no picture.
       if (plan.kernels[static_cast<size_t>(plan.steps[i].kernel)].host.empty())

@@ -18,6 +18,7 @@ namespace {
 
 int output_error = 0;
 bool quiet_results = false;
+bool only_errors = false;
 std::atomic<bool> progress_shown = false;  // a signal is told of by another thread
 
 std::recursive_mutex hearing;  // who tells an audience something may be told something meanwhile
@@ -78,6 +79,8 @@ WithAudience::~WithAudience() {
   audience = before_;
 }
 
+void say_only_errors() { only_errors = true; }
+
 void keep_results_quiet() {
   if (!told([](const Audience&) {})) quiet_results = true;
 }
@@ -119,6 +122,7 @@ void complain(std::string_view kind, const std::string& text) { complain(kind, D
 void complain(std::string_view kind, const Diagnostics& problems) {
   for (const Diagnostic& problem : problems) {
     if (told([&](const Audience& hearer) { hearer.message(kind, problem); })) continue;
+    if (only_errors && kind != "error") continue;
     clear_progress();
     fmt::print(stderr, "hoist: {}: {}\n", kind, printable(problem.text()));
   }
@@ -233,11 +237,62 @@ Progress::~Progress() {
   if (!told([](const Audience& hearer) { hearer.progress(""); })) clear_progress();
 }
 
-void Progress::show(const std::string& text) {
-  if (told([&](const Audience& hearer) { hearer.progress(text); })) return;
+std::string rough_time(double seconds) {
+  constexpr double minute = 60, hour = 3600;
+  if (seconds < 100) return fmt::format("{:.0f} s", std::max(seconds, 1.0));
+  if (seconds < 100 * minute) return fmt::format("{:.0f} min", seconds / minute);
+  return fmt::format("{:.0f} h", seconds / hour);
+}
+
+std::string progress_bar(double share, size_t width) {
+  const auto done = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(width));
+  return std::string(done, '#') + std::string(width - done, '-');
+}
+
+// "40 %, about 12 s left", or "".
+std::string Progress::how_far(double share) {
+  if (std::isnan(share)) return "";
+  share = std::clamp(share, 0.0, 1.0);
+  if (!since_) {
+    since_.emplace();
+    first_share_ = share;
+  }
+  std::string out = fmt::format("{:.0f} %", std::floor(100 * share));
+  // Sooner than this the time left is a guess.
+  constexpr double least_seconds = 2, least_share = 0.02;
+  const double seconds = since_->seconds(), done = share - first_share_;
+  if (seconds >= least_seconds && done >= least_share && share < 1)
+    out += fmt::format(", about {} left", rough_time(seconds / done * (1 - share)));
+  return out;
+}
+
+void Progress::show(const std::string& text, double share) {
+  const std::string far = how_far(share);
+  const std::string line = far.empty() ? text : far + ": " + text;
+  if (told([&](const Audience& hearer) { hearer.progress(line); })) return;
+  if (only_errors) return;
   static const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  if (!terminal) return;
-  fmt::print(stderr, "\r\x1b[K{}", printable(text));
+  if (!terminal) {
+    static Stopwatch since_line;
+    if (since_line.seconds() < seconds_between_lines) return;
+    if (since_ && since_->seconds() < seconds_between_lines) return;  // a short part of what takes long
+    since_line = Stopwatch();
+    fmt::print(stderr, "hoist: progress: {}\n", printable(line));
+    return;
+  }
+  constexpr size_t bar_width = 20, usual_width = 80;
+  winsize window{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
+  std::string shown = printable(line);
+  if (!far.empty()) shown = "[" + progress_bar(share, bar_width) + "] " + shown;
+  // What is longer than the terminal is wide would stay when it is replaced.
+  const size_t width = (known ? window.ws_col : usual_width) - 1;
+  if (shown.size() > width) {
+    shown.resize(width);
+    while (!shown.empty() && (shown.back() & 0xc0) == 0x80) shown.pop_back();
+    if (!shown.empty() && (shown.back() & 0xc0) == 0xc0) shown.pop_back();
+  }
+  fmt::print(stderr, "\r\x1b[K{}", shown);
   std::fflush(stderr);
   progress_shown = true;
 }

@@ -1,18 +1,21 @@
-// What people see: results on standard output, messages and progress on standard error. Progress shows on a terminal
-// only, so that a pipe gets nothing but results. Names in models and bundles may hold anything, and a terminal must not
-// act on them: whatever goes out through here is escaped here, and nowhere else. A program that the compiler is a part
-// of hears it all as an Audience instead.
+// What people see: results on standard output, messages and progress on standard error. Progress is a line that changes
+// on a terminal, and elsewhere a line now and then, once a command takes long. Names in models and bundles may hold
+// anything, and a terminal must not act on them: whatever goes out through here is escaped here, and nowhere else. A
+// program that the compiler is a part of hears it all as an Audience instead.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
+#include "ir/stopwatch.h"
 #include "tools/attempt.h"
 
 namespace hoist {
@@ -70,6 +73,9 @@ void say_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
       "\n");
 }
 
+/// From now on nothing but errors and results is said: no progress, no notes, no warnings. An audience hears all.
+void say_only_errors();
+
 /// "hoist: error: where: what (hint)", one line a problem; `kind` is "error", "warning" or "note".
 void complain(std::string_view kind, const Diagnostics& problems);
 void complain(std::string_view kind, const std::string& text);
@@ -89,14 +95,31 @@ std::string wrapped(std::string_view text, size_t width, size_t indent);
 /// columns that do not fit at all follow as a table of their own, with the first column before them.
 std::string table(const std::vector<std::vector<std::string>>& rows, size_t width = output_width());
 
-/// One line on a terminal that is replaced as work goes on and gone at the end. Messages clear it first.
+/// How far a long piece of work is. On a terminal one line that is replaced as work goes on and gone at the end;
+/// messages clear it first. Elsewhere a line every `seconds_between_lines`, the first one so long after the command
+/// began.
 class Progress {
  public:
   Progress() = default;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
-  void show(const std::string& text);
+  /// `share` is the part of the whole that is done, 0 to 1, from which the time left follows; NaN where nobody knows.
+  void show(const std::string& text, double share = std::nan(""));
+
+  static constexpr double seconds_between_lines = 20;
+
+ private:
+  std::string how_far(double share);
+
+  std::optional<Stopwatch> since_;  ///< a share was known
+  double first_share_ = 0;
 };
+
+/// "12 s", "3 min", "2 h": about.
+std::string rough_time(double seconds);
+
+/// "#####-----" and so on, `width` characters.
+std::string progress_bar(double share, size_t width);
 
 }  // namespace hoist

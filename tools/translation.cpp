@@ -13,7 +13,8 @@ Attempt<Validation> validate_derivation(ProgramDerivation derivation, const Prof
   ValidationOptions validation;
   validation.only_first = only_first;
   validation.progress = [&](size_t done, size_t all) {
-    progress.show(fmt::format("comparing both sides of step {} of {}", done + 1, all));
+    progress.show(fmt::format("comparing both sides of step {} of {}", done + 1, all),
+                  static_cast<double>(done) / static_cast<double>(all));
   };
   HOIST_STEP(Validation out, ExitCode::bad_input, validate(from.derivation, from.options, validation));
   return out;

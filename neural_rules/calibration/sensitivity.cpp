@@ -42,7 +42,7 @@ class RuleFinder {
 
  private:
   Result<Nothing> gather_statistics(const CandidateRules& candidates) {
-    options_.progress("calibrating");
+    options_.progress("calibrating", share_of_study(StudyPart::calibrating, 0, 1));
     const RoundingPlan plan =
         plan_rounding(program_, out_.sites, candidates, samples_.runs.size(), options_.rounding_seconds);
     out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
@@ -185,7 +185,8 @@ class ErrorStudy {
       if (all || std::isnan(candidate(rule).local_error)) measured.push_back(rule);
     }
     if (measured.empty()) return Nothing{};
-    options_.progress(fmt::format("local errors of {} rules at {} sites", measured.size(), out_.sites.size()));
+    options_.progress(fmt::format("local errors of {} rules at {} sites", measured.size(), out_.sites.size()),
+                      share_of_study(StudyPart::local_errors, 0, 1));
     HOIST_TRY(const LocalErrors local, make_local_errors(program_, out_.sites, measured));
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(local.model));
     const size_t runs = std::min(runs_for(options_.local_samples), static_cast<size_t>(std::max(1.0, fitting)));
@@ -201,7 +202,7 @@ class ErrorStudy {
   }
 
   Result<Nothing> measure_sensitivities() {
-    options_.progress("preparing sensitivities");
+    options_.progress("preparing sensitivities", share_of_study(StudyPart::sensitivities, 0, 1));
     std::vector<double> scales;
     for (const StudySite& studied : out_.studied) {
       const double rms = std::sqrt(studied.statistics.mean_square);
@@ -218,7 +219,8 @@ class ErrorStudy {
     for (size_t i = 0; i < out_.sites.size(); ++i) {
       if (std::isfinite(out_.studied[i].sensitivity)) continue;
       if (options_.out_of_time()) return without_sensitivities();
-      options_.progress(fmt::format("sensitivity of site {} of {}", i + 1, out_.sites.size()));
+      options_.progress(fmt::format("sensitivity of site {} of {}", i + 1, out_.sites.size()),
+                        share_of_study(StudyPart::sensitivities, i, out_.sites.size()));
       const auto noisy = [&](size_t run) { return variants.inputs(out_.sites, {}, i, noises[run % noise_draws]); };
       HOIST_TRY(double error, error_with(*runnable, runs, noisy));
       out_.studied[i].sensitivity = error / (scales[i] * scales[i]);
@@ -344,7 +346,8 @@ class ErrorStudy {
     }
     for (const std::vector<SiteRule>& together : programs_of(unknown)) {
       if (options_.out_of_time()) return measured;
-      options_.progress(fmt::format("preparing a program of {} variants", together.size()));
+      options_.progress(fmt::format("preparing a program of {} variants", together.size()),
+                        share_of_study(StudyPart::rules_alone, measured, rules.size()));
       HOIST_TRY(const MultiVariantProgram variants, make_multi_variant(program_, out_.sites, together));
       HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(variants.model));
       HOIST_TRY(const double seconds, measure_all_off(*runnable, variants, most_runs));
@@ -352,7 +355,8 @@ class ErrorStudy {
       const size_t runs = std::clamp(static_cast<size_t>(fitting), size_t{1}, most_runs);
       for (const SiteRule& rule : together) {
         if (options_.out_of_time()) return measured;
-        options_.progress(fmt::format("rule {} of {} alone", measured + 1, rules.size()));
+        options_.progress(fmt::format("rule {} of {} alone", measured + 1, rules.size()),
+                          share_of_study(StudyPart::rules_alone, measured, rules.size()));
         const Assignment alone = {{out_.sites[rule.site].key(), rule.rule}};
         const std::vector<Tensor> fed = variants.inputs(out_.sites, alone);
         HOIST_TRY(double error, error_with(*runnable, runs, [&](size_t) { return std::vector<Tensor>(fed); }));
@@ -384,6 +388,14 @@ class ErrorStudy {
 };
 
 }  // namespace
+
+double share_of_study(StudyPart part, size_t done, size_t all) {
+  // As a convolutional network on two cores has them, through OpenCL.
+  constexpr double ends[] = {0.05, 0.45, 0.5, 0.65, 0.85, 1};
+  const auto index = static_cast<size_t>(part);
+  const double begin = index == 0 ? 0 : ends[index - 1];
+  return begin + (ends[index] - begin) * static_cast<double>(done) / static_cast<double>(std::max<size_t>(all, 1));
+}
 
 Result<Sensitivity> find_rules(const Program& program, const Samples& samples, const PrepareModel& prepare,
                                const SensitivityOptions& options) {

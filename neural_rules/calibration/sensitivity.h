@@ -25,6 +25,11 @@
 
 namespace hoist {
 
+/// The parts of a search for a choice, in order, each with the share of the whole at which it usually ends: for showing
+/// how far it is.
+enum class StudyPart : uint8_t { calibrating, uniform_models, local_errors, sensitivities, rules_alone, proposals };
+double share_of_study(StudyPart part, size_t done, size_t all);
+
 struct SensitivityOptions {
   int64_t local_samples = 64;  ///< that local errors are measured on, at most
   bool measure_all = true;     ///< false: statistics predict local errors where they can, which saves half the time
@@ -38,7 +43,7 @@ struct SensitivityOptions {
   Preferences preferences;
   bool half = false;  ///< the device computes in f16 (Profile::half)
   ChannelScaling scaling = ChannelScaling::automatic;
-  std::function<void(const std::string&)> progress = [](const std::string&) {};
+  std::function<void(const std::string& text, double share)> progress = [](const std::string&, double) {};
   std::function<bool()> out_of_time = [] { return false; };  ///< what is not measured by then is predicted
   std::function<void()> measured = [] {};                    ///< called after each number that took a while
 };

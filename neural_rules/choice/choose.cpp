@@ -196,7 +196,9 @@ class Chooser {
     double error = first_error();
     const auto goes_on = [&](int i) { return !out_of_time() || (i == 0 && !options_.stopped() && !has_choice()); };
     for (int i = 0; i < options_.verifications && goes_on(i); ++i) {
-      options_.sensitivity.progress(fmt::format("verifying proposal {}", i + 1));
+      options_.sensitivity.progress(fmt::format("verifying proposal {}", i + 1),
+                                    share_of_study(StudyPart::proposals, static_cast<size_t>(std::max(i, 0)),
+                                                   static_cast<size_t>(options_.verifications)));
       auto choice = solve(costs_.problem, error, solver_options());
       if (!choice) {  // pins may ask for more error than this
         kept = std::max(kept, error);
@@ -423,10 +425,11 @@ class Chooser {
     study.notes.insert(study.notes.end(), sensitivity_.left_out.begin(), sensitivity_.left_out.end());
     if (const std::string note = resolution_note(options_.budget, study.verification_samples); !note.empty())
       study.notes.push_back(note);
-    study.summary = fmt::format(
-        "{} of {} sites changed: {}; {:.3f} ms a run against {:.3f} ms, {:.1f} kB of weights against {:.1f} kB",
-        point.assignment.size(), study.sites.size(), verdict(options_.budget, verifier_->evidence(chosen)),
-        point.time.value * 1e3, study.points[0].time.value * 1e3, point.size / 1e3, study.points[0].size / 1e3);
+    study.summary =
+        fmt::format("{} of {} sites changed: {}; {} a run against {}, {:.1f} kB of weights against {:.1f} kB",
+                    point.assignment.size(), study.sites.size(), verdict(options_.budget, verifier_->evidence(chosen)),
+                    time_text(point.time.value), time_text(study.points[0].time.value), point.size / 1e3,
+                    study.points[0].size / 1e3);
   }
 
   // The rest of the front, as predicted.

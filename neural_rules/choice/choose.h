@@ -35,8 +35,9 @@ struct ChooseOptions {
   std::function<void(const Measured&, bool has_choice)> keep = [](const Measured&, bool) {};
   UserMetric metric;                  ///< for a budget that is a command
   int verifications = 5;              ///< of proposals of the solver, at most
-  int timing_rounds = 40;             ///< of all points by turns, at most
-  double timing_seconds = 30;         ///< that these take, more where the least number of rounds wants it
+  int timing_rounds = 40;             ///< of all points by turns, more where these take less than least_timing_seconds
+  double least_timing_seconds = 1;    ///< a busy machine makes times of shorter periods say nothing
+  double timing_seconds = 30;         ///< that rounds take, more where the least number of them wants it
   std::optional<Assignment> decided;  ///< of the known points: what was chosen before for the same question
 };
 

@@ -227,14 +227,16 @@ Result<bool> add_uniform_models(std::vector<UniformModel>& models, const Sensiti
   bool all = true;
   std::vector<Kind> kinds = kinds_of(sensitivity);
   kinds.insert(kinds.begin(), Kind{});
+  size_t begun = 0;
   for (const Kind& kind : kinds) {
+    const double share = share_of_study(StudyPart::uniform_models, begun++, kinds.size());
     const auto same = [&](const UniformModel& known) { return known.cost_class == kind.cost_class; };
     if (std::any_of(models.begin(), models.end(), same)) continue;
     if (!kind.name.empty() && options.out_of_time() && !is_required(sensitivity, kind)) {
       all = false;
       continue;
     }
-    options.progress(kind.name.empty() ? "timing the model as it is" : "timing " + kind.name + " everywhere");
+    options.progress(kind.name.empty() ? "timing the model as it is" : "timing " + kind.name + " everywhere", share);
     HOIST_TRY(UniformModel model, timed(sensitivity, prepare, owners, kind));
     models.push_back(std::move(model));
     HOIST_TRY_VOID(take(models.back()));

@@ -1,5 +1,7 @@
 #include "neural_rules/choice/interval.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -128,6 +130,12 @@ PredictionQuality prediction_quality(const std::vector<std::pair<double, double>
   out.median_ratio = quantile(ratios, 0.5);
   out.share_within_two = pairs.empty() ? nan_value : static_cast<double>(within) / static_cast<double>(pairs.size());
   return out;
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
 }
 
 }  // namespace hoist

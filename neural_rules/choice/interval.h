@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,9 @@ struct TimeSummary {
   double upper_quartile = 0;
 };
 TimeSummary summarise_times(const std::vector<double>& samples);
+
+/// "0.432 us", "64.1 us", "12.3 ms", "2.5 s": three digits.
+std::string time_text(double seconds);
 
 /// How well predicted numbers met measured ones; both at least 0.
 struct PredictionQuality {

@@ -1,5 +1,6 @@
 #include "neural_rules/choice/verification.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/stopwatch.h"
@@ -85,17 +86,23 @@ BudgetEvidence Verifier::evidence(size_t index) const {
 
 Result<Nothing> Verifier::take_times() {
   constexpr int warm_up_rounds = 2, least_rounds = 5;  // fewer samples have no interval
+  constexpr int most_rounds = 2000;                    // more would say the same
+  if (std::all_of(models_.begin(), models_.end(), [](const auto& model) { return model == nullptr; })) return Nothing{};
   std::vector<std::vector<double>> times(models_.size());
   const Stopwatch stopwatch;
-  const auto over = [&] { return options_.stopped() || stopwatch.seconds() >= options_.timing_seconds; };
-  for (int round = -warm_up_rounds; round < options_.timing_rounds && !(round >= least_rounds && over()); ++round) {
+  const auto over = [&](int round) {
+    const double seconds = stopwatch.seconds();
+    if (round >= options_.timing_rounds && (seconds >= options_.least_timing_seconds || round >= most_rounds))
+      return true;
+    return round >= least_rounds && (options_.stopped() || seconds >= options_.timing_seconds);
+  };
+  for (int round = -warm_up_rounds; !over(round); ++round) {
     for (size_t i = 0; i < models_.size(); ++i) {
       if (models_[i] == nullptr) continue;
       HOIST_TRY(std::vector<double> seconds, models_[i]->run_times(3));
       if (round >= 0) times[i].insert(times[i].end(), seconds.begin(), seconds.end());
     }
   }
-  if (models_.empty()) return Nothing{};
   const double before = points[0].time.value;
   for (size_t i = 0; i < models_.size(); ++i) {
     if (models_[i] != nullptr) points[i].time = summarise_times(times[i]).lower_quartile;

@@ -81,6 +81,17 @@ Range range_of(const Grid& grid) {
   return {(numbers.low - zero - 0.5) * grid.scale, (numbers.high - zero + 0.5) * grid.scale};
 }
 
+std::vector<double> levels_of(const Grid& grid, const ValueStatistics& statistics) {
+  std::vector<double> out;
+  const auto bins = static_cast<double>(statistics.histogram.size());
+  for (size_t edge = 0; bins > 0 && edge <= statistics.histogram.size(); ++edge) {
+    const double x = statistics.low + static_cast<double>(edge) / bins * (statistics.high - statistics.low);
+    const double level = rounded(grid, x);
+    if (out.empty() || level > out.back()) out.push_back(level);
+  }
+  return out;
+}
+
 double predicted_noise(const Grid& grid, const ValueStatistics& statistics) {
   if (statistics.count == 0 || statistics.histogram.empty()) return 0;
   const auto bins = static_cast<double>(statistics.histogram.size());

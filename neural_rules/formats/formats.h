@@ -36,6 +36,9 @@ Grid grid_of(const ValueFormat& format, const ValueStatistics& statistics);
 double rounded(const Grid& grid, double x);
 /// The numbers that are not clipped, beyond half a step.
 Range range_of(const Grid& grid);
+/// The numbers of the grid that calibrated values become, ascending; of numbers that lie closer together than the
+/// histogram's bins, some.
+std::vector<double> levels_of(const Grid& grid, const ValueStatistics& statistics);
 /// The mean squared difference between the numbers and what they become, from the histogram.
 double predicted_noise(const Grid& grid, const ValueStatistics& statistics);
 /// The same for a format on its own grid; of formats with blocks it is what calibration measured.

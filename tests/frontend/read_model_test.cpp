@@ -31,7 +31,7 @@ ReadOptions with_operators(std::set<std::string> names) {
 TEST(ReadModel, ConvolutionComesThroughWhole) {
   const Result<NamedModel> graph = read(convolution_model());
   ASSERT_TRUE(graph.ok()) << messages(graph);
-  EXPECT_EQ(graph->name, "tiny");
+  EXPECT_EQ(graph->name, "model") << "that of the file, not the graph's";
   EXPECT_EQ(graph->opset, 28);
   ASSERT_EQ(graph->layers.size(), 2u);
   const NamedCall& convolution = graph->layers[0];

@@ -69,12 +69,13 @@ NamedModel round_trip(const NamedModel& graph) {
   if (!bytes.ok()) return {};
   onnx::ModelProto model = parsed(*bytes);
   EXPECT_EQ(model.producer_name(), "hoist");
+  EXPECT_EQ(model.graph().name(), graph.name);
   EXPECT_EQ(model.producer_version(), "1.2.3");
   EXPECT_NO_THROW(onnx::checker::check_model(model, true));
   EXPECT_NO_THROW(onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(),
                                                      onnx::ShapeInferenceOptions(true, 1, true)));
   const Folder folder;
-  const Result<NamedModel> back = read_graph(folder.write("back.onnx", *bytes));
+  const Result<NamedModel> back = read_graph(folder.write(graph.name + ".onnx", *bytes));
   EXPECT_TRUE(back.ok()) << messages(back);
   return back.ok() ? *back : NamedModel{};
 }

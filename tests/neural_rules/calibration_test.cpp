@@ -280,5 +280,33 @@ TEST(Formats, ZeroStaysZeroAndNumbersInsideMoveByHalfAStep) {
   }
 }
 
+TEST(Formats, LevelsAreTheNumbersThatValuesBecome) {
+  const ValueStatistics s = statistics_of({normal_tensor({5, 6, 7, 7}, 1.7, 0.4, 11)})->at("x");
+  for (const NeuralRule& rule : neural_rules()) {
+    if (!rule.stored || rule.stored->block != 0) continue;
+    SCOPED_TRACE(rule.name);
+    const Grid grid = grid_of(*rule.stored, s);
+    const std::vector<double> levels = levels_of(grid, s);
+    ASSERT_GT(levels.size(), 2u);
+    EXPECT_EQ(levels.front(), rounded(grid, s.low));
+    EXPECT_EQ(levels.back(), rounded(grid, s.high));
+    for (size_t i = 0; i < levels.size(); ++i) {
+      EXPECT_EQ(rounded(grid, levels[i]), levels[i]);
+      if (i > 0) {
+        EXPECT_LT(levels[i - 1], levels[i]);
+      }
+    }
+    if (byte_size(rule.stored->scalar, {}) > 1) continue;
+    // 256 numbers at most, all of them found, so that neighbours meet halfway.
+    EXPECT_LE(levels.size(), 256u);
+    for (size_t i = 1; i < levels.size(); ++i) {
+      const double middle = (levels[i - 1] + levels[i]) / 2, near = 1e-6 * (levels[i] - levels[i - 1]);
+      if (levels[i] - levels[i - 1] < 3 * (s.high - s.low) / histogram_bins) continue;  // others may lie between
+      EXPECT_EQ(rounded(grid, middle - near), levels[i - 1]);
+      EXPECT_EQ(rounded(grid, middle + near), levels[i]);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hoist

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/choice/cost.h"
 #include "tests/neural_rules/calibrated_model.h"
@@ -237,6 +239,42 @@ TEST(Choose, TheChosenPointKeepsTheBudgetAndIsCheapest) {
       EXPECT_LE(chosen->size, point.size) << point.name;
     }
   }
+}
+
+// Twice as fast where any rule is applied, on a machine that has other things to do seven times in ten.
+class DisturbedModel : public RunnableModel {
+ public:
+  DisturbedModel(std::unique_ptr<RunnableModel> model, double seconds, uint64_t seed)
+      : model_(std::move(model)), seconds_(seconds), random_(seed) {}
+
+  Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override { return model_->run(inputs); }
+  Result<std::vector<StepTime>> step_times() override { return model_->step_times(); }
+  Result<std::vector<double>> run_times(int count) override {
+    std::vector<double> out;
+    for (int i = 0; i < count; ++i) out.push_back(random_() % 10 < 7 ? 10 * seconds_ : seconds_);
+    return out;
+  }
+
+ private:
+  std::unique_ptr<RunnableModel> model_;
+  double seconds_;
+  std::mt19937_64 random_;
+};
+
+TEST(Choose, ABusyMachineDoesNotHideWhatIsFaster) {
+  const Program program = residual_model(9);
+  const PrepareModel disturbed = [&](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
+    HOIST_TRY(auto runnable, evaluated_models()(model));
+    const bool is_changed = model.program.definitions.size() != program.definitions.size();
+    return std::unique_ptr<RunnableModel>(std::make_unique<DisturbedModel>(
+        std::move(runnable), is_changed ? 5e-5 : 1e-4, model.program.definitions.size()));
+  };
+  auto found = choose(program, normal_samples(program, samples_of_test, 1),
+                      normal_samples(program, samples_of_test, 100), disturbed, options_for("sqnr=25dB"));
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  EXPECT_TRUE(found->study.budget_met);
+  EXPECT_FALSE(found->chosen.empty()) << "the model as it is takes twice as long";
+  EXPECT_LT(found->study.points[0].time.high, 2e-4);
 }
 
 TEST(Choose, PinsThatBreakTheBudgetAreSaidToDoSo) {

@@ -153,5 +153,12 @@ TEST(Interval, PredictionsAreJudgedByTheirRatio) {
   EXPECT_TRUE(std::isnan(prediction_quality({}).median_ratio));
 }
 
+TEST(Times, HaveThreeDigits) {
+  EXPECT_EQ(time_text(4.3211e-7), "0.432 us");
+  EXPECT_EQ(time_text(6.4e-5), "64 us");
+  EXPECT_EQ(time_text(1.2345e-2), "12.3 ms");
+  EXPECT_EQ(time_text(2.5), "2.5 s");
+}
+
 }  // namespace
 }  // namespace hoist

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import inspect
 import logging
@@ -82,12 +83,17 @@ def test_check(model: hoist.Model, tmp_path: Path) -> None:
 def test_bytes_and_protos_are_models(model: hoist.Model) -> None:
     content = RESIDUAL.read_bytes()
 
+    class Graph:
+        name = "my/net"
+
     class Proto:
+        graph = Graph()
+
         def SerializeToString(self) -> bytes:  # noqa: N802
             return content
 
-    for source in (content, bytearray(content), Proto()):
-        assert hoist.load(source).summary == model.summary
+    for source, name in ((content, "model"), (bytearray(content), "model"), (Proto(), "my_net")):
+        assert hoist.load(source).summary == dataclasses.replace(model.summary, model=name)
 
 
 def test_what_a_layer_is_at_every_stage(model: hoist.Model, bundle: hoist.Bundle) -> None:
@@ -228,11 +234,11 @@ def test_any_command() -> None:
 
 
 #: What Python has in another way, or as other calls.
-_NOT_IN_PYTHON = {"--help", "--json", "--print-after", "--stop-after", "--log-level"}
+_NOT_IN_PYTHON = {"--help", "--json", "--print-after", "--stop-after", "--log-level", "--quiet", "--verbose"}
 
 
 @pytest.mark.parametrize(("command", "options", "apart"), [
-    ("compile", _options.CompileOptions, {"--output"}),
+    ("compile", _options.CompileOptions, {"--output", "--budget"}),
     ("report", _options.ChooseOptions, {"--compare", "--budget", "--output"}),
     ("inspect", _options.ModelOptions, {"--stage", "--types", "--output"}),
     ("evaluate", _options.EvaluateOptions, {"--data", "--classes"}),

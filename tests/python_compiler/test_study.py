@@ -66,6 +66,20 @@ def test_another_budget_needs_no_data(study: hoist.Study) -> None:
         study.choose("nonsense")
 
 
+def test_several_budgets_in_one_call(study: hoist.Study, tmp_path: Path) -> None:
+    model, pinned = hoist.load(DIGITS), {"record": study.record, "calibrate": arrays(), "preferences": ["pin * w8"]}
+    bundles = model.compile(tmp_path / "small.hoist", budget=["sqnr=20dB", "sqnr=90dB"], objective="size", **pinned)
+    assert list(bundles) == ["sqnr=20dB", "sqnr=90dB"]
+    looser, strict = bundles.values()
+    assert looser is not None and looser.folder == tmp_path / "small-sqnr-20dB.hoist"
+    assert looser.compilation is not None and looser.compilation["budget"]["met"]
+    assert strict is None and [each.name for each in tmp_path.glob("*.hoist")] == ["small-sqnr-20dB.hoist"]
+    one = model.compile(tmp_path / "one.hoist", budget=("sqnr=20dB",), objective="size", record=study.record)
+    assert list(one) == ["sqnr=20dB"] and one["sqnr=20dB"] is not None
+    with pytest.raises(ValueError, match="empty"):
+        model.compile(budget=[])
+
+
 def test_a_budget_that_is_not_met_gives_no_bundle(study: hoist.Study, tmp_path: Path) -> None:
     strict = study.choose("sqnr=90dB", preferences=["pin * w8"], calibrate=arrays())
     assert not strict.met

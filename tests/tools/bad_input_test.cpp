@@ -202,6 +202,10 @@ TEST(WrongUse, IsHinted) {
   EXPECT_THAT(told({"compile", "m.onnx", "--ouput", "d"}), HasSubstr("did you mean --output?"));
   EXPECT_THAT(told({"reduce", "m.onnx"}), HasSubstr("--output is required"));
   EXPECT_THAT(told({"compile", "m.onnx", "-o", "d", "--conv", "fourier"}), HasSubstr("fourier"));
+  EXPECT_THAT(told({"compile", "m.onnx", "--resize", "0x7"}), HasSubstr("--resize: is no size, write --resize 256"));
+  EXPECT_THAT(told({"compile", "m.onnx", "--scale", "1/0"}), HasSubstr("--scale: is no number"));
+  EXPECT_THAT(told({"bench", "m.hoist", "--seconds", "1e9"}), HasSubstr("1e9 not in range 0.01 to 3600 ("));
+  EXPECT_THAT(told({"net.onnx"}), HasSubstr("net.onnx: is not a command (hoist check net.onnx)"));
   EXPECT_THAT(told({}), HasSubstr("no command"));
 }
 
@@ -392,6 +396,9 @@ TEST_F(BadRun, FilesThatAreNotThereOrOfAnotherKind) {
   EXPECT_THAT(refusal({"compile", in("model.onnx"), "-o", ""}, 2), HasSubstr("--output: is empty"));
   EXPECT_THAT(refusal({"run", bundle(), "--input", "image=" + none, "--output-dir", none + "/out"}),
               HasSubstr("none: there is no such file"));
+  EXPECT_THAT(refusal({"run", bundle(), "--input", "image="}, 2), HasSubstr("--input image=: names no file"));
+  EXPECT_EQ(refusal({"check", ""}, 2), "hoist: error: model: is empty (hoist check --help shows how)\n");
+  EXPECT_THAT(refusal({"evaluate", bundle(), "--data", ""}, 2), HasSubstr("--data: is empty"));
   EXPECT_THAT(refusal({"evaluate", bundle(), "--data", other.path().string()}), HasSubstr("is a folder, not an .npz"));
   EXPECT_THAT(refusal({"test", in("model.onnx"), "--data", none}), HasSubstr("none: there is no such folder"));
   EXPECT_EQ(files_below(other.path()), std::vector<std::string>{"empty"});

@@ -174,6 +174,27 @@ TEST(BadPreferences, ContradictionsAndUnknownNames) {
   refused("pin * w8\nforbid * w8\n", "w8");
 }
 
+// Before the minutes of measuring, whose notes would stand before the error.
+TEST(BadOutput, IsSaidFirst) {
+  const Folder folder;
+  const std::string nowhere = (folder.path() / "none" / "r.html").string(), taken = folder.path().string();
+  const std::vector<std::string> report = {"report", HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx",
+                                           "--calibrate", good_data};
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = report;
+    words.insert(words.end(), more.begin(), more.end());
+    const Ran ran = run_hoist(words);
+    EXPECT_EQ(ran.code, 3) << ran.err;
+    return ran.err;
+  };
+  EXPECT_EQ(refusal({"-o", nowhere}), "hoist: error: " + nowhere + ": cannot be written: No such file or directory\n");
+  EXPECT_EQ(refusal({"-o", taken}), "hoist: error: " + taken + ": cannot be written: Is a directory\n");
+  EXPECT_EQ(refusal({"--json", nowhere}),
+            "hoist: error: " + nowhere + ": cannot be written: No such file or directory\n");
+  EXPECT_THAT(refusal({"--record", nowhere, "-o", "-"}), testing::StartsWith("hoist: error: " + nowhere));
+  EXPECT_TRUE(files_below(folder.path()).empty());
+}
+
 TEST(BadRecord, NoJson) {
   const Folder folder;
   expect_refused({"--budget", "sqnr=30dB", "--record", folder.write("record.json", "{").string()}, "record.json");

@@ -57,6 +57,16 @@ TEST_F(Commands, EveryDigitsModelHasItsAccuracy) {
   }
 }
 
+TEST_F(Commands, AModelIsCalledWhatItsFileIsCalled) {
+  Ran ran = run_hoist({"check", (models / "digits_pytorch.onnx").string()});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("\ndigits_pytorch: logits"));
+  fs::copy_file(models / "digits_residual.onnx", in("mine.onnx"));
+  ran = run_hoist({"compile", in("mine.onnx"), "-o", in("mine.hoist"), "--no-check"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(run_hoist({"inspect", in("mine.hoist")}).out, testing::StartsWith("mine: logits"));
+}
+
 TEST_F(Commands, OutputsAreAsLongAsDataDecide) {
   onnx::ModelProto model = empty_model(21);
   add_input(model, "x", {"2", "3"});
@@ -130,6 +140,7 @@ TEST_F(Commands, RunWritesOutputsByName) {
   const Ran shown = run_hoist({"run", bundle(), "--input", "image=" + in("image.npy")});
   EXPECT_EQ(shown.code, 0) << shown.err;
   EXPECT_THAT(shown.out, ContainsRegex(": \\[.*f32\n"));
+  EXPECT_EQ(run_hoist({"run", bundle(), "--input", in("image.npy")}).out, shown.out) << "there is one input";
   const Ran ran = run_hoist({"run", bundle(), "--input", "image=" + in("image.npy"), "--output-dir", in("outputs")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(files_below(in("outputs")), std::vector<std::string>{"logits.npy"});

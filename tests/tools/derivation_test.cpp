@@ -71,6 +71,9 @@ TEST_F(Derivations, VerifyReplaysThem) {
   ran = run_hoist({"verify", in("digits_residual"), "--derivation", "--model", models + "digits_residual.onnx"});
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("passed derivation, its start\n"));
+  std::filesystem::copy_file(models + "digits_residual.onnx", in("under another name.onnx"));
+  ran = run_hoist({"verify", in("digits_residual"), "--derivation", "--model", in("under another name.onnx")});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
   ran = run_hoist({"verify", in("digits_residual"), "--derivation", "--model", models + "digits_fully_connected.onnx"});
   EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("failed derivation, its start: the model is another program"));

@@ -127,7 +127,40 @@ def layer(browser):
     check("head/gelu" in text(browser, "#layer-heading"), "arrow keys go through the picture")
     browser.click('[data-site="value stage1/relu1_out"] .name')
     check(count(browser, "#layer .clip") > 0, "the clip range")
-    check(count(browser, "#layer .stored") == 1, "and what is stored under it")
+    check(count(browser, "#layer .stored") == 2, "and what is stored under it, in all and closely")
+    steps(browser)
+
+
+def steps(browser):
+    """Closely, the line of what is stored is a staircase: several bins of the histogram are one number of u8."""
+    check("numbers here, " in text(browser, "#layer .histogram") and " apart" in text(browser, "#layer .histogram"), "how far apart")
+    stored, bars = browser.evaluate("(e => [e.querySelector('.stored').getAttribute('d').match(/H/g).length, e.querySelectorAll('rect').length])"
+                                    "(document.querySelector('#layer .detail'))")
+    check(4 < stored < bars / 3, f"{stored} steps over {bars} bars")
+    ticks = browser.evaluate("document.querySelector('#layer .detail .levels').getAttribute('d').match(/M/g).length")
+    check(abs(ticks - stored) <= 2, f"a mark for each number, {ticks} for {stored} steps")
+    browser.click('#layer .site.lit input[data-rule="f16"]')
+    check(count(browser, "#layer .stored") == 0, "no steps where none can be seen")
+    browser.click("#undo")
+
+
+def kernels(browser):
+    """When each kernel runs and what bounds it; each leads to its layer."""
+    drawn = count(browser, "#kernels-section > section [aria-label=Timeline] rect.whole")
+    check(drawn > 5, "a bar for each kernel")
+    check(count(browser, "#kernels-section > section [aria-label=Roofline] circle") == drawn, "and a circle under the roof")
+    check(count(browser, "#kernels-section > section [aria-label=Kernels] tbody tr") == drawn, "and a row")
+    widths = browser.evaluate("['#kernels-section > section', '#kernels-reference'].map(place => Number("
+                              "document.querySelector(place + ' rect.whole').getAttribute('width')))")
+    check(abs(widths[1] / widths[0] - 2) < 0.01, f"one timescale for both forms, {widths}")
+    check(not browser.evaluate("document.querySelector('#kernels-reference').open"), "the model as it is on demand")
+    browser.click("#kernels-reference > summary")
+    check(browser.evaluate("document.querySelector('#kernels-reference').open"), "which is shown then")
+    browser.click("#kernels-reference > summary")
+    browser.click('#kernels-section > section [aria-label=Kernels] a[href="#layer=stage2%2Fconv1"]')
+    browser.evaluate("new Promise(done => setTimeout(done, 50))")
+    check("stage2/conv1" in text(browser, "#layer-heading"), "a kernel leads to its layer")
+    check(browser.evaluate("document.querySelector('#layer-section').getBoundingClientRect().top < innerHeight"), "in sight")
 
 
 def links(browser, page):
@@ -313,9 +346,11 @@ def still(browser, page, name, pictures):
 
 
 def keep_pictures(browser, page, folder):
-    for name, how in (("light", {}), ("dark", {"dark": True}), ("phone", {"width": 390, "height": 844, "phone": True})):
-        browser.open(page, **how)
-        browser.screenshot(os.path.join(folder, name + ".png"))
+    for width in (1400, 390):
+        for dark in (False, True):
+            browser.open(page, width=width, height=900, phone=width < 700, dark=dark)
+            browser.click('[data-site="value stage1/relu1_out"] .name')
+            browser.screenshot(os.path.join(folder, f"report-{width}{'-dark' if dark else ''}.png"))
     browser.open(page)
     with open(os.path.join(folder, "print.pdf"), "wb") as file:
         file.write(browser.pdf())
@@ -327,6 +362,7 @@ def click_through(browser, page, hostile_page, empty_page, collapsed_page, pictu
     for part in (head, front, table, what_if, what_if_nothing, what_does_not_go_together):
         part(browser, study)
     layer(browser)
+    kernels(browser)
     what_is_not_known(browser)
     quiet(browser, page)
     browser.requests.clear()

@@ -46,10 +46,26 @@ SyntheticStudy hostile_study() {
   return made;
 }
 
+// A kernel for each layer that is a product, twice as fast as chosen.
+ReportKernels kernels_of(const SyntheticStudy& made) {
+  ReportKernels out;
+  out.peaks = {4e11, {{1 << 16, 2e11}, {1 << 26, 2e10}}, 5e-6};
+  for (const ReportLayer& layer : made.layers) {
+    if (layer.reads.empty()) continue;
+    const auto number = static_cast<int64_t>(out.chosen.size());
+    const int64_t operations = 30'000'000 >> number % 5 * 2, bytes = 1 << (20 - number % 7);
+    const double seconds =
+        roof_of(out.peaks, operations, bytes).seconds * (1.2 + 0.1 * static_cast<double>(number % 4));
+    out.reference.push_back({layer.name, {layer.name}, 2 * seconds, operations, bytes});
+    out.chosen.push_back({layer.name, {layer.name}, seconds, operations, bytes});
+  }
+  return out;
+}
+
 std::string page_of(const SyntheticStudy& made, size_t most_nodes = 1500) {
   const auto picture = lay_out(made.network, most_nodes);
   EXPECT_TRUE(picture.ok()) << picture.errors()[0].text();
-  return report_page(made.study, made.layers, picture.ok() ? *picture : NetworkPicture{});
+  return report_page(made.study, made.layers, picture.ok() ? *picture : NetworkPicture{}, kernels_of(made));
 }
 
 TEST(Report, JsonHasTheNumbersOfTheStudy) {
@@ -281,11 +297,58 @@ TEST(Kernels, EachHasItsPlaceInTheRunAndUnderTheRoof) {
   EXPECT_EQ(occurrences(page, "<circle"), 3U) << "those that compute under the roof";
   EXPECT_EQ(occurrences(page, "class=\"roof\""), 2U) << "a line for each memory";
   // 60 million operations in at least 150 us, of 200: arithmetic. 4 MiB in at least 0.21 ms: memory.
-  EXPECT_THAT(page, HasSubstr("conv1: 200 us, 65 % of the run, bound by arithmetic (150 us)"));
-  EXPECT_THAT(page, HasSubstr("bound by memory (209.7 us)"));
-  EXPECT_THAT(page, HasSubstr("softmax: 6 us, 2 % of the run, bound by launch (5 us)"));
+  EXPECT_THAT(page, HasSubstr("conv1: 200 µs, 65 % of the run, bound by arithmetic (150 µs)"));
+  EXPECT_THAT(page, HasSubstr("bound by memory (210 µs)"));
+  EXPECT_THAT(page, HasSubstr("softmax: 6 µs, 2 % of the run, bound by launch (5 µs)"));
   EXPECT_EQ(occurrences(page, "<script") + occurrences(page, "<img"), 0U);
   EXPECT_THAT(kernels_page("m", "d", {}, {1, {{1, 1}}, 1}), HasSubstr("There are no kernels."));
+}
+
+TEST(Kernels, NoneIsQuickerThanTheDeviceAtItsBest) {
+  const Peaks peaks{4e11, {{1 << 16, 2e11}}, 5e-6};
+  EXPECT_EQ(peaks_beside(peaks, {{"a", {"a"}, 6e-6, 10, 10}}).launch, 5e-6);
+  EXPECT_EQ(peaks_beside(peaks, {{"a", {"a"}, 6e-6, 10, 10}, {"b", {"b"}, 1e-6, 10, 10}}).launch, 1e-6);
+  EXPECT_EQ(peaks_beside(peaks, {{"of the host", {"c"}, 1e-7, 0, 0}}).launch, 5e-6);
+}
+
+TEST(Kernels, AReportHasThoseOfBothForms) {
+  const SyntheticStudy made = synthetic_study();
+  const ReportKernels kernels = kernels_of(made);
+  const std::string section = kernels_section(kernels);
+  EXPECT_EQ(occurrences(section, "<rect class=\"whole\""), 2 * made.layers.size());
+  EXPECT_EQ(occurrences(section, "<circle"), 2 * made.layers.size());
+  EXPECT_THAT(section, HasSubstr("<a href=\"#layer=stage2%2Fconv1\">"));
+  const auto json = to_json(kernels);
+  ASSERT_EQ(json["chosen"].size(), made.layers.size());
+  EXPECT_EQ(json["chosen"][0]["seconds"], kernels.chosen[0].seconds);
+  EXPECT_EQ(json["reference"][0]["bound"], "arithmetic");
+  EXPECT_EQ(json["reference"][4]["bound"], "launch");
+  EXPECT_THAT(kernels_section({}), HasSubstr("not timed"));
+}
+
+// The page of the built program, with the kernels that the device really ran.
+TEST(Report, TheCommandTimesKernels) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const std::string models = HOIST_SOURCE_DIR "/models/digits_fully_connected",
+                    page = (folder->path() / "r.html").string();
+  const Ran ran = run_hoist({"report", models + ".onnx", "--target", "native", "--budget", "agreement=99%",
+                             "--calibrate", models + "_calibration.npz", "--time", "10", "-o", page, "--json", "-"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto kernels = nlohmann::json::parse(ran.out)["kernels"];
+  ASSERT_FALSE(kernels["chosen"].empty());
+  size_t operations = 0;
+  for (const char* form : {"chosen", "reference"}) {
+    for (const auto& kernel : kernels[form]) {
+      EXPECT_GT(kernel["seconds"].get<double>(), 0);
+      operations += kernel["operations"].get<size_t>();
+    }
+  }
+  EXPECT_GT(operations, 2 * 6000U) << "of three products";
+  EXPECT_GT(kernels["peaks"]["operations_per_second"].get<double>(), 1e9);
+  const auto text = read_file(page);
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(occurrences(*text, "<rect class=\"whole\""), kernels["chosen"].size() + kernels["reference"].size());
 }
 
 TEST(Report, ABrowserClicksThroughThePage) {

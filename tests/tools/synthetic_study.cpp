@@ -6,6 +6,8 @@
 #include <cmath>
 #include <random>
 
+#include "neural_rules/neural_rules.h"
+
 namespace hoist {
 namespace {
 
@@ -60,7 +62,7 @@ std::vector<Format> formats_of(SiteKind kind) {
       return {{"f16", 0, 0.9, 0.5, "largest 9.4, f16 holds 65504"},
               {"bf16", 5e-6, 0.9, 0.5, "256 samples"},
               {"u8-percentile", 8e-5, 0.72, 0.25, "256 samples"},
-              {"u8-mean-squared", 5e-5, 0.72, 0.25, "256 samples"}};
+              {"u8-mse", 5e-5, 0.72, 0.25, "256 samples"}};
     case SiteKind::function:
       return {{"gelu-rational", 1e-9, 0.6, 1, "within 6.1e-5 everywhere"},
               {"k-tanh", 4e-5, 0.4, 1, "within 8.9e-3 on [-6, 6]"}};
@@ -74,14 +76,14 @@ ValueStatistics statistics_of(bool positive, double spread, std::mt19937& random
   out.count = 4'194'304;
   out.low = positive ? 0 : -5.2 * spread;
   out.high = 6.4 * spread;
-  out.histogram.assign(256, 0);
+  out.histogram.assign(histogram_bins, 0);
   for (int i = 0; i < 40000; ++i) {
     double value = normal(random);
     if (positive && value < 0) value = 0;
-    const auto bin = static_cast<int64_t>((value - out.low) / (out.high - out.low) * 256);
-    if (bin >= 0 && bin < 256) out.histogram[static_cast<size_t>(bin)] += 105;
+    const auto bin = static_cast<int64_t>((value - out.low) / (out.high - out.low) * histogram_bins);
+    if (bin >= 0 && bin < histogram_bins) out.histogram[static_cast<size_t>(bin)] += 105;
   }
-  out.histogram[254] += 12;
+  out.histogram[histogram_bins - 2] += 12;
   out.mean = positive ? 0.5 * spread : 0.01;
   out.mean_square = spread * spread;
   return out;
@@ -108,10 +110,11 @@ StudySite site_of(const NamedCall& layer, SiteKind kind, std::mt19937& random) {
     if (format.speed == 0) candidate.time = candidate.error_alone = std::nan("");
     candidate.bytes = std::floor(out.bytes * format.size);
     candidate.proof = format.proof;
-    if (candidate.rule.starts_with("u8")) {
-      candidate.clip_low = 0;
-      candidate.clip_high = out.statistics.high * (0.55 + 0.3 * uniform(random));
-      candidate.clipped_share = 1.2e-4 * uniform(random);
+    if (const ValueFormat* stored = find_value_format(candidate.rule); stored != nullptr && kind == SiteKind::value) {
+      const Range range = range_of(grid_of(*stored, out.statistics));
+      candidate.clip_low = range.low;
+      candidate.clip_high = range.high;
+      candidate.clipped_share = clipped_share(out.statistics, range);
     }
     out.candidates.push_back(candidate);
   }

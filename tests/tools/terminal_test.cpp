@@ -1,8 +1,10 @@
-// What a terminal gets of names that anybody may have written.
+// What a terminal gets of names that anybody may have written, and of work that takes long.
 #include "tools/terminal.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "program.h"
 #include "tools/command_line.h"
 #include "tools/files.h"
 
@@ -89,6 +91,57 @@ TEST(Audience, HearsWhatTheProcessDoesNotSay) {
   ASSERT_TRUE(finish_output().ok());
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "two\n") << "nobody hears it any more";
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Progress, SaysHowFarItIsWhereThatIsKnown) {
+  Heard heard;
+  {
+    const Audience all = heard.audience();
+    const WithAudience hears(all);
+    Progress progress;
+    progress.show("half", 0.5);
+    progress.show("more than all", 1.5);
+    progress.show("who knows");
+  }
+  EXPECT_EQ(heard.messages, (std::vector<std::string>{"progress 50 %: half", "progress 100 %: more than all",
+                                                      "progress who knows", "progress "}));
+  EXPECT_EQ(progress_bar(0.5, 4), "##--");
+  EXPECT_EQ(progress_bar(-1, 3), "---");
+  EXPECT_EQ(progress_bar(2, 3), "###");
+  EXPECT_EQ(rough_time(0.2), "1 s");
+  EXPECT_EQ(rough_time(99), "99 s");
+  EXPECT_EQ(rough_time(600), "10 min");
+  EXPECT_EQ(rough_time(7200), "2 h");
+}
+
+// The program behind a terminal of its own, a pipe, and told to be quiet.
+TEST(Progress, IsABarOnATerminalAndNothingInShortPipes) {
+  if (run_shell("command -v script").code != 0) GTEST_SKIP() << "script makes terminals; it is of bsdutils";
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const std::string model = HOIST_SOURCE_DIR "/models/digits_fully_connected",
+                    bundle = (folder->path() / "a.hoist").string();
+  const std::vector<std::string> compile = {"compile", model + ".onnx", "-o", bundle, "--force", "--target", "native"};
+  const auto with = [&](std::vector<std::string> words, const std::string& more) {
+    words.push_back(more);
+    return run_hoist(words);
+  };
+  Ran ran = run_hoist(compile);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "hoist: note: dimension N has no size in the model: compiled for 1 (--dim N=8 compiles for 8)\n");
+  ran = with(compile, "--quiet");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, testing::HasSubstr("6 layers"));
+  EXPECT_THAT(with(compile, "-v").err, testing::HasSubstr("hoist: info: "));
+  ran = run_hoist({"evaluate", bundle, "--data", "/dev/null", "-q"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, testing::StartsWith("hoist: error: ")) << "errors are said all the same";
+  const std::string evaluate = run_shell("script -qec '" + std::string(HOIST_PROGRAM) + " evaluate " + bundle +
+                                         " --data " + model + "_test.npz' /dev/null")
+                                   .out;
+  EXPECT_THAT(evaluate, testing::HasSubstr("\r\x1b[K[#####---------------] 25 %"));
+  EXPECT_THAT(evaluate, testing::HasSubstr("of 500"));
 }
 
 TEST(Audience, HasResultsAndJsonApart) {

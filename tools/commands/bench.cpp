@@ -67,38 +67,16 @@ Attempt<> time_runs(const std::vector<Timed*>& bundles, double seconds) {
   return ExitCode::done;
 }
 
-// Milliseconds of each step, sample by sample.
-Attempt<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds) {
-  std::vector<std::vector<double>> steps(bundle.steps().size());
-  size_t profiles = 0;
-  for (const Stopwatch timing; profiles < 10 || (timing.seconds() < seconds && profiles < 10000); ++profiles) {
-    HOIST_STEP(std::vector<double> sample, ExitCode::device, bundle.profile());
-    for (size_t i = 0; i < sample.size(); ++i) steps[i].push_back(sample[i] * 1e3);
-  }
-  return steps;
-}
-
-// What the page shows, from the lower quartiles.
-std::vector<TimedKernel> timed_kernels(const Timed& timed, const std::vector<std::vector<double>>& steps) {
-  std::vector<TimedKernel> out;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const StepInfo& step = timed.runner.steps()[i];
-    const PlanKernel& kernel = timed.info.plan.kernels[static_cast<size_t>(step.kernel_index)];
-    out.push_back({step.kernel, step.layers, summarise_times(steps[i]).lower_quartile.value * 1e-3, step.operations,
-                   bytes_of(kernel)});
-  }
-  return out;
-}
-
 double gigas(double amount, double milliseconds) { return milliseconds > 0 ? amount / milliseconds / 1e6 : 0; }
 
-// The kernels' times, and with peaks what bounds each of them.
+// The kernels' times from seconds, and with peaks what bounds each of them.
 void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& steps,
                     const std::optional<Peaks>& peaks, nlohmann::ordered_json& out,
                     std::vector<std::vector<std::string>>& rows) {
   std::vector<TimeSummary> times;
   double total = 0, at_least = 0;
-  for (const std::vector<double>& samples : steps) {
+  for (std::vector<double> samples : steps) {
+    for (double& sample : samples) sample *= 1e3;
     times.push_back(summarise_times(samples));
     total += times.back().lower_quartile.value;
   }
@@ -138,12 +116,6 @@ void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& 
   out["bound_ms"] = at_least;
 }
 
-void describe_peaks(const Peaks& peaks, nlohmann::ordered_json& out) {
-  out["peaks"] = {{"operations_per_second", peaks.operations}, {"launch_ms", peaks.launch * 1e3}};
-  for (const Peaks::Copy& copy : peaks.copies)
-    out["peaks"]["copies"].push_back({{"bytes", copy.bytes}, {"bytes_per_second", copy.rate}});
-}
-
 std::string peaks_text(const Peaks& peaks) {
   std::string copies;
   for (const Peaks::Copy& copy : peaks.copies)
@@ -155,6 +127,8 @@ std::string peaks_text(const Peaks& peaks) {
 
 Attempt<> bench(const BenchCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--page", command.page));
+  for (const std::string& file : {command.page, command.json})
+    HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
   HOIST_ATTEMPT(Timed timed, open_timed(command.bundle, command.options));
   std::optional<Timed> other;
   std::vector<Timed*> all = {&timed};
@@ -174,11 +148,12 @@ Attempt<> bench(const BenchCommand& command) {
     const std::vector<std::string>& targets = timed.info.plan.targets;
     HOIST_STEP(const Profile profile, ExitCode::device, profile_of(bundle, timed.info.plan));
     HOIST_ATTEMPT(peaks, measure_peaks(command.options, profile, targets));
+    peaks = peaks_beside(*peaks, timed_kernels(bundle, timed.info.plan, steps));
   }
   if (!command.page.empty())
     HOIST_STEP_VOID(ExitCode::bad_input,
                     write_file(command.page, kernels_page(bundle.model_name(), bundle.device_name(),
-                                                          timed_kernels(timed, steps), *peaks)));
+                                                          timed_kernels(bundle, timed.info.plan, steps), *peaks)));
   const TimeSummary whole = summarise_times(timed.runs);
   nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile.value},
                                 {"median_ms", whole.median.value},
@@ -191,7 +166,7 @@ Attempt<> bench(const BenchCommand& command) {
                                 {"kernels", nlohmann::ordered_json::array()}};
   std::vector<std::vector<std::string>> rows;
   describe_steps(timed, steps, peaks, out, rows);
-  if (peaks) describe_peaks(*peaks, out);
+  if (peaks) out["peaks"] = to_json(*peaks);
   std::string compared;
   if (other) {
     const TimeSummary theirs = summarise_times(other->runs);

@@ -232,14 +232,11 @@ void report_check(const SelfCheck& check) {
 
 void report_size(const CompileCommand& command, const CompiledModel& compiled, double seconds) {
   const Plan& plan = compiled.plan;
-  size_t weights = 0;
-  for (const PlanArray& array : plan.arrays) {
-    if (array.place == Place::weights) weights += array.constant.bytes().size();
-  }
-  say_line("{}: {} in {} of {}, {:.1f} MB of weights, {:.1f} MB between layers, for {}; {:.1f} s", command.output,
-           counted(compiled.program.layers.size(), "layer"), counted(plan.steps.size(), "step"),
-           counted(plan.kernels.size(), "kernel"), static_cast<double>(weights) / 1e6,
-           static_cast<double>(plan.arena_bytes) / 1e6, compiled.profile.name, seconds);
+  const ModelSummary summary = summary_of(plan);
+  const std::string steps = plan.steps.size() == plan.kernels.size() ? "" : counted(plan.steps.size(), "step") + " of ";
+  say_line("{}: {} in {}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,
+           counted(compiled.program.layers.size(), "layer"), steps, counted(plan.kernels.size(), "kernel"),
+           bytes_text(summary.weight_bytes), bytes_text(summary.value_bytes), compiled.profile.name, seconds);
 }
 
 using CompileAnswer = nlohmann::ordered_json;
@@ -411,6 +408,8 @@ Attempt<std::vector<CompileCommand>> commands_by_budget(const CompileCommand& co
       HOIST_STEP([[maybe_unused]] const Budget known, ExitCode::usage, parse_budget(budget));
     }
     HOIST_ATTEMPT([[maybe_unused]] ExitCode free, check_output(one));
+    for (const std::string& file : {one.report, one.json, one.budget.record})
+      HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
     out.push_back(std::move(one));
   }
   return out;

@@ -70,7 +70,9 @@ Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
   Score out{ScoreCard(classes), names};
   Progress progress;
   for (size_t run = 0; run < samples.runs.size(); ++run) {
-    if (run % 64 == 0) progress.show(fmt::format("{} of {}", out.card.samples(), samples.count));
+    if (run % 64 == 0)
+      progress.show(fmt::format("sample {} of {}", out.card.samples() + 1, samples.count),
+                    static_cast<double>(run) / static_cast<double>(samples.runs.size()));
     const auto is_bad = [](const Tensor& input) { return count_not_finite(input) > 0; };
     out.inputs_not_finite += std::any_of(samples.runs[run].begin(), samples.runs[run].end(), is_bad) ? 1 : 0;
     const Stopwatch stopwatch;

@@ -44,6 +44,8 @@ Attempt<> report(const ReportCommand& given) {
   if (command.model.empty()) return usage_failure("model", "is required", "hoist report MODEL");
   if (command.output_option->count() == 0) command.output = output_named_after(command.model, ".html");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
+  for (const std::string& file : {command.output, command.json, command.budget.record})
+    HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
   BudgetOptions budget = command.budget;
   if (budget.budget.empty()) budget.budget = default_budget;
   HOIST_ATTEMPT(const ChosenModel chosen, choose_model(command.model, command.options, budget));

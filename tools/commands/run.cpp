@@ -55,14 +55,18 @@ Attempt<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bund
   std::vector<std::optional<Tensor>> out(bundle.inputs().size());
   std::vector<bool> given(out.size(), false);
   for (const std::string& text : command.inputs) {
-    if (text.find('=') == std::string::npos) return usage_failure("--input " + text, "is not NAME=FILE");
-    const auto [name, file] = split_input(text, bundle);
+    const bool is_alone = text.find('=') == std::string::npos && bundle.inputs().size() == 1;
+    if (text.find('=') == std::string::npos && !is_alone)
+      return usage_failure("--input " + text, "is not NAME=FILE",
+                           fmt::format("there are {} inputs; hoist inspect lists them", bundle.inputs().size()));
+    const auto [name, file] = is_alone ? std::pair(bundle.inputs().front().name, text) : split_input(text, bundle);
     auto index = input_called(bundle, name);
     if (!index.ok()) {
       problems.push_back(index.failure().problems.front());
       continue;
     }
     if (given[*index]) return usage_failure("--input " + name, "is given twice");
+    if (file.empty()) return usage_failure("--input " + text, "names no file");
     given[*index] = true;
     auto tensor = read_input(file, bundle.inputs()[*index], as_stored(bundle, *index, command.pictures));
     if (tensor)
@@ -185,8 +189,9 @@ void add_run(CLI::App& program, Action& action) {
   command
       .add_option("--input", options->inputs,
                   "the file of an input: .npy, a TensorProto in .pb, a picture (.jpg, .png, .webp, ...), resized and "
-                  "scaled as the bundle or the options below say, or a sound (.wav)")
-      ->type_name("NAME=FILE")
+                  "scaled as the bundle or the options below say, or a sound (.wav); NAME may be left out where there "
+                  "is one input")
+      ->type_name("[NAME=]FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command

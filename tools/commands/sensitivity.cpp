@@ -6,6 +6,7 @@
 
 #include "tools/command.h"
 #include "tools/device_models.h"
+#include "tools/files.h"
 #include "tools/json_answer.h"
 #include "tools/model.h"
 #include "tools/report/report.h"
@@ -72,6 +73,7 @@ std::string most_sensitive(const Sensitivity& found) {
 }
 
 Attempt<> sensitivity(const SensitivityCommand& command) {
+  HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(command.json));
   HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
   HOIST_STEP(
       Samples samples, ExitCode::bad_input,
@@ -80,7 +82,12 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   SensitivityOptions options;
   HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
   options.half = model.profile.half;
-  options.progress = [&](const std::string& text) { progress.show(text); };
+  // Without uniform models and proposals.
+  const double begin = share_of_study(StudyPart::local_errors, 0, 1),
+               end = share_of_study(StudyPart::rules_alone, 1, 1);
+  options.progress = [&](const std::string& text, double share) {
+    progress.show(text, std::max(share - begin, 0.0) / (end - begin));
+  };
   HOIST_STEP(Sensitivity found, ExitCode::device, find_sensitivity(model.program, samples, model.prepare, options));
   found.notes.insert(found.notes.end(), found.left_out.begin(), found.left_out.end());
   for (const std::string& note : found.notes) complain("note", note);

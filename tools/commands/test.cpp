@@ -226,9 +226,10 @@ Attempt<> test(const TestCommand& command) {
   HOIST_STEP(TemporaryFolder temporary, ExitCode::bad_input, TemporaryFolder::make());
   std::vector<Verdict> verdicts;
   size_t failed = 0;
+  Progress progress;
   for (const Case& one : cases) {
-    Progress progress;
-    progress.show(fmt::format("{} ({} of {})", one.name, verdicts.size() + 1, cases.size()));
+    progress.show(fmt::format("{} ({} of {})", one.name, verdicts.size() + 1, cases.size()),
+                  static_cast<double>(verdicts.size()) / static_cast<double>(cases.size()));
     auto verdict = judge(one, command, temporary.path() / "case");
     if (verdict.ok())
       verdicts.push_back(std::move(*verdict));

@@ -119,7 +119,8 @@ Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, con
   HOIST_ATTEMPT(std::vector<Tensor> inputs, inputs_for(bundle, plan, command.data));
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, inputs[i]));
   for (size_t i = 0; i < bundle.steps().size(); ++i) {
-    progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()));
+    progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()),
+                  static_cast<double>(i) / static_cast<double>(bundle.steps().size()));
     HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
     if (bundle.step_runs(i) == 0) {
       Finding finding;

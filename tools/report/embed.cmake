@@ -21,7 +21,7 @@ function(hash_in_base64 out text)
 endfunction()
 
 set(script "\n\"use strict\";\n(() => {\n")
-foreach(part numbers elements study front points sites picture layer main)
+foreach(part numbers elements study front points sites picture histogram layer main)
   file(READ "${FOLDER}/${part}.js" body)
   string(APPEND script "${body}")
 endforeach()

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "ir/text/counted.h"
+#include "neural_rules/choice/interval.h"
+#include "tools/model_summary.h"
 #include "tools/report/template.h"
 #include "tools/terminal.h"
 
@@ -13,7 +18,24 @@ namespace {
 
 std::string kernel_text(const std::string& from) { return safe_in_html(printable(from)); }
 
-std::string microseconds(double seconds) { return fmt::format("{:.4g} us", seconds * 1e6); }
+// As the page's script writes units.
+std::string shown_time(double seconds) {
+  std::string out = time_text(seconds);
+  if (out.ends_with(" us")) out.replace(out.size() - 2, 1, "µ");
+  return out;
+}
+
+// Where a logarithmic axis has lines: powers of ten, and 2 and 5 times them where these would be few.
+std::vector<double> logarithmic_ticks(double from, double to) {
+  std::vector<double> out;
+  for (int power = static_cast<int>(std::floor(from)); power <= to; ++power) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double value = factor * std::pow(10.0, power);
+      if ((factor == 1 || to - from < 2) && std::log10(value) >= from && std::log10(value) <= to) out.push_back(value);
+    }
+  }
+  return out;
+}
 
 struct PlacedKernel {
   const TimedKernel* kernel;
@@ -33,46 +55,70 @@ std::vector<PlacedKernel> placed(const std::vector<TimedKernel>& kernels, const 
   return out;
 }
 
+double end_of(const std::vector<PlacedKernel>& kernels) {
+  return kernels.empty() ? 0 : kernels.back().start + kernels.back().kernel->seconds;
+}
+
+// The kernels of a form of a model, and how they are drawn.
+struct DrawnKernels {
+  std::vector<PlacedKernel> kernels;
+  double scale = 0;        // seconds from the left end of the timeline to the right one
+  bool has_links = false;  // of a kernel to what the page says of its first layer
+};
+
+std::string linked(const DrawnKernels& drawn, const TimedKernel& kernel, const std::string& inside) {
+  if (!drawn.has_links || kernel.layers.empty()) return inside;
+  std::string address;
+  for (const char c : kernel.layers.front()) {
+    const auto code = static_cast<unsigned char>(c);
+    address += std::isalnum(code) != 0 ? std::string(1, c) : fmt::format("%{:02X}", code);
+  }
+  return "<a href=\"#layer=" + address + "\">" + inside + "</a>";
+}
+
 std::string bound_class(Bound bound) { return "bound-" + std::string(name_of(bound)); }
 
 // A row a kernel, a bar from its beginning to its end; the dark part is the least that the device needs.
-std::string timeline(const std::vector<PlacedKernel>& kernels) {
-  constexpr double width = 900, row = 20, left = 210, right = 780;
-  const double total = kernels.back().start + kernels.back().kernel->seconds;
+std::string timeline(const DrawnKernels& drawn) {
+  const std::vector<PlacedKernel>& kernels = drawn.kernels;
+  constexpr double width = 900, row = 20, left = 210, right = 780, axis = 24;
+  const double total = drawn.scale;
   const auto x_of = [&](double seconds) { return left + (total > 0 ? seconds / total : 0) * (right - left); };
   std::string out = fmt::format(
       "<svg class=\"compared\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"the kernels of a run, one after the "
       "other\">\n",
-      width, row * static_cast<double>(kernels.size()) + 30);
+      width, axis + row * static_cast<double>(kernels.size()));
   for (int i = 0; i <= 4; ++i) {
     const double x = left + (right - left) * i / 4;
     out += fmt::format(
-        "<line class=\"grid\" x1=\"{0}\" x2=\"{0}\" y1=\"0\" y2=\"{1}\"/><text x=\"{0}\" y=\"{2}\" "
-        "text-anchor=\"middle\">{3}</text>\n",
-        x, row * static_cast<double>(kernels.size()), row * static_cast<double>(kernels.size()) + 18,
-        microseconds(total * i / 4));
+        "<line class=\"grid\" x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\"/><text x=\"{0}\" y=\"{3}\" "
+        "text-anchor=\"middle\">{4}</text>\n",
+        x, axis - 6, axis + row * static_cast<double>(kernels.size()), axis - 10,
+        i == 0 ? "0" : shown_time(total * i / 4));
   }
   for (size_t i = 0; i < kernels.size(); ++i) {
     const PlacedKernel& each = kernels[i];
-    const double y = row * static_cast<double>(i), x = x_of(each.start);
+    const double y = axis + row * static_cast<double>(i), x = x_of(each.start);
     const double length = std::max(x_of(each.start + each.kernel->seconds) - x, 1.0);
     const double least = std::min(each.roof.seconds / std::max(each.kernel->seconds, 1e-12), 1.0) * length;
     const std::string& name = each.kernel->name;
     const std::string shown = name.size() > 32 ? name.substr(0, 31) + "..." : name;
-    out += fmt::format(
+    const std::string bar = fmt::format(
         "<g class=\"{}\"><title>{}: {}, {:.0f} % of the run, bound by {} ({})</title><text x=\"{}\" y=\"{}\" "
         "text-anchor=\"end\">{}</text><rect class=\"whole\" x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" "
         "height=\"14\"/><rect "
         "x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"14\"/><text x=\"{:.2f}\" y=\"{}\">{:.0f} %</text></g>\n",
-        bound_class(each.roof.bound), kernel_text(name), microseconds(each.kernel->seconds), 100 * each.share,
-        name_of(each.roof.bound), microseconds(each.roof.seconds), left - 8, y + 13, kernel_text(shown), x, y + 2,
-        length, x, y + 2, least, x + length + 6, y + 13, 100 * each.share);
+        bound_class(each.roof.bound), kernel_text(name), shown_time(each.kernel->seconds), 100 * each.share,
+        name_of(each.roof.bound), shown_time(each.roof.seconds), left - 8, y + 13, kernel_text(shown), x, y + 2, length,
+        x, y + 2, least, x + length + 6, y + 13, 100 * each.share);
+    out += linked(drawn, *each.kernel, bar);
   }
   return out + "</svg>\n";
 }
 
 // Operations a second over operations a byte, both logarithmic; the roof is what the device does at its best.
-std::string roofline(const std::vector<PlacedKernel>& kernels, const Peaks& peaks) {
+std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
+  const std::vector<PlacedKernel>& kernels = drawn.kernels;
   constexpr double width = 900, height = 440, left = 70, right = 880, top = 20, bottom = 390;
   double low_x = HUGE_VAL, high_x = 0, low_y = HUGE_VAL, high_y = peaks.operations;
   const auto is_shown = [](const TimedKernel& each) {
@@ -103,28 +149,28 @@ std::string roofline(const std::vector<PlacedKernel>& kernels, const Peaks& peak
       "<svg class=\"compared\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"operations a second over operations a "
       "byte\">\n",
       width, height);
-  for (int power = static_cast<int>(std::ceil(from_x)); power <= to_x; ++power)
+  for (const double tick : logarithmic_ticks(from_x, to_x))
     out += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
         "text-anchor=\"middle\">{4:g}</text>\n",
-        x_of(std::pow(10.0, power)), top, bottom, bottom + 18, std::pow(10.0, power));
-  for (int power = static_cast<int>(std::ceil(from_y)); power <= to_y; ++power)
+        x_of(tick), top, bottom, bottom + 18, tick);
+  for (const double tick : logarithmic_ticks(from_y, to_y))
     out += fmt::format(
         "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text x=\"{3}\" y=\"{4:.1f}\" "
         "text-anchor=\"end\">{5:g}</text>\n",
-        left, right, y_of(std::pow(10.0, power)), left - 8, y_of(std::pow(10.0, power)) + 4, std::pow(10.0, power - 9));
+        left, right, y_of(tick), left - 8, y_of(tick) + 4, tick / 1e9);
   out += fmt::format(
       "<text class=\"axis-name\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">operations a byte; upwards GFLOP/s (both "
       "logarithmic)</text>\n",
       (left + right) / 2, height - 8);
   for (const Peaks::Copy& copy : peaks.copies) {
-    const double corner = peaks.operations / std::max(copy.rate, 1.0), start = std::pow(10.0, from_x);
+    const double start = std::pow(10.0, from_x), corner = std::max(peaks.operations / std::max(copy.rate, 1.0), start);
     out += fmt::format(
         "<path class=\"roof\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}H{}\"><title>{:.3g} GB/s where {:.3g} MB are copied, "
         "{:.3g} "
         "GFLOP/s</title></path>\n",
-        x_of(start), y_of(start * copy.rate), x_of(corner), y_of(peaks.operations), right, copy.rate / 1e9,
-        static_cast<double>(copy.bytes) / 1e6, peaks.operations / 1e9);
+        x_of(start), y_of(std::min(start * copy.rate, peaks.operations)), x_of(corner), y_of(peaks.operations), right,
+        copy.rate / 1e9, static_cast<double>(copy.bytes) / 1e6, peaks.operations / 1e9);
   }
   std::vector<const PlacedKernel*> by_time;
   for (const PlacedKernel& each : kernels) {
@@ -134,11 +180,12 @@ std::string roofline(const std::vector<PlacedKernel>& kernels, const Peaks& peak
   for (size_t i = 0; i < by_time.size(); ++i) {
     const PlacedKernel& each = *by_time[i];
     const double x = x_of(intensity(*each.kernel)), y = y_of(rate(*each.kernel));
-    out += fmt::format(
+    const std::string circle = fmt::format(
         "<g class=\"{}\"><title>{}: {:.3g} GFLOP/s, {:.0f} % of the run, {:.0f} % of its bound, {}</title><circle "
         "cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/></g>\n",
         bound_class(each.roof.bound), kernel_text(each.kernel->name), rate(*each.kernel) / 1e9, 100 * each.share,
         100 * each.roof.seconds / each.kernel->seconds, name_of(each.roof.bound), x, y, 4 + 14 * std::sqrt(each.share));
+    out += linked(drawn, *each.kernel, circle);
     if (i < 3)
       out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
                          x + (x > right - 200 ? -14 : 14), y + (i % 2 == 0 ? -14 : 24),
@@ -147,53 +194,105 @@ std::string roofline(const std::vector<PlacedKernel>& kernels, const Peaks& peak
   return out + "</svg>\n";
 }
 
-std::string kernel_table(const std::vector<PlacedKernel>& kernels) {
+std::string kernel_table(const DrawnKernels& drawn) {
   std::string out =
       "<table><thead><tr><th scope=\"col\">Kernel</th><th scope=\"col\">Time</th><th scope=\"col\">Share</th><th "
       "scope=\"col\">Bound</th><th scope=\"col\">At least</th><th scope=\"col\">Reaches</th><th "
       "scope=\"col\">Operations"
       "</th><th scope=\"col\">Bytes</th><th scope=\"col\">Layers</th></tr></thead><tbody>\n";
-  for (const PlacedKernel& each : kernels) {
+  for (const PlacedKernel& each : drawn.kernels) {
     const TimedKernel& kernel = *each.kernel;
     out += fmt::format(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td>{:.1f} %</td><td>{}</td><td>{}</td><td>{:.0f} "
         "%</td><td>{}</td><td>"
         "{}</td><td>{}</td></tr>\n",
-        kernel_text(kernel.name), microseconds(kernel.seconds), 100 * each.share, name_of(each.roof.bound),
-        microseconds(each.roof.seconds), kernel.seconds > 0 ? 100 * each.roof.seconds / kernel.seconds : 0,
-        kernel.operations, kernel.bytes, kernel_text(fmt::format("{}", fmt::join(kernel.layers, ", "))));
+        linked(drawn, kernel, kernel_text(kernel.name)), shown_time(kernel.seconds), 100 * each.share,
+        name_of(each.roof.bound), shown_time(each.roof.seconds),
+        kernel.seconds > 0 ? 100 * each.roof.seconds / kernel.seconds : 0, number_text(kernel.operations),
+        bytes_text(kernel.bytes), kernel_text(fmt::format("{}", fmt::join(kernel.layers, ", "))));
   }
   return out + "</tbody></table>\n";
 }
 
+std::string framed(const std::string& label, const std::string& inside) {
+  return "<div class=\"wide-table\" tabindex=\"0\" role=\"region\" aria-label=\"" + label + "\">\n" + inside +
+         "</div>\n";
+}
+
+// Under headings of a level: "h2" where the kernels are all of a page.
+std::string parts_of(const DrawnKernels& drawn, const Peaks& peaks, const std::string& heading) {
+  const auto part = [&](const char* title, const std::string& body) {
+    return fmt::format("<section><{0}>{1}</{0}>{2}</section>\n", heading, title, body);
+  };
+  return part("When each kernel runs",
+              "<p class=\"note\"><span class=\"bound-arithmetic\">■ bound by arithmetic</span> <span "
+              "class=\"bound-memory\">■ by memory</span> <span class=\"bound-launch\">■ by the launch</span>; the full "
+              "part of a bar is the least that the device needs, as it was measured at its best.</p>\n" +
+                  framed("Timeline", timeline(drawn))) +
+         part("What bounds them",
+              "<p class=\"note\">The lines are what the device does at its best, one for each memory that arrays fit "
+              "in; a circle is as large as its share of the run.</p>\n" +
+                  framed("Roofline", roofline(drawn, peaks))) +
+         part("Kernels", framed("Kernels", kernel_table(drawn)));
+}
+
+nlohmann::ordered_json to_json(const std::vector<TimedKernel>& kernels, const Peaks& peaks) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const TimedKernel& each : kernels) {
+    const Roof roof = roof_of(peaks, each.operations, each.bytes);
+    out.push_back({{"name", each.name},
+                   {"layers", each.layers},
+                   {"seconds", each.seconds},
+                   {"operations", each.operations},
+                   {"bytes", each.bytes},
+                   {"bound", name_of(roof.bound)},
+                   {"bound_seconds", roof.seconds}});
+  }
+  return out;
+}
+
 }  // namespace
+
+nlohmann::ordered_json to_json(const Peaks& peaks) {
+  nlohmann::ordered_json out = {{"operations_per_second", peaks.operations}, {"launch_ms", peaks.launch * 1e3}};
+  for (const Peaks::Copy& copy : peaks.copies)
+    out["copies"].push_back({{"bytes", copy.bytes}, {"bytes_per_second", copy.rate}});
+  return out;
+}
+
+nlohmann::ordered_json to_json(const ReportKernels& kernels) {
+  return {{"chosen", to_json(kernels.chosen, kernels.peaks)},
+          {"reference", to_json(kernels.reference, kernels.peaks)},
+          {"peaks", to_json(kernels.peaks)}};
+}
+
+std::string kernels_section(const ReportKernels& kernels) {
+  if (kernels.chosen.empty() || kernels.reference.empty()) return "<p class=\"note\">The kernels were not timed.</p>\n";
+  DrawnKernels chosen{placed(kernels.chosen, kernels.peaks), 0, true};
+  DrawnKernels reference{placed(kernels.reference, kernels.peaks), 0, true};
+  chosen.scale = reference.scale = std::max(end_of(chosen.kernels), end_of(reference.kernels));
+  return fmt::format(
+      "<p class=\"note\">{} in {} as chosen, {} in {} as the model is. Click a kernel for its layer.</p>\n{}<details "
+      "id=\"kernels-reference\"><summary>As the model is</summary>\n{}</details>\n",
+      counted(kernels.chosen.size(), "step"), shown_time(end_of(chosen.kernels)), kernels.reference.size(),
+      shown_time(end_of(reference.kernels)), parts_of(chosen, kernels.peaks, "h3"),
+      parts_of(reference, kernels.peaks, "h3"));
+}
 
 std::string kernels_page(const std::string& model, const std::string& device, const std::vector<TimedKernel>& kernels,
                          const Peaks& peaks) {
-  const auto framed = [](const std::string& label, const std::string& inside) {
-    return "<div class=\"wide-table\" tabindex=\"0\" role=\"region\" aria-label=\"" + label + "\">\n" + inside +
-           "</div>\n";
-  };
   std::string out = page_head() +
                     "<div class=\"page\">\n<header class=\"top\"><div class=\"brand\"><span>hoist · the kernels of a "
                     "run</span></div>\n<h1>" +
                     kernel_text(model) + "</h1>\n<p class=\"lead\">" + kernel_text(device) + "</p></header>\n<main>\n";
-  if (kernels.empty()) return out + "<p>There are no kernels.</p>\n</main>\n</div>\n</body>\n</html>\n";
-  const std::vector<PlacedKernel> all = placed(kernels, peaks);
-  out +=
-      "<section><h2>When each kernel runs</h2><p class=\"note\"><span class=\"bound-arithmetic\">■ bound by "
-      "arithmetic</span> <span class=\"bound-memory\">■ by memory</span> <span class=\"bound-launch\">■ by the "
-      "launch</span>; the full part of a bar is the least that the device needs, as it was measured at its "
-      "best.</p>\n" +
-      framed("Timeline", timeline(all)) + "</section>\n";
-  out +=
-      "<section><h2>What bounds them</h2><p class=\"note\">The lines are what the device does at its best, one for "
-      "each "
-      "memory that arrays fit in; a circle is as large as its share of the run.</p>\n" +
-      framed("Roofline", roofline(all, peaks)) + "</section>\n";
-  out += "<section><h2>Kernels</h2>\n" + framed("Kernels", kernel_table(all)) +
-         "</section>\n</main>\n</div>\n</body>\n</html>\n";
-  return out;
+  if (kernels.empty())
+    out += "<p>There are no kernels.</p>\n";
+  else {
+    DrawnKernels drawn{placed(kernels, peaks), 0, false};
+    drawn.scale = end_of(drawn.kernels);
+    out += parts_of(drawn, peaks, "h2");
+  }
+  return out + "</main>\n</div>\n</body>\n</html>\n";
 }
 
 }  // namespace hoist

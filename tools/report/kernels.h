@@ -1,7 +1,9 @@
-// The kernels of a bundle as a page: when each of them runs in one run, and what bounds it (a roofline after Williams,
-// Waterman and Patterson). Without a program, in the style of the report. Names come from models and are text alone.
+// The kernels of a run as a page, or as a part of the report of a study: when each of them runs, and what bounds it (a
+// roofline after Williams, Waterman and Patterson). Without a program, in the style of the report. Names come from
+// models and are text alone. Not for measuring: tools/roofline.h.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -9,15 +11,21 @@
 
 namespace hoist {
 
-struct TimedKernel {
-  std::string name;
-  std::vector<std::string> layers;
-  double seconds = 0;                 ///< of one launch
-  int64_t operations = 0, bytes = 0;  ///< of one launch, as roof_of takes them
+/// What a report says of kernels: none where nothing was timed.
+struct ReportKernels {
+  std::vector<TimedKernel> chosen, reference;
+  Peaks peaks;
 };
 
 /// In the order of a run. Kernels without operations or bytes are in the timeline alone.
 std::string kernels_page(const std::string& model, const std::string& device, const std::vector<TimedKernel>& kernels,
                          const Peaks& peaks);
+
+/// The same of both forms of a model, one timescale for both; a kernel is a link to #layer=NAME, its first layer.
+std::string kernels_section(const ReportKernels& kernels);
+
+/// Times in seconds, with what bounds each kernel.
+nlohmann::ordered_json to_json(const ReportKernels& kernels);
+nlohmann::ordered_json to_json(const Peaks& peaks);
 
 }  // namespace hoist

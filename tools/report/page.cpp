@@ -102,18 +102,21 @@ Json page_data(const Study& study, const std::vector<ReportLayer>& layers, const
 
 }  // namespace
 
-std::string report_page(const Study& study, const std::vector<ReportLayer>& layers, const NetworkPicture& picture) {
-  constexpr std::string_view summary_mark = "<!--SUMMARY-->", data_mark = "<!--DATA-->";
-  const size_t summary_at = report_template.find(summary_mark), data_at = report_template.find(data_mark);
-  HOIST_CHECK(summary_at != std::string_view::npos && data_at != std::string_view::npos && summary_at < data_at,
-              "the report's template has lost its marks");
-  const size_t summary_end = summary_at + summary_mark.size();
-  std::string out(report_template.substr(0, summary_at));
-  out += safe_in_html(summary_text(study));
-  out += report_template.substr(summary_end, data_at - summary_end);
-  out += safe_in_script(page_data(study, layers, picture));
-  out += report_template.substr(data_at + data_mark.size());
-  return out;
+std::string report_page(const Study& study, const std::vector<ReportLayer>& layers, const NetworkPicture& picture,
+                        const ReportKernels& kernels) {
+  const std::pair<std::string_view, std::string> parts[] = {
+      {"<!--SUMMARY-->", safe_in_html(summary_text(study))},
+      {"<!--KERNELS-->", kernels_section(kernels)},
+      {"<!--DATA-->", safe_in_script(page_data(study, layers, picture))}};
+  std::string out;
+  std::string_view rest = report_template;
+  for (const auto& [mark, text] : parts) {
+    const size_t at = rest.find(mark);
+    HOIST_CHECK(at != std::string_view::npos, "the report's template has lost a mark");
+    out.append(rest.substr(0, at)).append(text);
+    rest.remove_prefix(at + mark.size());
+  }
+  return out.append(rest);
 }
 
 }  // namespace hoist

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "neural_rules/choice/study.h"
+#include "tools/report/kernels.h"
 #include "tools/report/picture.h"
 
 namespace hoist {
@@ -37,8 +38,9 @@ struct ReportLayer {
 nlohmann::ordered_json to_json(const Study& study);
 
 /// The whole page: HTML 5 in UTF-8, with style, program and data inside. It asks no network for anything and forbids
-/// itself to do so. `picture` may be empty: the page says then that there is none.
-std::string report_page(const Study& study, const std::vector<ReportLayer>& layers, const NetworkPicture& picture = {});
+/// itself to do so. `picture` and `kernels` may be empty: the page says then that there is none.
+std::string report_page(const Study& study, const std::vector<ReportLayer>& layers, const NetworkPicture& picture = {},
+                        const ReportKernels& kernels = {});
 
 /// The same numbers for a terminal: what changed, the points that were evaluated, and the sites that changed, largest
 /// share of the error first. Lines end with a newline; characters that a terminal acts on are written out.

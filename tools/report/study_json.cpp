@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -52,7 +54,20 @@ std::vector<std::string> types_given(const std::string& rule) {
   return out;
 }
 
-Json candidate(const Candidate& of) {
+// What calibrated values become, to six digits; none where no histogram shows a difference, as of f16, and none of
+// blocks, whose steps each run finds.
+Json levels(const StudySite& at, const Candidate& of) {
+  const ValueFormat* format = find_value_format(of.rule);
+  Json out = Json::array();
+  if (at.site.kind != SiteKind::value || format == nullptr || format->block != 0 || at.statistics.count == 0)
+    return out;
+  const std::vector<double> found = levels_of(grid_of(*format, at.statistics), at.statistics);
+  if (2 * found.size() > at.statistics.histogram.size()) return out;
+  for (const double level : found) out.push_back(number(std::stod(fmt::format("{:.6g}", level))));
+  return out;
+}
+
+Json candidate(const StudySite& at, const Candidate& of) {
   return {{"rule", of.rule},
           {"reads", type_read(of.rule)},
           {"gives", types_given(of.rule)},
@@ -64,12 +79,13 @@ Json candidate(const Candidate& of) {
           {"clipped_share", number(of.clipped_share)},
           {"clip_low", number(of.clip_low)},
           {"clip_high", number(of.clip_high)},
+          {"levels", levels(at, of)},
           {"proof", of.proof}};
 }
 
 Json site(const StudySite& of) {
   Json candidates = Json::array();
-  for (const Candidate& each : of.candidates) candidates.push_back(candidate(each));
+  for (const Candidate& each : of.candidates) candidates.push_back(candidate(of, each));
   return {{"key", of.site.key()},
           {"kind", name_of(of.site.kind)},
           {"layer", of.site.layer},

@@ -16,7 +16,7 @@ constexpr size_t most_sites = 30;  // the page and the JSON list all
 std::string shown(double value, std::string_view unit, int decimals) {
   return std::isfinite(value) ? fmt::format("{:.{}f}{}", value, decimals, unit) : "-";
 }
-std::string milliseconds(double seconds) { return shown(seconds * 1e3, " ms", 4); }
+std::string time_of(double seconds) { return std::isfinite(seconds) ? time_text(seconds) : "-"; }
 std::string percent(double share) { return shown(share * 100, " %", 2); }
 std::string kilobytes(double bytes) { return shown(bytes / 1e3, " kB", 1); }
 
@@ -61,7 +61,7 @@ Row point_row(const StudyPoint& point, double output_power) {
   const bool labelled = point.verified && std::isfinite(point.top1.value) && point.top1.high > 0;
   const bool scored = point.verified && std::isfinite(point.agreement.value) && point.agreement.high > 0;
   return {(point.chosen ? "* " : "  ") + printable(point.name),
-          milliseconds(point.verified ? point.time.value : point.predicted_time),
+          time_of(point.verified ? point.time.value : point.predicted_time),
           labelled ? percent(point.top1) : "-",
           labelled ? fmt::format("{}/{}/{}/{}", point.both_right, point.lost, point.gained, point.both_wrong) : "-",
           scored ? percent(point.agreement) : "-",
@@ -103,8 +103,8 @@ Row site_row(const ChangedSite& changed, double total_error, double output_power
   const auto& [site, rule] = changed;
   return {printable(site->site.key()),
           printable(rule->rule),
-          milliseconds(site->time),
-          milliseconds(rule->time),
+          time_of(site->time),
+          time_of(rule->time),
           total_error > 0 ? shown(100 * rule->predicted_error / total_error, " %", 1) : "-",
           decibel_of(output_power, rule->predicted_error),
           decibel_of(output_power, rule->error_alone),

@@ -1,5 +1,5 @@
 // The report page without its data, joined at build time from the files of page/ by embed.cmake: it holds the marks
-// <!--SUMMARY--> and <!--DATA--> once each, in this order. For the writers of pages only.
+// <!--SUMMARY-->, <!--KERNELS--> and <!--DATA--> once each, in this order. For the writers of pages only.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// The page of a choice: the texts of every layer before and after, the picture of the network, and the study.
+// The page of a choice: the texts of every layer before and after, the picture of the network, the kernels of a run,
+// and the study.
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -7,7 +8,9 @@
 #include "tools/files.h"
 #include "tools/json_answer.h"
 #include "tools/layers.h"
+#include "tools/opened_bundle.h"
 #include "tools/report/report.h"
+#include "tools/roofline.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -69,44 +72,81 @@ std::vector<NamedCall> with_inputs(const Program& program) {
   return out;
 }
 
-Result<std::vector<ReportLayer>> report_layers(const ChosenModel& chosen, const LowerOptions& options) {
-  RewrittenModel reference;
-  reference.program = chosen.model.program;
-  std::vector<std::map<std::string, LayerForms>> forms;
-  for (const RewrittenModel* model : {&static_cast<const RewrittenModel&>(reference), &chosen.rewritten}) {
-    HOIST_TRY(LoweredModel lowered, lower_rewritten(*model, options, chosen.model.profile));
-    HOIST_TRY(auto texts, forms_of(lowered, chosen.model.profile));
-    forms.push_back(std::move(texts));
-  }
+struct BothForms {
+  LoweredModel reference, chosen;
+};
+
+Result<BothForms> lower_both(const ChosenModel& chosen) {
+  RewrittenModel unchanged;
+  unchanged.program = chosen.model.program;
+  const LowerOptions& options = chosen.compile.lower;
+  HOIST_TRY(LoweredModel reference, lower_rewritten(unchanged, options, chosen.model.profile));
+  HOIST_TRY(LoweredModel rewritten, lower_rewritten(chosen.rewritten, options, chosen.model.profile));
+  return BothForms{std::move(reference), std::move(rewritten)};
+}
+
+Result<std::vector<ReportLayer>> report_layers(const ChosenModel& chosen, const BothForms& both) {
+  HOIST_TRY(auto reference, forms_of(both.reference, chosen.model.profile));
+  HOIST_TRY(auto rewritten, forms_of(both.chosen, chosen.model.profile));
   std::vector<ReportLayer> out;
   std::map<std::string, Type> types(chosen.model.program.inputs.begin(), chosen.model.program.inputs.end());
   for (const Definition& definition : chosen.model.program.definitions)
     types[definition.value] = definition.expression->type;
   for (const NamedCall& layer : named_calls(chosen.model.program)) {
-    out.push_back({layer.name, layer.operation, forms[0][layer.name], forms[1][layer.name], typed(layer.inputs, types),
-                   typed(layer.outputs, types)});
+    out.push_back({layer.name, layer.operation, reference[layer.name], rewritten[layer.name],
+                   typed(layer.inputs, types), typed(layer.outputs, types)});
   }
   return out;
 }
 
-Attempt<> write_page(const ChosenModel& chosen, const std::string& page) {
-  HOIST_STEP(std::vector<ReportLayer> layers, ExitCode::bad_input, report_layers(chosen, chosen.compile.lower));
+Attempt<std::vector<TimedKernel>> time_kernels(const ChosenModel& chosen, LoweredModel lowered) {
+  constexpr double seconds = 0.5;
+  HOIST_STEP(ModelOnDevice opened, ExitCode::device,
+             open_on_device(std::move(lowered), chosen.model.options, chosen.model.profile));
+  const std::vector<Tensor> inputs = seeded_inputs(opened.runner, opened.plan, 1);
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, opened.runner.set_input(i, inputs[i]));
+  HOIST_ATTEMPT(const auto steps, time_steps(opened.runner, seconds));
+  return timed_kernels(opened.runner, opened.plan, steps);
+}
+
+Attempt<ReportKernels> time_both(const ChosenModel& chosen, BothForms both) {
+  Progress progress;
+  progress.show("timing kernels");
+  ReportKernels out;
+  HOIST_ATTEMPT(out.reference, time_kernels(chosen, std::move(both.reference)));
+  HOIST_ATTEMPT(out.chosen, time_kernels(chosen, std::move(both.chosen)));
+  const PrepareOptions& options = chosen.model.options;
+  HOIST_ATTEMPT(const Peaks peaks, measure_peaks(options.run, options.profile, options.targets));
+  out.peaks = peaks_beside(peaks_beside(peaks, out.reference), out.chosen);
+  return out;
+}
+
+Result<Nothing> write_page(const ChosenModel& chosen, const std::vector<ReportLayer>& layers,
+                           const ReportKernels& kernels, const std::string& page) {
   NetworkPicture picture;
   if (auto drawn = lay_out(with_inputs(chosen.model.program)))
     picture = std::move(*drawn);
   else
     complain("warning", drawn.errors());
-  HOIST_STEP_VOID(ExitCode::bad_input, write_file(page, report_page(chosen.study, layers, picture)));
-  return ExitCode::done;
+  return write_file(page, report_page(chosen.study, layers, picture, kernels));
 }
 
 }  // namespace
 
 Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json) {
+  if (page.empty() && json.empty()) return ExitCode::done;
+  HOIST_STEP(BothForms both, ExitCode::bad_input, lower_both(chosen));
+  std::vector<ReportLayer> layers;
   if (!page.empty()) {
-    HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_page(chosen, page));
+    HOIST_STEP(layers, ExitCode::bad_input, report_layers(chosen, both));
   }
-  if (!json.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_json(json, to_json(chosen.study)));
+  HOIST_ATTEMPT(const ReportKernels kernels, time_both(chosen, std::move(both)));
+  if (!page.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_page(chosen, layers, kernels, page));
+  if (!json.empty()) {
+    nlohmann::ordered_json answer = to_json(chosen.study);
+    answer["kernels"] = to_json(kernels);
+    HOIST_STEP_VOID(ExitCode::bad_input, write_json(json, answer));
+  }
   return ExitCode::done;
 }
 

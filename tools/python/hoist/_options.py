@@ -74,10 +74,9 @@ class BudgetOptions(PictureOptions, total=False):
 
 
 class CompileOptions(ModelOptions, BudgetOptions, total=False):
-    """What `Model.compile` takes: `hoist compile --help` explains each."""
+    """What `Model.compile` takes beside `budget`: `hoist compile --help` explains each."""
 
     target: str | Sequence[str]
-    budget: str
     best_effort: bool
     report: FileName
     force: bool
@@ -130,7 +129,7 @@ class ExportOptions(PictureOptions, total=False):
     scale_channels: str
 
 
-_REPEATED = frozenset({"rule"})
+_REPEATED = frozenset({"rule", "budget"})
 
 
 class Words:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union
+from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union, overload
 
 from . import _core, _html
 from ._call import Listener, ask, raising
@@ -64,10 +65,14 @@ class Model(Lowered):
     def __init__(self, source: Source, **options: Unpack[ModelOptions]) -> None:
         """What load() does."""
         self._options: Mapping[str, Any] = options
+        name = "model"
         if hasattr(source, "SerializeToString"):
+            # A model is called what its file is called.
+            given = getattr(getattr(source, "graph", None), "name", "")
+            name = re.sub(r"[^\w.-]", "_", given).lstrip(".")[:100] or name
             source = source.SerializeToString()
         if isinstance(source, (bytes, bytearray, memoryview)):
-            self._path = folder_of(self) / "model.onnx"
+            self._path = folder_of(self) / f"{name}.onnx"
             self._path.write_bytes(source)
         else:
             self._path = Path(source)
@@ -78,7 +83,7 @@ class Model(Lowered):
 
     @property
     def path(self) -> Path:
-        """The file; of bytes a temporary one."""
+        """The file, whose name the model has; of bytes a temporary one."""
         return self._path
 
     def __repr__(self) -> str:
@@ -138,18 +143,37 @@ class Model(Lowered):
 
     # What it becomes
 
-    def compile(self, output: FileName | None = None, **options: Unpack[CompileOptions]) -> Bundle:
+    @overload
+    def compile(self, output: FileName | None = None, *, budget: list[str] | tuple[str, ...],
+                **options: Unpack[CompileOptions]) -> dict[str, Bundle | None]: ...
+
+    @overload
+    def compile(self, output: FileName | None = None, *, budget: str | None = None,
+                **options: Unpack[CompileOptions]) -> Bundle: ...
+
+    def compile(self, output: FileName | None = None, *, budget: str | list[str] | tuple[str, ...] | None = None,
+                **options: Unpack[CompileOptions]) -> Bundle | dict[str, Bundle | None]:
         """Compiles the model to a bundle, the folder `output` (by default the model's name with .hoist, here), and
         compares its kernels with the interpreter before it is there.
 
         Options are those of `hoist compile`: `target="native"`, `dim={"N": 8}`, `force=True`, and with a `budget` such
         as "top1=0.5%" also `calibrate`, `verify_data`, `record`, ... Raises BudgetError where the budget is not met,
         MismatchError where a kernel differs from the interpreter, and no bundle is there then.
+
+        A list of budgets gives a bundle for each, from one study, in folders with the budget in their names; what
+        comes back are the bundles by budget, None for one that is not met.
         """
-        subject = {**self._options, **options}
+        if isinstance(budget, (list, tuple)) and not budget:
+            raise ValueError("budget: an empty list says nothing")
+        subject = {**self._options, **options, "budget": budget}
         if output is not None:
             subject["output"] = output
         answer = ask("compile", [str(self._path)], _Compiling, subject, (0, 1))
+        if isinstance(budget, (list, tuple)):
+            # Of one alone the program says what it says of one.
+            answers = answer.json.get("budgets", [answer.json])
+            return {text: Bundle(each["bundle"], _compilation=each) if "bundle" in each else None
+                    for text, each in zip(budget, answers)}
         if answer.exit_code == 1 and not options.get("best_effort"):
             raise BudgetError(answer.problems)
         return Bundle(answer.json["bundle"], _compilation=answer.json)
@@ -174,6 +198,7 @@ class Model(Lowered):
 
 class _Compiling(CompileOptions, total=False):
     output: FileName
+    budget: Union[str, Sequence[str], None]
 
 
 class _Exporting(ExportOptions, ModelOptions, total=False):

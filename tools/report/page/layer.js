@@ -47,67 +47,6 @@ function siteBlock(site) {
     histogram(site));
 }
 
-// At most this many bars; what is finer is added up.
-const mostBars = 96;
-function rebinned(bins) {
-  const together = Math.ceil(bins.length / mostBars), out = [];
-  for (let i = 0; i < bins.length; i += together) out.push(bins.slice(i, i + together).reduce((sum, bin) => sum + bin, 0));
-  return { bars: out, covered: (out.length * together) / bins.length };
-}
-
-function histogram(site) {
-  const { statistics } = site;
-  if (!statistics.histogram.length || !isNumber(statistics.low) || !isNumber(statistics.high)) return null;
-  const rule = candidateOf(site, whatIfRule(site));
-  const width = 560, height = 150, bottom = 118, left = 8, right = width - 8;
-  const { bars, covered } = rebinned(statistics.histogram);
-  const span = statistics.high - statistics.low || 1;
-  const x = (value) => left + ((value - statistics.low) / span) * (right - left);
-  const clipped = (value) => (isNumber(rule.clip_low) && value < rule.clip_low) || (isNumber(rule.clip_high) && value > rule.clip_high);
-  const barWidth = ((right - left) * covered) / bars.length;
-  const stored = storedBars(bars, rule, (value) => Math.floor(((value - statistics.low) / span / covered) * bars.length));
-  const most = Math.max(...bars, ...(stored || []), 1);
-  // Square roots keep the tails, which is what clipping is about, in sight.
-  const heightOf = (amount) => Math.sqrt(amount / most) * (bottom - 24);
-  const limits = [rule.clip_low, rule.clip_high]
-    .filter((value) => isNumber(value) && value >= statistics.low && value <= statistics.high);
-  const text = `${count(statistics.count)} values from ${digits(statistics.low)} to ${digits(statistics.high)}, mean ${digits(statistics.mean)}` +
-    (isNumber(rule.clip_low) && isNumber(rule.clip_high) ? `; ${ruleName(rule.rule)} holds ${digits(rule.clip_low)} to ${digits(rule.clip_high)}, ${smallPercent(rule.clipped_share)} clipped` : "");
-  return html("figure", { class: "histogram" },
-    svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text },
-      bars.map((amount, index) => {
-        const middle = statistics.low + ((index + 0.5) / bars.length) * covered * span;
-        return amount > 0 && svg("rect", { class: clipped(middle) ? "clipped" : "bar", x: left + index * barWidth, width: Math.max(barWidth - 0.5, 0.5),
-                                           y: bottom - heightOf(amount), height: heightOf(amount) });
-      }),
-      stored && svg("path", { class: "stored", d: `M${left} ${bottom}${stored.map((amount, index) =>
-        `V${bottom - heightOf(amount)}H${left + (index + 1) * barWidth}`).join("")}V${bottom}` }),
-      svg("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }),
-      limits.map((value) => svg("line", { class: "clip", x1: x(value), x2: x(value), y1: 6, y2: bottom + 5 })),
-      axisTicks(statistics.low, statistics.high, left, right, bottom)),
-    html("figcaption", { class: "note" }, text, ". Heights are square roots of counts.", stored && " The line is what is stored: clipped values stand at the ends."));
-}
-
-// After the rule, or null where it clips nothing: what lies beyond its range stands at the ends.
-function storedBars(bars, rule, barOf) {
-  const last = bars.length - 1;
-  const low = isNumber(rule.clip_low) ? Math.min(Math.max(barOf(rule.clip_low), 0), last) : 0;
-  const high = isNumber(rule.clip_high) ? Math.min(Math.max(barOf(rule.clip_high), 0), last) : last;
-  if (low === 0 && high === last) return null;
-  const out = bars.map(() => 0);
-  bars.forEach((amount, index) => { out[Math.min(Math.max(index, low), high)] += amount; });
-  return out;
-}
-function axisTicks(low, high, left, right, bottom) {
-  const step = roundStep(high - low || 1, 7), out = [];
-  for (let i = Math.ceil(low / step); i * step <= high; ++i) {
-    const x = left + ((i * step - low) / (high - low || 1)) * (right - left);
-    if (x < left + 12 || x > right - 12) continue;
-    out.push(svg("text", { x, y: bottom + 18, "text-anchor": "middle" }, digits(i * step, 2)));
-  }
-  return out;
-}
-
 function codeBlock(layer, stage) {
   const index = layer[shownForm][stage.field];
   const same = layer.reference[stage.field] === layer.chosen[stage.field];

@@ -11,7 +11,7 @@ const sitesOfLayer = new Map(layerNames.map((name) => [name, sites.filter((site)
 // As the model is: no error of its own.
 const unchanged = (site) => ({
   rule: asItIs, predicted_error: 0, error_alone: 0, local_error: 0, time: site.time, bytes: site.bytes,
-  clipped_share: 0, clip_low: null, clip_high: null, proof: "", reads: "", gives: [],
+  clipped_share: 0, clip_low: null, clip_high: null, proof: "", reads: "", gives: [], levels: [],
 });
 const ruleName = (rule) => (rule === asItIs ? "as it is" : rule);
 function candidatesOf(site) {
