@@ -1,7 +1,9 @@
 // What is done to the lowered program just before it is split into host code and kernel.
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
+#include <sstream>
 
 #include "backends/halide/emitter.h"
 
@@ -630,6 +632,61 @@ class GroupRange : public IRMutator {
   }
 };
 
+// Halide's printer keeps the values of a block by their text, and that of a number in a vector is the number's, however
+// many lanes the vector has. Where one number is in vectors of several lengths, all but the shortest get another text.
+class NumbersByLanes : public IRMutator {
+ public:
+  Stmt mutate(const Stmt& s) override {
+    if (!counted_) {
+      counted_ = true;
+      Count count(lanes_);
+      s.accept(&count);
+    }
+    return IRMutator::mutate(s);
+  }
+
+ protected:
+  using IRMutator::mutate;
+  using IRMutator::visit;
+
+ private:
+  using Lanes = std::map<std::string, std::set<int>>;
+
+  static std::string text_of(const HExpr& e) {
+    std::ostringstream out;
+    out << e;
+    return out.str();
+  }
+
+  class Count : public IRVisitor {
+   public:
+    explicit Count(Lanes& lanes) : lanes_(lanes) {}
+
+   private:
+    using IRVisitor::visit;
+    void visit(const Broadcast* op) override {
+      lanes_[text_of(op->value)].insert(op->type.lanes());
+      IRVisitor::visit(op);
+    }
+    Lanes& lanes_;
+  };
+
+  HExpr visit(const Broadcast* op) override {
+    const bool is_shortest = op->type.lanes() == *lanes_.at(text_of(op->value)).begin();
+    if (is_shortest || op->value.type().lanes() > 1 || op->type.is_bool()) return IRMutator::visit(op);
+    return Call::make(op->type, "(" + name_of_vector(op->type) + ")", {mutate(op->value)}, Call::PureExtern);
+  }
+
+  static std::string name_of_vector(const Halide::Type& type) {
+    const char* whole = type.bits() == 8 ? "char" : type.bits() == 16 ? "short" : type.bits() == 32 ? "int" : "long";
+    const char* part = type.bits() == 16 ? "half" : type.bits() == 32 ? "float" : "double";
+    return fmt::format("{}{}{}", type.is_uint() ? "u" : "", type.is_float() ? part : whole, type.lanes());
+  }
+
+  bool counted_ = false;
+  Lanes lanes_;
+};
+
 // Halide allocates stack arrays of more than 16 KiB with halide_malloc, which native kernels do not have. An array in
 // MemoryType::Register stays on the stack whatever its size.
 class StayOnStack : public IRMutator {
@@ -672,6 +729,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   passes.push_back(std::make_unique<LoadInside>());
   passes.push_back(std::make_unique<LoadLanes>());
   passes.push_back(std::make_unique<GuardReads>());
+  passes.push_back(std::make_unique<NumbersByLanes>());
   return passes;
 }
 

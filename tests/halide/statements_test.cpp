@@ -87,5 +87,17 @@ TEST(Statements, KeptArraysAreSharedByTheLoopsThatReadThem) {
   EXPECT_EQ(check(parsed(tiles)), "") << kernel->source;
 }
 
+// Halide's printer knows values by their text, which a number in vectors of two lengths shares.
+TEST(Statements, OneNumberStandsInVectorsOfSeveralLengths) {
+  constexpr char lengths[] = R"(
+%x : [2][16]i32 |> map group(0) (\row. let four = row |> slice 0 4
+|> map vec (\v. select(v < 1i32, v + 1i32, 1i32 - v)) |> materialise private
+in row |> map vec (\v. select(v < 1i32, v + 1i32, 1i32 - v) + index 2i64 four))
+)";
+  auto kernel = emit(parsed(lengths), {});
+  ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+  EXPECT_EQ(check(parsed(lengths)), "") << kernel->source;
+}
+
 }  // namespace
 }  // namespace hoist

@@ -35,26 +35,26 @@ Result<Nothing> execute(sqlite3* database, const std::string& sql) {
 }
 
 // A statement with its parameters bound, row by row.
-class Statement {
+class Query {
  public:
-  static Result<Statement> make(sqlite3* database, const std::string& sql) {
-    Statement out;
+  static Result<Query> make(sqlite3* database, const std::string& sql) {
+    Query out;
     sqlite3_stmt* made = nullptr;
     if (sqlite3_prepare_v2(database, sql.c_str(), -1, &made, nullptr) != SQLITE_OK) return failure(database);
     out.statement_.reset(made);
     return out;
   }
 
-  Statement& bind(const std::string& text) {
+  Query& bind(const std::string& text) {
     sqlite3_bind_text(statement_.get(), ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
     return *this;
   }
-  Statement& bind(int64_t number) {
+  Query& bind(int64_t number) {
     sqlite3_bind_int64(statement_.get(), ++bound_, number);
     return *this;
   }
   /// SQLite has no infinity that all readers agree on: what failed is NULL.
-  Statement& bind(double number) {
+  Query& bind(double number) {
     if (std::isfinite(number))
       sqlite3_bind_double(statement_.get(), ++bound_, number);
     else
@@ -110,16 +110,16 @@ std::optional<std::vector<int64_t>> parse_numbers(const std::string& text) {
 }
 
 Result<int64_t> task_number(sqlite3* database, const TunedDevice& device, const TuningTask& task) {
-  const auto bound = [&](Statement& statement) -> Statement& {
-    return statement.bind(device.profile).bind(device.target).bind(task.structure).bind(numbers_text(task.numbers));
+  const auto bound = [&](Query& query) -> Query& {
+    return query.bind(device.profile).bind(device.target).bind(task.structure).bind(numbers_text(task.numbers));
   };
-  HOIST_TRY(Statement insert,
-            Statement::make(database,
-                            "INSERT OR IGNORE INTO tasks (profile, target, structure, numbers) VALUES (?, ?, ?, ?)"));
+  HOIST_TRY(
+      Query insert,
+      Query::make(database, "INSERT OR IGNORE INTO tasks (profile, target, structure, numbers) VALUES (?, ?, ?, ?)"));
   HOIST_TRY_VOID(bound(insert).next());
-  HOIST_TRY(Statement select, Statement::make(database,
-                                              "SELECT id FROM tasks WHERE profile = ? AND target = ? AND structure = ? "
-                                              "AND numbers = ?"));
+  HOIST_TRY(Query select, Query::make(database,
+                                      "SELECT id FROM tasks WHERE profile = ? AND target = ? AND structure = ? "
+                                      "AND numbers = ?"));
   HOIST_TRY(const bool found, bound(select).next());
   if (!found) return Diagnostic{"", "a task that was written is not there", ""};
   return select.integer(0);
@@ -135,9 +135,9 @@ Result<Nothing> in_transaction(sqlite3* database, const std::function<Result<Not
 }
 
 Result<int64_t> pragma(sqlite3* database, const std::string& name) {
-  HOIST_TRY(Statement statement, Statement::make(database, "PRAGMA " + name));
-  HOIST_TRY(const bool any, statement.next());
-  return any ? statement.integer(0) : 0;
+  HOIST_TRY(Query query, Query::make(database, "PRAGMA " + name));
+  HOIST_TRY(const bool any, query.next());
+  return any ? query.integer(0) : 0;
 }
 
 // The tables, in a file that has none.
@@ -202,18 +202,17 @@ Result<TuningDatabase> TuningDatabase::open_to_read(const std::filesystem::path&
 }
 
 Result<std::vector<Measurement>> TuningDatabase::measurements(const TunedDevice& device, const TuningTask& task) const {
-  HOIST_TRY(
-      Statement statement,
-      Statement::make(database_.get(),
-                      "SELECT knobs, ratio FROM measurements JOIN tasks ON task = id WHERE profile = ? AND target "
-                      "= ? AND structure = ? AND numbers = ?"));
-  statement.bind(device.profile).bind(device.target).bind(task.structure).bind(numbers_text(task.numbers));
+  HOIST_TRY(Query query,
+            Query::make(database_.get(),
+                        "SELECT knobs, ratio FROM measurements JOIN tasks ON task = id WHERE profile = ? AND target "
+                        "= ? AND structure = ? AND numbers = ?"));
+  query.bind(device.profile).bind(device.target).bind(task.structure).bind(numbers_text(task.numbers));
   std::vector<Measurement> out;
   for (;;) {
-    HOIST_TRY(const bool any, statement.next());
+    HOIST_TRY(const bool any, query.next());
     if (!any) return out;
-    const double ratio = statement.real(1);
-    if (auto knobs = parse_knobs(statement.text(0)); knobs && ratio > 0) out.push_back({std::move(*knobs), ratio});
+    const double ratio = query.real(1);
+    if (auto knobs = parse_knobs(query.text(0)); knobs && ratio > 0) out.push_back({std::move(*knobs), ratio});
   }
 }
 
@@ -222,9 +221,8 @@ Result<Nothing> TuningDatabase::add(const TunedDevice& device, const TuningTask&
   return in_transaction(database_.get(), [&]() -> Result<Nothing> {
     HOIST_TRY(const int64_t number, task_number(database_.get(), device, task));
     for (const Measurement& measurement : measurements) {
-      HOIST_TRY(Statement insert,
-                Statement::make(database_.get(),
-                                "INSERT OR REPLACE INTO measurements (task, knobs, ratio) VALUES (?, ?, ?)"));
+      HOIST_TRY(Query insert, Query::make(database_.get(),
+                                          "INSERT OR REPLACE INTO measurements (task, knobs, ratio) VALUES (?, ?, ?)"));
       HOIST_TRY_VOID(insert.bind(number).bind(knobs_text(measurement.knobs)).bind(measurement.ratio).next());
     }
     return Nothing{};
@@ -232,20 +230,18 @@ Result<Nothing> TuningDatabase::add(const TunedDevice& device, const TuningTask&
 }
 
 Result<std::vector<RecordedChoice>> TuningDatabase::choices(const TunedDevice& device) const {
-  HOIST_TRY(
-      Statement statement,
-      Statement::make(database_.get(),
-                      "SELECT structure, numbers, knobs, ratio FROM choices JOIN tasks ON task = id WHERE profile "
-                      "= ? AND target = ? ORDER BY structure, numbers"));
-  statement.bind(device.profile).bind(device.target);
+  HOIST_TRY(Query query,
+            Query::make(database_.get(),
+                        "SELECT structure, numbers, knobs, ratio FROM choices JOIN tasks ON task = id WHERE profile "
+                        "= ? AND target = ? ORDER BY structure, numbers"));
+  query.bind(device.profile).bind(device.target);
   std::vector<RecordedChoice> out;
   for (;;) {
-    HOIST_TRY(const bool any, statement.next());
+    HOIST_TRY(const bool any, query.next());
     if (!any) return out;
-    auto numbers = parse_numbers(statement.text(1));
-    auto knobs = parse_knobs(statement.text(2));
-    if (numbers && knobs)
-      out.push_back({{statement.text(0), std::move(*numbers)}, std::move(*knobs), statement.real(3)});
+    auto numbers = parse_numbers(query.text(1));
+    auto knobs = parse_knobs(query.text(2));
+    if (numbers && knobs) out.push_back({{query.text(0), std::move(*numbers)}, std::move(*knobs), query.real(3)});
   }
 }
 
@@ -253,9 +249,8 @@ Result<Nothing> TuningDatabase::choose(const TunedDevice& device, const std::vec
   return in_transaction(database_.get(), [&]() -> Result<Nothing> {
     for (const RecordedChoice& choice : choices) {
       HOIST_TRY(const int64_t number, task_number(database_.get(), device, choice.task));
-      HOIST_TRY(
-          Statement insert,
-          Statement::make(database_.get(), "INSERT OR REPLACE INTO choices (task, knobs, ratio) VALUES (?, ?, ?)"));
+      HOIST_TRY(Query insert,
+                Query::make(database_.get(), "INSERT OR REPLACE INTO choices (task, knobs, ratio) VALUES (?, ?, ?)"));
       HOIST_TRY_VOID(insert.bind(number).bind(knobs_text(choice.knobs)).bind(choice.ratio).next());
     }
     return Nothing{};
