@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/operators/appended_states.h"
 #include "ir/operators/bounded_arrays.h"
 #include "ir/operators/control.h"
 #include "ir/program/call_composer.h"
@@ -12,108 +13,17 @@
 
 namespace hoist {
 
+using operators::Appended;
+using operators::appended_state;
 using operators::Bounded;
+using operators::changes_nothing;
+using operators::erase_at;
 using operators::exactly;
 using operators::extents_of;
-
-namespace {
-
-constexpr size_t first_state =
-    2;  // among the inputs of a loop and of its body; before are the number and the condition
-
-using Makers = std::map<std::string, const NamedCall*>;
-
-void count_reads(const NamedBody& body, std::map<std::string, int>& reads) {
-  for (const NamedCall& call : body.calls) {
-    for (const std::string& input : call.inputs) ++reads[input];
-    for (const NamedBody& inner : call.bodies) count_reads(inner, reads);
-  }
-  for (const std::string& output : body.outputs) ++reads[output];
-}
-
-Makers makers_of(const NamedBody& body) {
-  Makers out;
-  for (const NamedCall& call : body.calls) {
-    for (const std::string& output : call.outputs) out[output] = &call;
-  }
-  return out;
-}
-
-// A call that gives what it reads, being of this type.
-bool changes_nothing(const NamedCall& call, Scalar scalar) {
-  if (!call.domain.empty() || call.inputs.size() != 1) return false;
-  const auto to = scalar_of_onnx_type(operators::integer_of(call, "to", 0));
-  return call.operation == "Identity" || (call.operation == "Cast" && to == scalar);
-}
-
-/// A state that each iteration only adds something behind: what the calls are that do so, and what they add.
-struct Appended {
-  size_t state = 0;
-  int64_t axis = 0;
-  std::vector<std::string> parts;
-  std::set<std::string> values;  ///< that those calls give
-};
-
-std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scalar scalar) {
-  std::map<std::string, int> reads;
-  count_reads(body, reads);
-  const Makers makers = makers_of(body);
-  Appended out{state, 0, {}, {}};
-  const std::string& before = body.inputs[first_state + state];
-  // Back to the call that is more than a copy, whose result nobody else reads.
-  const auto origin = [&](std::string name) {
-    for (;;) {
-      const auto maker = makers.find(name);
-      if (name == before || maker == makers.end() || reads[name] != 1 || !changes_nothing(*maker->second, scalar))
-        return name;
-      out.values.insert(name);
-      name = maker->second->inputs[0];
-    }
-  };
-  const std::string joined = origin(body.outputs[1 + state]);
-  const auto maker = makers.find(joined);
-  if (maker == makers.end() || reads[joined] != 1 || reads[before] != 1) return std::nullopt;
-  const NamedCall& call = *maker->second;
-  if (call.operation != "Concat" || !call.domain.empty() || call.inputs.size() < 2) return std::nullopt;
-  if (origin(call.inputs[0]) != before) return std::nullopt;
-  out.values.insert(joined);
-  out.axis = operators::integer_of(call, "axis", 1);
-  out.parts.assign(call.inputs.begin() + 1, call.inputs.end());
-  return out;
-}
-
-template <class T>
-void erase_at(std::vector<T>& all, size_t place) {
-  all.erase(all.begin() + static_cast<std::ptrdiff_t>(place));
-}
-
-// The loop with what each iteration adds as a row in the place of the state.
-NamedCall with_rows(NamedCall loop, const Appended& appended, const std::string& rows) {
-  NamedBody& body = loop.bodies[0];
-  std::string part = appended.parts[0];
-  std::vector<NamedCall> calls;
-  for (const NamedCall& call : body.calls) {
-    if (call.outputs.empty() || appended.values.count(call.outputs[0]) == 0) {
-      calls.push_back(call);
-    } else if (call.operation == "Concat" && appended.parts.size() > 1) {
-      NamedCall together = call;
-      together.inputs = appended.parts;
-      part = together.outputs[0];
-      calls.push_back(std::move(together));
-    }
-  }
-  loop.outputs.resize(body.outputs.size() - 1);
-  body.calls = std::move(calls);
-  erase_at(body.inputs, first_state + appended.state);
-  erase_at(body.outputs, 1 + appended.state);
-  body.outputs.push_back(part);
-  erase_at(loop.inputs, first_state + appended.state);
-  erase_at(loop.outputs, appended.state);
-  loop.outputs.push_back(rows);
-  return loop;
-}
-
-}  // namespace
+using operators::first_loop_state;
+using operators::Makers;
+using operators::makers_of;
+using operators::with_rows;
 
 /// A body over bounded arrays: the program takes and gives the number and the condition, states, what counts them, what
 /// counts rows, and behind these takes what is captured and gives rows.
@@ -145,9 +55,9 @@ Result<bool> ProgramBuilder::goes_on(const NamedBody& body) {
 // iterations one after the other, rows in the place of states that grow, bounded arrays. Gives "", or why it cannot.
 Result<std::string> ProgramBuilder::define_open_loop(const NamedCall& named) {
   const OperatorRow* row = find_operator(named.domain, named.operation, program_.version);
-  const size_t states = named.inputs.size() < first_state ? 0 : named.inputs.size() - first_state;
+  const size_t states = named.inputs.size() < first_loop_state ? 0 : named.inputs.size() - first_loop_state;
   if (row == nullptr || row->bodies == nullptr || !row->bodies->iterates || named.bodies.size() != 1 ||
-      named.bodies[0].inputs.size() != first_state + states || named.bodies[0].outputs.size() < 1 + states ||
+      named.bodies[0].inputs.size() != first_loop_state + states || named.bodies[0].outputs.size() < 1 + states ||
       named.outputs.size() + 1 > named.bodies[0].outputs.size())
     return splice_iterations(named);
   const NamedBody& body = named.bodies[0];
@@ -161,7 +71,7 @@ Result<std::string> ProgramBuilder::define_open_loop(const NamedCall& named) {
     if (reason.empty()) return reason;
   }
   for (size_t i = 0; i < states; ++i) {
-    const Type type = types_.at(named.inputs[first_state + i]);
+    const Type type = types_.at(named.inputs[first_loop_state + i]);
     if (!leaf_of(type)->is_scalar()) continue;
     if (const auto appended = appended_state(body, i, leaf_of(type)->scalar)) {
       define_appended(named, with_rows(named, *appended, names_.make(named.name + "/rows")), i, appended->axis);
@@ -210,7 +120,7 @@ void ProgramBuilder::define_appended(const NamedCall& named, const NamedCall& lo
   c.give(0, merged->value, merged->extents);
   if (failed_.count(together) != 0) return fail({});
   // An array of no elements is nothing beside others, whatever its rank.
-  const std::string& initial = named.inputs[first_state + state];
+  const std::string& initial = named.inputs[first_loop_state + state];
   const std::vector<int64_t> before = shape_of(types_.at(initial));
   const bool empty = before == std::vector<int64_t>{0} ||
                      (std::ssize(before) == rank && before[place] == 0 && counts_of(initial).empty());
@@ -258,17 +168,17 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
   inside.add_input({body.inputs[1], Scalar::boolean, {}});
   inside.ranges_[body.inputs[1]] = {};
   for (size_t k = 0; k < states.size(); ++k) {
-    const std::string& name = body.inputs[first_state + k];
-    const Scalar scalar = leaf_of(types_.at(named.inputs[first_state + k]))->scalar;
+    const std::string& name = body.inputs[first_loop_state + k];
+    const Scalar scalar = leaf_of(types_.at(named.inputs[first_loop_state + k]))->scalar;
     inside.add_input({name, scalar, operators::upper_bounds(states[k])});
     inside.ranges_[name] = {};
   }
   for (size_t k = 0; k < states.size(); ++k) {
     for (size_t d = 0; d < states[k].size(); ++d) {
       if (states[k][d].is_known()) continue;
-      const std::string count = inside.names_.make(fmt::format("{}.extent{}", body.inputs[first_state + k], d));
+      const std::string count = inside.names_.make(fmt::format("{}.extent{}", body.inputs[first_loop_state + k], d));
       add_number(count, states[k][d]);
-      inside.counts_[body.inputs[first_state + k]][static_cast<int64_t>(d)] = count;
+      inside.counts_[body.inputs[first_loop_state + k]][static_cast<int64_t>(d)] = count;
     }
   }
   const size_t inputs_before_rows = inside.program_.inputs.size();
@@ -296,7 +206,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
     if (out.states[k].size() != states[k].size())
       return Diagnostic{"",
                         fmt::format("carried value {} is {} before {}, and {} behind it", k,
-                                    hoist::text(types_.at(named.inputs[first_state + k])), body.attribute,
+                                    hoist::text(types_.at(named.inputs[first_loop_state + k])), body.attribute,
                                     hoist::text(inside.types_.at(value))),
                         ""};
     HOIST_TRY(const std::string fitted, inside.with_room(c, value, operators::upper_bounds(states[k])));
@@ -393,11 +303,11 @@ Result<Nothing> ProgramBuilder::capture_counted(const NamedCall& named, ProgramB
 // A loop over bounded arrays. Gives "", or why there is none. Errors: those of its body.
 Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) {
   const NamedBody& body = named.bodies[0];
-  const size_t count = body.inputs.size() - first_state;
+  const size_t count = body.inputs.size() - first_loop_state;
   CallComposer c(*this, named);
   std::vector<WholeNumbers> states;
   for (size_t k = 0; k < count; ++k) {
-    const std::string& name = named.inputs[first_state + k];
+    const std::string& name = named.inputs[first_loop_state + k];
     if (lists_.count(name) != 0 || !leaf_of(types_.at(name))->is_scalar())
       return std::string("it carries what is no tensor");
     states.push_back(extents_of(c, name));
@@ -455,7 +365,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
   }
   OperatorCall call = call_of(named, program_.version);
   call.attributes[body.attribute] = Body{inner.program};
-  std::vector<Expr> operands(first_state, nullptr);
+  std::vector<Expr> operands(first_loop_state, nullptr);
   const auto read = [&](const std::string& name) { return parameter(name, types_.at(name)); };
   if (known != nullptr) {
     call.attributes["M"] = Tensor::of(Scalar::i64, {}, std::vector<int64_t>{known->integer_at(0)});
@@ -473,7 +383,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
   std::vector<std::string> counts;
   for (size_t k = 0; k < count; ++k) {
     HOIST_TRY(const std::string fitted,
-              with_room(c, named.inputs[first_state + k], operators::upper_bounds(states[k])));
+              with_room(c, named.inputs[first_loop_state + k], operators::upper_bounds(states[k])));
     operands.push_back(read(fitted));
     for (size_t d = 0; d < states[k].size(); ++d) {
       if (!states[k][d].is_known()) counts.push_back(operators::scalar_value(c, initial[k][d]));

@@ -1,0 +1,45 @@
+// States of a Loop that each iteration only adds something behind, as exporters write a list that is appended to: what
+// an iteration adds may be a row of the loop instead, so that the state need not grow. Here since recognising such a
+// body means knowing operators by name; who builds programs (ir/program) asks.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/program/program_builder.h"
+
+namespace hoist::operators {
+
+/// Among the inputs of a Loop and of its body, where states begin: before them are the number and the condition.
+inline constexpr size_t first_loop_state = 2;
+
+using Makers = std::map<std::string, const NamedCall*>;
+/// Which call of a body gives each value.
+Makers makers_of(const NamedBody& body);
+
+/// Whether the call gives what it reads, which has elements of this type.
+bool changes_nothing(const NamedCall& call, Scalar scalar);
+
+/// A state that each iteration only adds something behind: what the calls are that do so, and what they add.
+struct Appended {
+  size_t state = 0;
+  int64_t axis = 0;
+  std::vector<std::string> parts;
+  std::set<std::string> values;  ///< that those calls give
+};
+/// Nothing where the body does anything else with the state, whose elements are of this type.
+std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scalar scalar);
+
+/// The loop with what each iteration adds as a row, of this name, in the place of the state.
+NamedCall with_rows(NamedCall loop, const Appended& appended, const std::string& rows);
+
+/// A list without the element at the place.
+template <class T>
+void erase_at(std::vector<T>& all, size_t place) {
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(place));
+}
+
+}  // namespace hoist::operators
