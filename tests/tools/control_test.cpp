@@ -459,7 +459,7 @@ TEST_P(ControlTest, ManyBoxesAreTaken) {
       "  results = 2) from \"suppression\"\n"
       "define %y : [1100][3]i64 = %l.0\ndefine %n : i64 = %l.1\noutput %y\noutput %n\nextent 0 of %y is %n\n");
   compile(program);
-  EXPECT_EQ(plan_.controls.size(), 1u);
+  EXPECT_EQ(plan_.controls.size(), 0u);  // a step changes each box's state in place, so that a kernel does them all
   std::vector<double> corners, scores;
   std::vector<int64_t> wanted(3300);
   for (int64_t i = 0; i < 1100; ++i) {  // none overlaps another, and of the scores each is there once
