@@ -1,9 +1,7 @@
 // What is done to the lowered program just before it is split into host code and kernel.
 #include <fmt/format.h>
 
-#include <map>
 #include <set>
-#include <sstream>
 
 #include "backends/halide/emitter.h"
 
@@ -632,8 +630,9 @@ class GroupRange : public IRMutator {
   }
 };
 
-// Halide's printer keeps the values of a block by their text, and that of a number in a vector is the number's, however
-// many lanes the vector has. Where one number is in vectors of several lengths, all but the shortest get another text.
+// Halide's printer of OpenCL keeps the values of a block by their text, and that of a number in a vector is the
+// number's, however many lanes the vector has. It makes such vectors of its own, too, of 0 and 1 where truth values
+// become numbers. In kernels with vectors of several lengths all of them get texts that say the length.
 class NumbersByLanes : public IRMutator {
  public:
   Stmt mutate(const Stmt& s) override {
@@ -650,41 +649,46 @@ class NumbersByLanes : public IRMutator {
   using IRMutator::visit;
 
  private:
-  using Lanes = std::map<std::string, std::set<int>>;
-
-  static std::string text_of(const HExpr& e) {
-    std::ostringstream out;
-    out << e;
-    return out.str();
-  }
-
   class Count : public IRVisitor {
    public:
-    explicit Count(Lanes& lanes) : lanes_(lanes) {}
+    explicit Count(std::set<int>& lanes) : lanes_(lanes) {}
 
    private:
     using IRVisitor::visit;
     void visit(const Broadcast* op) override {
-      lanes_[text_of(op->value)].insert(op->type.lanes());
+      lanes_.insert(op->type.lanes());
       IRVisitor::visit(op);
     }
-    Lanes& lanes_;
+    void visit(const Cast* op) override {
+      if (op->type.lanes() > 1) lanes_.insert(op->type.lanes());
+      IRVisitor::visit(op);
+    }
+    std::set<int>& lanes_;
   };
 
   HExpr visit(const Broadcast* op) override {
-    const bool is_shortest = op->type.lanes() == *lanes_.at(text_of(op->value)).begin();
-    if (is_shortest || op->value.type().lanes() > 1 || op->type.is_bool()) return IRMutator::visit(op);
-    return Call::make(op->type, "(" + name_of_vector(op->type) + ")", {mutate(op->value)}, Call::PureExtern);
+    if (lanes_.size() < 2 || op->value.type().lanes() > 1 || op->type.is_bool()) return IRMutator::visit(op);
+    return in_lanes(op->type, mutate(op->value));
   }
 
-  static std::string name_of_vector(const Halide::Type& type) {
+  HExpr visit(const Cast* op) override {
+    const bool of_truth = op->value.type().is_bool() && op->type.lanes() > 1 && !op->type.is_bool();
+    if (lanes_.size() < 2 || !of_truth) return IRMutator::visit(op);
+    const Halide::Type element = op->type.element_of();
+    return Select::make(mutate(op->value), in_lanes(op->type, make_const(element, 1)),
+                        in_lanes(op->type, make_const(element, 0)));
+  }
+
+  static HExpr in_lanes(const Halide::Type& type, const HExpr& value) {
     const char* whole = type.bits() == 8 ? "char" : type.bits() == 16 ? "short" : type.bits() == 32 ? "int" : "long";
     const char* part = type.bits() == 16 ? "half" : type.bits() == 32 ? "float" : "double";
-    return fmt::format("{}{}{}", type.is_uint() ? "u" : "", type.is_float() ? part : whole, type.lanes());
+    const std::string name =
+        fmt::format("({}{}{})", type.is_uint() ? "u" : "", type.is_float() ? part : whole, type.lanes());
+    return Call::make(type, name, {value}, Call::PureExtern);
   }
 
   bool counted_ = false;
-  Lanes lanes_;
+  std::set<int> lanes_;
 };
 
 // Halide allocates stack arrays of more than 16 KiB with halide_malloc, which native kernels do not have. An array in
