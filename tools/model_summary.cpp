@@ -50,12 +50,7 @@ ModelSummary summarised(const Model& model, const TermOf& term_of) {
   }
   for (const PlanControl& control : model.controls)
     out.controls[control.layers.empty() ? control.name : control.layers.front()] = control.is_loop ? control.most : 0;
-  for (const PlanArray& array : model.arrays) {
-    const int64_t bytes = byte_size(array.scalar, array.shape);
-    if (array.place == Place::weights) out.weight_bytes = saturated_sum(out.weight_bytes, bytes);
-    if (array.place == Place::cleared) out.value_bytes = saturated_sum(out.value_bytes, bytes);
-  }
-  out.value_bytes = saturated_sum(out.value_bytes, model.arena_bytes);
+  out.bytes = array_bytes(model.arrays, model.arena_bytes);
   return out;
 }
 
@@ -100,6 +95,17 @@ ModelSummary summary_of(const LoweredModel& model) {
   return out;
 }
 
+ArrayBytes array_bytes(const std::vector<PlanArray>& arrays, int64_t arena_bytes) {
+  ArrayBytes out;
+  for (const PlanArray& array : arrays) {
+    const int64_t bytes = byte_size(array.scalar, array.shape);
+    if (array.place == Place::weights) out.weights = saturated_sum(out.weights, bytes);
+    if (array.place == Place::cleared) out.values = saturated_sum(out.values, bytes);
+  }
+  out.values = saturated_sum(out.values, arena_bytes);
+  return out;
+}
+
 ModelSummary summary_of(const Plan& plan) {
   ModelSummary out = summarised(plan, [](const PlanKernel& kernel) -> Expr {
     auto term = parse(kernel.expression);
@@ -133,7 +139,7 @@ std::string sentence_of(const ModelSummary& summary) {
                      summary.name, listed_values(summary, summary.outputs, "output"),
                      listed_values(summary, summary.inputs, "input"), counted(summary.layers, "layer"),
                      counted(summary.kernels, "kernel"), on_host, number_text(summary.multiplications),
-                     bytes_text(summary.weight_bytes), bytes_text(summary.value_bytes), decided);
+                     bytes_text(summary.bytes.weights), bytes_text(summary.bytes.values), decided);
 }
 
 std::string arrays_table(const ModelSummary& summary) {
@@ -164,8 +170,8 @@ nlohmann::ordered_json to_json(const ModelSummary& summary) {
   if (!summary.controls.empty()) out["controls"] = summary.controls;
   out["operations"] = summary.operations;
   out["multiplications"] = summary.multiplications;
-  out["weight_bytes"] = summary.weight_bytes;
-  out["value_bytes"] = summary.value_bytes;
+  out["weight_bytes"] = summary.bytes.weights;
+  out["value_bytes"] = summary.bytes.values;
   return out;
 }
 

@@ -14,6 +14,13 @@
 
 namespace hoist {
 
+/// What the arrays of a model take.
+struct ArrayBytes {
+  int64_t weights = 0;  ///< as they are stored
+  int64_t values = 0;   ///< of memory for what lies between layers
+};
+ArrayBytes array_bytes(const std::vector<PlanArray>& arrays, int64_t arena_bytes);
+
 struct ModelSummary {
   std::string name;
   std::vector<ValueInfo> inputs, outputs;
@@ -25,8 +32,7 @@ struct ModelSummary {
   std::map<std::string, int64_t> controls;
   int64_t operations = 0;       ///< arithmetic operations of a run in which each step runs once
   int64_t multiplications = 0;  ///< among them, as the kernels compute it, padding included
-  int64_t weight_bytes = 0;     ///< as they are stored
-  int64_t value_bytes = 0;      ///< of memory for what lies between layers
+  ArrayBytes bytes;
 };
 
 ModelSummary summary_of(const LoweredModel& model);

@@ -232,11 +232,11 @@ void report_check(const SelfCheck& check) {
 
 void report_size(const CompileCommand& command, const CompiledModel& compiled, double seconds) {
   const Plan& plan = compiled.plan;
-  const ModelSummary summary = summary_of(plan);
+  const ArrayBytes bytes = array_bytes(plan.arrays, plan.arena_bytes);
   const std::string steps = plan.steps.size() == plan.kernels.size() ? "" : counted(plan.steps.size(), "step") + " of ";
   say_line("{}: {} in {}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,
            counted(compiled.program.layers.size(), "layer"), steps, counted(plan.kernels.size(), "kernel"),
-           bytes_text(summary.weight_bytes), bytes_text(summary.value_bytes), compiled.profile.name, seconds);
+           bytes_text(bytes.weights), bytes_text(bytes.values), compiled.profile.name, seconds);
 }
 
 using CompileAnswer = nlohmann::ordered_json;
