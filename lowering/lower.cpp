@@ -79,7 +79,7 @@ Path inside_of(const Storage& s) {
   return path;
 }
 
-// Where the value lies in its array. Panels of weights have no such place; nobody else is in their array.
+// Where the value lies in its array. Panels of weights have no such place: packed weights own their array.
 Region region_of(const Storage& s) {
   const std::vector<int64_t> array = s.array_shape();
   if (s.panel > 0) return {array, std::vector<int64_t>(array.size(), 0), array};
@@ -468,12 +468,6 @@ class Lowering {
 };
 
 }  // namespace
-
-Expr with_numbered_parameters(Expr low) {
-  std::map<std::string, Expr> renamed;
-  for (Expr p : parameters_of(low)) renamed[p->name] = parameter("p" + std::to_string(renamed.size()), p->type);
-  return substitute_parameters(low, renamed);
-}
 
 PassOptions pass_options(const LowerOptions& options, const Profile& profile) {
   PassOptions out;

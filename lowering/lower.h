@@ -79,9 +79,6 @@ struct LoweredModel {
   std::vector<std::string> notes;
 };
 
-/// A kernel's term with its parameters called p0, p1, ... in order, so that equal kernels over other arrays are equal.
-Expr with_numbered_parameters(Expr low);
-
 /// What the options say of passes, for a device of the profile.
 PassOptions pass_options(const LowerOptions& options, const Profile& profile);
 /// All passes after those over operator calls.

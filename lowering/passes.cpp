@@ -269,13 +269,14 @@ bool wants_winograd(const PassOptions& options) {
 // The results along a side of a tile that a record asks for.
 std::optional<int64_t> recorded_winograd(const PassOptions& options, Expr term) {
   if (!options.records || options.convolution == ConvolutionForm::winograd) return std::nullopt;
-  const KnobValues knobs = options.records(term);
+  const KnobValues knobs = options.records(tuning_task(term));
   const auto found = knobs.find(std::string(winograd_knob));
   return found == knobs.end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
-// Where the choice is the compiler's, convolutions stay stencils unless that is clearly more work, and unless the
-// filters can be transformed here: on the device that would take longer, in every run, than all that is saved.
+// Where the choice is the compiler's, a record decides; without one convolutions stay stencils unless that is clearly
+// more work. Either way only where the filters can be transformed here: on the device that would take longer, in every
+// run, than all that is saved.
 Result<Nothing> winograd(Program& program, const PassOptions& options) {
   constexpr double clearly = 0.85;
   const bool wanted = options.convolution == ConvolutionForm::winograd;

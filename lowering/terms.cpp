@@ -41,10 +41,8 @@ int64_t sum_over_nodes(Expr e, int64_t (*of_node)(Expr), std::unordered_map<Expr
   if (auto found = known.find(e); found != known.end()) return found->second;
   int64_t sum = of_node(e);
   for (Expr c : e->children) {
-    int64_t times = 1;
-    if (c->pattern == Pattern::function && e->pattern != Pattern::let) {
-      times = e->pattern == Pattern::iterate ? e->sizes[0].value() : e->children.back()->type->size.value();
-    }
+    const bool repeats = c->pattern == Pattern::function && e->pattern != Pattern::let;
+    const int64_t times = repeats ? applications(e) : 1;
     int64_t product = 0;
     if (__builtin_mul_overflow(sum_over_nodes(c, of_node, known), times, &product) ||
         __builtin_add_overflow(sum, product, &sum)) {
@@ -55,6 +53,16 @@ int64_t sum_over_nodes(Expr e, int64_t (*of_node)(Expr), std::unordered_map<Expr
 }
 
 }  // namespace
+
+Expr with_numbered_parameters(Expr e) {
+  std::map<std::string, Expr> renamed;
+  for (Expr p : parameters_of(e)) renamed[p->name] = parameter("p" + std::to_string(renamed.size()), p->type);
+  return substitute_parameters(e, renamed);
+}
+
+int64_t applications(Expr e) {
+  return e->pattern == Pattern::iterate ? e->sizes[0].value() : e->children.back()->type->size.value();
+}
 
 int64_t count_operations(Expr e) {
   std::unordered_map<Expr, int64_t> known;

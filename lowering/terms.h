@@ -11,6 +11,10 @@ namespace hoist {
 
 /// Does the term read the parameter of that name?
 bool mentions(Expr e, const std::string& name);
+/// The term with its parameters called p0, p1, ... in order, so that equal terms over other arrays are equal.
+Expr with_numbered_parameters(Expr e);
+/// How often a node other than a let applies its function: a map's extent, say.
+int64_t applications(Expr e);
 /// Calls, casts and selections that the value takes, each as often as the maps and folds around it say; at most the
 /// largest number there is.
 int64_t count_operations(Expr e);

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "ir/text/text.h"
-#include "lowering/lower.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 
@@ -46,7 +46,8 @@ void take_knobs(Program& program, Definition& definition, const KnobValues& knob
 void choose_knobs(Program& program, const TuningRecords& records) {
   if (!records) return;
   for (Definition& definition : program.definitions) {
-    if (const KnobValues knobs = records(definition.expression); !knobs.empty()) take_knobs(program, definition, knobs);
+    const KnobValues knobs = records(tuning_task(definition.expression));
+    if (!knobs.empty()) take_knobs(program, definition, knobs);
   }
 }
 

@@ -26,9 +26,9 @@ struct TuningTask {
 };
 TuningTask tuning_task(Expr term);
 
-/// The knobs of a term, empty where nothing is known. Asked of every definition before Winograd's forms are chosen, and
+/// The knobs of a task, empty where nothing is known. Asked of every definition before Winograd's forms are chosen, and
 /// of every one before it is stored.
-using TuningRecords = std::function<KnobValues(Expr term)>;
+using TuningRecords = std::function<KnobValues(const TuningTask& task)>;
 
 /// The definition's knobs; records "choose-knobs".
 void take_knobs(Program& program, Definition& definition, const KnobValues& knobs);

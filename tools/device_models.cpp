@@ -112,18 +112,28 @@ Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOpt
   return lower_program(std::move(program), options, profile);
 }
 
+Result<ModelOnDevice> open_on_device(Plan plan, const RunOptions& run) {
+  HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+  const std::filesystem::path path = folder.path() / "bundle";
+  HOIST_TRY_VOID(write_bundle(plan, path));
+  HOIST_TRY(BundleRunner runner, BundleRunner::open(path, run));
+  HOIST_TRY_VOID(runner.share_memory());
+  return ModelOnDevice{std::move(folder), std::move(plan), std::move(runner)};
+}
+
 Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions& options, const Profile& profile) {
   CompileOptions compile;
   compile.lower = options.lower;
   compile.check_positions = 0;
   compile.targets = options.targets;
   HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
-  HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
-  const std::filesystem::path path = folder.path() / "bundle";
-  HOIST_TRY_VOID(write_bundle(plan, path));
-  HOIST_TRY(BundleRunner runner, BundleRunner::open(path, options.run));
-  HOIST_TRY_VOID(runner.share_memory());
-  return ModelOnDevice{std::move(folder), std::move(plan), std::move(runner)};
+  return open_on_device(std::move(plan), options.run);
+}
+
+Result<std::unique_ptr<RunnableModel>> runnable_on_device(LoweredModel lowered, const PrepareOptions& options,
+                                                          const Profile& profile) {
+  HOIST_TRY(ModelOnDevice opened, open_on_device(std::move(lowered), options, profile));
+  return std::unique_ptr<RunnableModel>(std::make_unique<DeviceModel>(std::move(opened)));
 }
 
 PrepareModel prepare_on_device(PrepareOptions options) {
@@ -133,8 +143,7 @@ PrepareModel prepare_on_device(PrepareOptions options) {
     // tile.
     if (model.only_values && !profile.gpu) profile.vector_registers = std::min<int64_t>(profile.vector_registers, 8);
     HOIST_TRY(LoweredModel lowered, lower_rewritten(model, options.lower, profile));
-    HOIST_TRY(ModelOnDevice opened, open_on_device(std::move(lowered), options, profile));
-    return std::unique_ptr<RunnableModel>(std::make_unique<DeviceModel>(std::move(opened)));
+    return runnable_on_device(std::move(lowered), options, profile);
   };
 }
 

@@ -26,7 +26,11 @@ struct ModelOnDevice {
   Plan plan;
   BundleRunner runner;
 };
+Result<ModelOnDevice> open_on_device(Plan plan, const RunOptions& run);
 Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions& options, const Profile& profile);
+/// The same, to run and to time.
+Result<std::unique_ptr<RunnableModel>> runnable_on_device(LoweredModel lowered, const PrepareOptions& options,
+                                                          const Profile& profile);
 
 /// The kernels of a rewritten model: its layers as expressions, function rules applied to them, then all passes.
 Result<LoweredModel> lower_rewritten(const RewrittenModel& model, const LowerOptions& options, const Profile& profile);

@@ -164,8 +164,8 @@ Attempt<> read_tuning(ModelOptions& options) {
   if (options.tuning.empty() || options.records) return ExitCode::done;
   HOIST_ATTEMPT(const Profile profile, choose_profile(options));
   HOIST_STEP(const auto database, ExitCode::bad_input, tuning::TuningDatabase::open_to_read(options.tuning));
-  const tuning::TunedDevice device{print(profile), options.targets.empty() ? "" : options.targets.front()};
-  HOIST_STEP(std::vector<tuning::RecordedChoice> choices, ExitCode::bad_input, database.choices(device));
+  HOIST_STEP(std::vector<tuning::RecordedChoice> choices, ExitCode::bad_input,
+             database.choices(tuning::tuned_device(profile, options.targets)));
   if (choices.empty() && options.with_notes)
     complain("note", options.tuning + " has no choices for " + profile.name + ": estimates choose");
   options.records = tuning::records_of(std::move(choices));

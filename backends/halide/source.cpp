@@ -92,6 +92,7 @@ class Renamer {
 
 // Vectors of small numbers in global memory are loaded and stored by the preamble's functions.
 std::string with_unaligned(std::string line) {
+  if (line.find("vload") == std::string::npos && line.find("vstore") == std::string::npos) return line;
   for (const std::string lanes : {"4", "8", "16"}) {
     for (const std::string kind : {"char*", "uchar*", "short*", "ushort*"}) {
       const std::string pointer = "(__global " + kind + ")", load = "vload" + lanes + "(0, " + pointer,

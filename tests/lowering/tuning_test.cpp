@@ -71,8 +71,8 @@ TEST(Tuning, EveryTileComputesTheSameAndReplays) {
     ASSERT_TRUE(usual.ok()) << usual.errors()[0].text();
     const auto knobs = drawn_knobs(*usual, profile, random);
     LowerOptions options;
-    options.records = [&](Expr e) -> KnobValues {
-      const auto found = knobs.find(tuning_task(e));
+    options.records = [&](const TuningTask& task) -> KnobValues {
+      const auto found = knobs.find(task);
       return found == knobs.end() ? KnobValues() : found->second;
     };
     auto tuned = lower_model(graph.graph, options, profile);
@@ -108,7 +108,7 @@ NamedModel wide_convolution() {
 std::string derivation_with(const KnobValues& knobs, const Profile& profile, ConvolutionForm form) {
   LowerOptions options;
   options.convolution = form;
-  options.records = [&](Expr) { return knobs; };
+  options.records = [&](const TuningTask&) { return knobs; };
   auto model = lower_model(wide_convolution(), options, profile);
   HOIST_CHECK(model.ok(), model.errors()[0].text());
   return print_derivation(model->derivation);

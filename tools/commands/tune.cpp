@@ -13,9 +13,7 @@
 #include "tools/files.h"
 #include "tools/interruption.h"
 #include "tools/json_answer.h"
-#include "tools/layers.h"
 #include "tools/model.h"
-#include "tools/opened_bundle.h"
 #include "tools/terminal.h"
 #include "tools/tuning/tuner.h"
 
@@ -45,11 +43,12 @@ Attempt<TunedProgram> open_to_tune(const TuneCommand& command, ModelOptions opti
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   TunedProgram out;
   HOIST_ATTEMPT(out.program, read_program(command.model, options));
-  HOIST_ATTEMPT(out.profile, choose_profile(options));
-  out.lower = compile_options(options).lower;
-  out.targets = options.targets;
-  out.run.device = options.device;
-  HOIST_STEP_VOID(ExitCode::bad_input, run_passes(out.program, Pass::calls, pass_options(out.lower, out.profile)));
+  PrepareOptions& how = out.options;
+  HOIST_ATTEMPT(how.profile, choose_profile(options));
+  how.lower = compile_options(options).lower;
+  how.targets = options.targets;
+  how.run.device = options.device;
+  HOIST_STEP_VOID(ExitCode::bad_input, run_passes(out.program, Pass::calls, pass_options(how.lower, how.profile)));
   return out;
 }
 
@@ -131,8 +130,6 @@ nlohmann::ordered_json to_json(const TuneOutcome& outcome) {
 }
 
 Attempt<> tune_model(const TuneCommand& command) {
-  Progress progress;
-  progress.show("reading " + command.model);
   TuneOptions options;
   HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
   HOIST_ATTEMPT(const TunedProgram tuned, open_to_tune(command, command.options));
@@ -141,6 +138,7 @@ Attempt<> tune_model(const TuneCommand& command) {
   options.seed = command.seed;
   const std::string path = command.output.empty() ? output_named_after(command.model, ".tuning") : command.output;
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(path));
+  Progress progress;
   Interruptible interruptible;
   interruptible.arm();
   const Stopwatch stopwatch;

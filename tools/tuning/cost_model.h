@@ -24,6 +24,9 @@ std::span<const std::string_view> kernel_feature_names();
 /// took in that moment than on a machine that nobody else uses, which slows some kernels more than others.
 std::vector<float> kernel_features(Expr term, const Profile& profile, double contention = 1);
 
+/// How many numbers or tuples an array has, whatever 64 bits hold.
+double elements_of(Type type);
+
 /// What times are divided by before they are learned, so that a kernel that is larger than all known ones is a matter
 /// of arithmetic: operations and bytes, about.
 double kernel_work(Expr term);

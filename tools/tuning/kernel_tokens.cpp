@@ -45,12 +45,6 @@ double innermost_of(Type type) {
   return size;
 }
 
-double elements_below(Type type) {
-  double size = 1;
-  for (; type->is_array(); type = type->element) size *= static_cast<double>(type->size.value());
-  return size;
-}
-
 class Writer {
  public:
   explicit Writer(std::vector<Statement>& statements) : statements_(statements) {}
@@ -59,22 +53,17 @@ class Writer {
     if (!met_.insert(e).second) return;
     if (says_something(e)) {
       const bool loop = !e->children.empty() && e->children[0]->pattern == Pattern::function;
-      const double extent = loop ? extent_of(e) : innermost_of(e->type);
+      const double extent = loop ? static_cast<double>(applications(e)) : innermost_of(e->type);
       statements_.push_back({kind_token(e), type_token(e->type), number_token(extent),
-                             number_token(elements_below(e->type)), number_token(repeated)});
+                             number_token(elements_of(e->type)), number_token(repeated)});
     }
     for (const Expr child : e->children) {
       const bool body = child->pattern == Pattern::function && e->pattern != Pattern::let;
-      write(child, body ? repeated * extent_of(e) : repeated);
+      write(child, body ? repeated * static_cast<double>(applications(e)) : repeated);
     }
   }
 
  private:
-  static double extent_of(Expr e) {
-    if (e->pattern == Pattern::iterate) return static_cast<double>(e->sizes[0].value());
-    const Type array = e->children.back()->type;
-    return array->is_array() ? static_cast<double>(array->size.value()) : 1;
-  }
   static bool says_something(Expr e) {
     switch (e->pattern) {
       case Pattern::bound:

@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
-#include <set>
+#include <utility>
 
-#include "backends/bundle/bundle.h"
 #include "ir/stopwatch.h"
 #include "neural_rules/choice/interval.h"
-#include "tools/compile.h"
-#include "tools/files.h"
 
 namespace hoist::tuning {
 namespace {
@@ -38,7 +34,7 @@ class Tuner {
  public:
   Tuner(const TunedProgram& tuned, const TuneOptions& options, TuningDatabase& database)
       : tuned_(tuned), options_(options), database_(database) {
-    device_ = {print(tuned.profile), tuned.targets.empty() ? "" : tuned.targets.front()};
+    device_ = tuned_device(tuned.options.profile, tuned.options.targets);
   }
 
   Result<TuneOutcome> run() {
@@ -56,8 +52,8 @@ class Tuner {
 
  private:
   TuningRecords fixed() const {
-    return [this](Expr term) -> KnobValues {
-      const auto found = chosen_.find(tuning_task(term));
+    return [this](const TuningTask& task) -> KnobValues {
+      const auto found = chosen_.find(task);
       return found == chosen_.end() ? KnobValues() : found->second.knobs;
     };
   }
@@ -82,20 +78,11 @@ class Tuner {
   // What a run takes, in all its kernels and beside them.
   Result<Nothing> time_whole() {
     options_.progress("timing the model as it is");
-    HOIST_TRY(Whole usual, whole({}));
-    std::vector<std::vector<double>> steps(usual.runner.steps().size());
-    for (int turn = -2; turn < Turns().least; ++turn) {
-      HOIST_TRY(const std::vector<double> seconds, usual.runner.profile());
-      for (size_t i = 0; turn >= 0 && i < seconds.size(); ++i) steps[i].push_back(seconds[i]);
-    }
+    HOIST_TRY(usual_, whole({}));
+    HOIST_TRY(const std::vector<StepTime> steps, usual_->step_times());
     double kernels = 0;
-    for (std::vector<double>& samples : steps) kernels += quantile(std::move(samples), 0.25);
-    std::vector<double> runs;
-    for (int turn = -2; turn < Turns().least; ++turn) {
-      const Stopwatch one;
-      HOIST_TRY_VOID(usual.runner.run());
-      if (turn >= 0) runs.push_back(one.seconds());
-    }
+    for (const StepTime& step : steps) kernels += step.seconds;
+    HOIST_TRY(const std::vector<double> runs, usual_->run_times(Turns().least));
     run_seconds_ = std::max(kernels, quantile(runs, 0.25));
     tuned_.launch_seconds = (run_seconds_ - kernels) / static_cast<double>(std::max<size_t>(1, steps.size()));
     return Nothing{};
@@ -252,46 +239,30 @@ class Tuner {
     return Nothing{};
   }
 
-  struct Whole {
-    TemporaryFolder folder;
-    BundleRunner runner;
-    std::vector<double> seconds = {};
-  };
-
-  Result<Whole> whole(const TuningRecords& records) {
-    LowerOptions lower = tuned_.lower;
+  Result<std::unique_ptr<RunnableModel>> whole(const TuningRecords& records) {
+    LowerOptions lower = tuned_.options.lower;
     lower.records = records;
-    HOIST_TRY(LoweredModel lowered, lower_program(tuned_.program, lower, tuned_.profile));
-    CompileOptions compile;
-    compile.lower = lower;
-    compile.targets = tuned_.targets;
-    compile.check_positions = 0;
-    HOIST_TRY(const Plan plan, make_plan(std::move(lowered), compile, tuned_.profile));
-    HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
-    HOIST_TRY_VOID(write_bundle(plan, folder.path() / "bundle"));
-    HOIST_TRY(BundleRunner runner, BundleRunner::open(folder.path() / "bundle", tuned_.run));
-    HOIST_TRY_VOID(runner.share_memory());
-    return Whole{std::move(folder), std::move(runner)};
+    HOIST_TRY(LoweredModel lowered, lower_program(tuned_.program, lower, tuned_.options.profile));
+    return runnable_on_device(std::move(lowered), tuned_.options, tuned_.options.profile);
   }
 
   // The last word: whole runs by turns.
   Result<Nothing> compare_whole() {
     if (chosen_.empty()) return Nothing{};
     options_.progress("timing whole runs");
-    HOIST_TRY(Whole before, whole({}));
-    HOIST_TRY(Whole after, whole(fixed()));
+    HOIST_TRY(const auto tuned, whole(fixed()));
     constexpr int warm_up = 3, least = 31, most = 2000;
     constexpr double enough = 3;
+    std::vector<double> before, after;
     const Stopwatch stopwatch;
     for (int turn = -warm_up; turn < least || (turn < most && stopwatch.seconds() < enough); ++turn) {
-      for (Whole* each : {&before, &after}) {
-        const Stopwatch one;
-        HOIST_TRY_VOID(each->runner.run());
-        if (turn >= 0) each->seconds.push_back(one.seconds());
+      for (const auto& [model, seconds] : {std::pair(usual_.get(), &before), std::pair(tuned.get(), &after)}) {
+        HOIST_TRY(const std::vector<double> run, model->run_times(1));
+        if (turn >= 0) seconds->push_back(run[0]);
       }
     }
-    outcome_.before = quantile(before.seconds, 0.25);
-    outcome_.after = quantile(after.seconds, 0.25);
+    outcome_.before = quantile(before, 0.25);
+    outcome_.after = quantile(after, 0.25);
     outcome_.kept = outcome_.after < outcome_.before;
     if (!outcome_.kept) return Nothing{};
     std::vector<RecordedChoice> all;
@@ -304,6 +275,7 @@ class Tuner {
   TuningDatabase& database_;
   TunedDevice device_;
   std::map<TuningTask, RecordedChoice> chosen_;
+  std::unique_ptr<RunnableModel> usual_;  // the whole as estimates make it
   double run_seconds_ = 0;
   TuneOutcome outcome_;
 };

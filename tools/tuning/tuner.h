@@ -29,7 +29,7 @@ struct TunedKernel {
   TuningTask task;
   std::vector<std::string> layers;
   bool forms = false;
-  int64_t points = 0;        ///< of the space; -1 where they are too many to count
+  int64_t points = 0;        ///< of the space, legal or not; at most 2^40
   double share = 0;          ///< of the run, before
   double seconds = 0;        ///< as the estimate makes it
   double ratio = 1;          ///< of the best over that, measured once more at the end

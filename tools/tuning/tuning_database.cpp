@@ -257,6 +257,10 @@ Result<Nothing> TuningDatabase::choose(const TunedDevice& device, const std::vec
   });
 }
 
+TunedDevice tuned_device(const Profile& profile, const std::vector<std::string>& targets) {
+  return {print(profile), targets.empty() ? "" : targets.front()};
+}
+
 std::string knobs_text(const KnobValues& knobs) {
   std::string out;
   for (const auto& [name, value] : knobs) out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value);
@@ -280,8 +284,7 @@ TuningRecords records_of(std::vector<RecordedChoice> choices) {
   constexpr double farthest = 1;
   auto by_structure = std::make_shared<std::map<std::string, std::vector<RecordedChoice>>>();
   for (RecordedChoice& choice : choices) (*by_structure)[choice.task.structure].push_back(std::move(choice));
-  return [by_structure](Expr term) -> KnobValues {
-    const TuningTask task = tuning_task(term);
+  return [by_structure](const TuningTask& task) -> KnobValues {
     const auto found = by_structure->find(task.structure);
     if (found == by_structure->end()) return {};
     const RecordedChoice* nearest = nullptr;

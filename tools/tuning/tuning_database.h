@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/profile.h"
 #include "ir/result.h"
 #include "lowering/tuning.h"
 
@@ -22,6 +23,8 @@ struct TunedDevice {
   std::string profile;  ///< its text
   std::string target;   ///< of native code; "" for OpenCL
 };
+
+TunedDevice tuned_device(const Profile& profile, const std::vector<std::string>& targets);
 
 struct Measurement {
   KnobValues knobs;

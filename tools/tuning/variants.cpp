@@ -8,13 +8,11 @@
 #include <memory>
 #include <set>
 
-#include "backends/bundle/bundle.h"
 #include "ir/stopwatch.h"
 #include "lowering/passes.h"
 #include "lowering/winograd.h"
 #include "neural_rules/choice/interval.h"
 #include "tools/compile.h"
-#include "tools/files.h"
 
 namespace hoist::tuning {
 namespace {
@@ -85,8 +83,7 @@ LoweredModel only_steps(LoweredModel model, const std::vector<size_t>& kept) {
 
 // A variant that is compiled and open.
 struct Opened {
-  TemporaryFolder folder;
-  BundleRunner runner;
+  ModelOnDevice model;
   std::vector<std::vector<size_t>> subjects;                        // of each step
   std::map<size_t, std::vector<std::vector<double>>> samples = {};  // by subject, of each of its steps
 };
@@ -105,8 +102,9 @@ class Builder {
 
   Result<Variant> build(const Assignment& assignment) {
     Variant out;
-    HOIST_TRY(const LoweredModel lowered,
-              lower_program(tuned_.program, with_records(tuned_.lower, records(assignment)), tuned_.profile));
+    HOIST_TRY(
+        const LoweredModel lowered,
+        lower_program(tuned_.program, with_records(tuned_.options.lower, records(assignment)), tuned_.options.profile));
     std::vector<size_t> steps;
     std::vector<std::vector<size_t>> owners;
     for (size_t i = 0; i < lowered.steps.size(); ++i) {
@@ -122,9 +120,9 @@ class Builder {
 
  private:
   TuningRecords records(const Assignment& assignment) const {
-    return [this, &assignment](Expr term) -> KnobValues {
-      KnobValues out = fixed_ ? fixed_(term) : KnobValues();
-      const auto subject = by_task_.find(tuning_task(term));
+    return [this, &assignment](const TuningTask& task) -> KnobValues {
+      KnobValues out = fixed_ ? fixed_(task) : KnobValues();
+      const auto subject = by_task_.find(task);
       if (subject == by_task_.end()) return out;
       const auto assigned = assignment.find(subject->second);
       const KnobValues& knobs = assigned == assignment.end() ? subjects_[subject->second].usual : assigned->second;
@@ -148,15 +146,15 @@ class Builder {
   Result<Nothing> compile(const LoweredModel& lowered, std::vector<size_t> steps,
                           std::vector<std::vector<size_t>> owners, Variant& out) const {
     CompileOptions options;
-    options.lower = tuned_.lower;
-    options.targets = tuned_.targets;
+    options.lower = tuned_.options.lower;
+    options.targets = tuned_.options.targets;
     options.check_model = false;
-    auto plan = make_plan(only_steps(lowered, steps), options, tuned_.profile);
+    auto plan = make_plan(only_steps(lowered, steps), options, tuned_.options.profile);
     if (!plan) {
       std::set<int> refused;
       for (const size_t i : steps) {
         const int kernel = lowered.steps[i].kernel;
-        if (!emit_kernel(lowered.kernels[static_cast<size_t>(kernel)], tuned_.profile, tuned_.targets))
+        if (!emit_kernel(lowered.kernels[static_cast<size_t>(kernel)], tuned_.options.profile, tuned_.options.targets))
           refused.insert(kernel);
       }
       if (refused.empty()) return plan.errors();
@@ -166,17 +164,14 @@ class Builder {
         steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
         owners.erase(owners.begin() + static_cast<ptrdiff_t>(i));
       }
-      plan = make_plan(only_steps(lowered, steps), options, tuned_.profile);
+      plan = make_plan(only_steps(lowered, steps), options, tuned_.options.profile);
       if (!plan) return plan.errors();
     }
     if (steps.empty()) return Nothing{};
-    HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
-    const std::filesystem::path path = folder.path() / "bundle";
-    HOIST_TRY_VOID(write_bundle(*plan, path));
-    RunOptions run = tuned_.run;
+    RunOptions run = tuned_.options.run;
     run.use_cache = false;
-    HOIST_TRY(BundleRunner runner, BundleRunner::open(path, run));
-    HOIST_TRY_VOID(runner.share_memory());
+    HOIST_TRY(ModelOnDevice model, open_on_device(std::move(*plan), run));
+    BundleRunner& runner = model.runner;
     HOIST_TRY(const std::vector<Finding> findings, runner.verify());
     for (const Finding& finding : findings) {
       if (finding.passed) continue;
@@ -186,7 +181,7 @@ class Builder {
       }
       spdlog::warn("a variant of {} differs from the interpreter: {}", finding.subject, finding.message);
     }
-    out.opened = std::make_unique<Opened>(Opened{std::move(folder), std::move(runner), std::move(owners)});
+    out.opened = std::make_unique<Opened>(Opened{std::move(model), std::move(owners)});
     return Nothing{};
   }
 
@@ -197,7 +192,7 @@ class Builder {
 };
 
 Result<Nothing> time_once(Opened& variant, bool counts) {
-  HOIST_TRY(const std::vector<double> seconds, variant.runner.profile());
+  HOIST_TRY(const std::vector<double> seconds, variant.model.runner.profile());
   if (!counts) return Nothing{};
   std::map<size_t, size_t> next;
   for (size_t i = 0; i < seconds.size(); ++i) {
@@ -216,7 +211,7 @@ Result<Nothing> time_once(Opened& variant, bool counts) {
 Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned) {
   Subjects out;
   Program program = tuned.program;
-  PassOptions options = pass_options(tuned.lower, tuned.profile);
+  PassOptions options = pass_options(tuned.options.lower, tuned.options.profile);
   if (options.strict || options.convolution != ConvolutionForm::automatic) return out.take();
   // As the pass that chooses them finds the definitions.
   const auto observe = [&](const Pass& pass, const Program& now) {
@@ -242,13 +237,14 @@ Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned) {
 
 Result<std::vector<Subject>> tile_subjects(const TunedProgram& tuned, const TuningRecords& fixed) {
   Subjects out;
-  HOIST_TRY(const LoweredModel lowered, lower_program(tuned.program, with_records(tuned.lower, fixed), tuned.profile));
+  HOIST_TRY(const LoweredModel lowered,
+            lower_program(tuned.program, with_records(tuned.options.lower, fixed), tuned.options.profile));
   for (const Definition& definition : lowered.program.definitions) {
     const auto results = lowered.storage.tiled.find(definition.value);
     if (results == lowered.storage.tiled.end()) continue;
     Subject subject;
-    subject.space = tile_knobs(results->second, tuned.profile);
-    subject.usual = knobs_of(choose_tile(results->second, tuned.profile), tuned.profile);
+    subject.space = tile_knobs(results->second, tuned.options.profile);
+    subject.usual = knobs_of(choose_tile(results->second, tuned.options.profile), tuned.options.profile);
     out.add(definition, std::move(subject));
   }
   return out.take();

@@ -9,21 +9,18 @@
 #include <string>
 #include <vector>
 
-#include "backends/opencl/bundle_runner.h"
 #include "ir/program/program.h"
-#include "lowering/lower.h"
+#include "lowering/knobs.h"
 #include "lowering/tuning.h"
+#include "tools/device_models.h"
 #include "tools/tuning/tuning_database.h"
 
 namespace hoist::tuning {
 
 /// What all variants share.
 struct TunedProgram {
-  Program program;  ///< behind the passes over operator calls
-  LowerOptions lower;
-  Profile profile;
-  std::vector<std::string> targets;  ///< of native code; empty: OpenCL
-  RunOptions run;
+  Program program;            ///< behind the passes over operator calls
+  PrepareOptions options;     ///< how it is lowered and runs
   double launch_seconds = 0;  ///< that a run takes for each step beside the kernel
 };
 

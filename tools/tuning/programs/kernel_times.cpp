@@ -8,12 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "backends/bundle/bundle.h"
 #include "ir/stopwatch.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "neural_rules/choice/interval.h"
-#include "tools/files.h"
+#include "tools/device_models.h"
 #include "tools/model.h"
 #include "tools/opened_bundle.h"
 
@@ -39,25 +38,13 @@ constexpr char reference_program[] =
     "program %reference version 21\ninput %left : [128][128]f32\ninput %right : [128][128]f32\n"
     "define %product : [128][128]f32 = MatMul(%left, %right) from \"product\"\noutput %product\n";
 
-/// A program of kernels for the first device, its inputs set, run once. The folder has to outlive it.
-struct Opened {
-  TemporaryFolder folder;
-  Plan plan;
-  BundleRunner bundle;
-};
-
-Attempt<Opened> open(LoweredModel lowered, const Profile& profile) {
-  CompileOptions compile;
-  compile.check_positions = 0;
-  HOIST_STEP(Plan plan, ExitCode::bad_input, make_plan(std::move(lowered), compile, profile));
-  HOIST_STEP(TemporaryFolder folder, ExitCode::bad_input, TemporaryFolder::make());
-  const auto path = folder.path() / "kernels.hoist";
-  HOIST_STEP_VOID(ExitCode::bad_input, write_bundle(plan, path, {}));
-  HOIST_STEP(BundleRunner bundle, ExitCode::device, BundleRunner::open(path, {}));
-  const std::vector<Tensor> inputs = seeded_inputs(bundle, plan, 1);
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
-  HOIST_STEP_VOID(ExitCode::device, bundle.run());
-  return Opened{std::move(folder), std::move(plan), std::move(bundle)};
+/// A program of kernels for the first device, its inputs set, run once.
+Attempt<ModelOnDevice> open(LoweredModel lowered, const Profile& profile) {
+  HOIST_STEP(ModelOnDevice opened, ExitCode::device, open_on_device(std::move(lowered), {}, profile));
+  const std::vector<Tensor> inputs = seeded_inputs(opened.runner, opened.plan, 1);
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, opened.runner.set_input(i, inputs[i]));
+  HOIST_STEP_VOID(ExitCode::device, opened.runner.run());
+  return opened;
 }
 
 Attempt<> measure(const Program& program, const std::string& model, const Profile& device, const Profile& variant,
@@ -70,9 +57,9 @@ Attempt<> measure(const Program& program, const std::string& model, const Profil
   if (!any_new) return ExitCode::done;
   std::vector<std::string> expressions;
   for (const LoweredKernel& kernel : lowered.kernels) expressions.push_back(print(kernel.expression));
-  HOIST_ATTEMPT(Opened opened, open(std::move(lowered), variant));
+  HOIST_ATTEMPT(ModelOnDevice opened, open(std::move(lowered), variant));
   const Plan& plan = opened.plan;
-  BundleRunner& bundle = opened.bundle;
+  BundleRunner& bundle = opened.runner;
   std::vector<double> references;
   std::vector<std::vector<double>> samples(bundle.steps().size());
   const Stopwatch timing;
@@ -109,7 +96,7 @@ Attempt<> measure_model(const std::filesystem::path& model, const std::filesyste
   HOIST_ATTEMPT(const Program program, read_program(model, options));
   HOIST_STEP(Program product, ExitCode::bad_input, parse_program(reference_program));
   HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(std::move(product), {}, device));
-  HOIST_ATTEMPT(Opened reference, open(std::move(lowered), device));
+  HOIST_ATTEMPT(ModelOnDevice reference, open(std::move(lowered), device));
   std::set<std::string> known;
   std::ifstream old(file);
   for (std::string line; std::getline(old, line);) {
@@ -123,7 +110,7 @@ Attempt<> measure_model(const std::filesystem::path& model, const std::filesyste
     const Stopwatch stopwatch;
     const size_t before = known.size();
     HOIST_ATTEMPT([[maybe_unused]] auto done, measure(program, model.filename().string(), device, variant, seconds,
-                                                      reference.bundle, known, records));
+                                                      reference.runner, known, records));
     fmt::print("{}: {} kernels for vectors of {} and {} registers, {:.1f} s\n", model.filename().string(),
                known.size() - before, variant.vector_width, variant.vector_registers, stopwatch.seconds());
     std::fflush(stdout);

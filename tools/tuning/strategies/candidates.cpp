@@ -57,6 +57,12 @@ void Candidates::fill(std::vector<Point>& points, size_t size, Random& random) {
   }
 }
 
+bool Candidates::fill_first(std::vector<Point>& points, size_t most, Random& random) {
+  if (!met_.empty()) return false;
+  fill(points, std::min(most, first_points), random);
+  return true;
+}
+
 void Candidates::fill_spread(std::vector<Point>& points, size_t size, Random& random) {
   if (points.size() >= size || count_points(space_) == 0) return;
   // A Latin hypercube: of each knob as many equal parts as there are points, and each part once.

@@ -50,7 +50,9 @@ class Candidates {
   std::optional<Point> draw(Random& random);
   /// Meets and adds new points until `points` has `size` or there are no more.
   void fill(std::vector<Point>& points, size_t size, Random& random);
-  /// The same with points that share as few values as possible: of each knob every part of its range has its turn.
+  /// Whether nothing was met yet: then the points to begin with, at most so many.
+  bool fill_first(std::vector<Point>& points, size_t most, Random& random);
+  /// As fill, with points that share as few values as possible: of each knob every part of its range has its turn.
   void fill_spread(std::vector<Point>& points, size_t size, Random& random);
   /// The new ones among the neighbours of a point, in random order.
   std::vector<Point> new_neighbours(const Point& point, Random& random) const;

@@ -18,10 +18,7 @@ class GBfsSearch : public Search {
   std::vector<Point> propose(size_t most) override {
     Random random = candidates_.random();
     std::vector<Point> points;
-    if (candidates_.met() == 0) {
-      candidates_.fill(points, std::min(most, first_points), random);
-      return points;
-    }
+    if (candidates_.fill_first(points, most, random)) return points;
     for (; waiting_.empty() && !queue_.empty(); queue_.pop()) {
       waiting_ = neighbours(candidates_.space(), queue_.top().point);
       shuffle(waiting_, random);

@@ -203,10 +203,7 @@ class NA2cSearch : public Search {
   std::vector<Point> propose(size_t most) override {
     Random random = candidates_.random();
     std::vector<Point> points;
-    if (candidates_.met() == 0) {
-      candidates_.fill(points, std::min(most, first_points), random);
-      return points;
-    }
+    if (candidates_.fill_first(points, most, random)) return points;
     const size_t size = std::min(most, collected);
     if (std::isfinite(best_.seconds))
       for (int walk = 0; walk < most_walks && points.size() < size; ++walk) take_steps(points, size, random);
