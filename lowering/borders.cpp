@@ -1,7 +1,9 @@
 // Borders: a convolution pads what it reads with zeros, or with a zero point. Where the array that it reads has such a
 // border of its own, the padding is a larger slice of that array, and the inner loops need no comparison.
 #include <optional>
+#include <set>
 
+#include "ir/properties.h"
 #include "lowering/storage.h"
 #include "lowering/terms.h"
 
@@ -15,12 +17,13 @@ std::optional<uint8_t> repeated_byte(Expr e) {
   return static_cast<uint8_t>(e->bits);
 }
 
-// map^depth (pad l r number): the depth, or nothing. `array` is what it is applied to.
+// map^depth (pad l r number): the depth, or nothing. `array` is what it is applied to, its child number `child`.
 struct PaddedDimension {
   int depth;
   int64_t before, after;
   uint8_t byte;
   Expr array;
+  int child;
 };
 
 std::optional<PaddedDimension> padding_layer(Expr e) {
@@ -45,7 +48,7 @@ std::optional<PaddedDimension> padding_layer(Expr e) {
     array = inner->children[0];
   else if (inner->children[0]->pattern != Pattern::bound || inner->children[0]->integers[0] != 0)
     return std::nullopt;
-  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), *byte, array};
+  return PaddedDimension{depth, inner->sizes[0].value(), inner->sizes[1].value(), *byte, array, depth == 0 ? 0 : 1};
 }
 
 struct Padded {
@@ -53,16 +56,24 @@ struct Padded {
   Padding padding;
 };
 
-// Layers of padding around a parameter, one dimension each, or nothing.
-std::optional<Padded> padded_parameter(Expr e) {
-  Padded out;
+// Layers of padding by one number, one dimension each, outermost first.
+std::vector<PaddedDimension> padding_layers(Expr e) {
   std::vector<PaddedDimension> layers;
   while (auto layer = padding_layer(e)) {
     if (!layers.empty() && layer->byte != layers[0].byte) break;
     layers.push_back(*layer);
     e = layer->array;
   }
-  if (layers.empty() || e->pattern != Pattern::parameter) return std::nullopt;
+  return layers;
+}
+
+// A parameter with such layers around it, or nothing.
+std::optional<Padded> padded_parameter(Expr e) {
+  Padded out;
+  const std::vector<PaddedDimension> layers = padding_layers(e);
+  if (layers.empty()) return std::nullopt;
+  e = layers.back().array;
+  if (e->pattern != Pattern::parameter) return std::nullopt;
   out.value = e->name;
   out.padding.byte = layers[0].byte;
   out.padding.before.assign(sizes_of(e->type).size(), 0);
@@ -74,7 +85,31 @@ std::optional<Padded> padded_parameter(Expr e) {
   return out;
 }
 
+std::optional<Path> padded_view(Expr e, std::set<Expr>& seen, Path& path) {
+  if (!seen.insert(e).second) return std::nullopt;
+  const std::vector<PaddedDimension> layers = padding_layers(e);
+  if (!layers.empty()) {
+    const Expr array = layers.back().array;
+    if (array->free == 0 && array->pattern != Pattern::parameter && moves_only(array)) {
+      for (const PaddedDimension& layer : layers) path.push_back(layer.child);
+      return path;
+    }
+  }
+  for (size_t i = 0; i < e->children.size(); ++i) {
+    path.push_back(static_cast<int>(i));
+    if (auto found = padded_view(e->children[i], seen, path)) return found;
+    path.pop_back();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<Path> padded_view(Expr term) {
+  std::set<Expr> seen;
+  Path path;
+  return padded_view(term, seen, path);
+}
 
 std::map<std::string, Padding> constant_paddings(Expr e) {
   std::map<std::string, Padding> found;

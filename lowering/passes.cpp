@@ -22,6 +22,8 @@
 #include "lowering/rules.h"
 #include "lowering/rules/program_rules.h"
 #include "lowering/steps.h"
+#include "lowering/storage.h"
+#include "lowering/terms.h"
 #include "lowering/unroll.h"
 #include "lowering/winograd.h"
 
@@ -190,6 +192,14 @@ constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors
                            phases = "phases-of-transposed-convolution",
                            phases_bias = "phases-of-transposed-convolution-bias", channels = "channels-to-four",
                            columns = "columns-to-four";
+constexpr std::string_view inputs_of_convolution = "unsigned-inputs-of-integer-convolution",
+                           inputs_of_product = "unsigned-inputs-of-integer-matrix-product",
+                           inputs_of_linear_convolution = "unsigned-inputs-of-linear-convolution",
+                           inputs_of_linear_product = "unsigned-inputs-of-linear-matrix-product",
+                           weights_of_convolution = "signed-weights-of-integer-convolution",
+                           weights_of_product = "signed-weights-of-integer-matrix-product",
+                           weights_of_linear_convolution = "signed-weights-of-linear-convolution",
+                           weights_of_linear_product = "signed-weights-of-linear-matrix-product";
 
 Result<Nothing> tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
@@ -383,6 +393,20 @@ Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& op
   return Nothing{};
 }
 
+// Sums over windows of a view compare each position with the view's ends unless the view is stored with a border, which
+// takes a launch: worth it where as many products are summed as take about that long.
+Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) {
+  constexpr int64_t least_operations = 1 << 20;
+  if (options.profile.gpu) return Nothing{};
+  keep_at(program, [](Expr term) {
+    std::vector<RuleAtPlace> out;
+    if (!folds(term) || count_operations(term) < least_operations) return out;
+    if (const auto place = padded_view(term)) out.push_back({*place, "to-global"});
+    return out;
+  });
+  return Nothing{};
+}
+
 // A work-item keeps all sums of a scan in its own memory, and forms them one after the other.
 constexpr int64_t longest_scan = 1024;
 
@@ -523,6 +547,10 @@ constexpr Pass all_passes[] = {
     {"integer-products", "products of dequantised numbers become integer products, scaled once", Pass::calls, true,
      apply_rules<unsigned_weights, weights_zero, weights_zero_bias, depthwise, depthwise_bias, convolution, with_bias,
                  matrix_product, gemm, gemm_bias, transposed, transposed_bias>},
+    {"signs-of-products", "integer products are of inputs without a sign and weights with one, as dot instructions are",
+     Pass::calls, false,
+     apply_rules<inputs_of_convolution, inputs_of_product, inputs_of_linear_convolution, inputs_of_linear_product,
+                 weights_of_convolution, weights_of_product, weights_of_linear_convolution, weights_of_linear_product>},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
     {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
      apply_rules<channels, columns>},
@@ -551,6 +579,8 @@ constexpr Pass all_passes[] = {
     {"keep-transposed-operands",
      "a transposed right operand of a product is kept in memory in the order of its columns", Pass::terms, false,
      keep_transposed_operands},
+    {"keep-padded-views", "what sums over windows pad is kept in memory, where it is no array but a view of one",
+     Pass::terms, false, keep_padded_views},
     {"block-scans", "running sums along many elements are formed by blocks side by side", Pass::terms, false,
      block_scans},
     {"block-reductions", "sums and extremes of many elements are formed by blocks side by side", Pass::terms, false,

@@ -521,6 +521,7 @@ TiledResults tiled_on_cpu(const Definition& d, const std::map<std::string, Type>
   TiledResults out;
   out.rows = transposed ? shape.back() : shape[shape.size() - 2];
   out.columns = transposed ? shape[1] : shape.back();
+  if (!transposed) out.count = element_count(shape) / out.rows / out.columns;
   // Matrix instructions multiply words of bytes as dot instructions do.
   if (transposed || profile.matrix_tile == 0 || s.permutation.size() < 2 || d.weights.size() != 1 ||
       !multiplies_words(d, types, d.weights[0], profile))

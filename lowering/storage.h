@@ -74,6 +74,9 @@ struct Padding {
 /// The paddings of whole parameters in a term, by parameter name: map (pad l r 0), at any depth, of %x. The number is
 /// zero, or any of 8 bits; where one parameter is padded with two numbers, it is the one that was found first.
 std::map<std::string, Padding> constant_paddings(Expr e);
+/// Where in the term a view of an array stands that is padded in that way, a reshaped one say, and that only a
+/// definition of its own can store with a border.
+std::optional<Path> padded_view(Expr term);
 
 /// Storage for every value of the program: inputs, outputs, constants, definitions, and the arrays in local memory that
 /// definitions keep (statements.h).

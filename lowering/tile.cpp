@@ -53,7 +53,20 @@ double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
   return tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
 }
 
-void add_register_tiles(Candidates& candidates, int64_t rows, int64_t columns, const Profile& profile) {
+// The tile with each order of loops over work-groups that is another one; the estimate knows the first.
+void add_orders(Candidates& candidates, const TiledResults& results, Candidate candidate) {
+  candidates.push_back(candidate);
+  candidate.cost = left_aside;
+  const bool columns = candidate.tile.columns < results.columns, rows = candidate.tile.rows < results.rows;
+  for (const int64_t around : {1, 2}) {
+    if (!columns || (around == 1 ? !rows : results.count == 1)) continue;
+    candidate.tile.columns_around = around;
+    candidates.push_back(candidate);
+  }
+}
+
+void add_register_tiles(Candidates& candidates, const TiledResults& results, const Profile& profile) {
+  const int64_t rows = results.rows, columns = results.columns;
   constexpr int64_t most_rows = 24, most_estimated_rows = 14, most_vectors = 8;
   const int64_t usual = usual_width(columns, profile);
   for (int64_t width = profile.vector_width; width >= 1; width /= 2) {
@@ -68,7 +81,7 @@ void add_register_tiles(Candidates& candidates, int64_t rows, int64_t columns, c
         candidate.tile = {tile_rows, tile_columns, width};
         if (width == usual && tile_rows <= most_estimated_rows)
           candidate.cost = register_cost(rows, columns, candidate.tile);
-        candidates.push_back(candidate);
+        add_orders(candidates, results, candidate);
       }
     }
   }
@@ -106,7 +119,7 @@ void add_matrix_tiles(Candidates& candidates, const TiledResults& results, const
     candidate.tile.matrix_rows = matrix_rows;
     candidate.tile.matrix_words = words;
     candidate.cost = tiles * ((step + 4 * products) * static_cast<double>(steps) + ends);
-    candidates.push_back(candidate);
+    add_orders(candidates, results, candidate);
   }
 }
 
@@ -199,7 +212,7 @@ Candidates candidates_for(const TiledResults& results, const Profile& profile) {
   if (profile.gpu) {
     add_work_groups(out, results, profile);
   } else {
-    add_register_tiles(out, results.rows, results.columns, profile);
+    add_register_tiles(out, results, profile);
     add_matrix_tiles(out, results, profile);
   }
   return out;
@@ -218,7 +231,8 @@ KnobValues knobs_of(const Tile& tile, const Profile& profile) {
     return {{"rows", tile.rows},
             {"vectors", tile.columns / tile.width},
             {"width", tile.width},
-            {"matrix_rows", tile.matrix_rows}};
+            {"matrix_rows", tile.matrix_rows},
+            {"columns_around", tile.columns_around}};
   return {{"item_rows", tile.item_rows},
           {"item_vectors", tile.columns / tile.items_across / tile.width},
           {"items_down", tile.rows / tile.item_rows},

@@ -23,6 +23,9 @@ struct Tile {
   int64_t rows = 1, columns = 1;
   int64_t width = 1;           ///< lanes of the vectors that make up the columns
   bool channels_last = false;  ///< the loops have channels innermost although the array (a model output) does not
+  /// Of the loops over work-groups, those that the one over columns of tiles stands around: 0 none, 1 that over rows, 2
+  /// all (CPU).
+  int64_t columns_around = 0;
 
   int64_t matrix_rows = 0;   ///< of the tile's rows, those of one matrix instruction (CPU); 0: it computes none of it
   int64_t matrix_words = 0;  ///< of four bytes, whose products such an instruction adds to a sum
@@ -35,7 +38,7 @@ struct Tile {
 
 /// What is cut into tiles: results of a fold.
 struct TiledResults {
-  int64_t count = 1;  ///< arrays of them (GPU)
+  int64_t count = 1;  ///< arrays of them
   int64_t rows = 1, columns = 1;
   int64_t terms = 0;  ///< products of bytes that each sums, where matrix instructions may form the sums; else 0
   int64_t inner = 0;  ///< of those, how many lie side by side

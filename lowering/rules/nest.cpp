@@ -29,6 +29,37 @@ RuleRow tiles(const char* name, const char* type, const std::string& rows, const
           meaning};
 }
 
+// The same tiles of a value of `leading` dimensions of matrices, with the loop over columns of tiles outside of those
+// over matrices and over their rows: what a column of tiles reads of the right operand is in the cache for all of them.
+RuleRow tiles_by_columns(int leading) {
+  const std::string names[] = {"a", "b", "e", "g"};
+  std::string type, joins, splits;
+  for (int i = 0; i < leading; ++i) {
+    type += "[" + names[i] + "]";
+    if (i > 0) joins += " |> join", splits = " |> split " + names[i] + splits;
+  }
+  // Loops over work-groups: across, then those that stay, outermost first.
+  const std::string matrix = "map (pad 0 (" + missing("m", "C") + ") undefined) |> pad 0 (" + missing("n", "R") +
+                             ") undefined |> split R |> map (\\band. band |> map (split C) |> transpose)";
+  const std::string back = "map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)";
+  RuleRow out;
+  out.name = "open-tiles-by-columns" + (leading == 0 ? std::string() : "-" + std::to_string(leading + 2) + "d");
+  out.parameters = "R, C";
+  out.given = "x: " + type + "[n][m]T";
+  out.left = "x";
+  out.right = leading == 0
+                  ? "x |> " + matrix +
+                        " |> transpose |> map group(0) (\\bands. bands |> map group(2) (\\t. t)) |> transpose |> " +
+                        back
+                  : "x" + joins + " |> map (\\plane. plane |> " + matrix +
+                        ") |> transpose (2 0 1) |> map group(0) (\\planes. planes |> map group(1) (\\bands. bands"
+                        " |> map group(2) (\\t. t))) |> transpose (1 2 0) |> map (\\plane. plane |> " +
+                        back + ")" + splits;
+  out.rule_class = RuleClass::exact;
+  out.meaning = "tiles of R rows and C columns, one column of tiles after the other; what sticks out is cut";
+  return out;
+}
+
 // Elements shared out among q work-items of a group; `joins` joins make one dimension of the value's, `splits` undo it.
 RuleRow local(const char* name, const char* type, const std::string& elements, const std::string& joins,
               const std::string& splits, const char* meaning) {
@@ -246,6 +277,7 @@ std::vector<RuleRow> nest_rules() {
        " |> fold (\\w h. zip(h.0, h.1) |> fold (\\i e. op i (f e)) w) u) s) z",
        "associative op, commutative op", rounding, "sums over a window with channels innermost, as pictures are stored"},
   };
+  for (const int leading : {0, 1, 2, 3, 4}) out.push_back(tiles_by_columns(leading));
   for (RuleRow& row : kept_tile_rules()) out.push_back(std::move(row));
   return out;
 }

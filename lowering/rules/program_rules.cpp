@@ -74,6 +74,12 @@ std::optional<int64_t> zero_point_of_weights(const ProgramMatch& match, Scalar s
   return y->integer_at(0) == 0 && scalar == Scalar::i8 ? std::nullopt : std::optional(y->integer_at(0));
 }
 
+// Inputs in 8 bits with a sign that meet known weights.
+bool has_signed_inputs(ProgramMatch& match) {
+  return leaf_of(match.values.at("x")->type) == scalar_type(Scalar::i8) && match.known("x") == nullptr &&
+         match.known("w") != nullptr;
+}
+
 // Filters of one channel each sum so few products that nothing is won by taking their zero point apart.
 bool has_filters_of_one_channel(const ProgramMatch& match) {
   const Tensor* w = match.known("w");
@@ -252,6 +258,7 @@ const ProgramConditions& conditions() {
       {"integer product over columns", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 1); }},
       {"integer product over rows", [](ProgramMatch& m) { return is_matrix(m) && is_integer_product(m, 0); }},
       {"unsigned weights", [](ProgramMatch& m) { return zero_point_of_weights(m, Scalar::u8).has_value(); }},
+      {"signed inputs", has_signed_inputs},
       {"integer product with a zero point of weights", is_product_with_zero_point},
       {"integer product of filters of one channel", is_integer_depthwise},
       {"plain factor", [](ProgramMatch& m) { return integer(m, "t") == 0; }},
@@ -282,6 +289,69 @@ std::vector<std::string> batch_norm_examples() {
       "strides = [i, j]), " +
           statistics + "; epsilon = 0.001)",
       "BatchNormalization(Conv(%x : [b][c][h]f32, %known_w : [n][c][k]f32), " + statistics + ")"};
+}
+
+// Integer products of 8-bit operands whose signs are not those that dot instructions take: inputs without one, weights
+// with one. Moved by 128 with their zero points, they are the same differences.
+std::vector<ProgramRuleRow> sign_rows() {
+  struct Product {
+    const char* name;
+    std::string operation, operands;  // operands: {x}, {z}, {w} and {y} are what moves, and the zero points
+    std::string given, example;       // {type of x}, {type of w}
+  };
+  const std::string integer = "({x}, {w}, {z}, {y}";
+  const std::string linear = "({x}, p, {z}, {w}, q, {y}, s, t";
+  const std::string numbers = ", p: P, q: Q, s: S, t: T";
+  const std::string results = "%known_positive_s : f32, %known_t : u8";
+  const auto one_number = [](const std::string& name, const std::string& type) {
+    return "%known_positive_" + name + " : f32, %known_" + (name == "p" ? "z" : "y") + " : " + type;
+  };
+  const std::string picture = "%x : [b][c][h][v]{xs}", filters = "%known_w : [n][c][i][j]{ws}";
+  const std::string rows = "%x : [m][k]{xs}", columns = "%known_w : [k][n]{ws}";
+  const std::string zeros = ", %known_z : {xs}, %known_y : {ws}";
+  const std::string linear_filters =
+      ", " + one_number("p", "{xs}") + ", " + filters + ", " + one_number("q", "{ws}") + ", " + results;
+  const Product products[] = {
+      {"integer-convolution", "ConvInteger", integer + "; *A)", "", "(" + picture + ", " + filters + zeros + ")"},
+      {"integer-matrix-product", "MatMulInteger", integer + ")", "", "(" + rows + ", " + columns + zeros + ")"},
+      {"linear-convolution", "QLinearConv", linear + ", b; *A)", numbers + ", b: B = _",
+       "(" + picture + linear_filters + ", %known_b : [n]i32)"},
+      {"linear-matrix-product", "QLinearMatMul", linear + ")", numbers,
+       "(" + rows + ", " + one_number("p", "{xs}") + ", " + columns + ", " + one_number("q", "{ws}") + ", " + results +
+           ")"},
+  };
+  const auto filled = [](std::string text, const std::map<std::string, std::string>& names) {
+    for (const auto& [name, value] : names)
+      for (size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
+    return text;
+  };
+  const std::map<std::string, std::string> as_they_are = {{"{x}", "x"}, {"{z}", "z"}, {"{w}", "w"}, {"{y}", "y"}};
+  std::vector<ProgramRuleRow> out;
+  for (const Product& product : products) {
+    for (const bool inputs : {true, false}) {
+      std::map<std::string, std::string> moved = as_they_are;
+      moved[inputs ? "{x}" : "{w}"] = "moved";
+      moved[inputs ? "{z}" : "{y}"] = "zero";
+      const std::string by = inputs ? "Add" : "Sub", to = inputs ? "2" : "3", none = inputs ? "0i8" : "0u8";
+      const auto shifted = [&](const std::string& value) {
+        return "Cast(" + by + "(Cast(" + value + "; to = 6), 128i32); to = " + to + ")";
+      };
+      ProgramRuleRow row;
+      row.name = std::string(inputs ? "unsigned-inputs-of-" : "signed-weights-of-") + product.name;
+      row.given = "x: X, z: Z = " + (inputs ? none : "_") + ", w: W, y: Y = " + (inputs ? "_" : none) + product.given;
+      row.left = product.operation + filled(product.operands, as_they_are);
+      row.right = product.operation + filled(product.operands, moved) +
+                  " where moved = " + shifted(inputs ? "x" : "w") + "; zero = " + shifted(inputs ? "z" : "y");
+      row.where = inputs ? "signed inputs" : "unsigned weights";
+      row.rule_class = RuleClass::exact;
+      row.meaning = inputs ? "inputs of 8 bits with a sign lose it, 128 larger, as dot instructions take inputs"
+                           : "weights of 8 bits without a sign get one, 128 smaller, as dot instructions take weights";
+      row.examples = {product.operation +
+                      filled(product.example, {{"{xs}", inputs ? "i8" : "u8"}, {"{ws}", inputs ? "i8" : "u8"}})};
+      out.push_back(std::move(row));
+    }
+  }
+  return out;
 }
 
 // The operands of a product of dequantised numbers.
@@ -481,7 +551,11 @@ std::vector<ProgramRuleRow> rows() {
 }  // namespace
 
 std::span<const ProgramRuleRow> operator_rule_rows() {
-  static const std::vector<ProgramRuleRow> all = rows();
+  static const std::vector<ProgramRuleRow> all = [] {
+    std::vector<ProgramRuleRow> out = rows();
+    for (ProgramRuleRow& row : sign_rows()) out.push_back(std::move(row));
+    return out;
+  }();
   return all;
 }
 

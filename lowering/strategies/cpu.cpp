@@ -19,18 +19,24 @@ int64_t missing(int64_t n, int64_t k) { return (n + k - 1) / k * k - n; }
 // A picture that keeps its channels second (a model's output) is computed with channels innermost and transposed in
 // private memory: storing vectors lane by lane costs as much as the convolution (56x56x64).
 void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&) {
+  static const char* const by_columns[] = {"open-tiles-by-columns", "open-tiles-by-columns-3d",
+                                           "open-tiles-by-columns-4d", "open-tiles-by-columns-5d",
+                                           "open-tiles-by-columns-6d"};
   Path place = input.inside;
   const Tile& tile = input.tile;
-  if (tile.channels_last) {
+  if (tile.columns_around == 2) {
+    place = open_outermost(r, place, 1 + static_cast<int>(std::size(by_columns)));
+  } else if (tile.channels_last) {
     static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d-group",
                                         "open-channels-last-3d-group"};
     place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", 1}});
   } else {
     place = open_leading(r, place, 2, 1);
   }
-  if (rank_at(r.term(), place) == 2) {
-    place = open(r, "open-tiles", place, {{"R", tile.rows}, {"C", tile.columns}});
-    place = opened(r.term(), place);  // the second of the two group loops
+  if (const int rank = rank_at(r.term(), place); rank >= 2) {
+    place = open(r, tile.columns_around > 0 ? by_columns[rank - 2] : "open-tiles", place,
+                 {{"R", tile.rows}, {"C", tile.columns}});
+    for (int i = 2; i <= std::min(rank, 3); ++i) place = opened(r.term(), place);  // the innermost of the group loops
     if (tile.channels_last && tile.width > 1) {
       open(r, "open-transposed-tile", place, {{"k", tile.width}});
       return;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include <random>
+#include <set>
+#include <string>
 
 #include "ir/text/text.h"
 #include "lowering/replay.h"
@@ -62,6 +64,7 @@ std::map<TuningTask, KnobValues> drawn_knobs(const LoweredModel& model, const Pr
 
 TEST(Tuning, EveryTileComputesTheSameAndReplays) {
   size_t tuned_kernels = 0;
+  std::set<std::string> orders;  // of loops over work-groups
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -84,6 +87,9 @@ TEST(Tuning, EveryTileComputesTheSameAndReplays) {
       const auto error = graph.error.find(name);
       EXPECT_TRUE(close(actual.at(name), value, error == graph.error.end() ? 0 : error->second)) << name;
     }
+    for (const ProgramStep& step : tuned->derivation.steps) {
+      if (step.rule.rfind("open-tiles", 0) == 0) orders.insert(step.rule);
+    }
     ReplayOptions replaying;
     replaying.profile = profile;
     auto replayed = replay(tuned->derivation, replaying);
@@ -93,6 +99,7 @@ TEST(Tuning, EveryTileComputesTheSameAndReplays) {
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(tuned_kernels, 50u);
+  EXPECT_THAT(orders, testing::IsSupersetOf({"open-tiles", "open-tiles-by-columns", "open-tiles-by-columns-4d"}));
 }
 
 NamedModel wide_convolution() {
