@@ -120,6 +120,8 @@ def layer(browser):
     browser.click('[data-form="reference"]')
     check("__global const float*" in text(browser, '[data-stage="source"][open] code'), "the source as the model is")
     check(count(browser, "#layer .histogram rect") > 20, "a histogram")
+    bars = browser.evaluate("[...document.querySelectorAll('#layer .histogram rect')].map(each => Number(each.getAttribute('width')))")
+    check(max(bars) < 3 * min(bars), f"bars from {min(bars)} to {max(bars)} wide")
     browser.click(".node:nth-last-of-type(2)")
     check("head/dense" in text(browser, "#layer-heading"), "a click in the picture selects a layer")
     browser.evaluate("document.querySelector('#picture').focus()")
