@@ -82,6 +82,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   SensitivityOptions options;
   HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
   options.half = model.profile.half;
+  options.measure_all = false;  // as a study does, so that both say the same
   // Without uniform models and proposals.
   const double begin = share_of_study(StudyPart::local_errors, 0, 1),
                end = share_of_study(StudyPart::rules_alone, 1, 1);
@@ -122,6 +123,7 @@ void add_sensitivity(CLI::App& program, Action& action) {
   add_picture_options(command, options->pictures);
   add_scaling_option(command, options->scaling);
   add_model_options(command, options->options);
+  add_target_option(command, options->options);
   command.add_flag("--all", options->all, "every rule at every site, instead of the most sensitive sites");
   add_json_option(command, options->json, "the sites with their rules");
 }
