@@ -156,6 +156,7 @@ TEST_F(HonestWords, NumbersOfTheSameThingAgree) {
   EXPECT_EQ(study["confidence"], json_of(in("first.json"))["budget"]["confidence"]);
   // Of a layer: what sensitivity measures is what the study has.
   const json found = answer(on_target({"sensitivity", model, "--calibrate", calibration}));
+  EXPECT_THAT(run_hoist(on_target({"sensitivity", model, "--calibrate", calibration})).out, Not(HasSubstr("inf dB")));
   EXPECT_EQ(found["sites"].size(), study["sites"].size());
   size_t compared = 0;
   for (const json& site : found["sites"]) {
@@ -192,8 +193,10 @@ TEST_F(HonestWords, AnotherDeviceThanTheBundlesIsSaid) {
                                                   {"evaluate", bundle, "--data", test_data}}) {
       const Ran used = run_hoist(words);
       EXPECT_EQ(used.code, 0) << words[0] << ": " << used.err;
-      EXPECT_TRUE(out.empty() || out == used.err) << words[0] << ": " << used.err;
-      out = used.err;
+      // Where others have the machine a command may say how far it is.
+      const std::string said = std::regex_replace(used.err, std::regex("hoist: progress: .*\\n"), "");
+      EXPECT_TRUE(out.empty() || out == said) << words[0] << ": " << said;
+      out = said;
     }
     return out;
   };
