@@ -44,6 +44,7 @@ void add_profiles(CLI::App& program, Action& action);
 void add_language(CLI::App& program, Action& action);
 void add_rules(CLI::App& program, Action& action);
 void add_operators(CLI::App& program, Action& action);
+void add_help(CLI::App& program, Action& action);
 void add_completion(CLI::App& program, Action& action);
 void add_manual(CLI::App& program, Action& action);
 

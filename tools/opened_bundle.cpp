@@ -118,6 +118,11 @@ Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptio
              fmt::format("the bundle is made for {}, a {}, and runs on {}, which is none: it may take a "
                          "thousand times as long (--device chooses, hoist devices lists them)",
                          runner.profile_name(), runner.profile_is_cpu() ? "CPU" : "GPU", runner.device_name()));
+  } else if (runner.device_index() >= 0 && runner.profile_name() != runner.device_name()) {
+    complain("note", fmt::format("the bundle is made for {} and runs on {}: its results are as right there, its times "
+                                 "may not be what they could (hoist verify checks it, compile --device makes one for "
+                                 "this device)",
+                                 runner.profile_name(), runner.device_name()));
   }
   return runner;
 }

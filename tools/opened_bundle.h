@@ -42,7 +42,8 @@ Result<Profile> profile_of(const BundleRunner& bundle, const Plan& plan);
 DriverProgress driver_progress();
 
 /// A bundle whose files are checked, on the wanted device or the one that fits it best; with a warning where that is of
-/// another kind, a CPU or not, than the bundle is made for: kernels are right there and far slower.
+/// another kind, a CPU or not, than the bundle is made for: kernels are right there and far slower. Of another device
+/// of its kind there is a note.
 Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptions options);
 
 /// Checks the files first, so that a damaged bundle is bad input and only what follows is device trouble.

@@ -425,11 +425,17 @@ class Chooser {
     study.notes.insert(study.notes.end(), sensitivity_.left_out.begin(), sensitivity_.left_out.end());
     if (const std::string note = resolution_note(options_.budget, study.verification_samples); !note.empty())
       study.notes.push_back(note);
-    study.summary =
-        fmt::format("{} of {} sites changed: {}; {} a run against {}, {:.1f} kB of weights against {:.1f} kB",
-                    point.assignment.size(), study.sites.size(), verdict(options_.budget, verifier_->evidence(chosen)),
-                    time_text(point.time.value), time_text(study.points[0].time.value), point.size / 1e3,
-                    study.points[0].size / 1e3);
+    if (point.assignment.empty()) {
+      const bool is_time = options_.objective == Objective::time;
+      study.notes.push_back(fmt::format("nothing that keeps the budget is known to be {} than the model as it is{}",
+                                        is_time ? "faster on this device" : "smaller",
+                                        is_time ? "; --objective size looks for the fewest bytes" : ""));
+    }
+    study.summary = fmt::format(
+        "{} of {} sites changed: {}; {} a run against {}, {:.1f} kB of weights in their formats against {:.1f} kB",
+        point.assignment.size(), study.sites.size(), verdict(options_.budget, verifier_->evidence(chosen)),
+        time_text(point.time.value), time_text(study.points[0].time.value), point.size / 1e3,
+        study.points[0].size / 1e3);
   }
 
   // The rest of the front, as predicted.

@@ -87,6 +87,11 @@ double sqnr_of(double signal_power, double mean_squared_error) {
   return std::isinf(mean_squared_error) ? -infinity : 10 * std::log10(signal_power / mean_squared_error);
 }
 
+std::string sqnr_text(double decibel) {
+  if (decibel == infinity) return "exact";
+  return std::isfinite(decibel) ? fmt::format("{:.1f} dB", decibel) : "-";
+}
+
 double error_at_sqnr(double signal_power, double decibel) { return signal_power / std::pow(10.0, decibel / 10); }
 
 Result<Nothing> OutputComparison::add(const Tensor& reference, const Tensor& changed, int64_t samples_a_run,

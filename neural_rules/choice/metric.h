@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/result.h"
@@ -55,6 +56,8 @@ struct OutputMetrics {
 
 /// SQNR in dB of two mean squares, and back: the mean squared error that a signal of this power has at this SQNR.
 double sqnr_of(double signal_power, double mean_squared_error);
+/// "31.2 dB", "exact" where nothing changed, "-" of what is not finite otherwise.
+std::string sqnr_text(double decibel);
 double error_at_sqnr(double signal_power, double decibel);
 
 /// Gathers one output over the runs of a data set.

@@ -164,6 +164,8 @@ def test_compiling_running_and_evaluating(bundle: hoist.Bundle, data: dict[str, 
     assert (from_file.correct, from_file.total, from_file.top5) == (491, 500, 1.0)
     assert bundle.evaluate({"image": Tensor(data["image"].copy()), "labels": data["labels"]}).correct == 491
     assert "491 of 500" in shown(from_file)
+    itself = bundle.compare(bundle, {"image": data["image"][:3]})
+    assert (itself["total"], itself["outputs"][0]["agreement"], itself["outputs"][0]["sqnr"]) == (3, 1.0, None)
     assert all(finding.passed for finding in bundle.verify())
     assert [finding.subject for finding in bundle.verify(derivation=True, model=RESIDUAL)][0] == "derivation, its start"
     assert bundle.bench(seconds=0.05)["runs"] > 0
@@ -241,7 +243,7 @@ _NOT_IN_PYTHON = {"--help", "--json", "--print-after", "--stop-after", "--log-le
     ("compile", _options.CompileOptions, {"--output", "--budget"}),
     ("report", _options.ChooseOptions, {"--compare", "--budget", "--output"}),
     ("inspect", _options.ModelOptions, {"--stage", "--types", "--output"}),
-    ("evaluate", _options.EvaluateOptions, {"--data", "--classes"}),
+    ("evaluate", _options.EvaluateOptions, {"--data", "--classes", "--against"}),
     ("verify", _options.VerifyOptions, set()),
     ("export", _options.ExportOptions, {"--dim", "--value", "--model", "--output"}),
 ])

@@ -2,10 +2,10 @@
 // and nothing left half-written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zip.h>
 
 #include <cmath>
 
+#include "npz_file.h"
 #include "program.h"
 #include "tests/frontend/model_builder.h"
 #include "tools/files.h"
@@ -32,23 +32,6 @@ void expect_refused(const std::vector<std::string>& options, const std::string& 
   EXPECT_TRUE(files_below(output.path()).empty());
 }
 
-fs::path write_npz(const Folder& folder, const std::map<std::string, Tensor>& arrays) {
-  const fs::path path = folder.path() / "data.npz";
-  int error = 0;
-  zip_t* archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error);
-  HOIST_CHECK(archive != nullptr, "cannot write " + path.string());
-  std::vector<std::string> contents;
-  for (const auto& [name, tensor] : arrays) contents.push_back(npy_bytes(tensor));
-  size_t next = 0;
-  for (const auto& [name, tensor] : arrays) {
-    zip_source_t* source = zip_source_buffer(archive, contents[next].data(), contents[next].size(), 0);
-    ++next;
-    HOIST_CHECK(zip_file_add(archive, (name + ".npy").c_str(), source, ZIP_FL_OVERWRITE) >= 0, "cannot add " + name);
-  }
-  HOIST_CHECK(zip_close(archive) == 0, "cannot close " + path.string());
-  return path;
-}
-
 Tensor ramp(std::vector<int64_t> shape) {
   Tensor out(Scalar::f32, std::move(shape));
   for (int64_t i = 0; i < out.size(); ++i) out.set_float(i, static_cast<double>(i % 17) / 17);
@@ -61,7 +44,7 @@ Tensor labels(std::vector<int64_t> classes) {
 void expect_data_refused(const std::map<std::string, Tensor>& arrays, const std::string& message,
                          const std::string& budget = "sqnr=30dB") {
   const Folder folder;
-  expect_refused({"--budget", budget, "--calibrate", write_npz(folder, arrays).string()}, message);
+  expect_refused({"--budget", budget, "--calibrate", write_npz(folder.path(), arrays).string()}, message);
 }
 
 TEST(BadData, WrongShapeTypeCountAndName) {

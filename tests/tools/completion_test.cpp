@@ -103,6 +103,27 @@ TEST(Habits, ResultsHaveANameWhereNoneIsGiven) {
   EXPECT_EQ(run_hoist({"-V"}).out, run_hoist({"--version"}).out);
 }
 
+TEST(Habits, HelpIsACommand) {
+  EXPECT_EQ(run_hoist({"help"}).out, run_hoist({"--help"}).out);
+  const Ran ran = run_hoist({"help", "compile"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, run_hoist({"compile", "--help"}).out);
+  const Ran misspelt = run_hoist({"help", "complie"});
+  EXPECT_EQ(misspelt.code, 2);
+  EXPECT_THAT(misspelt.err, testing::HasSubstr("did you mean compile?"));
+}
+
+TEST(Habits, ExplainWithoutALayerListsThem) {
+  const std::string model = HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx";
+  const Ran ran = run_hoist({"explain", model});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, testing::HasSubstr("classifier  Gemm      classifier\n"));
+  EXPECT_THAT(ran.out,
+              testing::ContainsRegex("6 layers in 3 kernels, [0-9]+ steps: [0-9]+ exact, [0-9]+ rounding, 0 neural"));
+  EXPECT_THAT(ran.out, testing::HasSubstr("hoist explain " + model + " LAYER prints the steps of one\n"));
+  EXPECT_EQ(run_hoist({"explain", model, "--terms"}).code, 2);
+}
+
 TEST(Habits, HelpFitsATerminal) {
   for (const std::string& name : commands()) {
     std::istringstream lines(run_hoist({name, "--help"}).out);

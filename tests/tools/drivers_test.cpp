@@ -63,6 +63,7 @@ TEST_F(Rusticl, ABundleMadeOnPoclRuns) {
   const Ran verified = run_hoist({"verify", bundle, "--all", "--device", "llvmpipe"}, rusticl);
   EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
   EXPECT_THAT(verified.out, HasSubstr("checks passed on llvmpipe"));
+  EXPECT_THAT(verified.err, HasSubstr("the bundle is made for pthread"));
 }
 
 }  // namespace

@@ -126,6 +126,10 @@ TEST_F(JsonAnswers, KeysAreThoseOfThePage) {
   EXPECT_EQ(answer({"inspect", bundle, layer, "--stage", "opencl"}).at("stages").at(0).at("stage"), "opencl");
   EXPECT_THAT(answer({"inspect", model, "--stage", "graph"}).at("program").get<std::string>(), HasSubstr(layer));
   EXPECT_FALSE(answer({"explain", bundle, layer}).at("kernels").at(0).at("steps").empty());
+  const json listed = answer({"explain", bundle});
+  EXPECT_EQ(listed.at("layers"), summary.at("layers"));
+  EXPECT_GT(listed.at("step_counts").at("exact"), 0);
+  EXPECT_EQ(listed.at("step_counts").at("neural"), 0);
   answer({"bisect", model, "--no-check"});
   answer({"export", model, "-o", in("same.onnx")});
   answer({"verify", bundle});
@@ -135,6 +139,8 @@ TEST_F(JsonAnswers, KeysAreThoseOfThePage) {
   EXPECT_FALSE(answer({"tune", model, "--list", layer}).empty());
   found = answer({"evaluate", bundle, "--data", models + "digits_fully_connected_test.npz"});
   EXPECT_EQ(found.at("total"), 500);
+  found = answer({"evaluate", bundle, "--data", models + "digits_fully_connected_test.npz", "--against", bundle});
+  EXPECT_EQ(found.at("outputs").at(0).at("agreement"), 1);
   ASSERT_TRUE(write_npy(in("x.npy"), Tensor(Scalar::f32, {1, 1, 8, 8})).ok());
   found = answer({"run", bundle, "--input", "image=" + in("x.npy"), "--output-dir", in("out")});
   EXPECT_EQ(found.at("outputs").at(0).at("shape"), json({1, 10}));
@@ -146,6 +152,7 @@ TEST_F(JsonAnswers, OfListingsAndTexts) {
   answer({"rules"});
   answer({"language"});
   answer({"operators", "Conv"});
+  EXPECT_EQ(answer({"help", "run"}).at("commands").at(0).at("name"), "run");
   EXPECT_EQ(answer({"completion", "bash"}).at("shell"), "bash");
   ASSERT_TRUE(write_file(in("term.lift"), "%x : [8]f32 |> map (\\a. a + a)\n").ok());
   EXPECT_THAT(answer({"rewrite", in("term.lift")}).at("term").get<std::string>(), HasSubstr("map"));

@@ -7,6 +7,7 @@ PICTURES is a folder for screenshots and a print. The exit code is 0 when everyt
 import json
 import math
 import os
+import re
 import sys
 
 from browser import Browser, PageError
@@ -40,6 +41,13 @@ def head(browser, study):
     check(study["seed"] in text(browser, "#provenance"), "the seed with all digits")
     check(study["model_hash"] in text(browser, "#provenance"), "the model's hash")
     check(count(browser, "#notes li") == len(study["notes"]), "the notes")
+
+
+def words(browser):
+    """One word for one thing, as the program's other commands have it."""
+    shown = browser.evaluate("document.body.innerText")
+    check(not re.search(r"\bplaces?\b", shown), "a site is called a site")
+    check(not re.search(r"\d (B|KB|KiB|MiB|us)\b", shown), "bytes and times have one unit each")
 
 
 def front(browser, study):
@@ -120,6 +128,8 @@ def layer(browser):
     browser.click('[data-form="reference"]')
     check("__global const float*" in text(browser, '[data-stage="source"][open] code'), "the source as the model is")
     check(count(browser, "#layer .histogram rect") > 20, "a histogram")
+    bars = browser.evaluate("[...document.querySelectorAll('#layer .histogram rect')].map(each => Number(each.getAttribute('width')))")
+    check(max(bars) < 3 * min(bars), f"bars from {min(bars)} to {max(bars)} wide")
     browser.click(".node:nth-last-of-type(2)")
     check("head/dense" in text(browser, "#layer-heading"), "a click in the picture selects a layer")
     browser.evaluate("document.querySelector('#picture').focus()")
@@ -361,6 +371,7 @@ def click_through(browser, page, hostile_page, empty_page, collapsed_page, pictu
     study = browser.evaluate("JSON.parse(document.querySelector('#data').textContent).study")
     for part in (head, front, table, what_if, what_if_nothing, what_does_not_go_together):
         part(browser, study)
+    words(browser)
     layer(browser)
     kernels(browser)
     what_is_not_known(browser)

@@ -274,6 +274,9 @@ TEST(Compare, TheCommandTakesTwoRecords) {
   EXPECT_TRUE(read_file(page).ok());
   EXPECT_EQ(nlohmann::json::parse(*read_file(json))["records"].size(), 2U);
   EXPECT_EQ(run_hoist({"report", "--compare", record, page, "-o", page}).code, 3);
+  const std::string alone = (folder->path() / "alone.html").string();
+  EXPECT_EQ(run_hoist({"report", "--compare", record, record, "-o", alone, "--json", folder->path().string()}).code, 3);
+  EXPECT_FALSE(read_file(alone).ok()) << "nothing is half-written";
   EXPECT_EQ(run_hoist({"report", "--compare", record}).code, 2);
   EXPECT_EQ(run_hoist({"report", "m.onnx", "--compare", record, record}).code, 2);
   ran = run_hoist({"report"});
@@ -299,7 +302,7 @@ TEST(Kernels, EachHasItsPlaceInTheRunAndUnderTheRoof) {
   // 60 million operations in at least 150 us, of 200: arithmetic. 4 MiB in at least 0.21 ms: memory.
   EXPECT_THAT(page, HasSubstr("conv1: 200 µs, 65 % of the run, bound by arithmetic (150 µs)"));
   EXPECT_THAT(page, HasSubstr("bound by memory (210 µs)"));
-  EXPECT_THAT(page, HasSubstr("softmax: 6 µs, 2 % of the run, bound by launch (5 µs)"));
+  EXPECT_THAT(page, HasSubstr("softmax: 6.00 µs, 2 % of the run, bound by launch (5.00 µs)"));
   EXPECT_EQ(occurrences(page, "<script") + occurrences(page, "<img"), 0U);
   EXPECT_THAT(kernels_page("m", "d", {}, {1, {{1, 1}}, 1}), HasSubstr("There are no kernels."));
 }

@@ -275,7 +275,7 @@ SyntheticStudy synthetic_study() {
   add_points(study, random);
   choose(study);
   study.summary = fmt::format(
-      "{} of {} places compute or store in fewer bits: a run takes about half the time.",
+      "{} of {} sites compute or store in fewer bits: a run takes about half the time.",
       std::count_if(study.sites.begin(), study.sites.end(), [](const StudySite& site) { return !site.chosen.empty(); }),
       study.sites.size());
   return out;

@@ -1,8 +1,9 @@
-// hoist completion and hoist manual: what --help says, for shells and for man.
+// hoist help, hoist completion and hoist manual: what --help says, to read at once, for shells and for man.
 #include <nlohmann/json.hpp>
 
 #include "ir/text/near_miss.h"
 #include "tools/command.h"
+#include "tools/command_line.h"
 #include "tools/command_texts.h"
 #include "tools/files.h"
 #include "tools/json_answer.h"
@@ -86,7 +87,29 @@ Attempt<> manual(const ManualCommand& command) {
   return usage_failure(command.command, "is not a command", did_you_mean(command.command, names));
 }
 
+struct HelpCommand {
+  const CLI::App* program = nullptr;
+  std::string command, json;
+};
+
+// Parsed anew: the parser shows the help of the command that it has just seen.
+Attempt<> help(const HelpCommand& command) {
+  std::vector<std::string> words = {"--help"};
+  if (!command.command.empty()) words.insert(words.begin(), command.command);
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, do_command(words));
+  return answer_json(command.json, manual_json(command_texts(*command.program), command.command));
+}
+
 }  // namespace
+
+void add_help(CLI::App& program, Action& action) {
+  auto options = std::make_shared<HelpCommand>();
+  options->program = &program;
+  CLI::App& command = add_command(program, action, "help", "say what a command does and takes, as its --help",
+                                  "  hoist help compile", options, help);
+  command.add_option("command", options->command, "of which command (default: hoist itself)")->type_name("COMMAND");
+  add_json_option(command, options->json, "commands with their options");
+}
 
 void add_completion(CLI::App& program, Action& action) {
   auto options = std::make_shared<CompletionCommand>();

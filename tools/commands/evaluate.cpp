@@ -1,13 +1,15 @@
-// hoist evaluate: a bundle over a labelled data set.
+// hoist evaluate: a bundle over a labelled data set, or beside another bundle over any data.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "ir/stopwatch.h"
+#include "ir/text/counted.h"
 #include "neural_rules/choice/interval.h"
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/json_answer.h"
 #include "tools/opened_bundle.h"
+#include "tools/output_agreement.h"
 #include "tools/samples.h"
 #include "tools/scores.h"
 #include "tools/terminal.h"
@@ -16,7 +18,7 @@ namespace hoist {
 namespace {
 
 struct EvaluateCommand {
-  std::string bundle, data, metric = "top1", output, labels, json;
+  std::string bundle, data, against, metric = "top1", output, labels, json;
   bool by_class = false;
   PictureOptions pictures;
   RunOptions options;
@@ -33,8 +35,9 @@ struct Score {
 Attempt<Samples> samples_for(BundleRunner& bundle, const EvaluateCommand& command,
                              const std::vector<std::string>& names) {
   const auto read = [&] {
-    return read_samples(command.data, inputs_of(bundle),
-                        {.labels = true, .pictures = as_stored(bundle, 0, command.pictures), .classes = names});
+    return read_samples(
+        command.data, inputs_of(bundle),
+        {.labels = command.against.empty(), .pictures = as_stored(bundle, 0, command.pictures), .classes = names});
   };
   auto samples = read();
   const Diagnostics problems = samples ? Diagnostics{} : samples.errors();
@@ -46,16 +49,27 @@ Attempt<Samples> samples_for(BundleRunner& bundle, const EvaluateCommand& comman
   return std::move(*samples);
 }
 
+// Masks and boxes are no scores: more than one axis beside that of the samples has several elements.
+Attempt<> refuse_other_outputs(const ArrayInfo& answer) {
+  const auto is_long = [](int64_t extent) { return extent > 1; };
+  if (answer.shape.empty() || std::count_if(answer.shape.begin() + 1, answer.shape.end(), is_long) < 2)
+    return ExitCode::done;
+  return input_failure("output " + answer.name,
+                       "is " + type_text(answer.scalar, answer.shape) + ", expected a score for each class",
+                       "--output names another one; --against BUNDLE compares outputs of any kind");
+}
+
 Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
+  size_t output = 0;
+  if (!command.output.empty()) {
+    HOIST_ATTEMPT(output, output_called(bundle, command.output));
+  }
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_other_outputs(bundle.outputs()[output]));
   std::vector<std::string> names;
   if (!command.labels.empty()) {
     HOIST_STEP(names, ExitCode::bad_input, read_class_names(command.labels));
   }
   HOIST_ATTEMPT(const Samples samples, samples_for(bundle, command, names));
-  size_t output = 0;
-  if (!command.output.empty()) {
-    HOIST_ATTEMPT(output, output_called(bundle, command.output));
-  }
   const int64_t batch = samples.samples_a_run;
   const ArrayInfo& answer = bundle.outputs()[output];
   const int64_t classes = element_count(answer.shape) / batch;
@@ -97,8 +111,69 @@ void warn(const Score& found) {
   if (const std::string warning = found.card.chance_warning(); !warning.empty()) complain("warning", warning);
 }
 
+Attempt<> refuse_other_arrays(const std::string& other, const char* what, const std::vector<ArrayInfo>& wanted,
+                              const std::vector<ArrayInfo>& there, bool with_shapes) {
+  for (size_t i = 0; i < std::max(wanted.size(), there.size()); ++i) {
+    const auto described = [&](const std::vector<ArrayInfo>& arrays) {
+      if (i >= arrays.size()) return std::string("none");
+      return arrays[i].name + " " + type_text(arrays[i].scalar, with_shapes ? arrays[i].shape : std::vector<int64_t>{});
+    };
+    if (described(wanted) != described(there))
+      return input_failure(
+          other, fmt::format("has other {}s: {} in the place of {}", what, described(there), described(wanted)),
+          "both bundles have to be of one model");
+  }
+  return ExitCode::done;
+}
+
+Attempt<> run_on(BundleRunner& bundle, const std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
+  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  return ExitCode::done;
+}
+
+// Every output beside that of the other bundle, which is the reference.
+Attempt<> compare(BundleRunner& bundle, const EvaluateCommand& command) {
+  HOIST_ATTEMPT(BundleRunner reference, open_bundle(command.against, command.options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode outputs,
+                refuse_other_arrays(command.against, "output", bundle.outputs(), reference.outputs(), false));
+  HOIST_ATTEMPT(const Samples samples, samples_for(bundle, command, {}));
+  for (size_t i = 0; i < bundle.inputs().size() && i < reference.inputs().size(); ++i) {
+    if (reference.specialisations().size() > 1)
+      HOIST_STEP_VOID(ExitCode::bad_input, reference.choose_input_shape(i, bundle.inputs()[i].shape));
+  }
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode inputs,
+                refuse_other_arrays(command.against, "input", bundle.inputs(), reference.inputs(), true));
+  std::vector<OutputAgreement> found;
+  for (const ArrayInfo& output : bundle.outputs()) found.emplace_back(output.name);
+  Progress progress;
+  for (size_t run = 0; run < samples.runs.size(); ++run) {
+    if (run % 64 == 0)
+      progress.show(fmt::format("run {} of {}", run + 1, samples.runs.size()),
+                    static_cast<double>(run) / static_cast<double>(samples.runs.size()));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode one, run_on(bundle, samples.runs[run]));
+    HOIST_ATTEMPT([[maybe_unused]] ExitCode other, run_on(reference, samples.runs[run]));
+    for (size_t i = 0; i < found.size(); ++i) {
+      HOIST_STEP(const Tensor was, ExitCode::device, reference.output(i));
+      HOIST_STEP(const Tensor is, ExitCode::device, bundle.output(i));
+      found[i].add(was, is, samples.samples_a_run);
+    }
+  }
+  nlohmann::ordered_json answer = {{"against", command.against},
+                                   {"total", samples.count},
+                                   {"device", bundle.device_name()},
+                                   {"outputs", nlohmann::ordered_json::array()}};
+  for (const OutputAgreement& each : found) {
+    say_line("{}", each.text());
+    answer["outputs"].push_back(each.to_json());
+  }
+  say_line("over {} on {}", counted(static_cast<uint64_t>(samples.count), "sample"), bundle.device_name());
+  return answer_json(command.json, answer);
+}
+
 Attempt<> evaluate(const EvaluateCommand& command) {
   HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
+  if (!command.against.empty()) return compare(bundle, command);
   HOIST_ATTEMPT(Score found, score(bundle, command));
   const ScoreCard& card = found.card;
   const auto [share, low, high] = wilson(card.right(), card.samples());
@@ -133,8 +208,12 @@ Attempt<> evaluate(const EvaluateCommand& command) {
 void add_evaluate(CLI::App& program, Action& action) {
   auto options = std::make_shared<EvaluateCommand>();
   CLI::App& command =
-      add_command(program, action, "evaluate", "run a bundle over a labelled data set and print how often it is right",
-                  "  hoist evaluate digits.hoist --data models/digits_residual_test.npz", options, evaluate);
+      add_command(program, action, "evaluate",
+                  "run a bundle over a labelled data set and print how often it is right, or over any data and print "
+                  "how near it is to another bundle",
+                  "  hoist evaluate digits.hoist --data models/digits_residual_test.npz\n"
+                  "  hoist evaluate small.hoist --data pictures --against digits.hoist",
+                  options, evaluate);
   add_bundle_options(command, options->bundle, options->options);
   command
       .add_option("--data", options->data,
@@ -146,13 +225,23 @@ void add_evaluate(CLI::App& program, Action& action) {
                   "a line")
       ->required()
       ->type_name("DATA");
+  CLI::Option* against =
+      command
+          .add_option("--against", options->against,
+                      "another bundle of the model, the reference: for each output its SQNR, and how many positions "
+                      "(pixels of a segmentation, elements of integers) have the same answer; no labels are needed")
+          ->type_name("BUNDLE");
   command.add_option("--metric", options->metric, "top1: the share of samples whose highest score is the label's")
       ->check(CLI::IsMember({"top1"}))
       ->capture_default_str();
   command.add_option("--output", options->output, "the output that holds the scores (default: the first)")
+      ->excludes(against)
       ->type_name("NAME");
-  command.add_option("--labels", options->labels, "the names of classes, one a line, class 0 first")->type_name("FILE");
-  command.add_flag("--classes", options->by_class, "how often each class is right, and what it is taken for");
+  command.add_option("--labels", options->labels, "the names of classes, one a line, class 0 first")
+      ->excludes(against)
+      ->type_name("FILE");
+  command.add_flag("--classes", options->by_class, "how often each class is right, and what it is taken for")
+      ->excludes(against);
   add_picture_options(command, options->pictures);
   add_json_option(command, options->json);
 }

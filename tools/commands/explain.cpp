@@ -1,6 +1,7 @@
 // hoist explain: the derivation of a layer's kernel, like a proof.
 #include <nlohmann/json.hpp>
 
+#include "ir/text/counted.h"
 #include "tools/command.h"
 #include "tools/derivation.h"
 #include "tools/explanation.h"
@@ -76,9 +77,30 @@ Attempt<> explain_derivation(const ExplainCommand& command, const Derived& from,
   return answer_json(command.json, to_json(found));
 }
 
+// Without a layer: those that there are, with their kernels, and how many steps led there.
+Attempt<> list_layers(const ExplainCommand& command, const ProgramDerivation& derivation,
+                      const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
+                      const std::vector<std::string>& kernels) {
+  if (command.terms || command.paths)
+    return usage_failure(command.terms ? "--terms" : "--paths", "is for the steps of one layer",
+                         "hoist explain " + command.subject + " LAYER");
+  RuleCounts counts;
+  for (const ProgramStep& step : derivation.steps) counts.add(step.rule_class);
+  say(layer_table(layers, steps, kernels));
+  say_line("{} in {}, {}: {}", counted(layers.size(), "layer"), counted(kernels.size(), "kernel"),
+           counted(derivation.steps.size(), "step"), counts.text());
+  say_line("hoist explain {} LAYER prints the steps of one", command.subject);
+  return answer_json(
+      command.json,
+      {{"step_counts", {{"exact", counts.exact}, {"rounding", counts.rounding}, {"neural", counts.neural}}},
+       {"layers", layers_json(layers, steps, kernels)}});
+}
+
 Attempt<> explain_model(const ExplainCommand& command) {
   HOIST_ATTEMPT(OpenedModel model, open_model(command.subject, command.options));
   LoweredModel& lowered = model.lowered;
+  if (command.layer.empty())
+    return list_layers(command, lowered.derivation, lowered.layers, lowered.steps, names_of(lowered.kernels));
   HOIST_ATTEMPT(const Derived from, derived(std::move(lowered.derivation), model.profile));
   return explain_derivation(command, from, lowered.layers, lowered.steps, names_of(lowered.kernels));
 }
@@ -88,6 +110,8 @@ Attempt<> explain_bundle(const ExplainCommand& command) {
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.subject, sizes));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_model_options(command.options));
   HOIST_ATTEMPT(const Derived from, derived(info.plan));
+  if (command.layer.empty())
+    return list_layers(command, from.derivation, info.plan.layers, info.plan.steps, names_of(info.plan.kernels));
   return explain_derivation(command, from, info.plan.layers, info.plan.steps, names_of(info.plan.kernels));
 }
 
@@ -106,7 +130,7 @@ void add_explain(CLI::App& program, Action& action) {
                   "and after; %A, %B, ... stand for what both sides share, %x0, %x1, ... for variables around",
                   "  hoist explain models/digits_residual.onnx conv1 --paths", options, explain);
   command.add_option("subject", options->subject, "an ONNX file, or a bundle")->required()->type_name("MODEL|DIR");
-  command.add_option("layer", options->layer, "the layer's name")->required()->type_name("LAYER");
+  command.add_option("layer", options->layer, "the layer's name; without it all layers are listed")->type_name("LAYER");
   command.add_flag("--terms", options->terms, "with the whole term after each step");
   command.add_flag("--paths", options->paths, "with the place of each step as a path");
   add_model_options(command, options->options);

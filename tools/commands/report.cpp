@@ -29,6 +29,7 @@ Attempt<> compare(const ReportCommand& command) {
     return usage_failure("--compare", "takes two records and no model", "hoist report --compare A.json B.json");
   const std::string output = command.output_option->count() == 0 ? "comparison.html" : command.output;
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", output));
+  for (const std::string& file : {output, command.json}) HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
   HOIST_STEP(const Record a, ExitCode::bad_input, read_record(command.compared[0]));
   HOIST_STEP(const Record b, ExitCode::bad_input, read_record(command.compared[1]));
   const NamedRecord first = {command.compared[0], &a}, second = {command.compared[1], &b};

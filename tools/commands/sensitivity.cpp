@@ -37,7 +37,7 @@ std::string all_candidates(const Sensitivity& found) {
       const double error = error_of(candidate);
       rows.push_back({site.site.key(), number(site.sensitivity), site.sensitivity < 1 ? "yes" : "no", candidate.rule,
                       number(candidate.local_error), number(candidate.predicted_error), number(candidate.error_alone),
-                      fmt::format("{:.1f} dB", sqnr_of(found.output_power, error)),
+                      sqnr_text(sqnr_of(found.output_power, error)),
                       fmt::format("{:.2g} %", 100 * candidate.clipped_share), candidate.proof});
     }
   }
@@ -60,9 +60,7 @@ std::string most_sensitive(const Sensitivity& found) {
   for (const StudySite* site : sites) {
     if (rows.size() > most_sites) break;
     const auto [best, worst] = std::minmax_element(site->candidates.begin(), site->candidates.end(), by_error);
-    const auto sqnr = [&](const Candidate& of) {
-      return fmt::format("{:.1f} dB", sqnr_of(found.output_power, error_of(of)));
-    };
+    const auto sqnr = [&](const Candidate& of) { return sqnr_text(sqnr_of(found.output_power, error_of(of))); };
     rows.push_back({site->site.key(), number(site->sensitivity), best->rule, sqnr(*best), worst->rule, sqnr(*worst)});
   }
   return table(rows) +
@@ -82,6 +80,7 @@ Attempt<> sensitivity(const SensitivityCommand& command) {
   SensitivityOptions options;
   HOIST_STEP(options.scaling, ExitCode::usage, parse_channel_scaling(command.scaling));
   options.half = model.profile.half;
+  options.measure_all = false;  // as a study does, so that both say the same
   // Without uniform models and proposals.
   const double begin = share_of_study(StudyPart::local_errors, 0, 1),
                end = share_of_study(StudyPart::rules_alone, 1, 1);
@@ -122,6 +121,7 @@ void add_sensitivity(CLI::App& program, Action& action) {
   add_picture_options(command, options->pictures);
   add_scaling_option(command, options->scaling);
   add_model_options(command, options->options);
+  add_target_option(command, options->options);
   command.add_flag("--all", options->all, "every rule at every site, instead of the most sensitive sites");
   add_json_option(command, options->json, "the sites with their rules");
 }

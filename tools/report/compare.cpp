@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tools/model_summary.h"
 #include "tools/report/template.h"
 #include "tools/terminal.h"
 
@@ -87,12 +88,14 @@ Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : 
 std::string html_text(const std::string& from) { return safe_in_html(printable(from)); }
 std::string table_cell(const std::string& inside) { return "<td>" + inside + "</td>"; }
 std::string compared_time(double seconds) {
-  return std::isfinite(seconds) && seconds > 0 ? fmt::format("{:.4g} ms", seconds * 1e3) : "–";
+  return std::isfinite(seconds) && seconds > 0 ? time_on_page(seconds) : "–";
 }
 std::string compared_sqnr(double value) {
   return value == HUGE_VAL ? "exact" : std::isfinite(value) ? fmt::format("{:.1f} dB", value) : "–";
 }
-std::string compared_size(double bytes) { return std::isfinite(bytes) ? fmt::format("{:.4g} kB", bytes / 1e3) : "–"; }
+std::string compared_size(double bytes) {
+  return std::isfinite(bytes) && bytes >= 0 && bytes < 1e18 ? bytes_text(std::llround(bytes)) : "–";
+}
 
 template <class Value>
 std::string of_both(const Beside<RecordedPoint>& both, const Value& value) {
@@ -217,11 +220,12 @@ std::string compared_chart(const Two& two) {
       if (std::log10(seconds) < from || std::log10(seconds) > to) continue;
       out += fmt::format(
           "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
-          "text-anchor=\"middle\">{4:g}</text>\n",
-          x_of(seconds), top, bottom, bottom + 18, seconds * 1e3);
+          "text-anchor=\"middle\">{4}</text>\n",
+          x_of(seconds), top, bottom, bottom + 18, round_time_on_page(seconds));
     }
   }
-  const double step = std::pow(10.0, std::ceil(std::log10(std::max(high - low, 1.0) / 8)));
+  const double wanted = std::max(high - low, 1.0) / 6, power = std::pow(10.0, std::floor(std::log10(wanted)));
+  const double step = wanted <= 2 * power ? 2 * power : wanted <= 5 * power ? 5 * power : 10 * power;
   for (double value = std::ceil(low / step) * step; value <= high + margin; value += step) {
     out += fmt::format(
         "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text x=\"{3}\" y=\"{4:.1f}\" "
@@ -230,8 +234,9 @@ std::string compared_chart(const Two& two) {
   }
   out += fmt::format(
       "<text x=\"{}\" y=\"28\" text-anchor=\"end\">exact</text><text class=\"axis-name\" x=\"{}\" y=\"{}\" "
-      "text-anchor=\"middle\">time of a run, ms (logarithmic); upwards output SQNR, dB</text>\n",
+      "text-anchor=\"middle\">time of a run (logarithmic); upwards output SQNR, dB</text>\n",
       left - 8, (left + right) / 2, height - 8);
+  std::string labels;  // above all points
   for (size_t side = 0; side < 2; ++side) {
     const RecordedPoint* chosen = chosen_point(*two[side]->record);
     for (const RecordedPoint& each : two[side]->record->points) {
@@ -244,12 +249,12 @@ std::string compared_chart(const Two& two) {
                          side == 0 ? "a" : "b", &each == chosen ? " chosen" : "", x, y, html_text(title),
                          side == 0 ? "<circle r=\"5\"/>" : "<path d=\"M0 -6L5.8 4.6H-5.8Z\"/>");
       if (&each == chosen)
-        out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{} chosen</text>\n",
-                           x + (x > right - 100 ? -10 : 10), y + (side == 0 ? -8 : 16),
-                           x > right - 100 ? "end" : "start", side_letters[side]);
+        labels += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{} chosen</text>\n",
+                              x + (x > right - 100 ? -10 : 10), y + (side == 0 ? -8 : 16),
+                              x > right - 100 ? "end" : "start", side_letters[side]);
     }
   }
-  return out +
+  return out + labels +
          "</svg></div><figcaption class=\"note\"><span class=\"key-a\">● A</span> <span class=\"key-b\">▲ B</span>, "
          "the "
          "chosen ones with a ring; left is faster. The pointer over a point names it.</figcaption></figure>\n";
@@ -307,7 +312,7 @@ std::string comparison_page(const NamedRecord& a, const NamedRecord& b) {
   if (a.record->origin.model_hash != b.record->origin.model_hash) notes += "The studies are of different models. ";
   if (a.record->origin.verification_hash != b.record->origin.verification_hash)
     notes += "They were verified on different data. ";
-  if (a.record->origin.device != b.record->origin.device) notes += "They are of different devices. ";
+  if (a.record->origin.device != b.record->origin.device) notes += "The studies were made on different devices. ";
   out += "<p class=\"lead\">" + notes + "</p></header>\n<main>\n<section class=\"two\">\n" + record_card(a, 'A') +
          record_card(b, 'B') + "</section>\n";
   out += "<section><h2>Accuracy against time</h2>\n" + compared_chart(two) + "</section>\n";

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/text/counted.h"
-#include "neural_rules/choice/interval.h"
 #include "tools/model_summary.h"
 #include "tools/report/template.h"
 #include "tools/terminal.h"
@@ -18,11 +17,13 @@ namespace {
 
 std::string kernel_text(const std::string& from) { return safe_in_html(printable(from)); }
 
-// As the page's script writes units.
-std::string shown_time(double seconds) {
-  std::string out = time_text(seconds);
-  if (out.ends_with(" us")) out.replace(out.size() - 2, 1, "µ");
-  return out;
+// As far apart as a quarter of all, and round.
+double round_step(double total) {
+  const double wanted = total / 4, power = std::pow(10.0, std::floor(std::log10(wanted)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= wanted) return factor * power;
+  }
+  return 10 * power;
 }
 
 // Where a logarithmic axis has lines: powers of ten, and 2 and 5 times them where these would be few.
@@ -88,13 +89,14 @@ std::string timeline(const DrawnKernels& drawn) {
       "<svg class=\"compared\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"the kernels of a run, one after the "
       "other\">\n",
       width, axis + row * static_cast<double>(kernels.size()));
-  for (int i = 0; i <= 4; ++i) {
-    const double x = left + (right - left) * i / 4;
+  const double step = total > 0 ? round_step(total) : 1;
+  for (int i = 0; i * step <= total * (1 + 1e-9); ++i) {
+    const double x = x_of(i * step);
     out += fmt::format(
         "<line class=\"grid\" x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\"/><text x=\"{0}\" y=\"{3}\" "
         "text-anchor=\"middle\">{4}</text>\n",
         x, axis - 6, axis + row * static_cast<double>(kernels.size()), axis - 10,
-        i == 0 ? "0" : shown_time(total * i / 4));
+        i == 0 ? "0" : round_time_on_page(i * step));
   }
   for (size_t i = 0; i < kernels.size(); ++i) {
     const PlacedKernel& each = kernels[i];
@@ -102,15 +104,15 @@ std::string timeline(const DrawnKernels& drawn) {
     const double length = std::max(x_of(each.start + each.kernel->seconds) - x, 1.0);
     const double least = std::min(each.roof.seconds / std::max(each.kernel->seconds, 1e-12), 1.0) * length;
     const std::string& name = each.kernel->name;
-    const std::string shown = name.size() > 32 ? name.substr(0, 31) + "..." : name;
+    const std::string shown = name.size() > 28 ? name.substr(0, 26) + "..." : name;
     const std::string bar = fmt::format(
         "<g class=\"{}\"><title>{}: {}, {:.0f} % of the run, bound by {} ({})</title><text x=\"{}\" y=\"{}\" "
         "text-anchor=\"end\">{}</text><rect class=\"whole\" x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" "
         "height=\"14\"/><rect "
         "x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"14\"/><text x=\"{:.2f}\" y=\"{}\">{:.0f} %</text></g>\n",
-        bound_class(each.roof.bound), kernel_text(name), shown_time(each.kernel->seconds), 100 * each.share,
-        name_of(each.roof.bound), shown_time(each.roof.seconds), left - 8, y + 13, kernel_text(shown), x, y + 2, length,
-        x, y + 2, least, x + length + 6, y + 13, 100 * each.share);
+        bound_class(each.roof.bound), kernel_text(name), time_on_page(each.kernel->seconds), 100 * each.share,
+        name_of(each.roof.bound), time_on_page(each.roof.seconds), left - 8, y + 13, kernel_text(shown), x, y + 2,
+        length, x, y + 2, least, x + length + 6, y + 13, 100 * each.share);
     out += linked(drawn, *each.kernel, bar);
   }
   return out + "</svg>\n";
@@ -177,6 +179,7 @@ std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
     if (is_shown(*each.kernel)) by_time.push_back(&each);
   }
   std::stable_sort(by_time.begin(), by_time.end(), [](const auto* a, const auto* b) { return a->share > b->share; });
+  std::string labels;  // above all circles
   for (size_t i = 0; i < by_time.size(); ++i) {
     const PlacedKernel& each = *by_time[i];
     const double x = x_of(intensity(*each.kernel)), y = y_of(rate(*each.kernel));
@@ -187,16 +190,17 @@ std::string roofline(const DrawnKernels& drawn, const Peaks& peaks) {
         100 * each.roof.seconds / each.kernel->seconds, name_of(each.roof.bound), x, y, 4 + 14 * std::sqrt(each.share));
     out += linked(drawn, *each.kernel, circle);
     if (i < 3)
-      out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
-                         x + (x > right - 200 ? -14 : 14), y + (i % 2 == 0 ? -14 : 24),
-                         x > right - 200 ? "end" : "start", kernel_text(each.kernel->name.substr(0, 40)));
+      labels += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
+                            x + (x > right - 200 ? -14 : 14), y + (i % 2 == 0 ? -14 : 24),
+                            x > right - 200 ? "end" : "start", kernel_text(each.kernel->name.substr(0, 40)));
   }
-  return out + "</svg>\n";
+  return out + labels + "</svg>\n";
 }
 
 std::string kernel_table(const DrawnKernels& drawn) {
   std::string out =
-      "<table><thead><tr><th scope=\"col\">Kernel</th><th scope=\"col\">Time</th><th scope=\"col\">Share</th><th "
+      "<table class=\"kernel-table\"><thead><tr><th scope=\"col\">Kernel</th><th scope=\"col\">Time</th><th "
+      "scope=\"col\">Share</th><th "
       "scope=\"col\">Bound</th><th scope=\"col\">At least</th><th scope=\"col\">Reaches</th><th "
       "scope=\"col\">Operations"
       "</th><th scope=\"col\">Bytes</th><th scope=\"col\">Layers</th></tr></thead><tbody>\n";
@@ -206,8 +210,8 @@ std::string kernel_table(const DrawnKernels& drawn) {
         "<tr><th scope=\"row\">{}</th><td>{}</td><td>{:.1f} %</td><td>{}</td><td>{}</td><td>{:.0f} "
         "%</td><td>{}</td><td>"
         "{}</td><td>{}</td></tr>\n",
-        linked(drawn, kernel, kernel_text(kernel.name)), shown_time(kernel.seconds), 100 * each.share,
-        name_of(each.roof.bound), shown_time(each.roof.seconds),
+        linked(drawn, kernel, kernel_text(kernel.name)), time_on_page(kernel.seconds), 100 * each.share,
+        name_of(each.roof.bound), time_on_page(each.roof.seconds),
         kernel.seconds > 0 ? 100 * each.roof.seconds / kernel.seconds : 0, number_text(kernel.operations),
         bytes_text(kernel.bytes), kernel_text(fmt::format("{}", fmt::join(kernel.layers, ", "))));
   }
@@ -229,10 +233,11 @@ std::string parts_of(const DrawnKernels& drawn, const Peaks& peaks, const std::s
               "class=\"bound-memory\">■ by memory</span> <span class=\"bound-launch\">■ by the launch</span>; the full "
               "part of a bar is the least that the device needs, as it was measured at its best.</p>\n" +
                   framed("Timeline", timeline(drawn))) +
-         part("What bounds them",
-              "<p class=\"note\">The lines are what the device does at its best, one for each memory that arrays fit "
-              "in; a circle is as large as its share of the run.</p>\n" +
-                  framed("Roofline", roofline(drawn, peaks))) +
+         part(
+             "What bounds them",
+             "<p class=\"note\">The lines are what the device does at its best in f32, one for each memory that arrays "
+             "fit in; products of 8 bits may lie above them. A circle is as large as its share of the run.</p>\n" +
+                 framed("Roofline", roofline(drawn, peaks))) +
          part("Kernels", framed("Kernels", kernel_table(drawn)));
 }
 
@@ -274,8 +279,8 @@ std::string kernels_section(const ReportKernels& kernels) {
   return fmt::format(
       "<p class=\"note\">{} in {} as chosen, {} in {} as the model is. Click a kernel for its layer.</p>\n{}<details "
       "id=\"kernels-reference\"><summary>As the model is</summary>\n{}</details>\n",
-      counted(kernels.chosen.size(), "step"), shown_time(end_of(chosen.kernels)), kernels.reference.size(),
-      shown_time(end_of(reference.kernels)), parts_of(chosen, kernels.peaks, "h3"),
+      counted(kernels.chosen.size(), "step"), time_on_page(end_of(chosen.kernels)), kernels.reference.size(),
+      time_on_page(end_of(reference.kernels)), parts_of(chosen, kernels.peaks, "h3"),
       parts_of(reference, kernels.peaks, "h3"));
 }
 

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +16,34 @@ std::string page_head() {
   const size_t end = report_template.find(body);
   HOIST_CHECK(end != std::string_view::npos, "the report's template has lost its body");
   return std::string(report_template.substr(0, end + body.size())) + "\n";
+}
+
+namespace {
+
+struct TimeOnPage {
+  double size = 0;
+  const char* unit = "µs";
+};
+TimeOnPage in_its_unit(double seconds) {
+  for (const auto& [unit, scale] : {std::pair{"s", 1.0}, {"ms", 1e3}, {"µs", 1e6}, {"ns", 1e9}}) {
+    if (seconds > 0 && (seconds * scale >= 1 || scale == 1e9)) return {seconds * scale, unit};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string time_on_page(double seconds) {
+  constexpr int digits = 3, most_decimals = 6;
+  const auto [size, unit] = in_its_unit(seconds);
+  if (size == 0) return "0 µs";
+  const int whole = static_cast<int>(std::floor(std::log10(size))) + 1;
+  return fmt::format("{:.{}f} {}", size, std::clamp(digits - whole, 0, most_decimals), unit);
+}
+
+std::string round_time_on_page(double seconds) {
+  const auto [size, unit] = in_its_unit(seconds);
+  return fmt::format("{:.4g} {}", size, unit);
 }
 
 std::string safe_in_html(const std::string& text) {

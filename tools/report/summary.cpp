@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "neural_rules/choice/metric.h"
 #include "tools/report/report.h"
 #include "tools/terminal.h"
 
@@ -25,15 +26,10 @@ std::string percent(const Interval& of) {
   return fmt::format("{} ({:.2f} to {:.2f})", percent(of.value), of.low * 100, of.high * 100);
 }
 
-std::string decibel_of(double power, double error) {
-  if (error == 0) return "exact";
-  return shown(10 * std::log10(power / error), " dB", 1);
-}
-
 // The measured ratio where there is one: the power of other data than the study's is in it.
 std::string decibel_of(const StudyPoint& point, double output_power) {
-  if (point.verified && point.error > 0 && std::isfinite(point.sqnr)) return shown(point.sqnr, " dB", 1);
-  return decibel_of(output_power, point.verified ? point.error : point.predicted_error);
+  if (point.verified && point.error > 0 && std::isfinite(point.sqnr)) return sqnr_text(point.sqnr);
+  return sqnr_text(sqnr_of(output_power, point.verified ? point.error : point.predicted_error));
 }
 
 std::string worst_class(const StudyPoint& point) {
@@ -106,9 +102,9 @@ Row site_row(const ChangedSite& changed, double total_error, double output_power
           time_of(site->time),
           time_of(rule->time),
           total_error > 0 ? shown(100 * rule->predicted_error / total_error, " %", 1) : "-",
-          decibel_of(output_power, rule->predicted_error),
-          decibel_of(output_power, rule->error_alone),
-          decibel_of(output_power, site->accumulated_error),
+          sqnr_text(sqnr_of(output_power, rule->predicted_error)),
+          sqnr_text(sqnr_of(output_power, rule->error_alone)),
+          sqnr_text(sqnr_of(output_power, site->accumulated_error)),
           shown(site->sensitivity, "", 3),
           percent(rule->clipped_share),
           printable(rule->proof)};

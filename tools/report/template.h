@@ -15,4 +15,9 @@ std::string page_head();
 /// Text for between tags.
 std::string safe_in_html(const std::string& text);
 
+/// A time as the page's program writes it: three digits and a unit, from ns to s. A round one, at an axis, has no more
+/// digits than it needs.
+std::string time_on_page(double seconds);
+std::string round_time_on_page(double seconds);
+
 }  // namespace hoist

@@ -66,6 +66,11 @@ class _Data(EvaluateOptions, total=False):
     data: Data
 
 
+class _Comparing(BundleOptions, total=False):
+    data: Data
+    against: FileName
+
+
 class _Exporting(BundleOptions, total=False):
     output: FileName
     model: FileName
@@ -158,6 +163,13 @@ class Bundle(Lowered):
         return Evaluation(found["metric"], found["value"], found["low"], found["high"], found["correct"],
                           found["total"], found.get("top5"), found["ms_per_sample"], found["device"], found,
                           answer.text.rstrip("\n"))
+
+    def compare(self, reference: Bundle | FileName, data: Data, **options: Unpack[BundleOptions]) -> Mapping[str, Any]:
+        """How near its outputs are to those of another bundle of the model, whatever they hold: for each the SQNR, and how
+        many positions of masks, classes or integers agree. Data need no labels. As `hoist evaluate --against --json`
+        writes it."""
+        given = {**self._where(), **options, "data": data, "against": reference}
+        return _mapping(ask("evaluate", [str(self._folder)], _Comparing, given))
 
     def verify(self, **options: Unpack[VerifyOptions]) -> list[Finding]:
         """Checks the files, then every kernel on the device against the interpreter; with `derivation` that the

@@ -33,6 +33,9 @@ function show(id, ...children) {
 // A name and its value in a list of pairs.
 const pair = (name, ...value) => [html("dt", {}, name), html("dd", {}, ...value)];
 
+// A name breaks behind its separators before it breaks anywhere.
+const breakable = (name) => name.split(/(?<=[/._])/).map((part) => [part, html("wbr", {})]);
+
 // Exactly one of several buttons is pressed.
 function pressOne(buttons, isPressed) {
   for (const button of buttons) button.setAttribute("aria-pressed", String(isPressed(button)));

@@ -1,4 +1,4 @@
-// The values of a place before and after a rule: bars are what calibration saw, the line is what is stored. Rules say
+// The values of a site before and after a rule: bars are what calibration saw, the line is what is stored. Rules say
 // which numbers they have (levels); each takes the values that lie nearer to it than to the next one.
 const mostBars = 96; // in sight at once; what is finer is added up
 
@@ -37,15 +37,13 @@ function atLeastAsWide(cells, width) {
 
 function barsWithin(statistics, from, to) {
   const { histogram, low } = statistics, width = (statistics.high - low || 1) / histogram.length;
-  const together = Math.ceil((to - from) / mostBars), out = [];
-  for (let bin = from; bin < to; bin += together) {
-    const end = Math.min(bin + together, to);
-    out.push({ low: low + bin * width, high: low + end * width, amount: histogram.slice(bin, end).reduce((sum, each) => sum + each, 0) });
-  }
-  return out;
+  const bars = Math.min(to - from, mostBars), edge = (index) => from + Math.round(((to - from) * index) / bars);
+  // Nearly as wide as each other, so that the last one is no needle.
+  return Array.from({ length: bars }, (_, index) => ({ low: low + edge(index) * width, high: low + edge(index + 1) * width,
+    amount: histogram.slice(edge(index), edge(index + 1)).reduce((sum, each) => sum + each, 0) }));
 }
 
-// The bins from..to of a place under a rule.
+// The bins from..to of a site under a rule.
 function distribution(site, rule, from, to, label) {
   const { statistics } = site, bars = barsWithin(statistics, from, to);
   const width = 560, height = 150, bottom = 118, left = 8, right = width - 8;
@@ -115,6 +113,6 @@ function histogram(site) {
            levels.length > 0 && " The line is what is stored: clipped values stand at the ends.")),
     showsDetail && html("figure", { class: "histogram detail" },
       distribution(site, rule, from, to, `The values around the median, before and after ${name}`),
-      html("figcaption", { class: "note" }, `The values around the median, closely: every dark stroke is a number that ${name} has, under the values that become it. Where there are no strokes, the numbers lie as close together as the bars.`)),
+      html("figcaption", { class: "note" }, `The values around the median, closely: every stroke across the bars is a number that ${name} has, among the values that become it. Where there are no strokes, the numbers lie as close together as the bars.`)),
   ];
 }

@@ -21,7 +21,7 @@ function candidateRow(site, candidate) {
       html("input", { type: "radio", name: `rule of ${site.key}`, "data-rule": candidate.rule,
                       checked: whatIfRule(site) === candidate.rule, on: { change: set } }),
       html("span", { class: "rule" }, ruleName(candidate.rule)), decided && html("span", { class: "chip" }, "chosen"))),
-    html("td", { class: "number" }, timeOfPlace(candidate.time), !decided && difference !== null && difference !== 0 && html("small", {}, signedTime(difference))),
+    html("td", { class: "number" }, timeOfSite(candidate.time), !decided && difference !== null && difference !== 0 && html("small", {}, signedTime(difference))),
     html("td", { class: "number" }, errorOfRule(candidate.rule, candidate.predicted_error)),
     html("td", { class: "number" }, errorOfRule(candidate.rule, candidate.error_alone)),
     html("td", { class: "number" }, candidate.rule === asItIs ? missing : digits(candidate.local_error, 2)),

@@ -2,7 +2,7 @@
 function drawHeader() {
   document.title = `${study.model || "model"} – hoist report`;
   byId("model").textContent = study.model || "model";
-  byId("summary").textContent = study.summary;
+  byId("summary").textContent = study.summary.replace(/(\d) us\b/g, "$1 µs");  // terminals have no µ everywhere
   const mark = html("span", { class: study.budget_met ? "met" : "not-met" }, study.budget_met ? "✓ budget met" : "! budget not met");
   const best = chosen ? `; best point is ${chosen.name}` : "";
   show("budget", study.budget && [mark, html("span", { class: "budget-text" },
@@ -23,11 +23,13 @@ function drawFigures() {
     before ? `${digits(timeOf(before) / timeOf(point))} times as fast as ${time(timeOf(before))}` : timeInterval(point.time))];
   if (hasLabels(point)) {
     const drop = before && hasPairs(point) ? signed(-point.drop.value * 100, 2, " points, ") : "";
-    figures.push(figure("Top-1", percent(point.top1.value), `${drop}lost ${count(point.lost)}, gained ${count(point.gained)} of ${count(point.samples)}`));
+    figures.push(figure("Top-1", percent(point.top1.value),
+      before ? `${drop}lost ${count(point.lost)}, gained ${count(point.gained)} of ${count(point.samples)}` : `of ${count(point.samples)} samples`));
   }
   if (hasAgreement(point)) figures.push(figure("Agreement", percent(point.agreement.value), `${count(point.flips)} flips of ${count(point.samples)}`));
   if (usesMetric) figures.push(figure("Your metric", digits(point.user_metric, 4), before ? `${digits(before.user_metric, 4)} before` : ""));
-  figures.push(figure("Output SQNR", decibel(pointSqnr(point)), point.verified ? `predicted ${decibel(sqnrOf(point.predicted_error))}` : "predicted only"));
+  const foreseen = before ? `predicted ${decibel(sqnrOf(point.predicted_error))}` : "the model as it is";
+  figures.push(figure("Output SQNR", decibel(pointSqnr(point)), point.verified ? foreseen : "predicted only"));
   if (isNumber(point.psnr)) figures.push(figure("Output PSNR", decibel(point.psnr), "against the range of the outputs"));
   figures.push(figure("Weights", bytes(point.size), before ? `of ${bytes(before.size)}` : ""));
   show("figures", figures);

@@ -21,14 +21,14 @@ function timeUnit(seconds) {
 function time(seconds, unit = isNumber(seconds) ? timeUnit(seconds) : timeUnits[1]) {
   return isNumber(seconds) ? `${digits(seconds * unit.scale)} ${unit.name}` : missing;
 }
-// Of a place: nothing where the time is that of a kernel which another place has.
-const timeOfPlace = (seconds) => (seconds === 0 ? missing : time(seconds));
+// Of a site: nothing where the time is that of a kernel which another site has.
+const timeOfSite = (seconds) => (seconds === 0 ? missing : time(seconds));
 function timeInterval(of, unit = isNumber(of.value) ? timeUnit(of.value) : timeUnits[1]) {
   const limit = (value) => (isNumber(value) ? digits(value * unit.scale) : missing);
   return isNumber(of.value) ? `${limit(of.low)} to ${limit(of.high)} ${unit.name}` : "";
 }
 
-const byteUnits = ["B", "kB", "MB", "GB", "TB"];
+const byteUnits = ["bytes", "kB", "MB", "GB", "TB"];
 function bytes(count) {
   if (!isNumber(count)) return missing;
   let unit = 0;
@@ -36,7 +36,7 @@ function bytes(count) {
     count /= 1000;
     ++unit;
   }
-  return `${unit === 0 ? count : digits(count)} ${byteUnits[unit]}`;
+  return count === 1 && unit === 0 ? "1 byte" : `${unit === 0 ? count : digits(count)} ${byteUnits[unit]}`;
 }
 
 function percent(share, decimals = 2) {

@@ -2,8 +2,8 @@
 const columns = [
   { name: "Layer", key: (site) => site.order, first: 1, note: "order of the model" },
   { name: "Rule", key: (site) => ruleName(site.chosen), first: 1 },
-  { name: "Before", words: "time before", group: "Time", key: (site) => site.time, number: true, cell: (site) => timeOfPlace(site.time) },
-  { name: "After", words: "time after", key: (site) => chosenAt(site).time, number: true, cell: (site) => timeOfPlace(chosenAt(site).time) },
+  { name: "Before", words: "time before", group: "Time", key: (site) => site.time, number: true, cell: (site) => timeOfSite(site.time) },
+  { name: "After", words: "time after", key: (site) => chosenAt(site).time, number: true, cell: (site) => timeOfSite(chosenAt(site).time) },
   { name: "Saved", words: "time saved", key: savedTime, number: true, keep: true,
     cell: (site) => (isChanged(site) ? [time(savedTime(site)), html("small", {}, change(relativeChange(site)))] : missing) },
   { name: "Error share", key: errorShare, number: true, keep: true, cell: shareCell },
@@ -42,7 +42,7 @@ function shareCell(site) {
           html("span", { class: "share", "aria-hidden": "true" }, html("i", { style: { width: `${(share / largestShare) * 100}%` } }))];
 }
 const errorCell = (error) => (error === 0 ? missing : decibel(sqnrOf(error)));
-// A rule without any error is exact; a place without a rule has nothing to say.
+// A rule without any error is exact; a site without a rule has nothing to say.
 const errorOfRule = (rule, error) => (rule === asItIs ? missing : decibel(sqnrOf(error)));
 
 // What is not known stands last whichever way the rest is sorted.
@@ -64,7 +64,7 @@ function siteRow(site) {
   return html("tr", { "aria-selected": String(site.key === selectedSite), class: isChanged(site) ? null : "unchanged",
                       "data-site": site.key, on: { click: open } },
     html("th", { scope: "row" },
-      html("button", { type: "button", class: "name" }, site.layer),
+      html("button", { type: "button", class: "name" }, breakable(site.layer)),
       html("small", {}, [site.kind, site.operation].filter(Boolean).join(" · ")),
       html("small", { class: "narrow rule" }, ruleName(site.chosen), changes.has(site.key) && ` → ${ruleName(changes.get(site.key))}`)),
     html("td", { class: "wide" }, html("span", { class: "rule" }, ruleName(site.chosen)),
@@ -97,13 +97,13 @@ function drawSites() {
     html("thead", {}, html("tr", {}, columns.map(headOf))), html("tbody", {}, shown.map(siteRow))),
     shown.length < found.length && html("p", {}, html("button", { type: "button", class: "plain", on: { click: () => { order.all = true; drawSites(); } } },
       `Show all ${count(found.length)} rows`)));
-  byId("count").textContent = `${count(found.length)} of ${count(sites.length)} ${sites.length === 1 ? "place" : "places"}`;
+  byId("count").textContent = `${count(found.length)} of ${count(sites.length)} ${sites.length === 1 ? "site" : "sites"}`;
   byId("sort").value = String(columns.indexOf(order.column));
 }
 
 function startSites() {
   const changed = sites.filter(isChanged).length;
-  show("sites-note", `${count(changed)} of ${count(sites.length)} places changed. `,
+  show("sites-note", `${count(changed)} of ${count(sites.length)} sites changed. `,
     "Errors are written as the SQNR that the model's output would have. ",
     html("span", { class: "how" }, "Click a row for everything about its layer."));
   show("sort", columns.map((column, index) => html("option", { value: index }, column.words || column.name.toLowerCase())));
