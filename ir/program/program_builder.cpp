@@ -182,7 +182,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
                               named.inputs.end(), is_list)) {
     const auto reason = splice_iterations(named);
     if (!reason) return fail(reason.errors());
-    if (!reason->empty())
+    if (!reason->empty() && !define_appended_lists(named))
       fail({{"", "carries sequences or optional values from one iteration to the next, and " + *reason,
              "such a loop is unrolled while the program is built"}});
     return;
@@ -263,10 +263,12 @@ std::vector<std::string> ProgramBuilder::tensors_read(const NamedCall& named) co
   for (const std::string& name : captured_by(named)) reads.push_back(name);
   for (const std::string& name : reads) {
     const auto list = lists_.find(name);
-    if (list == lists_.end())
+    if (list == lists_.end()) {
       out.push_back(name);
-    else
-      out.insert(out.end(), list->second.members.begin(), list->second.members.end());
+      continue;
+    }
+    out.insert(out.end(), list->second.members.begin(), list->second.members.end());
+    if (!list->second.rows.empty()) out.push_back(list->second.rows);
   }
   return out;
 }
@@ -535,6 +537,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     }
     captured_lists.insert(*list);
     for (const std::string& member : list->second.members) capture(member);
+    if (!list->second.rows.empty()) capture(list->second.rows);
   }
   for (const std::string& name : tensors) {
     const Type type = types_.at(name);
@@ -684,6 +687,11 @@ void ProgramBuilder::add_output(const std::string& value) {
     program_.outputs.push_back(value);
     return;
   }
+  if (!list->second.rows.empty()) {
+    problems_.push_back({value, "is " + text(list->second) + ", which no output is",
+                         "ConcatFromSequence makes one tensor of them, which may be"});
+    return;
+  }
   const std::vector<std::string> members = list->second.members;
   for (size_t k = 0; k < members.size(); ++k) {
     const std::string name = fmt::format("{}.{}", value, k);
@@ -704,6 +712,10 @@ void ProgramBuilder::add_output(const std::string& value) {
 void ProgramBuilder::add_body_output(size_t result, const std::string& value, std::vector<BodyList>& lists) {
   const auto list = lists_.find(value);
   if (list == lists_.end()) return add_output(value);
+  if (!list->second.rows.empty()) {
+    problems_.push_back({value, "is " + text(list->second) + ", which no body gives", ""});
+    return;
+  }
   lists.push_back({result, list->second});
   program_.outputs.insert(program_.outputs.end(), list->second.members.begin(), list->second.members.end());
 }

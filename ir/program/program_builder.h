@@ -109,6 +109,7 @@ class ProgramBuilder {
   Result<bool> goes_on(const NamedBody& body);
   Result<std::string> define_open_loop(const NamedCall& call);
   void define_appended(const NamedCall& call, const NamedCall& loop, size_t state, int64_t axis);
+  bool define_appended_lists(const NamedCall& call);
   Result<std::string> with_room(CallComposer& composer, const std::string& value, const std::vector<int64_t>& room);
   Result<CountedBody> counted_body(const NamedCall& call, int64_t most, const std::vector<WholeNumbers>& states);
   Result<Nothing> capture_counted(const NamedCall& call, ProgramBuilder& inside, std::vector<std::string>& captured);
