@@ -88,6 +88,18 @@ Program without_results(const Program& body) {
   return out;
 }
 
+// Whether the call of a loop says itself how often it runs. Exporters write the largest number that there is where none
+// is meant.
+bool ends_by_number(const OperatorCall& loop) {
+  constexpr int64_t most = int64_t{1} << 31;
+  const auto found = loop.attributes.find("M");
+  if (found == loop.attributes.end()) return false;
+  const auto* whole = std::get_if<int64_t>(&found->second);
+  const auto* tensor = std::get_if<Tensor>(&found->second);
+  if (tensor != nullptr && tensor->size() == 1 && !is_float(tensor->scalar())) return tensor->integer_at(0) <= most;
+  return whole != nullptr && *whole <= most;
+}
+
 std::vector<std::string> captured_by(const NamedCall& call) {
   std::vector<std::string> captured;
   for (const NamedBody& body : call.bodies) add_captured(body, captured);
@@ -378,6 +390,9 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
       call.attributes[std::string(input.name)] = attribute_of(*value);
       operands[input.place] = nullptr;
     }
+    if (row->bodies != nullptr && row->bodies->iterates && loop_iterations_ && call.attributes.count("most") == 0 &&
+        !ends_by_number(call))
+      call.attributes["most"] = *loop_iterations_;
     HOIST_TRY(const auto counted, counted_dimensions(call, operands));
     if (!counted.empty()) call.results = place_of_count(call) + 1;
   }
@@ -566,6 +581,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       continue;
     }
     ProgramBuilder inside(body.name, program_.version);
+    inside.bound_loops(loop_iterations_);
     for (size_t i = 0; i < given.size(); ++i) inside.add_input(value_info(body.inputs[i], given[i]));
     for (const auto& [name, type] : captured) inside.add_input(value_info(name, type));
     for (const auto& [name, value] : constants) inside.add_constant(name, value);
