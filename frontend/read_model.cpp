@@ -637,6 +637,11 @@ class Reader {
     header.constants.insert(list_values_.begin(), list_values_.end());
     std::set<std::string> places;
     for (const Diagnostic& error : errors) places.insert(error.where);
+    for (const NamedCall& call : calls) {  // what is wrong with an output is so with the layer that gives it
+      if (std::any_of(call.outputs.begin(), call.outputs.end(),
+                      [&](const std::string& output) { return !output.empty() && places.count(output) != 0; }))
+        places.insert(call.name);
+    }
     deciding_ = deciding_inputs(std::move(header), tensor_lists(), calls, places);
     if (deciding_.empty()) return;
     std::string names;

@@ -254,8 +254,9 @@ TEST(Sequences, LoopsThatAppendNeedNoEnd) {
   std::string appending = grows;
   appending.replace(appending.find("z, i)"), 5, "z)");
   EXPECT_THAT(messages(read_text(appending)),
-              HasSubstr("y: is a sequence of as many tensors as data decide, which no output is (ConcatFromSequence "
-                        "makes one tensor of them, which may be)"));
+              testing::AllOf(HasSubstr("y: is a sequence of as many tensors as data decide, which no output is "
+                                       "(ConcatFromSequence makes one tensor of them, which may be)"),
+                             HasSubstr("compile for one value with --value n=...")));
   const auto ending = [&](const std::string& call, const std::string& type) {
     std::string text = appending;
     text.replace(text.find("(seq(float[2]) y)"), 17, "(" + type + " out)");
