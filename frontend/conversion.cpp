@@ -144,6 +144,31 @@ std::string convert_to_newest(onnx::ModelProto& model) {
   }
 }
 
+std::string convert_body(onnx::FunctionProto& body, int from, int to) {
+  if (auto holder = std::find_if(body.node().begin(), body.node().end(), has_subgraph); holder != body.node().end())
+    return "the converter leaves graphs inside of layers as they are, and " + layer_place(*holder) + " holds one";
+  onnx::ModelProto model;
+  model.set_ir_version(onnx::Version::IR_VERSION);
+  model.add_opset_import()->set_version(from);
+  for (const onnx::OperatorSetIdProto& opset : body.opset_import()) {
+    if (!opset.domain().empty() && opset.domain() != "ai.onnx") *model.add_opset_import() = opset;
+  }
+  onnx::GraphProto& graph = *model.mutable_graph();
+  graph.set_name(body.name());
+  *graph.mutable_node() = body.node();
+  for (const std::string& input : body.input()) graph.add_input()->set_name(input);
+  for (const std::string& output : body.output()) graph.add_output()->set_name(output);
+  try {
+    onnx::ModelProto converted = onnx::version_conversion::ConvertVersion(model, to);
+    body.mutable_node()->Swap(converted.mutable_graph()->mutable_node());
+    return "";
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    return tidy(error.what());
+  }
+}
+
 void convert_to_oldest(onnx::ModelProto& model, int oldest) {
   while (opset_of(model) > oldest && step_down(model)) {
   }

@@ -59,6 +59,10 @@ struct ReadOptions {
   /// has to know, or that do not change.
   std::vector<InputValue> values;
 
+  /// How often a Loop whose end is up to data runs at most; where it has scan outputs, they have room for so many rows.
+  /// Nothing: 1,048,576 and 1,024 times.
+  std::optional<int64_t> loop_iterations;
+
   /// Says whether hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by
   /// their function body where the standard or the model gives one, and reported otherwise. Left empty, every operator
   /// of the standard passes and only the model's own functions are replaced.

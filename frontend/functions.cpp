@@ -3,6 +3,7 @@
 #include <onnx/defs/schema.h>
 #include <onnx/shape_inference/attribute_binder.h>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <map>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "frontend/contributed_functions.h"
+#include "frontend/conversion.h"
 #include "frontend/inference.h"
 #include "frontend/structure.h"
 
@@ -28,21 +30,25 @@ std::string function_key(const std::string& domain, const std::string& name, con
 // Names that are free in the graph.
 class FreshNames {
  public:
-  explicit FreshNames(const onnx::GraphProto& graph) {
+  explicit FreshNames(const onnx::GraphProto& graph) { take(graph); }
+  std::string value(const std::string& wanted) { return fresh(values_, wanted); }
+  std::string layer(const std::string& wanted) { return fresh(layers_, wanted); }
+
+ private:
+  // Those of graphs inside of layers too, where a new name would be captured.
+  void take(const onnx::GraphProto& graph) {
     for (const auto& input : graph.input()) values_.insert(input.name());
     for (const auto& tensor : graph.initializer()) values_.insert(tensor.name());
     for (const auto& node : graph.node()) {
       layers_.insert(node.name());
       values_.insert(node.output().begin(), node.output().end());
-      const std::vector<std::string> reads =
-          reads_of(node);  // of graphs inside too, where a new name would be captured
-      values_.insert(reads.begin(), reads.end());
+      values_.insert(node.input().begin(), node.input().end());
+      for (const onnx::AttributeProto& attribute : node.attribute()) {
+        if (attribute.has_g()) take(attribute.g());
+      }
     }
+    for (const auto& output : graph.output()) values_.insert(output.name());
   }
-  std::string value(const std::string& wanted) { return fresh(values_, wanted); }
-  std::string layer(const std::string& wanted) { return fresh(layers_, wanted); }
-
- private:
   static std::string fresh(std::unordered_set<std::string>& taken, const std::string& wanted) {
     std::string name = wanted;
     for (int suffix = 2; !taken.insert(name).second; ++suffix) name = wanted + "_" + std::to_string(suffix);
@@ -126,6 +132,25 @@ std::string append_body(const onnx::NodeProto& call, onnx::FunctionProto& callee
   return "";
 }
 
+// Whether these layers, and those of graphs inside of them, have the same definitions in both versions of their domain.
+bool same_meaning(const Nodes& nodes, const std::string& domain, int64_t a, int64_t b) {
+  if (a == b) return true;
+  const auto since = [&](const std::string& operation, int64_t version) {
+    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(operation, static_cast<int>(version), domain);
+    return schema == nullptr ? 0 : schema->SinceVersion();
+  };
+  return std::all_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto& node) {
+    const bool own = (node.domain() == "ai.onnx" ? "" : node.domain()) != domain ||
+                     since(node.op_type(), a) == since(node.op_type(), b);
+    return own && std::all_of(node.attribute().begin(), node.attribute().end(), [&](const auto& attribute) {
+             const auto& graphs = attribute.graphs();
+             return same_meaning(attribute.g().node(), domain, a, b) &&
+                    std::all_of(graphs.begin(), graphs.end(),
+                                [&](const auto& graph) { return same_meaning(graph.node(), domain, a, b); });
+           });
+  });
+}
+
 class ModelFunctions {
  public:
   ModelFunctions(onnx::ModelProto& model, int64_t maximum_layers) : model_(model), maximum_layers_(maximum_layers) {}
@@ -141,14 +166,7 @@ class ModelFunctions {
       }
       for (const onnx::OperatorSetIdProto& opset : function.opset_import()) {
         const auto [at, fresh] = versions_.emplace(normal(opset.domain()), opset.version());
-        if (at->second != opset.version()) {
-          problems_.push_back({where,
-                               "is written for opset " + std::to_string(opset.version()) + " of '" + opset.domain() +
-                                   "', the model for " + std::to_string(at->second),
-                               "convert the model to one opset before hoist reads it"});
-        } else if (fresh) {
-          *model_.add_opset_import() = opset;
-        }
+        if (fresh) *model_.add_opset_import() = opset;
       }
     }
     if (!problems_.empty()) return problems_;
@@ -164,28 +182,8 @@ class ModelFunctions {
 
     onnx::GraphProto& graph = *model_.mutable_graph();
     FreshNames fresh(graph);
-    bool again = true;
-    while (again && problems_.empty()) {  // one level of calls a round; recursion is ruled out above
-      again = false;
-      Nodes expanded;
-      for (onnx::NodeProto& node : *graph.mutable_node()) {
-        const auto at = places_.find(key(node));
-        if (at == places_.end()) {
-          expanded.Add()->Swap(&node);
-          continue;
-        }
-        again = true;
-        onnx::FunctionProto callee = model_.functions(at->second);
-        std::unordered_map<std::string, const onnx::AttributeProto*> attributes;
-        for (const onnx::AttributeProto& attribute : model_.functions(at->second).attribute_proto()) {
-          attributes[attribute.name()] = &attribute;
-        }
-        for (const onnx::AttributeProto& attribute : node.attribute()) attributes[attribute.name()] = &attribute;
-        onnx::internal::AttributeBinder(attributes).VisitFunction(callee);
-        const std::string problem = append_body(node, callee, fresh, expanded);
-        if (!problem.empty()) problems_.push_back({layer_place(node), problem, ""});
-      }
-      graph.mutable_node()->Swap(&expanded);
+    // One level of calls a round; recursion is ruled out above.
+    while (problems_.empty() && expand_calls(*graph.mutable_node(), fresh)) {
     }
     model_.clear_functions();
     return problems_;
@@ -193,15 +191,72 @@ class ModelFunctions {
 
  private:
   static constexpr int64_t unknown = -1, open = -2;
+
+  // The calls among these layers and in graphs inside of them, by one level. Whether there were any.
+  bool expand_calls(Nodes& nodes, FreshNames& fresh) {
+    bool any = false;
+    Nodes expanded;
+    for (onnx::NodeProto& node : nodes) {
+      const auto at = places_.find(key(node));
+      if (at == places_.end()) {
+        for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+          if (attribute.has_g() && expand_calls(*attribute.mutable_g()->mutable_node(), fresh)) any = true;
+        }
+        expanded.Add()->Swap(&node);
+        continue;
+      }
+      any = true;
+      onnx::FunctionProto callee = model_.functions(at->second);
+      std::unordered_map<std::string, const onnx::AttributeProto*> attributes;
+      for (const onnx::AttributeProto& attribute : model_.functions(at->second).attribute_proto()) {
+        attributes[attribute.name()] = &attribute;
+      }
+      for (const onnx::AttributeProto& attribute : node.attribute()) attributes[attribute.name()] = &attribute;
+      onnx::internal::AttributeBinder(attributes).VisitFunction(callee);
+      if (node.name().empty()) node.set_name(fresh.layer(node.op_type()));
+      std::string problem = bring_to_model(callee);
+      if (problem.empty()) problem = append_body(node, callee, fresh, expanded);
+      if (!problem.empty()) problems_.push_back({layer_place(node), problem, ""});
+    }
+    nodes.Swap(&expanded);
+    return any;
+  }
+
   static std::string normal(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
   static std::string key(const onnx::NodeProto& node) {
     return function_key(normal(node.domain()), node.op_type(), node.overload());
   }
 
+  // The body, with its attributes bound, at the model's versions of each domain: converted where its layers mean
+  // something else there. Returns "", or why it cannot be.
+  std::string bring_to_model(onnx::FunctionProto& body) const {
+    for (const onnx::OperatorSetIdProto& opset : body.opset_import()) {
+      const std::string domain = normal(opset.domain());
+      const int64_t wanted = versions_.at(domain);
+      const bool known = !domain.empty() || opset.version() <= newest_opset();
+      if (known && same_meaning(body.node(), domain, opset.version(), wanted)) continue;
+      std::string reason = "only layers of the standard are converted";
+      if (!known) reason = "newer versions than " + std::to_string(newest_opset()) + " are not known";
+      if (known && domain.empty())
+        reason = convert_body(body, static_cast<int>(opset.version()), static_cast<int>(wanted));
+      if (!reason.empty())
+        return "its function is written for opset " + std::to_string(opset.version()) + " of '" + domain +
+               "', the model for " + std::to_string(wanted) + ": " + reason;
+    }
+    return "";
+  }
+
   // Layers that a node becomes, up to the limit; deep calls end at a fixed depth before the stack does.
   int64_t size_of(const onnx::NodeProto& node) {
     const auto at = places_.find(key(node));
-    if (at == places_.end()) return 1;
+    if (at == places_.end()) {
+      int64_t total = 1;
+      for (const onnx::AttributeProto& attribute : node.attribute()) {
+        for (const onnx::NodeProto& inner : attribute.g().node())
+          total = std::min(total + size_of(inner), maximum_layers_ + 1);
+      }
+      return total;
+    }
     const auto i = static_cast<size_t>(at->second);
     if (sizes_[i] >= 0) return sizes_[i];
     constexpr int maximum_depth = 200;

@@ -18,9 +18,10 @@ using HasOperator = std::function<bool(const std::string& domain, const std::str
 /// com.microsoft. No promise that the body can be used.
 bool has_function_body(const std::string& domain, const std::string& operation, int opset);
 
-/// Replaces every call of the model's own functions, deeply, and removes the functions. Layers of a body are named
-/// after the call: "call/Conv_0". Errors: recursion, too many arguments, opsets that differ from the model's, more
-/// than `maximum_layers` layers in all.
+/// Replaces every call of the model's own functions, deeply, also in graphs inside of layers, and removes the
+/// functions. Layers of a body are named after the call: "call/Conv_0". Bodies for another opset than the model's are
+/// converted. Errors: recursion, too many arguments, bodies that cannot be converted, more than `maximum_layers` layers
+/// in all.
 Diagnostics expand_model_functions(onnx::ModelProto& model, int64_t maximum_layers);
 
 /// Replaces operators for which `has_operator` says no where there is a body whose own operators

@@ -285,6 +285,17 @@ class Reader {
     return out;
   }
 
+  // Until version 13 a batch normalisation that names its statistics is one in training, behind it one with an
+  // attribute.
+  void note_training() {
+    constexpr int has_attribute = 14;
+    if (opset_of(model_) >= has_attribute) return;
+    for (const onnx::NodeProto& node : graph().node()) {
+      if (node.op_type() == "BatchNormalization" && node.domain().empty() && node.output_size() > 1)
+        in_training_.insert(node.output(0));
+    }
+  }
+
   Diagnostics check_names_and_order() {
     name_layers(graph());
     if (Diagnostics problems = expand_model_functions(model_, options_.maximum_layers); !problems.empty())
@@ -296,6 +307,7 @@ class Reader {
     }
     if (Diagnostics problems = check_names(graph()); !problems.empty()) return problems;
     if (const Result<Nothing> sorted = sort_layers(graph()); !sorted.ok()) return sorted.errors();
+    note_training();
     if (const int removed = remove_unused_layers(graph()); removed > 0) {
       notes_.push_back(counted(static_cast<uint64_t>(removed), "layer") + " that no output needs " +
                        (removed == 1 ? "is" : "are") + " left out");
@@ -474,9 +486,10 @@ class Reader {
 
   // Declared shapes against what the definitions give. onnx's inference may give others: it keeps windows of a pool
   // that would start behind the input. Where data decide an extent, it is at most what the definition gives.
-  Diagnostics check_declared(const Program& program, const ProgramBuilder& builder) const {
+  // Exporters declare what is not so, and onnxruntime does not believe them either.
+  std::vector<std::string> compare_declared(const Program& program, const ProgramBuilder& builder) const {
     const std::map<std::string, Type> types = value_types(program);
-    Diagnostics problems;
+    std::vector<std::string> notes;
     for (const auto& [name, shape] : declared_) {
       const auto at = types.find(name);
       if (at == types.end() || at->second->is_tuple()) continue;
@@ -486,13 +499,11 @@ class Reader {
         const auto d = static_cast<size_t>(dimension);
         if (d < declared.size() && d < found.size() && declared[d] <= found[d]) declared[d] = -1;
       }
-      if (!extents_agree(declared, found)) {
-        problems.push_back({"value '" + name + "'",
-                            "is declared with shape " + shape_text(shape) + " and comes out as " + shape_text(found),
-                            "the model may be damaged, or fixes a size that --dim changes"});
-      }
+      if (!extents_agree(declared, found))
+        notes.push_back("value '" + name + "' is declared with shape " + shape_text(shape) + " and comes out as " +
+                        shape_text(found) + " (the model may be damaged, or fixes a size that --dim changes)");
     }
-    return problems;
+    return notes;
   }
 
   // Fills inferred_; a value past the limit on tensors is a problem.
@@ -566,6 +577,7 @@ class Reader {
     // Exporters give every graph the same name ("main_graph"); people name files.
     const std::string file = path_.stem().string();
     ProgramBuilder builder(file.empty() ? graph().name() : file, opset_of(model_));
+    builder.bound_loops(options_.loop_iterations);
     for (const ValueInfo& input : inputs_) builder.add_input(input);
     for (const auto& [name, value] : list_values_) builder.add_constant(name, value);
     for (const auto& [name, list] : tensor_lists()) builder.add_list(name, list);
@@ -587,6 +599,7 @@ class Reader {
       if (node.output_size() == 0) continue;
       if (const auto size = sizes_.find(node.output(0)); size != sizes_.end())
         calls.back().attributes["size"] = size->second;
+      if (in_training_.count(node.output(0)) != 0) calls.back().attributes["training_mode"] = int64_t{1};
     }
     for (const NamedCall& call : calls) builder.add_call(call);
     for (const onnx::ValueInfoProto& value : graph().output()) builder.add_output(value.name());
@@ -600,7 +613,7 @@ class Reader {
     }
     if (program->outputs.empty())
       return Diagnostic{path_.string(), "has no output that is a tensor: its sequences are empty here", ""};
-    if (problems = check_declared(*program, builder); !problems.empty()) return problems;
+    for (std::string& note : compare_declared(*program, builder)) notes_.push_back(std::move(note));
     program->notes.insert(program->notes.begin(), notes_.begin(), notes_.end());
     program->hash = hash_.digest();
     return program;
@@ -624,6 +637,11 @@ class Reader {
     header.constants.insert(list_values_.begin(), list_values_.end());
     std::set<std::string> places;
     for (const Diagnostic& error : errors) places.insert(error.where);
+    for (const NamedCall& call : calls) {  // what is wrong with an output is so with the layer that gives it
+      if (std::any_of(call.outputs.begin(), call.outputs.end(),
+                      [&](const std::string& output) { return !output.empty() && places.count(output) != 0; }))
+        places.insert(call.name);
+    }
     deciding_ = deciding_inputs(std::move(header), tensor_lists(), calls, places);
     if (deciding_.empty()) return;
     std::string names;
@@ -722,6 +740,7 @@ class Reader {
   std::map<std::string, int64_t> named_dimensions_;
   std::map<std::string, std::vector<int64_t>> sizes_;  // of results that data would decide
   std::map<std::string, std::vector<int64_t>> declared_;
+  std::set<std::string> in_training_;  // first results of batch normalisations
   std::map<std::string, ValueInfo> inferred_;
   std::vector<std::string> notes_;
 };

@@ -480,6 +480,7 @@ PassOptions pass_options(const LowerOptions& options, const Profile& profile) {
   out.profile = profile;
   out.rules = options.rules;
   out.perform = options.perform;
+  out.unrolled_steps = options.unrolled_steps;
   out.records = options.records;
   return out;
 }

@@ -33,6 +33,7 @@ struct LowerOptions {
   std::vector<Steering> steps;                        ///< the user's own for kernels, in the place of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< others than strategies(); live as long as the compilation
   TuningRecords records = {};                         ///< of kernels that were measured
+  int64_t unrolled_steps = most_unrolled_steps;       ///< of one loop that become definitions
   bool perform = true;           ///< If and Loop as the plan runs, where that is better or the only way (unroll.h)
   bool separate_arrays = false;  ///< no reuse in the arena, so that a simulated device sees every overrun
 };

@@ -81,16 +81,17 @@ Result<bool> at_definitions(Program& program, const AtDefinition& change) {
 }
 
 // What reads constants alone may run longer: "fold-constants" computes it here.
-Result<bool> inline_bodies_or_fold(Program& program, const std::string& value) {
-  auto changed = inline_bodies(program, value);
+Result<bool> inline_bodies_or_fold(Program& program, const std::string& value, int64_t most) {
+  auto changed = inline_bodies(program, value, most);
   if (!changed.ok() && constant_term(program, find_definition(program, value)->expression) != nullptr) return false;
   return changed;
 }
 
 Result<Nothing> bodies(Program& program, const PassOptions& options) {
   const auto change = [&](Program& changed, const std::string& value) {
-    return options.perform && wants_performing(changed, value) ? perform_bodies(changed, value)
-                                                               : inline_bodies_or_fold(changed, value);
+    return options.perform && wants_performing(changed, value, options.unrolled_steps)
+               ? perform_bodies(changed, value)
+               : inline_bodies_or_fold(changed, value, options.unrolled_steps);
   };
   HOIST_TRY(const bool any, at_definitions(program, change));
   if (any) drop_unused(program);
@@ -172,7 +173,7 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
   const std::set<std::string> before = values_of(program);
   if (!options.profile.gpu) keep_steps_together(program);
   const auto change = [&](Program& changed, const std::string& value) {
-    return unroll_definition(changed, value, options.perform);
+    return unroll_definition(changed, value, options.perform, options.unrolled_steps);
   };
   HOIST_TRY(const bool any, at_definitions(program, change));
   return any ? fold_added(program, before, options) : Result<Nothing>(Nothing{});

@@ -13,6 +13,7 @@
 #include "lowering/integer_table.h"
 #include "lowering/program.h"
 #include "lowering/tuning.h"
+#include "lowering/unroll.h"
 #include "lowering/user_rules.h"
 
 namespace hoist {
@@ -38,8 +39,10 @@ struct PassOptions {
   FoldingBudget folding;
   ConvolutionForm convolution = ConvolutionForm::automatic;
   LaunchFusion fusion = LaunchFusion::none;
-  Profile profile;                   ///< what launches are made for
-  TuningRecords records = {};        ///< of kernels that were measured
+  Profile profile;             ///< what launches are made for
+  TuningRecords records = {};  ///< of kernels that were measured
+  int64_t unrolled_steps =
+      most_unrolled_steps;           ///< of one loop that become definitions; longer ones are performed, or refused
   bool perform = false;              ///< bodies may be performed as the program runs: Program::controls may come of it
   bool share_equal = true;           ///< layers that stand twice are one; not where neural rules may differ by layer
   const UserRules* rules = nullptr;  ///< the user's own; lives as long as the passes run

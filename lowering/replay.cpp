@@ -38,14 +38,25 @@ constexpr std::pair<std::string_view, std::string_view> further_steps[] = {
 // Steps that add definitions, and what is wrong where they do nothing.
 struct Adder {
   std::string_view step;
-  Result<bool> (*apply)(Program& program, const std::string& value);
+  Result<bool> (*apply)(Program& program, const ProgramStep& step);
   std::string_view otherwise;
 };
 constexpr Adder adders[] = {
-    {"cut-kernels", cut_definition, "the definition keeps nothing in global memory"},
-    {"inline-bodies", inline_bodies, "the definition is no call whose attributes are programs"},
-    {"perform-bodies", perform_bodies, "the definition is no call of If or Loop"},
-    {"unroll", [](Program& program, const std::string& value) { return unroll_definition(program, value); },
+    {"cut-kernels", [](Program& program, const ProgramStep& step) { return cut_definition(program, step.value); },
+     "the definition keeps nothing in global memory"},
+    {"inline-bodies",
+     [](Program& program, const ProgramStep& step) -> Result<bool> {
+       HOIST_TRY(const int64_t most, unrolled_steps_of(step));
+       return inline_bodies(program, step.value, most);
+     },
+     "the definition is no call whose attributes are programs"},
+    {"perform-bodies", [](Program& program, const ProgramStep& step) { return perform_bodies(program, step.value); },
+     "the definition is no call of If, Loop or Scan"},
+    {"unroll",
+     [](Program& program, const ProgramStep& step) -> Result<bool> {
+       HOIST_TRY(const int64_t most, unrolled_steps_of(step));
+       return unroll_definition(program, step.value, true, most);
+     },
      "the definition has no loop whose steps keep arrays"},
 };
 
@@ -211,7 +222,7 @@ class Replay {
       return Nothing{};
     }
     if (const Adder* found = adder(step.rule)) {
-      HOIST_TRY(const bool done, found->apply(program_, step.value));
+      HOIST_TRY(const bool done, found->apply(program_, step));
       if (!done) return Diagnostic{"", std::string(found->otherwise), ""};
       return Nothing{};
     }

@@ -11,6 +11,7 @@
 #include "ir/operators/control.h"
 #include "ir/operators/operators.h"
 #include "ir/properties.h"
+#include "ir/text/text.h"
 #include "lowering/cut.h"
 #include "lowering/program.h"
 #include "lowering/steps.h"
@@ -21,6 +22,9 @@ namespace {
 
 // So many arrays one kernel reads to put them side by side: each is an argument, and each element looks at all.
 constexpr size_t arrays_together = 16;
+
+// Of a step of a derivation.
+constexpr const char* steps_parameter = "steps";
 
 Expr repeated_once(Expr x) { return repeat(1, x); }
 
@@ -112,11 +116,12 @@ class Additions {
   }
 
   /// Puts them into the program, in front of the definition, and the step that says so.
-  void finish(const std::string& pass, Expr expression) {
+  void finish(const std::string& pass, Expr expression, int64_t most = most_unrolled_steps) {
     auto place = std::find_if(program_.definitions.begin(), program_.definitions.end(),
                               [&](const Definition& d) { return d.value == value_; });
     ProgramStep step = replayed_step(pass, *place);
     for (const std::string& name : constants_) step.constants.push_back(step_constant(program_, name));
+    if (most != most_unrolled_steps) step.parameters[steps_parameter] = std::to_string(most);
     program_.steps.push_back(std::move(step));
     place->expression = expression;
     program_.definitions.insert(place, std::make_move_iterator(added_.begin()), std::make_move_iterator(added_.end()));
@@ -150,11 +155,9 @@ Expr stacked(Additions& additions, const std::vector<Expr>& rows) {
   return together.size() == 1 ? together[0] : additions.define(concat(together));
 }
 
-Diagnostic too_many_steps(const std::string& what, int64_t steps) {
-  return {
-      "",
-      fmt::format("{} has {} steps, at most {} are unrolled (most_unrolled_steps)", what, steps, most_unrolled_steps),
-      "run shorter sequences and carry the state from one run to the next"};
+Diagnostic too_many_steps(const std::string& what, int64_t steps, int64_t most) {
+  return {"", fmt::format("{} has {} steps, at most {} are unrolled (--unrolled-steps)", what, steps, most),
+          "run shorter sequences and carry the state from one run to the next"};
 }
 
 // The number, for a kernel whatever it is handed: it must not read beyond the array.
@@ -199,7 +202,7 @@ int64_t captured_count(const OperatorCall& call) {
 // Bodies in the place of the call that the definition is.
 class Inline {
  public:
-  Inline(Additions& additions, Expr call) : additions_(additions), call_(call) {
+  Inline(Additions& additions, Expr call, int64_t most) : additions_(additions), call_(call), most_(most) {
     const std::vector<int64_t>& places = call->operation->operands;
     for (size_t i = 0; i < places.size(); ++i) {
       operands_.resize(static_cast<size_t>(places[i]) + 1, nullptr);
@@ -340,14 +343,39 @@ class Inline {
     return out;
   }
 
+  // A batch goes through the same iterations side by side, each of its elements with a body of its own.
   Result<Values> performed_scan() {
     HOIST_TRY(const operators::ScanAxes axes, operators::axes_of_scan(*call_));
     const auto middle = operands_.end() - captured();
-    const auto first = middle - static_cast<std::ptrdiff_t>(axes.sequences.size());
-    const Values initial(operands_.begin(), first);
+    const Values around(middle, operands_.end());
     Control control;
     const Expr number = additions_.given("iteration", scalar_type(Scalar::i64));
     control.number = number->name;
+    Values out;
+    if (axes.batched) {
+      const Values batched(operands_.begin() + 1, middle);  // behind the lengths, which are left out
+      std::vector<Values> results;
+      for (int64_t b = 0; b < batched[0]->type->size.value(); ++b) {
+        Values one;
+        for (Expr x : batched) one.push_back(additions_.define(element_at(additions_.number(b), x)));
+        HOIST_TRY(const Values given, performed_steps(axes, control, number, one, around, fmt::format("/{}", b)));
+        results.resize(given.size());
+        for (size_t k = 0; k < given.size(); ++k) results[k].push_back(given[k]);
+      }
+      for (const Values& of_batch : results) out.push_back(stacked(additions_, of_batch));
+    } else {
+      HOIST_TRY(out, performed_steps(axes, control, number, {operands_.begin(), middle}, around, ""));
+    }
+    out.resize(static_cast<size_t>(call_->operation->results));
+    additions_.perform(std::move(control));
+    return out;
+  }
+
+  // One iteration over states and sequences, as a part of the control. Layers are called after `path`.
+  Result<Values> performed_steps(const operators::ScanAxes& axes, Control& control, Expr number, const Values& operands,
+                                 const Values& around, const std::string& path) {
+    const auto first = operands.end() - static_cast<std::ptrdiff_t>(axes.sequences.size());
+    const Values initial(operands.begin(), first);
     Values given, out;
     for (size_t k = 0; k < initial.size(); ++k) {
       given.push_back(additions_.given(fmt::format("state{}", k), initial[k]->type));
@@ -359,8 +387,8 @@ class Inline {
       control.most = rows->type->size.value();
       given.push_back(additions_.define(element_at(number, rows)));
     }
-    given.insert(given.end(), middle, operands_.end());
-    HOIST_TRY(const Values after, run("body", given, ""));
+    given.insert(given.end(), around.begin(), around.end());
+    HOIST_TRY(const Values after, run("body", given, path));
     carry(additions_, control, initial, states, after, out);
     for (size_t k = 0; k < axes.outputs.size(); ++k) {
       const Expr row = additions_.define(after[states.size() + k]);
@@ -368,13 +396,11 @@ class Inline {
       control.rows.push_back({row->name, rows->name});
       out.push_back(additions_.define(axes.outputs[k].from_rows(rows)));
     }
-    out.resize(static_cast<size_t>(call_->operation->results));
-    additions_.perform(std::move(control));
     return out;
   }
 
   Result<Nothing> check_steps(int64_t steps) const {
-    if (steps > most_unrolled_steps) return too_many_steps(call_->operation->name, steps);
+    if (steps > most_) return too_many_steps(call_->operation->name, steps, most_);
     return Nothing{};
   }
 
@@ -382,8 +408,8 @@ class Inline {
     HOIST_TRY(const operators::IterationBounds bounds, operators::iteration_bounds(*call_));
     if (!bounds.most)
       return Diagnostic{"",
-                        fmt::format("no number of iterations bounds {}, at most {} are unrolled (most_unrolled_steps)",
-                                    call_->operation->name, most_unrolled_steps),
+                        fmt::format("no number of iterations bounds {}, at most {} are unrolled (--unrolled-steps)",
+                                    call_->operation->name, most_),
                         "give M as a constant: a condition may end the loop before"};
     HOIST_TRY_VOID(check_steps(*bounds.most));
     if (bounds.rows > 0 && !bounds.counted())
@@ -471,13 +497,14 @@ class Inline {
 
   Additions& additions_;
   const Expr call_;
+  const int64_t most_;  // steps that are unrolled
   Values operands_;
   std::map<std::pair<std::string, std::string>, Expr> constants_;  // of a body, by name
 };
 
 class Unroll {
  public:
-  Unroll(Additions& additions, bool perform) : additions_(additions), perform_(perform) {}
+  Unroll(Additions& additions, bool perform, int64_t most) : additions_(additions), perform_(perform), most_(most) {}
 
   /// The term over the definitions that take the place of what it keeps, as far as that depends on no variable.
   Result<Expr> outside(Expr e) {
@@ -523,10 +550,10 @@ class Unroll {
     HOIST_TRY(Expr state, outside(e->children[1]));
     HOIST_TRY(const Expr elements, outside(e->children[2]));
     const int64_t n = elements->type->size.value();
-    if (n > most_unrolled_steps && !perform_) return too_many_steps("a " + std::string(row(e->pattern).name), n);
+    if (n > most_ && !perform_) return too_many_steps("a " + std::string(row(e->pattern).name), n, most_);
     if (n == 0) return Diagnostic{"", "a sequence of no steps has no kernels", ""};
     HOIST_TRY(state, each_defined(state));
-    if (n > most_unrolled_steps) return performed(e, state, elements);
+    if (n > most_) return performed(e, state, elements);
     std::vector<Expr> states;
     for (int64_t step = 0; step < n; ++step) {
       const Expr element = element_at(additions_.number(step), elements);
@@ -645,20 +672,21 @@ class Unroll {
 
   Additions& additions_;
   bool perform_;
+  const int64_t most_;  // steps that are unrolled
   KeepsAny keeps_any_;
   std::unordered_map<Expr, Expr> done_;
 };
 
 }  // namespace
 
-Result<bool> inline_bodies(Program& program, const std::string& value) {
+Result<bool> inline_bodies(Program& program, const std::string& value, int64_t most) {
   Definition* definition = find_definition(program, value);
   if (definition == nullptr || definition->expression->pattern != Pattern::operator_call ||
       !has_body(*definition->expression->operation))
     return false;
   Additions additions(program, *definition);
-  HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression).results());
-  additions.finish("inline-bodies", results.size() == 1 ? results[0] : tuple(results));
+  HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression, most).results());
+  additions.finish("inline-bodies", results.size() == 1 ? results[0] : tuple(results), most);
   return true;
 }
 
@@ -670,32 +698,36 @@ const BodyRow* bodies_of(Expr e) {
   return row == nullptr ? nullptr : row->bodies;
 }
 
-// A Scan of more steps than are unrolled. One over a batch of sequences is several, which are unrolled.
-bool is_long_scan(Expr call) {
-  if (call->operation->attributes.count("num_scan_inputs") == 0) return false;
+bool is_scan(Expr call) { return call->operation->attributes.count("num_scan_inputs") != 0; }
+
+// A Scan of more steps than are unrolled.
+bool is_long_scan(Expr call, int64_t most) {
+  if (!is_scan(call)) return false;
   const auto axes = operators::axes_of_scan(*call);
-  if (!axes.ok() || axes->batched || axes->sequences.empty()) return false;
+  if (!axes.ok() || axes->sequences.empty()) return false;
   const size_t last = call->children.size() - static_cast<size_t>(captured_count(*call->operation)) - 1;
-  return axes->sequences.back().rows(call->children[last])->type->size.value() > most_unrolled_steps;
+  const Expr sequence = call->children[last];
+  const Type steps = axes->batched ? sequence->type->element : axes->sequences.back().rows(sequence)->type;
+  return steps->size.value() > most;
 }
 
-bool performs_loop(Expr call) {
+bool performs_loop(Expr call, int64_t most) {
   const auto bounds = operators::iteration_bounds(*call);
   if (!bounds.ok()) return false;
   if (!bounds->most || (bounds->rows > 0 && !bounds->counted())) return true;
-  return *bounds->most > (bounds->counted() ? most_unrolled_steps : most_kept_steps);
+  return *bounds->most > (bounds->counted() ? most : most_kept_steps);
 }
 
 // Is it more than both branches should cost, or nothing that may be computed where it is not asked for?
-bool is_for_one_branch(const Program& body) {
+bool is_for_one_branch(const Program& body, int64_t most) {
   int64_t operations = 0;
   for (const Definition& definition : body.definitions) {
     Expr e = definition.expression;
     if (const BodyRow* inner = bodies_of(e)) {
-      if ((inner->iterates && performs_loop(e)) || is_long_scan(e)) return true;
+      if ((inner->iterates && performs_loop(e, most)) || is_long_scan(e, most)) return true;
       for (const auto& [name, attribute] : e->operation->attributes) {
         const Body* inside = std::get_if<Body>(&attribute);
-        if (inside != nullptr && is_for_one_branch(*inside->program)) return true;
+        if (inside != nullptr && is_for_one_branch(*inside->program, most)) return true;
       }
     }
     e = without_operator_calls(e);
@@ -707,7 +739,7 @@ bool is_for_one_branch(const Program& body) {
 
 }  // namespace
 
-bool wants_performing(const Program& program, const std::string& value) {
+bool wants_performing(const Program& program, const std::string& value, int64_t most) {
   const Definition* definition = find_definition(program, value);
   const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
   if (bodies == nullptr) return false;
@@ -715,37 +747,46 @@ bool wants_performing(const Program& program, const std::string& value) {
   const std::vector<Expr> reads = parameters_of(call);
   if (std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; }))
     return false;  // a constant, in the end
-  if (bodies->iterates) return performs_loop(call);
-  if (is_long_scan(call)) return true;
+  if (bodies->iterates) return performs_loop(call, most);
+  if (is_long_scan(call, most)) return true;
   if (bodies->picked == nullptr || find_constant(program, call->children[0]->name) != nullptr) return false;
   const Attributes& attributes = call->operation->attributes;
-  return std::any_of(attributes.begin(), attributes.end(), [](const auto& attribute) {
+  return std::any_of(attributes.begin(), attributes.end(), [&](const auto& attribute) {
     const Body* body = std::get_if<Body>(&attribute.second);
-    return body != nullptr && is_for_one_branch(*body->program);
+    return body != nullptr && is_for_one_branch(*body->program, most);
   });
 }
 
 Result<bool> perform_bodies(Program& program, const std::string& value) {
   Definition* definition = find_definition(program, value);
   const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
-  if (bodies == nullptr || (!bodies->iterates && bodies->picked == nullptr && !is_long_scan(definition->expression)))
+  if (bodies == nullptr || (!bodies->iterates && bodies->picked == nullptr && !is_scan(definition->expression)))
     return false;
   Additions additions(program, *definition);
-  HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression).performed());
+  HOIST_TRY(const std::vector<Expr> results,
+            Inline(additions, definition->expression, most_unrolled_steps).performed());
   additions.finish("perform-bodies", results.size() == 1 ? results[0] : tuple(results));
   return true;
 }
 
-Result<bool> unroll_definition(Program& program, const std::string& value, bool perform) {
+Result<int64_t> unrolled_steps_of(const ProgramStep& step) {
+  const auto found = step.parameters.find(steps_parameter);
+  if (found == step.parameters.end()) return most_unrolled_steps;
+  HOIST_TRY(const Nat steps, parse_size(found->second));
+  if (!steps.is_constant()) return Diagnostic{"", "how many steps are unrolled is no number", ""};
+  return steps.value();
+}
+
+Result<bool> unroll_definition(Program& program, const std::string& value, bool perform, int64_t most) {
   Definition* definition = find_definition(program, value);
   KeepsAny keeps_any;
   if (definition == nullptr || !keeps_any(definition->expression) ||
       !any_node(definition->expression, [&](Expr e) { return e->free == 0 && is_sequential(e, keeps_any); }))
     return false;
   Additions additions(program, *definition);
-  HOIST_TRY(const Expr rest, Unroll(additions, perform).outside(definition->expression));
+  HOIST_TRY(const Expr rest, Unroll(additions, perform, most).outside(definition->expression));
   additions.describe();
-  additions.finish("unroll", rest);
+  additions.finish("unroll", rest, most);
   definition = find_definition(program, value);
   definition->weights.clear();
   definition->parts.clear();

@@ -15,13 +15,14 @@
 
 namespace hoist {
 
-/// How many steps of one loop become definitions; a longer one is performed as the program runs (Control), or refused
-/// with this limit's name where none can be.
+/// How many steps of one loop become definitions, unless a compilation says otherwise (--unrolled-steps); a longer one
+/// is performed as the program runs (Control), or refused with this limit's name where none can be.
 inline constexpr int64_t most_unrolled_steps = 1024;
 /// How many definitions the bodies of a program become together.
 inline constexpr int64_t most_unrolled_definitions = int64_t{1} << 16;
 
-/// How often a loop runs at most where the model names no number; then the run fails.
+/// How often a loop runs at most where neither the model nor its reader (--loop-iterations) names a number; then the
+/// run fails.
 inline constexpr int64_t most_loop_iterations = int64_t{1} << 20;
 /// Operations of a branch above which only the one that is chosen is computed: what a device does about as fast as the
 /// host reads the condition and starts a kernel.
@@ -30,21 +31,24 @@ inline constexpr int64_t most_operations_of_both_branches = int64_t{1} << 21;
 inline constexpr int64_t most_kept_steps = 16;
 
 /// Whether the call that the definition is should be performed as the program runs (Control): a Loop that data end, or
-/// one or a Scan of more than most_unrolled_steps; an If of large branches, or of such that cannot both be computed.
-bool wants_performing(const Program& program, const std::string& value);
+/// one or a Scan of more than `most` steps; an If of large branches, or of such that cannot both be computed.
+bool wants_performing(const Program& program, const std::string& value, int64_t most = most_unrolled_steps);
 /// Performs the call that the definition is: its bodies' definitions stand before it once, and a Control in the
-/// program. False where it is no If, Loop or long Scan. Records "perform-bodies".
+/// program. False where it is no If, Loop or Scan. Records "perform-bodies".
 Result<bool> perform_bodies(Program& program, const std::string& value);
 
 /// The bodies of the call that the definition is, in its place; false where it is no call with bodies. Records
-/// "inline-bodies". Errors: an iteration count that nothing bounds, or one above most_unrolled_steps.
-Result<bool> inline_bodies(Program& program, const std::string& value);
+/// "inline-bodies". Errors: an iteration count that nothing bounds, or one above `most`.
+Result<bool> inline_bodies(Program& program, const std::string& value, int64_t most = most_unrolled_steps);
 
 /// The folds and scans of the definition whose functions keep arrays, as a definition for each array of each step;
-/// false where it has none. One of more than most_unrolled_steps becomes a Control, whose body has the definitions of
+/// false where it has none. One of more than `most` steps becomes a Control, whose body has the definitions of
 /// one step. What it keeps outside of them becomes definitions too. Equal terms are one definition, also with those of
-/// other definitions. Records "unroll". Errors: a loop of more than most_unrolled_steps inside another one, or any
-/// where `perform` does not hold.
-Result<bool> unroll_definition(Program& program, const std::string& value, bool perform = true);
+/// other definitions. Records "unroll". Errors: a loop of more steps inside another one that is performed, or any where
+/// `perform` does not hold.
+Result<bool> unroll_definition(Program& program, const std::string& value, bool perform = true,
+                               int64_t most = most_unrolled_steps);
+/// The limit that a step of a derivation says, which it does where that is another one than most_unrolled_steps.
+Result<int64_t> unrolled_steps_of(const ProgramStep& step);
 
 }  // namespace hoist

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,10 +36,10 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
 /// Function rules are there by the row that was applied, of which a rule has several.
 Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program* model);
 
-/// The model that the bundle is made from, with the extents that the bundle's inputs have, and inputs as `--value`
-/// fixes them.
+/// The model that the bundle is made from, with the extents that the bundle's inputs have, inputs as `--value` fixes
+/// them, and loops as --loop-iterations bounds them.
 Attempt<Program> read_program_of(const std::filesystem::path& path, const std::vector<std::string>& values,
-                                 const BundleInfo& bundle);
+                                 const BundleInfo& bundle, std::optional<int64_t> loop_iterations = {});
 
 /// Two sides of a step as text, an outermost line each or a few: variables of functions around have the names %x0,
 /// %x1, ...; what both sides share and is not short is %A, %B, ...; long texts are cut.

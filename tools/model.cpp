@@ -40,8 +40,25 @@ void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions
   add_value_option(command, values);
 }
 
+void add_loop_option(CLI::App& command, std::optional<int64_t>& iterations) {
+  command
+      .add_option("--loop-iterations", iterations,
+                  "how often a Loop whose end is up to data runs at most; scan outputs have room for so many rows "
+                  "(default: 1048576, and 1024 where there are scan outputs)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
+      ->type_name("N");
+}
+
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
   add_reading_options(command, options.dimensions, options.values);
+  add_loop_option(command, options.loop_iterations);
+  command
+      .add_option("--unrolled-steps", options.unrolled_steps,
+                  "put at most so many steps of a loop one after the other, the iterations of Loop and Scan and the "
+                  "steps of recurrent layers; a longer one stays a loop that the runtime performs")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
+      ->type_name("N")
+      ->capture_default_str();
   command
       .add_option(
           "--conv", options.convolution,
@@ -197,8 +214,10 @@ Attempt<> read_steering(ModelOptions& options) {
   return ExitCode::done;
 }
 
-Result<ReadOptions> read_options(const std::vector<std::string>& dimensions, const std::vector<std::string>& values) {
+Result<ReadOptions> read_options(const std::vector<std::string>& dimensions, const std::vector<std::string>& values,
+                                 std::optional<int64_t> loop_iterations) {
   ReadOptions out;
+  out.loop_iterations = loop_iterations;
   for (const std::string& text : values) {
     HOIST_TRY(InputValue value, parse_input_value(text));
     out.values.push_back(std::move(value));
@@ -244,6 +263,8 @@ Attempt<> refuse_bundle(const std::filesystem::path& model) {
 Attempt<> refuse_model_options(const ModelOptions& options) {
   const char* given = nullptr;
   if (!options.values.empty()) given = "--value";
+  if (options.loop_iterations) given = "--loop-iterations";
+  if (options.unrolled_steps != most_unrolled_steps) given = "--unrolled-steps";
   if (!options.device.empty()) given = "--device";
   if (!options.profile.empty()) given = "--profile";
   if (options.convolution != "auto") given = "--conv";
@@ -289,6 +310,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.constants == "stored") out.lower.constants = ConstantUse::stored;
   out.lower.folding = options.folding;
   out.lower.strict = options.strict;
+  out.lower.unrolled_steps = options.unrolled_steps;
   out.lower.rules = options.user_rules.get();
   out.lower.steps = options.steering;
   out.lower.records = options.records;
@@ -301,7 +323,8 @@ Attempt<Program> read_program(const std::filesystem::path& path, const ModelOpti
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
   Progress progress;
   progress.show("reading " + path.string());
-  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions, options.values));
+  HOIST_STEP(ReadOptions reading, ExitCode::usage,
+             read_options(options.dimensions, options.values, options.loop_iterations));
   HOIST_STEP(Program program, ExitCode::bad_input, read_model(path, reading));
   return program;
 }

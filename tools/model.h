@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "frontend/frontend.h"
+#include "lowering/unroll.h"
 #include "tools/attempt.h"
 #include "tools/compile.h"
 
@@ -21,13 +23,15 @@ namespace hoist {
 struct ModelOptions {
   std::vector<std::string> dimensions;  ///< NAME=N
   std::vector<std::string> values;      ///< NAME=FILE or NAME=LITERAL
-  std::string device;                   ///< an index, a name or a part of one; "" is the first device
-  std::string profile;                  ///< a file; excludes `device`
-  std::vector<std::string> targets;     ///< named targets of native code; empty: OpenCL
-  std::string convolution = "auto";     ///< auto | stencil | im2col | winograd
-  std::string fusion = "none";          ///< none | launch
-  std::string tables = "auto";          ///< auto | on | off
-  std::string constants = "auto";       ///< auto | computed | stored
+  std::optional<int64_t> loop_iterations = {};
+  int64_t unrolled_steps = most_unrolled_steps;
+  std::string device;                ///< an index, a name or a part of one; "" is the first device
+  std::string profile;               ///< a file; excludes `device`
+  std::vector<std::string> targets;  ///< named targets of native code; empty: OpenCL
+  std::string convolution = "auto";  ///< auto | stencil | im2col | winograd
+  std::string fusion = "none";       ///< none | launch
+  std::string tables = "auto";       ///< auto | on | off
+  std::string constants = "auto";    ///< auto | computed | stored
   FoldingBudget folding;
   bool strict = false;
   std::string rules;                            ///< a file of the user's own rules
@@ -44,17 +48,22 @@ struct ModelOptions {
 void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values);
 /// --value alone.
 void add_value_option(CLI::App& command, std::vector<std::string>& values);
+/// --loop-iterations, which decides the program that a model is read as, too.
+void add_loop_option(CLI::App& command, std::optional<int64_t>& iterations);
 /// --rules, --steps and --tuning, for commands that show or make kernels.
 void add_steering_options(CLI::App& command, ModelOptions& options);
-/// --dim, --value, --conv, --fuse, --tables, --constants, --strict, --profile; with_device: --device too.
+/// --dim, --value, --loop-iterations, --unrolled-steps, --conv, --fuse, --tables, --constants, --strict, --profile;
+/// with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
 
 /// --target, for commands that make bundles.
 void add_target_option(CLI::App& command, ModelOptions& options);
 
-/// What the frontend has to know: the operators of the table, --dim and --value, whose files are read.
+/// What the frontend has to know: the operators of the table, --dim, --value, whose files are read, and
+/// --loop-iterations.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions,
-                                 const std::vector<std::string>& values = {});
+                                 const std::vector<std::string>& values = {},
+                                 std::optional<int64_t> loop_iterations = {});
 
 /// The model with inputs of these shapes, in its order, where it leaves extents open.
 Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,

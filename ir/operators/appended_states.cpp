@@ -58,6 +58,40 @@ std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scal
   return out;
 }
 
+std::optional<NamedBody> with_array(const NamedBody& body, size_t state) {
+  std::map<std::string, int> reads;
+  count_reads(body, reads);
+  const Makers makers = makers_of(body);
+  const std::string& before = body.inputs[first_loop_state + state];
+  std::map<std::string, std::string> added;  // by the list that has it
+  std::string name = body.outputs[1 + state];
+  if (reads[before] != 1) return std::nullopt;
+  while (name != before) {
+    const auto maker = makers.find(name);
+    if (maker == makers.end() || reads[name] != 1 || !maker->second->domain.empty()) return std::nullopt;
+    const NamedCall& call = *maker->second;
+    const bool appends = call.operation == "SequenceInsert" && call.inputs.size() == 2;
+    if (!appends && call.operation != "Identity") return std::nullopt;
+    if (appends) added[name] = call.inputs[1];
+    name = call.inputs[0];
+  }
+  NamedBody out = body;
+  out.calls.clear();
+  for (const NamedCall& call : body.calls) {
+    const auto member = call.outputs.empty() ? added.end() : added.find(call.outputs[0]);
+    if (member == added.end()) {
+      out.calls.push_back(call);
+      continue;
+    }
+    std::string row = call.outputs[0] + "/row";
+    while (makers.count(row) != 0) row += "_";
+    out.calls.push_back(
+        {call.name + "/row", "Unsqueeze", "", {{"axes", std::vector<int64_t>{0}}}, {member->second}, {row}});
+    out.calls.push_back({call.name, "Concat", "", {{"axis", int64_t{0}}}, {call.inputs[0], row}, call.outputs});
+  }
+  return out;
+}
+
 NamedCall with_rows(NamedCall loop, const Appended& appended, const std::string& rows) {
   NamedBody& body = loop.bodies[0];
   std::string part = appended.parts[0];

@@ -33,6 +33,10 @@ struct Appended {
 /// Nothing where the body does anything else with the state, whose elements are of this type.
 std::optional<Appended> appended_state(const NamedBody& body, size_t state, Scalar scalar);
 
+/// A body that carries an array of their members in the place of a list, which it only adds members to, behind the
+/// others. Nothing where it does anything else with the list.
+std::optional<NamedBody> with_array(const NamedBody& body, size_t state);
+
 /// The loop with what each iteration adds as a row, of this name, in the place of the state.
 NamedCall with_rows(NamedCall loop, const Appended& appended, const std::string& rows);
 

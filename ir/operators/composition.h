@@ -1,9 +1,11 @@
 // What operators do that take or give more than tensors: sequences of them, and optional values. How many tensors there
 // are is known while a program is built, as their shapes are, so that such a value is a list of the program's ordinary
-// values and a call is a composition of other calls, or nothing but another list. No kernel ever sees one. Only for
-// ir/operators, which says what compositions are, and for what builds programs.
+// values and a call is a composition of other calls, or nothing but another list; a sequence that grows as often as
+// data say is the array of its members, which are of one type then. No kernel ever sees one. Only for ir/operators,
+// which says what compositions are, and for what builds programs.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +22,8 @@ struct TensorList {
   bool absent = false;
   std::vector<std::string> members = {};  ///< values of the program, tensors all
   std::optional<Scalar> scalar = {};      ///< of the elements of all members; nothing where nobody says it
+  /// Where data decide how many members there are: the array whose elements they are. Then `members` has none.
+  std::string rows = {};
 
   bool operator==(const TensorList&) const = default;
 };
@@ -46,6 +50,8 @@ class Composer {
   virtual Type type(const std::string& value) const = 0;
   /// Null where only data say it, or the value is no tensor.
   virtual Result<const Tensor*> known(const std::string& value) = 0;
+  /// The dimensions of a value whose extent data decide, and what counts them.
+  virtual std::map<int64_t, std::string> counts(const std::string& value) const = 0;
 
   /// A call in the place of this one, and the values that it gives.
   virtual std::vector<std::string> add(const std::string& operation, Attributes attributes,

@@ -36,8 +36,6 @@ class ExtentComposer : public Composer {
  public:
   using Composer::give;
 
-  /// The dimensions of a value whose extent data decide, and what counts them.
-  virtual std::map<int64_t, std::string> counts(const std::string& value) const = 0;
   /// The elements of a value, in order, where they are numbers that shapes are made of.
   virtual Result<std::optional<WholeNumbers>> numbers(const std::string& value) = 0;
   virtual void say_numbers(const std::string& value, const WholeNumbers& numbers) = 0;

@@ -169,6 +169,135 @@ Near near(const Number& place, int64_t n) {
           choose(low >= last, 0.0, inside - low)};
 }
 
+// Where regions lie, in elements of the array.
+struct Regions {
+  Scalar wide;
+  double scale;
+  bool half_pixel;  // elements lie at the middles of pixels; otherwise regions have at least the size of one
+
+  Number begin_of(Expr region, int64_t i) const {
+    return Number(convert(wide, at_position(i, region))) * scale - (half_pixel ? 0.5 : 0.0);
+  }
+  // How long each of its parts is.
+  Number part_of(Expr region, int64_t i, int64_t parts) const {
+    const Number length = begin_of(region, i + 2) - begin_of(region, i);
+    return (half_pixel ? length : max(length, 1.0)) / static_cast<double>(parts);
+  }
+};
+
+// As many samples as a part is long: what regions of any size have in common is not the samples but the lines that
+// these touch, at most seven of them each, since they lie more than half a line apart. So each line of each part of a
+// region has what its samples make of it, and a part is what all lines make of it, along one axis after the other.
+class AdaptiveRegions {
+ public:
+  AdaptiveRegions(const Regions& regions, bool most) : regions_(regions), most_(most) {}
+
+  // [R][parts][n], of the mean the weights, of the largest the pairs of the least and the largest one; a largest one
+  // below 0 where no sample touches the line.
+  Expr along(Expr all, int64_t axis, int64_t parts, int64_t n) const {
+    return in_memory(map(
+        [&](Expr region) {
+          return map(
+              [&](Expr part) {
+                return map([&](Expr line) { return of_line(region, axis, parts, part, line, n); },
+                           iota(n, Scalar::i32));
+              },
+              iota(parts, Scalar::i32));
+        },
+        all));
+  }
+
+  // Of the lines of a part, each with its value.
+  Expr combined(Expr weights, Expr values) const {
+    const Scalar wide = regions_.wide;
+    if (!most_)
+      return sum(map_zip({weights, values}, [&](const std::vector<Expr>& p) { return (Number(p[0]) * p[1]).e; }));
+    const double none = -std::numeric_limits<double>::infinity();
+    return reduce(
+        Function::maximum, literal(wide, none), map_zip({weights, values}, [&](const std::vector<Expr>& p) {
+          const Number least = at_position(0, p[0]), largest = at_position(1, p[0]), value = p[1];
+          return choose((largest < 0.0) | (value == none), literal(wide, none), max(least * value, largest * value)).e;
+        }));
+  }
+
+  // Whether a sample of the part lies outside, which is 0, or there is none.
+  Number has_nothing(Expr region, int64_t axis, int64_t parts, Expr part, int64_t n) const {
+    const Number length = regions_.part_of(region, axis, parts), count = apply(Function::ceiling, length);
+    const Number from = start_of(region, axis, part, length), half = length / max(count, 1.0) * 0.5;
+    return (count < 1.0) | (from + half < -1.0) | (from + length - half > static_cast<double>(n));
+  }
+
+ private:
+  Number start_of(Expr region, int64_t axis, Expr part, const Number& length) const {
+    return regions_.begin_of(region, axis) + Number(convert(regions_.wide, part)) * length;
+  }
+
+  Expr of_line(Expr region, int64_t axis, int64_t parts, Expr part, Expr line, int64_t n) const {
+    constexpr int64_t touching = 9;
+    const Scalar wide = regions_.wide;
+    const Number length = regions_.part_of(region, axis, parts), count = apply(Function::ceiling, length);
+    const Number step = length / max(count, 1.0), from = start_of(region, axis, part, length);
+    const Number row = convert(wide, line), nothing = literal(wide, 0);
+    // What lies before the first line is moved to it, so it touches the second one as well.
+    const Number first =
+        max(floor((choose(row <= 1.0, Number(literal(wide, -1)), row - 1.0) - from) / step - 0.5), 0.0);
+    // At the end of an axis a sample lies on the same line twice, once with nothing of it.
+    const auto sampled = [&](Expr k, const Number& otherwise, bool least) {
+      const Number i = first + Number(convert(wide, k));
+      const Near found = near(from + (i + 0.5) * step, n);
+      const Number is_low = found.low == row, is_high = found.high == row;
+      const Number weight = choose(is_low, 1.0 - found.fraction, nothing) + choose(is_high, found.fraction, nothing);
+      const Number counts = found.counts & (i < count) & (is_low | is_high);
+      return choose(counts, least ? choose(is_low & is_high, nothing, weight) : weight, otherwise).e;
+    };
+    const Expr numbers = iota(touching, Scalar::i32);
+    if (!most_) {
+      const Expr weights = map([&](Expr k) { return sampled(k, nothing, false); }, numbers);
+      return (Number(sum(weights)) / max(count, 1.0)).e;
+    }
+    const Expr least = map([&](Expr k) { return sampled(k, literal(wide, 2), true); }, numbers);
+    const Expr largest = map([&](Expr k) { return sampled(k, literal(wide, -1), false); }, numbers);
+    return concat({repeat(1, reduce(Function::minimum, literal(wide, 2), least)),
+                   repeat(1, reduce(Function::maximum, literal(wide, -1), largest))});
+  }
+
+  const Regions& regions_;
+  const bool most_;
+};
+
+Expr adaptive_regions(const OperatorContext& c, const Shape& shape, const Regions& places, bool most, int64_t height,
+                      int64_t width) {
+  const Expr x = c.inputs[0], regions = c.inputs[1], images = c.inputs[2];
+  const AdaptiveRegions samples(places, most);
+  const Scalar scalar = element_of(x), wide = places.wide;
+  const Expr lines = samples.along(regions, 1, height, shape[2]), columns = samples.along(regions, 0, width, shape[3]);
+  return map_zip({regions, lines, columns, images}, [&](const std::vector<Expr>& p) {
+    return map(
+        [&](Expr plane) {
+          // What each line gives for each part of the columns.
+          const Expr of_lines = in_memory(map(
+              [&](Expr weights) {
+                return map(
+                    [&](Expr line) {
+                      return samples.combined(weights, map([&](Expr v) { return convert(wide, v); }, line));
+                    },
+                    plane);
+              },
+              p[2]));
+          return map_zip({p[1], iota(height, Scalar::i32)}, [&](const std::vector<Expr>& line) {
+            return map_zip({of_lines, iota(width, Scalar::i32)}, [&](const std::vector<Expr>& column) {
+              const Number value = samples.combined(line[0], column[0]);
+              if (!most) return convert(scalar, value.e);
+              const Number nothing = samples.has_nothing(p[0], 1, height, line[1], shape[2]) |
+                                     samples.has_nothing(p[0], 0, width, column[1], shape[3]);
+              return convert(scalar, choose(nothing, max(value, 0.0), value).e);
+            });
+          });
+        },
+        index(clamped_position(p[3], shape[0]), x));
+  });
+}
+
 Lowered lower_roi_align(const OperatorContext& c) {
   Expr x = c.inputs[0], regions = c.inputs[1], images = c.inputs[2];
   const Shape shape = extents(x), r = extents(regions);
@@ -187,20 +316,17 @@ Lowered lower_roi_align(const OperatorContext& c) {
   HOIST_TRY(int64_t width, integer_attribute(c, "output_width", 1));
   HOIST_TRY(int64_t samples, integer_attribute(c, "sampling_ratio", 0));
   HOIST_TRY(double scale, float_attribute(c, "spatial_scale", 1.0));
-  if (samples < 1 || samples > 64)
-    return fault(fmt::format("sampling_ratio is {}, expected 1 to 64", samples),
-                 "0 makes the number of samples depend on the regions");
-  HOIST_TRY_VOID(check_extents({r[0], shape[1], height, width, samples, samples}));
+  if (samples < 0 || samples > 64) return fault(fmt::format("sampling_ratio is {}, expected 0 to 64", samples));
   const Scalar scalar = element_of(x), wide = wide_float(scalar);
-  const bool half = transformation == "half_pixel", most = mode == "max";
-  // One number of a region: where it begins, or how wide each of its parts is.
-  const auto begin_of = [&](Expr region, int64_t i) {
-    return Number(convert(wide, at_position(i, region))) * scale - (half ? 0.5 : 0.0);
-  };
-  const auto part_of = [&](Expr region, int64_t i, int64_t parts) {
-    const Number length = begin_of(region, i + 2) - begin_of(region, i);
-    return (half ? length : max(length, 1.0)) / static_cast<double>(parts);
-  };
+  const bool most = mode == "max";
+  const Regions places{wide, scale, transformation == "half_pixel"};
+  if (samples == 0) {
+    HOIST_TRY_VOID(check_extents({r[0], shape[1], shape[2], width}));
+    HOIST_TRY_VOID(check_extents({r[0], height, shape[2], 2}));
+    HOIST_TRY_VOID(check_extents({r[0], shape[1], height, width}));
+    return one(adaptive_regions(c, shape, places, most, height, width));
+  }
+  HOIST_TRY_VOID(check_extents({r[0], shape[1], height, width, samples, samples}));
   const Expr numbers = iota(samples, Scalar::i32);
   // The sample i of part p.
   const auto place_of = [&](const Number& begin, const Number& part, Expr p, Expr i) {
@@ -224,7 +350,7 @@ Lowered lower_roi_align(const OperatorContext& c) {
   const auto places_along = [&](int64_t axis, int64_t parts, int64_t n) {
     return in_memory(map(
         [&](Expr region) {
-          const Number begin = begin_of(region, axis), part = part_of(region, axis, parts);
+          const Number begin = places.begin_of(region, axis), part = places.part_of(region, axis, parts);
           return map(
               [&](Expr p) { return map([&](Expr i) { return around(place_of(begin, part, p, i), n); }, numbers); },
               iota(parts, Scalar::i32));

@@ -15,6 +15,7 @@
 namespace hoist {
 
 std::string text(const TensorList& list) {
+  if (!list.rows.empty()) return "a sequence of as many tensors as data decide";
   return list.absent ? "an optional value that is absent" : "a sequence of " + counted(list.members.size(), "tensor");
 }
 
@@ -39,6 +40,15 @@ Result<TensorList> sequence_input(const Composer& c, size_t input) {
                              c.has(input) ? hoist::text(c.type(c.call().inputs[input])) : "left out"));
   if (list->absent) return fault(fmt::format("input {} has to be a sequence, and is {}", input, text(*list)));
   return *list;
+}
+
+// One whose members are known by themselves.
+Result<TensorList> known_sequence_input(const Composer& c, size_t input) {
+  HOIST_TRY(TensorList list, sequence_input(c, input));
+  if (!list.rows.empty())
+    return fault(fmt::format("input {} is {}, and a known number is needed", input, text(list)),
+                 "what appends, counts, joins or takes a member may read such a sequence");
+  return list;
 }
 
 Result<std::string> tensor_input(const Composer& c, size_t input) {
@@ -70,21 +80,25 @@ struct Position {
   std::string value;
 };
 
-Result<Position> position_input(Composer& c, size_t input, size_t range, const TensorList& list) {
+// One number, known or of data.
+Result<std::string> number_input(Composer& c, size_t input) {
   HOIST_TRY(const std::string name, tensor_input(c, input));
   const Type type = c.type(name);
   const Scalar scalar = leaf_of(type)->scalar;
   if ((scalar != Scalar::i32 && scalar != Scalar::i64) || product(sizes_of(type)) != Nat(1))
     return fault(fmt::format("the position has to be one i32 or i64, and is {}", hoist::text(type)));
+  const size_t rank = sizes_of(type).size();
+  if (rank == 0) return name;
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  return c.add("Squeeze", {{"axes", axes}}, {name})[0];
+}
+
+Result<Position> position_input(Composer& c, size_t input, size_t range, const TensorList& list) {
+  HOIST_TRY(const std::string name, number_input(c, input));
   if (range == 0) return fault(fmt::format("there is no position in {}", text(list)));
   HOIST_TRY(const Tensor* value, c.known(name));
-  if (value == nullptr) {
-    const size_t rank = sizes_of(type).size();
-    if (rank == 0) return Position{{}, name};
-    std::vector<int64_t> axes;
-    for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
-    return Position{{}, c.add("Squeeze", {{"axes", axes}}, {name})[0]};
-  }
+  if (value == nullptr) return Position{{}, name};
   const int64_t position = value->integer_at(0), n = static_cast<int64_t>(range);
   if (position < -n || position >= n)
     return fault(fmt::format("position {} is outside {}", position, text(list)),
@@ -138,8 +152,14 @@ Composed sequence_construct(Composer& c) {
 }
 
 Composed sequence_insert(Composer& c) {
-  HOIST_TRY(TensorList list, sequence_input(c, 0));
+  HOIST_TRY(TensorList list, c.has(2) ? known_sequence_input(c, 0) : sequence_input(c, 0));
   HOIST_TRY(const std::string added, tensor_input(c, 1));
+  if (!list.rows.empty()) {
+    const std::string row = c.add("Unsqueeze", {{"axes", std::vector<int64_t>{0}}}, {added})[0];
+    list.rows = c.add("Concat", {{"axis", int64_t{0}}}, {list.rows, row})[0];
+    c.give(0, std::move(list));
+    return Nothing{};
+  }
   HOIST_TRY_VOID(check_member(c, list, added));
   Position position{list.members.size(), ""};
   if (c.has(2)) {
@@ -175,7 +195,7 @@ Composed sequence_insert(Composer& c) {
 }
 
 Composed sequence_erase(Composer& c) {
-  HOIST_TRY(TensorList list, sequence_input(c, 0));
+  HOIST_TRY(TensorList list, known_sequence_input(c, 0));
   if (list.members.empty()) return fault("nothing can be erased from an empty sequence");
   Position position{list.members.size() - 1, ""};
   if (c.has(1)) {
@@ -205,6 +225,11 @@ std::string stacked(Composer& c, const std::vector<std::string>& members, int64_
 
 Composed sequence_at(Composer& c) {
   HOIST_TRY(const TensorList list, sequence_input(c, 0));
+  if (!list.rows.empty()) {
+    HOIST_TRY(const std::string place, number_input(c, 1));
+    c.give(0, c.add("Gather", {{"axis", int64_t{0}}}, {list.rows, place})[0]);
+    return Nothing{};
+  }
   HOIST_TRY(const Position position, position_input(c, 1, list.members.size(), list));
   if (position.known) {
     c.give(0, list.members[*position.known]);
@@ -217,6 +242,11 @@ Composed sequence_at(Composer& c) {
 
 Composed sequence_length(Composer& c) {
   HOIST_TRY(const TensorList list, sequence_input(c, 0));
+  if (!list.rows.empty()) {
+    const std::string extents = c.add("Shape", {{"start", int64_t{0}}, {"end", int64_t{1}}}, {list.rows})[0];
+    c.give(0, c.add("Squeeze", {{"axes", std::vector<int64_t>{0}}}, {extents})[0]);
+    return Nothing{};
+  }
   const auto count = static_cast<int64_t>(list.members.size());
   c.give(0, c.constant(Tensor::of(Scalar::i64, {}, std::vector<int64_t>{count})));
   return Nothing{};
@@ -253,6 +283,35 @@ Result<std::vector<int64_t>> split_counts(Composer& c, int64_t extent) {
   return counts;
 }
 
+// The axis in front of the others, or back from there.
+std::string moved(Composer& c, const std::string& value, int64_t axis, bool to_front) {
+  if (axis == 0) return value;
+  std::vector<int64_t> order;
+  const auto rank = static_cast<int64_t>(sizes_of(c.type(value)).size());
+  for (int64_t d = 0; d < rank; ++d) {
+    if (!to_front) order.push_back(d < axis ? d + 1 : d == axis ? 0 : d);
+    if (to_front && d != axis) order.push_back(d);
+  }
+  if (to_front) order.insert(order.begin(), axis);
+  return c.add("Transpose", {{"perm", order}}, {value})[0];
+}
+
+// A member an element, as many as data decide.
+Composed split_counted(Composer& c, const std::string& value, int64_t axis, bool keeps) {
+  const Tensor* each = nullptr;
+  if (c.has(1)) {
+    HOIST_TRY(const std::string name, tensor_input(c, 1));
+    HOIST_TRY(each, c.known(name));
+    keeps = true;
+  }
+  if (c.has(1) && (each == nullptr || !each->shape().empty() || each->integer_at(0) != 1))
+    return fault("data decide how long the axis is, which can be split into single elements only");
+  TensorList list{false, {}, scalar_of(c, value), moved(c, value, axis, true)};
+  if (keeps) list.rows = c.add("Unsqueeze", {{"axes", std::vector<int64_t>{axis + 1}}}, {list.rows})[0];
+  c.give(0, std::move(list));
+  return Nothing{};
+}
+
 Composed split_to_sequence(Composer& c) {
   HOIST_TRY(const std::string value, tensor_input(c, 0));
   HOIST_TRY(int64_t axis, integer_of(c, "axis", 0));
@@ -260,6 +319,7 @@ Composed split_to_sequence(Composer& c) {
   const std::vector<Nat> sizes = sizes_of(c.type(value));
   if (sizes.empty()) return fault("a number has no axis to split");
   HOIST_TRY(axis, normalise_axis(axis, static_cast<int64_t>(sizes.size())));
+  if (c.counts(value).count(axis) != 0) return split_counted(c, value, axis, keeps != 0);
   const int64_t extent = sizes[static_cast<size_t>(axis)].value();
   HOIST_TRY(const std::vector<int64_t> counts, split_counts(c, extent));
   TensorList list{false, {}, scalar_of(c, value)};
@@ -272,12 +332,27 @@ Composed split_to_sequence(Composer& c) {
   return Nothing{};
 }
 
+// An axis and the one behind it as one.
+std::string joined_axes(Composer& c, const std::string& value, int64_t axis) {
+  std::vector<int64_t> shape = shape_of(c.type(value));
+  shape.erase(shape.begin() + axis);
+  shape[static_cast<size_t>(axis)] = -1;
+  return c.add("Reshape", {{"shape", shape}}, {value})[0];
+}
+
 Composed concat_from_sequence(Composer& c) {
   HOIST_TRY(const TensorList list, sequence_input(c, 0));
-  if (list.members.empty()) return fault("an empty sequence has nothing to join");
+  if (list.members.empty() && list.rows.empty()) return fault("an empty sequence has nothing to join");
   if (c.call().attributes.count("axis") == 0) return fault("attribute axis is missing");
   HOIST_TRY(int64_t axis, integer_of(c, "axis", 0));
   HOIST_TRY(const int64_t stacks, integer_of(c, "new_axis", 0));
+  if (!list.rows.empty()) {
+    const auto rank = static_cast<int64_t>(sizes_of(c.type(list.rows)).size());
+    HOIST_TRY(axis, normalise_axis(axis, stacks == 0 ? rank - 1 : rank));
+    const std::string side_by_side = moved(c, list.rows, axis, false);
+    c.give(0, stacks == 0 ? joined_axes(c, side_by_side, axis) : side_by_side);
+    return Nothing{};
+  }
   if (stacks == 0) {
     c.give(0, c.add("Concat", {{"axis", axis}}, list.members)[0]);
     return Nothing{};

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -60,17 +61,20 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
   std::map<int64_t, std::string> counts(const std::string& value) const override { return builder_.counts_of(value); }
   Result<std::optional<WholeNumbers>> numbers(const std::string& value) override {
     constexpr int64_t most_numbers = 64;
-    if (const auto found = builder_.numbers_.find(value); found != builder_.numbers_.end())
-      return std::optional(found->second);
-    const std::optional<WholeNumbers> none;
+    std::optional<WholeNumbers> bounded;
+    if (const auto found = builder_.numbers_.find(value); found != builder_.numbers_.end()) {
+      bounded = found->second;  // unless it is a constant: where the number of an iteration is known, so may be others
+      if (std::all_of(bounded->begin(), bounded->end(), [](const WholeNumber& n) { return n.is_known(); }))
+        return bounded;
+    }
     const Type of = type(value);
     const Scalar scalar = leaf_of(of)->scalar;
     const std::vector<int64_t> shape = shape_of(of);
     if ((!is_integer(scalar) && scalar != Scalar::boolean) || shape.size() > 1 || element_count(shape) > most_numbers ||
         !counts(value).empty())
-      return none;
+      return bounded;
     HOIST_TRY(const Tensor* tensor, known(value));
-    if (tensor == nullptr) return none;
+    if (tensor == nullptr) return bounded;
     WholeNumbers out;
     for (const int64_t number : tensor->as_integers()) out.push_back({number, number});
     return std::optional(out);

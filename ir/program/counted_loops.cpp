@@ -129,6 +129,40 @@ void ProgramBuilder::define_appended(const NamedCall& named, const NamedCall& lo
   add_call(last);
 }
 
+// A loop that carries lists which each iteration only adds members to: the same loop over the arrays of their members.
+// False where it does anything else with one.
+bool ProgramBuilder::define_appended_lists(const NamedCall& named) {
+  NamedCall loop = named;
+  CallComposer c(*this, named);
+  std::map<std::string, TensorList> after;
+  for (size_t i = first_loop_state; i < named.inputs.size(); ++i) {
+    const auto found = lists_.find(named.inputs[i]);
+    if (found == lists_.end()) continue;
+    TensorList list = found->second;
+    auto over_array = operators::with_array(loop.bodies[0], i - first_loop_state);
+    if (list.absent || !list.scalar || !over_array) return false;
+    loop.bodies[0] = std::move(*over_array);
+    std::vector<std::string> rows;
+    for (const std::string& member : list.members)
+      rows.push_back(operators::call(c, "Unsqueeze", {member}, {{"axes", std::vector<int64_t>{0}}}));
+    if (!rows.empty()) list.rows = operators::call(c, "Concat", rows, {{"axis", int64_t{0}}});
+    if (list.rows.empty()) list.rows = c.constant(Tensor(*list.scalar, {0}));
+    loop.inputs[i] = std::exchange(list.rows, names_.make(named.name + "/members"));
+    list.members.clear();
+    std::string& output = loop.outputs[i - first_loop_state];
+    if (!output.empty()) after[output] = list;
+    output = list.rows;
+  }
+  add_call(loop);
+  for (const auto& [output, list] : after) {
+    if (failed_.count(list.rows) != 0)
+      failed_.insert(output);
+    else
+      lists_[output] = list;
+  }
+  return true;
+}
+
 // An array with as much room as `room` says, of which as much counts as before.
 Result<std::string> ProgramBuilder::with_room(CallComposer& c, const std::string& value,
                                               const std::vector<int64_t>& room) {
@@ -156,6 +190,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
   CountedBody out;
   ProgramBuilder inside(body.name, program_.version);
   inside.around_ = this;
+  inside.bound_loops(loop_iterations_);
   inside.reserve({body.inputs.begin(), body.inputs.end()});
   for (const NamedCall& call : body.calls) inside.reserve({call.outputs.begin(), call.outputs.end()});
   for (const auto& [name, value] : body.constants) inside.names_.take(name);
@@ -294,7 +329,8 @@ Result<Nothing> ProgramBuilder::capture_counted(const NamedCall& named, ProgramB
   }
   for (const auto& [name, list] : lists_) {
     if (std::all_of(list.members.begin(), list.members.end(),
-                    [&](const std::string& member) { return inside.types_.count(member) != 0; }))
+                    [&](const std::string& member) { return inside.types_.count(member) != 0; }) &&
+        (list.rows.empty() || inside.types_.count(list.rows) != 0))
       inside.add_list(name, list);
   }
   return Nothing{};
@@ -317,7 +353,7 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
   const Tensor* known = nullptr;
   std::string trips = named.inputs.empty() ? "" : named.inputs[0];
   constexpr int64_t any_number = int64_t{1} << 31;
-  int64_t most = body.outputs.size() > 1 + count ? operators::most_loop_rows : any_number;
+  int64_t most = loop_iterations_.value_or(body.outputs.size() > 1 + count ? operators::most_loop_rows : any_number);
   if (!trips.empty()) {
     HOIST_TRY(known, known_value(trips));
     HOIST_TRY(const auto numbers, numbers_from_data(c, trips));

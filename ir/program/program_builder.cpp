@@ -88,6 +88,18 @@ Program without_results(const Program& body) {
   return out;
 }
 
+// Whether the call of a loop says itself how often it runs. Exporters write the largest number that there is where none
+// is meant.
+bool ends_by_number(const OperatorCall& loop) {
+  constexpr int64_t most = int64_t{1} << 31;
+  const auto found = loop.attributes.find("M");
+  if (found == loop.attributes.end()) return false;
+  const auto* whole = std::get_if<int64_t>(&found->second);
+  const auto* tensor = std::get_if<Tensor>(&found->second);
+  if (tensor != nullptr && tensor->size() == 1 && !is_float(tensor->scalar())) return tensor->integer_at(0) <= most;
+  return whole != nullptr && *whole <= most;
+}
+
 std::vector<std::string> captured_by(const NamedCall& call) {
   std::vector<std::string> captured;
   for (const NamedBody& body : call.bodies) add_captured(body, captured);
@@ -182,7 +194,7 @@ void ProgramBuilder::add_call(const NamedCall& named) {
                               named.inputs.end(), is_list)) {
     const auto reason = splice_iterations(named);
     if (!reason) return fail(reason.errors());
-    if (!reason->empty())
+    if (!reason->empty() && !define_appended_lists(named))
       fail({{"", "carries sequences or optional values from one iteration to the next, and " + *reason,
              "such a loop is unrolled while the program is built"}});
     return;
@@ -263,10 +275,12 @@ std::vector<std::string> ProgramBuilder::tensors_read(const NamedCall& named) co
   for (const std::string& name : captured_by(named)) reads.push_back(name);
   for (const std::string& name : reads) {
     const auto list = lists_.find(name);
-    if (list == lists_.end())
+    if (list == lists_.end()) {
       out.push_back(name);
-    else
-      out.insert(out.end(), list->second.members.begin(), list->second.members.end());
+      continue;
+    }
+    out.insert(out.end(), list->second.members.begin(), list->second.members.end());
+    if (!list->second.rows.empty()) out.push_back(list->second.rows);
   }
   return out;
 }
@@ -376,6 +390,9 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
       call.attributes[std::string(input.name)] = attribute_of(*value);
       operands[input.place] = nullptr;
     }
+    if (row->bodies != nullptr && row->bodies->iterates && loop_iterations_ && call.attributes.count("most") == 0 &&
+        !ends_by_number(call))
+      call.attributes["most"] = *loop_iterations_;
     HOIST_TRY(const auto counted, counted_dimensions(call, operands));
     if (!counted.empty()) call.results = place_of_count(call) + 1;
   }
@@ -535,6 +552,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
     }
     captured_lists.insert(*list);
     for (const std::string& member : list->second.members) capture(member);
+    if (!list->second.rows.empty()) capture(list->second.rows);
   }
   for (const std::string& name : tensors) {
     const Type type = types_.at(name);
@@ -563,6 +581,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       continue;
     }
     ProgramBuilder inside(body.name, program_.version);
+    inside.bound_loops(loop_iterations_);
     for (size_t i = 0; i < given.size(); ++i) inside.add_input(value_info(body.inputs[i], given[i]));
     for (const auto& [name, type] : captured) inside.add_input(value_info(name, type));
     for (const auto& [name, value] : constants) inside.add_constant(name, value);
@@ -684,6 +703,11 @@ void ProgramBuilder::add_output(const std::string& value) {
     program_.outputs.push_back(value);
     return;
   }
+  if (!list->second.rows.empty()) {
+    problems_.push_back({value, "is " + text(list->second) + ", which no output is",
+                         "ConcatFromSequence makes one tensor of them, which may be"});
+    return;
+  }
   const std::vector<std::string> members = list->second.members;
   for (size_t k = 0; k < members.size(); ++k) {
     const std::string name = fmt::format("{}.{}", value, k);
@@ -704,6 +728,10 @@ void ProgramBuilder::add_output(const std::string& value) {
 void ProgramBuilder::add_body_output(size_t result, const std::string& value, std::vector<BodyList>& lists) {
   const auto list = lists_.find(value);
   if (list == lists_.end()) return add_output(value);
+  if (!list->second.rows.empty()) {
+    problems_.push_back({value, "is " + text(list->second) + ", which no body gives", ""});
+    return;
+  }
   lists.push_back({result, list->second});
   program_.outputs.insert(program_.outputs.end(), list->second.members.begin(), list->second.members.end());
 }

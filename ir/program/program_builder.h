@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,6 +64,8 @@ class ProgramBuilder {
   }
   /// From now on calls are over all that their operands have room for: what becomes of counts is said elsewhere.
   void take_bounds() { bounded_ = true; }
+  /// How often a Loop whose end is up to data runs at most, which its call says from then on (`most`).
+  void bound_loops(std::optional<int64_t> iterations) { loop_iterations_ = iterations; }
   /// Calls come in topological order.
   void add_call(const NamedCall& call);
   /// The members of a list become outputs called after it: y.0, y.1, ...
@@ -109,6 +112,7 @@ class ProgramBuilder {
   Result<bool> goes_on(const NamedBody& body);
   Result<std::string> define_open_loop(const NamedCall& call);
   void define_appended(const NamedCall& call, const NamedCall& loop, size_t state, int64_t axis);
+  bool define_appended_lists(const NamedCall& call);
   Result<std::string> with_room(CallComposer& composer, const std::string& value, const std::vector<int64_t>& room);
   Result<CountedBody> counted_body(const NamedCall& call, int64_t most, const std::vector<WholeNumbers>& states);
   Result<Nothing> capture_counted(const NamedCall& call, ProgramBuilder& inside, std::vector<std::string>& captured);
@@ -134,6 +138,7 @@ class ProgramBuilder {
   std::map<std::string, size_t> places_;       // of definitions, by value
   ProgramBuilder* around_ = nullptr;           // of the program that a body stands in, while it is built
   bool bounded_ = false;
+  std::optional<int64_t> loop_iterations_;
   struct Known {
     size_t place;  // of the definition
     Expr term;     // without calls

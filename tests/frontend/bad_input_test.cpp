@@ -192,8 +192,10 @@ TEST(BadGraphs, ShapesMustFitTogether) {
   model = convolution_model();
   model.mutable_graph()->clear_output();
   add_output(model, "result", {"batch", "5", "8", "8"});
-  EXPECT_THAT(messages(read(model)),
-              HasSubstr("value 'result': is declared with shape [1, 5, 8, 8] and comes out as [1, 4, 8, 8]"));
+  const auto believed = read(model);  // onnxruntime runs such models
+  ASSERT_TRUE(believed.ok()) << messages(believed);
+  EXPECT_THAT(believed->notes, testing::Contains(HasSubstr("value 'result' is declared with shape [1, 5, 8, 8] and "
+                                                           "comes out as [1, 4, 8, 8]")));
 
   model = convolution_model();
   add_input(model, "count", {"2"}, onnx::TensorProto::INT32);

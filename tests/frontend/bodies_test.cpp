@@ -78,6 +78,40 @@ onnx::ModelProto branching_model(int opset = 21) {
   return model;
 }
 
+// A function of the model is called in a branch, and in the branch of its body.
+TEST(Bodies, HaveFunctionsReplaced) {
+  onnx::ModelProto model = branching_model();
+  onnx::FunctionProto& twice = *model.add_functions();
+  twice.set_domain("own");
+  twice.set_name("Twice");
+  twice.add_input("x");
+  twice.add_output("y");
+  *twice.add_opset_import() = model.opset_import(0);
+  *twice.add_node() = make_node("Add", {"x", "x"}, {"y"});
+  onnx::FunctionProto& more = *model.add_functions();
+  more = twice;
+  more.set_name("More");
+  onnx::NodeProto call = make_node("Twice", {"x"}, {"m"}, "call");
+  call.set_domain("own");
+  more.clear_node();
+  *more.add_node() = call;
+  *more.add_node() = make_node("Neg", {"m"}, {"y"});
+  model.add_opset_import()->set_domain("own");
+  model.mutable_opset_import(1)->set_version(1);
+  onnx::GraphProto& no = *model.mutable_graph()->mutable_node(0)->mutable_attribute(1)->mutable_g();
+  no.mutable_node(0)->set_output(0, "scaled");
+  onnx::NodeProto outer = make_node("More", {"scaled"}, {"part"}, "outer");
+  outer.set_domain("own");
+  *no.add_node() = outer;
+  const Result<Program> program = read_with_all_operators(model);
+  ASSERT_TRUE(program.ok()) << problems_of(program);
+  const Attributes& attributes = program->definitions[0].expression->operation->attributes;
+  const Program& branch = *std::get<Body>(attributes.at("else_branch")).program;
+  std::vector<std::string> operations;
+  for (const Definition& definition : branch.definitions) operations.push_back(definition.expression->operation->name);
+  EXPECT_THAT(operations, ElementsAre("Mul", "Add", "Neg"));
+}
+
 TEST(Bodies, BranchesCaptureWhatTheyRead) {
   const Result<Program> program = read_with_all_operators(branching_model());
   ASSERT_TRUE(program.ok()) << problems_of(program);

@@ -225,12 +225,12 @@ TEST(Sequences, ABranchChoosesMembers) {
                              HasSubstr("compile for one value with --value c=...")));
 }
 
-// Sums of ever more members; the number of iterations is said by `trips` and `until`.
+// A member more in each iteration, at a position; how many iterations there are `trips` says.
 std::string growing(const std::string& inputs, const std::string& trips) {
   return "g (" + inputs + "float[2] x) => (seq(float[2]) y) {\n" + trips +
          "go = Constant<value = bool {1}>()\ns = SequenceEmpty()\n"
          "y = Loop(n, go, s) <body = b (int64 i, bool on, seq(float[2]) before) => (bool more, seq(float[2]) after) {\n"
-         "more = Identity(on)\nf = Cast<to = 1>(i)\nz = Mul(x, f)\nafter = SequenceInsert(before, z) }> }";
+         "more = Identity(on)\nf = Cast<to = 1>(i)\nz = Mul(x, f)\nafter = SequenceInsert(before, z, i) }> }";
 }
 
 TEST(Sequences, LoopsThatCarryThemAreUnrolled) {
@@ -246,6 +246,29 @@ TEST(Sequences, LoopsThatCarryThemAreUnrolled) {
   std::string endless = growing("", "");
   endless.replace(endless.find("Loop(n, "), 8, "Loop(\"\", ");
   EXPECT_THAT(messages(read_text(endless)), HasSubstr("it has not ended after 1024 iterations"));
+}
+
+// One that only grows needs no unrolling, and its members no number.
+TEST(Sequences, LoopsThatAppendNeedNoEnd) {
+  const std::string grows = growing("int64 n, ", "");
+  std::string appending = grows;
+  appending.replace(appending.find("z, i)"), 5, "z)");
+  EXPECT_THAT(messages(read_text(appending)),
+              testing::AllOf(HasSubstr("y: is a sequence of as many tensors as data decide, which no output is "
+                                       "(ConcatFromSequence makes one tensor of them, which may be)"),
+                             HasSubstr("compile for one value with --value n=...")));
+  const auto ending = [&](const std::string& call, const std::string& type) {
+    std::string text = appending;
+    text.replace(text.find("(seq(float[2]) y)"), 17, "(" + type + " out)");
+    text.replace(text.rfind("}"), 1, "\n" + call + " }");
+    return text;
+  };
+  auto program = read_text(ending("out = ConcatFromSequence<axis = 0, new_axis = 1>(y)", "float[k, 2]"));
+  ASSERT_TRUE(program.ok()) << messages(program);
+  EXPECT_EQ(program->extents.size(), 1u);
+  EXPECT_THAT(
+      messages(read_text(ending("less = SequenceErase(y)\nout = ConcatFromSequence<axis = 0>(less)", "float[k]"))),
+      HasSubstr("input 0 is a sequence of as many tensors as data decide, and a known number is needed"));
 }
 
 TEST(Sequences, SequenceMapIsALoop) {

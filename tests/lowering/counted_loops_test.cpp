@@ -75,6 +75,40 @@ TEST(CountedLoops, RowsAreAsManyAsIterations) {
   compare_loops(mixed_numbers({4, 3}), loop_over_y({}, body_of({}, {element}, {"go", "e"})), 1);
 }
 
+// As exporters write sums over bags: the number of an iteration says what it cuts out, so all of it is known.
+TEST(CountedLoops, KnownIterationsCutOutByTheirNumber) {
+  const Tensor x = mixed_numbers({15, 2});
+  NamedCall loop = call_named("Loop", {"n", "on"}, {"z"});
+  loop.bodies = {body_of(
+      {},
+      {call_named("Gather", {"bounds", "i"}, {"from"}), call_named("Gather", {"ends", "i"}, {"to"}),
+       call_named("Unsqueeze", {"from", "first"}, {"starts"}), call_named("Unsqueeze", {"to", "first"}, {"stops"}),
+       call_named("Slice", {"x0", "starts", "stops", "first"}, {"bag"}),
+       call_named("ReduceSum", {"bag"}, {"sum"}, {{"axes", List{0}}, {"keepdims", int64_t{0}}})},
+      {"go", "sum"})};
+  const Program program = program_of_calls(
+      {x},
+      {call_named("Shape", {"x0"}, {"shape"}), call_named("Gather", {"shape", "nought"}, {"rows"}),
+       call_named("Unsqueeze", {"rows", "first"}, {"last"}),
+       call_named("Concat", {"begins", "last"}, {"bounds"}, {{"axis", int64_t{0}}}),
+       call_named("Slice", {"bounds", "second", "last", "first"}, {"ends"}), call_named("Shape", {"ends"}, {"count"}),
+       call_named("Gather", {"count", "nought"}, {"n"}), loop},
+      {"z"},
+      {{"nought", integers({}, {0})},
+       {"first", integers({1}, {0})},
+       {"second", integers({1}, {1})},
+       {"begins", integers({3}, {0, 5, 10})},
+       {"on", Tensor::of(Scalar::boolean, {}, std::vector<int>{1})}});
+  EXPECT_TRUE(program.extents.empty());
+  const auto found = interpreted_outputs(program, {x});
+  const Program direct =
+      program_of_calls({x},
+                       {call_named("Reshape", {"x0"}, {"bags"}, {{"shape", List{3, 5, 2}}}),
+                        call_named("ReduceSum", {"bags"}, {"z"}, {{"axes", List{1}}, {"keepdims", int64_t{0}}})},
+                       {"z"}, {});
+  EXPECT_TRUE(same_bits(found[0], interpreted_outputs(direct, {x})[0])) << show(found[0]);
+}
+
 TEST(CountedLoops, StatesGrowWhileTheyAreRead) {
   const std::vector<NamedCall> calls = {element, call_named("ReduceSum", {"s"}, {"sum"}, {{"keepdims", int64_t{1}}}),
                                         call_named("Add", {"sum", "e"}, {"a"}),

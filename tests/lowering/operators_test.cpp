@@ -695,6 +695,70 @@ TEST(Operators, RegionsHaveTheLargestOfTheirParts) {
       "[1][1][1][1]");
 }
 
+// Where the number of samples follows from each region, beside a plain loop over samples: small and large regions,
+// across borders, outside, turned round.
+TEST(Operators, RegionsHaveAsManySamplesAsTheyAreLong) {
+  std::mt19937_64 random(12);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
+  for (int round = 0; round < 60; ++round) {
+    const int channels = 1 + below(2), h = 1 + below(8), w = 1 + below(8), regions = 3, tall = 1 + below(4),
+              wide = 1 + below(3);
+    const bool most = round % 2 == 1, half = round % 4 < 2;
+    const double scale = 0.5;
+    std::vector<double> x, corners, expected;
+    for (int i = 0; i < channels * h * w; ++i) x.push_back(below(200) - 120);
+    for (int i = 0; i < regions * 4; ++i) corners.push_back((below(10 * (h + w)) - 3 * (h + w)) / 2.0 + 0.25);
+    for (int r = 0; r < regions; ++r) {
+      const double* region = corners.data() + r * 4;
+      const auto begin = [&](int i) { return region[i] * scale - (half ? 0.5 : 0); };
+      const auto length = [&](int i, int parts) {
+        const double all = begin(i + 2) - begin(i);
+        return (half ? all : std::max(all, 1.0)) / parts;
+      };
+      const int lines = static_cast<int>(std::ceil(length(1, tall))),
+                columns = static_cast<int>(std::ceil(length(0, wide)));
+      for (int part = 0; part < channels * tall * wide; ++part) {
+        const int c = part / (tall * wide), line = part / wide % tall, column = part % wide;
+        double total = 0, largest = -1e9;
+        for (int i = 0; i < std::max(lines, 0); ++i) {
+          for (int k = 0; k < std::max(columns, 0); ++k) {
+            double y = begin(1) + (line + (i + 0.5) / lines) * length(1, tall);
+            double at = begin(0) + (column + (k + 0.5) / columns) * length(0, wide);
+            if (y < -1 || y > h || at < -1 || at > w) {
+              largest = std::max(largest, 0.0);
+              continue;
+            }
+            y = std::max(y, 0.0), at = std::max(at, 0.0);
+            const int y0 = std::min(static_cast<int>(y), h - 1), x0 = std::min(static_cast<int>(at), w - 1);
+            const double fy = y0 == h - 1 ? 0 : y - y0, fx = x0 == w - 1 ? 0 : at - x0;
+            for (int corner = 0; corner < 4; ++corner) {
+              const int yy = std::min(y0 + corner / 2, h - 1), xx = std::min(x0 + corner % 2, w - 1);
+              const double value = (corner / 2 == 1 ? fy : 1 - fy) * (corner % 2 == 1 ? fx : 1 - fx) *
+                                   x[static_cast<size_t>((c * h + yy) * w + xx)];
+              total += value;
+              largest = std::max(largest, value);
+            }
+          }
+        }
+        const bool none = lines < 1 || columns < 1;
+        expected.push_back(none ? 0 : most ? largest : total / (lines * columns));
+      }
+    }
+    const LayerCase layer("RoiAlign",
+                          {Tensor::of(Scalar::f64, {1, channels, h, w}, x),
+                           Tensor::of(Scalar::f64, {regions, 4}, corners), integers({regions}, {0, 0, 0})},
+                          {{"output_height", int64_t{tall}},
+                           {"output_width", int64_t{wide}},
+                           {"spatial_scale", scale},
+                           {"mode", std::string(most ? "max" : "avg")},
+                           {"coordinate_transformation_mode", std::string(half ? "half_pixel" : "output_half_pixel")}});
+    const Tensor found = layer.run();
+    ASSERT_EQ(found.size(), std::ssize(expected));
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(found.float_at(static_cast<int64_t>(i)), expected[i], 1e-9) << round << ", element " << i;
+  }
+}
+
 TEST(Operators, TransformsComeBack) {
   const Tensor x = floats({1, 4, 1}, {1, 2, 3, 4});
   const Tensor spectrum = LayerCase("DFT", {x}, {{"onesided", int64_t{1}}}).run();

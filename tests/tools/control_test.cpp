@@ -299,6 +299,76 @@ TEST_P(ControlTest, LoopsWithoutAnEndFail) {
   }
 }
 
+// A list that grows as often as data say: its members side by side, how many there are, and one of them.
+Program program_of_lists(std::optional<int64_t> iterations) {
+  const auto call = [](const std::string& operation, std::vector<std::string> inputs, const std::string& output,
+                       Attributes attributes = {}) {
+    return NamedCall{output, operation, "", std::move(attributes), std::move(inputs), {output}};
+  };
+  ProgramBuilder builder("lists", newest_version);
+  builder.bound_loops(iterations);
+  builder.add_input({"x", Scalar::f32, {2, 3}});
+  builder.add_input({"limit", Scalar::f32, {}});
+  builder.add_input({"place", Scalar::i64, {}});
+  builder.add_constant("on", truth(true));
+  builder.add_call(call("SequenceEmpty", {}, "empty"));
+  NamedCall loop = call("Loop", {"", "on", "x", "empty"}, "last");
+  loop.outputs.push_back("list");
+  NamedBody body;
+  body.attribute = "body";
+  body.inputs = {"i", "go", "s", "before"};
+  body.calls = {call("Add", {"s", "s"}, "next"), call("SequenceInsert", {"before", "next"}, "after"),
+                call("ReduceSum", {"next"}, "sum", {{"keepdims", int64_t{0}}}), call("Less", {"sum", "limit"}, "more")};
+  body.outputs = {"more", "next", "after"};
+  loop.bodies = {body};
+  builder.add_call(loop);
+  builder.add_call(call("SequenceInsert", {"list", "x"}, "longer"));
+  builder.add_call(call("ConcatFromSequence", {"list"}, "columns", {{"axis", int64_t{1}}}));
+  builder.add_call(call("ConcatFromSequence", {"longer"}, "stacked", {{"axis", int64_t{1}}, {"new_axis", int64_t{1}}}));
+  builder.add_call(call("SequenceLength", {"longer"}, "length"));
+  builder.add_call(call("SequenceAt", {"longer", "place"}, "member"));
+  for (const char* output : {"columns", "stacked", "length", "member"}) builder.add_output(output);
+  auto program = builder.finish();
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  return *program;
+}
+
+TEST_P(ControlTest, ListsGrowAsOftenAsDataSay) {
+  const Program program = program_of_lists(20);
+  compile(program);
+  const std::vector<double> x = {1, 2, 3, 4, 5, 6};
+  for (const auto& [limit, members] : {std::pair{1.0, 1}, {100.0, 3}, {1000.0, 6}}) {
+    SCOPED_TRACE(limit);
+    const std::vector<Tensor> inputs = {Tensor::of(Scalar::f32, {2, 3}, x),
+                                        Tensor::of(Scalar::f32, {}, std::vector<double>{limit}), whole(-2)};
+    std::vector<double> columns, stacked, last;
+    for (int row = 0; row < 2; ++row) {
+      for (int m = 0; m <= members; ++m) {
+        for (int k = 0; k < 3; ++k) {
+          const double value = x[static_cast<size_t>(3 * row + k)] * (m < members ? 1 << (m + 1) : 1);
+          if (m < members) columns.push_back(value);
+          stacked.push_back(value);
+          if (m + 1 == members) last.push_back(value);
+        }
+      }
+    }
+    const std::vector<Tensor> found = run(inputs);
+    ASSERT_GE(found.size(), 4u);
+    expect_close({found.begin(), found.begin() + 4}, {Tensor::of(Scalar::f32, {2, 3 * members}, columns),
+                                                      Tensor::of(Scalar::f32, {2, members + 1, 3}, stacked),
+                                                      whole(members + 1), Tensor::of(Scalar::f32, {2, 3}, last)});
+    expect_close(found, interpreted(program, inputs));
+  }
+  check_kernels();
+  // What is room for 20 members ends there.
+  auto runner = BundleRunner::open(bundle(), {});
+  ASSERT_TRUE(runner.ok());
+  auto out = runner->run({Tensor(Scalar::f32, {2, 3}), Tensor::of(Scalar::f32, {}, std::vector<double>{1}), whole(0)});
+  ASSERT_FALSE(out.ok());
+  EXPECT_THAT(out.errors()[0].text(), HasSubstr("does not end within 20 iterations, the most that it is compiled for "
+                                                "(--loop-iterations)"));
+}
+
 // A loop of as many iterations as the outer one has done, in a branch of it, where data say so.
 std::string nested(const std::string& trips, const std::string& attributes) {
   return "program version 28\ninput %x : [4]f32\ninput %n : i64\n"
@@ -447,6 +517,73 @@ TEST_P(ControlTest, LongScansAreNotUnrolled) {
   ASSERT_EQ(plan_.controls.size(), 1u);
   EXPECT_LT(plan_.steps.size(), 8u);
   const std::vector<Tensor> inputs = {drawn({4}, 9), drawn({1100, 4}, 10), drawn({4, 4}, 11, -0.4, 0.4)};
+  expect_close(run(inputs), interpreted(program, inputs));
+  check_kernels();
+}
+
+// Until version 9 a Scan has a batch in front, whose sequences are one loop side by side.
+TEST_P(ControlTest, LongScansOfABatchAreNotUnrolled) {
+  const auto scan = [](int64_t steps) {
+    std::string text =
+        "program version 8\ninput %s : [2][4]f32\ninput %x : [2][N][4]f32\n"
+        "define %l : ([2][4]f32, [2][N][4]f32) = Scan(_, %s, %x; num_scan_inputs = 1, results = 2, directions = [1],\n"
+        "  body = { program version 8 input %s : [4]f32 input %e : [4]f32\n"
+        "    define %a : [4]f32 = Add(%s, %e) from \"add\"\n    define %n : [4]f32 = Tanh(%a) from \"tanh\"\n"
+        "    output %n output %a }) from \"scan\"\n"
+        "define %y : [2][4]f32 = %l.0\ndefine %rows : [2][N][4]f32 = %l.1\noutput %y\noutput %rows\n";
+    for (size_t at; (at = text.find("[N]")) != std::string::npos;)
+      text.replace(at, 3, "[" + std::to_string(steps) + "]");
+    return parsed(text);
+  };
+  const Program program = scan(1100);
+  compile(program);
+  ASSERT_EQ(plan_.controls.size(), 1u);
+  EXPECT_LT(plan_.steps.size(), 16u);
+  const std::vector<Tensor> inputs = {drawn({2, 4}, 9), drawn({2, 1100, 4}, 10)};
+  expect_close(run(inputs), interpreted(program, inputs));
+  check_kernels();
+}
+
+// How many steps are unrolled is up to who compiles, and the derivation says so.
+TEST_P(ControlTest, LoopsStayLoopsFromAsManyStepsOnAsIsSaid) {
+  const Program program =
+      parsed("program version 22\ninput %x : [6][2][3]f32\nconstant %w : [1][8][3]f32 = {" + numbers(24) +
+             "}\nconstant %r : [1][8][2]f32 = {" + numbers(16) +
+             "}\ndefine %l : ([6][1][2][2]f32, [1][2][2]f32) = LSTM(%x, %w, %r; hidden_size = 2, results = 2)"
+             " from \"cell\"\n"
+             "define %c : [1][2][2]f32 = %l.1\n"
+             "define %z : [1][2][2]f32 = Loop(_, _, %c; M = 7, body = { program input %i : i64 input %go : bool\n"
+             "  input %s : [1][2][2]f32 define %n : [1][2][2]f32 = Sin(%s) output %go output %n }) from \"again\"\n"
+             "output %z\n");
+  const std::vector<Tensor> inputs = {drawn({6, 2, 3}, 6)};
+  for (const auto& [steps, loops] : {std::pair{5, 2u}, {6, 1u}, {7, 0u}}) {
+    SCOPED_TRACE(steps);
+    options_.lower.unrolled_steps = steps;
+    compile(program);
+    EXPECT_EQ(plan_.controls.size(), loops);
+    expect_close(run(inputs), interpreted(program, inputs));
+    check_kernels();
+  }
+}
+
+// Both loops are longer than what is unrolled.
+TEST_P(ControlTest, LongLoopsStandInLongLoops) {
+  options_.lower.unrolled_steps = 4;
+  const Program program = parsed(
+      "program version 22\ninput %x : [3]f32\ninput %seq : [9][3]f32\n"
+      "define %l : ([3]f32, [7][3]f32) = Loop(_, _, %x, %seq; M = 7, captured = 1, results = 2,\n"
+      "  body = { program input %i : i64 input %go : bool input %s : [3]f32 input %q : [9][3]f32\n"
+      "    define %in : ([3]f32, [9][3]f32) = Scan(%s, %q; num_scan_inputs = 1, results = 2,\n"
+      "      body = { program input %t : [3]f32 input %e : [3]f32\n"
+      "        define %a : [3]f32 = Add(%t, %e) from \"add\"\n        define %n : [3]f32 = Tanh(%a) from \"tanh\"\n"
+      "        output %n output %a }) from \"inner\"\n"
+      "    define %last : [3]f32 = %in.0\n    define %rows : [9][3]f32 = %in.1\n"
+      "    define %sum : [3]f32 = ReduceSum(%rows; axes = [0], keepdims = 0) from \"sum\"\n"
+      "    output %go output %last output %sum }) from \"outer\"\n"
+      "define %y : [3]f32 = %l.0\ndefine %sums : [7][3]f32 = %l.1\noutput %y\noutput %sums\n");
+  compile(program);
+  EXPECT_EQ(plan_.controls.size(), 2u);
+  const std::vector<Tensor> inputs = {drawn({3}, 3), drawn({9, 3}, 4)};
   expect_close(run(inputs), interpreted(program, inputs));
   check_kernels();
 }

@@ -73,7 +73,7 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
 
 // The model with the extents that the data have where it leaves them open, and their values where those decide shapes.
 Result<FittedModel> read_for(const Case& one, const ModelOptions& options, const DataSet& data) {
-  HOIST_TRY(ReadOptions reading, read_options(options.dimensions, options.values));
+  HOIST_TRY(ReadOptions reading, read_options(options.dimensions, options.values, options.loop_iterations));
   HOIST_TRY(FittedModel out, read_model_for(one.model, reading, data.inputs, data.layout));
   for (const std::string& name : out.fixed)
     complain("note", fmt::format("{}: input '{}' has to be known: compiled for the value in the data", one.name, name));

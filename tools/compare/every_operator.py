@@ -211,6 +211,8 @@ def windows() -> Iterator[Case]:
     rois = np.array([[0, 0, 40, 40], [5, 5, 60, 60], [10, 20, 30, 50], [2, 2, 63, 63]], F32)
     yield Case("RoiAlign", [normal(*PICTURE), rois, np.zeros(4, I64)], 
                {"output_height": 7, "output_width": 7, "sampling_ratio": 2})
+    yield Case("RoiAlign", [normal(*PICTURE), rois, np.zeros(4, I64)], {"output_height": 7, "output_width": 7},
+               title="as many samples as regions are large")
     yield Case("MaxRoiPool", [normal(*PICTURE), np.concatenate([np.zeros((4, 1), F32), rois], 1)],
                {"pooled_shape": [7, 7]})
     for mode in ("nearest", "linear", "cubic"):

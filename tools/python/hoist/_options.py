@@ -30,6 +30,8 @@ class LoweringOptions(TypedDict, total=False):
 
     dim: Mapping[str, int | Sequence[int]]
     value: Mapping[str, Any]
+    loop_iterations: int
+    unrolled_steps: int
     conv: str
     fuse: str
     tables: str
