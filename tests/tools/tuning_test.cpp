@@ -241,6 +241,17 @@ TEST_F(TuningTest, ChoicesAreListed) {
   ASSERT_EQ(listed.code, 0) << listed.err;
   EXPECT_THAT(listed.out, HasSubstr("an estimate chooses matrix_rows=0 rows="));
   EXPECT_THAT(listed.out, HasSubstr("  vectors 1 2"));
+  EXPECT_THAT(listed.out, HasSubstr("  for example matrix_rows=0 rows="));
+  const std::vector<std::string> words = {"tune",   model, "--target", "native:x86-64-v3", "--list", "conv1",
+                                          "--json", "-",   "--seed"};
+  const auto samples = [&](const char* seed) {
+    std::vector<std::string> all = words;
+    all.emplace_back(seed);
+    return nlohmann::json::parse(run_hoist(all).out).back().at("samples");
+  };
+  EXPECT_EQ(samples("1").size(), 3u);
+  EXPECT_EQ(samples("1"), samples("1"));
+  EXPECT_NE(samples("1"), samples("2"));
   const Ran strategy = run_hoist({"tune", model, "--strategy", "boosted-tree"});
   EXPECT_EQ(strategy.code, 2);
   EXPECT_THAT(strategy.err, HasSubstr("boosted-trees"));

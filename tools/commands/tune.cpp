@@ -17,6 +17,7 @@
 #include "tools/model.h"
 #include "tools/opened_bundle.h"
 #include "tools/terminal.h"
+#include "tools/tuning/strategies/candidates.h"
 #include "tools/tuning/tuned_model.h"
 #include "tools/tuning/tuner.h"
 
@@ -93,6 +94,18 @@ std::string text_of(const Knob& knob) {
   return fmt::format("{} {}", knob.name, fmt::join(values, " "));
 }
 
+// Some legal points, all equally likely.
+std::vector<KnobValues> sampled(const KnobSpace& space, uint64_t seed) {
+  constexpr int count = 3;
+  tuning::Candidates candidates(space, seed);
+  tuning::Random random = candidates.random();
+  std::vector<Point> points;
+  candidates.fill(points, count, random);
+  std::vector<KnobValues> out;
+  for (const Point& point : points) out.push_back(values_of(space, point));
+  return out;
+}
+
 // --list: what there is to choose for the kernels of a layer.
 Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
   HOIST_STEP(const std::vector<Subject> forms, ExitCode::bad_input, tuning::form_subjects(tuned));
@@ -112,6 +125,9 @@ Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
         say_line("  {}", text_of(knob));
         entry["knobs"][knob.name] = knob.values;
       }
+      const std::vector<KnobValues> samples = sampled(subject.space, command.seed);
+      entry["samples"] = samples;
+      for (const KnobValues& values : samples) say_line("  for example {}", tuning::knobs_text(values));
       out.push_back(std::move(entry));
     }
   }
@@ -220,7 +236,9 @@ void add_tune(CLI::App& program, Action& action) {
     strategies += fmt::format("{}{}: {}", strategies.empty() ? "" : "; ", strategy.name, strategy.what);
   command.add_option("--strategy", options->strategy, "how candidates are found; " + strategies)->type_name("NAME");
   command.add_option("--seed", options->seed, "of what is random in it")->capture_default_str();
-  command.add_option("--list", options->list, "print what there is to choose for this layer, and measure nothing")
+  command
+      .add_option("--list", options->list,
+                  "print what there is to choose for this layer, with some points at random, and measure nothing")
       ->type_name("LAYER");
   add_model_options(command, options->options);
   add_target_option(command, options->options);

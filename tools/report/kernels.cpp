@@ -308,7 +308,9 @@ std::vector<BoughtTime> bought_times(const ReportKernels& kernels) {
       if (fresh) out.emplace_back();
       BoughtTime& time = out[place->second];
       time.*seconds += each.seconds;
+      // What rules add has names that tell a reader nothing beside those of the model.
       for (const std::string& layer : each.layers) {
+        if (&form != &kernels.reference && !fresh) break;
         if (std::find(time.layers.begin(), time.layers.end(), layer) == time.layers.end()) time.layers.push_back(layer);
       }
     }
