@@ -205,6 +205,7 @@ TEST_F(TuningTest, ACompilationTunes) {
   EXPECT_EQ(database->devices()->size(), 1u);
   EXPECT_EQ(run_hoist({"compile", model, "--profile", "nvidia-a100", "--tune=2", "-o", in("x.hoist")}).code, 2);
   EXPECT_EQ(run_hoist({"compile", model, "--tune=soon", "-o", in("x.hoist")}).code, 2);
+  EXPECT_EQ(run_hoist({"compile", model, "--tune=2", "--tuning", "shipped", "-o", in("x.hoist")}).code, 2);
   EXPECT_EQ(
       run_hoist({"compile", model, "--tune=2", "--budget", "sqnr=30dB", "--calibrate", model, "-o", in("x.hoist")})
           .code,

@@ -79,6 +79,11 @@ Result<std::vector<DeviceRecords>> parse_records(std::string_view text, const st
   return out;
 }
 
+bool is_shipped(const std::string& file) {
+  std::error_code ignored;
+  return file == shipped_name && !std::filesystem::exists(file, ignored);
+}
+
 Result<std::vector<RecordedChoice>> read_choices(const std::string& file, const TunedDevice& device) {
   const auto of_device = [&](const std::vector<DeviceRecords>& records) {
     std::vector<RecordedChoice> out;
@@ -86,8 +91,7 @@ Result<std::vector<RecordedChoice>> read_choices(const std::string& file, const 
       if (one.device == device) out.insert(out.end(), one.choices.begin(), one.choices.end());
     return out;
   };
-  std::error_code ignored;
-  if (file == shipped_name && !std::filesystem::exists(file, ignored)) {
+  if (is_shipped(file)) {
     HOIST_TRY(const std::vector<DeviceRecords> records, parse_records(shipped_records, "the records of hoist"));
     return of_device(records);
   }

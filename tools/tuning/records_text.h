@@ -24,6 +24,9 @@ std::string records_text(std::vector<DeviceRecords> records);
 /// Lines that begin with # say nothing. Errors name the line.
 Result<std::vector<DeviceRecords>> parse_records(std::string_view text, const std::string& where);
 
+/// Whether the name is that of the records that come with hoist, and no file has it.
+bool is_shipped(const std::string& file);
+
 /// Those of a device in a file, a database or such a text; "shipped" is the text that comes with hoist where no file
 /// has that name.
 Result<std::vector<RecordedChoice>> read_choices(const std::string& file, const TunedDevice& device);

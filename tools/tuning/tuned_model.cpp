@@ -8,6 +8,7 @@
 #include "tools/interruption.h"
 #include "tools/terminal.h"
 #include "tools/tuning/estimated.h"
+#include "tools/tuning/records_text.h"
 
 namespace hoist::tuning {
 namespace {
@@ -17,6 +18,9 @@ constexpr char in_memory[] = ":memory:";  // SQLite's name for a database withou
 Attempt<TunedCompilation> choose_by_measuring(const Program& program, double seconds, ModelOptions& options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode here, refuse_absent_device(options));
   const std::string file = options.tuning;
+  if (is_shipped(file))
+    return usage_failure("--tuning shipped", "is what comes with hoist, and --tune measures anew",
+                         "leave one of them out, or name a file to keep what is measured");
   options.tuning.clear();
   HOIST_ATTEMPT(const TunedProgram tuned, tuned_program(program, options));
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(file.empty() ? in_memory : file));
