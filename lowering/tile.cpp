@@ -251,7 +251,7 @@ std::optional<Tile> tile_with(const TiledResults& results, const KnobValues& kno
     const KnobValues own = knobs_of(candidate.tile, profile);
     const bool same = std::all_of(own.begin(), own.end(), [&](const auto& knob) {
       const auto wanted = knobs.find(knob.first);
-      return wanted != knobs.end() && wanted->second == knob.second;
+      return (wanted == knobs.end() ? 0 : wanted->second) == knob.second;
     });
     if (same) return candidate.tile;
   }

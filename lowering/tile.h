@@ -54,7 +54,7 @@ Tile choose_tile(const TiledResults& results, const Profile& profile);
 KnobSpace tile_knobs(const TiledResults& results, const Profile& profile);
 /// The knobs of a tile that is one of those.
 KnobValues knobs_of(const Tile& tile, const Profile& profile);
-/// The tile with these knobs; nothing where there is none. Other names among them mean nothing.
+/// The tile with these knobs; nothing where there is none. One that is not named is 0; other names mean nothing.
 std::optional<Tile> tile_with(const TiledResults& results, const KnobValues& knobs, const Profile& profile);
 
 }  // namespace hoist

@@ -49,7 +49,9 @@ std::string best_point(const ChosenModel& chosen);
 Attempt<ChosenModel> choose_model(const std::filesystem::path& path, const ModelOptions& model,
                                   const BudgetOptions& options);
 
-/// The page of a study and its numbers: the layers as they are and as chosen. "" for no page, or no JSON.
-Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json);
+/// The page of a study and its numbers: the layers as they are and as chosen, and with records the kernels as tuned
+/// beside those. "" for no page, or no JSON.
+Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json,
+                       const TuningRecords& records = {});
 
 }  // namespace hoist

@@ -14,7 +14,7 @@
 #include "tools/files.h"
 #include "tools/input_values.h"
 #include "tools/terminal.h"
-#include "tools/tuning/tuning_database.h"
+#include "tools/tuning/records_text.h"
 
 namespace hoist {
 
@@ -171,8 +171,8 @@ void add_steering_options(CLI::App& command, ModelOptions& options) {
       .add_option(
           "--tuning", options.tuning,
           "choose what hoist tune has found to be fastest on the device, for kernels that it knows, of these or "
-          "similar sizes")
-      ->type_name("FILE");
+          "similar sizes; shipped: what comes with hoist")
+      ->type_name("FILE|shipped");
 }
 
 namespace {
@@ -180,9 +180,8 @@ namespace {
 Attempt<> read_tuning(ModelOptions& options) {
   if (options.tuning.empty() || options.records) return ExitCode::done;
   HOIST_ATTEMPT(const Profile profile, choose_profile(options));
-  HOIST_STEP(const auto database, ExitCode::bad_input, tuning::TuningDatabase::open_to_read(options.tuning));
   HOIST_STEP(std::vector<tuning::RecordedChoice> choices, ExitCode::bad_input,
-             database.choices(tuning::tuned_device(profile, options.targets)));
+             tuning::read_choices(options.tuning, tuning::tuned_device(profile, options.targets)));
   if (choices.empty() && options.with_notes)
     complain("note", options.tuning + " has no choices for " + profile.name + ": estimates choose");
   options.records = tuning::records_of(std::move(choices));

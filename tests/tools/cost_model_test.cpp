@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "ir/text/program_text.h"
 #include "ir/text/text.h"
+#include "lowering/lower.h"
 #include "tools/files.h"
 
 namespace hoist::tuning {
@@ -68,8 +70,10 @@ std::vector<KernelTime> made_up_times() {
   for (int64_t rows = 4; rows <= 256; rows *= 2)
     for (int64_t terms = 8; terms <= 512; terms *= 2)
       for (const int64_t width : {1, 2, 4, 8, 16}) {
-        KernelTime time{
-            "network" + std::to_string(rows % 7), "product" + std::to_string(rows * terms), "made up", {}, nullptr, 0};
+        KernelTime time;
+        time.model = "network" + std::to_string(rows % 7);
+        time.kernel = "product" + std::to_string(rows * terms);
+        time.device = "made up";
         time.term = term_of(product_text(rows, 64, terms, width));
         const double vectors = static_cast<double>(rows * 64 / width);
         time.seconds = vectors * (static_cast<double>(terms) + 50) * 1e-9;
@@ -106,16 +110,65 @@ TEST(CostModel, IsKeptAsText) {
   ASSERT_TRUE(loaded.ok());
   const Expr term = term_of(product_text(32, 64, 48, 8));
   EXPECT_EQ(loaded->seconds(term, {}), model.seconds(term, {}));
-  for (const std::string text : {"", "{}", "[]", R"({"features": [], "least": [], "most": [], "trees": "{}"})"})
+  for (const std::string text : {"", "{}", "[]", R"({"features": [], "learned_from": [], "trees": []})"})
     EXPECT_FALSE(CostModel::load(text, "here").ok()) << text;
   std::string other = model.save();
   other.replace(other.find("cheap operations"), 5, "other");
   EXPECT_FALSE(CostModel::load(other, "here").ok()) << "features of another version";
+  std::string damaged = model.save();
+  damaged.replace(damaged.find("\"trees\""), 0, "\"trees\": [\"99<1 2 3\"], \"other\": 1, ");
+  damaged.erase(damaged.rfind("\"trees\""));
+  EXPECT_FALSE(CostModel::load(damaged + "\"x\": 1}", "here").ok()) << "a feature that there is not";
+}
+
+TEST(CostModel, TheOneThatComesWithHoistKnowsTheDevicesThatItLearnedFrom) {
+  const CostModel& model = CostModel::shipped();
+  EXPECT_THAT(model.learned_from(), testing::Contains(HasSubstr("native znver4")));
+  auto program = parse_program(
+      "program %product version 21\ninput %left : [16][64]f32\ninput %right : [64][32]f32\n"
+      "define %product : [16][32]f32 = MatMul(%left, %right) from \"product\"\noutput %product\n");
+  ASSERT_TRUE(program.ok());
+  Profile wide;
+  wide.dot_instructions = true;
+  const auto lowered = lower_model(std::move(*program), {}, wide);
+  ASSERT_TRUE(lowered.ok());
+  const Expr term = lowered->kernels.back().expression;
+  const auto native = model.seconds(term, wide, {.native = true}), driver = model.seconds(term, wide);
+  ASSERT_TRUE(native && driver);
+  for (const double seconds : {*native, *driver}) {
+    EXPECT_GT(seconds, 1e-7);
+    EXPECT_LT(seconds, 1e-3);
+  }
+  Profile gpu;
+  gpu.gpu = true;
+  EXPECT_FALSE(model.seconds(term, gpu));
+  EXPECT_LT(model.launch_seconds(true), model.launch_seconds(false));
+}
+
+TEST(CostModel, NativeCodeIsNotADrivers) {
+  std::vector<KernelTime> times = made_up_times();
+  const size_t count = times.size();
+  for (size_t i = 0; i < count; ++i) {
+    times[i].launch = 2e-6;
+    times.push_back(times[i]);
+    times.back().circumstances.native = true;
+    times.back().seconds /= 4;
+    times.back().launch = 1e-7;
+  }
+  const CostModel model = CostModel::fit(times);
+  const Expr term = term_of(product_text(32, 64, 64, 8));
+  EXPECT_LT(*model.seconds(term, {}, {.native = true}), *model.seconds(term, {}) / 2);
+  EXPECT_FLOAT_EQ(static_cast<float>(model.launch_seconds(true)), 1e-7F);
+  EXPECT_FLOAT_EQ(static_cast<float>(model.launch_seconds(false)), 2e-6F);
 }
 
 TEST(CostModel, QualityIsCounted) {
   std::vector<KernelTime> times;
-  for (const double seconds : {1.0, 2.0, 4.0, 8.0, 3.0}) times.push_back({"n", "k", "d", {}, nullptr, seconds});
+  for (const double seconds : {1.0, 2.0, 4.0, 8.0, 3.0}) {
+    KernelTime& time = times.emplace_back();
+    time.kernel = "k";
+    time.seconds = seconds;
+  }
   times.back().kernel = "other";
   const CostModelQuality quality = quality_of(times, {1.5, 1.0, 4.0, std::nullopt, 3.0});
   EXPECT_EQ(quality.kernels, 5);
@@ -134,19 +187,21 @@ TEST(CostModel, RecordsAreReadLineByLine) {
     std::ofstream(file) << text;
     return read_kernel_times(file);
   };
-  const std::string good = R"({"model": "m", "kernel": "k", "device": "d", "profile": "name = d\nvector_width = 8\n",)"
-                           R"( "expression": "%x : [4]f32 |> map abs", "seconds": 1e-6, "reference": 2e-5})";
+  const std::string good =
+      R"({"model": "m", "kernel": "k", "device": "d", "driver": "1", "target": "znver4", "launch": 0, "profile": "name = d\nvector_width = 8\n",)"
+      R"( "expression": "%x : [4]f32 |> map abs", "seconds": 1e-6, "reference": 2e-5})";
   const auto times = read(good + "\n" + good + "\n");
   ASSERT_TRUE(times.ok());
   ASSERT_EQ(times->size(), 2);
   EXPECT_EQ(times->front().profile.vector_width, 8);
   EXPECT_EQ(times->front().seconds, 1e-6);
+  EXPECT_TRUE(times->front().circumstances.native);
   std::string contended = good;
   contended.replace(contended.find("2e-5"), 4, "8e-5");
   const auto compared = read(contended + "\n" + good);
   ASSERT_TRUE(compared.ok());
-  EXPECT_DOUBLE_EQ(compared->front().contention, 4) << "others had three quarters of the machine";
-  EXPECT_EQ(compared->back().contention, 1);
+  EXPECT_DOUBLE_EQ(compared->front().circumstances.contention, 4) << "others had three quarters of the machine";
+  EXPECT_EQ(compared->back().circumstances.contention, 1);
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"[4]f32", "[n]f32"},
                                  {"map abs", "map nothing"},
                                  {"1e-6", "\"soon\""},

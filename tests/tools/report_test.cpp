@@ -329,6 +329,33 @@ TEST(Kernels, AReportHasThoseOfBothForms) {
   EXPECT_THAT(kernels_section({}), HasSubstr("not timed"));
 }
 
+TEST(Kernels, WhatTuningBoughtStandsBesideWhatRulesBought) {
+  ReportKernels kernels;
+  kernels.peaks = {4e11, {{1 << 16, 2e11}}, 5e-6};
+  // The model's product is one kernel, chosen with its activation; tuned it is three, one of which takes the sum in.
+  kernels.reference = {{"a", {"a"}, 8e-6, 10, 10}, {"r", {"r"}, 2e-6, 10, 10}, {"b<", {"b<"}, 4e-6, 10, 10}};
+  kernels.chosen = {{"a", {"a", "r"}, 5e-6, 10, 10}, {"b<", {"b<"}, 4e-6, 10, 10}};
+  EXPECT_EQ(occurrences(kernels_section(kernels), "bought"), 0u);
+  EXPECT_FALSE(to_json(kernels).contains("bought"));
+  kernels.tuned = {{"a", {"a"}, 1e-6, 10, 10}, {"a_2", {"a", "r"}, 1e-6, 10, 10}, {"b<", {"b<"}, 4e-6, 10, 10}};
+  const std::vector<BoughtTime> bought = bought_times(kernels);
+  ASSERT_EQ(bought.size(), 2u);
+  EXPECT_THAT(bought[0].layers, testing::ElementsAre("a", "r"));
+  EXPECT_DOUBLE_EQ(bought[0].reference, 10e-6);
+  EXPECT_DOUBLE_EQ(bought[0].chosen, 5e-6);
+  EXPECT_DOUBLE_EQ(bought[0].tuned, 2e-6);
+  EXPECT_DOUBLE_EQ(bought[1].tuned, 4e-6);
+  const std::string section = kernels_section(kernels);
+  EXPECT_THAT(section, HasSubstr("<th scope=\"row\">a, r</th>"));
+  EXPECT_THAT(section, HasSubstr("<td>0.50</td><td>0.40</td></tr>"));
+  EXPECT_THAT(section, HasSubstr("<th scope=\"row\">b&lt;</th>"));
+  EXPECT_THAT(section, HasSubstr("<td>0.64</td><td>0.67</td></tr>")) << "of all kernels: 14 us, 9 and 6";
+  EXPECT_THAT(section, HasSubstr("id=\"kernels-tuned\""));
+  EXPECT_EQ(occurrences(section, "<rect class=\"whole\""), 8u);
+  EXPECT_EQ(to_json(kernels)["bought"][0]["tuned_seconds"], bought[0].tuned);
+  EXPECT_EQ(to_json(kernels)["tuned"].size(), 3u);
+}
+
 // The page of the built program, with the kernels that the device really ran.
 TEST(Report, TheCommandTimesKernels) {
   auto folder = TemporaryFolder::make();

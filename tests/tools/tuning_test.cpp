@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -9,6 +10,8 @@
 
 #include "tests/tools/program.h"
 #include "tools/files.h"
+#include "tools/tuning/records_text.h"
+#include "tools/tuning/shipped.h"
 #include "tools/tuning/tuning_database.h"
 
 namespace hoist {
@@ -100,6 +103,136 @@ TEST_F(TuningTest, ATunedModelCompilesAndReplays) {
   EXPECT_EQ(run_hoist({"verify", in("m.hoist"), "--derivation", "--all"}).code, 0);
 }
 
+// Choices that a bundle's derivation names.
+size_t chosen_in(const std::string& bundle) {
+  const auto text = read_file(bundle + "/derivation.lift");
+  EXPECT_TRUE(text.ok());
+  size_t count = 0;
+  for (size_t at = text->find("choose-knobs"); at != std::string::npos; at = text->find("choose-knobs", at + 1))
+    ++count;
+  return count;
+}
+
+TEST_F(TuningTest, RecordsAreATextThatIsReadBack) {
+  const tuning::TunedDevice gpu = {"name = this\nkind = gpu\n", ""};
+  const std::vector<tuning::DeviceRecords> records = {
+      {gpu, {{{"bb", {1, -2}}, {{"depth", 4}, {"item_rows", 2}}, 0.5}, {{"aa", {}}, {{"winograd", 0}}, 0.75}}},
+      {other_device, {{{"cc", {3}}, {{"rows", 1}}, 0.125}}}};
+  const std::string text = tuning::records_text(records);
+  const auto read = tuning::parse_records(text, "here");
+  ASSERT_TRUE(read.ok()) << read.errors()[0].text();
+  ASSERT_EQ(read->size(), 2u);
+  EXPECT_EQ(tuning::records_text(*read), text);
+  EXPECT_EQ((*read)[0].device, gpu);
+  ASSERT_EQ((*read)[0].choices.size(), 2u);
+  EXPECT_EQ((*read)[0].choices[1].task, (TuningTask{"bb", {1, -2}}));
+  EXPECT_EQ((*read)[0].choices[1].knobs, (KnobValues{{"depth", 4}, {"item_rows", 2}}));
+  EXPECT_EQ((*read)[0].choices[1].ratio, 0.5);
+  EXPECT_FALSE(tuning::parse_records("", "here").ok());
+  for (const char* wrong :
+       {"aa 1 2: rows=1: 0.5", "device opencl\naa 1 2: rows=1", "device opencl\naa 1 x: rows=1: 0.5",
+        "device opencl\naa 1: rows: 0.5", "device opencl\naa 1: rows=1: soon"}) {
+    const auto refused = tuning::parse_records("hoist records 1\n# of nobody\n" + std::string(wrong) + "\n", "here");
+    ASSERT_FALSE(refused.ok()) << wrong;
+    EXPECT_THAT(refused.errors()[0].text(), HasSubstr("here, line "));
+  }
+}
+
+TEST_F(TuningTest, RecordsComeWithHoist) {
+  // For a device that is not here: the records are text, and a compilation with them is reproducible.
+  const auto shipped = tuning::parse_records(tuning::shipped_records, "shipped");
+  ASSERT_TRUE(shipped.ok()) << shipped.errors()[0].text();
+  const auto gpu = std::find_if(shipped->begin(), shipped->end(), [](const tuning::DeviceRecords& records) {
+    return records.device.profile.find("NVIDIA H200") != std::string::npos;
+  });
+  ASSERT_NE(gpu, shipped->end());
+  std::ofstream(in("h200.profile")) << gpu->device.profile;
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_pytorch.onnx";
+  std::vector<std::string> words = {"compile",  model,     "--profile",  in("h200.profile"),
+                                    "--tuning", "shipped", "--no-check", "-o"};
+  for (const char* name : {"a.hoist", "b.hoist"}) {
+    words.push_back(in(name));
+    const Ran ran = run_hoist(words);
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.err.find("has no choices"), std::string::npos) << ran.err;
+    words.pop_back();
+  }
+  EXPECT_GT(chosen_in(in("a.hoist")), 0u);
+  for (const char* file : {"plan.bin", "kernels.cl", "derivation.lift"})
+    EXPECT_EQ(*read_file(in("a.hoist/") + file), *read_file(in("b.hoist/") + file)) << file;
+  // A file of the user's goes before the name, and may be such a text, too.
+  std::ofstream(in("shipped")) << "hoist records 1\n";
+  words[5] = in("shipped");
+  words.push_back(in("c.hoist"));
+  const Ran none = run_hoist(words);
+  EXPECT_EQ(none.code, 0);
+  EXPECT_THAT(none.err, HasSubstr("has no choices"));
+  EXPECT_EQ(chosen_in(in("c.hoist")), 0u);
+}
+
+TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx";
+  for (const char* name : {"a.hoist", "b.hoist"}) {
+    const Ran ran = run_hoist({"compile", model, "--target", "native:znver4", "--tune=0", "--no-check", "-o", in(name),
+                               "--json", in("a.json")});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("the cost model chooses"));
+  }
+  EXPECT_GT(nlohmann::json::parse(*read_file(in("a.json"))).at("tuned").at("kernels"), 0);
+  ASSERT_EQ(run_hoist({"compile", model, "--target", "native:znver4", "--no-check", "-o", in("usual.hoist")}).code, 0);
+  EXPECT_NE(*read_file(in("a.hoist/plan.bin")), *read_file(in("usual.hoist/plan.bin")));
+  EXPECT_EQ(*read_file(in("a.hoist/plan.bin")), *read_file(in("b.hoist/plan.bin")));
+  EXPECT_EQ(run_hoist({"verify", in("a.hoist"), "--derivation", "--model", model}).code, 0);
+  // Of a GPU it knows nothing, so the estimate stays.
+  const Ran gpu =
+      run_hoist({"compile", model, "--profile", "nvidia-a100", "--tune=0", "--no-check", "-o", in("gpu.hoist")});
+  EXPECT_EQ(gpu.code, 0) << gpu.err;
+  EXPECT_THAT(gpu.out, HasSubstr("and knows nothing of"));
+  EXPECT_EQ(chosen_in(in("gpu.hoist")), 0u);
+}
+
+TEST_F(TuningTest, ACompilationTunes) {
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
+  const Ran ran = run_hoist({"compile", model, "--target", "native", "--dim", "N=2", "--tune=2", "--tuning",
+                             in("kept.tuning"), "-o", in("m.hoist"), "--json", in("m.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("tuned: "));
+  // Where a form was chosen, its own rule stands in the derivation.
+  EXPECT_GE(nlohmann::json::parse(*read_file(in("m.json"))).at("tuned").at("kernels"), chosen_in(in("m.hoist")));
+  EXPECT_EQ(run_hoist({"verify", in("m.hoist"), "--derivation", "--all"}).code, 0);
+  auto database = TuningDatabase::open_to_read(in("kept.tuning"));
+  ASSERT_TRUE(database.ok());
+  EXPECT_EQ(database->devices()->size(), 1u);
+  EXPECT_EQ(run_hoist({"compile", model, "--profile", "nvidia-a100", "--tune=2", "-o", in("x.hoist")}).code, 2);
+  EXPECT_EQ(run_hoist({"compile", model, "--tune=soon", "-o", in("x.hoist")}).code, 2);
+  EXPECT_EQ(run_hoist({"compile", model, "--tune=2", "--tuning", "shipped", "-o", in("x.hoist")}).code, 2);
+  EXPECT_EQ(
+      run_hoist({"compile", model, "--tune=2", "--budget", "sqnr=30dB", "--calibrate", model, "-o", in("x.hoist")})
+          .code,
+      2);
+  EXPECT_FALSE(std::filesystem::exists(in("x.hoist")));
+}
+
+TEST_F(TuningTest, ABundleIsTunedAsItsModel) {
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx";
+  ASSERT_EQ(run_hoist({"compile", model, "--target", "native", "-o", in("m.hoist"), "--no-check"}).code, 0);
+  const Ran alone = run_hoist({"tune", in("m.hoist"), "-o", in("m.tuning")});
+  EXPECT_EQ(alone.code, 3) << "its weights are those of folded layers";
+  EXPECT_THAT(alone.err, HasSubstr("add --model FILE"));
+  EXPECT_EQ(run_hoist({"tune", in("m.hoist"), "--target", "native"}).code, 2);
+  EXPECT_EQ(run_hoist({"tune", model, "--model", model, "--list", "conv1"}).code, 2);
+  EXPECT_EQ(run_hoist({"tune", in("m.hoist"), "--model", model, "--conv", "stencil"}).code, 3);
+  const Ran of_model = run_hoist({"tune", model, "--target", "native", "--list", "conv1"});
+  const Ran of_bundle = run_hoist({"tune", in("m.hoist"), "--model", model, "--list", "conv1"});
+  ASSERT_EQ(of_bundle.code, 0) << of_bundle.err;
+  EXPECT_EQ(of_bundle.out, of_model.out);
+  const std::string whole = std::string(HOIST_SOURCE_DIR) + "/models/digits_pytorch.onnx";
+  ASSERT_EQ(run_hoist({"compile", whole, "--target", "native", "-o", in("w.hoist"), "--no-check"}).code, 0);
+  const Ran tuned = run_hoist({"tune", in("w.hoist"), "-o", in("w.tuning"), "--measurements", "2", "--time", "5"});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_TRUE(TuningDatabase::open_to_read(in("w.tuning")).ok());
+}
+
 TEST_F(TuningTest, ChoicesAreListed) {
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_residual.onnx";
   const Ran inspected = run_hoist({"tune", model, "--target", "native:x86-64-v3", "--list", "nothing"});
@@ -109,6 +242,17 @@ TEST_F(TuningTest, ChoicesAreListed) {
   ASSERT_EQ(listed.code, 0) << listed.err;
   EXPECT_THAT(listed.out, HasSubstr("an estimate chooses matrix_rows=0 rows="));
   EXPECT_THAT(listed.out, HasSubstr("  vectors 1 2"));
+  EXPECT_THAT(listed.out, HasSubstr("  for example matrix_rows=0 rows="));
+  const std::vector<std::string> words = {"tune",   model, "--target", "native:x86-64-v3", "--list", "conv1",
+                                          "--json", "-",   "--seed"};
+  const auto samples = [&](const char* seed) {
+    std::vector<std::string> all = words;
+    all.emplace_back(seed);
+    return nlohmann::json::parse(run_hoist(all).out).back().at("samples");
+  };
+  EXPECT_EQ(samples("1").size(), 3u);
+  EXPECT_EQ(samples("1"), samples("1"));
+  EXPECT_NE(samples("1"), samples("2"));
   const Ran strategy = run_hoist({"tune", model, "--strategy", "boosted-tree"});
   EXPECT_EQ(strategy.code, 2);
   EXPECT_THAT(strategy.err, HasSubstr("boosted-trees"));

@@ -264,10 +264,17 @@ TEST(BoostedTrees, LearnAndAreKept) {
   };
   const BoostedTrees trees = BoostedTrees::fit(table, labels, {});
   EXPECT_LT(error(trees.predict(table)), 0.1);
-  const auto loaded = BoostedTrees::load(trees.save());
-  ASSERT_NE(loaded, nullptr);
+  const auto loaded = BoostedTrees::load(trees.save(), table.columns);
+  ASSERT_TRUE(loaded.has_value());
   EXPECT_EQ(loaded->predict(table), trees.predict(table));
-  EXPECT_EQ(BoostedTrees::load("no trees"), nullptr);
+  EXPECT_EQ(loaded->save(), trees.save());
+  EXPECT_TRUE(BoostedTrees::load("1<2.5 3 4\n", 2).has_value());
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "0<1 ";
+  for (const std::string& wrong :
+       {std::string("no trees"), std::string("1<2.5 3"), std::string("2<2.5 3 4"), std::string("-1<2.5 3 4"),
+        std::string("1<2.5 3 4 5"), std::string("nan"), std::string("1<2.5 inf 4"), std::string("1 <2"), deep})
+    EXPECT_FALSE(BoostedTrees::load(wrong, 2).has_value()) << wrong.substr(0, 20);
 }
 
 }  // namespace

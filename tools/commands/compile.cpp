@@ -22,16 +22,20 @@
 #include "tools/sizes.h"
 #include "tools/terminal.h"
 #include "tools/translation.h"
+#include "tools/tuning/tuned_model.h"
 
 namespace hoist {
 namespace {
 
 namespace fs = std::filesystem;
+using CompileAnswer = nlohmann::ordered_json;
 
 struct CompileCommand {
   std::string model, output, report, json;
   std::vector<std::string> budgets;
   const CLI::Option* output_option = nullptr;
+  double tune_seconds = 0;
+  const CLI::Option* tune_option = nullptr;
   bool force = false, best_effort = false, no_check = false, validate = false, programs = false;
   ModelOptions options;
   BudgetOptions budget;
@@ -69,9 +73,14 @@ Attempt<> check_steps(const CompileCommand& command, const ProgramDerivation& de
   return out;
 }
 
-Attempt<CompiledModel> compile_program(const CompileCommand& command, Program program) {
-  if (!command.validate) return compile_model(std::move(program), command.options);
+Attempt<CompiledModel> compile_program(const CompileCommand& command, Program program, CompileAnswer& answer) {
   ModelOptions options = command.options;
+  if (command.tune_option->count() > 0) {
+    HOIST_ATTEMPT(const auto tuned, tuning::choose_records(program, command.tune_seconds, options));
+    answer = {{"kernels", tuned.chosen}};
+    if (tuned.before > 0) answer.update({{"before_ms", tuned.before * 1e3}, {"after_ms", tuned.after * 1e3}});
+  }
+  if (!command.validate) return compile_model(std::move(program), options);
   HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
   HOIST_ATTEMPT(OpenedModel model, open_model(std::move(program), options));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode valid, check_steps(command, model.lowered.derivation, model.profile));
@@ -141,6 +150,7 @@ struct SizedModel {
   Sizes sizes;
   CompiledModel compiled;
   SelfCheck check = {};
+  CompileAnswer tuned = {};  ///< what --tune did
 };
 
 Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string& output, const BundleOptions& options) {
@@ -239,8 +249,6 @@ void report_size(const CompileCommand& command, const CompiledModel& compiled, d
            bytes_text(bytes.weights), bytes_text(bytes.values), compiled.profile.name, seconds);
 }
 
-using CompileAnswer = nlohmann::ordered_json;
-
 CompileAnswer answer_of(const CompileCommand& command, const CompiledModel& compiled, const SelfCheck& check,
                         double seconds) {
   CompileAnswer out = {{"bundle", command.output}};
@@ -297,8 +305,9 @@ Attempt<> compile_for_sizes(const CompileCommand& command, const std::vector<Siz
     one.options.with_notes = models.empty();
     one.options.kernel_suffix = kernel_suffix(models, choice.sizes);
     HOIST_ATTEMPT(Program program, read_program(one.model, one.options));
-    HOIST_ATTEMPT(CompiledModel compiled, compile_program(one, std::move(program)));
-    models.push_back({choice.sizes, std::move(compiled)});
+    CompileAnswer tuned;
+    HOIST_ATTEMPT(CompiledModel compiled, compile_program(one, std::move(program), tuned));
+    models.push_back({choice.sizes, std::move(compiled), {}, std::move(tuned)});
   }
   std::vector<Plan*> plans;
   for (SizedModel& model : models) plans.push_back(&model.compiled.plan);
@@ -306,12 +315,13 @@ Attempt<> compile_for_sizes(const CompileCommand& command, const std::vector<Siz
   HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, nullptr));
   const double seconds = stopwatch.seconds();
   CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
-  for (const SizedModel& model : models) {
+  for (SizedModel& model : models) {
     say_line("for {}:", sizes_text(model.sizes));
     report_size(command, model.compiled, seconds);
     report_check(model.check);
     CompileAnswer own = {{"sizes", sizes_json(model.sizes)}};
     own.update(to_json(summary_of(model.compiled.plan)));
+    if (!model.tuned.is_null()) own["tuned"] = std::move(model.tuned);
     answer["specialisations"].push_back(std::move(own));
   }
   return answer_json(command.json, answer);
@@ -329,7 +339,8 @@ Attempt<> compile_alone(const CompileCommand& command) {
   HOIST_ATTEMPT(const bool goes_on, show_passes(program, command.options, command.shown));
   if (!goes_on) return ExitCode::done;
   std::vector<SizedModel> models;
-  HOIST_ATTEMPT(CompiledModel compiled, compile_program(command, std::move(program)));
+  CompileAnswer tuned;
+  HOIST_ATTEMPT(CompiledModel compiled, compile_program(command, std::move(program), tuned));
   models.push_back({{}, std::move(compiled)});
   HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_results(command, models, nullptr));
   const double seconds = stopwatch.seconds();
@@ -337,7 +348,9 @@ Attempt<> compile_alone(const CompileCommand& command) {
   report_check(models.front().check);
   // The bundle stands: what nobody asked for must not run out of memory.
   if (command.json.empty()) return ExitCode::done;
-  return answer_json(command.json, answer_of(command, models.front().compiled, models.front().check, seconds));
+  CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
+  if (!tuned.is_null()) answer["tuned"] = std::move(tuned);
+  return answer_json(command.json, answer);
 }
 
 // One budget; `answer` gets what the command answers. Says whether it is met.
@@ -442,8 +455,9 @@ Attempt<> compile(const CompileCommand& given) {
   if (choices.size() > 1)
     return usage_failure("--dim", "lists several sizes, and a budget is measured for one",
                          "compile a bundle for each, with --record, or leave the budget out");
-  if (!command.options.rules.empty() || !command.options.steps.empty() || !command.options.tuning.empty())
-    return usage_failure("--steps, --rules and --tuning",
+  if (!command.options.rules.empty() || !command.options.steps.empty() || !command.options.tuning.empty() ||
+      command.tune_option->count() > 0)
+    return usage_failure("--steps, --rules, --tuning and --tune",
                          "do not go with a budget, which measures the kernels that estimates choose", "leave them out");
   CompileAnswer answer;
   if (commands.size() == 1) {
@@ -477,6 +491,7 @@ void add_compile(CLI::App& program, Action& action) {
                                   "  hoist compile model.onnx -o model.hoist --dim batch=1,8,32\n"
                                   "  hoist compile resnet.onnx --resize 256 --crop 224 --mean 0.485,0.456,0.406 --std "
                                   "0.229,0.224,0.225\n"
+                                  "  hoist compile model.onnx --target native --tune=30\n"
                                   "  hoist compile models/digits_residual.onnx -o small.hoist --budget top1=0.5% "
                                   "--calibrate models/digits_residual_calibration.npz --record digits.json\n"
                                   "  hoist compile models/digits_residual.onnx -o smaller.hoist --budget top1=2% "
@@ -502,6 +517,14 @@ void add_compile(CLI::App& program, Action& action) {
   add_model_options(command, options->options);
   add_target_option(command, options->options);
   add_steering_options(command, options->options);
+  options->tune_option =
+      command
+          .add_flag("--tune{60}", options->tune_seconds,
+                    "--tune=SECONDS: measure other forms and tiles of the kernels first for about so long, as hoist "
+                    "tune does, and take what makes whole runs faster; what is measured is kept in the file of "
+                    "--tuning, else nowhere; --tune=0 measures nothing and takes the tiles that a learned cost model "
+                    "expects to be clearly faster")
+          ->check(CLI::Range(0.0, 1e7));
   add_shown_passes(command, options->shown);
   exclude_shown_passes(command, add_json_option(command, options->json));
   command

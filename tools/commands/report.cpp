@@ -47,11 +47,14 @@ Attempt<> report(const ReportCommand& given) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--output", command.output));
   for (const std::string& file : {command.output, command.json, command.budget.record})
     HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
+  // The choice is made without them: what rules buy stands beside what tuning buys.
+  ModelOptions tuning = command.options;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(tuning));
   BudgetOptions budget = command.budget;
   if (budget.budget.empty()) budget.budget = default_budget;
   HOIST_ATTEMPT(const ChosenModel chosen, choose_model(command.model, command.options, budget));
   for (const std::string& note : chosen.study.notes) complain("note", note);
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_report(chosen, command.output, command.json));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode written, write_report(chosen, command.output, command.json, tuning.records));
   if (!budget.record.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_record(budget.record, chosen.record));
   if (command.output != "-") {
     say(summary_text(chosen.study));
@@ -78,6 +81,10 @@ void add_report(CLI::App& program, Action& action) {
           ->type_name("FILE");
   add_model_options(command, options->options);
   add_target_option(command, options->options);
+  command
+      .add_option("--tuning", options->options.tuning,
+                  "say what the choices of hoist tune buy, kernel by kernel, beside what rules buy")
+      ->type_name("FILE|shipped");
   command
       .add_option("--budget", options->budget.budget,
                   std::string("how much accuracy the choice may give up (default: ") + default_budget + ")")

@@ -4,17 +4,21 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "backends/bundle/bundle.h"
 #include "ir/stopwatch.h"
 #include "ir/text/counted.h"
 #include "ir/text/near_miss.h"
-#include "lowering/passes.h"
 #include "tools/command.h"
+#include "tools/derivation.h"
 #include "tools/files.h"
-#include "tools/interruption.h"
 #include "tools/json_answer.h"
 #include "tools/model.h"
+#include "tools/opened_bundle.h"
 #include "tools/terminal.h"
+#include "tools/tuning/strategies/candidates.h"
+#include "tools/tuning/tuned_model.h"
 #include "tools/tuning/tuner.h"
 
 namespace hoist {
@@ -28,28 +32,50 @@ using tuning::TuneOptions;
 using tuning::TuneOutcome;
 using tuning::TuningDatabase;
 
+// What a plan says of its options, but for knobs that were chosen, which change no task.
+std::string without_tuning(std::string options) {
+  const std::string word = " tuned";
+  if (const size_t at = options.find(word); at != std::string::npos) options.erase(at, word.size());
+  return options;
+}
+
 struct TuneCommand {
-  std::string model, output, strategy, list, json;
+  std::string model, source, output, strategy, list, json;
   double seconds = 0;
   int measurements = 32;
   uint64_t seed = 1;
   ModelOptions options;
 };
 
-Attempt<TunedProgram> open_to_tune(const TuneCommand& command, ModelOptions options) {
-  if (!options.profile.empty())
-    return usage_failure("--profile", "describes a device that is not here",
-                         "kernels are tuned by measuring: --device");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode read, read_steering(options));
-  TunedProgram out;
-  HOIST_ATTEMPT(out.program, read_program(command.model, options));
-  PrepareOptions& how = out.options;
-  HOIST_ATTEMPT(how.profile, choose_profile(options));
-  how.lower = compile_options(options).lower;
-  how.targets = options.targets;
-  how.run.device = options.device;
-  HOIST_STEP_VOID(ExitCode::bad_input, run_passes(out.program, Pass::calls, pass_options(how.lower, how.profile)));
-  return out;
+// The model that a bundle is made from, under its neural rules, and the bundle's targets and sizes.
+Attempt<Program> program_of_bundle(TuneCommand& command) {
+  ModelOptions& options = command.options;
+  if (!options.dimensions.empty() || !options.targets.empty())
+    return usage_failure("--dim and --target", "are for models: a bundle has its sizes and targets", "leave them out");
+  HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.model));
+  HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.model, true));
+  if (!bundle.sizes.empty())
+    return input_failure(command.model, "is compiled for several sizes", "tune the model, with --dim for each of them");
+  options.targets = bundle.plan.targets;
+  if (options_text(compile_options(options)) != without_tuning(bundle.plan.options))
+    return input_failure(command.model, "is compiled with " + bundle.plan.options + ", which makes other kernels",
+                         "give tune the same options, or tune the model");
+  std::optional<Program> model;
+  if (!command.source.empty()) {
+    HOIST_ATTEMPT(model, read_program_of(command.source, options.values, bundle));
+    options.values.clear();
+  }
+  HOIST_ATTEMPT(RewrittenModel rewritten, rewritten_model(bundle, model ? &*model : nullptr));
+  if (!rewritten.functions.empty())
+    return input_failure(command.model, "has approximated functions, whose kernels come of no model",
+                         "tune the model that it is made from");
+  return std::move(rewritten.program);
+}
+
+Attempt<Program> program_to_tune(TuneCommand& command) {
+  if (is_bundle(command.model)) return program_of_bundle(command);
+  if (!command.source.empty()) return usage_failure("--model", "is for bundles", "leave it out");
+  return read_program(command.model, command.options);
 }
 
 Attempt<const SearchStrategy*> strategy_called(const std::string& name) {
@@ -66,6 +92,18 @@ std::string text_of(const Knob& knob) {
   std::vector<std::string> values;
   for (const std::vector<int64_t>& value : knob.values) values.push_back(fmt::format("{}", fmt::join(value, "*")));
   return fmt::format("{} {}", knob.name, fmt::join(values, " "));
+}
+
+// Some legal points, all equally likely.
+std::vector<KnobValues> sampled(const KnobSpace& space, uint64_t seed) {
+  constexpr int count = 3;
+  tuning::Candidates candidates(space, seed);
+  tuning::Random random = candidates.random();
+  std::vector<Point> points;
+  candidates.fill(points, count, random);
+  std::vector<KnobValues> out;
+  for (const Point& point : points) out.push_back(values_of(space, point));
+  return out;
 }
 
 // --list: what there is to choose for the kernels of a layer.
@@ -87,6 +125,9 @@ Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
         say_line("  {}", text_of(knob));
         entry["knobs"][knob.name] = knob.values;
       }
+      const std::vector<KnobValues> samples = sampled(subject.space, command.seed);
+      entry["samples"] = samples;
+      for (const KnobValues& values : samples) say_line("  for example {}", tuning::knobs_text(values));
       out.push_back(std::move(entry));
     }
   }
@@ -129,27 +170,20 @@ nlohmann::ordered_json to_json(const TuneOutcome& outcome) {
   return out;
 }
 
-Attempt<> tune_model(const TuneCommand& command) {
+Attempt<> tune_model(const TuneCommand& given) {
+  TuneCommand command = given;
   TuneOptions options;
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.options));
   HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
-  HOIST_ATTEMPT(const TunedProgram tuned, open_to_tune(command, command.options));
+  HOIST_ATTEMPT(Program program, program_to_tune(command));
+  HOIST_ATTEMPT(const TunedProgram tuned, tuning::tuned_program(std::move(program), command.options));
   if (!command.list.empty()) return list_choices(command, tuned);
   options.measurements = command.measurements;
   options.seed = command.seed;
   const std::string path = command.output.empty() ? output_named_after(command.model, ".tuning") : command.output;
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(path));
-  Progress progress;
-  Interruptible interruptible;
-  interruptible.arm();
   const Stopwatch stopwatch;
-  options.stop = [&] {
-    return interruptible.interrupted() || (command.seconds > 0 && stopwatch.seconds() > command.seconds);
-  };
-  options.progress = [&](const std::string& text) {
-    progress.show(fmt::format("{:.0f} s: {}", stopwatch.seconds(), text));
-  };
-  HOIST_STEP(const TuneOutcome outcome, ExitCode::device, tuning::tune(tuned, options, database));
-  progress.show("");
+  HOIST_ATTEMPT(const TuneOutcome outcome, tuning::tune_with_progress(tuned, options, command.seconds, database));
   describe(outcome);
   size_t better = 0;
   for (const TunedKernel& kernel : outcome.kernels) better += kernel.chosen.empty() ? 0 : 1;
@@ -160,7 +194,8 @@ Attempt<> tune_model(const TuneCommand& command) {
              outcome.after * 1e3, counted(better, "kernel"), outcome.after / outcome.before, stopwatch.seconds());
   if (outcome.stopped) complain("note", "the search was ended early; the same command goes on with it");
   if (better > 0 && outcome.kept)
-    say_line("{}: hoist compile {} --tuning {} takes the choices", path, command.model, path);
+    say_line("{}: hoist compile {} --tuning {} takes the choices", path,
+             is_bundle(command.model) ? "MODEL" : command.model, path);
   else if (better > 0)
     say_line("the whole is no faster: no choice is kept");
   return answer_json(command.json, to_json(outcome));
@@ -174,9 +209,17 @@ void add_tune(CLI::App& program, Action& action) {
                                   "measure which form of each kernel is fastest on this device, for compile --tuning",
                                   "  hoist tune model.onnx -o model.tuning --time 300\n"
                                   "  hoist compile model.onnx --tuning model.tuning\n"
+                                  "  hoist tune model.hoist --model model.onnx -o model.tuning\n"
                                   "  hoist tune model.onnx --list conv1",
                                   options, tune_model);
-  command.add_option("model", options->model, "an ONNX model")->required()->type_name("MODEL");
+  command
+      .add_option("model", options->model,
+                  "an ONNX model; or a bundle, for the model that it is made from, its targets and sizes")
+      ->required()
+      ->type_name("MODEL|DIR");
+  command
+      .add_option("--model", options->source, "the ONNX model of a bundle whose weights are not the model's any more")
+      ->type_name("MODEL");
   command
       .add_option("-o,--output", options->output,
                   "the database of what was measured; one that is there is added to, and what it has is not measured "
@@ -193,7 +236,9 @@ void add_tune(CLI::App& program, Action& action) {
     strategies += fmt::format("{}{}: {}", strategies.empty() ? "" : "; ", strategy.name, strategy.what);
   command.add_option("--strategy", options->strategy, "how candidates are found; " + strategies)->type_name("NAME");
   command.add_option("--seed", options->seed, "of what is random in it")->capture_default_str();
-  command.add_option("--list", options->list, "print what there is to choose for this layer, and measure nothing")
+  command
+      .add_option("--list", options->list,
+                  "print what there is to choose for this layer, with some points at random, and measure nothing")
       ->type_name("LAYER");
   add_model_options(command, options->options);
   add_target_option(command, options->options);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "ir/text/counted.h"
@@ -256,6 +258,29 @@ nlohmann::ordered_json to_json(const std::vector<TimedKernel>& kernels, const Pe
   return out;
 }
 
+// "0.66" of what it took before; nothing where it took no time.
+std::string ratio_text(double now, double before) { return before > 0 ? fmt::format("{:.2f}", now / before) : ""; }
+
+// What rules made of the model's time, and tuning of what was left.
+std::string bought_table(const ReportKernels& kernels) {
+  std::string out =
+      "<table><thead><tr><th scope=\"col\">Layers</th><th scope=\"col\">As the model is</th><th scope=\"col\">As "
+      "chosen</th><th scope=\"col\">Tuned</th><th scope=\"col\">Rules</th><th "
+      "scope=\"col\">Tuning</th></tr></thead><tbody>\n";
+  const auto row = [&](const std::string& name, const BoughtTime& time) {
+    out += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                       kernel_text(name), time_on_page(time.reference), time_on_page(time.chosen), time_on_page(time.tuned),
+                       ratio_text(time.chosen, time.reference), ratio_text(time.tuned, time.chosen));
+  };
+  BoughtTime all;
+  for (const BoughtTime& time : bought_times(kernels)) {
+    row(fmt::format("{}", fmt::join(time.layers, ", ")), time);
+    all.reference += time.reference, all.chosen += time.chosen, all.tuned += time.tuned;
+  }
+  row("all kernels", all);
+  return out + "</tbody></table>\n";
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const Peaks& peaks) {
@@ -265,23 +290,82 @@ nlohmann::ordered_json to_json(const Peaks& peaks) {
   return out;
 }
 
+std::vector<BoughtTime> bought_times(const ReportKernels& kernels) {
+  // Layers of one kernel belong together, in whatever form it is; so do those that they belong with elsewhere.
+  std::map<std::string, std::string> leader;
+  const std::function<std::string(const std::string&)> find = [&](const std::string& layer) {
+    const auto place = leader.emplace(layer, layer).first;
+    if (place->second != layer) place->second = find(place->second);
+    return place->second;
+  };
+  const auto forms = {&kernels.reference, &kernels.chosen, &kernels.tuned};
+  for (const auto* form : forms) {
+    for (const TimedKernel& each : *form) {
+      for (const std::string& layer : each.layers) leader[find(layer)] = find(each.layers.front());
+    }
+  }
+  std::vector<BoughtTime> out;
+  std::map<std::string, size_t> places;
+  const auto add = [&](const std::vector<TimedKernel>& form, double BoughtTime::*seconds) {
+    for (const TimedKernel& each : form) {
+      if (each.layers.empty()) continue;
+      const auto [place, fresh] = places.emplace(find(each.layers.front()), out.size());
+      if (fresh) out.emplace_back();
+      BoughtTime& time = out[place->second];
+      time.*seconds += each.seconds;
+      // What rules add has names that tell a reader nothing beside those of the model.
+      for (const std::string& layer : each.layers) {
+        if (&form != &kernels.reference && !fresh) break;
+        if (std::find(time.layers.begin(), time.layers.end(), layer) == time.layers.end()) time.layers.push_back(layer);
+      }
+    }
+  };
+  add(kernels.reference, &BoughtTime::reference);
+  add(kernels.chosen, &BoughtTime::chosen);
+  add(kernels.tuned, &BoughtTime::tuned);
+  return out;
+}
+
 nlohmann::ordered_json to_json(const ReportKernels& kernels) {
-  return {{"chosen", to_json(kernels.chosen, kernels.peaks)},
-          {"reference", to_json(kernels.reference, kernels.peaks)},
-          {"peaks", to_json(kernels.peaks)}};
+  nlohmann::ordered_json out = {{"chosen", to_json(kernels.chosen, kernels.peaks)},
+                                {"reference", to_json(kernels.reference, kernels.peaks)},
+                                {"peaks", to_json(kernels.peaks)}};
+  if (kernels.tuned.empty()) return out;
+  out["tuned"] = to_json(kernels.tuned, kernels.peaks);
+  for (const BoughtTime& time : bought_times(kernels))
+    out["bought"].push_back({{"layers", time.layers},
+                             {"reference_seconds", time.reference},
+                             {"chosen_seconds", time.chosen},
+                             {"tuned_seconds", time.tuned}});
+  return out;
 }
 
 std::string kernels_section(const ReportKernels& kernels) {
   if (kernels.chosen.empty() || kernels.reference.empty()) return "<p class=\"note\">The kernels were not timed.</p>\n";
   DrawnKernels chosen{placed(kernels.chosen, kernels.peaks), 0, true};
   DrawnKernels reference{placed(kernels.reference, kernels.peaks), 0, true};
-  chosen.scale = reference.scale = std::max(end_of(chosen.kernels), end_of(reference.kernels));
-  return fmt::format(
-      "<p class=\"note\">{} in {} as chosen, {} in {} as the model is. Click a kernel for its layer.</p>\n{}<details "
-      "id=\"kernels-reference\"><summary>As the model is</summary>\n{}</details>\n",
+  DrawnKernels tuned{placed(kernels.tuned, kernels.peaks), 0, true};
+  chosen.scale = reference.scale = tuned.scale =
+      std::max({end_of(chosen.kernels), end_of(reference.kernels), end_of(tuned.kernels)});
+  const auto folded = [&](const char* id, const char* title, const DrawnKernels& drawn) {
+    return fmt::format("<details id=\"{}\"><summary>{}</summary>\n{}</details>\n", id, title,
+                       parts_of(drawn, kernels.peaks, "h3"));
+  };
+  std::string out = fmt::format(
+      "<p class=\"note\">{} in {} as chosen, {} in {} as the model is{}. Click a kernel for its layer.</p>\n",
       counted(kernels.chosen.size(), "step"), time_on_page(end_of(chosen.kernels)), kernels.reference.size(),
-      time_on_page(end_of(reference.kernels)), parts_of(chosen, kernels.peaks, "h3"),
-      parts_of(reference, kernels.peaks, "h3"));
+      time_on_page(end_of(reference.kernels)),
+      kernels.tuned.empty() ? ""
+                            : fmt::format(", {} in {} with the knobs of records", kernels.tuned.size(),
+                                          time_on_page(end_of(tuned.kernels))));
+  if (!kernels.tuned.empty())
+    out +=
+        "<section><h3>What rules and tuning bought</h3><p class=\"note\">Seconds of a run in the kernels of these "
+        "layers, and what rules left of the model's and tuning of what was chosen.</p>\n" +
+        framed("What rules and tuning bought", bought_table(kernels)) + "</section>\n";
+  out += parts_of(chosen, kernels.peaks, "h3");
+  if (!kernels.tuned.empty()) out += folded("kernels-tuned", "As chosen, tuned", tuned);
+  return out + folded("kernels-reference", "As the model is", reference);
 }
 
 std::string kernels_page(const std::string& model, const std::string& device, const std::vector<TimedKernel>& kernels,

@@ -14,14 +14,24 @@ namespace hoist {
 /// What a report says of kernels: none where nothing was timed.
 struct ReportKernels {
   std::vector<TimedKernel> chosen, reference;
+  std::vector<TimedKernel> tuned = {};  ///< as chosen, with the knobs of records; none without records
   Peaks peaks;
 };
+
+/// Layers that no form of the model computes in kernels with others, and what their kernels take in each form.
+struct BoughtTime {
+  std::vector<std::string> layers;
+  double reference = 0, chosen = 0, tuned = 0;  ///< seconds of a run
+};
+/// In the order of a run.
+std::vector<BoughtTime> bought_times(const ReportKernels& kernels);
 
 /// In the order of a run. Kernels without operations or bytes are in the timeline alone.
 std::string kernels_page(const std::string& model, const std::string& device, const std::vector<TimedKernel>& kernels,
                          const Peaks& peaks);
 
-/// The same of both forms of a model, one timescale for both; a kernel is a link to #layer=NAME, its first layer.
+/// The same of the forms of a model, one timescale for all; a kernel is a link to #layer=NAME, its first layer. Where
+/// there is a tuned form, a table says what rules and what tuning bought.
 std::string kernels_section(const ReportKernels& kernels);
 
 /// Times in seconds, with what bounds each kernel.

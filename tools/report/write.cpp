@@ -2,6 +2,7 @@
 // and the study.
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "ir/text/text.h"
 #include "tools/budgeted_compile.h"
@@ -72,22 +73,29 @@ std::vector<NamedCall> with_inputs(const Program& program) {
   return out;
 }
 
-struct BothForms {
+struct Forms {
   LoweredModel reference, chosen;
+  std::optional<LoweredModel> tuned;  // as chosen, where there are records
 };
 
-Result<BothForms> lower_both(const ChosenModel& chosen) {
+Result<Forms> lower_forms(const ChosenModel& chosen, const TuningRecords& records) {
   RewrittenModel unchanged;
   unchanged.program = chosen.model.program;
   const LowerOptions& options = chosen.compile.lower;
   HOIST_TRY(LoweredModel reference, lower_rewritten(unchanged, options, chosen.model.profile));
   HOIST_TRY(LoweredModel rewritten, lower_rewritten(chosen.rewritten, options, chosen.model.profile));
-  return BothForms{std::move(reference), std::move(rewritten)};
+  Forms out{std::move(reference), std::move(rewritten), {}};
+  if (records) {
+    LowerOptions with_records = options;
+    with_records.records = records;
+    HOIST_TRY(out.tuned, lower_rewritten(chosen.rewritten, with_records, chosen.model.profile));
+  }
+  return out;
 }
 
-Result<std::vector<ReportLayer>> report_layers(const ChosenModel& chosen, const BothForms& both) {
-  HOIST_TRY(auto reference, forms_of(both.reference, chosen.model.profile));
-  HOIST_TRY(auto rewritten, forms_of(both.chosen, chosen.model.profile));
+Result<std::vector<ReportLayer>> report_layers(const ChosenModel& chosen, const Forms& forms) {
+  HOIST_TRY(auto reference, forms_of(forms.reference, chosen.model.profile));
+  HOIST_TRY(auto rewritten, forms_of(forms.chosen, chosen.model.profile));
   std::vector<ReportLayer> out;
   std::map<std::string, Type> types(chosen.model.program.inputs.begin(), chosen.model.program.inputs.end());
   for (const Definition& definition : chosen.model.program.definitions)
@@ -109,15 +117,18 @@ Attempt<std::vector<TimedKernel>> time_kernels(const ChosenModel& chosen, Lowere
   return timed_kernels(opened.runner, opened.plan, steps);
 }
 
-Attempt<ReportKernels> time_both(const ChosenModel& chosen, BothForms both) {
+Attempt<ReportKernels> time_forms(const ChosenModel& chosen, Forms forms) {
   Progress progress;
   progress.show("timing kernels");
   ReportKernels out;
-  HOIST_ATTEMPT(out.reference, time_kernels(chosen, std::move(both.reference)));
-  HOIST_ATTEMPT(out.chosen, time_kernels(chosen, std::move(both.chosen)));
+  HOIST_ATTEMPT(out.reference, time_kernels(chosen, std::move(forms.reference)));
+  HOIST_ATTEMPT(out.chosen, time_kernels(chosen, std::move(forms.chosen)));
+  if (forms.tuned) {
+    HOIST_ATTEMPT(out.tuned, time_kernels(chosen, std::move(*forms.tuned)));
+  }
   const PrepareOptions& options = chosen.model.options;
   HOIST_ATTEMPT(const Peaks peaks, measure_peaks(options.run, options.profile, options.targets));
-  out.peaks = peaks_beside(peaks_beside(peaks, out.reference), out.chosen);
+  out.peaks = peaks_beside(peaks_beside(peaks_beside(peaks, out.reference), out.chosen), out.tuned);
   return out;
 }
 
@@ -133,14 +144,15 @@ Result<Nothing> write_page(const ChosenModel& chosen, const std::vector<ReportLa
 
 }  // namespace
 
-Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json) {
+Attempt<> write_report(const ChosenModel& chosen, const std::string& page, const std::string& json,
+                       const TuningRecords& records) {
   if (page.empty() && json.empty()) return ExitCode::done;
-  HOIST_STEP(BothForms both, ExitCode::bad_input, lower_both(chosen));
+  HOIST_STEP(Forms forms, ExitCode::bad_input, lower_forms(chosen, records));
   std::vector<ReportLayer> layers;
   if (!page.empty()) {
-    HOIST_STEP(layers, ExitCode::bad_input, report_layers(chosen, both));
+    HOIST_STEP(layers, ExitCode::bad_input, report_layers(chosen, forms));
   }
-  HOIST_ATTEMPT(const ReportKernels kernels, time_both(chosen, std::move(both)));
+  HOIST_ATTEMPT(const ReportKernels kernels, time_forms(chosen, std::move(forms)));
   if (!page.empty()) HOIST_STEP_VOID(ExitCode::bad_input, write_page(chosen, layers, kernels, page));
   if (!json.empty()) {
     nlohmann::ordered_json answer = to_json(chosen.study);

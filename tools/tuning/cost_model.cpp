@@ -1,19 +1,23 @@
 #include "tools/tuning/cost_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <unordered_map>
 
 #include "ir/properties.h"
 #include "ir/text/text.h"
 #include "lowering/terms.h"
+#include "tools/tuning/shipped.h"
 
 namespace hoist::tuning {
 namespace {
@@ -57,7 +61,7 @@ constexpr std::string_view names[] = {
     "operations a group", "operations a vector register", "operations an element", "operations a byte",
     "groups a compute unit", "unused lanes", "result elements",
     // The device.
-    "gpu", "vector width", "vector registers", "compute units", "dot instructions", "contention"};
+    "gpu", "vector width", "vector registers", "compute units", "dot instructions", "native code", "contention"};
 
 struct Totals {
   double sums[sum_count] = {};
@@ -203,6 +207,41 @@ double correlation_of(const std::vector<double>& a, const std::vector<double>& b
   return square_a > 0 && square_b > 0 ? product / std::sqrt(square_a * square_b) : 0;
 }
 
+float usual_launch(const std::vector<KernelTime>& times, bool native) {
+  std::vector<double> launches;
+  for (const KernelTime& time : times)
+    if (time.circumstances.native == native) launches.push_back(time.launch);
+  if (launches.empty()) return 0;
+  std::sort(launches.begin(), launches.end());
+  return static_cast<float>(launches[launches.size() / 2]);
+}
+
+// What a model has learned from, a line for each device.
+std::vector<std::string> sources_of(const std::vector<KernelTime>& times) {
+  struct Source {
+    size_t kernels = 0;
+    std::set<std::string> models;
+  };
+  std::map<std::string, Source> sources;
+  for (const KernelTime& time : times) {
+    Source& source = sources[fmt::format("{} ({})", time.device, time.driver)];
+    ++source.kernels;
+    source.models.insert(time.model);
+  }
+  std::vector<std::string> out;
+  for (const auto& [device, source] : sources)
+    out.push_back(fmt::format("{}: {} kernels of {}", device, source.kernels, fmt::join(source.models, ", ")));
+  return out;
+}
+
+// Exactly, as fmt writes it.
+std::optional<float> parse_number(const std::string& text) {
+  float out = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
+  const bool whole = code == std::errc() && end == text.data() + text.size() && std::isfinite(out);
+  return whole ? std::optional<float>(out) : std::nullopt;
+}
+
 }  // namespace
 
 double elements_of(Type type) {
@@ -218,7 +257,7 @@ double kernel_work(Expr term) {
 
 std::span<const std::string_view> kernel_feature_names() { return names; }
 
-std::vector<float> kernel_features(Expr term, const Profile& profile, double contention) {
+std::vector<float> kernel_features(Expr term, const Profile& profile, const Circumstances& circumstances) {
   Walk walk;
   const Totals totals = walk.of(term);
   std::vector<float> features;
@@ -267,7 +306,8 @@ std::vector<float> kernel_features(Expr term, const Profile& profile, double con
   features.push_back(logarithm(static_cast<double>(profile.vector_registers)));
   features.push_back(logarithm(static_cast<double>(profile.compute_units)));
   features.push_back(profile.dot_instructions ? 1.0F : 0.0F);
-  features.push_back(static_cast<float>(std::log2(contention)));
+  features.push_back(circumstances.native ? 1.0F : 0.0F);
+  features.push_back(static_cast<float>(std::log2(circumstances.contention)));
   HOIST_CHECK(features.size() == std::size(names), "a name for each feature");
   return features;
 }
@@ -290,7 +330,10 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
       time.model = record.at("model").get<std::string>();
       time.kernel = record.at("kernel").get<std::string>();
       time.device = record.at("device").get<std::string>();
+      time.driver = record.at("driver").get<std::string>();
+      time.circumstances.native = !record.at("target").get<std::string>().empty();
       time.seconds = record.at("seconds").get<double>();
+      time.launch = record.at("launch").get<double>();
       reference = record.at("reference").get<double>();
       profile = record.at("profile").get<std::string>();
       expression = record.at("expression").get<std::string>();
@@ -307,7 +350,8 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
     references.push_back(reference);
     times.push_back(std::move(time));
   }
-  for (size_t i = 0; i < times.size(); ++i) times[i].contention = references[i] / least_reference[times[i].device];
+  for (size_t i = 0; i < times.size(); ++i)
+    times[i].circumstances.contention = references[i] / least_reference[times[i].device];
   return times;
 }
 
@@ -316,12 +360,15 @@ CostModel CostModel::fit(const std::vector<KernelTime>& times) {
   FeatureTable table;
   std::vector<float> labels;
   for (const KernelTime& time : times) {
-    table.add(kernel_features(time.term, time.profile, time.contention));
+    table.add(kernel_features(time.term, time.profile, time.circumstances));
     labels.push_back(static_cast<float>(std::log(time.seconds / kernel_work(time.term))));
   }
   CostModel model(BoostedTrees::fit(
       table, labels,
-      {.rounds = 400, .depth = 6, .rate = 0.05, .rows_of_a_tree = 0.8, .columns_of_a_tree = 0.5, .seed = 1}));
+      {.rounds = 200, .depth = 6, .rate = 0.1, .rows_of_a_tree = 0.8, .columns_of_a_tree = 0.5, .seed = 1}));
+  model.learned_from_ = sources_of(times);
+  model.native_launch_ = usual_launch(times, true);
+  model.driver_launch_ = usual_launch(times, false);
   for (size_t i = 0; i < table.columns; ++i) {
     float least = table.numbers[i], most = table.numbers[i];
     for (size_t at = i; at < table.numbers.size(); at += table.columns) {
@@ -333,9 +380,9 @@ CostModel CostModel::fit(const std::vector<KernelTime>& times) {
   return model;
 }
 
-std::optional<double> CostModel::seconds(Expr term, const Profile& profile, double contention) const {
+std::optional<double> CostModel::seconds(Expr term, const Profile& profile, const Circumstances& circumstances) const {
   FeatureTable table;
-  table.add(kernel_features(term, profile, contention));
+  table.add(kernel_features(term, profile, circumstances));
   // Less than twice as much as ever seen is near enough; what is there or not has to have been there.
   for (size_t i = 0; i < table.columns; ++i)
     if (table.numbers[i] <= least_[i] - 1 || table.numbers[i] >= most_[i] + 1) return std::nullopt;
@@ -343,30 +390,54 @@ std::optional<double> CostModel::seconds(Expr term, const Profile& profile, doub
 }
 
 std::string CostModel::save() const {
-  return nlohmann::ordered_json{{"features", std::vector<std::string>(std::begin(names), std::end(names))},
-                                {"least", least_},
-                                {"most", most_},
-                                {"trees", trees_.save()}}
-      .dump();
+  nlohmann::ordered_json out = {{"learned_from", learned_from_},
+                                {"native_launch", fmt::format("{}", native_launch_)},
+                                {"driver_launch", fmt::format("{}", driver_launch_)},
+                                {"features", nlohmann::ordered_json::array()}};
+  for (size_t i = 0; i < std::size(names); ++i)
+    out["features"].push_back(
+        {{"name", names[i]}, {"least", fmt::format("{}", least_[i])}, {"most", fmt::format("{}", most_[i])}});
+  std::istringstream trees(trees_.save());
+  for (std::string tree; std::getline(trees, tree);) out["trees"].push_back(tree);
+  return out.dump(1) + "\n";
 }
 
-Result<CostModel> CostModel::load(const std::string& text, const std::string& where) {
+Result<CostModel> CostModel::load(std::string_view text, const std::string& where) {
   const auto file = nlohmann::json::parse(text, nullptr, false);
   const Diagnostics refused = {
       {where, "it is no cost model of this version of hoist", "cost_model_quality writes one"}};
   try {
-    if (file.at("features") != nlohmann::json(std::vector<std::string>(std::begin(names), std::end(names))))
-      return refused;
-    const auto trees = BoostedTrees::load(file.at("trees").get<std::string>());
-    if (trees == nullptr) return refused;
-    CostModel model(*trees);
-    model.least_ = file.at("least").get<std::vector<float>>();
-    model.most_ = file.at("most").get<std::vector<float>>();
-    if (model.least_.size() != std::size(names) || model.most_.size() != std::size(names)) return refused;
+    const auto& features = file.at("features");
+    if (features.size() != std::size(names)) return refused;
+    std::string lines;
+    for (const auto& tree : file.at("trees")) lines += tree.get<std::string>() + "\n";
+    auto trees = BoostedTrees::load(lines, std::size(names));
+    if (!trees) return refused;
+    CostModel model(std::move(*trees));
+    model.learned_from_ = file.at("learned_from").get<std::vector<std::string>>();
+    const auto native = parse_number(file.at("native_launch").get<std::string>());
+    const auto driver = parse_number(file.at("driver_launch").get<std::string>());
+    if (!native || !driver) return refused;
+    model.native_launch_ = *native, model.driver_launch_ = *driver;
+    for (size_t i = 0; i < features.size(); ++i) {
+      const auto least = parse_number(features[i].at("least").get<std::string>());
+      const auto most = parse_number(features[i].at("most").get<std::string>());
+      if (features[i].at("name") != names[i] || !least || !most) return refused;
+      model.least_.push_back(*least), model.most_.push_back(*most);
+    }
     return model;
   } catch (const nlohmann::json::exception&) {
     return refused;
   }
+}
+
+const CostModel& CostModel::shipped() {
+  static const CostModel model = [] {
+    auto loaded = load(shipped_cost_model, "cost_model.json");
+    HOIST_CHECK(loaded, "the cost model that comes with hoist has features of another version: cost_model_quality");
+    return std::move(*loaded);
+  }();
+  return model;
 }
 
 CostModelQuality quality_of(const std::vector<KernelTime>& times, const std::vector<std::optional<double>>& predicted) {
@@ -417,7 +488,7 @@ std::vector<std::optional<double>> held_out_predictions(const std::vector<Kernel
     const CostModel model = CostModel::fit(known);
     for (size_t i = 0; i < times.size(); ++i)
       if (left_out.contains(times[i].model))
-        predicted[i] = model.seconds(times[i].term, times[i].profile, times[i].contention);
+        predicted[i] = model.seconds(times[i].term, times[i].profile, times[i].circumstances);
   }
   return predicted;
 }

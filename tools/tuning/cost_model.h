@@ -18,11 +18,18 @@
 
 namespace hoist::tuning {
 
+/// What the time of a kernel depends on beside its term and the profile.
+struct Circumstances {
+  bool native = false;  ///< no driver launches it
+  /// How much longer the reference kernel of kernel_times took in that moment than on a machine that nobody else uses,
+  /// which slows some kernels more than others.
+  double contention = 1;
+};
+
 /// One number each in what kernel_features gives.
 std::span<const std::string_view> kernel_feature_names();
-/// Of a low-level term with numbers for its sizes. `contention`: how much longer the reference kernel of kernel_times
-/// took in that moment than on a machine that nobody else uses, which slows some kernels more than others.
-std::vector<float> kernel_features(Expr term, const Profile& profile, double contention = 1);
+/// Of a low-level term with numbers for its sizes.
+std::vector<float> kernel_features(Expr term, const Profile& profile, const Circumstances& circumstances = {});
 
 /// How many numbers or tuples an array has, whatever 64 bits hold.
 double elements_of(Type type);
@@ -35,10 +42,12 @@ double kernel_work(Expr term);
 struct KernelTime {
   std::string model, kernel;
   std::string device;
-  Profile profile;  ///< of the device, whatever profile the kernel was made for
+  std::string driver;  ///< its version, or that native code has none
+  Profile profile;     ///< of the device
   Expr term = nullptr;
   double seconds = 0;
-  double contention = 1;  ///< beside the best moment of that device in the file
+  double launch = 0;            ///< seconds that its run took for each step beside the kernels
+  Circumstances circumstances;  ///< contention is beside the best moment of that device in the file
 };
 /// Errors name the line.
 Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& file);
@@ -47,16 +56,25 @@ class CostModel {
  public:
   /// From at least one measurement.
   static CostModel fit(const std::vector<KernelTime>& times);
+  /// The one that comes with hoist.
+  static const CostModel& shipped();
   /// Seconds of one launch; nothing where the kernel or the device lies outside of what the model learned from.
-  std::optional<double> seconds(Expr term, const Profile& profile, double contention = 1) const;
+  std::optional<double> seconds(Expr term, const Profile& profile, const Circumstances& circumstances = {}) const;
 
-  /// As text, for files of one's own: load trusts what it is given as far as XGBoost does.
+  /// What a run takes for each step beside the kernel, in the middle of what the model learned from.
+  double launch_seconds(bool native) const { return native ? native_launch_ : driver_launch_; }
+
+  /// As JSON, with the devices, networks and numbers of kernels that it has learned from.
   std::string save() const;
-  static Result<CostModel> load(const std::string& text, const std::string& where);
+  static Result<CostModel> load(std::string_view text, const std::string& where);
+  /// A line for each device.
+  const std::vector<std::string>& learned_from() const { return learned_from_; }
 
  private:
   explicit CostModel(BoostedTrees trees) : trees_(std::move(trees)) {}
   BoostedTrees trees_;
+  std::vector<std::string> learned_from_;
+  float native_launch_ = 0, driver_launch_ = 0;
   std::vector<float> least_, most_;  // of each feature
 };
 

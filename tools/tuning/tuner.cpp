@@ -39,10 +39,10 @@ class Tuner {
 
   Result<TuneOutcome> run() {
     HOIST_TRY_VOID(time_whole());
-    HOIST_TRY(std::vector<Subject> forms, form_subjects(tuned_));
-    HOIST_TRY_VOID(search(std::move(forms)));
-    HOIST_TRY(std::vector<Subject> tiles, tile_subjects(tuned_, fixed()));
-    HOIST_TRY_VOID(search(std::move(tiles)));
+    HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_));
+    HOIST_TRY_VOID(search(forms));
+    HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, fixed()));
+    HOIST_TRY_VOID(search(tiles));
     HOIST_TRY_VOID(compare_whole());
     std::sort(outcome_.kernels.begin(), outcome_.kernels.end(),
               [](const TunedKernel& a, const TunedKernel& b) { return a.share > b.share; });
@@ -59,9 +59,10 @@ class Tuner {
   }
 
   // Knobs for all of these subjects, in rounds: in each every one that still searches has some candidates.
-  Result<Nothing> search(std::vector<Subject> subjects) {
+  Result<Nothing> search(const std::vector<Subject>& subjects) {
     if (subjects.empty() || options_.stop()) return Nothing{};
-    HOIST_TRY(const VariantTimes usual, time_usual(subjects));
+    VariantTimer timer(tuned_, subjects, fixed());
+    HOIST_TRY(const VariantTimes usual, time_usual(subjects, timer));
     HOIST_TRY(std::vector<Searched> searched, begin(subjects, usual));
     const auto measured_all = [&] {
       return std::all_of(searched.begin(), searched.end(), [](const Searched& each) { return each.done; });
@@ -70,9 +71,9 @@ class Tuner {
       const auto left =
           std::count_if(searched.begin(), searched.end(), [](const Searched& each) { return !each.done; });
       options_.progress(fmt::format("round {}, {} kernels", round, left));
-      HOIST_TRY_VOID(measure_round(subjects, searched, usual));
+      HOIST_TRY_VOID(measure_round(subjects, searched, usual, timer));
     }
-    return choose(subjects, searched, usual);
+    return choose(subjects, searched, usual, timer);
   }
 
   // What a run takes, in all its kernels and beside them.
@@ -89,12 +90,11 @@ class Tuner {
   }
 
   // Shares of the run, and how far equal kernels are apart.
-  Result<VariantTimes> time_usual(const std::vector<Subject>& subjects) {
+  Result<VariantTimes> time_usual(const std::vector<Subject>& subjects, VariantTimer& timer) {
     options_.progress("timing the kernels as they are");
     Assignment all;
     for (size_t i = 0; i < subjects.size(); ++i) all[i] = subjects[i].usual;
-    HOIST_TRY(const std::vector<VariantTimes> times,
-              time_variants(tuned_, subjects, fixed(), {all, all}, Turns(), options_.stop));
+    HOIST_TRY(const std::vector<VariantTimes> times, timer.time({all, all}, Turns(), options_.stop));
     std::vector<double> differences;
     for (const auto& [subject, seconds] : times[0]) {
       const auto other = times[1].find(subject);
@@ -146,7 +146,7 @@ class Tuner {
   }
 
   Result<Nothing> measure_round(const std::vector<Subject>& subjects, std::vector<Searched>& searched,
-                                const VariantTimes& usual) {
+                                const VariantTimes& usual, VariantTimer& timer) {
     // The kernels as they are first, to compare with; then one candidate of each in every variant.
     std::vector<Assignment> variants(1);
     std::vector<std::vector<std::pair<Searched*, Point>>> proposed(1);
@@ -168,8 +168,7 @@ class Tuner {
       }
     }
     if (variants.size() == 1) return Nothing{};
-    HOIST_TRY(const std::vector<VariantTimes> times,
-              time_variants(tuned_, subjects, fixed(), variants, Turns(), options_.stop));
+    HOIST_TRY(const std::vector<VariantTimes> times, timer.time(variants, Turns(), options_.stop));
     for (size_t i = 1; i < times.size(); ++i) {
       for (const auto& [one, point] : proposed[i]) {
         const auto before = times[0].find(one->index), now = times[i].find(one->index);
@@ -189,7 +188,7 @@ class Tuner {
 
   // The best of each once more, by turns and longer.
   Result<Nothing> choose(const std::vector<Subject>& subjects, const std::vector<Searched>& searched,
-                         const VariantTimes& usual) {
+                         const VariantTimes& usual, VariantTimer& timer) {
     std::vector<Assignment> variants(1 + finalists);
     for (const Searched& one : searched) {
       variants[0][one.index] = subjects[one.index].usual;
@@ -206,8 +205,7 @@ class Tuner {
     longer.least = 31;
     longer.seconds = 1;
     // What was measured is worth its choice, also where time is over.
-    HOIST_TRY(const std::vector<VariantTimes> times,
-              time_variants(tuned_, subjects, fixed(), variants, longer, [] { return false; }));
+    HOIST_TRY(const std::vector<VariantTimes> times, timer.time(variants, longer, [] { return false; }));
     for (const Searched& one : searched) {
       TunedKernel kernel;
       kernel.task = subjects[one.index].task;
@@ -265,9 +263,8 @@ class Tuner {
     outcome_.after = quantile(after, 0.25);
     outcome_.kept = outcome_.after < outcome_.before;
     if (!outcome_.kept) return Nothing{};
-    std::vector<RecordedChoice> all;
-    for (const auto& [task, choice] : chosen_) all.push_back(choice);
-    return database_.choose(device_, all);
+    for (const auto& [task, choice] : chosen_) outcome_.choices.push_back(choice);
+    return database_.choose(device_, outcome_.choices);
   }
 
   TunedProgram tuned_;

@@ -38,11 +38,12 @@ struct TunedKernel {
 };
 
 struct TuneOutcome {
-  std::vector<TunedKernel> kernels;  ///< the largest share first
-  double noise = 0;                  ///< how far ratios of equal kernels are from 1 (95 % of them are nearer)
-  double before = 0, after = 0;      ///< lower quartiles of whole runs, by turns, in seconds; 0 where none was timed
-  bool kept = false;                 ///< the database has the choices
-  bool stopped = false;              ///< before the searches were done
+  std::vector<TunedKernel> kernels;     ///< the largest share first
+  double noise = 0;                     ///< how far ratios of equal kernels are from 1 (95 % of them are nearer)
+  double before = 0, after = 0;         ///< lower quartiles of whole runs, by turns, in seconds; 0 where none was timed
+  bool kept = false;                    ///< the database has the choices
+  std::vector<RecordedChoice> choices;  ///< those
+  bool stopped = false;                 ///< before the searches were done
 };
 
 Result<TuneOutcome> tune(const TunedProgram& tuned, const TuneOptions& options, TuningDatabase& database);

@@ -98,17 +98,6 @@ std::optional<int64_t> parse_number(std::string_view text) {
   return code == std::errc() && end == text.data() + text.size() ? std::optional<int64_t>(out) : std::nullopt;
 }
 
-std::optional<std::vector<int64_t>> parse_numbers(const std::string& text) {
-  std::vector<int64_t> out;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    const auto number = parse_number(word);
-    if (!number) return std::nullopt;
-    out.push_back(*number);
-  }
-  return out;
-}
-
 Result<int64_t> task_number(sqlite3* database, const TunedDevice& device, const TuningTask& task) {
   const auto bound = [&](Query& query) -> Query& {
     return query.bind(device.profile).bind(device.target).bind(task.structure).bind(numbers_text(task.numbers));
@@ -245,6 +234,17 @@ Result<std::vector<RecordedChoice>> TuningDatabase::choices(const TunedDevice& d
   }
 }
 
+Result<std::vector<TunedDevice>> TuningDatabase::devices() const {
+  HOIST_TRY(Query query,
+            Query::make(database_.get(), "SELECT DISTINCT profile, target FROM tasks ORDER BY profile, target"));
+  std::vector<TunedDevice> out;
+  for (;;) {
+    HOIST_TRY(const bool any, query.next());
+    if (!any) return out;
+    out.push_back({query.text(0), query.text(1)});
+  }
+}
+
 Result<Nothing> TuningDatabase::choose(const TunedDevice& device, const std::vector<RecordedChoice>& choices) {
   return in_transaction(database_.get(), [&]() -> Result<Nothing> {
     for (const RecordedChoice& choice : choices) {
@@ -280,11 +280,21 @@ std::optional<KnobValues> parse_knobs(const std::string& text) {
   return out;
 }
 
-TuningRecords records_of(std::vector<RecordedChoice> choices) {
-  constexpr double farthest = 1;
+std::optional<std::vector<int64_t>> parse_numbers(const std::string& text) {
+  std::vector<int64_t> out;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const auto number = parse_number(word);
+    if (!number) return std::nullopt;
+    out.push_back(*number);
+  }
+  return out;
+}
+
+TuningRecords records_of(std::vector<RecordedChoice> choices, double farthest) {
   auto by_structure = std::make_shared<std::map<std::string, std::vector<RecordedChoice>>>();
   for (RecordedChoice& choice : choices) (*by_structure)[choice.task.structure].push_back(std::move(choice));
-  return [by_structure](const TuningTask& task) -> KnobValues {
+  return [by_structure, farthest](const TuningTask& task) -> KnobValues {
     const auto found = by_structure->find(task.structure);
     if (found == by_structure->end()) return {};
     const RecordedChoice* nearest = nullptr;

@@ -22,6 +22,8 @@ namespace hoist::tuning {
 struct TunedDevice {
   std::string profile;  ///< its text
   std::string target;   ///< of native code; "" for OpenCL
+
+  bool operator==(const TunedDevice&) const = default;
 };
 
 TunedDevice tuned_device(const Profile& profile, const std::vector<std::string>& targets);
@@ -49,6 +51,8 @@ class TuningDatabase {
   /// Measured again, a point has its last ratio.
   Result<Nothing> add(const TunedDevice& device, const TuningTask& task, const std::vector<Measurement>& measurements);
 
+  /// That something was measured on.
+  Result<std::vector<TunedDevice>> devices() const;
   Result<std::vector<RecordedChoice>> choices(const TunedDevice& device) const;
   /// In the place of what was chosen for these terms before.
   Result<Nothing> choose(const TunedDevice& device, const std::vector<RecordedChoice>& choices);
@@ -67,7 +71,11 @@ std::string knobs_text(const KnobValues& knobs);
 /// Nothing where the text is no such list.
 std::optional<KnobValues> parse_knobs(const std::string& text);
 
-/// Choices as a compilation asks for them: of the same term, else of the nearest sizes within a factor of two.
-TuningRecords records_of(std::vector<RecordedChoice> choices);
+/// "1 64 13"; nothing where a word is no number.
+std::optional<std::vector<int64_t>> parse_numbers(const std::string& text);
+
+/// Choices as a compilation asks for them: of the same term, else of the nearest sizes, none of whose numbers differs
+/// by more than two to the power of `farthest`.
+TuningRecords records_of(std::vector<RecordedChoice> choices, double farthest = 1);
 
 }  // namespace hoist::tuning

@@ -93,103 +93,51 @@ struct Variant {
   std::unique_ptr<Opened> opened;
 };
 
-class Builder {
- public:
-  Builder(const TunedProgram& tuned, const std::vector<Subject>& subjects, const TuningRecords& fixed)
-      : tuned_(tuned), subjects_(subjects), fixed_(fixed) {
-    for (size_t i = 0; i < subjects.size(); ++i) by_task_[subjects[i].task] = i;
-  }
-
-  Result<Variant> build(const Assignment& assignment) {
-    Variant out;
-    HOIST_TRY(
-        const LoweredModel lowered,
-        lower_program(tuned_.program, with_records(tuned_.options.lower, records(assignment)), tuned_.options.profile));
-    std::vector<size_t> steps;
-    std::vector<std::vector<size_t>> owners;
-    for (size_t i = 0; i < lowered.steps.size(); ++i) {
-      if (!lowered.kernels[static_cast<size_t>(lowered.steps[i].kernel)].host.empty()) continue;
-      const std::vector<size_t> owning = owners_of(lowered, i, assignment);
-      if (owning.empty()) continue;
-      steps.push_back(i);
-      owners.push_back(owning);
+// Without the steps whose kernels are refused, which are found one by one where any is.
+Result<Variant> compile(const TunedProgram& tuned, const LoweredVariant& variant) {
+  const LoweredModel& lowered = variant.model;
+  std::vector<size_t> steps = variant.steps;
+  std::vector<std::vector<size_t>> owners = variant.subjects;
+  Variant out;
+  CompileOptions options;
+  options.lower = tuned.options.lower;
+  options.targets = tuned.options.targets;
+  options.check_model = false;
+  auto plan = make_plan(only_steps(lowered, steps), options, tuned.options.profile);
+  if (!plan) {
+    std::set<int> refused;
+    for (const size_t i : steps) {
+      const int kernel = lowered.steps[i].kernel;
+      if (!emit_kernel(lowered.kernels[static_cast<size_t>(kernel)], tuned.options.profile, tuned.options.targets))
+        refused.insert(kernel);
     }
-    HOIST_TRY_VOID(compile(lowered, steps, owners, out));
-    return out;
-  }
-
- private:
-  TuningRecords records(const Assignment& assignment) const {
-    return [this, &assignment](const TuningTask& task) -> KnobValues {
-      KnobValues out = fixed_ ? fixed_(task) : KnobValues();
-      const auto subject = by_task_.find(task);
-      if (subject == by_task_.end()) return out;
-      const auto assigned = assignment.find(subject->second);
-      const KnobValues& knobs = assigned == assignment.end() ? subjects_[subject->second].usual : assigned->second;
-      for (const auto& [name, value] : knobs) out[name] = value;
-      return out;
-    };
-  }
-
-  std::vector<size_t> owners_of(const LoweredModel& lowered, size_t step, const Assignment& assignment) const {
-    std::vector<size_t> out;
-    const TuningTask task = tuning_task(lowered.groups[step].high);
-    for (const auto& [i, knobs] : assignment) {
-      const Subject& subject = subjects_[i];
-      if (subject.forms ? computes_any(subject.layers, lowered.steps[step].layers) : subject.task == task)
-        out.push_back(i);
+    if (refused.empty()) return plan.errors();
+    for (size_t i = steps.size(); i-- > 0;) {
+      if (refused.count(lowered.steps[steps[i]].kernel) == 0) continue;
+      out.refused.insert(owners[i].begin(), owners[i].end());
+      steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
+      owners.erase(owners.begin() + static_cast<ptrdiff_t>(i));
     }
-    return out;
+    plan = make_plan(only_steps(lowered, steps), options, tuned.options.profile);
+    if (!plan) return plan.errors();
   }
-
-  // Without the steps whose kernels are refused, which are found one by one where any is.
-  Result<Nothing> compile(const LoweredModel& lowered, std::vector<size_t> steps,
-                          std::vector<std::vector<size_t>> owners, Variant& out) const {
-    CompileOptions options;
-    options.lower = tuned_.options.lower;
-    options.targets = tuned_.options.targets;
-    options.check_model = false;
-    auto plan = make_plan(only_steps(lowered, steps), options, tuned_.options.profile);
-    if (!plan) {
-      std::set<int> refused;
-      for (const size_t i : steps) {
-        const int kernel = lowered.steps[i].kernel;
-        if (!emit_kernel(lowered.kernels[static_cast<size_t>(kernel)], tuned_.options.profile, tuned_.options.targets))
-          refused.insert(kernel);
-      }
-      if (refused.empty()) return plan.errors();
-      for (size_t i = steps.size(); i-- > 0;) {
-        if (refused.count(lowered.steps[steps[i]].kernel) == 0) continue;
+  if (steps.empty()) return out;
+  RunOptions run = tuned.options.run;
+  run.use_cache = false;
+  HOIST_TRY(ModelOnDevice model, open_on_device(std::move(*plan), run));
+  BundleRunner& runner = model.runner;
+  HOIST_TRY(const std::vector<Finding> findings, runner.verify());
+  for (const Finding& finding : findings) {
+    if (finding.passed) continue;
+    for (size_t i = 0; i < runner.steps().size(); ++i) {
+      if (finding.subject == "kernel " + runner.steps()[i].kernel)
         out.refused.insert(owners[i].begin(), owners[i].end());
-        steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
-        owners.erase(owners.begin() + static_cast<ptrdiff_t>(i));
-      }
-      plan = make_plan(only_steps(lowered, steps), options, tuned_.options.profile);
-      if (!plan) return plan.errors();
     }
-    if (steps.empty()) return Nothing{};
-    RunOptions run = tuned_.options.run;
-    run.use_cache = false;
-    HOIST_TRY(ModelOnDevice model, open_on_device(std::move(*plan), run));
-    BundleRunner& runner = model.runner;
-    HOIST_TRY(const std::vector<Finding> findings, runner.verify());
-    for (const Finding& finding : findings) {
-      if (finding.passed) continue;
-      for (size_t i = 0; i < runner.steps().size(); ++i) {
-        if (finding.subject == "kernel " + runner.steps()[i].kernel)
-          out.refused.insert(owners[i].begin(), owners[i].end());
-      }
-      spdlog::warn("a variant of {} differs from the interpreter: {}", finding.subject, finding.message);
-    }
-    out.opened = std::make_unique<Opened>(Opened{std::move(model), std::move(owners)});
-    return Nothing{};
+    spdlog::warn("a variant of {} differs from the interpreter: {}", finding.subject, finding.message);
   }
-
-  const TunedProgram& tuned_;
-  const std::vector<Subject>& subjects_;
-  const TuningRecords& fixed_;
-  std::map<TuningTask, size_t> by_task_;
-};
+  out.opened = std::make_unique<Opened>(Opened{std::move(model), std::move(owners)});
+  return out;
+}
 
 Result<Nothing> time_once(Opened& variant, bool counts) {
   HOIST_TRY(const std::vector<double> seconds, variant.model.runner.profile());
@@ -250,35 +198,101 @@ Result<std::vector<Subject>> tile_subjects(const TunedProgram& tuned, const Tuni
   return out.take();
 }
 
-Result<std::vector<VariantTimes>> time_variants(const TunedProgram& tuned, const std::vector<Subject>& subjects,
-                                                const TuningRecords& fixed, const std::vector<Assignment>& variants,
-                                                const Turns& turns, const std::function<bool()>& stop) {
+Result<LoweredVariant> lower_variant(const TunedProgram& tuned, const std::vector<Subject>& subjects,
+                                     const TuningRecords& fixed, const Assignment& assignment) {
+  std::map<TuningTask, size_t> by_task;
+  for (size_t i = 0; i < subjects.size(); ++i) by_task[subjects[i].task] = i;
+  const TuningRecords records = [&](const TuningTask& task) -> KnobValues {
+    KnobValues out = fixed ? fixed(task) : KnobValues();
+    const auto subject = by_task.find(task);
+    if (subject == by_task.end()) return out;
+    const auto assigned = assignment.find(subject->second);
+    const KnobValues& knobs = assigned == assignment.end() ? subjects[subject->second].usual : assigned->second;
+    for (const auto& [name, value] : knobs) out[name] = value;
+    return out;
+  };
+  LoweredVariant out;
+  HOIST_TRY(out.model, lower_program(tuned.program, with_records(tuned.options.lower, records), tuned.options.profile));
+  for (size_t i = 0; i < out.model.steps.size(); ++i) {
+    if (!out.model.kernels[static_cast<size_t>(out.model.steps[i].kernel)].host.empty()) continue;
+    std::vector<size_t> owners;
+    const TuningTask task = tuning_task(out.model.groups[i].high);
+    for (const auto& [subject, knobs] : assignment) {
+      const Subject& one = subjects[subject];
+      if (one.forms ? computes_any(one.layers, out.model.steps[i].layers) : one.task == task) owners.push_back(subject);
+    }
+    if (owners.empty()) continue;
+    out.steps.push_back(i);
+    out.subjects.push_back(std::move(owners));
+  }
+  return out;
+}
+
+struct VariantTimer::State {
+  const TunedProgram& tuned;
+  const std::vector<Subject>& subjects;
+  TuningRecords fixed;
+  std::map<Assignment, Variant> kept;
+
+  Result<Variant> build(const Assignment& assignment) const {
+    HOIST_TRY(const LoweredVariant lowered, lower_variant(tuned, subjects, fixed, assignment));
+    return compile(tuned, lowered);
+  }
+
+  // What others are compared with. Kernels that come to their turn together do so again, so a few are enough.
+  Result<Variant*> first(const Assignment& assignment) {
+    constexpr size_t most_kept = 4;
+    if (const auto found = kept.find(assignment); found != kept.end()) {
+      if (found->second.opened) found->second.opened->samples.clear();
+      return &found->second;
+    }
+    HOIST_TRY(Variant variant, build(assignment));
+    if (kept.size() == most_kept) kept.clear();
+    return &(kept[assignment] = std::move(variant));
+  }
+};
+
+VariantTimer::VariantTimer(const TunedProgram& tuned, const std::vector<Subject>& subjects, TuningRecords fixed)
+    : state_(std::make_unique<State>(State{tuned, subjects, std::move(fixed), {}})) {}
+VariantTimer::~VariantTimer() = default;
+
+Result<std::vector<VariantTimes>> VariantTimer::time(const std::vector<Assignment>& variants, const Turns& turns,
+                                                     const std::function<bool()>& stop) {
   constexpr int warm_up = 2;
-  Builder builder(tuned, subjects, fixed);
   std::vector<Variant> built(variants.size());
+  std::vector<Variant*> all;
   for (size_t i = 0; i < variants.size() && !stop(); ++i) {
-    if (auto variant = builder.build(variants[i]))
+    all.push_back(&built[i]);
+    const auto cannot = [](const Diagnostics& errors) {
+      spdlog::warn("a variant cannot be measured: {}", errors.front().text());
+    };
+    if (i == 0) {
+      auto first = state_->first(variants[0]);
+      if (!first) cannot(first.errors());
+      if (first) all[0] = *first;
+    } else if (auto variant = state_->build(variants[i])) {
       built[i] = std::move(*variant);
-    else
-      spdlog::warn("a variant cannot be measured: {}", variant.errors().front().text());
+    } else {
+      cannot(variant.errors());
+    }
   }
   const Stopwatch stopwatch;
   const double seconds = turns.seconds * static_cast<double>(variants.size());
   for (int turn = -warm_up; turn < turns.least || (turn < turns.most && stopwatch.seconds() < seconds); ++turn) {
     if (turn > 3 && stop()) break;
-    for (Variant& variant : built) {
-      if (variant.opened) HOIST_TRY_VOID(time_once(*variant.opened, turn >= 0));
+    for (const Variant* variant : all) {
+      if (variant->opened) HOIST_TRY_VOID(time_once(*variant->opened, turn >= 0));
     }
   }
   std::vector<VariantTimes> out(variants.size());
-  for (size_t i = 0; i < built.size(); ++i) {
-    for (const size_t subject : built[i].refused) out[i][subject] = failed;
-    if (!built[i].opened) continue;
-    for (auto& [subject, steps] : built[i].opened->samples) {
-      if (built[i].refused.count(subject) != 0) continue;
-      double all = 0;
-      for (std::vector<double>& samples : steps) all += quantile(std::move(samples), 0.25) + tuned.launch_seconds;
-      out[i][subject] = all;
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (const size_t subject : all[i]->refused) out[i][subject] = failed;
+    if (!all[i]->opened) continue;
+    for (const auto& [subject, steps] : all[i]->opened->samples) {
+      if (all[i]->refused.count(subject) != 0) continue;
+      double sum = 0;
+      for (const std::vector<double>& samples : steps) sum += quantile(samples, 0.25) + state_->tuned.launch_seconds;
+      out[i][subject] = sum;
     }
   }
   return out;

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,16 @@ Result<std::vector<Subject>> tile_subjects(const TunedProgram& tuned, const Tuni
 /// Knobs for some subjects, by index.
 using Assignment = std::map<size_t, KnobValues>;
 
+/// The program with the knobs of a variant, and usual ones for what the assignment leaves out. `fixed` says what holds
+/// for all else.
+struct LoweredVariant {
+  LoweredModel model;
+  std::vector<size_t> steps;                  ///< those that compute an assigned subject, in order
+  std::vector<std::vector<size_t>> subjects;  ///< of each of these steps
+};
+Result<LoweredVariant> lower_variant(const TunedProgram& tuned, const std::vector<Subject>& subjects,
+                                     const TuningRecords& fixed, const Assignment& assignment);
+
 /// Seconds of each subject in a variant: lower quartiles of all its steps, and what their launches take. Infinity where
 /// its kernel was not compiled or differs from the interpreter; nothing where the whole variant could not be opened.
 using VariantTimes = std::map<size_t, double>;
@@ -51,10 +62,22 @@ struct Turns {
   double seconds = 0.3;  ///< of each variant
 };
 
-/// Each variant by turns with the others. `fixed` says what holds for all else. Stops early where `stop` says so, with
-/// what there is.
-Result<std::vector<VariantTimes>> time_variants(const TunedProgram& tuned, const std::vector<Subject>& subjects,
-                                                const TuningRecords& fixed, const std::vector<Assignment>& variants,
-                                                const Turns& turns, const std::function<bool()>& stop);
+/// Times variants of some subjects. The first variant of those that are timed together is what others are compared
+/// with: it stays compiled for the next time.
+class VariantTimer {
+ public:
+  /// `fixed` says what holds for all else. What is referred to lives as long as the timer.
+  VariantTimer(const TunedProgram& tuned, const std::vector<Subject>& subjects, TuningRecords fixed);
+  ~VariantTimer();
+  VariantTimer(VariantTimer&&) = delete;
+
+  /// Each variant by turns with the others. Stops early where `stop` says so, with what there is.
+  Result<std::vector<VariantTimes>> time(const std::vector<Assignment>& variants, const Turns& turns,
+                                         const std::function<bool()>& stop);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace hoist::tuning

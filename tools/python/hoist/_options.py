@@ -79,6 +79,7 @@ class CompileOptions(ModelOptions, BudgetOptions, total=False):
     """What `Model.compile` takes beside `budget`: `hoist compile --help` explains each."""
 
     target: str | Sequence[str]
+    tune: bool | float
     best_effort: bool
     report: FileName
     force: bool

@@ -1,55 +1,99 @@
-// Measures kernels for the cost model (../cost_model.h): kernel_times MODEL RECORDS [SECONDS] compiles a model for the
-// first device, as it is and as for devices with shorter vectors and other registers, which gives the kernels other
-// tiles, runs each variant for some seconds, and adds a line of JSON for each kernel to RECORDS. A kernel that stands
-// in the file already for this device is not added again.
+// Measures kernels for the cost model (../cost_model.h): kernel_times MODEL RECORDS [SECONDS [VARIANTS [TARGET]]]
+// compiles a model for the first device, or as native code for the target, as estimates choose its knobs and with
+// others that are drawn at random, runs each variant for some seconds, and adds a line of JSON for each kernel to
+// RECORDS. A kernel that stands in the file already for this device is not added again.
 #include <fmt/format.h>
 
 #include <fstream>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "backends/opencl/device.h"
 #include "ir/stopwatch.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "neural_rules/choice/interval.h"
-#include "tools/device_models.h"
 #include "tools/model.h"
 #include "tools/opened_bundle.h"
+#include "tools/tuning/strategies/candidates.h"
+#include "tools/tuning/tuned_model.h"
+#include "tools/tuning/variants.h"
 
 namespace hoist {
 namespace {
 
-/// The same device with other numbers for what strategies choose tiles by.
-std::vector<Profile> variants_of(const Profile& device) {
-  std::vector<Profile> variants = {device};
-  const auto add = [&](int64_t width, int64_t registers) {
-    Profile& other = variants.emplace_back(device);
-    other.vector_width = width, other.vector_registers = registers;
+using tuning::Random;
+using tuning::Subject;
+using tuning::TunedProgram;
+
+/// A point near the usual one, or any: what is chosen among in the end lies around what an estimate chooses, and the
+/// rest has to be known to be slow.
+KnobValues drawn(const Subject& subject, Random random) {
+  const auto usual = point_with(subject.space, subject.usual);
+  if (!usual || random.below(2) == 0) {
+    const auto any = tuning::Candidates(subject.space, 1).draw(random);
+    return any ? values_of(subject.space, *any) : subject.usual;
+  }
+  Point point = *usual;
+  for (size_t moves = 1 + random.below(3); moves > 0; --moves) {
+    const std::vector<Point> around = neighbours(subject.space, point);
+    if (!around.empty()) point = around[random.below(around.size())];
+  }
+  return values_of(subject.space, point);
+}
+
+/// Other knobs for every kernel that has any; of variant 0 none.
+Result<TuningRecords> records_of_variant(const TunedProgram& tuned, uint64_t variant) {
+  auto knobs = std::make_shared<std::map<TuningTask, KnobValues>>();
+  const TuningRecords records = [knobs](const TuningTask& task) {
+    const auto found = knobs->find(task);
+    return found == knobs->end() ? KnobValues() : found->second;
   };
-  add(device.vector_width, device.vector_registers / 2);
-  add(std::max<int64_t>(device.vector_width / 2, 1), device.vector_registers);
-  add(device.vector_width, 8);
-  add(std::max<int64_t>(device.vector_width / 2, 1), 16);
-  add(std::max<int64_t>(device.vector_width / 4, 1), 32);
-  return variants;
+  if (variant == 0) return records;
+  for (const bool forms : {true, false}) {
+    HOIST_TRY(const std::vector<Subject> subjects, forms ? form_subjects(tuned) : tile_subjects(tuned, records));
+    std::map<TuningTask, KnobValues> found;
+    for (size_t i = 0; i < subjects.size(); ++i) {
+      // Half of the variants keep the estimate's forms, since another form leaves fewer kernels of the others.
+      if (forms && variant % 2 == 0) continue;
+      found[subjects[i].task] = drawn(subjects[i], Random(variant * 1'000'003 + i));
+    }
+    for (const auto& [task, values] : found) (*knobs)[task].insert(values.begin(), values.end());
+  }
+  return records;
 }
 
 constexpr char reference_program[] =
     "program %reference version 21\ninput %left : [128][128]f32\ninput %right : [128][128]f32\n"
     "define %product : [128][128]f32 = MatMul(%left, %right) from \"product\"\noutput %product\n";
 
-/// A program of kernels for the first device, its inputs set, run once.
-Attempt<ModelOnDevice> open(LoweredModel lowered, const Profile& profile) {
-  HOIST_STEP(ModelOnDevice opened, ExitCode::device, open_on_device(std::move(lowered), {}, profile));
+/// A program of kernels, its inputs set, run once.
+Attempt<ModelOnDevice> open(LoweredModel lowered, const PrepareOptions& how) {
+  HOIST_STEP(ModelOnDevice opened, ExitCode::device, open_on_device(std::move(lowered), how, how.profile));
   const std::vector<Tensor> inputs = seeded_inputs(opened.runner, opened.plan, 1);
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, opened.runner.set_input(i, inputs[i]));
   HOIST_STEP_VOID(ExitCode::device, opened.runner.run());
   return opened;
 }
 
-Attempt<> measure(const Program& program, const std::string& model, const Profile& device, const Profile& variant,
-                  double seconds, BundleRunner& reference, std::set<std::string>& known, std::ofstream& records) {
-  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(program, {}, variant));
+/// As a record names it: native code and a driver's are not equally fast.
+std::string device_name(const PrepareOptions& how, const BundleRunner& bundle) {
+  return how.targets.empty() ? bundle.device_name() : how.profile.name;
+}
+
+std::string driver_of(const PrepareOptions& how) {
+  if (!how.targets.empty()) return "native code, no driver";
+  const auto device = find_device(how.run.device);
+  return device ? device->platform + " " + device->driver : "";
+}
+
+Attempt<> measure(const TunedProgram& tuned, const std::string& model, uint64_t variant, double seconds,
+                  BundleRunner& reference, std::set<std::string>& known, std::ofstream& records) {
+  PrepareOptions how = tuned.options;
+  HOIST_STEP(how.lower.records, ExitCode::bad_input, records_of_variant(tuned, variant));
+  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_program(tuned.program, how.lower, how.profile));
   // What was measured before is not compiled again, unless a step behind it is new.
   const bool any_new = std::any_of(lowered.kernels.begin(), lowered.kernels.end(), [&](const LoweredKernel& kernel) {
     return kernel.host.empty() && !known.contains(print(kernel.expression));
@@ -57,30 +101,40 @@ Attempt<> measure(const Program& program, const std::string& model, const Profil
   if (!any_new) return ExitCode::done;
   std::vector<std::string> expressions;
   for (const LoweredKernel& kernel : lowered.kernels) expressions.push_back(print(kernel.expression));
-  HOIST_ATTEMPT(ModelOnDevice opened, open(std::move(lowered), variant));
+  HOIST_ATTEMPT(ModelOnDevice opened, open(std::move(lowered), how));
   const Plan& plan = opened.plan;
   BundleRunner& bundle = opened.runner;
-  std::vector<double> references;
+  std::vector<double> references, run_times;
   std::vector<std::vector<double>> samples(bundle.steps().size());
   const Stopwatch timing;
   for (int runs = 0; runs < 9 || (timing.seconds() < seconds && runs < 400); ++runs) {
     HOIST_STEP(const std::vector<double> times, ExitCode::device, bundle.profile());
     HOIST_STEP(const std::vector<double> reference_times, ExitCode::device, reference.profile());
     references.push_back(reference_times[0]);
+    const Stopwatch whole;
+    HOIST_STEP_VOID(ExitCode::device, bundle.run());
+    run_times.push_back(whole.seconds());
     for (size_t i = 0; i < times.size(); ++i) samples[i].push_back(times[i]);
   }
+  // What a run takes for each step beside the kernels.
+  double launch = summarise_times(run_times).lower_quartile.value;
+  for (const std::vector<double>& step : samples) launch -= summarise_times(step).lower_quartile.value;
+  launch = std::max(launch, 0.0) / static_cast<double>(samples.size());
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto kernel = static_cast<size_t>(bundle.steps()[i].kernel_index);
     if (!plan.kernels[kernel].host.empty() || bundle.step_runs(i) != 1) continue;
     if (!known.insert(expressions[kernel]).second) continue;
     records << nlohmann::ordered_json{{"model", model},
                                       {"kernel", plan.kernels[kernel].name},
-                                      {"device", bundle.device_name()},
-                                      {"profile", print(device)},
+                                      {"device", device_name(how, bundle)},
+                                      {"driver", driver_of(how)},
+                                      {"target", how.targets.empty() ? "" : how.targets.front()},
+                                      {"profile", print(how.profile)},
                                       {"expression", expressions[kernel]},
                                       {"operations", plan.kernels[kernel].operations},
                                       {"seconds", summarise_times(samples[i]).lower_quartile.value},
                                       {"reference", summarise_times(references).lower_quartile.value},
+                                      {"launch", launch},
                                       {"samples", samples[i].size()}}
                    .dump()
             << '\n';
@@ -89,30 +143,33 @@ Attempt<> measure(const Program& program, const std::string& model, const Profil
   return ExitCode::done;
 }
 
-Attempt<> measure_model(const std::filesystem::path& model, const std::filesystem::path& file, double seconds) {
+Attempt<> measure_model(const std::filesystem::path& model, const std::filesystem::path& file, double seconds,
+                        int variants, const std::string& target) {
   ModelOptions options;
   options.with_notes = false;
-  HOIST_ATTEMPT(const Profile device, choose_profile(options));
-  HOIST_ATTEMPT(const Program program, read_program(model, options));
+  if (!target.empty()) options.targets = {target};
+  HOIST_ATTEMPT(Program program, read_program(model, options));
+  HOIST_ATTEMPT(const TunedProgram tuned, tuning::tuned_program(std::move(program), options));
+  const PrepareOptions& how = tuned.options;
   HOIST_STEP(Program product, ExitCode::bad_input, parse_program(reference_program));
-  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(std::move(product), {}, device));
-  HOIST_ATTEMPT(ModelOnDevice reference, open(std::move(lowered), device));
+  HOIST_STEP(LoweredModel lowered, ExitCode::bad_input, lower_model(std::move(product), {}, how.profile));
+  HOIST_ATTEMPT(ModelOnDevice reference, open(std::move(lowered), how));
   std::set<std::string> known;
   std::ifstream old(file);
   for (std::string line; std::getline(old, line);) {
     const auto record = nlohmann::json::parse(line, nullptr, false);
-    if (record.is_object() && record.value("profile", "") == print(device))
+    if (record.is_object() && record.value("profile", "") == print(how.profile))
       known.insert(record.value("expression", ""));
   }
   std::ofstream records(file, std::ios::app);
   if (!records) return input_failure(file.string(), "it cannot be written");
-  for (const Profile& variant : variants_of(device)) {
+  for (int variant = 0; variant < variants; ++variant) {
     const Stopwatch stopwatch;
     const size_t before = known.size();
-    HOIST_ATTEMPT([[maybe_unused]] auto done, measure(program, model.filename().string(), device, variant, seconds,
-                                                      reference.runner, known, records));
-    fmt::print("{}: {} kernels for vectors of {} and {} registers, {:.1f} s\n", model.filename().string(),
-               known.size() - before, variant.vector_width, variant.vector_registers, stopwatch.seconds());
+    HOIST_ATTEMPT([[maybe_unused]] auto done, measure(tuned, model.filename().string(), static_cast<uint64_t>(variant),
+                                                      seconds, reference.runner, known, records));
+    fmt::print("{}: {} kernels of variant {}, {:.1f} s\n", model.filename().string(), known.size() - before, variant,
+               stopwatch.seconds());
     std::fflush(stdout);
   }
   return ExitCode::done;
@@ -123,10 +180,11 @@ Attempt<> measure_model(const std::filesystem::path& model, const std::filesyste
 
 int main(int count, char** arguments) {
   if (count < 3) {
-    fmt::print(stderr, "usage: kernel_times MODEL RECORDS [SECONDS]\n");
+    fmt::print(stderr, "usage: kernel_times MODEL RECORDS [SECONDS [VARIANTS [TARGET]]]\n");
     return static_cast<int>(hoist::ExitCode::usage);
   }
-  const auto done = hoist::measure_model(arguments[1], arguments[2], count > 3 ? std::atof(arguments[3]) : 1);
+  const auto done = hoist::measure_model(arguments[1], arguments[2], count > 3 ? std::atof(arguments[3]) : 1,
+                                         count > 4 ? std::atoi(arguments[4]) : 6, count > 5 ? arguments[5] : "");
   if (done.ok()) return 0;
   for (const auto& problem : done.failure().problems) fmt::print(stderr, "kernel_times: {}\n", problem.text());
   return static_cast<int>(done.failure().code);

@@ -1,9 +1,11 @@
-// Gradient-boosted regression trees, as XGBoost has them: the model of the default strategy of search and of the cost
-// model. Deterministic: one thread, one seed. Not for models of strangers: XGBoost reads what `load` is given.
+// Gradient-boosted regression trees: the model of the default strategy of search and of the cost model. XGBoost makes
+// them, on one thread from one seed, so they are deterministic; what it made is plain data here, which is evaluated and
+// kept as text without it. A text of a stranger gives trees or nothing. Features are finite.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,14 +36,23 @@ class BoostedTrees {
   /// One number a row; the larger the label was, the larger.
   std::vector<float> predict(const FeatureTable& features) const;
 
-  /// As JSON that load reads.
+  /// A line for each tree: its nodes, parents before children and left before right, as "FEATURE<NUMBER" where smaller
+  /// numbers go left, and as a number where it ends.
   std::string save() const;
-  /// Nothing where the text is no such model.
-  static std::unique_ptr<BoostedTrees> load(const std::string& text);
+  /// Nothing where the text is no such trees over so many features.
+  static std::optional<BoostedTrees> load(const std::string& text, size_t features);
 
  private:
-  explicit BoostedTrees(std::shared_ptr<void> booster) : booster_(std::move(booster)) {}
-  std::shared_ptr<void> booster_;
+  struct Node {
+    int feature = -1;  ///< -1: an end
+    float number = 0;  ///< smaller ones go left; at an end, what the tree adds
+    size_t right = 0;  ///< among the tree's nodes; the left one is the next
+  };
+  using Tree = std::vector<Node>;
+  BoostedTrees() = default;
+  static bool load_node(std::istream& words, size_t features, int depth, Tree& tree);
+
+  std::vector<Tree> trees_;
 };
 
 }  // namespace hoist::tuning

@@ -1,0 +1,141 @@
+#include "tools/tuning/estimated.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "tools/tuning/search.h"
+
+namespace hoist::tuning {
+namespace {
+
+struct Estimated {
+  size_t index = 0;  // among the subjects
+  std::unique_ptr<Search> search;
+  std::vector<Point> proposed;
+  double least = 1;  // of the ratios to the usual time
+  KnobValues best;
+};
+
+class Estimator {
+ public:
+  Estimator(const TunedProgram& tuned, const CostModel& model, const EstimateOptions& options)
+      : tuned_(tuned), model_(model), options_(options) {
+    circumstances_.native = !tuned.options.targets.empty();
+  }
+
+  Result<EstimateOutcome> run() {
+    HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_));
+    HOIST_TRY_VOID(choose(forms));
+    HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, chosen()));
+    HOIST_TRY_VOID(choose(tiles));
+    EstimateOutcome out;
+    for (const auto& [task, choice] : chosen_) out.choices.push_back(choice);
+    out.kernels = tiles.size();
+    out.outside = outside_;
+    return out;
+  }
+
+ private:
+  TuningRecords chosen() const {
+    return [this](const TuningTask& task) -> KnobValues {
+      const auto found = chosen_.find(task);
+      return found == chosen_.end() ? KnobValues() : found->second.knobs;
+    };
+  }
+
+  Result<Nothing> choose(const std::vector<Subject>& subjects) {
+    if (subjects.empty()) return Nothing{};
+    Assignment usual;
+    for (size_t i = 0; i < subjects.size(); ++i) usual[i] = subjects[i].usual;
+    HOIST_TRY(const VariantTimes before, times(subjects, usual));
+    outside_ = subjects.size() - before.size();
+    std::vector<Estimated> all;
+    for (const auto& [subject, seconds] : before) {
+      Estimated one;
+      one.index = subject;
+      one.search = search_strategies().front().make(subjects[subject].space, options_.seed);
+      if (const auto point = point_with(subjects[subject].space, subjects[subject].usual))
+        one.search->observe({{*point, 1}});
+      all.push_back(std::move(one));
+    }
+    constexpr size_t batch = 8;
+    for (size_t done = 0; done < options_.points; done += batch) {
+      for (Estimated& one : all) one.proposed = one.search->propose(batch);
+      for (size_t i = 0; i < batch; ++i) HOIST_TRY_VOID(try_proposed(subjects, i, before, all));
+    }
+    for (const Estimated& one : all) {
+      if (one.least > 1 - options_.least_gain) continue;
+      RecordedChoice& choice = chosen_[subjects[one.index].task];
+      choice.task = subjects[one.index].task;
+      choice.knobs.insert(one.best.begin(), one.best.end());
+      choice.ratio *= one.least;
+    }
+    return Nothing{};
+  }
+
+  // The candidates at this place of all proposals, in one variant.
+  Result<Nothing> try_proposed(const std::vector<Subject>& subjects, size_t place, const VariantTimes& before,
+                               std::vector<Estimated>& all) {
+    Assignment variant;
+    for (const Estimated& one : all) {
+      if (place < one.proposed.size()) variant[one.index] = values_of(subjects[one.index].space, one.proposed[place]);
+    }
+    if (variant.empty()) return Nothing{};
+    HOIST_TRY(const VariantTimes now, times(subjects, variant));
+    for (Estimated& one : all) {
+      if (place >= one.proposed.size()) continue;
+      const auto seconds = now.find(one.index);
+      const double ratio =
+          seconds == now.end() ? std::numeric_limits<double>::infinity() : seconds->second / before.at(one.index);
+      one.search->observe({{one.proposed[place], ratio}});
+      if (ratio < one.least) one.least = ratio, one.best = variant.at(one.index);
+    }
+    return Nothing{};
+  }
+
+  // Seconds of each assigned subject, without those of which the model does not know every step.
+  Result<VariantTimes> times(const std::vector<Subject>& subjects, const Assignment& assignment) {
+    HOIST_TRY(const LoweredVariant variant, lower_variant(tuned_, subjects, chosen(), assignment));
+    VariantTimes out;
+    std::set<size_t> unknown;
+    for (size_t i = 0; i < variant.steps.size(); ++i) {
+      const auto kernel = static_cast<size_t>(variant.model.steps[variant.steps[i]].kernel);
+      const std::optional<double> seconds = seconds_of(variant.model.kernels[kernel].expression);
+      for (const size_t subject : variant.subjects[i]) {
+        if (seconds)
+          out[subject] += *seconds + model_.launch_seconds(circumstances_.native);
+        else
+          unknown.insert(subject);
+      }
+    }
+    for (const size_t subject : unknown) out.erase(subject);
+    return out;
+  }
+
+  std::optional<double> seconds_of(Expr term) {
+    const auto [place, fresh] = known_.emplace(term, std::nullopt);
+    if (fresh) place->second = model_.seconds(term, tuned_.options.profile, circumstances_);
+    return place->second;
+  }
+
+  const TunedProgram& tuned_;
+  const CostModel& model_;
+  const EstimateOptions& options_;
+  Circumstances circumstances_;
+  std::unordered_map<Expr, std::optional<double>> known_;
+  std::map<TuningTask, RecordedChoice> chosen_;
+  size_t outside_ = 0;
+};
+
+}  // namespace
+
+Result<EstimateOutcome> estimate(const TunedProgram& tuned, const CostModel& model, const EstimateOptions& options) {
+  return Estimator(tuned, model, options).run();
+}
+
+}  // namespace hoist::tuning

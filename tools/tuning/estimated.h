@@ -1,0 +1,29 @@
+// Knobs without a measurement: those with which the cost model expects a kernel to be clearly faster than with what the
+// usual estimate chooses. A kernel that lies outside of what the model has learned from stays as it is. Nothing here
+// runs a kernel, so no choice is checked either; every one is a form that lowering itself may choose.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/tuning/cost_model.h"
+#include "tools/tuning/tuning_database.h"
+#include "tools/tuning/variants.h"
+
+namespace hoist::tuning {
+
+struct EstimateOptions {
+  size_t points = 32;       ///< of each kernel at most
+  double least_gain = 0.2;  ///< what the model has to promise, of one kernel
+  uint64_t seed = 1;
+};
+
+struct EstimateOutcome {
+  std::vector<RecordedChoice> choices;  ///< with the ratio that the model expects
+  size_t kernels = 0;                   ///< with knobs
+  size_t outside = 0;                   ///< of which the model says nothing
+};
+
+Result<EstimateOutcome> estimate(const TunedProgram& tuned, const CostModel& model, const EstimateOptions& options);
+
+}  // namespace hoist::tuning

@@ -1,0 +1,33 @@
+// A model as `hoist tune` and `hoist compile --tune` search it: the program behind the passes over operator calls, and
+// how it is lowered and run, from the options that commands share. Errors are those of the options.
+#pragma once
+
+#include "tools/attempt.h"
+#include "tools/model.h"
+#include "tools/tuning/tuner.h"
+#include "tools/tuning/variants.h"
+
+namespace hoist::tuning {
+
+/// Reads what the options name; user rules among it live with the options.
+Attempt<TunedProgram> tuned_program(Program program, ModelOptions& options);
+
+/// Wrong use where --profile stands for a device that is not here, since kernels are tuned by measuring.
+Attempt<> refuse_absent_device(const ModelOptions& options);
+
+/// The search with a line on the terminal and an end by Ctrl-C, after about so many seconds, or (0) once it is done.
+Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, TuneOptions options, double seconds,
+                                        TuningDatabase& database);
+
+/// What came of `compile --tune`, for its answer.
+struct TunedCompilation {
+  size_t chosen = 0;             ///< kernels with other knobs than an estimate's
+  double before = 0, after = 0;  ///< as TuneOutcome has it
+};
+
+/// Sets what the options say of knobs. After so many seconds of search by measuring, where any are given: records are
+/// in the file of --tuning then, which need not be there, or in memory. With 0 seconds by the cost model, for kernels
+/// that the file of --tuning does not know. Says on the terminal what it did.
+Attempt<TunedCompilation> choose_records(const Program& program, double seconds, ModelOptions& options);
+
+}  // namespace hoist::tuning
