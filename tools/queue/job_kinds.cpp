@@ -1,0 +1,104 @@
+#include "tools/queue/job_kinds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/text/near_miss.h"
+#include "tools/evaluation.h"
+#include "tools/files.h"
+#include "tools/opened_bundle.h"
+#include "tools/queue/packed_folder.h"
+#include "tools/samples.h"
+
+namespace hoist::queue {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// A whole number of the job's options in this range.
+Result<int64_t> option_of(const Job& job, const char* name, int64_t least, int64_t most) {
+  const auto found = job.options.find(name);
+  if (found == job.options.end() || !found->is_number_integer() || *found < least || *found > most)
+    return Diagnostic{std::string("job, ") + name, fmt::format("is no number from {} to {}", least, most), ""};
+  return found->get<int64_t>();
+}
+
+// The bundle, on the device that the job is for.
+Attempt<BundleRunner> open_bundle_of(const Job& job, const fs::path& folder, int threads) {
+  HOIST_STEP(const std::string packed, ExitCode::bad_input, read_file(folder / "bundle"));
+  const fs::path path = folder / "bundle.hoist";
+  HOIST_STEP_VOID(ExitCode::bad_input, unpack_folder(packed, path));
+  HOIST_ATTEMPT([[maybe_unused]] const BundleInfo checked, bundle_info(path));
+  RunOptions options;
+  options.threads = threads;
+  constexpr std::string_view native = "native ";
+  if (!job.device.starts_with(native)) options.device = job.device;
+  HOIST_ATTEMPT(BundleRunner bundle, open_checked(path, options));
+  if (bundle.device_name() != job.device)
+    return input_failure("device", "the job is for " + job.device + ", the bundle runs on " + bundle.device_name(),
+                         "--device names the device that workers have");
+  if (!bundle.fits_profile())
+    return input_failure("device", "the bundle is made for " + bundle.profile_name(), "compile it for " + job.device);
+  HOIST_STEP(const int64_t specialisation, ExitCode::bad_input, option_of(job, "specialisation", 0, 1 << 20));
+  HOIST_STEP_VOID(ExitCode::bad_input, bundle.choose(static_cast<size_t>(specialisation)));
+  return bundle;
+}
+
+Attempt<Json> perform_evaluation(const Job& job, const fs::path& folder, int threads) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle_of(job, folder, threads));
+  const auto outputs = static_cast<int64_t>(bundle.outputs().size());
+  HOIST_STEP(const int64_t output, ExitCode::bad_input, option_of(job, "output", 0, outputs - 1));
+  HOIST_STEP(const Samples samples, ExitCode::bad_input,
+             read_samples(folder / "samples", inputs_of(bundle), {.labels = true}));
+  const ArrayInfo& answer = bundle.outputs()[static_cast<size_t>(output)];
+  const int64_t elements = element_count(answer.shape), batch = samples.samples_a_run;
+  if (elements < batch || elements % batch != 0)
+    return input_failure("output " + answer.name, fmt::format("holds no scores of {} samples", batch));
+  HOIST_STEP_VOID(ExitCode::bad_input, check_labels(samples, elements / batch, answer.name, "samples"));
+  HOIST_ATTEMPT(const Evaluation found, evaluate_samples(bundle, samples, static_cast<size_t>(output), [](int64_t) {}));
+  return Json{
+      {"counts", found.card.counts()}, {"inputs_not_finite", found.inputs_not_finite}, {"seconds", found.seconds}};
+}
+
+}  // namespace
+
+const std::vector<JobKind>& job_kinds() {
+  static const std::vector<JobKind> kinds = {
+      {"evaluate", "runs a bundle over labelled samples and counts", {"bundle", "samples"}, false, perform_evaluation},
+  };
+  return kinds;
+}
+
+Result<const JobKind*> kind_of(const Job& job) {
+  std::vector<std::string> names;
+  for (const JobKind& kind : job_kinds()) {
+    names.emplace_back(kind.name);
+    if (job.kind != kind.name) continue;
+    const bool complete = job.content.size() == kind.content.size() &&
+                          std::all_of(kind.content.begin(), kind.content.end(),
+                                      [&](const char* name) { return job.content.contains(name); });
+    if (!complete) return Diagnostic{"job", "lacks content, or has some that it does not need", ""};
+    return &kind;
+  }
+  return Diagnostic{"job", job.kind + " is no kind of job", did_you_mean(job.kind, names, "")};
+}
+
+Attempt<> perform_job(const fs::path& folder, int threads) {
+  HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(folder / job_file, size_t{1} << 20U));
+  HOIST_STEP(const Job job, ExitCode::bad_input, parse_job(text));
+  HOIST_STEP(const JobKind* kind, ExitCode::bad_input, kind_of(job));
+  auto result = kind->perform(job, folder, threads);
+  Answer answer;
+  if (result.ok())
+    answer.result = std::move(*result);
+  else if (result.failure().code == ExitCode::device)
+    return result.failure();  // which may pass: somebody tries again
+  else
+    answer.refused = result.failure().problems;
+  HOIST_STEP_VOID(ExitCode::bad_input, write_file(folder / answer_file, print(answer)));
+  return ExitCode::done;
+}
+
+}  // namespace hoist::queue
