@@ -6,12 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "ir/stopwatch.h"
+#include "neural_rules/choice/outputs.h"
 #include "tests/queue/server.h"
 #include "tests/tools/program.h"
 #include "tools/npy.h"
@@ -19,6 +21,8 @@
 #include "tools/queue/gather.h"
 #include "tools/queue/job.h"
 #include "tools/queue/packed_folder.h"
+#include "tools/queue/queued_models.h"
+#include "tools/samples.h"
 #include "tools/scores.h"
 
 namespace hoist {
@@ -323,6 +327,59 @@ TEST_F(QueueTest, DamagedContentIsNoContent) {
   large[2'000'000] = 'y';
   EXPECT_EQ(*queue->get(*queue->put(large), large.size()), large);
   EXPECT_FALSE(queue->get(queue::hash_of(large), large.size() - 1).ok());
+}
+
+TEST_F(QueueTest, AWorkerMeasures) {
+  const Background one = worker();
+  const std::vector<std::string> words = {"bench",   bundle(),       "--seconds", "0.1",
+                                          "--queue", server_->url(), "--json",    in("bench")};
+  for (int i = 0; i < 2; ++i) {  // anew each time
+    const Ran ran = run_hoist(words);
+    ASSERT_EQ(ran.code, 0) << ran.err << one.said();
+    EXPECT_THAT(ran.out, HasSubstr("lower quartile"));
+    EXPECT_THAT(ran.out, HasSubstr("conv1"));
+    const nlohmann::json found = nlohmann::json::parse(std::ifstream(in("bench")), nullptr, false);
+    EXPECT_GT(found.at("lower_quartile_ms"), 0);
+    EXPECT_EQ(found.at("threads"), 1);  // the worker's
+  }
+  EXPECT_EQ(queue::parse_worker(described())->jobs, 2);
+}
+
+// What sensitivity and the verification of budgets ask for.
+TEST_F(QueueTest, RunsOfAStudyAreTheSameBits) {
+  const Background one = worker(), two = worker();
+  ModelOptions options;
+  options.targets = {device().substr(std::string("native ").size())};
+  const std::string path = HOIST_SOURCE_DIR "/models/digits_residual.onnx";
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared);
+    auto queued = queue::models_on_queue(server_->options(), shared ? 0 : 1e9);
+    ASSERT_TRUE(queued.ok());
+    auto model = open_for_study(path, options, *queued);
+    ASSERT_TRUE(model.ok()) << model.failure().problems.front().text();
+    auto samples = read_samples(data_file, input_infos(model->program), {});
+    ASSERT_TRUE(samples.ok());
+    RewrittenModel as_it_is;
+    as_it_is.program = model->program;
+    auto there = model->prepare(as_it_is);
+    ASSERT_TRUE(there.ok());
+    constexpr size_t runs = 41;
+    auto found = run_all(**there, *samples, runs);
+    ASSERT_TRUE(found.ok()) << found.errors().front().text() << one.said();
+    ASSERT_EQ(found->size(), runs);
+    for (size_t i = 0; i < runs; ++i) {
+      auto expected = (*there)->run(samples->runs[i]);
+      ASSERT_TRUE(expected.ok());
+      EXPECT_EQ((*found)[i].front().bytes().size(), expected->front().bytes().size());
+      EXPECT_TRUE(std::ranges::equal((*found)[i].front().bytes(), expected->front().bytes())) << "run " << i;
+    }
+    // So were the workers asked, or not.
+    auto connected = Queue::connect(server_->options());
+    int64_t done = 0;
+    const auto described = connected->ask_workers(1);
+    for (const std::string& text : *described) done += queue::parse_worker(text)->jobs;
+    EXPECT_EQ(done, shared ? 2 : 0);
+  }
 }
 
 TEST_F(QueueTest, AnAnswerThatCountsWronglyIsNotCounted) {

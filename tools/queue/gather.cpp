@@ -29,7 +29,10 @@ class Gatherer {
       if (done_ == gathering_.count) break;
       HOIST_STEP(const std::optional<std::string> id, ExitCode::device, queue_.next_answered(0.5));
       if (id && asked_.contains(*id)) HOIST_STEP_VOID(ExitCode::device, look_at(*id));
-      if (since_look_.seconds() > seconds_between_looks) HOIST_STEP_VOID(ExitCode::device, look_at_all());
+      // Where answers come, only now and then: a look costs two requests a job.
+      if (since_look_.seconds() >
+          (since_answer_.seconds() > seconds_between_looks ? seconds_between_looks : seconds_between_notes))
+        HOIST_STEP_VOID(ExitCode::device, look_at_all());
       if (since_answer_.seconds() > gathering_.patience && since_note_.seconds() > note_after_)
         HOIST_STEP_VOID(ExitCode::device, say_why());
     }

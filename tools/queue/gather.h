@@ -18,8 +18,8 @@ struct Gathering {
   /// Once for each job, in any order. An error is an answer that says nothing: it is damaged, or of another question.
   std::function<Result<Nothing>(size_t, const nlohmann::json& result)> take;
   std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
-  double patience = 10;  ///< seconds without an answer, until it is asked which workers there are
-  size_t at_once = 256;  ///< jobs on the queue
+  double patience = 10;   ///< seconds without an answer, until it is asked which workers there are
+  size_t at_once = 1024;  ///< jobs on the queue
 };
 
 /// Until all are answered. Where some are refused or set aside, the failure names them, behind the others' answers.

@@ -29,10 +29,6 @@ std::string text_at(const Json& object, const char* name, size_t most = 4096) {
   return found == object.end() || !found->is_string() ? "" : found->get_ref<const std::string&>().substr(0, most);
 }
 
-bool is_hash(const std::string& text) {
-  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 // Names come from models and need not be UTF-8.
 std::string dumped(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -41,6 +37,10 @@ std::string dumped(const Json& value) { return value.dump(-1, ' ', false, Json::
 std::string hash_of(const std::string& content) {
   const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+bool is_hash(const std::string& text) {
+  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 Job new_job(std::string kind, std::string device) {

@@ -5,17 +5,21 @@
 #include <algorithm>
 
 #include "ir/text/near_miss.h"
+#include "tools/command_line.h"
 #include "tools/evaluation.h"
 #include "tools/files.h"
 #include "tools/opened_bundle.h"
 #include "tools/queue/packed_folder.h"
 #include "tools/samples.h"
+#include "tools/terminal.h"
 
 namespace hoist::queue {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+
+constexpr std::string_view native_prefix = "native ";
 
 // A whole number of the job's options in this range.
 Result<int64_t> option_of(const Job& job, const char* name, int64_t least, int64_t most) {
@@ -33,8 +37,7 @@ Attempt<BundleRunner> open_bundle_of(const Job& job, const fs::path& folder, int
   HOIST_ATTEMPT([[maybe_unused]] const BundleInfo checked, bundle_info(path));
   RunOptions options;
   options.threads = threads;
-  constexpr std::string_view native = "native ";
-  if (!job.device.starts_with(native)) options.device = job.device;
+  if (!job.device.starts_with(native_prefix)) options.device = job.device;
   HOIST_ATTEMPT(BundleRunner bundle, open_checked(path, options));
   if (bundle.device_name() != job.device)
     return input_failure("device", "the job is for " + job.device + ", the bundle runs on " + bundle.device_name(),
@@ -62,11 +65,53 @@ Attempt<Json> perform_evaluation(const Job& job, const fs::path& folder, int thr
       {"counts", found.card.counts()}, {"inputs_not_finite", found.inputs_not_finite}, {"seconds", found.seconds}};
 }
 
+Attempt<Json> perform_runs(const Job& job, const fs::path& folder, int threads) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle_of(job, folder, threads));
+  HOIST_STEP(const Samples samples, ExitCode::bad_input, read_samples(folder / "inputs", inputs_of(bundle), {}));
+  Samples outputs;
+  for (const std::vector<Tensor>& inputs : samples.runs) {
+    HOIST_STEP(std::vector<Tensor> found, ExitCode::device, bundle.run(inputs));
+    outputs.runs.push_back(std::move(found));
+  }
+  outputs.count = static_cast<int64_t>(outputs.runs.size());
+  std::vector<ValueInfo> described;
+  for (const ArrayInfo& output : bundle.outputs())
+    described.push_back({std::to_string(described.size()), output.scalar, output.shape});
+  HOIST_STEP_VOID(ExitCode::bad_input, write_samples(folder / result_file, outputs, described));
+  return Json{{"runs", outputs.count}};
+}
+
+// What hoist bench does where the device is: its text and its JSON.
+Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, int threads) {
+  HOIST_ATTEMPT([[maybe_unused]] const BundleRunner fits, open_bundle_of(job, folder, threads));
+  HOIST_STEP(const int64_t milliseconds, ExitCode::bad_input, option_of(job, "milliseconds", 10, 3'600'000));
+  const fs::path answer = folder / "bench.json";
+  std::vector<std::string> words = {"bench",     (folder / "bundle.hoist").string(),
+                                    "--json",    answer.string(),
+                                    "--seconds", fmt::format("{}", static_cast<double>(milliseconds) / 1e3)};
+  if (job.options.value("roofline", Json()) == true) words.emplace_back("--roofline");
+  if (threads > 0) words.insert(words.end(), {"--threads", std::to_string(threads)});
+  if (!job.device.starts_with(native_prefix)) words.insert(words.end(), {"--device", job.device});
+  std::string text;
+  {
+    const Audience audience{.result = [&](std::string_view lines) { text += lines; },
+                            .file = [](std::string_view) {},
+                            .message = [](std::string_view, const Diagnostic&) {},
+                            .progress = [](const std::string&) {}};
+    const WithAudience listening(audience);
+    HOIST_ATTEMPT([[maybe_unused]] const ExitCode done, do_command(words));
+  }
+  HOIST_STEP(const std::string json, ExitCode::device, read_file(answer));
+  return Json{{"text", text}, {"json", Json::parse(json, nullptr, false)}};
+}
+
 }  // namespace
 
 const std::vector<JobKind>& job_kinds() {
   static const std::vector<JobKind> kinds = {
       {"evaluate", "runs a bundle over labelled samples and counts", {"bundle", "samples"}, false, perform_evaluation},
+      {"run", "the outputs of a bundle for the inputs of some runs", {"bundle", "inputs"}, false, perform_runs},
+      {"measure", "how long a bundle takes, with the device to itself", {"bundle"}, true, perform_measurement},
   };
   return kinds;
 }

@@ -14,6 +14,8 @@ namespace hoist::queue {
 
 /// What stands in the folder of a job's process: job.json, a file for each of its content, and at the end the answer.
 inline constexpr char job_file[] = "job.json", answer_file[] = "answer.json";
+/// A result that is too large for an answer: a file of this name, which becomes content that the answer names.
+inline constexpr char result_file[] = "result", result_key[] = "content";
 
 struct JobKind {
   const char* name;

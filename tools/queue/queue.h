@@ -111,5 +111,6 @@ class Queue {
 
 /// The hash that names content and jobs: 32 hexadecimal digits.
 std::string hash_of(const std::string& content);
+bool is_hash(const std::string& text);
 
 }  // namespace hoist::queue

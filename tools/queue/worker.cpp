@@ -278,8 +278,12 @@ class Worker {
     fs::create_directories(cache, ignored);
     HOIST_TRY_VOID(perform(folder, cache, [&] { heartbeat(); }));
     HOIST_TRY(const std::string text, read_file(folder / answer_file, most_answer_bytes));
-    fs::remove_all(folder, ignored);
     HOIST_TRY(Answer answer, parse_answer(text));
+    if (answer.result && answer.result->is_object() && fs::exists(folder / result_file, ignored)) {
+      HOIST_TRY(const std::string result, read_file(folder / result_file, most_content_bytes));
+      HOIST_TRY((*answer.result)[result_key], queue.put(result));
+    }
+    fs::remove_all(folder, ignored);
     answer.worker = described_.name;
     return answer;
   }
