@@ -34,6 +34,7 @@ using queue::Queue;
 using testing::HasSubstr;
 using testing::Not;
 
+constexpr char model_file[] = HOIST_SOURCE_DIR "/models/digits_residual.onnx";
 constexpr char data_file[] = HOIST_SOURCE_DIR "/models/digits_residual_test.npz";
 
 class QueueTest : public InTemporaryFolder {
@@ -52,9 +53,8 @@ class QueueTest : public InTemporaryFolder {
       return new TemporaryFolder(std::move(*made));
     }();
     static const std::string path = [] {
-      const std::string out = (folder->path() / "digits.hoist").string();
-      const Ran ran =
-          run_hoist({"compile", HOIST_SOURCE_DIR "/models/digits_residual.onnx", "-o", out, "--target", "native"});
+      std::string out = (folder->path() / "digits.hoist").string();
+      const Ran ran = run_hoist({"compile", model_file, "-o", out, "--target", "native"});
       HOIST_CHECK(ran.code == 0, ran.err);
       return out;
     }();
@@ -350,12 +350,11 @@ TEST_F(QueueTest, RunsOfAStudyAreTheSameBits) {
   const Background one = worker(), two = worker();
   ModelOptions options;
   options.targets = {device().substr(std::string("native ").size())};
-  const std::string path = HOIST_SOURCE_DIR "/models/digits_residual.onnx";
   for (const bool shared : {false, true}) {
     SCOPED_TRACE(shared);
     auto queued = queue::models_on_queue(server_->options(), shared ? 0 : 1e9);
     ASSERT_TRUE(queued.ok());
-    auto model = open_for_study(path, options, *queued);
+    auto model = open_for_study(model_file, options, *queued);
     ASSERT_TRUE(model.ok()) << model.failure().problems.front().text();
     auto samples = read_samples(data_file, input_infos(model->program), {});
     ASSERT_TRUE(samples.ok());
