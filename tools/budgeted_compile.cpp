@@ -11,6 +11,7 @@
 #include "tools/interruption.h"
 #include "tools/npy.h"
 #include "tools/opened_bundle.h"
+#include "tools/queue/queued_models.h"
 #include "tools/samples.h"
 #include "tools/terminal.h"
 
@@ -214,6 +215,7 @@ void add_budget_options(CLI::App& command, BudgetOptions& options) {
                   "what is measured and chosen: written as it grows, and read where it exists, so that another budget, "
                   "objective or pin measures only what is new and the same question has the same answer, without data")
       ->type_name("FILE");
+  queue::add_queue_options(command, options.queue, queue::models_on_queue_help);
 }
 
 Attempt<> refuse_budget_options(const BudgetOptions& options) {
@@ -223,6 +225,7 @@ Attempt<> refuse_budget_options(const BudgetOptions& options) {
   if (!options.preferences.empty()) given = "--preferences";
   if (!options.record.empty()) given = "--record";
   if (options.seconds > 0) given = "--time";
+  if (!options.queue.url.empty()) given = "--queue";
   if (options.objective != "time") given = "--objective";
   if (options.scaling != "auto") given = "--scale-channels";
   if (given == nullptr) return ExitCode::done;
@@ -270,7 +273,8 @@ Attempt<ChosenModel> choose_model(const fs::path& path, const ModelOptions& mode
     if (studied.convolution == "auto")
       studied.convolution = "stencil";  // transformed filters are up to 4 times as many
   }
-  HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied));
+  HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
+  HOIST_ATTEMPT(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));
   RecordOrigin origin = origin_of(model, model_options, objective, options.scaling);
   if (budget.measure == BudgetMeasure::metric) {
     origin.metric = budget.command;

@@ -10,6 +10,7 @@
 #include "tools/attempt.h"
 #include "tools/device_models.h"
 #include "tools/media.h"
+#include "tools/queue/queue.h"
 #include "tools/record_json.h"
 
 namespace hoist {
@@ -18,8 +19,9 @@ namespace hoist {
 struct BudgetOptions {
   std::string budget, objective = "time", calibration, verification, preferences, record;
   std::string scaling = "auto";
-  PictureOptions pictures;  ///< of data that are pictures
-  double seconds = 0;       ///< to stop measuring after; 0 is no limit
+  PictureOptions pictures;    ///< of data that are pictures
+  double seconds = 0;         ///< to stop measuring after; 0 is no limit
+  queue::QueueOptions queue;  ///< whose workers help
 };
 void add_budget_options(CLI::App& command, BudgetOptions& options);
 /// Wrong use where an option is given that means nothing without a budget.

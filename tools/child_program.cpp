@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <memory>
 
 #include "ir/stopwatch.h"
 
@@ -27,9 +30,18 @@ void end_programs() {
 
 Result<int> run_program(const std::vector<std::string>& words, const std::filesystem::path& out,
                         const std::filesystem::path& err, double seconds, const std::string& install) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  return run_program(words, {out, err, seconds, install});
+}
+
+Result<int> run_program(const std::vector<std::string>& words, const ProgramOptions& options) {
+  const auto& [out, err, seconds, install, environment, meanwhile] = options;
+  const auto as_c = [](const std::vector<std::string>& texts) {
+    std::vector<char*> pointers;
+    for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+    pointers.push_back(nullptr);
+    return pointers;
+  };
+  const std::vector<char*> arguments = as_c(words), variables = as_c(environment);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -52,14 +64,20 @@ Result<int> run_program(const std::vector<std::string>& words, const std::filesy
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   pid_t child = 0;
-  const int failure = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+  const int failure = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(),
+                                   environment.empty() ? environ : variables.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) return Diagnostic{words[0], std::string("cannot be started: ") + std::strerror(failure), install};
   running = child;
   const Stopwatch stopwatch;
   bool ended = false;
-  for (useconds_t pause = 500;; pause = std::min<useconds_t>(pause * 2, 50'000)) {
+  // Readable once the program has ended; kernels without it leave it to the pauses.
+  const auto end_of_child = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+  const std::unique_ptr<const int, void (*)(const int*)> closes(&end_of_child, [](const int* file) {
+    if (*file >= 0) ::close(*file);
+  });
+  for (int pause = 1;; pause = std::min(pause * 2, 50)) {
     int status = 0;
     const pid_t found = waitpid(child, &status, WNOHANG);
     if (found < 0 && errno != EINTR) return Diagnostic{words[0], std::string("was lost: ") + std::strerror(errno), ""};
@@ -72,7 +90,9 @@ Result<int> run_program(const std::vector<std::string>& words, const std::filesy
       kill(-child, SIGKILL);
       ended = true;
     }
-    usleep(pause);
+    if (meanwhile) meanwhile();
+    pollfd waits_for{end_of_child, POLLIN, 0};
+    ::poll(&waits_for, 1, pause);
   }
 }
 

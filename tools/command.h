@@ -37,6 +37,7 @@ void add_explain(CLI::App& program, Action& action);
 void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
 void add_tune(CLI::App& program, Action& action);
+void add_worker(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);
 void add_sensitivity(CLI::App& program, Action& action);
 void add_devices(CLI::App& program, Action& action);

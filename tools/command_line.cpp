@@ -124,10 +124,10 @@ Attempt<> do_command(const std::vector<std::string>& words) {
       .add_flag_callback("-q,--quiet", say_only_errors, "nothing on standard error but errors: no progress, no notes")
       ->excludes(verbose);
   Action action;
-  for (auto add : {add_check,    add_compile, add_run,       add_evaluate,    add_test,       add_verify,
-                   add_inspect,  add_explain, add_rewrite,   add_bisect,      add_reduce,     add_export,
-                   add_bench,    add_tune,    add_report,    add_sensitivity, add_devices,    add_profiles,
-                   add_language, add_rules,   add_operators, add_help,        add_completion, add_manual}) {
+  for (auto add : {add_check,     add_compile, add_run,         add_evaluate, add_test,     add_verify,   add_inspect,
+                   add_explain,   add_rewrite, add_bisect,      add_reduce,   add_export,   add_bench,    add_tune,
+                   add_worker,    add_report,  add_sensitivity, add_devices,  add_profiles, add_language, add_rules,
+                   add_operators, add_help,    add_completion,  add_manual}) {
     add(program, action);
   }
   if (words.empty()) {

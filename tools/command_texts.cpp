@@ -35,6 +35,7 @@ CommandText text_of(const CLI::App& app, const std::string& name) {
   constexpr std::string_view heading = "Example:\n";
   if (out.example.starts_with(heading)) out.example.erase(0, heading.size());
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // what the help leaves out
     OptionText text = text_of(*option);
     const bool has_place = text.names.empty();
     if (has_place) text.names.push_back(option->get_name(true));

@@ -62,7 +62,8 @@ Result<Program> prepared_program(Program program) {
   return program;
 }
 
-Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options) {
+Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
+                                     MakeRunnable make_runnable) {
   if (!options.profile.empty())
     return usage_failure("--profile", "describes a device that is not here", "rules are chosen by measuring: --device");
   if (options.strict) return usage_failure("--strict", "keeps every bit", "leave it out: neural rules change values");
@@ -79,6 +80,7 @@ Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const Mo
   }
   prepare.run.device = options.device;
   prepare.lower = compile_options(options).lower;
+  prepare.make_runnable = std::move(make_runnable);
   return StudiedModel{std::move(program), prepare.profile, device.name, prepare, prepare_on_device(prepare)};
 }
 
@@ -133,7 +135,11 @@ Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions&
 Result<std::unique_ptr<RunnableModel>> runnable_on_device(LoweredModel lowered, const PrepareOptions& options,
                                                           const Profile& profile) {
   HOIST_TRY(ModelOnDevice opened, open_on_device(std::move(lowered), options, profile));
-  return std::unique_ptr<RunnableModel>(std::make_unique<DeviceModel>(std::move(opened)));
+  return options.make_runnable ? options.make_runnable(std::move(opened)) : runnable_here(std::move(opened));
+}
+
+std::unique_ptr<RunnableModel> runnable_here(ModelOnDevice opened) {
+  return std::make_unique<DeviceModel>(std::move(opened));
 }
 
 PrepareModel prepare_on_device(PrepareOptions options) {

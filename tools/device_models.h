@@ -10,12 +10,17 @@
 
 namespace hoist {
 
+struct ModelOnDevice;
+/// Makes something that runs of a model that is ready here.
+using MakeRunnable = std::function<std::unique_ptr<RunnableModel>(ModelOnDevice)>;
+
 /// Where and how models run. No kernel has values for a self-check: nobody verifies a bundle that does not stay.
 struct PrepareOptions {
   Profile profile;
   RunOptions run;
   LowerOptions lower;
   std::vector<std::string> targets = {};  ///< native code for these instead of OpenCL
+  MakeRunnable make_runnable = {};        ///< runnable_here unless it is given
 };
 
 PrepareModel prepare_on_device(PrepareOptions options);
@@ -28,6 +33,8 @@ struct ModelOnDevice {
 };
 Result<ModelOnDevice> open_on_device(Plan plan, const RunOptions& run);
 Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions& options, const Profile& profile);
+/// In this process.
+std::unique_ptr<RunnableModel> runnable_here(ModelOnDevice opened);
 /// The same, to run and to time.
 Result<std::unique_ptr<RunnableModel>> runnable_on_device(LoweredModel lowered, const PrepareOptions& options,
                                                           const Profile& profile);
@@ -46,7 +53,8 @@ struct StudiedModel {
 };
 /// Neural rules are chosen on a device: --profile alone is wrong use, and so are targets of which this processor runs
 /// none. Of several, what is measured is the one that it takes.
-Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options);
+Attempt<StudiedModel> open_for_study(const std::filesystem::path& path, const ModelOptions& options,
+                                     MakeRunnable make_runnable = {});
 
 inline constexpr char calibration_help[] =
     "an .npz with one array per input of the model, [samples][the input's axes after the first], or a folder of "

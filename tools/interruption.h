@@ -11,8 +11,8 @@ class Interruptible {
   ~Interruptible();
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
-  /// There is something to show.
-  void arm();
+  /// There is something to show; `note` says to whoever interrupts what comes of it, and outlives the object.
+  void arm(const char* note = "what is verified by now is chosen from");
   bool interrupted() const;
 };
 

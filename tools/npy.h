@@ -65,6 +65,9 @@ class NpzFile {
 };
 /// All arrays by name.
 Result<std::map<std::string, Tensor>> read_npz(const std::filesystem::path& path);
+/// Writes at `path` as it is, for the caller to rename: not compressed, and the same bytes for the same arrays, whose
+/// types numpy has to have.
+Result<Nothing> write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays);
 
 /// Either format of a single tensor by the file's ending: .npy or .pb.
 Result<Tensor> read_tensor(const std::filesystem::path& path);

@@ -138,4 +138,29 @@ Result<std::map<std::string, Tensor>> read_npz(const std::filesystem::path& path
   return out;
 }
 
+Result<Nothing> write_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
+  constexpr zip_uint16_t first_day = (1U << 5U) | 1U;  // of 1980, where zip's calendar begins
+  const auto failed = [&](const char* reason) {
+    return Diagnostic{path.string(), std::string("cannot be written: ") + reason, ""};
+  };
+  int code = 0;
+  std::unique_ptr<zip_t, CloseArchive> zip(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
+  if (!zip) return failed("no archive can be made there");
+  std::vector<std::string> members;  // until the archive is closed, which is when they are read
+  members.reserve(arrays.size());
+  for (const auto& [name, tensor] : arrays) {
+    members.push_back(npy_bytes(tensor));
+    zip_source_t* source = zip_source_buffer(zip.get(), members.back().data(), members.back().size(), 0);
+    const zip_int64_t index =
+        source == nullptr ? -1 : zip_file_add(zip.get(), (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8);
+    if (source != nullptr && index < 0) zip_source_free(source);
+    if (index < 0 || zip_set_file_compression(zip.get(), static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0) != 0 ||
+        zip_file_set_dostime(zip.get(), static_cast<zip_uint64_t>(index), 0, first_day, 0) != 0)
+      return failed(zip_strerror(zip.get()));
+  }
+  if (zip_close(zip.get()) != 0) return failed(zip_strerror(zip.get()));
+  (void)zip.release();  // closing has freed it
+  return Nothing{};
+}
+
 }  // namespace hoist

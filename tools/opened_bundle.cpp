@@ -15,10 +15,11 @@ namespace hoist {
 
 namespace {
 
-Attempt<size_t> array_called(const char* kind, const std::vector<ArrayInfo>& arrays, const std::string& name) {
+template <class Array>
+Attempt<size_t> array_called(const char* kind, const std::vector<Array>& arrays, const std::string& name) {
   std::vector<std::string> names;
   std::string all;
-  for (const ArrayInfo& array : arrays) {
+  for (const Array& array : arrays) {
     names.push_back(array.name);
     all += (all.empty() ? "" : ", ") + array.name;
   }
@@ -26,6 +27,15 @@ Attempt<size_t> array_called(const char* kind, const std::vector<ArrayInfo>& arr
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
   return input_failure(std::string(kind) + " " + name, std::string("the model has no such ") + kind,
                        did_you_mean(name, names, all.empty() ? "it has none" : "it has " + all));
+}
+
+std::vector<ValueInfo> values_of(const Plan& plan, const std::vector<int>& arrays, size_t count) {
+  std::vector<ValueInfo> out;
+  for (size_t i = 0; i < std::min(count, arrays.size()); ++i) {
+    const PlanArray& array = plan.arrays[static_cast<size_t>(arrays[i])];
+    out.push_back({array.name, array.scalar, array.shape});
+  }
+  return out;
 }
 
 }  // namespace
@@ -144,6 +154,21 @@ std::vector<ValueInfo> inputs_of(const BundleRunner& bundle) {
   std::vector<ValueInfo> out;
   for (const ArrayInfo& input : bundle.inputs()) out.push_back({input.name, input.scalar, input.shape});
   return out;
+}
+
+std::vector<ValueInfo> inputs_of(const Plan& plan) { return values_of(plan, plan.inputs, plan.inputs.size()); }
+
+std::vector<ValueInfo> outputs_of(const Plan& plan) { return values_of(plan, plan.outputs, plan.model_outputs()); }
+
+Attempt<size_t> output_called(const Plan& plan, const std::string& name) {
+  return array_called("output", outputs_of(plan), name);
+}
+
+PictureOptions as_stored(const Plan& first, size_t input, PictureOptions options) {
+  for (const PlanPreprocessing& one : first.preprocessing) {
+    if (static_cast<size_t>(one.input) == input) options.stored = runtime_preprocessing(one);
+  }
+  return options;
 }
 
 PictureOptions as_stored(const BundleRunner& bundle, size_t input, PictureOptions options) {

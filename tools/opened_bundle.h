@@ -55,9 +55,15 @@ Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& nam
 
 /// The inputs as a graph describes them.
 std::vector<ValueInfo> inputs_of(const BundleRunner& bundle);
+/// The same of a plan, where no device is needed, and its outputs.
+std::vector<ValueInfo> inputs_of(const Plan& plan);
+std::vector<ValueInfo> outputs_of(const Plan& plan);
+Attempt<size_t> output_called(const Plan& plan, const std::string& name);
 
 /// The options with what the bundle says of this input in place of those that are not given.
 PictureOptions as_stored(const BundleRunner& bundle, size_t input, PictureOptions options);
+/// The same without a device; `first` is the plan that the bundle begins with.
+PictureOptions as_stored(const Plan& first, size_t input, PictureOptions options);
 
 /// Numbers for every input, drawn from its domain.
 std::vector<Tensor> seeded_inputs(const BundleRunner& bundle, const Plan& plan, uint64_t seed);

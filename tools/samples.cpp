@@ -304,19 +304,6 @@ std::string hash_of(const Samples& samples) {
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 
-Samples part_of(const Samples& samples, size_t first, size_t end) {
-  Samples out;
-  const auto at = [](size_t i) { return static_cast<std::ptrdiff_t>(i); };
-  out.runs.assign(samples.runs.begin() + at(first), samples.runs.begin() + at(end));
-  out.samples_a_run = samples.samples_a_run;
-  const int64_t from = static_cast<int64_t>(first) * out.samples_a_run;
-  const int64_t to = std::min(samples.count, static_cast<int64_t>(end) * out.samples_a_run);
-  out.count = to - from;
-  if (!samples.labels.empty()) out.labels.assign(samples.labels.begin() + from, samples.labels.begin() + to);
-  out.hash = hash_of(out);
-  return out;
-}
-
 }  // namespace
 
 Result<Samples> read_samples(const fs::path& data, std::span<const ValueInfo> inputs, const SampleNeeds& needs) {
@@ -344,6 +331,45 @@ Result<Nothing> check_labels(const Samples& samples, int64_t classes, const std:
         fmt::format("sample {} has label {}, output {} has {} classes", i, samples.labels[i], output, classes), ""};
   }
   return Nothing{};
+}
+
+Samples part_of(const Samples& samples, size_t first, size_t end) {
+  Samples out;
+  const auto at = [](size_t i) { return static_cast<std::ptrdiff_t>(i); };
+  out.runs.assign(samples.runs.begin() + at(first), samples.runs.begin() + at(end));
+  out.samples_a_run = samples.samples_a_run;
+  const int64_t from = static_cast<int64_t>(first) * out.samples_a_run;
+  const int64_t to = std::min(samples.count, static_cast<int64_t>(end) * out.samples_a_run);
+  out.count = to - from;
+  if (!samples.labels.empty()) out.labels.assign(samples.labels.begin() + from, samples.labels.begin() + to);
+  out.hash = hash_of(out);
+  return out;
+}
+
+Result<Nothing> write_samples(const fs::path& path, const Samples& samples, std::span<const ValueInfo> inputs) {
+  std::map<std::string, Tensor> arrays;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ValueInfo& input = inputs[i];
+    if (!numpy_has(input.scalar))
+      return Diagnostic{"input " + input.name, "is of a type that numpy does not have: " + type_text(input.scalar, {}),
+                        ""};
+    // Several samples a run share its first axis; a run of one sample keeps all its axes.
+    std::vector<int64_t> shape = input.shape;
+    if (samples.samples_a_run == 1) shape.insert(shape.begin(), 1);
+    shape[0] = samples.count;
+    Tensor all(input.scalar, shape);
+    const size_t bytes = samples.count == 0 ? 0 : all.bytes().size() / static_cast<size_t>(samples.count);
+    for (int64_t k = 0; k < samples.count && bytes != 0; ++k) {
+      const Tensor& run = samples.runs[static_cast<size_t>(k / samples.samples_a_run)][i];
+      std::memcpy(all.data() + static_cast<size_t>(k) * bytes,
+                  run.data() + static_cast<size_t>(k % samples.samples_a_run) * bytes, bytes);
+    }
+    arrays.emplace(input.name, std::move(all));
+  }
+  if (!samples.labels.empty())
+    arrays.insert_or_assign(labels_name,
+                            Tensor::of(Scalar::i64, {static_cast<int64_t>(samples.labels.size())}, samples.labels));
+  return write_npz(path, arrays);
 }
 
 Result<SplitSamples> keep_apart(const Samples& samples, const std::string& data) {

@@ -34,6 +34,12 @@ Result<Samples> read_samples(const std::filesystem::path& data, std::span<const 
 Result<Nothing> check_labels(const Samples& samples, int64_t classes, const std::string& output,
                              const std::string& data);
 
+/// The runs from `first` to `end`, with their own hash.
+Samples part_of(const Samples& samples, size_t first, size_t end);
+/// The same samples as a file that read_samples reads for these inputs. Errors: a type that numpy does not have.
+Result<Nothing> write_samples(const std::filesystem::path& path, const Samples& samples,
+                              std::span<const ValueInfo> inputs);
+
 /// All runs but the last quarter, and the last quarter (at least one run each), each with its own hash. An error where
 /// there are fewer than two runs.
 struct SplitSamples {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "neural_rules/choice/interval.h"
@@ -68,6 +69,73 @@ void ScoreCard::add(const Tensor& scores, int64_t first, int64_t label) {
   const auto best = best_classes(scores, first, classes(), 5);
   in_best_five_ +=
       answer >= 0 && std::any_of(best.begin(), best.end(), [&](const auto& b) { return b.label == label; });
+}
+
+void ScoreCard::add(const ScoreCard& other) {
+  HOIST_CHECK(classes() == other.classes(), "score cards of different numbers of classes");
+  samples_ += other.samples_;
+  right_ += other.right_;
+  in_best_five_ += other.in_best_five_;
+  not_finite_ += other.not_finite_;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    labels_[i].samples += other.labels_[i].samples;
+    labels_[i].right += other.labels_[i].right;
+    for (const auto& [answer, count] : other.labels_[i].answers) labels_[i].answers[answer] += count;
+  }
+}
+
+nlohmann::json ScoreCard::counts() const {
+  nlohmann::json out = {{"best_five", in_best_five_}, {"not_finite", not_finite_}, {"labels", nlohmann::json::array()}};
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const Label& label = labels_[i];
+    if (label.samples == 0) continue;
+    nlohmann::json wrong = nlohmann::json::array();
+    for (const auto& [answer, count] : label.answers) wrong.push_back({answer, count});
+    out["labels"].push_back({i, label.samples, label.right, wrong});
+  }
+  return out;
+}
+
+Result<ScoreCard> ScoreCard::from_counts(const nlohmann::json& counts, int64_t classes, int64_t samples) {
+  const Diagnostic wrong{"counts", fmt::format("do not add up to {} samples of {} classes", samples, classes), ""};
+  ScoreCard out(classes);
+  // A count of some of the samples, or a class.
+  const auto number = [](const nlohmann::json& value, int64_t least, int64_t most) -> std::optional<int64_t> {
+    if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{1} << 62U))
+      return std::nullopt;
+    const auto out = value.get<int64_t>();
+    return out < least || out > most ? std::nullopt : std::optional(out);
+  };
+  if (!counts.is_object() || counts.size() != 3 || !counts.contains("best_five") || !counts.contains("not_finite") ||
+      !counts.contains("labels") || !counts["labels"].is_array())
+    return wrong;
+  const auto best_five = number(counts["best_five"], 0, samples), infinite = number(counts["not_finite"], 0, samples);
+  if (!best_five || !infinite) return wrong;
+  out.in_best_five_ = *best_five;
+  out.not_finite_ = *infinite;
+  for (const nlohmann::json& row : counts["labels"]) {
+    if (!row.is_array() || row.size() != 4 || !row[3].is_array()) return wrong;
+    const auto label = number(row[0], 0, classes - 1), count = number(row[1], 1, samples),
+               right = number(row[2], 0, samples);
+    if (!label || !count || !right) return wrong;
+    Label& of_label = out.labels_[static_cast<size_t>(*label)];
+    if (of_label.samples != 0) return wrong;
+    of_label.samples = *count;
+    of_label.right = *right;
+    int64_t left = *count - *right;
+    for (const nlohmann::json& pair : row[3]) {
+      if (!pair.is_array() || pair.size() != 2) return wrong;
+      const auto answer = number(pair[0], -1, classes - 1), times = number(pair[1], 1, samples);
+      if (!answer || !times || *answer == *label || !of_label.answers.emplace(*answer, *times).second) return wrong;
+      left -= *times;
+    }
+    if (left != 0) return wrong;
+    out.samples_ += *count;
+    out.right_ += *right;
+    if (out.samples_ > samples) return wrong;
+  }
+  if (out.samples_ != samples || out.in_best_five_ < out.right_) return wrong;
+  return out;
 }
 
 std::string ScoreCard::chance_warning() const {

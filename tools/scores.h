@@ -32,6 +32,9 @@ class ScoreCard {
   /// One sample, whose scores stand from flat position `first`.
   void add(const Tensor& scores, int64_t first, int64_t label);
 
+  /// The answers of another part of the data; the order of parts does not matter. The same number of classes.
+  void add(const ScoreCard& other);
+
   int64_t samples() const { return samples_; }
   int64_t right() const { return right_; }
   int64_t in_best_five() const { return in_best_five_; }
@@ -47,6 +50,12 @@ class ScoreCard {
   /// {"top5", "not_finite", "classes": [{"label", "name", "samples", "right"}], "confusion": [{"label", "answer",
   /// "samples"}]}: labels that samples have, and wrong answers, most frequent first.
   nlohmann::ordered_json to_json(const std::vector<std::string>& names) const;
+
+  /// Every count, for another process: [label, samples, right, [[answer, samples], ...]] for each label that is there.
+  nlohmann::json counts() const;
+  /// What a stranger gives as counts(). Errors: it is no such thing, or its counts do not add up to `samples` samples
+  /// of `classes` classes.
+  static Result<ScoreCard> from_counts(const nlohmann::json& counts, int64_t classes, int64_t samples);
 
  private:
   struct Label {

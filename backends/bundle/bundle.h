@@ -56,6 +56,8 @@ Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_we
 
 /// What a plan keeps of the C runtime's words for how pictures become its input of that number.
 PlanPreprocessing plan_preprocessing(int input, const hoist_preprocessing& how);
+/// The other way; the picture's size is the input's, which whoever reads pictures knows.
+hoist_preprocessing runtime_preprocessing(const PlanPreprocessing& how);
 
 /// Whether the folder holds a plan.bin that begins as one: enough to replace it, not to trust it.
 bool is_bundle(const std::filesystem::path& folder);

@@ -266,4 +266,17 @@ PlanPreprocessing plan_preprocessing(int input, const hoist_preprocessing& how) 
   return out;
 }
 
+hoist_preprocessing runtime_preprocessing(const PlanPreprocessing& how) {
+  hoist_preprocessing out = {};
+  out.channels_first = how.channels_first ? 1 : 0;
+  out.blue_first = how.blue_first ? 1 : 0;
+  out.crop = how.crop ? 1 : 0;
+  out.resize_rows = static_cast<size_t>(how.resize_rows);
+  out.resize_columns = static_cast<size_t>(how.resize_columns);
+  out.scale = how.scale;
+  std::copy(how.mean.begin(), how.mean.end(), out.mean);
+  std::copy(how.deviation.begin(), how.deviation.end(), out.deviation);
+  return out;
+}
+
 }  // namespace hoist

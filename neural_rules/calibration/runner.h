@@ -23,6 +23,17 @@ class RunnableModel {
   virtual ~RunnableModel() = default;
   /// All inputs in the model's order to all outputs.
   virtual Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) = 0;
+  /// The outputs of so many runs, in their order. `inputs` gives those of a run, again where it is asked again. Whoever
+  /// has several devices of one kind may use them at once: outputs are the same bits.
+  virtual Result<std::vector<std::vector<Tensor>>> run_each(size_t count,
+                                                            const std::function<std::vector<Tensor>(size_t)>& inputs) {
+    std::vector<std::vector<Tensor>> out;
+    for (size_t i = 0; i < count; ++i) {
+      HOIST_TRY(std::vector<Tensor> outputs, run(inputs(i)));
+      out.push_back(std::move(outputs));
+    }
+    return out;
+  }
   virtual Result<std::vector<StepTime>> step_times() = 0;
   /// A whole run from host memory to host memory: samples in seconds.
   virtual Result<std::vector<double>> run_times(int count) = 0;

@@ -53,16 +53,13 @@ int64_t class_count(const Program& program) {
 
 Result<RunOutputs> run_all(RunnableModel& model, const Samples& samples, size_t runs,
                            const std::function<std::vector<Tensor>(size_t run)>& more) {
-  RunOutputs out;
-  for (size_t run = 0; run < runs; ++run) {
+  return model.run_each(runs, [&](size_t run) {
     std::vector<Tensor> inputs = samples.runs[run];
     if (more) {
       for (Tensor& tensor : more(run)) inputs.push_back(std::move(tensor));
     }
-    HOIST_TRY(std::vector<Tensor> outputs, model.run(inputs));
-    out.push_back(std::move(outputs));
-  }
-  return out;
+    return inputs;
+  });
 }
 
 Result<OutputMetrics> compare_runs(const OutputKinds& kinds, const Samples& samples, const RunOutputs& reference,

@@ -26,6 +26,8 @@
 #include "tools/files.h"
 #include "tools/model.h"
 #include "tools/npy.h"
+#include "tools/queue/job.h"
+#include "tools/queue/packed_folder.h"
 #include "tools/record_json.h"
 
 namespace hoist {
@@ -169,6 +171,25 @@ bool read_plan(std::string_view bytes) {
   return taken;
 }
 
+bool parse_a_job(std::string_view bytes) {
+  const std::string text(bytes);
+  (void)queue::parse_answer(text);
+  (void)queue::parse_worker(text);
+  auto job = queue::parse_job(text);
+  if (!job.ok()) return false;
+  auto back = queue::parse_job(queue::print(*job));
+  HOIST_CHECK(back.ok() && queue::id_of(*back) == queue::id_of(*job), "the text of a job does not come back");
+  return true;
+}
+
+bool unpack_a_folder(std::string_view bytes) {
+  const auto folder = file_of("unpacked", "").parent_path() / "folder";
+  const bool taken = queue::unpack_folder(std::string(bytes), folder).ok();
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return taken;
+}
+
 constexpr auto targets = std::to_array<FuzzTarget>({
     {"onnx_model", "an ONNX file, read to a program and printed", read_onnx_model, false},
     {"tensor", "a TensorProto of a test case", read_tensor, false},
@@ -181,6 +202,8 @@ constexpr auto targets = std::to_array<FuzzTarget>({
     {"rules", "a user's rules, before they are typed", parse_rules, true},
     {"steps", "a user's steps for a kernel", parse_steps, true},
     {"record", "the record of a choice, JSON", parse_choice, true},
+    {"job", "a job of a queue", parse_a_job, true},
+    {"packed_folder", "a bundle as it travels on a queue", unpack_a_folder, true},
     {"npy", "an array of numpy's", parse_array, false},
     {"npz", "arrays of numpy's in a zip file", read_arrays, false},
     {"picture", "an encoded picture, as a model's input", decode_encoded_picture, false},

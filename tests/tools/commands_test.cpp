@@ -450,7 +450,7 @@ TEST_F(Commands, ListingsComeFromTheTables) {
 
 TEST_F(Commands, EveryCommandTeaches) {
   for (const char* command : {"check", "compile", "run", "evaluate", "test", "verify", "inspect", "explain", "bench",
-                              "devices", "language", "rules", "operators"}) {
+                              "worker", "devices", "language", "rules", "operators"}) {
     const Ran ran = run_hoist({command, "--help"});
     EXPECT_EQ(ran.code, 0) << command;
     EXPECT_THAT(ran.out, HasSubstr(std::string("hoist ") + command)) << "the example";

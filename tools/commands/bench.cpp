@@ -1,6 +1,7 @@
 // hoist bench: how long a bundle takes, and each of its kernels.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -10,6 +11,9 @@
 #include "tools/files.h"
 #include "tools/json_answer.h"
 #include "tools/opened_bundle.h"
+#include "tools/queue/evaluation_jobs.h"
+#include "tools/queue/gather.h"
+#include "tools/queue/packed_folder.h"
 #include "tools/report/kernels.h"
 #include "tools/roofline.h"
 #include "tools/terminal.h"
@@ -22,6 +26,7 @@ struct BenchCommand {
   double seconds = 2;
   bool roofline = false;
   RunOptions options;
+  queue::QueueOptions queue;
 };
 
 // From inputs in the program's memory to outputs in the program's memory.
@@ -125,10 +130,50 @@ std::string peaks_text(const Peaks& peaks) {
                      copies, peaks.launch * 1e6);
 }
 
+// The same by a worker that has the device, and that does nothing else on it meanwhile.
+Attempt<> bench_there(const BenchCommand& command) {
+  if (!command.page.empty() || !command.against.empty() || command.options.threads > 0 ||
+      !command.options.sizes.empty())
+    return usage_failure("--queue", "goes with none of --page, --against, --threads and --dim", "leave those out");
+  HOIST_ATTEMPT(const BundleInfo info, bundle_info(command.bundle));
+  HOIST_ATTEMPT(const std::string device, queue::device_on_queue(info.plan, command.options.device));
+  HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(command.queue));
+  HOIST_STEP(const std::string packed, ExitCode::bad_input, queue::pack_bundle(command.bundle));
+  // What was measured before is no answer: each time is another question.
+  const int64_t asked = std::chrono::system_clock::now().time_since_epoch().count();
+  nlohmann::json found;
+  queue::Gathering gathering;
+  gathering.count = 1;
+  gathering.make = [&](size_t) -> Result<queue::Job> {
+    queue::Job job = queue::new_job("measure", device);
+    HOIST_TRY(job.content["bundle"], queue.put(packed));
+    job.options = {{"specialisation", 0},
+                   {"milliseconds", static_cast<int64_t>(command.seconds * 1e3)},
+                   {"roofline", command.roofline},
+                   {"asked", asked}};
+    return job;
+  };
+  gathering.take = [&](size_t, const nlohmann::json& result) -> Result<Nothing> {
+    if (!result.is_object() || !result.contains("json") || !result["json"].is_object() || !result.contains("text") ||
+        !result["text"].is_string())
+      return Diagnostic{"answer", "is none to this question", ""};
+    found = result;
+    return Nothing{};
+  };
+  Progress progress;
+  progress.show("a worker measures");
+  HOIST_ATTEMPT([[maybe_unused]] const ExitCode done, queue::gather(queue, gathering));
+  progress.show("");
+  HOIST_ATTEMPT([[maybe_unused]] const ExitCode written, answer_json(command.json, found["json"]));
+  say(found["text"].get_ref<const std::string&>());
+  return ExitCode::done;
+}
+
 Attempt<> bench(const BenchCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode differ, refuse_two_outputs(command.json, "--page", command.page));
   for (const std::string& file : {command.page, command.json})
     HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(file));
+  if (!command.queue.url.empty()) return bench_there(command);
   HOIST_ATTEMPT(Timed timed, open_timed(command.bundle, command.options));
   std::optional<Timed> other;
   std::vector<Timed*> all = {&timed};
@@ -207,6 +252,7 @@ void add_bench(CLI::App& program, Action& action) {
   command.add_option("--page", options->page, "the same as a page: a timeline of the kernels, and a roofline")
       ->type_name("FILE");
   command.add_option("--against", options->against, "time another bundle by turns with this one")->type_name("DIR");
+  add_queue_options(command, options->queue, "let a worker measure, on the device that it has");
 }
 
 }  // namespace hoist

@@ -2,42 +2,77 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "ir/stopwatch.h"
 #include "ir/text/counted.h"
 #include "neural_rules/choice/interval.h"
 #include "tools/command.h"
 #include "tools/data.h"
+#include "tools/evaluation.h"
 #include "tools/json_answer.h"
 #include "tools/opened_bundle.h"
 #include "tools/output_agreement.h"
+#include "tools/queue/evaluation_jobs.h"
 #include "tools/samples.h"
-#include "tools/scores.h"
 #include "tools/terminal.h"
 
 namespace hoist {
 namespace {
 
 struct EvaluateCommand {
-  std::string bundle, data, against, metric = "top1", output, labels, json;
+  std::string bundle, against, metric = "top1", json;
   bool by_class = false;
-  PictureOptions pictures;
+  int64_t samples_a_job = 0;
+  EvaluationQuestion question;
   RunOptions options;
+  queue::QueueOptions queue;
 };
 
-struct Score {
-  ScoreCard card;
-  std::vector<std::string> names = {};  ///< of classes; none without --labels
-  int64_t inputs_not_finite = 0;        ///< runs with a NaN or an infinity in an input
-  double seconds = 0;                   ///< of all runs, with upload and download
+struct Answered {
+  Evaluation found;
+  std::string device;
+  int threads = 0;  ///< 0 where several machines have answered
 };
+
+// What numbers alone do not say.
+void warn(const Evaluation& found) {
+  if (found.inputs_not_finite > 0)
+    complain("warning", fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
+  if (found.card.not_finite() > 0)
+    complain("warning", fmt::format("{} of {} samples have NaN or infinities among their scores",
+                                    found.card.not_finite(), found.card.samples()));
+  if (const std::string warning = found.card.chance_warning(); !warning.empty()) complain("warning", warning);
+}
+
+Attempt<Answered> evaluate_here(const EvaluateCommand& command, const LabelledData& data) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_checked(command.bundle, command.options));
+  HOIST_STEP_VOID(ExitCode::device, bundle.choose(data.specialisation));
+  Progress progress;
+  const auto show = [&](int64_t done) {
+    progress.show(fmt::format("sample {} of {}", done + 1, data.samples.count),
+                  static_cast<double>(done) / static_cast<double>(data.samples.count));
+  };
+  HOIST_ATTEMPT(Evaluation found, evaluate_samples(bundle, data.samples, data.output, show));
+  return Answered{std::move(found), bundle.device_name(), bundle.threads()};
+}
+
+Attempt<Answered> evaluate_there(const EvaluateCommand& command, const LabelledData& data) {
+  if (command.options.threads > 0)
+    return usage_failure("--threads", "is for this machine's device", "workers have it: hoist worker --threads");
+  HOIST_ATTEMPT(std::string device, queue::device_on_queue(data.plan, command.options.device));
+  HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(command.queue));
+  Progress progress;
+  const auto show = [&](size_t done, size_t total) {
+    progress.show(fmt::format("part {} of {}", done, total), static_cast<double>(done) / static_cast<double>(total));
+  };
+  HOIST_ATTEMPT(Evaluation found,
+                queue::evaluate_on_queue(queue, command.bundle, data, device, command.samples_a_job, show));
+  return Answered{std::move(found), std::move(device)};
+}
 
 // Of a bundle for several sizes, the first specialisation that the data fit, unless --dim names one.
-Attempt<Samples> samples_for(BundleRunner& bundle, const EvaluateCommand& command,
-                             const std::vector<std::string>& names) {
+Attempt<Samples> unlabelled_samples(BundleRunner& bundle, const EvaluateCommand& command) {
   const auto read = [&] {
-    return read_samples(
-        command.data, inputs_of(bundle),
-        {.labels = command.against.empty(), .pictures = as_stored(bundle, 0, command.pictures), .classes = names});
+    return read_samples(command.question.data, inputs_of(bundle),
+                        {.labels = false, .pictures = as_stored(bundle, 0, command.question.pictures)});
   };
   auto samples = read();
   const Diagnostics problems = samples ? Diagnostics{} : samples.errors();
@@ -47,68 +82,6 @@ Attempt<Samples> samples_for(BundleRunner& bundle, const EvaluateCommand& comman
   }
   if (!samples) return Failure{ExitCode::bad_input, problems};
   return std::move(*samples);
-}
-
-// Masks and boxes are no scores: more than one axis beside that of the samples has several elements.
-Attempt<> refuse_other_outputs(const ArrayInfo& answer) {
-  const auto is_long = [](int64_t extent) { return extent > 1; };
-  if (answer.shape.empty() || std::count_if(answer.shape.begin() + 1, answer.shape.end(), is_long) < 2)
-    return ExitCode::done;
-  return input_failure("output " + answer.name,
-                       "is " + type_text(answer.scalar, answer.shape) + ", expected a score for each class",
-                       "--output names another one; --against BUNDLE compares outputs of any kind");
-}
-
-Attempt<Score> score(BundleRunner& bundle, const EvaluateCommand& command) {
-  size_t output = 0;
-  if (!command.output.empty()) {
-    HOIST_ATTEMPT(output, output_called(bundle, command.output));
-  }
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_other_outputs(bundle.outputs()[output]));
-  std::vector<std::string> names;
-  if (!command.labels.empty()) {
-    HOIST_STEP(names, ExitCode::bad_input, read_class_names(command.labels));
-  }
-  HOIST_ATTEMPT(const Samples samples, samples_for(bundle, command, names));
-  const int64_t batch = samples.samples_a_run;
-  const ArrayInfo& answer = bundle.outputs()[output];
-  const int64_t classes = element_count(answer.shape) / batch;
-  if (classes < 1 || element_count(answer.shape) % batch != 0 || (batch > 1 && answer.shape[0] != batch)) {
-    return input_failure("output " + answer.name, fmt::format("is {}, expected scores of {} samples",
-                                                              type_text(answer.scalar, answer.shape), batch));
-  }
-  HOIST_STEP_VOID(ExitCode::bad_input, check_labels(samples, classes, answer.name, command.data));
-  if (!names.empty() && static_cast<int64_t>(names.size()) != classes)
-    return input_failure(command.labels,
-                         fmt::format("names {} classes, output {} has {}", names.size(), answer.name, classes));
-  Score out{ScoreCard(classes), names};
-  Progress progress;
-  for (size_t run = 0; run < samples.runs.size(); ++run) {
-    if (run % 64 == 0)
-      progress.show(fmt::format("sample {} of {}", out.card.samples() + 1, samples.count),
-                    static_cast<double>(run) / static_cast<double>(samples.runs.size()));
-    const auto is_bad = [](const Tensor& input) { return count_not_finite(input) > 0; };
-    out.inputs_not_finite += std::any_of(samples.runs[run].begin(), samples.runs[run].end(), is_bad) ? 1 : 0;
-    const Stopwatch stopwatch;
-    for (size_t i = 0; i < samples.runs[run].size(); ++i)
-      HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, samples.runs[run][i]));
-    HOIST_STEP_VOID(ExitCode::device, bundle.run());
-    HOIST_STEP(Tensor scores, ExitCode::device, bundle.output(output));
-    out.seconds += stopwatch.seconds();
-    for (int64_t i = 0; i < batch && out.card.samples() < samples.count; ++i)
-      out.card.add(scores, i * classes, samples.labels[static_cast<size_t>(out.card.samples())]);
-  }
-  return out;
-}
-
-// What numbers alone do not say.
-void warn(const Score& found) {
-  if (found.inputs_not_finite > 0)
-    complain("warning", fmt::format("{} runs have NaN or infinities in their inputs", found.inputs_not_finite));
-  if (found.card.not_finite() > 0)
-    complain("warning", fmt::format("{} of {} samples have NaN or infinities among their scores",
-                                    found.card.not_finite(), found.card.samples()));
-  if (const std::string warning = found.card.chance_warning(); !warning.empty()) complain("warning", warning);
 }
 
 Attempt<> refuse_other_arrays(const std::string& other, const char* what, const std::vector<ArrayInfo>& wanted,
@@ -133,11 +106,12 @@ Attempt<> run_on(BundleRunner& bundle, const std::vector<Tensor>& inputs) {
 }
 
 // Every output beside that of the other bundle, which is the reference.
-Attempt<> compare(BundleRunner& bundle, const EvaluateCommand& command) {
+Attempt<> compare(const EvaluateCommand& command) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
   HOIST_ATTEMPT(BundleRunner reference, open_bundle(command.against, command.options));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode outputs,
                 refuse_other_arrays(command.against, "output", bundle.outputs(), reference.outputs(), false));
-  HOIST_ATTEMPT(const Samples samples, samples_for(bundle, command, {}));
+  HOIST_ATTEMPT(const Samples samples, unlabelled_samples(bundle, command));
   for (size_t i = 0; i < bundle.inputs().size() && i < reference.inputs().size(); ++i) {
     if (reference.specialisations().size() > 1)
       HOIST_STEP_VOID(ExitCode::bad_input, reference.choose_input_shape(i, bundle.inputs()[i].shape));
@@ -172,9 +146,11 @@ Attempt<> compare(BundleRunner& bundle, const EvaluateCommand& command) {
 }
 
 Attempt<> evaluate(const EvaluateCommand& command) {
-  HOIST_ATTEMPT(BundleRunner bundle, open_bundle(command.bundle, command.options));
-  if (!command.against.empty()) return compare(bundle, command);
-  HOIST_ATTEMPT(Score found, score(bundle, command));
+  if (!command.against.empty()) return compare(command);
+  HOIST_ATTEMPT(const LabelledData data, labelled_data(command.bundle, command.options.sizes, command.question));
+  HOIST_ATTEMPT(const Answered answered,
+                command.queue.url.empty() ? evaluate_here(command, data) : evaluate_there(command, data));
+  const Evaluation& found = answered.found;
   const ScoreCard& card = found.card;
   const auto [share, low, high] = wilson(card.right(), card.samples());
   const double milliseconds = found.seconds * 1e3 / static_cast<double>(card.samples());
@@ -186,19 +162,19 @@ Attempt<> evaluate(const EvaluateCommand& command) {
                                   {"correct", card.right()},
                                   {"total", card.samples()},
                                   {"ms_per_sample", milliseconds},
-                                  {"device", bundle.device_name()},
-                                  {"threads", bundle.threads()},
+                                  {"device", answered.device},
+                                  {"threads", answered.threads},
                                   {"inputs_not_finite", found.inputs_not_finite},
                                   {"no_better_than_chance", !card.chance_warning().empty()}};
-    out.update(card.to_json(found.names));
+    out.update(card.to_json(data.names));
     HOIST_STEP_VOID(ExitCode::bad_input, write_json(command.json, out));
   }
   say_line("top1: {} of {} right, {:.2f} % (95 % interval {:.2f} to {:.2f} %); {:.4f} ms a sample on {}", card.right(),
-           card.samples(), 100 * share, 100 * low, 100 * high, milliseconds, bundle.device_name());
+           card.samples(), 100 * share, 100 * low, 100 * high, milliseconds, answered.device);
   if (card.classes() > 5)
     say_line("top5: {} of {} right, {:.2f} %", card.in_best_five(), card.samples(),
              100.0 * static_cast<double>(card.in_best_five()) / static_cast<double>(card.samples()));
-  if (command.by_class) say(table(card.class_rows(found.names)));
+  if (command.by_class) say(table(card.class_rows(data.names)));
   warn(found);
   return ExitCode::done;
 }
@@ -216,7 +192,7 @@ void add_evaluate(CLI::App& program, Action& action) {
                   options, evaluate);
   add_bundle_options(command, options->bundle, options->options);
   command
-      .add_option("--data", options->data,
+      .add_option("--data", options->question.data,
                   "an .npz with one array per input of the model, [samples][the input's axes after the first], and "
                   "labels; or a "
                   "folder of pictures (.jpg, .png, .webp, ...) or sounds (.wav) with a folder for each class, or with "
@@ -234,15 +210,22 @@ void add_evaluate(CLI::App& program, Action& action) {
   command.add_option("--metric", options->metric, "top1: the share of samples whose highest score is the label's")
       ->check(CLI::IsMember({"top1"}))
       ->capture_default_str();
-  command.add_option("--output", options->output, "the output that holds the scores (default: the first)")
+  command.add_option("--output", options->question.output, "the output that holds the scores (default: the first)")
       ->excludes(against)
       ->type_name("NAME");
-  command.add_option("--labels", options->labels, "the names of classes, one a line, class 0 first")
+  command.add_option("--labels", options->question.labels, "the names of classes, one a line, class 0 first")
       ->excludes(against)
       ->type_name("FILE");
   command.add_flag("--classes", options->by_class, "how often each class is right, and what it is taken for")
       ->excludes(against);
-  add_picture_options(command, options->pictures);
+  add_picture_options(command, options->question.pictures);
+  CLI::Option* queue = add_queue_options(command, options->queue, "let workers evaluate, a part of the data each");
+  queue->excludes(against);
+  command
+      .add_option("--samples-a-job", options->samples_a_job,
+                  "with --queue: how many samples a worker gets at once (default: by their size, 32 parts or more)")
+      ->check(CLI::PositiveNumber)
+      ->needs(queue);
   add_json_option(command, options->json);
 }
 

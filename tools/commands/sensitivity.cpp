@@ -9,6 +9,7 @@
 #include "tools/files.h"
 #include "tools/json_answer.h"
 #include "tools/model.h"
+#include "tools/queue/queued_models.h"
 #include "tools/report/report.h"
 #include "tools/samples.h"
 #include "tools/terminal.h"
@@ -21,6 +22,7 @@ struct SensitivityCommand {
   bool all = false;
   PictureOptions pictures;
   ModelOptions options;
+  queue::QueueOptions queue;
 };
 
 std::string number(double value) { return std::isnan(value) ? "-" : fmt::format("{:.3g}", value); }
@@ -72,7 +74,8 @@ std::string most_sensitive(const Sensitivity& found) {
 
 Attempt<> sensitivity(const SensitivityCommand& command) {
   HOIST_STEP_VOID(ExitCode::bad_input, refuse_unwritable(command.json));
-  HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options));
+  HOIST_ATTEMPT(MakeRunnable make_runnable, queue::models_on_queue(command.queue));
+  HOIST_ATTEMPT(StudiedModel model, open_for_study(command.model, command.options, std::move(make_runnable)));
   HOIST_STEP(
       Samples samples, ExitCode::bad_input,
       read_samples(command.calibration, input_infos(model.program), {.numbers = true, .pictures = command.pictures}));
@@ -123,6 +126,7 @@ void add_sensitivity(CLI::App& program, Action& action) {
   add_model_options(command, options->options);
   add_target_option(command, options->options);
   command.add_flag("--all", options->all, "every rule at every site, instead of the most sensitive sites");
+  add_queue_options(command, options->queue, queue::models_on_queue_help);
   add_json_option(command, options->json, "the sites with their rules");
 }
 

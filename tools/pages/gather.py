@@ -17,6 +17,7 @@ from typing import Any
 READMES = {
     "python.md": "tools/python/README.md",
     "python_compiler.md": "tools/python/hoist/README.md",
+    "workers.md": "tools/queue/README.md",
     "reference/json.md": "tools/json.md",
     "reference/bundle.md": "backends/README.md",
     "reference/numerics.md": "ir/operators/NUMERICS.md",

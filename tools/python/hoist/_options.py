@@ -63,7 +63,18 @@ class PictureOptions(TypedDict, total=False):
     std: float | Sequence[float]
 
 
-class BudgetOptions(PictureOptions, total=False):
+class QueueOptions(TypedDict, total=False):
+    """Whose workers help: `hoist evaluate --help` explains each."""
+
+    queue: str
+    queue_token: FileName
+    queue_credentials: FileName
+    queue_authority: FileName
+    queue_certificate: FileName
+    queue_key: FileName
+
+
+class BudgetOptions(PictureOptions, QueueOptions, total=False):
     """What a choice under a budget is made from: `hoist compile --help` explains each."""
 
     calibrate: Data
@@ -102,12 +113,13 @@ class BundleOptions(TypedDict, total=False):
     dim: Mapping[str, int]
 
 
-class EvaluateOptions(BundleOptions, PictureOptions, total=False):
+class EvaluateOptions(BundleOptions, PictureOptions, QueueOptions, total=False):
     """What `Bundle.evaluate` takes: `hoist evaluate --help` explains each."""
 
     metric: str
     output: str
     labels: FileName
+    samples_a_job: int
 
 
 class VerifyOptions(BundleOptions, total=False):

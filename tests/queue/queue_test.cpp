@@ -1,0 +1,526 @@
+// Evaluating by workers: the same answer as without, whoever is killed meanwhile; and jobs, content and workers that
+// are not as they should be.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "ir/stopwatch.h"
+#include "neural_rules/choice/outputs.h"
+#include "tests/queue/server.h"
+#include "tests/tools/program.h"
+#include "tools/npy.h"
+#include "tools/queue/confinement.h"
+#include "tools/queue/gather.h"
+#include "tools/queue/job.h"
+#include "tools/queue/packed_folder.h"
+#include "tools/queue/queued_models.h"
+#include "tools/samples.h"
+#include "tools/scores.h"
+
+namespace hoist {
+namespace {
+
+using queue::Answer;
+using queue::Job;
+using queue::Queue;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char model_file[] = HOIST_SOURCE_DIR "/models/digits_residual.onnx";
+constexpr char data_file[] = HOIST_SOURCE_DIR "/models/digits_residual_test.npz";
+
+class QueueTest : public InTemporaryFolder {
+ protected:
+  void SetUp() override {
+    if (nats_server().empty()) GTEST_SKIP() << "nats-server is not installed";
+    InTemporaryFolder::SetUp();
+    server_ = std::make_unique<Server>(folder_->path());
+  }
+
+  // Native code opens at once; one bundle for all tests.
+  static std::string bundle() {
+    static const TemporaryFolder* const folder = [] {
+      auto made = TemporaryFolder::make();
+      HOIST_CHECK(made.ok(), "no temporary folder");
+      return new TemporaryFolder(std::move(*made));
+    }();
+    static const std::string path = [] {
+      std::string out = (folder->path() / "digits.hoist").string();
+      const Ran ran = run_hoist({"compile", model_file, "-o", out, "--target", "native"});
+      HOIST_CHECK(ran.code == 0, ran.err);
+      return out;
+    }();
+    return path;
+  }
+
+  Background worker(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {HOIST_PROGRAM, "worker",  "--queue", server_->url(), "--device",
+                                      "native",      "--lease", "2",       "--threads",    "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return {words, in(fmt::format("worker{}.log", workers_++))};
+  }
+
+  std::vector<std::string> evaluation(const std::string& json, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> out = {"evaluate", bundle(), "--data", data_file, "--json", in(json)};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  std::vector<std::string> queued(const std::string& json, const std::string& samples = "16") {
+    return evaluation(json, {"--queue", server_->url(), "--samples-a-job", samples});
+  }
+
+  // What was counted, without what the clock says.
+  nlohmann::json counted(const std::string& json) {
+    nlohmann::json out = nlohmann::json::parse(std::ifstream(in(json)), nullptr, false);
+    for (const char* key : {"ms_per_sample", "threads"}) out.erase(key);
+    return out;
+  }
+
+  std::string key() {
+    auto first = queue::parse_worker(described());
+    return first ? queue::key_of(HOIST_VERSION, first->devices.front()) : "";
+  }
+  std::string device() {
+    auto first = queue::parse_worker(described());
+    return first ? first->devices.front() : "";
+  }
+  // What a worker that is there says of itself.
+  std::string described() {
+    const Stopwatch stopwatch;
+    while (stopwatch.seconds() < 60) {
+      auto queue = Queue::connect(server_->options());
+      auto texts = queue ? queue->ask_workers(0.3) : Result<std::vector<std::string>>(Diagnostic{});
+      if (texts && !texts->empty()) return texts->front();
+    }
+    return "";
+  }
+  // The answer to a job for the worker that is there.
+  Answer answer_to(const std::string& text, const std::string& id) {
+    const std::string at = key();
+    auto queue = Queue::connect(server_->options());
+    EXPECT_TRUE(queue.ok());
+    EXPECT_TRUE(queue->offer(at, id, text).ok());
+    const Stopwatch stopwatch;
+    while (stopwatch.seconds() < 60) {
+      auto found = queue->answer_to(id);
+      if (found && *found) return *queue::parse_answer(**found);
+      ::usleep(50'000);
+    }
+    ADD_FAILURE() << "no answer";
+    return {};
+  }
+  Answer answer_to(const Job& job) { return answer_to(queue::print(job), queue::id_of(job)); }
+
+  std::unique_ptr<Server> server_;
+  int workers_ = 0;
+};
+
+TEST_F(QueueTest, AnswersAreTheSameWithOneWorkerFourAndNone) {
+  ASSERT_EQ(run_hoist(evaluation("here")).code, 0);
+  const nlohmann::json here = counted("here");
+  ASSERT_EQ(here.value("total", 0), 500);
+  for (const int count : {1, 4}) {
+    SCOPED_TRACE(count);
+    const std::string folder = in(fmt::format("server{}", count));
+    std::filesystem::create_directory(folder);
+    server_ = std::make_unique<Server>(folder);  // one that has no answers yet
+    std::vector<Background> workers;
+    for (int i = 0; i < count; ++i) workers.push_back(worker());
+    const Ran ran = run_hoist(queued("there"));
+    ASSERT_EQ(ran.code, 0) << ran.err << workers.front().said();
+    EXPECT_EQ(counted("there"), here);
+    // Asked again nothing is done again: no worker is needed.
+    for (Background& each : workers) each.signal(SIGTERM);
+    for (Background& each : workers) EXPECT_EQ(each.wait(30), 0) << each.said();
+    ASSERT_EQ(run_hoist(queued("again")).code, 0);
+    EXPECT_EQ(counted("again"), here);
+  }
+}
+
+TEST_F(QueueTest, OpenClBundlesAreEvaluatedInTheirPlace) {
+  ASSERT_EQ(run_hoist({"compile", HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx", "-o", in("bundle")}).code, 0);
+  const std::string data = HOIST_SOURCE_DIR "/models/digits_fully_connected_test.npz";
+  std::vector<std::string> words = {"evaluate", in("bundle"), "--data", data, "--json", in("here")};
+  const Ran here = run_hoist(words);
+  ASSERT_EQ(here.code, 0) << here.err;
+  words.back() = in("there");
+  words.insert(words.end(), {"--queue", server_->url(), "--samples-a-job", "200"});
+  const Background worker({HOIST_PROGRAM, "worker", "--queue", server_->url()}, in("worker.log"));
+  const Ran there = run_hoist(words);
+  ASSERT_EQ(there.code, 0) << there.err << worker.said();
+  EXPECT_EQ(counted("there"), counted("here"));
+}
+
+// Workers and the server are killed at random while parts are counted. HOIST_QUEUE_JOBS=500 is the long form.
+TEST_F(QueueTest, WhateverIsKilledNothingIsLostAndNothingCountedTwice) {
+  const char* wanted = std::getenv("HOIST_QUEUE_JOBS");
+  const int jobs = std::clamp(wanted == nullptr ? 25 : std::atoi(wanted), 1, 500);
+  ASSERT_EQ(run_hoist(evaluation("here")).code, 0);
+  constexpr size_t at_once = 3;
+  std::vector<Background> workers;
+  // A kill takes a delivery, which is nobody's fault here.
+  const auto next = [&] { return worker({"--attempts", "100"}); };
+  for (size_t i = 0; i < at_once; ++i) workers.push_back(next());
+  ASSERT_NE(described(), "");
+  std::vector<std::string> words = queued("there", std::to_string(500 / jobs));
+  words.insert(words.begin(), HOIST_PROGRAM);
+  Background asking(words, in("asking.log"));
+  std::mt19937 random(7);
+  int killed = 0, restarts = 0;
+  const Stopwatch stopwatch;
+  while (asking.runs() && stopwatch.seconds() < 1500) {
+    ::usleep(300'000 + random() % 700'000);
+    if (random() % 5 == 0) {
+      server_->kill();
+      ::usleep(random() % 300'000);
+      server_->start();
+      ++restarts;
+      continue;
+    }
+    const size_t victim = random() % at_once;
+    workers[victim].signal(SIGKILL);
+    workers[victim].wait(10);
+    Background fresh = next();
+    std::destroy_at(&workers[victim]);
+    std::construct_at(&workers[victim], std::move(fresh));
+    ++killed;
+  }
+  ASSERT_EQ(asking.wait(1), 0) << asking.said() << workers.front().said();
+  EXPECT_EQ(counted("there"), counted("here"));
+  EXPECT_GT(killed, 0);
+  fmt::print("{} jobs, {} workers and {} servers killed, {:.0f} s\n", jobs, killed, restarts, stopwatch.seconds());
+}
+
+TEST_F(QueueTest, AWorkerThatIsToldToEndGivesItsJobBack) {
+  Background first = worker();
+  std::vector<std::string> words = queued("there", "10");
+  words.insert(words.begin(), HOIST_PROGRAM);
+  ASSERT_NE(described(), "");
+  Background asking(words, in("asking.log"));
+  const Stopwatch stopwatch;
+  while (queue::parse_worker(described())->busy.empty() && stopwatch.seconds() < 20) ::usleep(10'000);
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.wait(20), 0) << first.said();
+  EXPECT_THAT(first.said(), HasSubstr("ends after"));
+  Background second = worker();
+  EXPECT_EQ(asking.wait(120), 0) << asking.said() << second.said();
+}
+
+TEST_F(QueueTest, AWorkerWaitsForAServerThatIsNotThereYet) {
+  server_->kill();
+  Background early = worker();
+  const Stopwatch stopwatch;
+  while (early.said().find("trying again in 10 s") == std::string::npos && stopwatch.seconds() < 30) ::usleep(50'000);
+  EXPECT_THAT(early.said(), HasSubstr("no queue is there"));
+  server_->start();
+  EXPECT_NE(described(), "");
+}
+
+TEST_F(QueueTest, AQueueThatIsNotThereIsAMessage) {
+  server_->kill();
+  const Ran ran = run_hoist(queued("there"));
+  EXPECT_EQ(ran.code, 4);
+  EXPECT_THAT(ran.err, HasSubstr("no queue is there"));
+  EXPECT_THAT(ran.err, HasSubstr("nats-server --jetstream"));
+}
+
+TEST_F(QueueTest, ATokenIsAskedForAndNotShown) {
+  const std::string folder = in("closed");
+  std::filesystem::create_directory(folder);
+  server_ = std::make_unique<Server>(folder, std::vector<std::string>{"--auth", "secret"});
+  const Ran refused = run_hoist({"worker", "--list", "--queue", server_->url("wrong@")});
+  EXPECT_EQ(refused.code, 4);
+  EXPECT_THAT(refused.err, HasSubstr("refuses the connection"));
+  EXPECT_THAT(refused.err, Not(HasSubstr("wrong")));
+  std::ofstream(in("token")) << "secret\n";
+  const Ran taken = run_hoist({"worker", "--list", "--queue", server_->url(), "--queue-token", in("token")});
+  EXPECT_EQ(taken.code, 0) << taken.err;
+  EXPECT_THAT(taken.out, HasSubstr("0 workers, 0 jobs on the queue, 0 set aside"));
+}
+
+TEST_F(QueueTest, JobsOfAnotherVersionOrDeviceAreRefused) {
+  const Background one = worker();
+  Job job = queue::new_job("evaluate", device());
+  job.version = "0.0.1";
+  ASSERT_FALSE(answer_to(job).refused.empty()) << one.said();
+  EXPECT_THAT(answer_to(job).refused.front().what, HasSubstr("is of hoist 0.0.1, this worker of " HOIST_VERSION));
+  job = queue::new_job("evaluate", "a device of somebody else");
+  EXPECT_THAT(answer_to(job).refused.front().what, HasSubstr("is for a device of somebody else"));
+  job = queue::new_job("dance", device());
+  EXPECT_THAT(answer_to(job).refused.front().what, HasSubstr("dance is no kind of job"));
+  EXPECT_THAT(answer_to("{", queue::hash_of("{")).refused.front().what, HasSubstr("no object of JSON"));
+  job = queue::new_job("evaluate", device());
+  EXPECT_THAT(answer_to(queue::print(job), std::string(32, '0')).refused.front().what, HasSubstr("another name"));
+}
+
+TEST_F(QueueTest, WhoAsksIsToldWhyNobodyAnswers) {
+  auto queue = Queue::connect(server_->options());
+  ASSERT_TRUE(queue.ok());
+  EXPECT_THAT(*queue::why_nobody(*queue, "some device"), HasSubstr("no worker is there"));
+  auto other = Queue::connect(server_->options());
+  ASSERT_TRUE(other.ok());
+  queue::WorkerDescription described{"host:1", "0.0.1", {"some device"}, 0, ""};
+  ASSERT_TRUE(other->answer_as_worker([&] { return queue::print(described); }).ok());
+  EXPECT_THAT(*queue::why_nobody(*queue, "some device"), HasSubstr("host:1 is of version 0.0.1"));
+  described.version = HOIST_VERSION;
+  EXPECT_EQ(*queue::why_nobody(*queue, "some device"), "");
+  EXPECT_THAT(*queue::why_nobody(*queue, "another"), HasSubstr("host:1 has some device"));
+}
+
+TEST_F(QueueTest, AJobThatEndsItsProcessesIsSetAsideAndNamed) {
+  {
+    const Background small = worker({"--attempts", "2", "--job-memory", "0.1", "--job-time", "1"});
+    // A hundred megabytes of samples do not fit into a hundred megabytes of memory.
+    const Ran filled = run_shell(fmt::format(
+        "/usr/bin/python3 -c \"import numpy; numpy.savez('{}', image=numpy.zeros((250000, 1, 8, 8), 'float32'), "
+        "labels=numpy.zeros(250000, 'int64'))\"",
+        in("large.npz")));
+    if (filled.code != 0) GTEST_SKIP() << "numpy is not installed";
+    const Ran ran = run_hoist(
+        {"evaluate", bundle(), "--data", in("large.npz"), "--queue", server_->url(), "--samples-a-job", "250000"});
+    EXPECT_EQ(ran.code, 4) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("is set aside: after 2 attempts"));
+  }
+  const Ran listed = run_hoist({"worker", "--list", "--queue", server_->url(), "--json", in("list")});
+  const nlohmann::json answer = nlohmann::json::parse(std::ifstream(in("list")), nullptr, false);
+  EXPECT_EQ(answer.at("aside").size(), 1u);
+  EXPECT_EQ(answer.at("jobs"), 0);
+  EXPECT_THAT(listed.out, HasSubstr("1 set aside"));
+  EXPECT_THAT(listed.out, HasSubstr("after 2 attempts"));
+  // Whoever asks again has it tried again.
+  const Background large = worker();
+  const Ran again = run_hoist(
+      {"evaluate", bundle(), "--data", in("large.npz"), "--queue", server_->url(), "--samples-a-job", "250000"});
+  EXPECT_EQ(again.code, 0) << again.err << large.said();
+  EXPECT_THAT(run_hoist({"worker", "--list", "--queue", server_->url()}).out, HasSubstr("0 set aside"));
+}
+
+TEST_F(QueueTest, DamagedContentIsNoContent) {
+  const Background one = worker({"--attempts", "2"});
+  auto queue = Queue::connect(server_->options());
+  ASSERT_TRUE(queue.ok());
+  Job job = queue::new_job("evaluate", device());
+  job.options = {{"output", 0}, {"specialisation", 0}};
+  // What it is named by is right, and it is nothing of the kind.
+  job.content = {{"bundle", *queue->put("no folder")}, {"samples", *queue->put("no samples")}};
+  const Answer refused = answer_to(job);
+  ASSERT_FALSE(refused.refused.empty()) << one.said();
+  EXPECT_THAT(refused.refused.front().text(), HasSubstr("packed folder: is damaged"));
+  // Somebody has put other bytes there.
+  const std::string hash = *queue->put("what was meant");
+  publish_raw(*server_, "hoist.content." + hash + ".0", "what was maent");
+  EXPECT_THAT(queue->get(hash, 100).errors().front().text(), HasSubstr("is damaged"));
+  publish_raw(*server_, "hoist.content." + hash + ".size", "99999999999999999999 1");
+  EXPECT_FALSE(queue->get(hash, 100).ok());
+  job.content["bundle"] = hash;
+  EXPECT_THAT(answer_to(job).aside, HasSubstr("is damaged"));
+  // Content of several messages comes back.
+  std::string large(3'000'000, 'x');
+  large[2'000'000] = 'y';
+  EXPECT_EQ(*queue->get(*queue->put(large), large.size()), large);
+  EXPECT_FALSE(queue->get(queue::hash_of(large), large.size() - 1).ok());
+}
+
+TEST_F(QueueTest, AWorkerMeasures) {
+  const Background one = worker();
+  const std::vector<std::string> words = {"bench",   bundle(),       "--seconds", "0.1",
+                                          "--queue", server_->url(), "--json",    in("bench")};
+  for (int i = 0; i < 2; ++i) {  // anew each time
+    const Ran ran = run_hoist(words);
+    ASSERT_EQ(ran.code, 0) << ran.err << one.said();
+    EXPECT_THAT(ran.out, HasSubstr("lower quartile"));
+    EXPECT_THAT(ran.out, HasSubstr("conv1"));
+    const nlohmann::json found = nlohmann::json::parse(std::ifstream(in("bench")), nullptr, false);
+    EXPECT_GT(found.at("lower_quartile_ms"), 0);
+    EXPECT_EQ(found.at("threads"), 1);  // the worker's
+  }
+  EXPECT_EQ(queue::parse_worker(described())->jobs, 2);
+}
+
+// What sensitivity and the verification of budgets ask for.
+TEST_F(QueueTest, RunsOfAStudyAreTheSameBits) {
+  const Background one = worker(), two = worker();
+  ModelOptions options;
+  options.targets = {device().substr(std::string("native ").size())};
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared);
+    auto queued = queue::models_on_queue(server_->options(), shared ? 0 : 1e9);
+    ASSERT_TRUE(queued.ok());
+    auto model = open_for_study(model_file, options, *queued);
+    ASSERT_TRUE(model.ok()) << model.failure().problems.front().text();
+    auto samples = read_samples(data_file, input_infos(model->program), {});
+    ASSERT_TRUE(samples.ok());
+    RewrittenModel as_it_is;
+    as_it_is.program = model->program;
+    auto there = model->prepare(as_it_is);
+    ASSERT_TRUE(there.ok());
+    constexpr size_t runs = 41;
+    auto found = run_all(**there, *samples, runs);
+    ASSERT_TRUE(found.ok()) << found.errors().front().text() << one.said();
+    ASSERT_EQ(found->size(), runs);
+    for (size_t i = 0; i < runs; ++i) {
+      auto expected = (*there)->run(samples->runs[i]);
+      ASSERT_TRUE(expected.ok());
+      EXPECT_EQ((*found)[i].front().bytes().size(), expected->front().bytes().size());
+      EXPECT_TRUE(std::ranges::equal((*found)[i].front().bytes(), expected->front().bytes())) << "run " << i;
+    }
+    // So were the workers asked, or not.
+    auto connected = Queue::connect(server_->options());
+    int64_t done = 0;
+    const auto described = connected->ask_workers(1);
+    for (const std::string& text : *described) done += queue::parse_worker(text)->jobs;
+    EXPECT_EQ(done, shared ? 2 : 0);
+  }
+}
+
+TEST_F(QueueTest, AnAnswerThatCountsWronglyIsNotCounted) {
+  auto queue = Queue::connect(server_->options());
+  ASSERT_TRUE(queue.ok());
+  queue::Gathering gathering;
+  gathering.count = 3;
+  gathering.make = [](size_t number) -> Result<Job> {
+    Job job = queue::new_job("evaluate", "a device");
+    job.options["number"] = number % 2;  // the first is the third
+    return job;
+  };
+  std::vector<size_t> taken;
+  gathering.take = [&](size_t number, const nlohmann::json& result) -> Result<Nothing> {
+    if (result != 42) return Diagnostic{"answer", "is not 42", ""};
+    taken.push_back(number);
+    return Nothing{};
+  };
+  for (size_t number = 0; number < 2; ++number) {
+    Answer answer;
+    answer.result = number == 0 ? 42 : 43;
+    ASSERT_TRUE(queue->answer(queue::id_of(*gathering.make(number)), queue::print(answer)).ok());
+  }
+  const auto done = queue::gather(*queue, gathering);
+  ASSERT_FALSE(done.ok());
+  EXPECT_THAT(done.failure().problems.front().text(), HasSubstr("is not 42"));
+  EXPECT_THAT(taken, testing::UnorderedElementsAre(0, 2));
+}
+
+TEST(Counts, OfPartsAddUpInAnyOrder) {
+  const Tensor scores = Tensor::of(Scalar::f32, {3, 6},
+                                   std::vector<float>{0, 1, 0, 0, 0, 0,  //
+                                                      9, 8, 7, 6, 5, 4,  //
+                                                      0, 0, 0, 0, 0, 2});
+  ScoreCard all(6), first(6), second(6);
+  for (int64_t i = 0; i < 3; ++i) {
+    const int64_t label = i == 1 ? 5 : i;
+    all.add(scores, 6 * i, label);
+    (i == 0 ? first : second).add(scores, 6 * i, label);
+  }
+  auto back = ScoreCard::from_counts(second.counts(), 6, 2);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->counts(), second.counts());
+  ScoreCard sum(6);
+  sum.add(*back);
+  sum.add(first);
+  EXPECT_EQ(sum.counts(), all.counts());
+  EXPECT_EQ(sum.to_json({}), all.to_json({}));
+  // Nobody's counts for another part, and nobody's that do not add up.
+  EXPECT_FALSE(ScoreCard::from_counts(second.counts(), 6, 3).ok());
+  EXPECT_FALSE(ScoreCard::from_counts(second.counts(), 2, 2).ok());
+  for (const char* text : {R"({})", R"([])", R"({"best_five":0,"not_finite":0,"labels":[[0,2,1,[]]]})",
+                           R"({"best_five":0,"not_finite":0,"labels":[[0,2,3,[]]]})",
+                           R"({"best_five":1,"not_finite":0,"labels":[[0,2,2,[]]]})",
+                           R"({"best_five":2,"not_finite":-1,"labels":[[0,2,2,[]]]})",
+                           R"({"best_five":2,"not_finite":0,"labels":[[0,1,1,[]],[0,1,1,[]]]})",
+                           R"({"best_five":2,"not_finite":0,"labels":[[0,18446744073709551615,2,[]]]})"})
+    EXPECT_FALSE(ScoreCard::from_counts(nlohmann::json::parse(text), 6, 2).ok()) << text;
+}
+
+TEST(WriteNpz, GivesTheSameBytesAndIsRead) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const std::map<std::string, Tensor> arrays = {
+      {"image", Tensor::of(Scalar::f32, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6})},
+      {"labels", Tensor::of(Scalar::i64, {2}, std::vector<int64_t>{1, 0})}};
+  ASSERT_TRUE(write_npz(folder->path() / "a", arrays).ok());
+  ::sleep(2);  // the clock of zip counts in two seconds
+  ASSERT_TRUE(write_npz(folder->path() / "b", arrays).ok());
+  EXPECT_EQ(*read_file(folder->path() / "a"), *read_file(folder->path() / "b"));
+  auto back = read_npz(folder->path() / "a");
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->at("image").bytes().size(), 24u);
+  EXPECT_EQ(back->at("labels").as_integers(), (std::vector<int64_t>{1, 0}));
+  EXPECT_FALSE(write_npz(folder->path() / "none" / "c", arrays).ok());
+}
+
+TEST(PackedFolder, ComesBackAndStaysInItsPlace) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const auto path = folder->path();
+  std::filesystem::create_directory(path / "a");
+  std::filesystem::create_directory(path / "a" / "b");
+  std::ofstream(path / "a" / "b" / "one.txt") << "1\n2";
+  std::ofstream(path / "a" / "two") << "";
+  auto packed = queue::pack_folder(path / "a", {"two", "b/one.txt"});
+  ASSERT_TRUE(packed.ok());
+  ASSERT_TRUE(queue::unpack_folder(*packed, path / "c").ok());
+  EXPECT_EQ(*read_file(path / "c" / "b" / "one.txt"), "1\n2");
+  EXPECT_EQ(*read_file(path / "c" / "two"), "");
+  for (const char* text : {"", "hoist folder 1\n", "hoist folder 1\n3 ../x\n\nabc", "hoist folder 1\n3 /x\n\nabc",
+                           "hoist folder 1\n3 a/../x\n\nabc", "hoist folder 1\n3 .x\n\nabc",
+                           "hoist folder 1\n4 x\n\nabc", "hoist folder 1\n2 x\n\nabc", "hoist folder 1\n1 x\n1 x\n\nab",
+                           "hoist folder 1\n-1 x\n\nabc", "hoist folder 1\n3 x y\n\nabc"}) {
+    SCOPED_TRACE(text);
+    EXPECT_FALSE(queue::unpack_folder(text, path / "d").ok());
+  }
+  EXPECT_FALSE(std::filesystem::exists(path / "d"));
+  EXPECT_FALSE(std::filesystem::exists(path / "x"));
+}
+
+TEST(Confinement, KeepsAProcessInItsFolders) {
+  if (!queue::can_confine()) GTEST_SKIP() << "this system has no Landlock";
+  auto inside = TemporaryFolder::make(), outside = TemporaryFolder::make();
+  ASSERT_TRUE(inside.ok() && outside.ok());
+  std::ofstream(outside->path() / "secret") << "x";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool confined = queue::confine({inside->path()}, {}).ok();
+    const auto opens = [](const std::filesystem::path& path, int how) { return ::open(path.c_str(), how, 0600) >= 0; };
+    int wrong = confined ? 0 : 1;
+    if (!opens(inside->path() / "file", O_WRONLY | O_CREAT)) wrong |= 2;
+    if (opens(outside->path() / "file", O_WRONLY | O_CREAT)) wrong |= 4;
+    if (opens(outside->path() / "secret", O_RDONLY)) wrong |= 8;
+    if (!opens("/etc/hostname", O_RDONLY)) wrong |= 16;
+    if (!opens("/dev/null", O_WRONLY)) wrong |= 32;
+    ::_exit(wrong);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(QueueJob, TextsOfStrangersAreRead) {
+  Job job = queue::new_job("evaluate", "a device");
+  job.content["bundle"] = queue::hash_of("x");
+  job.options["output"] = 1;
+  auto back = queue::parse_job(queue::print(job));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(queue::id_of(*back), queue::id_of(job));
+  for (const char* text :
+       {"", "[]", "{}", R"({"protocol":2})", R"({"protocol":"1"})",
+        R"({"protocol":1,"kind":1,"version":"1","device":"d","content":{},"options":{}})",
+        R"({"protocol":1,"kind":"k","version":"1","device":"d","content":{"a":"../b"},"options":{}})",
+        R"({"protocol":1,"kind":"k","version":"1","device":"d","content":{},"options":[]})"})
+    EXPECT_FALSE(queue::parse_job(text).ok()) << text;
+  EXPECT_FALSE(queue::parse_job(std::string(1 << 17, ' ')).ok());
+  for (const char* text : {"", "{}", "[1]", R"({"refused":[]})", R"({"result":1,"aside":"x"})"})
+    EXPECT_FALSE(queue::parse_answer(text).ok()) << text;
+  EXPECT_FALSE(queue::parse_worker(R"({"name":"a","version":"b","devices":3})").ok());
+}
+
+}  // namespace
+}  // namespace hoist

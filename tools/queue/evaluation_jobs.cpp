@@ -1,0 +1,92 @@
+#include "tools/queue/evaluation_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/opencl/device.h"
+#include "ir/profile.h"
+#include "tools/files.h"
+#include "tools/opened_bundle.h"
+#include "tools/queue/gather.h"
+#include "tools/queue/packed_folder.h"
+#include "tools/samples.h"
+
+namespace hoist::queue {
+namespace {
+
+// Large enough that a job's process is not most of the work, small enough for a message of a few MB and for many
+// workers.
+constexpr size_t usual_part_bytes = size_t{8} << 20U, usual_parts = 32;
+
+size_t usual_runs_a_job(const Samples& samples) {
+  size_t bytes = 0;
+  for (const Tensor& input : samples.runs.front()) bytes += input.bytes().size();
+  const size_t by_size = std::max<size_t>(1, usual_part_bytes / std::max<size_t>(1, bytes));
+  return std::min(by_size, (samples.runs.size() + usual_parts - 1) / usual_parts);
+}
+
+// What a worker says of its part; a stranger may have said it.
+Result<Evaluation> parse_evaluation(const nlohmann::json& result, int64_t classes, const Samples& part) {
+  const Diagnostic wrong{"answer", "is none to this question", ""};
+  if (!result.is_object() || !result.contains("counts") || !result.contains("inputs_not_finite") ||
+      !result.contains("seconds") || !result["seconds"].is_number() || !result["inputs_not_finite"].is_number_integer())
+    return wrong;
+  HOIST_TRY(ScoreCard card, ScoreCard::from_counts(result["counts"], classes, part.count));
+  Evaluation out{std::move(card), result["inputs_not_finite"].get<int64_t>(), result["seconds"].get<double>()};
+  if (out.inputs_not_finite < 0 || out.inputs_not_finite > static_cast<int64_t>(part.runs.size()) ||
+      !std::isfinite(out.seconds) || out.seconds < 0)
+    return wrong;
+  return out;
+}
+
+}  // namespace
+
+Attempt<std::string> device_on_queue(const Plan& plan, const std::string& wanted) {
+  if (!plan.targets.empty()) {
+    HOIST_STEP(const Device device, ExitCode::device, native_device(plan.targets));
+    return device.name;
+  }
+  if (!wanted.empty()) return wanted;
+  HOIST_STEP(const Profile profile, ExitCode::bad_input, parse_profile(plan.profile, "the bundle's profile"));
+  return profile.name;
+}
+
+Attempt<Evaluation> evaluate_on_queue(Queue& queue, const std::filesystem::path& bundle, const LabelledData& data,
+                                      const std::string& device, int64_t samples_a_job,
+                                      const std::function<void(size_t done, size_t total)>& progress) {
+  const Samples& samples = data.samples;
+  const std::vector<ValueInfo> inputs = inputs_of(data.plan);
+  const size_t runs = samples_a_job > 0
+                          ? static_cast<size_t>(std::max<int64_t>(1, samples_a_job / samples.samples_a_run))
+                          : usual_runs_a_job(samples);
+  const auto part = [&](size_t number) {
+    return part_of(samples, number * runs, std::min(samples.runs.size(), (number + 1) * runs));
+  };
+  HOIST_STEP(const std::string packed, ExitCode::bad_input, pack_bundle(bundle));
+  HOIST_STEP(const TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());
+  Evaluation sum{ScoreCard(data.classes)};
+  Gathering gathering;
+  gathering.count = (samples.runs.size() + runs - 1) / runs;
+  gathering.make = [&](size_t number) -> Result<Job> {
+    Job job = new_job("evaluate", device);
+    HOIST_TRY(job.content["bundle"], queue.put(packed));
+    const std::filesystem::path file = folder.path() / "samples.npz";
+    HOIST_TRY_VOID(write_samples(file, part(number), inputs));
+    HOIST_TRY(const std::string content, read_file(file));
+    HOIST_TRY(job.content["samples"], queue.put(content));
+    job.options = {{"output", data.output}, {"specialisation", data.specialisation}};
+    return job;
+  };
+  gathering.take = [&](size_t number, const nlohmann::json& result) -> Result<Nothing> {
+    HOIST_TRY(const Evaluation found, parse_evaluation(result, data.classes, part(number)));
+    sum.add(found);
+    return Nothing{};
+  };
+  gathering.progress = progress;
+  HOIST_ATTEMPT([[maybe_unused]] const ExitCode done, gather(queue, gathering));
+  return sum;
+}
+
+}  // namespace hoist::queue

@@ -1,0 +1,149 @@
+#include "tools/queue/job_kinds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/text/near_miss.h"
+#include "tools/command_line.h"
+#include "tools/evaluation.h"
+#include "tools/files.h"
+#include "tools/opened_bundle.h"
+#include "tools/queue/packed_folder.h"
+#include "tools/samples.h"
+#include "tools/terminal.h"
+
+namespace hoist::queue {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr std::string_view native_prefix = "native ";
+
+// A whole number of the job's options in this range.
+Result<int64_t> option_of(const Job& job, const char* name, int64_t least, int64_t most) {
+  const auto found = job.options.find(name);
+  if (found == job.options.end() || !found->is_number_integer() || *found < least || *found > most)
+    return Diagnostic{std::string("job, ") + name, fmt::format("is no number from {} to {}", least, most), ""};
+  return found->get<int64_t>();
+}
+
+// The bundle, on the device that the job is for.
+Attempt<BundleRunner> open_bundle_of(const Job& job, const fs::path& folder, int threads) {
+  HOIST_STEP(const std::string packed, ExitCode::bad_input, read_file(folder / "bundle"));
+  const fs::path path = folder / "bundle.hoist";
+  HOIST_STEP_VOID(ExitCode::bad_input, unpack_folder(packed, path));
+  HOIST_ATTEMPT([[maybe_unused]] const BundleInfo checked, bundle_info(path));
+  RunOptions options;
+  options.threads = threads;
+  if (!job.device.starts_with(native_prefix)) options.device = job.device;
+  HOIST_ATTEMPT(BundleRunner bundle, open_checked(path, options));
+  if (bundle.device_name() != job.device)
+    return input_failure("device", "the job is for " + job.device + ", the bundle runs on " + bundle.device_name(),
+                         "--device names the device that workers have");
+  if (!bundle.fits_profile())
+    return input_failure("device", "the bundle is made for " + bundle.profile_name(), "compile it for " + job.device);
+  HOIST_STEP(const int64_t specialisation, ExitCode::bad_input, option_of(job, "specialisation", 0, 1 << 20));
+  HOIST_STEP_VOID(ExitCode::bad_input, bundle.choose(static_cast<size_t>(specialisation)));
+  return bundle;
+}
+
+Attempt<Json> perform_evaluation(const Job& job, const fs::path& folder, int threads) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle_of(job, folder, threads));
+  const auto outputs = static_cast<int64_t>(bundle.outputs().size());
+  HOIST_STEP(const int64_t output, ExitCode::bad_input, option_of(job, "output", 0, outputs - 1));
+  HOIST_STEP(const Samples samples, ExitCode::bad_input,
+             read_samples(folder / "samples", inputs_of(bundle), {.labels = true}));
+  const ArrayInfo& answer = bundle.outputs()[static_cast<size_t>(output)];
+  const int64_t elements = element_count(answer.shape), batch = samples.samples_a_run;
+  if (elements < batch || elements % batch != 0)
+    return input_failure("output " + answer.name, fmt::format("holds no scores of {} samples", batch));
+  HOIST_STEP_VOID(ExitCode::bad_input, check_labels(samples, elements / batch, answer.name, "samples"));
+  HOIST_ATTEMPT(const Evaluation found, evaluate_samples(bundle, samples, static_cast<size_t>(output), [](int64_t) {}));
+  return Json{
+      {"counts", found.card.counts()}, {"inputs_not_finite", found.inputs_not_finite}, {"seconds", found.seconds}};
+}
+
+Attempt<Json> perform_runs(const Job& job, const fs::path& folder, int threads) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle_of(job, folder, threads));
+  HOIST_STEP(const Samples samples, ExitCode::bad_input, read_samples(folder / "inputs", inputs_of(bundle), {}));
+  Samples outputs;
+  for (const std::vector<Tensor>& inputs : samples.runs) {
+    HOIST_STEP(std::vector<Tensor> found, ExitCode::device, bundle.run(inputs));
+    outputs.runs.push_back(std::move(found));
+  }
+  outputs.count = static_cast<int64_t>(outputs.runs.size());
+  std::vector<ValueInfo> described;
+  for (const ArrayInfo& output : bundle.outputs())
+    described.push_back({std::to_string(described.size()), output.scalar, output.shape});
+  HOIST_STEP_VOID(ExitCode::bad_input, write_samples(folder / result_file, outputs, described));
+  return Json{{"runs", outputs.count}};
+}
+
+// What hoist bench does where the device is: its text and its JSON.
+Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, int threads) {
+  HOIST_ATTEMPT([[maybe_unused]] const BundleRunner fits, open_bundle_of(job, folder, threads));
+  HOIST_STEP(const int64_t milliseconds, ExitCode::bad_input, option_of(job, "milliseconds", 10, 3'600'000));
+  const fs::path answer = folder / "bench.json";
+  std::vector<std::string> words = {"bench",     (folder / "bundle.hoist").string(),
+                                    "--json",    answer.string(),
+                                    "--seconds", fmt::format("{}", static_cast<double>(milliseconds) / 1e3)};
+  if (job.options.value("roofline", Json()) == true) words.emplace_back("--roofline");
+  if (threads > 0) words.insert(words.end(), {"--threads", std::to_string(threads)});
+  if (!job.device.starts_with(native_prefix)) words.insert(words.end(), {"--device", job.device});
+  std::string text;
+  {
+    const Audience audience{.result = [&](std::string_view lines) { text += lines; },
+                            .file = [](std::string_view) {},
+                            .message = [](std::string_view, const Diagnostic&) {},
+                            .progress = [](const std::string&) {}};
+    const WithAudience listening(audience);
+    HOIST_ATTEMPT([[maybe_unused]] const ExitCode done, do_command(words));
+  }
+  HOIST_STEP(const std::string json, ExitCode::device, read_file(answer));
+  return Json{{"text", text}, {"json", Json::parse(json, nullptr, false)}};
+}
+
+}  // namespace
+
+const std::vector<JobKind>& job_kinds() {
+  static const std::vector<JobKind> kinds = {
+      {"evaluate", "runs a bundle over labelled samples and counts", {"bundle", "samples"}, false, perform_evaluation},
+      {"run", "the outputs of a bundle for the inputs of some runs", {"bundle", "inputs"}, false, perform_runs},
+      {"measure", "how long a bundle takes, with the device to itself", {"bundle"}, true, perform_measurement},
+  };
+  return kinds;
+}
+
+Result<const JobKind*> kind_of(const Job& job) {
+  std::vector<std::string> names;
+  for (const JobKind& kind : job_kinds()) {
+    names.emplace_back(kind.name);
+    if (job.kind != kind.name) continue;
+    const bool complete = job.content.size() == kind.content.size() &&
+                          std::all_of(kind.content.begin(), kind.content.end(),
+                                      [&](const char* name) { return job.content.contains(name); });
+    if (!complete) return Diagnostic{"job", "lacks content, or has some that it does not need", ""};
+    return &kind;
+  }
+  return Diagnostic{"job", job.kind + " is no kind of job", did_you_mean(job.kind, names, "")};
+}
+
+Attempt<> perform_job(const fs::path& folder, int threads) {
+  HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(folder / job_file, size_t{1} << 20U));
+  HOIST_STEP(const Job job, ExitCode::bad_input, parse_job(text));
+  HOIST_STEP(const JobKind* kind, ExitCode::bad_input, kind_of(job));
+  auto result = kind->perform(job, folder, threads);
+  Answer answer;
+  if (result.ok())
+    answer.result = std::move(*result);
+  else if (result.failure().code == ExitCode::device)
+    return result.failure();  // which may pass: somebody tries again
+  else
+    answer.refused = result.failure().problems;
+  HOIST_STEP_VOID(ExitCode::bad_input, write_file(folder / answer_file, print(answer)));
+  return ExitCode::done;
+}
+
+}  // namespace hoist::queue

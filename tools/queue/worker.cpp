@@ -1,0 +1,391 @@
+#include "tools/queue/worker.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "backends/halide/native_target.h"
+#include "backends/opencl/device.h"
+#include "ir/stopwatch.h"
+#include "ir/text/counted.h"
+#include "tools/child_program.h"
+#include "tools/files.h"
+#include "tools/interruption.h"
+#include "tools/json_answer.h"
+#include "tools/queue/confinement.h"
+#include "tools/queue/job.h"
+#include "tools/queue/job_kinds.h"
+#include "tools/terminal.h"
+
+namespace hoist::queue {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t most_content_bytes = size_t{1} << 32U, most_answer_bytes = size_t{1} << 26U;
+constexpr double first_pause = 10, longest_pause = 300;
+
+struct Offered {
+  std::string name;  ///< of a device
+  std::string lock;  ///< of what measurements share: processes that use it are named alike
+};
+
+// What this worker has to offer, in the words that jobs use.
+Attempt<std::vector<Offered>> devices_of(const std::string& wanted) {
+  std::vector<Offered> out;
+  const bool any = wanted.empty();
+  if (wanted != "native") {
+    auto device = find_device(wanted);
+    if (!device && !any) return Failure{ExitCode::device, device.errors()};
+    if (device) out.push_back({device->name, device->is_cpu ? "cpu" : fmt::format("device-{}", device->index)});
+  }
+  if (any || wanted == "native") {
+    for (const NativeTarget& target : native_targets()) {
+      if (auto device = native_device({target.name}); device.ok()) out.push_back({device->name, "cpu"});
+    }
+  }
+  if (out.empty()) return Failure{ExitCode::device, {{"", "there is no device to offer", "hoist devices"}}};
+  return out;
+}
+
+// Jobs that measure have a device for themselves; of the others there may be several. Whoever waits for it alone stands
+// at a gate that the others pass one by one, so that there is an end to them.
+class DeviceLock {
+ public:
+  explicit DeviceLock(const std::string& name) : gate_(open_file(name + "-gate")), device_(open_file(name)) {}
+  DeviceLock(const DeviceLock&) = delete;
+  DeviceLock& operator=(const DeviceLock&) = delete;
+  ~DeviceLock() {
+    if (gate_ >= 0) ::close(gate_);
+    if (device_ >= 0) ::close(device_);
+  }
+
+  /// False where `stop` says so first.
+  bool take(bool alone, const std::function<bool()>& stop) {
+    if (!wait(gate_, LOCK_EX, stop) || !wait(device_, alone ? LOCK_EX : LOCK_SH, stop)) return false;
+    ::flock(gate_, LOCK_UN);
+    return true;
+  }
+
+ private:
+  static int open_file(const std::string& name) {
+    std::error_code ignored;
+    const fs::path path = fs::temp_directory_path(ignored) / fmt::format("hoist-{}-{}.lock", name, ::getuid());
+    return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  }
+  static bool wait(int file, int how, const std::function<bool()>& stop) {
+    while (file >= 0 && ::flock(file, how | LOCK_NB) != 0) {
+      if (stop()) return false;
+      ::usleep(50'000);
+    }
+    return true;
+  }
+  int gate_, device_;
+};
+
+std::string worker_name() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return fmt::format("{}:{}", host, ::getpid());
+}
+
+class Worker {
+ public:
+  Worker(const WorkerOptions& options, std::vector<Offered> offered, const fs::path& folder)
+      : options_(options), offered_(std::move(offered)), folder_(folder) {
+    described_.name = worker_name();
+    described_.version = HOIST_VERSION;
+    for (const Offered& device : offered_) {
+      described_.devices.push_back(device.name);
+      keys_.push_back(key_of(HOIST_VERSION, device.name));
+    }
+    interruptible_.arm("the job goes back to the queue");
+  }
+
+  Attempt<> run() {
+    for (double pause = first_pause; !ends();) {
+      Absence why{};
+      auto connected = Queue::connect(options_.queue, usual_patience, &why);
+      if (!connected) {
+        if (why == Absence::refused) return Failure{ExitCode::device, connected.errors()};
+        complain("note", fmt::format("{}; trying again in {:.0f} s", connected.errors().front().text(), pause));
+        sleep(pause);
+        pause = std::min(2 * pause, longest_pause);
+        continue;
+      }
+      pause = first_pause;
+      HOIST_STEP_VOID(ExitCode::device, connected->answer_as_worker([this] { return describe(); }));
+      complain("note", fmt::format("{} is at work for {}, with {}", described_.name, shown_url(options_.queue),
+                                   fmt::join(described_.devices, ", ")));
+      if (auto served = serve(*connected); !served) complain("warning", served.errors());
+    }
+    complain("note",
+             fmt::format("{} ends after {}", described_.name, counted(static_cast<size_t>(jobs_.load()), "job")));
+    return ExitCode::done;
+  }
+
+ private:
+  bool ends() const {
+    return interruptible_.interrupted() || (options_.jobs > 0 && jobs_ >= options_.jobs) ||
+           (options_.idle > 0 && since_job_.seconds() > options_.idle);
+  }
+
+  void sleep(double seconds) const {
+    const Stopwatch stopwatch;
+    while (stopwatch.seconds() < seconds && !ends()) ::usleep(50'000);
+  }
+
+  // Called by the connection's thread.
+  std::string describe() {
+    const std::lock_guard lock(mutex_);
+    described_.jobs = jobs_;
+    return print(described_);
+  }
+  void be_busy_with(const std::string& job) {
+    const std::lock_guard lock(mutex_);
+    described_.busy = job;
+  }
+
+  Result<Nothing> serve(Queue& queue) {
+    constexpr double shortest = 0.02, longest = 1;
+    double pause = shortest;
+    while (!ends()) {
+      HOIST_TRY(std::optional<Lease> lease, queue.take(keys_, options_.lease_seconds));
+      if (!lease) {
+        sleep(pause);
+        pause = std::min(2 * pause, longest);
+        continue;
+      }
+      pause = shortest;
+      be_busy_with(lease->id());
+      auto worked = work_on(queue, *lease);
+      be_busy_with("");
+      since_job_ = {};
+      if (!worked) {
+        lease->give_back(1);
+        return worked.errors();
+      }
+    }
+    return Nothing{};
+  }
+
+  Result<Nothing> work_on(Queue& queue, Lease& lease) {
+    HOIST_TRY(const std::optional<std::string> before, queue.answer_to(lease.id()));
+    if (before) return lease.finish();
+    if (lease.deliveries() > options_.deliveries)
+      return set_aside(queue, lease,
+                       fmt::format("{} workers or their processes have ended with it", options_.deliveries));
+    auto answer = answer_of(queue, lease);
+    if (interruptible_.interrupted()) {
+      lease.give_back(0);
+      return Nothing{};
+    }
+    if (!answer) {
+      const std::string why = answer.errors().front().text();
+      complain("warning", fmt::format("job {:.8}, attempt {} of {}: {}", lease.id(), lease.deliveries(),
+                                      options_.deliveries, why));
+      if (lease.deliveries() >= options_.deliveries) return set_aside(queue, lease, why);
+      lease.give_back(1);
+      return Nothing{};
+    }
+    HOIST_TRY_VOID(queue.answer(lease.id(), print(*answer)));
+    ++jobs_;
+    for (const Diagnostic& problem : answer->refused)
+      complain("warning", fmt::format("job {:.8} is refused: {}", lease.id(), problem.text()));
+    // The answer is there: whoever gets the job again sees that.
+    if (auto finished = lease.finish(); !finished) complain("note", finished.errors().front().text());
+    return Nothing{};
+  }
+
+  Result<Nothing> set_aside(Queue& queue, Lease& lease, const std::string& why) {
+    complain("warning", fmt::format("job {:.8} is set aside: {}", lease.id(), why));
+    Answer answer;
+    answer.aside = fmt::format("after {} attempts: {}", std::min(lease.deliveries(), options_.deliveries), why);
+    answer.worker = described_.name;
+    const nlohmann::json listed = {{"id", lease.id()}, {"job", lease.text()}, {"why", answer.aside}};
+    HOIST_TRY_VOID(queue.set_aside(lease.id(), listed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    HOIST_TRY_VOID(queue.answer(lease.id(), print(answer)));
+    return lease.finish();
+  }
+
+  // An error is something that may pass.
+  Result<Answer> answer_of(Queue& queue, Lease& lease) {
+    Answer out;
+    out.worker = described_.name;
+    const auto refuse = [&](Diagnostics problems) {
+      out.refused = std::move(problems);
+      return out;
+    };
+    auto job = parse_job(lease.text());
+    if (!job) return refuse(job.errors());
+    if (id_of(*job) != lease.id()) return refuse({{"job", "has another name than its text", "it is damaged"}});
+    if (job->version != HOIST_VERSION)
+      return refuse(
+          {{"job", "is of hoist " + job->version + ", this worker of " HOIST_VERSION, "let both be of one version"}});
+    const auto device =
+        std::find_if(offered_.begin(), offered_.end(), [&](const Offered& each) { return each.name == job->device; });
+    if (device == offered_.end())
+      return refuse(
+          {{"job", fmt::format("is for {}, this worker has {}", job->device, fmt::join(described_.devices, ", ")),
+            ""}});
+    auto kind = kind_of(*job);
+    if (!kind) return refuse(kind.errors());
+
+    Stopwatch since_heartbeat;
+    const auto heartbeat = [&] {
+      if (since_heartbeat.seconds() < lease.seconds() / 4) return;
+      since_heartbeat = {};
+      lease.heartbeat();
+    };
+    const auto stops = [&] {
+      heartbeat();
+      return interruptible_.interrupted();
+    };
+    DeviceLock lock(device->lock);
+    if (!lock.take((*kind)->measures, stops)) return Diagnostic{"", "the worker ends", ""};
+    std::error_code ignored;
+    const fs::path folder = folder_ / "job";
+    fs::remove_all(folder, ignored);
+    fs::create_directories(folder / "temporary", ignored);
+    HOIST_TRY_VOID(write_file(folder / job_file, lease.text()));
+    for (const auto& [name, hash] : job->content) {
+      // The jobs of a command share their bundle.
+      const bool shared = name == "bundle";
+      std::string content = shared && hash == bundle_hash_ ? bundle_ : "";
+      if (content.empty()) {
+        HOIST_TRY(content, queue.get(hash, most_content_bytes));
+      }
+      heartbeat();
+      HOIST_TRY_VOID(write_file(folder / name, content));
+      if (shared) bundle_ = std::move(content), bundle_hash_ = hash;
+    }
+    // Compiled kernels stay for the next job with the same bundle, and for no other.
+    const auto bundle = job->content.find("bundle");
+    const fs::path cache = folder_ / "caches" / (bundle == job->content.end() ? lease.id() : bundle->second);
+    constexpr size_t most_caches = 16;
+    if (!fs::exists(cache, ignored) && ++caches_ > most_caches) {
+      fs::remove_all(folder_ / "caches", ignored);
+      caches_ = 1;
+    }
+    fs::create_directories(cache, ignored);
+    HOIST_TRY_VOID(perform(folder, cache, [&] { heartbeat(); }));
+    HOIST_TRY(const std::string text, read_file(folder / answer_file, most_answer_bytes));
+    HOIST_TRY(Answer answer, parse_answer(text));
+    if (answer.result && answer.result->is_object() && fs::exists(folder / result_file, ignored)) {
+      HOIST_TRY(const std::string result, read_file(folder / result_file, most_content_bytes));
+      HOIST_TRY((*answer.result)[result_key], queue.put(result));
+    }
+    fs::remove_all(folder, ignored);
+    answer.worker = described_.name;
+    return answer;
+  }
+
+  // In a process of its own, which the job may end and nothing else.
+  Result<Nothing> perform(const fs::path& folder, const fs::path& cache, const std::function<void()>& heartbeat) {
+    std::vector<std::string> words = {
+        "/proc/self/exe", "worker",       "--job",        folder.string(),
+        "--cache",        cache.string(), "--job-memory", fmt::format("{}", options_.job_gigabytes)};
+    if (options_.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options_.threads)});
+    if (options_.unconfined) words.emplace_back("--unconfined");
+    ProgramOptions how{folder / "said", folder / "complained", options_.job_seconds};
+    for (const char* const* each = environ; *each != nullptr; ++each) {
+      const std::string variable = *each;
+      const std::string name = variable.substr(0, variable.find('='));
+      // What drivers and the loader read; nothing that may be a secret.
+      if (name == "PATH" || name == "LANG" || name.starts_with("LD_") || name.starts_with("OCL_") ||
+          name.starts_with("POCL_") || name.starts_with("CUDA_") || name.starts_with("OPENCL_") ||
+          name.starts_with("RUSTICL_"))
+        how.environment.push_back(variable);
+    }
+    for (const char* name : {"HOME", "XDG_CACHE_HOME", "POCL_CACHE_DIR"})
+      how.environment.push_back(fmt::format("{}={}", name, cache.string()));
+    how.environment.push_back("TMPDIR=" + (folder / "temporary").string());
+    how.meanwhile = heartbeat;
+    HOIST_TRY(const int status, run_program(words, how));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Nothing{};
+    auto said = read_file(folder / "complained", size_t{1} << 16U);
+    std::string reason = said ? *said : "";
+    while (!reason.empty() && reason.back() == '\n') reason.pop_back();
+    reason = reason.substr(reason.rfind('\n') + 1).substr(0, 500);
+    if (WIFSIGNALED(status))
+      return Diagnostic{
+          "",
+          fmt::format("its process was ended by signal {}{}{}", WTERMSIG(status), reason.empty() ? "" : ": ", reason),
+          ""};
+    return Diagnostic{"", fmt::format("its process failed{}{}", reason.empty() ? "" : ": ", reason), ""};
+  }
+
+  const WorkerOptions& options_;
+  const std::vector<Offered> offered_;
+  const fs::path folder_;
+  std::vector<std::string> keys_;
+  Interruptible interruptible_;
+  std::mutex mutex_;
+  WorkerDescription described_;
+  std::atomic<int64_t> jobs_ = 0;
+  Stopwatch since_job_;
+  std::string bundle_hash_, bundle_;  ///< the last one
+  size_t caches_ = 0;
+};
+
+}  // namespace
+
+Attempt<> work(const WorkerOptions& options) {
+  if (!options.unconfined && !can_confine())
+    return Failure{ExitCode::device,
+                   {{"", "this system cannot keep jobs in their place, and jobs bring programs of strangers",
+                     "a kernel with Landlock can; --unconfined where all who use the queue are trusted"}}};
+  ::prctl(PR_SET_DUMPABLE, 0);  // no process of a job looks into this one, which knows how to speak to the queue
+  HOIST_ATTEMPT(std::vector<Offered> offered, devices_of(options.device));
+  HOIST_STEP(const TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());
+  return Worker(options, std::move(offered), folder.path()).run();
+}
+
+Attempt<> list_queue(const QueueOptions& options, const std::string& json) {
+  constexpr double seconds_to_answer = 1;
+  HOIST_STEP(Queue queue, ExitCode::device, Queue::connect(options));
+  HOIST_STEP(const std::vector<std::string> texts, ExitCode::device, queue.ask_workers(seconds_to_answer));
+  HOIST_STEP(const int64_t waiting, ExitCode::device, queue.waiting());
+  HOIST_STEP(const std::vector<std::string> aside, ExitCode::device, queue.aside());
+  nlohmann::ordered_json out = {
+      {"workers", nlohmann::json::array()}, {"jobs", waiting}, {"aside", nlohmann::json::array()}};
+  std::vector<std::vector<std::string>> rows = {{"worker", "version", "jobs", "now", "devices"}};
+  for (const std::string& text : texts) {
+    auto worker = parse_worker(text);
+    if (!worker) continue;
+    rows.push_back({worker->name, worker->version, std::to_string(worker->jobs),
+                    worker->busy.empty() ? "waits" : worker->busy.substr(0, 8),
+                    fmt::format("{}", fmt::join(worker->devices, ", "))});
+    out["workers"].push_back({{"name", worker->name},
+                              {"version", worker->version},
+                              {"jobs", worker->jobs},
+                              {"busy", worker->busy},
+                              {"devices", worker->devices}});
+  }
+  if (rows.size() > 1) say(table(rows));
+  say_line("{}, {} on the queue, {} set aside", counted(rows.size() - 1, "worker"),
+           counted(static_cast<size_t>(waiting), "job"), aside.size());
+  for (const std::string& text : aside) {
+    const nlohmann::json entry = nlohmann::json::parse(text, nullptr, false);
+    if (!entry.is_object()) continue;
+    const auto at = [&](const char* name) {
+      const auto found = entry.find(name);
+      return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
+    };
+    auto job = parse_job(at("job"));
+    const std::string title = job ? title_of(*job) : at("id");
+    say_line("{}: {}", title, at("why"));
+    out["aside"].push_back({{"id", at("id")}, {"job", title}, {"why", at("why")}});
+  }
+  return answer_json(json, out);
+}
+
+}  // namespace hoist::queue
