@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -84,9 +86,43 @@ std::string check_converted(onnx::ModelProto& model) {
   return sorted.ok() ? "" : sorted.errors()[0].text();
 }
 
+void rename_domains(onnx::GraphProto& graph, const std::function<std::string(const std::string&)>& renamed) {
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    node.set_domain(renamed(node.domain()));
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) rename_domains(*attribute.mutable_g(), renamed);
+      for (onnx::GraphProto& body : *attribute.mutable_graphs()) rename_domains(body, renamed);
+    }
+  }
+}
+
+void rename_domains(onnx::ModelProto& model, const std::function<std::string(const std::string&)>& renamed) {
+  rename_domains(*model.mutable_graph(), renamed);
+  for (onnx::OperatorSetIdProto& opset : *model.mutable_opset_import()) opset.set_domain(renamed(opset.domain()));
+}
+
+// onnx's converter, which throws where it has no way. It changes layers of the standard's own domain alone, but asks
+// for the types of all; functions of ai.onnx.ml read those of their inputs without looking whether they are known
+// (LabelEncoder behind a TreeEnsembleRegressor), so layers of other domains go through it under names that it does not
+// know.
+onnx::ModelProto convert_version(const onnx::ModelProto& model, int opset) {
+  const auto is_standard = [](const std::string& domain) { return domain.empty() || domain == "ai.onnx"; };
+  const auto& opsets = model.opset_import();
+  if (std::all_of(opsets.begin(), opsets.end(), [&](const auto& one) { return is_standard(one.domain()); }))
+    return onnx::version_conversion::ConvertVersion(model, opset);
+  const std::string hidden = "hoist.unconverted.";
+  onnx::ModelProto out = model;
+  rename_domains(out, [&](const std::string& domain) { return is_standard(domain) ? domain : hidden + domain; });
+  out = onnx::version_conversion::ConvertVersion(out, opset);
+  rename_domains(out, [&](const std::string& domain) {
+    return domain.rfind(hidden, 0) == 0 ? domain.substr(hidden.size()) : domain;
+  });
+  return out;
+}
+
 // One way through the converter; throws where that has none.
 onnx::ModelProto converted_to(const onnx::ModelProto& model, int opset) {
-  onnx::ModelProto out = onnx::version_conversion::ConvertVersion(model, opset);
+  onnx::ModelProto out = convert_version(model, opset);
   if (std::string problem = check_converted(out); !problem.empty()) throw std::runtime_error(problem);
   keep_names(model.graph().node(), *out.mutable_graph());
   name_layers(*out.mutable_graph());
@@ -159,7 +195,7 @@ std::string convert_body(onnx::FunctionProto& body, int from, int to) {
   for (const std::string& input : body.input()) graph.add_input()->set_name(input);
   for (const std::string& output : body.output()) graph.add_output()->set_name(output);
   try {
-    onnx::ModelProto converted = onnx::version_conversion::ConvertVersion(model, to);
+    onnx::ModelProto converted = convert_version(model, to);
     body.mutable_node()->Swap(converted.mutable_graph()->mutable_node());
     return "";
   } catch (const std::bad_alloc&) {

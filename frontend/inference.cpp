@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <new>
 #include <set>
 #include <string>
@@ -117,6 +118,31 @@ void name_statistics(onnx::GraphProto& graph) {
   }
 }
 
+// onnx's schemas. Inference of ai.onnx.ml reads types of inputs without looking whether they are known (LabelEncoder
+// behind a TreeEnsembleRegressor), so it is left out for layers of other domains than the standard's where one is not.
+class GuardedSchemas : public onnx::ISchemaRegistry {
+ public:
+  const onnx::OpSchema* GetSchema(const std::string& key, int newest, const std::string& domain) const override {
+    const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Instance()->GetSchema(key, newest, domain);
+    if (schema == nullptr || domain.empty() || domain == "ai.onnx" || !schema->has_type_and_shape_inference_function())
+      return schema;
+    const auto [place, fresh] = guarded_.try_emplace(schema, *schema);
+    if (fresh) {
+      place->second.TypeAndShapeInferenceFunction(
+          [infer = schema->GetTypeAndShapeInferenceFunction()](onnx::InferenceContext& layer) {
+            for (size_t i = 0; i < layer.getNumInputs(); ++i) {
+              if (layer.getInputType(i) == nullptr) return;
+            }
+            infer(layer);
+          });
+    }
+    return &place->second;
+  }
+
+ private:
+  mutable std::map<const onnx::OpSchema*, onnx::OpSchema> guarded_;
+};
+
 Diagnostics infer(const onnx::ModelProto& model, bool strict, ValueTypes& types) {
   types = collect_types(model.graph());
   for (const bool propagate : {false, true}) {
@@ -129,7 +155,8 @@ Diagnostics infer(const onnx::ModelProto& model, bool strict, ValueTypes& types)
     try {
       onnx::shape_inference::DataValueMap values;
       const onnx::ShapeInferenceOptions options(strict, strict ? 1 : 0, propagate);
-      onnx::shape_inference::InferShapes(copy, onnx::OpSchemaRegistry::Instance(), options, &values);
+      const GuardedSchemas schemas;
+      onnx::shape_inference::InferShapes(copy, &schemas, options, &values);
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {

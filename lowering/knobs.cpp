@@ -156,6 +156,17 @@ std::optional<Point> point_with(const KnobSpace& space, const KnobValues& values
   return point;
 }
 
+KnobSpace with_value(KnobSpace space, const std::string& name, int64_t value) {
+  const auto knob = std::find_if(space.knobs.begin(), space.knobs.end(), [&](const Knob& k) { return k.name == name; });
+  if (knob == space.knobs.end()) return space;
+  const auto place = static_cast<size_t>(knob - space.knobs.begin());
+  const std::optional<int> index = index_of(*knob, {value});
+  space.is_legal = [place, index, legal = std::move(space.is_legal)](const Point& point) {
+    return index && point[place] == *index && (!legal || legal(point));
+  };
+  return space;
+}
+
 KnobSpace space_of(const std::vector<KnobValues>& legal) {
   KnobSpace space;
   std::map<std::string, std::set<int64_t>> values;

@@ -50,6 +50,8 @@ using KnobValues = std::map<std::string, int64_t>;
 KnobValues values_of(const KnobSpace& space, const Point& point);
 /// The point with these values; nothing where a knob has no such value or none is named for it.
 std::optional<Point> point_with(const KnobSpace& space, const KnobValues& values);
+/// The points of a space whose knob of that name, if it has one, has this value.
+KnobSpace with_value(KnobSpace space, const std::string& name, int64_t value);
 /// The space of ordered knobs whose legal points are these and no others; all of them name the same knobs.
 KnobSpace space_of(const std::vector<KnobValues>& legal);
 

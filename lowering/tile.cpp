@@ -232,7 +232,7 @@ KnobValues knobs_of(const Tile& tile, const Profile& profile) {
             {"vectors", tile.columns / tile.width},
             {"width", tile.width},
             {"matrix_rows", tile.matrix_rows},
-            {"columns_around", tile.columns_around}};
+            {order_knob, tile.columns_around}};
   return {{"item_rows", tile.item_rows},
           {"item_vectors", tile.columns / tile.items_across / tile.width},
           {"items_down", tile.rows / tile.item_rows},

@@ -49,6 +49,8 @@ struct TiledResults {
 /// The tile with the least estimated time.
 Tile choose_tile(const TiledResults& results, const Profile& profile);
 
+/// The knob for Tile::columns_around.
+inline constexpr char order_knob[] = "columns_around";
 /// What a tile is made of, as knobs, and which of them go together: all that fit the device, also those that the
 /// estimate leaves aside.
 KnobSpace tile_knobs(const TiledResults& results, const Profile& profile);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "frontend/inference.h"
 #include "model_builder.h"
 
 namespace hoist {
@@ -512,6 +513,33 @@ TEST(ReadModel, DeclaredShapesAreComparedWithDefinitions) {
       return note.find("is declared with shape [4, 8, 2] and comes out as [4, 8, 1]") != std::string::npos;
     });
     EXPECT_EQ(said, !right);
+  }
+}
+
+// onnx's inference of LabelEncoder reads the type of its input, which it gives to no LinearRegressor of that version.
+TEST(ReadModel, TypesThatOnnxDoesNotKnowAreNotAskedFor) {
+  for (const int opset : {9, newest_opset()}) {
+    onnx::ModelProto model = empty_model(opset);
+    onnx::OperatorSetIdProto& learning = *model.add_opset_import();
+    learning.set_domain("ai.onnx.ml");
+    learning.set_version(2);
+    add_input(model, "x", {"3", "1"});
+    onnx::NodeProto& line = add_node(model, "LinearRegressor", {"x"}, {"line"}, "line");
+    onnx::NodeProto& encoded = add_node(model, "LabelEncoder", {"line"}, {"y"}, "encoded");
+    line.set_domain("ai.onnx.ml");
+    encoded.set_domain("ai.onnx.ml");
+    const auto add_floats = [](onnx::NodeProto& node, const std::string& name, float value) {
+      onnx::AttributeProto& attribute = *node.add_attribute();
+      attribute.set_name(name);
+      attribute.set_type(onnx::AttributeProto::FLOATS);
+      attribute.add_floats(value);
+    };
+    add_floats(line, "coefficients", 2);
+    add_floats(encoded, "keys_floats", 1);
+    add_floats(encoded, "values_floats", 5);
+    add_output(model, "y", {"3", "1"});
+    const auto found = read(model);
+    EXPECT_TRUE(found.ok()) << messages(found);
   }
 }
 

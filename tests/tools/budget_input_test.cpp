@@ -44,7 +44,7 @@ Tensor labels(std::vector<int64_t> classes) {
 void expect_data_refused(const std::map<std::string, Tensor>& arrays, const std::string& message,
                          const std::string& budget = "sqnr=30dB") {
   const Folder folder;
-  expect_refused({"--budget", budget, "--calibrate", write_npz(folder.path(), arrays).string()}, message);
+  expect_refused({"--budget", budget, "--calibrate", data_file(folder.path(), arrays).string()}, message);
 }
 
 TEST(BadData, WrongShapeTypeCountAndName) {

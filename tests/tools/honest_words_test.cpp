@@ -214,7 +214,7 @@ TEST_F(HonestWords, NumbersThatAreNoneAreCounted) {
   ASSERT_TRUE(images.ok() && labels.ok());
   images->set_float(3 * 64 + 5, std::nan(""));
   images->set_float(7 * 64, INFINITY);
-  const std::string data = write_npz(folder_->path(), {{"image", *images}, {"labels", *labels}}).string();
+  const std::string data = data_file(folder_->path(), {{"image", *images}, {"labels", *labels}}).string();
   const Ran ran = run_hoist({"evaluate", in("first.hoist"), "--data", data, "--json", in("nan.json")});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("warning: 2 runs have NaN or infinities in their inputs"));
@@ -241,7 +241,7 @@ TEST_F(HonestWords, MasksAreComparedPixelByPixel) {
   //                                  the first class   the second        the third
   const std::vector<double> pixels = {1, 1, 0, 0, /**/ 0.625, 0.25, 1, 0, /**/ 0, 0, 0, 1};
   const std::string data =
-      write_npz(folder_->path(), {{"image", Tensor::of(Scalar::f32, {1, 3, 1, 4}, pixels)}}).string();
+      data_file(folder_->path(), {{"image", Tensor::of(Scalar::f32, {1, 3, 1, 4}, pixels)}}).string();
   const Ran none = run_hoist({"evaluate", in("halved.hoist"), "--data", data});
   EXPECT_EQ(none.code, 3);
   EXPECT_THAT(none.err, HasSubstr("output masks: is [1][3][1][4]f32, expected a score for each class"));
@@ -280,7 +280,7 @@ TEST_F(HonestWords, OutputsOfOtherLengthsAreCounted) {
   compile("places", 1);
   compile("fewer", 0);
   const std::vector<double> numbers = {1, 0, 0, 0, 1, 0, /**/ 1, 0, 1, 0, 0, 0};
-  const std::string data = write_npz(folder_->path(), {{"x", Tensor::of(Scalar::f32, {2, 2, 3}, numbers)}}).string();
+  const std::string data = data_file(folder_->path(), {{"x", Tensor::of(Scalar::f32, {2, 2, 3}, numbers)}}).string();
   const Ran ran = run_hoist(
       {"evaluate", in("fewer.hoist"), "--data", data, "--against", in("places.hoist"), "--json", in("places.json")});
   ASSERT_EQ(ran.code, 0) << ran.err;

@@ -5,11 +5,18 @@
 #include <map>
 #include <string>
 
-#include "ir/tensor.h"
+#include "ir/result.h"
+#include "tools/npy.h"
 
 namespace hoist {
 
 /// data.npz in this folder, with an array for each name.
-std::filesystem::path write_npz(const std::filesystem::path& folder, const std::map<std::string, Tensor>& arrays);
+inline std::filesystem::path data_file(const std::filesystem::path& folder,
+                                       const std::map<std::string, Tensor>& arrays) {
+  std::filesystem::path path = folder / "data.npz";
+  const Result<Nothing> written = write_npz(path, arrays);
+  HOIST_CHECK(written.ok(), "cannot write " + path.string());
+  return path;
+}
 
 }  // namespace hoist

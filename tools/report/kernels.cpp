@@ -269,8 +269,9 @@ std::string bought_table(const ReportKernels& kernels) {
       "scope=\"col\">Tuning</th></tr></thead><tbody>\n";
   const auto row = [&](const std::string& name, const BoughtTime& time) {
     out += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                       kernel_text(name), time_on_page(time.reference), time_on_page(time.chosen), time_on_page(time.tuned),
-                       ratio_text(time.chosen, time.reference), ratio_text(time.tuned, time.chosen));
+                       kernel_text(name), time_on_page(time.reference), time_on_page(time.chosen),
+                       time_on_page(time.tuned), ratio_text(time.chosen, time.reference),
+                       ratio_text(time.tuned, time.chosen));
   };
   BoughtTime all;
   for (const BoughtTime& time : bought_times(kernels)) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lowering/tile.h"
 #include "tools/tuning/search.h"
 
 namespace hoist::tuning {
@@ -58,7 +59,8 @@ class Estimator {
     for (const auto& [subject, seconds] : before) {
       Estimated one;
       one.index = subject;
-      one.search = search_strategies().front().make(subjects[subject].space, options_.seed);
+      // Nothing that the model knows of a kernel says in which order it takes its tiles.
+      one.search = search_strategies().front().make(with_value(subjects[subject].space, order_knob, 0), options_.seed);
       if (const auto point = point_with(subjects[subject].space, subjects[subject].usual))
         one.search->observe({{*point, 1}});
       all.push_back(std::move(one));
