@@ -240,9 +240,9 @@ TEST_F(TuningTest, ChoicesAreListed) {
   EXPECT_THAT(inspected.err, HasSubstr("has no kernel with knobs"));
   const Ran listed = run_hoist({"tune", model, "--target", "native:x86-64-v3", "--list", "conv1"});
   ASSERT_EQ(listed.code, 0) << listed.err;
-  EXPECT_THAT(listed.out, HasSubstr("an estimate chooses matrix_rows=0 rows="));
+  EXPECT_THAT(listed.out, HasSubstr("an estimate chooses columns_around=0 matrix_rows=0 rows="));
   EXPECT_THAT(listed.out, HasSubstr("  vectors 1 2"));
-  EXPECT_THAT(listed.out, HasSubstr("  for example matrix_rows=0 rows="));
+  EXPECT_THAT(listed.out, HasSubstr("  for example columns_around="));
   const std::vector<std::string> words = {"tune",   model, "--target", "native:x86-64-v3", "--list", "conv1",
                                           "--json", "-",   "--seed"};
   const auto samples = [&](const char* seed) {

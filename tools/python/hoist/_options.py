@@ -103,6 +103,7 @@ class ChooseOptions(LoweringOptions, BudgetOptions, total=False):
     """What `Model.choose` takes: `hoist report --help` explains each."""
 
     target: str | Sequence[str]
+    tuning: FileName
 
 
 class BundleOptions(TypedDict, total=False):
@@ -131,6 +132,7 @@ class VerifyOptions(BundleOptions, total=False):
     derivation: bool
     model: FileName
     value: Mapping[str, Any]
+    loop_iterations: int
 
 
 class ExportOptions(PictureOptions, total=False):

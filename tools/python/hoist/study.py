@@ -14,8 +14,8 @@ from .bundle import Bundle
 if TYPE_CHECKING:
     from .model import Model
 
-# What a record has already, or what is only for measuring.
-_MEASURING = ("calibrate", "verify_data", "time")
+# What a record has already, or what is only for measuring or for the page.
+_MEASURING = ("calibrate", "verify_data", "time", "tuning")
 
 
 @dataclass(frozen=True)
