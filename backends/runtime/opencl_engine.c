@@ -204,8 +204,9 @@ static hoist_status upload(hoist_bundle* b, cl_command_queue queue) {
     const uint32_t number = b->plan.inputs[i].array;
     const hoist_plan_array* array = &b->plan.arrays[number];
     if (!input->pending && (!input->shared || input->in_place)) continue;
-    const cl_int code =
-        clEnqueueWriteBuffer(queue, b->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL, NULL);
+    cl_int code = CL_SUCCESS; /* drivers refuse transfers of nothing */
+    if (array->bytes)
+      code = clEnqueueWriteBuffer(queue, b->buffers[number], CL_FALSE, 0, array->bytes, input->staged, 0, NULL, NULL);
     if (code) return hoist_cl_check(&b->error, code, array->name);
     input->pending = 0;
   }
@@ -218,8 +219,10 @@ static hoist_status download(hoist_bundle* b, cl_command_queue queue) {
     hoist_transfer* output = &b->outputs[i];
     if (!output->staged || output->in_place) continue;
     const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[i]];
-    const cl_int code = clEnqueueReadBuffer(queue, b->buffers[b->plan.outputs[i]], CL_FALSE, 0, array->bytes,
-                                            output->staged, 0, NULL, NULL);
+    cl_int code = CL_SUCCESS;
+    if (array->bytes)
+      code = clEnqueueReadBuffer(queue, b->buffers[b->plan.outputs[i]], CL_FALSE, 0, array->bytes, output->staged, 0,
+                                 NULL, NULL);
     if (code) status = hoist_cl_check(&b->error, code, array->name);
     output->fresh = 1;
   }

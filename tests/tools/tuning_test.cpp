@@ -60,14 +60,34 @@ TEST_F(TuningTest, OtherFilesAreNoDatabases) {
   std::ofstream(in("text")) << "hello, this is a text that is long enough to be mistaken for something else";
   std::ofstream(in("empty"));
   EXPECT_THAT(TuningDatabase::open_to_read(in("none")).errors()[0].text(), HasSubstr("none"));
-  EXPECT_THAT(TuningDatabase::open_to_read(in("text")).errors()[0].text(), HasSubstr("not a database"));
-  EXPECT_THAT(TuningDatabase::open(in("text")).errors()[0].text(), HasSubstr("not a database"));
+  EXPECT_THAT(TuningDatabase::open_to_read(in("text")).errors()[0].text(), HasSubstr("is no database"));
+  EXPECT_THAT(TuningDatabase::open(in("text")).errors()[0].text(), HasSubstr("is no database"));
   EXPECT_THAT(TuningDatabase::open_to_read(in("empty")).errors()[0].text(), HasSubstr("is no database"));
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
   const Ran ran = run_hoist({"compile", model, "-o", in("x.hoist"), "--tuning", in("text")});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr(in("text")));
   EXPECT_FALSE(std::filesystem::exists(in("x.hoist")));
+}
+
+TEST_F(TuningTest, NeedsAFileForItsDatabase) {
+  const std::string model = HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx";
+  const Ran folder = run_hoist({"tune", model, "-o", in("")});
+  EXPECT_EQ(folder.code, 3);
+  EXPECT_THAT(folder.err, HasSubstr("is a folder"));
+  const Ran dash = run_hoist({"tune", model, "-o", "-"});
+  EXPECT_EQ(dash.code, 2);
+  EXPECT_THAT(dash.err, HasSubstr("-o -: is no place for a database"));
+}
+
+TEST_F(TuningTest, OfNoSamplesThereIsNothingToMeasure) {
+  const std::string model = HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx";
+  const Ran tuned = run_hoist({"tune", model, "--dim", "N=0", "-o", in("none.tuning")});
+  EXPECT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, HasSubstr("nothing is faster"));
+  ASSERT_EQ(run_hoist({"compile", model, "--dim", "N=0", "-o", in("none.hoist")}).code, 0);
+  const Ran timed = run_hoist({"bench", in("none.hoist"), "--seconds", "0.1"});
+  EXPECT_EQ(timed.code, 0) << timed.err;
 }
 
 TEST_F(TuningTest, KnobsAreReadBackOrRefused) {

@@ -173,6 +173,7 @@ nlohmann::ordered_json to_json(const TuneOutcome& outcome) {
 Attempt<> tune_model(const TuneCommand& given) {
   TuneCommand command = given;
   TuneOptions options;
+  if (command.output == "-") return usage_failure("-o -", "is no place for a database", "name a file");
   HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.options));
   HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
   HOIST_ATTEMPT(Program program, program_to_tune(command));

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <sstream>
+#include <system_error>
 
 namespace hoist::tuning {
 namespace {
@@ -27,7 +28,11 @@ constexpr char schema[] = R"(
   CREATE TABLE choices (task INTEGER PRIMARY KEY REFERENCES tasks (id), knobs TEXT NOT NULL, ratio REAL NOT NULL);
 )";
 
-Diagnostic failure(sqlite3* database) { return {"", sqlite3_errmsg(database), ""}; }
+const Diagnostic no_database = {"", "is no database of measured kernels", "hoist tune makes one"};
+
+Diagnostic failure(sqlite3* database) {
+  return sqlite3_errcode(database) == SQLITE_NOTADB ? no_database : Diagnostic{"", sqlite3_errmsg(database), ""};
+}
 
 Result<Nothing> execute(sqlite3* database, const std::string& sql) {
   if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return failure(database);
@@ -138,7 +143,7 @@ Result<Nothing> prepare(sqlite3* database, bool may_write) {
   if (kind == application)
     return Diagnostic{"", fmt::format("has version {}, and this hoist knows version {}", version, schema_version),
                       "tune again, into another file"};
-  if (pages != 0 || !may_write) return Diagnostic{"", "is no database of measured kernels", "hoist tune makes one"};
+  if (pages != 0 || !may_write) return no_database;
   return in_transaction(database, [&]() -> Result<Nothing> {
     HOIST_TRY_VOID(execute(database, schema));
     return execute(database,
@@ -163,6 +168,9 @@ double distance(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
 void TuningDatabase::Close::operator()(sqlite3* database) const { sqlite3_close(database); }
 
 Result<TuningDatabase> TuningDatabase::open_as(const std::filesystem::path& path, int flags) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return Diagnostic{path.string(), "is a folder", "a database of measured kernels is a file"};
   TuningDatabase out;
   sqlite3* made = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &made, flags, nullptr);
