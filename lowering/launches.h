@@ -18,6 +18,9 @@
 
 namespace hoist {
 
+/// Multiply-adds of a CPU that take as long as a launch.
+double launch_cost(const Profile& profile);
+
 /// The producer's term as the first statement of the reader, which reads it from there. Records "fuse-launch". The
 /// producer's own definition stays for the caller to remove; it has to stand before the reader.
 void keep_in_launch(Program& program, const Definition& producer, Definition& reader);

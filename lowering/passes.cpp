@@ -303,7 +303,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
     };
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (;;) {
-      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term());
+      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options.profile);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
       if (!wanted && !recorded && (options.profile.gpu || form->cost > clearly * form->direct)) break;
@@ -397,11 +397,11 @@ Result<Nothing> keep_transposed_operands(Program& program, const PassOptions& op
 // Sums over windows of a view compare each position with the view's ends unless the view is stored with a border, which
 // takes a launch: worth it where as many products are summed as take about that long.
 Result<Nothing> keep_padded_views(Program& program, const PassOptions& options) {
-  constexpr int64_t least_operations = 1 << 20;
   if (options.profile.gpu) return Nothing{};
-  keep_at(program, [](Expr term) {
+  const double least_operations = 7 * launch_cost(options.profile);
+  keep_at(program, [&](Expr term) {
     std::vector<RuleAtPlace> out;
-    if (!folds(term) || count_operations(term) < least_operations) return out;
+    if (!folds(term) || static_cast<double>(count_operations(term)) < least_operations) return out;
     if (const auto place = padded_view(term)) out.push_back({*place, "to-global"});
     return out;
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "lowering/launches.h"
 #include "lowering/rules.h"
 #include "lowering/terms.h"
 
@@ -22,14 +23,13 @@ constexpr WinogradForm winograd_forms[] = {
 
 // Multiply-adds that take as long as transforming an element of the tiles or of the products, writing it and reading it
 // back, where all of them fit in the caches of a core or two, and where they do not; as reading a transformed filter's
-// element from there, and from memory; and as one of the two launches more than the stencil's. Measured on two Zen 4
-// cores: 14 to 17, 50, 3, 7 and 100,000 to 250,000. Processors with more multiply-adds a cycle pay more of them for a
-// byte.
-constexpr double element_cost[] = {15, 50}, weight_cost[] = {3, 8}, launch_cost = 150000;
+// element from there, and from memory. Measured on two Zen 4 cores: 14 to 17, 50, 3 and 7. Processors with more
+// multiply-adds a cycle pay more of them for a byte. There are two launches more than the stencil's.
+constexpr double element_cost[] = {15, 50}, weight_cost[] = {3, 8};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 
 // Of images [n][c][...] that become [n][o][h][w].
-void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form) {
+void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form, const Profile& profile) {
   const auto number = [](int64_t n) { return static_cast<double>(n); };
   const auto tiles = [&](int64_t n) { return number(round_up(n, form.results) / form.results); };
   const std::vector<int64_t> result = shape_of(convolution->type);
@@ -39,13 +39,13 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   const double elements = side * side * all_tiles * (inputs + outputs), weights = side * side * products;
   const double each_weight = weight_cost[weights <= cached_weights ? 0 : 1];
   choice.cost = side * side * all_tiles * products + elements * element_cost[elements <= cached_elements ? 0 : 1] +
-                weights * each_weight + 2 * launch_cost;
+                weights * each_weight + 2 * launch_cost(profile);
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
   choice.direct = window * (results + each_weight) * products;
   choice.transform = static_cast<int64_t>(weights * (3 * window + 2 * number(form.window)));
 }
 
-std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form) {
+std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const Profile& profile) {
   for (const char* rule : {form.rule, form.rule_with_bias}) {
     for (int64_t i = 0; i < form.results; ++i) {
       for (int64_t j = 0; j < form.results; ++j) {
@@ -54,7 +54,7 @@ std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form) {
         const auto place = rewriter.apply_first(rule, choice.arguments);
         if (!place) continue;
         choice.place = *place;
-        estimate(choice, at(term, *place), form);
+        estimate(choice, at(term, *place), form, profile);
         return choice;
       }
     }
@@ -70,10 +70,10 @@ bool has_known_weights(const Program& program, const Definition& definition) {
                      [&](const Weights& w) { return program.constants.count(w.value) != 0; });
 }
 
-std::vector<WinogradChoice> winograd_choices(Expr term) {
+std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile) {
   std::vector<WinogradChoice> out;
   for (const WinogradForm& form : winograd_forms) {
-    if (auto choice = in_form(term, form)) out.push_back(std::move(*choice));
+    if (auto choice = in_form(term, form, profile)) out.push_back(std::move(*choice));
   }
   return out;
 }

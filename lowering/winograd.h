@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/profile.h"
 #include "ir/program/program.h"
 #include "ir/rules/rewrite.h"
 
@@ -28,7 +29,7 @@ inline constexpr std::string_view winograd_knob = "winograd";
 /// Whether the filters can be transformed at compile time.
 bool has_known_weights(const Program& program, const Definition& definition);
 /// The forms of the first convolution in the term that has any.
-std::vector<WinogradChoice> winograd_choices(Expr term);
+std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile);
 /// Of these the one that costs least; null where there are none.
 const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices);
 

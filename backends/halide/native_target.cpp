@@ -38,6 +38,7 @@ Profile profile_of(const NativeTarget& target) {
   out.vector_registers = target.vector_registers;
   out.dot_instructions = target.dot_instructions;
   out.matrix_tile = target.matrix_tile;
+  out.launch = 100;
   return out;
 }
 

@@ -166,7 +166,7 @@ Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned) {
     if (pass.name != "merge-producers") return true;
     for (const Definition& definition : now.definitions) {
       if (!has_known_weights(now, definition)) continue;
-      const std::vector<WinogradChoice> choices = winograd_choices(definition.expression);
+      const std::vector<WinogradChoice> choices = winograd_choices(definition.expression, tuned.options.profile);
       if (choices.empty()) continue;
       Knob knob{std::string(winograd_knob), Knob::Kind::choice, {{0}}};
       for (const WinogradChoice& choice : choices) knob.values.push_back({choice.results});
