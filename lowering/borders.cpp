@@ -1,7 +1,6 @@
 // Borders: a convolution pads what it reads with zeros, or with a zero point. Where the array that it reads has such a
 // border of its own, the padding is a larger slice of that array, and the inner loops need no comparison.
 #include <optional>
-#include <set>
 
 #include "ir/properties.h"
 #include "lowering/storage.h"
@@ -85,30 +84,17 @@ std::optional<Padded> padded_parameter(Expr e) {
   return out;
 }
 
-std::optional<Path> padded_view(Expr e, std::set<Expr>& seen, Path& path) {
-  if (!seen.insert(e).second) return std::nullopt;
-  const std::vector<PaddedDimension> layers = padding_layers(e);
-  if (!layers.empty()) {
-    const Expr array = layers.back().array;
-    if (array->free == 0 && array->pattern != Pattern::parameter && moves_only(array)) {
-      for (const PaddedDimension& layer : layers) path.push_back(layer.child);
-      return path;
-    }
-  }
-  for (size_t i = 0; i < e->children.size(); ++i) {
-    path.push_back(static_cast<int>(i));
-    if (auto found = padded_view(e->children[i], seen, path)) return found;
-    path.pop_back();
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<Path> padded_view(Expr term) {
-  std::set<Expr> seen;
-  Path path;
-  return padded_view(term, seen, path);
+  std::vector<PaddedDimension> layers;
+  std::optional<Path> place = first_closed(term, [&](Expr e) {
+    layers = padding_layers(e);
+    return !layers.empty() && layers.back().array->pattern != Pattern::parameter && moves_only(layers.back().array);
+  });
+  if (!place) return std::nullopt;
+  for (const PaddedDimension& layer : layers) place->push_back(layer.child);
+  return place;
 }
 
 std::map<std::string, Padding> constant_paddings(Expr e) {

@@ -141,29 +141,15 @@ bool changes_rows(Expr kept) {
   return rewriter.apply(steps_in_rows, {}) && changes_in_place(at(rewriter.term(), {0, 0}));
 }
 
-std::optional<Path> loop_over_rows(Expr e, std::set<Expr>& seen, Path& path) {
-  if (!seen.insert(e).second) return std::nullopt;
-  if (changes_rows(e)) return path;
-  for (size_t i = 0; i < e->children.size(); ++i) {
-    path.push_back(static_cast<int>(i));
-    if (auto found = loop_over_rows(e->children[i], seen, path)) return found;
-    path.pop_back();
-  }
-  return std::nullopt;
-}
-
 // Such loops stay one kernel on CPUs, a work-group a row: a step is less work than a launch.
 void keep_steps_together(Program& program) {
   for (Definition& definition : program.definitions) {
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (;;) {
-      std::set<Expr> seen;
-      Path path;
-      const auto place = loop_over_rows(rewriter.term(), seen, path);
+      std::optional<Path> place = first_closed(rewriter.term(), changes_rows);
       if (!place) break;
-      path = *place;
-      path.push_back(0);
-      if (!rewriter.apply(steps_in_rows, path)) break;
+      place->push_back(0);
+      if (!rewriter.apply(steps_in_rows, *place)) break;
     }
     take_steps(program, definition, rewriter);
   }

@@ -66,24 +66,6 @@ bool widens(Expr e, const std::map<std::string, Tensor>& constants) {
          static_cast<size_t>(byte_size(leaf->scalar, shape_of(e->type))) > read;
 }
 
-// The first closed subterm, outermost first, that the test accepts.
-std::optional<Path> first_closed(Expr root, const std::function<bool(Expr)>& accepts) {
-  std::set<Expr> seen;
-  Path path;
-  std::function<bool(Expr)> walk = [&](Expr e) {
-    if (!seen.insert(e).second) return false;
-    if (e->free == 0 && accepts(e)) return true;
-    for (size_t i = 0; i < e->children.size(); ++i) {
-      path.push_back(static_cast<int>(i));
-      if (walk(e->children[i])) return true;
-      path.pop_back();
-    }
-    return false;
-  };
-  if (!walk(root)) return std::nullopt;
-  return path;
-}
-
 bool reads_constants_alone(const Program& program, Expr e) {
   const std::vector<Expr> reads = parameters_of(e);
   return std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });

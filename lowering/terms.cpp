@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -81,6 +82,23 @@ bool mentions(Expr e, const std::string& name) {
 Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace) {
   std::unordered_map<Expr, Expr> memo;
   return rebuild(e, replace, memo);
+}
+
+std::optional<Path> first_closed(Expr root, const std::function<bool(Expr)>& accepts) {
+  std::set<Expr> seen;
+  Path path;
+  std::function<bool(Expr)> walk = [&](Expr e) {
+    if (!seen.insert(e).second) return false;
+    if (e->free == 0 && accepts(e)) return true;
+    for (size_t i = 0; i < e->children.size(); ++i) {
+      path.push_back(static_cast<int>(i));
+      if (walk(e->children[i])) return true;
+      path.pop_back();
+    }
+    return false;
+  };
+  if (!walk(root)) return std::nullopt;
+  return path;
 }
 
 }  // namespace hoist

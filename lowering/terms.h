@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "ir/expression.h"
@@ -26,5 +27,7 @@ Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace);
 
 /// The least multiple of k that is at least n.
 inline int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
+/// The place of the first closed subterm, outermost first, that the test accepts.
+std::optional<Path> first_closed(Expr root, const std::function<bool(Expr)>& accepts);
 
 }  // namespace hoist

@@ -7,7 +7,6 @@
 #include "ir/stopwatch.h"
 #include "tools/data.h"
 #include "tools/opened_bundle.h"
-#include "tools/samples.h"
 #include "tools/sizes.h"
 
 namespace hoist {
@@ -25,11 +24,33 @@ Attempt<> refuse_other_outputs(const ValueInfo& answer) {
 
 }  // namespace
 
+Attempt<FittingSamples> fitting_samples(const std::filesystem::path& bundle, const BundleInfo& first,
+                                        const Sizes& sizes, const std::filesystem::path& data,
+                                        const SampleNeeds& needs) {
+  FittingSamples out;
+  HOIST_ATTEMPT(out.specialisation, specialisation_of(first, sizes));
+  const auto read = [&](size_t specialisation) -> Result<Samples> {
+    out.specialisation = specialisation;
+    if (specialisation == 0) {
+      out.plan = first.plan;
+    } else {
+      HOIST_TRY(BundleInfo other, read_bundle(bundle, false, specialisation));
+      out.plan = std::move(other.plan);
+    }
+    return read_samples(data, inputs_of(out.plan), needs);
+  };
+  auto samples = read(out.specialisation);
+  const Diagnostics problems = samples ? Diagnostics{} : samples.errors();
+  for (size_t i = 1; !samples && sizes.empty() && i < first.sizes.size(); ++i) samples = read(i);
+  if (!samples) return Failure{ExitCode::bad_input, problems};
+  out.samples = std::move(*samples);
+  return out;
+}
+
 Attempt<LabelledData> labelled_data(const std::filesystem::path& bundle, const Sizes& sizes,
                                     const EvaluationQuestion& question) {
   LabelledData out;
   HOIST_ATTEMPT(const BundleInfo first, bundle_info(bundle));
-  HOIST_ATTEMPT(out.specialisation, specialisation_of(first, sizes));
   if (!question.output.empty()) {
     HOIST_ATTEMPT(out.output, output_called(first.plan, question.output));
   }
@@ -39,21 +60,7 @@ Attempt<LabelledData> labelled_data(const std::filesystem::path& bundle, const S
   }
   const SampleNeeds needs{
       .labels = true, .pictures = as_stored(first.plan, 0, question.pictures), .classes = out.names};
-  const auto read = [&](size_t specialisation) -> Result<Samples> {
-    out.specialisation = specialisation;
-    if (specialisation == 0) {
-      out.plan = first.plan;
-    } else {
-      HOIST_TRY(BundleInfo other, read_bundle(bundle, false, specialisation));
-      out.plan = std::move(other.plan);
-    }
-    return read_samples(question.data, inputs_of(out.plan), needs);
-  };
-  auto samples = read(out.specialisation);
-  const Diagnostics problems = samples ? Diagnostics{} : samples.errors();
-  for (size_t i = 1; !samples && sizes.empty() && i < first.sizes.size(); ++i) samples = read(i);
-  if (!samples) return Failure{ExitCode::bad_input, problems};
-  out.samples = std::move(*samples);
+  HOIST_ATTEMPT(static_cast<FittingSamples&>(out), fitting_samples(bundle, first, sizes, question.data, needs));
   const int64_t batch = out.samples.samples_a_run;
   const ValueInfo answer = outputs_of(out.plan)[out.output];
   out.classes = element_count(answer.shape) / batch;

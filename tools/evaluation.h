@@ -12,6 +12,7 @@
 #include "neural_rules/calibration/runner.h"
 #include "tools/attempt.h"
 #include "tools/media.h"
+#include "tools/samples.h"
 #include "tools/scores.h"
 
 namespace hoist {
@@ -22,17 +23,25 @@ struct EvaluationQuestion {
   PictureOptions pictures;
 };
 
-struct LabelledData {
+struct FittingSamples {
   Plan plan;  ///< of the specialisation that the samples fit
   Samples samples;
-  size_t specialisation = 0;       ///< by its number
+  size_t specialisation = 0;  ///< by its number
+};
+
+/// The samples of a file or folder for a bundle, read without a device. Of a bundle for several sizes, the first
+/// specialisation that they fit, unless `sizes` choose.
+Attempt<FittingSamples> fitting_samples(const std::filesystem::path& bundle, const BundleInfo& first,
+                                        const Sizes& sizes, const std::filesystem::path& data,
+                                        const SampleNeeds& needs);
+
+struct LabelledData : FittingSamples {
   size_t output = 0;               ///< that holds the scores
   int64_t classes = 0;             ///< that it has
   std::vector<std::string> names;  ///< of classes; none unless they are given
 };
 
-/// Everything that is asked is read and checked, without a device. Of a bundle for several sizes, the first that the
-/// data fit, unless `sizes` choose.
+/// Everything that is asked is read and checked, without a device.
 Attempt<LabelledData> labelled_data(const std::filesystem::path& bundle, const Sizes& sizes,
                                     const EvaluationQuestion& question);
 

@@ -29,6 +29,15 @@ RuleRow tiles(const char* name, const char* type, const std::string& rows, const
           meaning};
 }
 
+// Tiles [bands][across][R][C] of a value [n][m] whose rows and columns are made whole first, and the value of those
+// tiles again.
+std::string whole_tiles(const std::string& value, const std::string& rows, const std::string& columns) {
+  return value + " |> map (pad 0 (" + missing("m", columns) + ") undefined) |> pad 0 (" + missing("n", rows) +
+         ") undefined |> split R |> map (\\band. band |> map (split C) |> transpose)";
+}
+constexpr char from_whole_tiles[] =
+    " |> map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)";
+
 // The same tiles of a value of `leading` dimensions of matrices, with the loop over columns of tiles outside of those
 // over matrices and over their rows: what a column of tiles reads of the right operand is in the cache for all of them.
 RuleRow tiles_by_columns(int leading) {
@@ -38,23 +47,19 @@ RuleRow tiles_by_columns(int leading) {
     type += "[" + names[i] + "]";
     if (i > 0) joins += " |> join", splits = " |> split " + names[i] + splits;
   }
-  // Loops over work-groups: across, then those that stay, outermost first.
-  const std::string matrix = "map (pad 0 (" + missing("m", "C") + ") undefined) |> pad 0 (" + missing("n", "R") +
-                             ") undefined |> split R |> map (\\band. band |> map (split C) |> transpose)";
-  const std::string back = "map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)";
   RuleRow out;
   out.name = "open-tiles-by-columns" + (leading == 0 ? std::string() : "-" + std::to_string(leading + 2) + "d");
   out.parameters = "R, C";
   out.given = "x: " + type + "[n][m]T";
   out.left = "x";
   out.right = leading == 0
-                  ? "x |> " + matrix +
-                        " |> transpose |> map group(0) (\\bands. bands |> map group(2) (\\t. t)) |> transpose |> " +
-                        back
-                  : "x" + joins + " |> map (\\plane. plane |> " + matrix +
+                  ? whole_tiles("x", "R", "C") +
+                        " |> transpose |> map group(0) (\\bands. bands |> map group(2) (\\t. t)) |> transpose" +
+                        from_whole_tiles
+                  : "x" + joins + " |> map (\\plane. " + whole_tiles("plane", "R", "C") +
                         ") |> transpose (2 0 1) |> map group(0) (\\planes. planes |> map group(1) (\\bands. bands"
-                        " |> map group(2) (\\t. t))) |> transpose (1 2 0) |> map (\\plane. plane |> " +
-                        back + ")" + splits;
+                        " |> map group(2) (\\t. t))) |> transpose (1 2 0) |> map (\\plane. plane" +
+                        from_whole_tiles + ")" + splits;
   out.rule_class = RuleClass::exact;
   out.meaning = "tiles of R rows and C columns, one column of tiles after the other; what sticks out is cut";
   return out;
@@ -112,12 +117,6 @@ std::vector<RuleRow> kept_tile_rules() {
   return out;
 }
 
-// Tiles [bands][across][R][C] of a value whose rows and columns are made whole first.
-std::string whole_tiles(const std::string& rows, const std::string& columns) {
-  return "x |> map (pad 0 (" + missing("m", columns) + ") undefined) |> pad 0 (" + missing("n", rows) +
-         ") undefined |> split R |> map (\\band. band |> map (split C) |> transpose)";
-}
-
 }  // namespace
 
 // clang-format off
@@ -162,7 +161,7 @@ std::vector<RuleRow> nest_rules() {
        " |> transpose |> map join",
        "", exact, "k columns of computed elements, each sum converted as it is written"},
       {"open-blocks", "R, C", "x: [n][m]T", "x",
-       whole_tiles("R", "C") + " |> map group(0) (\\band. band |> map seq (\\t. t |> map seq (\\row. row |> map vec (\\s. s))))"
+       whole_tiles("x", "R", "C") + " |> map group(0) (\\band. band |> map seq (\\t. t |> map seq (\\row. row |> map vec (\\s. s))))"
        " |> map (\\band. band |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)",
        "1 <= R, 1 <= C", exact, "work-groups of R rows, which are visited in blocks of C columns; what sticks out is cut"},
       {"open-joined-group", "d", "x: [a][b]T", "x", "x |> join |> map group(d) (\\v. v) |> split b", "", exact,
@@ -236,13 +235,13 @@ std::vector<RuleRow> nest_rules() {
        " |> map seq (\\items. items |> map local(0) (\\t. t)) |> join |> join |> slice 0 m",
        "1 <= C, 1 <= q", exact, "a row among q work-items, C columns each in turns; what sticks out is cut"},
       {"open-local-bands", "R, C, q", "x: [n][m]T", "x",
-       whole_tiles("(R*q)", "C") + " |> split q"
+       whole_tiles("x", "(R*q)", "C") + " |> split q"
        " |> map seq (\\items. items |> map local(0) (\\band. band |> map seq (\\t. t)))"
-       " |> join |> map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)",
+       " |> join" + from_whole_tiles,
        "1 <= R, 1 <= C, 1 <= q", exact,
        "tiles of R rows and C columns, bands of them among q work-items in turns; what sticks out is cut"},
       {"open-local-tiles", "R, C, q", "x: [n][m]T", "x",
-       whole_tiles("R", "(C*q)") + " |> map (split q)"
+       whole_tiles("x", "R", "(C*q)") + " |> map (split q)"
        " |> map seq (\\band. band |> map seq (\\items. items |> map local(0) (\\t. t)))"
        " |> map (\\tiles. tiles |> join |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)",
        "1 <= R, 1 <= C, 1 <= q", exact,

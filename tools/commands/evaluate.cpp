@@ -11,7 +11,6 @@
 #include "tools/opened_bundle.h"
 #include "tools/output_agreement.h"
 #include "tools/queue/evaluation_jobs.h"
-#include "tools/samples.h"
 #include "tools/terminal.h"
 
 namespace hoist {
@@ -68,22 +67,6 @@ Attempt<Answered> evaluate_there(const EvaluateCommand& command, const LabelledD
   return Answered{std::move(found), std::move(device)};
 }
 
-// Of a bundle for several sizes, the first specialisation that the data fit, unless --dim names one.
-Attempt<Samples> unlabelled_samples(BundleRunner& bundle, const EvaluateCommand& command) {
-  const auto read = [&] {
-    return read_samples(command.question.data, inputs_of(bundle),
-                        {.labels = false, .pictures = as_stored(bundle, 0, command.question.pictures)});
-  };
-  auto samples = read();
-  const Diagnostics problems = samples ? Diagnostics{} : samples.errors();
-  for (size_t i = 1; !samples && command.options.sizes.empty() && i < bundle.specialisations().size(); ++i) {
-    HOIST_STEP_VOID(ExitCode::device, bundle.choose(i));
-    samples = read();
-  }
-  if (!samples) return Failure{ExitCode::bad_input, problems};
-  return std::move(*samples);
-}
-
 Attempt<> refuse_other_arrays(const std::string& other, const char* what, const std::vector<ArrayInfo>& wanted,
                               const std::vector<ArrayInfo>& there, bool with_shapes) {
   for (size_t i = 0; i < std::max(wanted.size(), there.size()); ++i) {
@@ -111,7 +94,12 @@ Attempt<> compare(const EvaluateCommand& command) {
   HOIST_ATTEMPT(BundleRunner reference, open_bundle(command.against, command.options));
   HOIST_ATTEMPT([[maybe_unused]] ExitCode outputs,
                 refuse_other_arrays(command.against, "output", bundle.outputs(), reference.outputs(), false));
-  HOIST_ATTEMPT(const Samples samples, unlabelled_samples(bundle, command));
+  HOIST_ATTEMPT(const BundleInfo first, bundle_info(command.bundle));
+  const SampleNeeds needs{.labels = false, .pictures = as_stored(first.plan, 0, command.question.pictures)};
+  HOIST_ATTEMPT(const FittingSamples fitting,
+                fitting_samples(command.bundle, first, command.options.sizes, command.question.data, needs));
+  HOIST_STEP_VOID(ExitCode::device, bundle.choose(fitting.specialisation));
+  const Samples& samples = fitting.samples;
   for (size_t i = 0; i < bundle.inputs().size() && i < reference.inputs().size(); ++i) {
     if (reference.specialisations().size() > 1)
       HOIST_STEP_VOID(ExitCode::bad_input, reference.choose_input_shape(i, bundle.inputs()[i].shape));

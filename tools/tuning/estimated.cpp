@@ -32,7 +32,7 @@ class Estimator {
   Result<EstimateOutcome> run() {
     HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_));
     HOIST_TRY_VOID(choose(forms));
-    HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, chosen()));
+    HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, records_in(chosen_)));
     HOIST_TRY_VOID(choose(tiles));
     EstimateOutcome out;
     for (const auto& [task, choice] : chosen_) out.choices.push_back(choice);
@@ -42,13 +42,6 @@ class Estimator {
   }
 
  private:
-  TuningRecords chosen() const {
-    return [this](const TuningTask& task) -> KnobValues {
-      const auto found = chosen_.find(task);
-      return found == chosen_.end() ? KnobValues() : found->second.knobs;
-    };
-  }
-
   Result<Nothing> choose(const std::vector<Subject>& subjects) {
     if (subjects.empty()) return Nothing{};
     Assignment usual;
@@ -102,7 +95,7 @@ class Estimator {
 
   // Seconds of each assigned subject, without those of which the model does not know every step.
   Result<VariantTimes> times(const std::vector<Subject>& subjects, const Assignment& assignment) {
-    HOIST_TRY(const LoweredVariant variant, lower_variant(tuned_, subjects, chosen(), assignment));
+    HOIST_TRY(const LoweredVariant variant, lower_variant(tuned_, subjects, records_in(chosen_), assignment));
     VariantTimes out;
     std::set<size_t> unknown;
     for (size_t i = 0; i < variant.steps.size(); ++i) {

@@ -41,7 +41,7 @@ class Tuner {
     HOIST_TRY_VOID(time_whole());
     HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_));
     HOIST_TRY_VOID(search(forms));
-    HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, fixed()));
+    HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, records_in(chosen_)));
     HOIST_TRY_VOID(search(tiles));
     HOIST_TRY_VOID(compare_whole());
     std::sort(outcome_.kernels.begin(), outcome_.kernels.end(),
@@ -51,17 +51,10 @@ class Tuner {
   }
 
  private:
-  TuningRecords fixed() const {
-    return [this](const TuningTask& task) -> KnobValues {
-      const auto found = chosen_.find(task);
-      return found == chosen_.end() ? KnobValues() : found->second.knobs;
-    };
-  }
-
   // Knobs for all of these subjects, in rounds: in each every one that still searches has some candidates.
   Result<Nothing> search(const std::vector<Subject>& subjects) {
     if (subjects.empty() || options_.stop()) return Nothing{};
-    VariantTimer timer(tuned_, subjects, fixed());
+    VariantTimer timer(tuned_, subjects, records_in(chosen_));
     HOIST_TRY(const VariantTimes usual, time_usual(subjects, timer));
     HOIST_TRY(std::vector<Searched> searched, begin(subjects, usual));
     const auto measured_all = [&] {
@@ -248,7 +241,7 @@ class Tuner {
   Result<Nothing> compare_whole() {
     if (chosen_.empty()) return Nothing{};
     options_.progress("timing whole runs");
-    HOIST_TRY(const auto tuned, whole(fixed()));
+    HOIST_TRY(const auto tuned, whole(records_in(chosen_)));
     constexpr int warm_up = 3, least = 31, most = 2000;
     constexpr double enough = 3;
     std::vector<double> before, after;

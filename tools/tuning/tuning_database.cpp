@@ -317,4 +317,11 @@ TuningRecords records_of(std::vector<RecordedChoice> choices, double farthest) {
   };
 }
 
+TuningRecords records_in(const std::map<TuningTask, RecordedChoice>& choices) {
+  return [&choices](const TuningTask& task) -> KnobValues {
+    const auto found = choices.find(task);
+    return found == choices.end() ? KnobValues() : found->second.knobs;
+  };
+}
+
 }  // namespace hoist::tuning

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -77,5 +78,7 @@ std::optional<std::vector<int64_t>> parse_numbers(const std::string& text);
 /// Choices as a compilation asks for them: of the same term, else of the nearest sizes, none of whose numbers differs
 /// by more than two to the power of `farthest`.
 TuningRecords records_of(std::vector<RecordedChoice> choices, double farthest = 1);
+/// Those of a search that goes on: of the same term, as the map has them whenever it is asked. The map lives longer.
+TuningRecords records_in(const std::map<TuningTask, RecordedChoice>& choices);
 
 }  // namespace hoist::tuning
