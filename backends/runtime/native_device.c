@@ -1,9 +1,10 @@
 /* Native code: choosing a target, loading its functions, and the threads that run them.
  *
- * A step is handed out by one word, the ticket: which step it is (upper half) and the next piece of it (lower half).
- * A thread takes a piece by raising the ticket; that succeeds only for the step whose description the thread has read,
- * because the caller shuts the ticket before it describes the next one. So nobody waits for threads that did not notice
- * a step, and a step costs no system call where threads are awake. */
+ * A step is handed out in shares, one a thread, each by one word, its ticket: which step it is (upper half) and the
+ * next piece of the share (lower half). A thread takes a piece by raising the ticket; that succeeds only for the step
+ * whose description the thread has read, because the caller shuts all tickets before it describes the next one. Threads
+ * take pieces of their own share first. So nobody waits for threads that did not notice a step, and a step costs no
+ * system call where threads are awake. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX, sched_getaffinity and memfd_create on Linux */
 #endif
@@ -35,11 +36,9 @@
 typedef struct native_row {
   const char *name, *architecture;
 } native_row;
-static const native_row native_rows[] = {{"x86-64-v3", "x86_64"},
-                                         {"x86-64-v4", "x86_64"},
-                                         {"znver4", "x86_64"},
-                                         {"sapphirerapids", "x86_64"},
-                                         {"aarch64", "aarch64"}};
+static const native_row native_rows[] = {{"x86-64-v3", "x86_64"},      {"x86-64-v4", "x86_64"},
+                                         {"icelake-server", "x86_64"}, {"znver4", "x86_64"},
+                                         {"sapphirerapids", "x86_64"}, {"aarch64", "aarch64"}};
 #define NATIVE_ROWS (sizeof native_rows / sizeof *native_rows)
 
 static const native_row* native_row_of(const char* target) {
@@ -60,10 +59,10 @@ static int has_extensions(unsigned wanted_b, unsigned wanted_c, unsigned wanted_
 }
 
 /* What the vector units of two vendors' processors have in common behind x86-64-v4: IFMA, VBMI, VBMI2, GFNI, VAES,
- * VPCLMULQDQ, VNNI, BITALG, VPOPCNTDQ and BF16. */
+ * VPCLMULQDQ, VNNI, BITALG and VPOPCNTDQ, and later ones BF16. */
 #define COMMON_IN_B (1u << 21)
 #define COMMON_IN_C (1u << 1 | 1u << 6 | 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 14)
-#define COMMON_IN_A1 (1u << 5)
+#define BF16_IN_A1 (1u << 5)
 #define HALF_ARITHMETIC_IN_D (1u << 23)                /* AVX512-FP16 */
 #define MATRICES_IN_D (1u << 22 | 1u << 24 | 1u << 25) /* AMX-BF16, AMX-TILE, AMX-INT8 */
 #define AVX_VNNI_IN_A1 (1u << 4)
@@ -96,12 +95,13 @@ int hoist_runs_target(const char* target) {
                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                  __builtin_cpu_supports("avx512vl");
   if (strcmp(target, "x86-64-v4") == 0) return v4;
+  if (strcmp(target, "icelake-server") == 0) return v4 && has_extensions(COMMON_IN_B, COMMON_IN_C, 0, 0);
   if (strcmp(target, "znver4") == 0)
-    return v4 && has_extensions(COMMON_IN_B, COMMON_IN_C, 0, COMMON_IN_A1) && has_sse4a();
+    return v4 && has_extensions(COMMON_IN_B, COMMON_IN_C, 0, BF16_IN_A1) && has_sse4a();
   if (strcmp(target, "sapphirerapids") == 0)
     return v4 &&
            has_extensions(COMMON_IN_B, COMMON_IN_C, HALF_ARITHMETIC_IN_D | MATRICES_IN_D,
-                          COMMON_IN_A1 | AVX_VNNI_IN_A1) &&
+                          BF16_IN_A1 | AVX_VNNI_IN_A1) &&
            may_use_matrices();
 #elif defined(__aarch64__)
   if (strcmp(target, "aarch64") == 0) return 1;
@@ -250,13 +250,25 @@ HOIST_INTERNAL void hoist_native_unload(void* library) {
 /* How long a thread looks for the next step before it sleeps, and how often it looks before it lets others run. */
 #define WORKER_NANOSECONDS 200000
 #define LOOKS_A_TURN 64
+/* Steps of fewer operations are done before another thread has noticed them and fetched what they read. */
+#define SHARED_OPERATIONS 100000
+/* From here on threads take pieces by turns instead of neighbouring ones: what such a step reads has left the caches of
+ * single cores, and threads that work side by side read the same weights at the same time. */
+#define ALTERNATING_OPERATIONS 2000000
+
+/* What a thread has of a step before others help it; of small steps neighbouring groups, so that a thread reads what it
+ * has written itself. Each has a cache line of its own, on which its thread waits for the next step. */
+typedef struct worker_share {
+  uint64_t ticket; /* atomic: the step, and the piece that is next */
+  unsigned char apart[56];
+} worker_share;
 
 struct hoist_workers {
-  uint64_t ticket; /* atomic */
+  worker_share* shares; /* one a thread */
   /* The step, by atomics: a thread that is late reads them while they change, and finds that out by the ticket. */
   uintptr_t function, arguments;
   size_t argument_count;
-  uint32_t groups, piece;
+  uint32_t groups, piece, alternating;
   uint32_t finished; /* groups */
   uint32_t sleeping, stop;
   size_t most_arguments;
@@ -294,24 +306,37 @@ static void call_groups(hoist_native_function function, hoist_native_buffer* con
   function(own);
 }
 
-/* Pieces of the step that is handed out, for as long as there are some. */
-static void take_pieces(hoist_workers* w, void** own) {
-  for (;;) {
-    uint64_t ticket = __atomic_load_n(&w->ticket, __ATOMIC_ACQUIRE);
+/* Pieces of one thread's share of the step that is handed out, for as long as there are some. Returns the groups that
+ * were computed. */
+static uint32_t take_share(hoist_workers* w, unsigned share, void** own) {
+  uint64_t* const tickets = &w->shares[share].ticket;
+  for (uint32_t done = 0;;) {
+    uint64_t ticket = __atomic_load_n(tickets, __ATOMIC_ACQUIRE);
     const uint32_t piece = (uint32_t)ticket;
     const uint32_t size = __atomic_load_n(&w->piece, __ATOMIC_RELAXED);
-    const uint32_t groups = __atomic_load_n(&w->groups, __ATOMIC_RELAXED);
+    const uint64_t groups = __atomic_load_n(&w->groups, __ATOMIC_RELAXED);
     const uintptr_t function = __atomic_load_n(&w->function, __ATOMIC_RELAXED);
     const uintptr_t arguments = __atomic_load_n(&w->arguments, __ATOMIC_RELAXED);
     const size_t count = __atomic_load_n(&w->argument_count, __ATOMIC_RELAXED);
-    const uint64_t first = (uint64_t)piece * size;
-    if (piece == TICKET_SHUT || first >= groups) return;
-    if (!__atomic_compare_exchange_n(&w->ticket, &ticket, ticket + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-    const uint32_t left = groups - (uint32_t)first, taken = left < size ? left : size;
+    const uint32_t alternating = __atomic_load_n(&w->alternating, __ATOMIC_RELAXED);
+    const uint64_t begin = alternating ? 0 : groups * share / w->count;
+    const uint64_t end = alternating ? groups : groups * (share + 1) / w->count;
+    const uint64_t first = begin + (alternating ? (uint64_t)piece * w->count + share : piece) * size;
+    if (piece == TICKET_SHUT || first >= end) return done;
+    if (!__atomic_compare_exchange_n(tickets, &ticket, ticket + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    const uint32_t taken = end - first < size ? (uint32_t)(end - first) : size;
     call_groups((hoist_native_function)function, (hoist_native_buffer* const*)arguments, count, (int32_t)first,
                 (int32_t)taken, own);
-    __atomic_fetch_add(&w->finished, taken, __ATOMIC_RELEASE);
+    done += taken;
   }
+}
+
+/* The thread's own share, then what others have left. */
+static void take_pieces(hoist_workers* w, unsigned thread) {
+  void** const own = w->own_arguments + thread * (w->most_arguments + 2);
+  uint32_t done = 0;
+  for (unsigned i = 0; i < w->count; ++i) done += take_share(w, (thread + i) % w->count, own);
+  if (done) __atomic_fetch_add(&w->finished, done, __ATOMIC_RELEASE);
 }
 
 HOIST_INTERNAL uint64_t hoist_nanoseconds(void) {
@@ -320,13 +345,17 @@ HOIST_INTERNAL uint64_t hoist_nanoseconds(void) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-static uint32_t step_of(const hoist_workers* w) {
-  return (uint32_t)(__atomic_load_n(&w->ticket, __ATOMIC_ACQUIRE) >> 32);
+static uint32_t step_of(const hoist_workers* w, unsigned thread) {
+  return (uint32_t)(__atomic_load_n(&w->shares[thread].ticket, __ATOMIC_ACQUIRE) >> 32);
+}
+
+static void write_tickets(hoist_workers* w, uint64_t ticket) {
+  for (unsigned i = 0; i < w->count; ++i) __atomic_store_n(&w->shares[i].ticket, ticket, __ATOMIC_SEQ_CST);
 }
 
 typedef struct worker_start {
   hoist_workers* workers;
-  void** own;
+  unsigned thread;
 } worker_start;
 
 static void* work(void* user) {
@@ -339,19 +368,20 @@ static void* work(void* user) {
     int found = 0;
     do {
       for (int i = 0; i < LOOKS_A_TURN && !found; ++i) {
-        found = step_of(w) != seen;
+        found = step_of(w, start.thread) != seen;
         if (!found) rest();
       }
     } while (!found && !__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) &&
              hoist_nanoseconds() - since < WORKER_NANOSECONDS);
     if (found) {
-      seen = step_of(w);
-      take_pieces(w, start.own); /* none where the ticket is shut: the next one is about to come */
+      seen = step_of(w, start.thread);
+      take_pieces(w, start.thread); /* none where the ticket is shut: the next one is about to come */
       continue;
     }
     pthread_mutex_lock(&w->mutex);
     __atomic_fetch_add(&w->sleeping, 1, __ATOMIC_SEQ_CST);
-    while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) && step_of(w) == seen) pthread_cond_wait(&w->wake, &w->mutex);
+    while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) && step_of(w, start.thread) == seen)
+      pthread_cond_wait(&w->wake, &w->mutex);
     __atomic_fetch_sub(&w->sleeping, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&w->mutex);
   }
@@ -363,16 +393,18 @@ HOIST_INTERNAL hoist_workers* hoist_workers_make(unsigned threads, size_t most_a
   if (!w) return NULL;
   const size_t width = most_arguments + 2;
   w->most_arguments = most_arguments;
-  w->ticket = TICKET_SHUT;
   w->count = 1;
   w->threads = calloc(threads, sizeof *w->threads);
   w->own_arguments = calloc(threads * width, sizeof *w->own_arguments);
+  void* shares = NULL;
+  if (posix_memalign(&shares, sizeof *w->shares, threads * sizeof *w->shares) == 0) w->shares = shares;
   pthread_mutex_init(&w->mutex, NULL);
   pthread_cond_init(&w->wake, NULL);
-  if (!w->threads || !w->own_arguments) {
+  if (!w->threads || !w->own_arguments || !w->shares) {
     hoist_workers_free(w);
     return NULL;
   }
+  for (unsigned i = 0; i < threads; ++i) w->shares[i].ticket = TICKET_SHUT;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, WORKER_STACK);
@@ -380,7 +412,7 @@ HOIST_INTERNAL hoist_workers* hoist_workers_make(unsigned threads, size_t most_a
     worker_start* start = malloc(sizeof *start);
     if (!start) break;
     start->workers = w;
-    start->own = w->own_arguments + i * width;
+    start->thread = i;
     if (pthread_create(&w->threads[i], &attributes, work, start) != 0) {
       free(start);
       break;
@@ -402,6 +434,7 @@ HOIST_INTERNAL void hoist_workers_free(hoist_workers* w) {
   pthread_cond_destroy(&w->wake);
   free(w->threads);
   free(w->own_arguments);
+  free(w->shares);
   free(w);
 }
 
@@ -409,37 +442,44 @@ HOIST_INTERNAL unsigned hoist_workers_count(const hoist_workers* w) { return w->
 
 /* A ticket that is shut has a number of its own, at which sleepers get up. Returns that of the step to come. */
 static uint32_t shut(hoist_workers* w) {
-  const uint32_t step = step_of(w) + 1;
-  __atomic_store_n(&w->ticket, (uint64_t)step << 32 | TICKET_SHUT, __ATOMIC_SEQ_CST);
+  const uint32_t step = step_of(w, 0) + 1;
+  write_tickets(w, (uint64_t)step << 32 | TICKET_SHUT);
   return step + 1;
 }
 
-HOIST_INTERNAL void hoist_workers_wake(hoist_workers* w) {
-  shut(w);
+static void wake_sleepers(hoist_workers* w) {
   if (!__atomic_load_n(&w->sleeping, __ATOMIC_SEQ_CST)) return;
   pthread_mutex_lock(&w->mutex);
   pthread_cond_broadcast(&w->wake);
   pthread_mutex_unlock(&w->mutex);
 }
 
+HOIST_INTERNAL void hoist_workers_wake(hoist_workers* w) {
+  shut(w);
+  wake_sleepers(w);
+}
+
 HOIST_INTERNAL void hoist_workers_run(hoist_workers* w, hoist_native_function function,
                                       hoist_native_buffer* const* arguments, size_t argument_count, uint32_t groups,
-                                      int shared) {
-  if (!shared || w->count == 1 || groups < 2) {
+                                      int64_t operations) {
+  if (operations < SHARED_OPERATIONS || w->count == 1 || groups < 2) {
     call_groups(function, arguments, argument_count, 0, (int32_t)groups, w->own_arguments);
     return;
   }
   const uint32_t step = shut(w);
-  /* Several pieces a thread, so that one that is late or slow does not hold up the rest. */
+  /* Several pieces a share, so that others help a thread that is late or slow. */
   const uint32_t pieces = 4 * w->count, piece = (groups + pieces - 1) / pieces;
   __atomic_store_n(&w->function, (uintptr_t)function, __ATOMIC_RELAXED);
   __atomic_store_n(&w->arguments, (uintptr_t)arguments, __ATOMIC_RELAXED);
   __atomic_store_n(&w->argument_count, argument_count, __ATOMIC_RELAXED);
   __atomic_store_n(&w->groups, groups, __ATOMIC_RELAXED);
   __atomic_store_n(&w->piece, piece, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->alternating, operations >= ALTERNATING_OPERATIONS, __ATOMIC_RELAXED);
   __atomic_store_n(&w->finished, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&w->ticket, (uint64_t)step << 32, __ATOMIC_RELEASE);
-  take_pieces(w, w->own_arguments);
+  write_tickets(w, (uint64_t)step << 32); /* before the question who sleeps */
+  /* Steps that one thread did alone may have been long enough for the others to fall asleep. */
+  if (operations >= HOIST_WAKING_OPERATIONS) wake_sleepers(w);
+  take_pieces(w, 0);
   for (unsigned looks = 0; __atomic_load_n(&w->finished, __ATOMIC_ACQUIRE) != groups; ++looks) {
     if (looks % LOOKS_A_TURN == LOOKS_A_TURN - 1)
       sched_yield(); /* a thread that has a piece may wait for this very core */

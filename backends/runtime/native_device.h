@@ -45,12 +45,15 @@ typedef struct hoist_workers hoist_workers;
 HOIST_INTERNAL hoist_workers* hoist_workers_make(unsigned threads, size_t most_arguments);
 HOIST_INTERNAL void hoist_workers_free(hoist_workers* workers);
 HOIST_INTERNAL unsigned hoist_workers_count(const hoist_workers* workers);
+/* Fewer operations are no reason to wake a thread that sleeps. */
+#define HOIST_WAKING_OPERATIONS 400000
 /* Those that sleep get up, because steps follow that are worth it. */
 HOIST_INTERNAL void hoist_workers_wake(hoist_workers* workers);
-/* All groups of a kernel; returns when they are done. `shared`: by all threads that are awake, else by the caller. */
+/* All groups of a kernel; returns when they are done. By the caller alone where they are few operations, else by all
+ * threads that are awake; many wake the others. */
 HOIST_INTERNAL void hoist_workers_run(hoist_workers* workers, hoist_native_function function,
                                       hoist_native_buffer* const* arguments, size_t argument_count, uint32_t groups,
-                                      int shared);
+                                      int64_t operations);
 /* Processors that this process may use, at least 1. */
 HOIST_INTERNAL unsigned hoist_processors(void);
 /* Of a clock that nobody sets. */

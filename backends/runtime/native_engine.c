@@ -9,9 +9,7 @@
 
 #include "bundle_handle.h"
 
-/* Steps of fewer operations are done before another thread has noticed them; a run of fewer wakes nobody. */
-#define SHARED_OPERATIONS 20000
-#define WAKING_OPERATIONS 400000
+#define MOST_OPERATIONS ((int64_t)1 << 60) /* of a step: a plan may claim anything */
 
 struct hoist_native {
   void* library;
@@ -165,13 +163,22 @@ static hoist_status native_set_number(hoist_bundle* b, size_t array, int64_t num
   return native_write(b, array, &number, sizeof number);
 }
 
+/* In operations: what only moves elements has none and takes its time all the same. The last argument is the result. */
+static int64_t work_of(const hoist_plan* plan, size_t i) {
+  const hoist_plan_step* step = &plan->steps[i];
+  const hoist_plan_kernel* kernel = &plan->kernels[step->kernel];
+  if (kernel->host || step->argument_count == 0 || kernel->operations < 0) return 0;
+  if (kernel->operations > MOST_OPERATIONS) return MOST_OPERATIONS;
+  return kernel->operations + (int64_t)(plan->arrays[step->arguments[step->argument_count - 1]].bytes / 4);
+}
+
 static hoist_status native_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
   hoist_native* n = b->native;
   if (kernel->host) return hoist_host_step(b, i);
   hoist_workers_run(n->workers, n->functions[step->kernel], n->arguments + n->starts[i], step->argument_count,
-                    (uint32_t)kernel->global[0], kernel->operations >= SHARED_OPERATIONS);
+                    (uint32_t)kernel->global[0], work_of(&b->plan, i));
   return HOIST_OK;
 }
 
@@ -185,11 +192,9 @@ static hoist_status native_inputs(hoist_bundle* b, size_t first, size_t count) {
     input->pending = 0;
   }
   int64_t operations = 0;
-  for (size_t i = first; i < first + count && operations < WAKING_OPERATIONS; ++i) {
-    const int64_t more = b->plan.kernels[b->plan.steps[i].kernel].operations;
-    operations = more < WAKING_OPERATIONS ? operations + more : WAKING_OPERATIONS;
-  }
-  if (operations >= WAKING_OPERATIONS) hoist_workers_wake(b->native->workers);
+  for (size_t i = first; i < first + count && operations < HOIST_WAKING_OPERATIONS; ++i)
+    operations += work_of(&b->plan, i);
+  if (operations >= HOIST_WAKING_OPERATIONS) hoist_workers_wake(b->native->workers);
   return HOIST_OK;
 }
 
