@@ -188,6 +188,7 @@ class Emitter {
   const std::vector<std::string>& group_loops() const { return group_loops_; }
   int worst_ulp() const { return worst_ulp_; }
   bool divides() const { return divides_; }
+  bool has_dots() const { return has_dots_; }  ///< sums that a dot instruction adds to
 
  private:
   // read.cpp: read views
@@ -291,8 +292,9 @@ class Emitter {
   int fresh_ = 0;
   uint64_t context_ = 0;  ///< the number of the loops around what is being read
   uint64_t contexts_ = 0;
-  int worst_ulp_ = 0;        ///< of all functions but division and square root
-  bool divides_ = false;     ///< in f32, or in a type whose results are rounded from f32
+  int worst_ulp_ = 0;     ///< of all functions but division and square root
+  bool divides_ = false;  ///< in f32, or in a type whose results are rounded from f32
+  bool has_dots_ = false;
   bool reads_open_ = false;  ///< indices may lead outside, through an open border
   /// Values read inside each context: shared subterms are evaluated, and folds stored, once.
   std::map<std::tuple<uint64_t, Expr, const Frame*>, std::pair<Environment, Value>> memo_;

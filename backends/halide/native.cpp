@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "backends/halide/native_target.h"
+#include "backends/halide/object_code.h"
 #include "ir/process_folder.h"
 
 namespace hoist {
@@ -67,12 +68,13 @@ H::Target halide_target(const NativeTarget& target) {
 
 }  // namespace
 
-Result<NativeCode> native_code(H::Func& result, const Emitter& emitter, const std::string& kernel_name,
-                               const std::string& target) {
+namespace {
+
+Result<NativeCode> compiled(H::Func& result, const Emitter& emitter, const std::string& function,
+                            const NativeTarget& target) {
   NativeCode out;
-  HOIST_TRY(const NativeTarget* row, native_target(target));
   HOIST_TRY(const Scratch scratch, Scratch::make());
-  auto passes = native_passes(result.name(), emitter.group_loops(), *row, &out.groups);
+  auto passes = native_passes(result.name(), emitter.group_loops(), target, &out.groups);
   H::Pipeline pipeline(result);
   for (auto& pass : passes) pipeline.add_custom_lowering_pass(pass.get(), [] {});
   std::vector<H::Argument> arguments;
@@ -80,12 +82,28 @@ Result<NativeCode> native_code(H::Func& result, const Emitter& emitter, const st
     arguments.emplace_back(name, H::Argument::InputScalar, H::Int(32), 0, H::ArgumentEstimates{});
   arguments.insert(arguments.end(), emitter.arguments().begin(), emitter.arguments().end());
   const std::string path = scratch.file("kernel.o").string();
-  pipeline
-      .compile_to_module(arguments, function_name(kernel_name, target), halide_target(*row),
-                         H::LinkageType::ExternalPlusArgv)
+  pipeline.compile_to_module(arguments, function, halide_target(target), H::LinkageType::ExternalPlusArgv)
       .compile({{H::OutputFileType::object, path}});
   HOIST_TRY(out.object, content(path));
   return out;
+}
+
+}  // namespace
+
+Result<NativeCode> native_code(H::Func& result, const Emitter& emitter, const std::string& kernel_name,
+                               const std::string& target) {
+  HOIST_TRY(const NativeTarget* row, native_target(target));
+  const std::string function = function_name(kernel_name, target);
+  if (row->features_for_dots == nullptr) return compiled(result, emitter, function, *row);
+  NativeTarget chosen = *row;
+  if (emitter.has_dots()) {
+    chosen.features = row->features_for_dots;
+    HOIST_TRY(NativeCode out, compiled(result, emitter, function, chosen));
+    if (!may_need_sse4a_or_bf16(out.object)) return out;
+    chosen.features = row->features;
+  }
+  chosen.dot_in_instruction = false;
+  return compiled(result, emitter, function, chosen);
 }
 
 }  // namespace emission

@@ -209,6 +209,7 @@ Value Emitter::dot(Expr e, const Environment& env) {
   if (!known) {
     unsupported("a vec fold that is no dot product", "it adds four products of u8 and i8 to an i32");
   }
+  has_dots_ = true;
   Value numbers = read(e->children[2], env);
   std::vector<H::Expr> arguments = {read(e->children[1], env).scalar};
   for (size_t part = 0; part < 2; ++part) {
