@@ -191,7 +191,22 @@ std::optional<TransposedOperand> transposed_operand(Expr term,
   return std::nullopt;
 }
 
+namespace {
+
+// The array that maps of single elements run over, the largest: each element of the map is computed from the one in
+// its place. Null where the term is no such map.
+Expr mapped_elements(Expr e) {
+  if (e->pattern != Pattern::map || e->mode != Mode::view || e->children.size() != 2) return nullptr;
+  const Expr body = e->children[0]->children[0], array = e->children[1];
+  if (body->type->is_scalar()) return array;
+  const Expr row = mapped_elements(body);
+  return row != nullptr && row->pattern == Pattern::bound && row->integers[0] == 0 ? array : nullptr;
+}
+
+}  // namespace
+
 bool rows_lie_across(Expr term) {
+  while (const Expr array = mapped_elements(term)) term = array;
   const auto moved = moved_term(term);
   return moved && !moved->innermost.empty() &&
          moved->innermost.back().dimension + 1 != shape_of(moved->computed->type).size();

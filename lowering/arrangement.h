@@ -20,6 +20,7 @@ std::optional<Path> shuffled_fold(Expr term, int64_t vector_width);
 
 /// Whether the term moves what it computes such that neighbours in its rows are those of other rows there, as in a
 /// softmax over the columns of a matrix: what a row shares is then shared by nothing that one vector or loop computes.
+/// What a function does to each element by itself afterwards (an activation) changes nothing about that.
 bool rows_lie_across(Expr term);
 
 struct TransposedOperand {

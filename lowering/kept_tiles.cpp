@@ -37,11 +37,12 @@ class KeptArrays {
  public:
   // For each kept array the parts that functions around it take as arguments.
   std::optional<std::vector<IndexParts>> of(Expr term, const IndexParts& index) {
-    read(term, index, nullptr, {});
+    read(term, index, {}, nullptr, {});
     return known_ && !found_.empty() ? std::optional(found_) : std::nullopt;
   }
 
  private:
+  using Components = std::vector<int64_t>;
   static constexpr int most_reads = 10000;  // a term is a graph, and this walks the tree
 
   bool known_ = true;
@@ -53,40 +54,43 @@ class KeptArrays {
     return first;
   }
 
-  void read_all(Expr e, const IndexParts& index, const BoundValues& env, const IndexParts& around) {
-    for (Expr c : e->children) read(c, index, env, around);
+  void read_all(Expr e, const IndexParts& index, const Components& components, const BoundValues& env,
+                const IndexParts& around) {
+    for (Expr c : e->children) read(c, index, components, env, around);
   }
 
-  void read_bound(Expr e, const IndexParts& index, const BoundValues& env) {
+  void read_bound(Expr e, const IndexParts& index, const Components& components, const BoundValues& env) {
     const BoundValue* frame = env.get();
     for (int64_t i = 0; i < e->integers[0]; ++i) frame = frame->outer.get();
-    read(frame->value, with_first(frame->index, index, 0), frame->environment, frame->around);
+    read(frame->value, with_first(frame->index, index, 0), components, frame->environment, frame->around);
   }
 
   static BoundValues bind(Expr value, const IndexParts& index, const BoundValues& env, const IndexParts& around) {
     return std::make_shared<const BoundValue>(BoundValue{value, index, around, env, env});
   }
 
-  void read(Expr e, const IndexParts& index, const BoundValues& env, const IndexParts& around) {
+  // An element at the index, and of tuples there the components, the innermost last.
+  void read(Expr e, const IndexParts& index, const Components& components, const BoundValues& env,
+            const IndexParts& around) {
     if (!known_ || ++reads_ > most_reads) {
       known_ = false;
       return;
     }
     const auto size = [&](size_t i) { return e->sizes[i].value(); };
     const auto child = [&](IndexParts first, size_t from) {
-      read(e->children[0], with_first(std::move(first), index, from), env, around);
+      read(e->children[0], with_first(std::move(first), index, from), components, env, around);
     };
     switch (e->pattern) {
       case Pattern::bound:
-        return read_bound(e, index, env);
+        return read_bound(e, index, components, env);
       case Pattern::map: {
         IndexParts inside = around;
         inside.push_back(index[0]);
-        return read(e->children[0]->children[0], with_first({}, index, 1),
+        return read(e->children[0]->children[0], with_first({}, index, 1), components,
                     bind(e->children[1], {index[0]}, env, around), inside);
       }
       case Pattern::let:
-        return read(e->children[1]->children[0], index, bind(e->children[0], {}, env, around), around);
+        return read(e->children[1]->children[0], index, components, bind(e->children[0], {}, env, around), around);
       case Pattern::materialise:
         if (e->memory != Memory::private_) return child({}, 0);
         found_.push_back(around);
@@ -94,26 +98,28 @@ class KeptArrays {
       case Pattern::call:
       case Pattern::cast:
       case Pattern::reinterpret:
-        return read_all(e, {}, env, around);
+        return read_all(e, {}, {}, env, around);
       case Pattern::select:
-        read(e->children[0], {}, env, around);
-        read(e->children[1], index, env, around);
-        return read(e->children[2], index, env, around);
+        read(e->children[0], {}, {}, env, around);
+        read(e->children[1], index, components, env, around);
+        return read(e->children[2], index, components, env, around);
       case Pattern::zip:
-      case Pattern::tuple:
-        // Which of them is wanted stands further out; those of another rank are not.
-        for (Expr c : e->children) {
-          const size_t rank = sizes_of(c->type).size();
-          if (leaf_of(c->type)->is_scalar() ? rank == index.size() : rank <= index.size()) read(c, index, env, around);
-        }
-        return;
-      case Pattern::get:
+      case Pattern::tuple: {
+        if (components.empty()) break;  // all of them, whatever for
+        const Expr wanted = e->children[static_cast<size_t>(components.back())];
+        return read(wanted, index, Components(components.begin(), components.end() - 1), env, around);
+      }
+      case Pattern::get: {
+        Components inside = components;
+        inside.push_back(e->integers[0]);
+        return read(e->children[0], index, inside, env, around);
+      }
       case Pattern::identity:
         return child({}, 0);
       case Pattern::transpose: {
         IndexParts before = index;
         for (size_t i = 0; i < e->integers.size(); ++i) before[static_cast<size_t>(e->integers[i])] = index[i];
-        return read(e->children[0], before, env, around);
+        return read(e->children[0], before, components, env, around);
       }
       case Pattern::join: {
         const int64_t k = e->children[0]->type->element->size.value();
@@ -133,14 +139,14 @@ class KeptArrays {
       case Pattern::repeat:
         return child({}, 1);
       case Pattern::concat:
-        return read_all(e, with_first({IndexPart{}}, index, 1), env, around);
+        return read_all(e, with_first({IndexPart{}}, index, 1), components, env, around);
       case Pattern::index:
-        read(e->children[0], {}, env, around);
-        return read(e->children[1], with_first({IndexPart{}}, index, 0), env, around);
+        read(e->children[0], {}, {}, env, around);
+        return read(e->children[1], with_first({IndexPart{}}, index, 0), components, env, around);
       default:
-        known_ &= e->children.empty();
-        return;
+        break;
     }
+    known_ &= e->children.empty();
   }
 };
 
