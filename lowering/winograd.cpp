@@ -23,9 +23,10 @@ constexpr WinogradForm winograd_forms[] = {
 
 // Multiply-adds that take as long as transforming an element of the tiles or of the products, writing it and reading it
 // back, where all of them fit in the caches of a core or two, and where they do not; as reading a transformed filter's
-// element from there, and from memory. Measured on two Zen 4 cores: 14 to 17, 50, 3 and 7. Processors with more
-// multiply-adds a cycle pay more of them for a byte. There are two launches more than the stencil's.
-constexpr double element_cost[] = {15, 50}, weight_cost[] = {3, 8};
+// element from there, and from memory. Measured on two Zen 4 cores: 14 to 17, 50, 3 and 7; on two of a Xeon (Emerald
+// Rapids), which do more multiply-adds a cycle and read less, the last is about 25, and what stands here lies between.
+// There are two launches more than the stencil's.
+constexpr double element_cost[] = {15, 50}, weight_cost[] = {3, 12};
 constexpr double cached_elements = 1 << 20, cached_weights = 1 << 18;
 
 // Of images [n][c][...] that become [n][o][h][w].
