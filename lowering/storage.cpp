@@ -515,13 +515,16 @@ std::vector<int64_t> computed_shape(const Storage& s) {
 }
 
 // `transposed`: a picture that has to keep its channels second.
-TiledResults tiled_on_cpu(const Definition& d, const std::map<std::string, Type>& types, const Storage& s,
-                          bool transposed, const Profile& profile) {
+TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std::map<std::string, Type>& types,
+                          const Storage& s, bool transposed, const Profile& profile) {
   const std::vector<int64_t> shape = computed_shape(s);
   TiledResults out;
   out.rows = transposed ? shape.back() : shape[shape.size() - 2];
   out.columns = transposed ? shape[1] : shape.back();
   if (!transposed) out.count = element_count(shape) / out.rows / out.columns;
+  out.packed = (transposed || !d.channels_first) &&
+               std::any_of(d.weights.begin(), d.weights.end(),
+                           [&](const Weights& w) { return program.constants.count(w.value) != 0; });
   // Matrix instructions multiply words of bytes as dot instructions do.
   if (transposed || profile.matrix_tile == 0 || s.permutation.size() < 2 || d.weights.size() != 1 ||
       !multiplies_words(d, types, d.weights[0], profile))
@@ -564,11 +567,11 @@ Tile tile_of(const Definition& d, const TiledResults& results, const Profile& pr
 }
 
 // Of a definition that folds, or that has to be turned.
-void choose_tile(const Definition& d, const std::map<std::string, Type>& types, bool transposed, StoragePlan& plan,
-                 const Profile& profile) {
+void choose_tile(const Program& program, const Definition& d, const std::map<std::string, Type>& types, bool transposed,
+                 StoragePlan& plan, const Profile& profile) {
   const Storage& s = plan.values.at(d.value);
   const std::optional<TiledResults> results =
-      profile.gpu ? tiled_on_gpu(d, s, transposed) : tiled_on_cpu(d, types, s, transposed, profile);
+      profile.gpu ? tiled_on_gpu(d, s, transposed) : tiled_on_cpu(program, d, types, s, transposed, profile);
   Tile& tile = plan.tiles[d.value];
   if (!results) return;
   tile = tile_of(d, *results, profile);
@@ -594,7 +597,7 @@ Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& pro
   std::vector<int64_t> shape = computed_shape(s);
   int64_t rows = 1, columns = shape.back();
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-  if (folds(d.expression)) return choose_tile({.rows = rows, .columns = columns}, profile);
+  if (folds(d.expression)) return choose_tile({.rows = rows, .columns = columns, .packed = true}, profile);
   int64_t width = profile.vector_width;
   while (columns % width != 0) width /= 2;
   return {1, width, width};
@@ -669,7 +672,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
         is_output(program, d.value) && pictures.count(d.value) != 0 && turns && !shares_folds(d.expression);
     // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
     if (!folds(d.expression) && !(transposed && d.channels_first && reads_turned)) continue;
-    choose_tile(d, types, transposed, plan, profile);
+    choose_tile(program, d, types, transposed, plan, profile);
   }
   for (const auto& [name, tensor] : program.constants) {
     plan.values[name] = is_output(program, name) || on_host.count(name) != 0

@@ -32,11 +32,27 @@ const Candidate* cheapest(const Candidates& candidates) {
   return best;
 }
 
-// Vectors that come out even, unless they would be too short to be worth it: then the last one is guarded.
-int64_t usual_width(int64_t columns, const Profile& profile) {
-  int64_t width = profile.vector_width;
-  while (width > 1 && columns % width != 0) width /= 2;
-  return width < 4 && columns > profile.vector_width ? profile.vector_width : width;
+// Whether tiles may reach back over one another. Those side by side are one work-group's then, since two would write
+// what they share, so there have to be enough rows for all cores.
+bool may_reach_back(const TiledResults& results, const Profile& profile) {
+  return !results.packed && results.count * results.rows >= 16 * profile.compute_units;
+}
+
+// The lanes that take the fewest vectors, where one that sticks out counts for as many as its price: half its lanes may
+// be idle, and elsewhere than in packed operands each of them is read by itself.
+int64_t usual_width(const TiledResults& results, const Profile& profile) {
+  const double uneven = may_reach_back(results, profile) ? 1.1 : results.packed ? 2 : 4;
+  int64_t best = 1;
+  auto least = static_cast<double>(results.columns);
+  for (int64_t width = 2; width <= profile.vector_width; width *= 2) {
+    const bool even = results.columns % width == 0;
+    if (!even && !results.packed && width > results.columns) break;
+    const double vectors = (even ? 1 : uneven) * static_cast<double>(pieces(results.columns, width));
+    if (vectors >= least) continue;
+    least = vectors;
+    best = width;
+  }
+  return best;
 }
 
 // Half cycles of a step of the fold, for all tiles.
@@ -57,6 +73,7 @@ double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
 void add_orders(Candidates& candidates, const TiledResults& results, Candidate candidate) {
   candidates.push_back(candidate);
   candidate.cost = left_aside;
+  if (candidate.tile.shifted) return;
   const bool columns = candidate.tile.columns < results.columns, rows = candidate.tile.rows < results.rows;
   for (const int64_t around : {1, 2}) {
     if (!columns || (around == 1 ? !rows : results.count == 1)) continue;
@@ -68,7 +85,7 @@ void add_orders(Candidates& candidates, const TiledResults& results, Candidate c
 void add_register_tiles(Candidates& candidates, const TiledResults& results, const Profile& profile) {
   const int64_t rows = results.rows, columns = results.columns;
   constexpr int64_t most_rows = 24, most_estimated_rows = 14, most_vectors = 8;
-  const int64_t usual = usual_width(columns, profile);
+  const int64_t usual = usual_width(results, profile);
   for (int64_t width = profile.vector_width; width >= 1; width /= 2) {
     for (int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
       const int64_t tile_columns = vectors * width;
@@ -79,6 +96,7 @@ void add_register_tiles(Candidates& candidates, const TiledResults& results, con
         if (tile_rows > 1 && tile_rows * vectors + vectors + 1 > profile.vector_registers) break;
         Candidate candidate;
         candidate.tile = {tile_rows, tile_columns, width};
+        candidate.tile.shifted = columns % width != 0 && tile_columns <= columns && may_reach_back(results, profile);
         if (width == usual && tile_rows <= most_estimated_rows)
           candidate.cost = register_cost(rows, columns, candidate.tile);
         add_orders(candidates, results, candidate);

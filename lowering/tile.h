@@ -22,6 +22,7 @@ namespace hoist {
 struct Tile {
   int64_t rows = 1, columns = 1;
   int64_t width = 1;           ///< lanes of the vectors that make up the columns
+  bool shifted = false;        ///< the last columns' tile reaches back over the one before it, for nothing is cut (CPU)
   bool channels_last = false;  ///< the loops have channels innermost although the array (a model output) does not
   /// Of the loops over work-groups, those that the one over columns of tiles stands around: 0 none, 1 that over rows, 2
   /// all (CPU).
@@ -40,10 +41,11 @@ struct Tile {
 struct TiledResults {
   int64_t count = 1;  ///< arrays of them
   int64_t rows = 1, columns = 1;
-  int64_t terms = 0;  ///< products of bytes that each sums, where matrix instructions may form the sums; else 0
-  int64_t inner = 0;  ///< of those, how many lie side by side
-  int64_t steps = 0;  ///< of the innermost fold, where all results of a row share one operand and all of a column
-                      ///< the other (GPU); else 0
+  bool packed = false;  ///< the right operand is packed in tiles of columns, with nothing behind the last column (CPU)
+  int64_t terms = 0;    ///< products of bytes that each sums, where matrix instructions may form the sums; else 0
+  int64_t inner = 0;    ///< of those, how many lie side by side
+  int64_t steps = 0;    ///< of the innermost fold, where all results of a row share one operand and all of a column
+                        ///< the other (GPU); else 0
 };
 
 /// The tile with the least estimated time.

@@ -201,6 +201,11 @@ std::vector<RuleRow> nest_rules() {
        "x |> transpose (0 2 3 4 1) |> join |> join |> map group(d) (\\v. v) |> split h |> split k |> transpose (0 4 1 2 3)", "",
        exact, "loops with channels innermost over an array that has them second"},
       tiles("open-tiles", "[n][m]T", "n", "m", "", "", "tiles of R rows and C columns; what sticks out is cut"),
+      {"open-shifted-tiles", "R, C", "x: [n][m]T", "x",
+       "x |> map (tile C) |> pad 0 (" + missing("n", "R") + ") undefined |> split R |> map transpose"
+       " |> map group(0) (\\tiles. tiles |> map seq (\\t. t)) |> map (\\tiles. tiles |> transpose |> map (untile m))"
+       " |> join |> slice 0 n",
+       "C <= m, 1 <= R", exact, "tiles of R rows and C columns, the last of a band shifted inwards; rows that stick out are cut"},
       tiles("open-joined-row-tiles", "[h][w][m]T", "h*w", "m", " |> join", " |> split w",
             "tiles of R rows and C columns, rows running through two dimensions; what sticks out is cut"),
       tiles("open-joined-3-row-tiles", "[d][h][w][m]T", "d*h*w", "m", " |> join |> join", " |> split w |> split h",

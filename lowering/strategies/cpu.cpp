@@ -34,8 +34,11 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
     place = open_leading(r, place, 2, 1);
   }
   if (const int rank = rank_at(r.term(), place); rank >= 2) {
-    place = open(r, tile.columns_around > 0 ? by_columns[rank - 2] : "open-tiles", place,
-                 {{"R", tile.rows}, {"C", tile.columns}});
+    place = open(r,
+                 tile.shifted              ? "open-shifted-tiles"
+                 : tile.columns_around > 0 ? by_columns[rank - 2]
+                                           : "open-tiles",
+                 place, {{"R", tile.rows}, {"C", tile.columns}});
     for (int i = 2; i <= std::min(rank, 3); ++i) place = opened(r.term(), place);  // the innermost of the group loops
     if (tile.channels_last && tile.width > 1) {
       open(r, "open-transposed-tile", place, {{"k", tile.width}});

@@ -69,6 +69,7 @@ std::vector<SmallLayer> other_layers() {
       {"gemm_one_row", "Gemm", {input({1, 40}), weights({40, 17})}, {}},
       {"matmul_of_inputs", "MatMul", {input({9, 11}), input({11, 10})}, {}},
       {"matmul_batched", "MatMul", {input({2, 3, 5, 8}), input({3, 8, 6})}, {}},
+      {"matmul_columns_uneven", "MatMul", {input({4, 9, 5}), input({4, 5, 21})}, {}},
       {"matmul_vector", "MatMul", {input({21}), weights({21, 7})}, {}},
 
       {"pool_max",
