@@ -55,6 +55,17 @@ ProcessFolder ProcessFolder::make(const std::filesystem::path& parent, const std
   return {};
 }
 
+std::error_code make_folders_below(const std::filesystem::path& root, const std::filesystem::path& relative) {
+  std::filesystem::path each = root;
+  std::error_code failed;
+  for (const std::filesystem::path& part : relative) {
+    each /= part;
+    std::filesystem::create_directory(each, failed);
+    if (failed) break;
+  }
+  return failed;
+}
+
 void remove_left_folders(const std::filesystem::path& parent, const std::string& prefix) {
   namespace fs = std::filesystem;
   std::error_code failed, ignored;

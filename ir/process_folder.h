@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace hoist {
 
@@ -27,6 +28,10 @@ class ProcessFolder {
   std::filesystem::path path_;
   int lock_ = -1;
 };
+
+/// Makes the folders that `relative` names below `root`, and never `root` itself: one that is gone was removed because
+/// its process ends, and stays gone.
+std::error_code make_folders_below(const std::filesystem::path& root, const std::filesystem::path& relative);
 
 /// Removes the folders of this kind and user whose processes are gone.
 void remove_left_folders(const std::filesystem::path& parent, const std::string& prefix);

@@ -69,8 +69,7 @@ Result<HashedFile> FolderWriter::write(const std::string& path, std::string_view
 Result<HashedFile> FolderWriter::write_pieces(const std::string& path, std::span<const std::string_view> pieces) {
   const std::filesystem::path full = temporary_ / path;
   const std::filesystem::path shown = folder_ / path;
-  std::error_code error;
-  std::filesystem::create_directories(full.parent_path(), error);
+  const std::error_code error = make_folders_below(temporary_, std::filesystem::path(path).parent_path());
   if (error) return system_error(shown, "its folder cannot be made", error.value());
   const int file = ::open(full.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return system_error(shown, "cannot be written", errno);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "backends/bundle/bundle.h"
+#include "backends/bundle/folder_writer.h"
 #include "ir/seeded.h"
 #include "tests/bundle/small_plan.h"
 
@@ -51,6 +52,20 @@ TEST(WriteTest, AFailureHalfWayLeavesNothing) {
     EXPECT_THAT(failure, HasSubstr("a.hoist/")) << limit;
     EXPECT_TRUE(names_in(folder.path()).empty()) << limit;
   }
+}
+
+// A signal's thread removes temporary folders while the others write on.
+TEST(WriteTest, FoldersThatAreGoneAreNotMadeAgain) {
+  const TestFolder folder;
+  const std::filesystem::path parent = folder / "temporary";
+  std::filesystem::create_directory(parent);
+  Result<FolderWriter> writer = FolderWriter::begin(parent / "a.hoist");
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->write("runtime/a.c", "a").ok());
+  std::filesystem::remove_all(parent);
+  for (const char* path : {"b", "runtime/b", "other/folder/b"}) EXPECT_FALSE(writer->write(path, "b").ok()) << path;
+  EXPECT_FALSE(writer->commit(false).ok());
+  EXPECT_FALSE(std::filesystem::exists(parent));
 }
 
 TEST(WriteTest, AFailedReplacementKeepsWhatWasThere) {

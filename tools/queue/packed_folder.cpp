@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ir/process_folder.h"
 #include "tools/files.h"
 
 namespace hoist::queue {
@@ -73,8 +74,8 @@ Result<Nothing> unpack_folder(const std::string& packed, const fs::path& folder)
   if (left != 0) return damaged;
   for (const File& file : files) {
     const fs::path path = folder / file.name;
-    std::error_code failed;
-    fs::create_directories(path.parent_path(), failed);
+    const std::error_code failed =
+        make_folders_below(folder.parent_path(), folder.filename() / fs::path(file.name).parent_path());
     if (failed) return Diagnostic{path.string(), "cannot be made: " + failed.message(), ""};
     HOIST_TRY_VOID(write_file(path, std::string_view(packed).substr(at, file.bytes)));
     at += file.bytes;

@@ -14,6 +14,7 @@
 
 #include "backends/halide/native_target.h"
 #include "backends/opencl/device.h"
+#include "ir/process_folder.h"
 #include "ir/stopwatch.h"
 #include "ir/text/counted.h"
 #include "tools/child_program.h"
@@ -254,7 +255,7 @@ class Worker {
     std::error_code ignored;
     const fs::path folder = folder_ / "job";
     fs::remove_all(folder, ignored);
-    fs::create_directories(folder / "temporary", ignored);
+    make_folders_below(folder_, "job/temporary");
     HOIST_TRY_VOID(write_file(folder / job_file, lease.text()));
     for (const auto& [name, hash] : job->content) {
       // The jobs of a command share their bundle.
@@ -275,7 +276,7 @@ class Worker {
       fs::remove_all(folder_ / "caches", ignored);
       caches_ = 1;
     }
-    fs::create_directories(cache, ignored);
+    make_folders_below(folder_, cache.lexically_relative(folder_));
     HOIST_TRY_VOID(perform(folder, cache, [&] { heartbeat(); }));
     HOIST_TRY(const std::string text, read_file(folder / answer_file, most_answer_bytes));
     HOIST_TRY(Answer answer, parse_answer(text));
