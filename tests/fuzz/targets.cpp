@@ -29,6 +29,8 @@
 #include "tools/queue/job.h"
 #include "tools/queue/packed_folder.h"
 #include "tools/record_json.h"
+#include "tools/tuning/records_text.h"
+#include "tools/tuning/tuning_database.h"
 
 namespace hoist {
 namespace {
@@ -124,6 +126,28 @@ bool read_arrays(std::string_view bytes) {
   return true;
 }
 
+// An SQLite file, as `compile --tuning` takes it. It is opened to be written to as well, as `hoist tune` does.
+bool read_tuning_database(std::string_view bytes) {
+  const auto path = file_of("database.tuning", bytes);
+  {
+    auto database = tuning::TuningDatabase::open_to_read(path);
+    if (!database.ok()) return false;
+    auto devices = database->devices();
+    if (!devices.ok()) return false;
+    for (const tuning::TunedDevice& device : *devices) {
+      auto choices = database->choices(device);
+      if (!choices.ok()) continue;
+      for (const tuning::RecordedChoice& choice : *choices) (void)database->measurements(device, choice.task);
+      (void)tuning::records_of(*choices);
+    }
+  }
+  auto database = tuning::TuningDatabase::open(path);
+  if (database.ok()) (void)database->add({"name = example", ""}, {"term", {1}}, {{{{"rows", 4}}, 0.5}});
+  return true;
+}
+
+bool read_tuning_text(std::string_view bytes) { return tuning::parse_records(bytes, "records").ok(); }
+
 // As the decoder of a model for pictures of 8 x 6.
 bool decode_encoded_picture(std::string_view bytes) {
   Tensor stream(Scalar::u8, {static_cast<int64_t>(bytes.size())});
@@ -206,6 +230,8 @@ constexpr auto targets = std::to_array<FuzzTarget>({
     {"packed_folder", "a bundle as it travels on a queue", unpack_a_folder, true},
     {"npy", "an array of numpy's", parse_array, false},
     {"npz", "arrays of numpy's in a zip file", read_arrays, false},
+    {"tuning", "a database of tuning, SQLite", read_tuning_database, false},
+    {"tuning_text", "choices of kernels as a text", read_tuning_text, true},
     {"picture", "an encoded picture, as a model's input", decode_encoded_picture, false},
     {"plan", "plan.bin and check.bin of a bundle, hashes made right", read_plan, false},
 });

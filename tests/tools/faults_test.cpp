@@ -232,5 +232,33 @@ TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
   if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
 }
 
+// Killed while it tunes: what is in the database can be read, and the next search goes on from it.
+TEST_F(Faults, AKilledTuningLeavesAWholeDatabase) {
+  const long kills = std::max(1L, wanted("HOIST_KILLS", 6) / 3);
+  const fs::path database = place() / "temporary" / "a.tuning", bundle = place() / "b.hoist";
+  const std::string tune = fmt::format("{} exec '{}' tune '{}' -o '{}' --target native --measurements 4", environment(),
+                                       HOIST_PROGRAM, model, database.string());
+  const std::string use = fmt::format("{} '{}' compile '{}' -o '{}' --force --target native --tuning '{}'",
+                                      environment(), HOIST_PROGRAM, model, bundle.string(), database.string());
+  std::mt19937_64 random(20261124);
+  const auto before = std::chrono::steady_clock::now();
+  ASSERT_EQ(run_shell(tune).code, 0);
+  const auto whole = std::chrono::steady_clock::now() - before;
+  long killed = 0;
+  for (long i = 0; i < kills; ++i) {
+    if (i % 3 == 0) fs::remove(database);
+    ASSERT_NO_FATAL_FAILURE(kill_after(tune, whole * static_cast<double>(random() % 1000) / 900.0, killed));
+    if (!fs::exists(database)) continue;
+    const Ran read = run_shell(use);
+    // Killed before it had made its tables, it leaves a file without any.
+    EXPECT_TRUE(read.code == 0 || read.err.find("is no database of measured kernels") != std::string::npos)
+        << "kill " << i << ": " << read.err;
+  }
+  const Ran after = run_shell(tune);
+  EXPECT_EQ(after.code, 0) << after.err;
+  EXPECT_EQ(run_shell(use).code, 0);
+  if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
+}
+
 }  // namespace
 }  // namespace hoist

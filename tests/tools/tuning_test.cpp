@@ -1,6 +1,9 @@
 // hoist tune as a process, and the database that it leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -68,6 +71,57 @@ TEST_F(TuningTest, OtherFilesAreNoDatabases) {
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr(in("text")));
   EXPECT_FALSE(std::filesystem::exists(in("x.hoist")));
+}
+
+// A view that never ends would hold up whoever reads it.
+TEST_F(TuningTest, ADatabaseHasItsOwnTablesAndNothingElse) {
+  ASSERT_TRUE(TuningDatabase::open(in("a.tuning")).ok());
+  ASSERT_TRUE(TuningDatabase::open(in("a.tuning")).ok());  // again, as it is
+  for (const char* change :
+       {"CREATE TRIGGER endless AFTER INSERT ON tasks BEGIN DELETE FROM choices; END",
+        "DROP TRIGGER endless; DROP TABLE choices; CREATE VIEW choices AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL "
+        "SELECT i + 1 FROM n) SELECT i AS task, 'rows=4' AS knobs, 0.5 AS ratio FROM n"}) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(in("a.tuning").c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database, change, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+    sqlite3_close(database);
+    EXPECT_THAT(TuningDatabase::open_to_read(in("a.tuning")).errors()[0].text(), HasSubstr("has other tables"));
+    EXPECT_THAT(TuningDatabase::open(in("a.tuning")).errors()[0].text(), HasSubstr("has other tables"));
+  }
+}
+
+// What a writer that was killed had begun is undone by whoever opens the file next, readers included.
+TEST_F(TuningTest, AReaderUndoesWhatAKilledWriterBegan) {
+  const TuningTask task = {"aa", {8}};
+  const KnobValues knobs = {{"rows", 4}};
+  {
+    auto database = TuningDatabase::open(in("a.tuning"));
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database->choose(this_device, {{task, knobs, 0.5}}).ok());
+  }
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    sqlite3* writer = nullptr;
+    sqlite3_open(in("a.tuning").c_str(), &writer);
+    // Written to the file before it is committed, since the cache has no room for it.
+    const char* begun =
+        "PRAGMA cache_size = 1; BEGIN; UPDATE choices SET knobs = 'rows=8'; INSERT INTO measurements WITH RECURSIVE n "
+        "(i) AS "
+        "(SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) SELECT 1, 'rows=' || i, 0.5 FROM n";
+    ::_exit(sqlite3_exec(writer, begun, nullptr, nullptr, nullptr) == SQLITE_OK ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  ASSERT_TRUE(std::filesystem::exists(in("a.tuning-journal")));
+  auto database = TuningDatabase::open_to_read(in("a.tuning"));
+  ASSERT_TRUE(database.ok()) << database.errors()[0].text();
+  auto choices = database->choices(this_device);
+  ASSERT_TRUE(choices.ok()) << choices.errors()[0].text();
+  ASSERT_EQ(choices->size(), 1u);
+  EXPECT_EQ((*choices)[0].knobs, knobs);
+  EXPECT_TRUE(database->measurements(this_device, task)->empty());
 }
 
 TEST_F(TuningTest, NeedsAFileForItsDatabase) {

@@ -134,16 +134,40 @@ Result<int64_t> pragma(sqlite3* database, const std::string& name) {
   return any ? query.integer(0) : 0;
 }
 
+// What was written to make the tables, and whatever else a file has: views and triggers of a stranger's could run for
+// ever.
+Result<std::vector<std::string>> schema_of(sqlite3* database) {
+  HOIST_TRY(Query query, Query::make(database, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY sql"));
+  std::vector<std::string> out;
+  for (;;) {
+    HOIST_TRY(const bool any, query.next());
+    if (!any) return out;
+    out.push_back(query.text(0));
+  }
+}
+
+Result<Nothing> expect_schema(sqlite3* database) {
+  sqlite3* made = nullptr;
+  const int code = sqlite3_open_v2(":memory:", &made, SQLITE_OPEN_READWRITE, nullptr);
+  const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> empty(made, sqlite3_close);
+  if (code != SQLITE_OK) return Diagnostic{"", "there is no memory for it", ""};
+  HOIST_TRY_VOID(execute(empty.get(), schema));
+  HOIST_TRY(const std::vector<std::string> expected, schema_of(empty.get()));
+  HOIST_TRY(const std::vector<std::string> found, schema_of(database));
+  if (found == expected) return Nothing{};
+  return Diagnostic{"", "has other tables than a database of measured kernels", "tune again, into another file"};
+}
+
 // The tables, in a file that has none.
-Result<Nothing> prepare(sqlite3* database, bool may_write) {
+Result<Nothing> prepare(sqlite3* database, bool may_make) {
   HOIST_TRY(const int64_t kind, pragma(database, "application_id"));
   HOIST_TRY(const int64_t version, pragma(database, "user_version"));
   HOIST_TRY(const int64_t pages, pragma(database, "page_count"));
-  if (kind == application && version == schema_version) return Nothing{};
+  if (kind == application && version == schema_version) return expect_schema(database);
   if (kind == application)
     return Diagnostic{"", fmt::format("has version {}, and this hoist knows version {}", version, schema_version),
                       "tune again, into another file"};
-  if (pages != 0 || !may_write) return no_database;
+  if (pages != 0 || !may_make) return no_database;
   return in_transaction(database, [&]() -> Result<Nothing> {
     HOIST_TRY_VOID(execute(database, schema));
     return execute(database,
@@ -185,8 +209,8 @@ Result<TuningDatabase> TuningDatabase::open_as(const std::filesystem::path& path
   // A schema that a stranger wrote runs nothing but queries.
   sqlite3_db_config(made, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(made, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  const bool may_write = (flags & SQLITE_OPEN_READWRITE) != 0;
-  if (auto ready = prepare(made, may_write); !ready) return located(ready.errors().front());
+  const bool may_make = (flags & SQLITE_OPEN_CREATE) != 0;
+  if (auto ready = prepare(made, may_make); !ready) return located(ready.errors().front());
   return out;
 }
 
@@ -195,7 +219,11 @@ Result<TuningDatabase> TuningDatabase::open(const std::filesystem::path& path) {
 }
 
 Result<TuningDatabase> TuningDatabase::open_to_read(const std::filesystem::path& path) {
-  return open_as(path, SQLITE_OPEN_READONLY);
+  // Open to be written to, where that is allowed: what a killed writer had begun has to be undone first.
+  HOIST_TRY(TuningDatabase out, open_as(path, SQLITE_OPEN_READWRITE));
+  if (auto set = execute(out.database_.get(), "PRAGMA query_only = 1"); !set)
+    return Diagnostic{path.string(), set.errors().front().what, ""};
+  return out;
 }
 
 Result<std::vector<Measurement>> TuningDatabase::measurements(const TunedDevice& device, const TuningTask& task) const {
