@@ -126,23 +126,18 @@ bool read_arrays(std::string_view bytes) {
   return true;
 }
 
-// An SQLite file, as `compile --tuning` takes it. It is opened to be written to as well, as `hoist tune` does.
+// An SQLite file, as `compile --tuning` takes it.
 bool read_tuning_database(std::string_view bytes) {
-  const auto path = file_of("database.tuning", bytes);
-  {
-    auto database = tuning::TuningDatabase::open_to_read(path);
-    if (!database.ok()) return false;
-    auto devices = database->devices();
-    if (!devices.ok()) return false;
-    for (const tuning::TunedDevice& device : *devices) {
-      auto choices = database->choices(device);
-      if (!choices.ok()) continue;
-      for (const tuning::RecordedChoice& choice : *choices) (void)database->measurements(device, choice.task);
-      (void)tuning::records_of(*choices);
-    }
+  auto database = tuning::TuningDatabase::open_to_read(file_of("database.tuning", bytes));
+  if (!database.ok()) return false;
+  auto devices = database->devices();
+  if (!devices.ok()) return false;
+  for (const tuning::TunedDevice& device : *devices) {
+    auto choices = database->choices(device);
+    if (!choices.ok()) continue;
+    for (const tuning::RecordedChoice& choice : *choices) (void)database->measurements(device, choice.task);
+    (void)tuning::records_of(*choices);
   }
-  auto database = tuning::TuningDatabase::open(path);
-  if (database.ok()) (void)database->add({"name = example", ""}, {"term", {1}}, {{{{"rows", 4}}, 0.5}});
   return true;
 }
 

@@ -50,11 +50,16 @@ TEST_F(SizesTest, EveryCommandKnowsTheSizes) {
   ASSERT_EQ(answer.at("specialisations").size(), 2u);
   EXPECT_EQ(answer["specialisations"][1]["sizes"]["N"], 4);
 
-  // The first is what the model is for that size alone, byte for byte, and weights are there once.
+  // The first is what the model is for that size alone, byte for byte; weights that both sizes read as they lie are
+  // there once, and those that each packs for its own tiles follow.
   ASSERT_EQ(compile("one.hoist", {"--dim", "N=1"}).code, 0);
-  for (const char* file : {"kernels.cl", "check.bin", "expressions.lift", "derivation.lift", "weights.bin", "example.c",
-                           "Makefile", "CMakeLists.txt"})
+  for (const char* file :
+       {"kernels.cl", "check.bin", "expressions.lift", "derivation.lift", "example.c", "Makefile", "CMakeLists.txt"})
     EXPECT_TRUE(text_of(std::string("s.hoist/") + file) == text_of(std::string("one.hoist/") + file)) << file;
+  const std::string weights = text_of("s.hoist/weights.bin"), alone = text_of("one.hoist/weights.bin");
+  EXPECT_TRUE(weights.starts_with(alone));
+  ASSERT_EQ(compile("four.hoist", {"--dim", "N=4"}).code, 0);
+  EXPECT_LT(weights.size(), alone.size() + text_of("four.hoist/weights.bin").size());
   EXPECT_FALSE(fs::exists(in("s.hoist/specialisation-1/weights.bin")));
   EXPECT_FALSE(fs::exists(in("one.hoist/specialisation-1")));
 
