@@ -89,8 +89,24 @@ bool vectors_share_folds(Expr e) {
   }
 }
 
+// What the sum and the elements of a softmax need is computed once, where whole vectors make up a row: a kept array
+// has no vectors that stick out, and element by element its exponentials would take longer than in two passes.
+void keep_exponentials(Rewriter& r, const Profile& profile) {
+  for (const int64_t lanes : {profile.vector_width, profile.vector_width / 2}) {
+    if (lanes <= 1 || !r.apply_first("softmax-by-reciprocal", {{"k", lanes}})) continue;
+    const auto kept = r.apply_first("softmax-kept", {{"k", lanes}});
+    if (!kept) return;
+    Path loop = *kept;
+    loop.insert(loop.end(), {0, 0});
+    open(r, "open-vector-loop", loop, {{"k", lanes}});
+    return;
+  }
+}
+
 void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
-  if (!input.strict && vectors_share_folds(at(r.term(), input.inside))) vectorise_folds(r, profile.vector_width);
+  if (input.strict || !vectors_share_folds(at(r.term(), input.inside))) return;
+  keep_exponentials(r, profile);
+  vectorise_folds(r, profile.vector_width);
 }
 
 // Whether neighbours of an array are neighbours in memory, too: its elements are stored, are the numbers 0, 1, ..., or
