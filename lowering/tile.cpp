@@ -78,15 +78,19 @@ double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
   return tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
 }
 
-// The tile with each order of loops over work-groups that is another one; the estimate knows the first.
+// The tile with each order of loops over work-groups that is another one; of those the estimate knows the first, and
+// the last where columns have little to keep in the cache.
 void add_orders(Candidates& candidates, const TiledResults& results, Candidate candidate) {
   candidates.push_back(candidate);
+  const double cost = candidate.cost;
   candidate.cost = left_aside;
   if (candidate.tile.shifted) return;
   const bool columns = candidate.tile.columns < results.columns, rows = candidate.tile.rows < results.rows;
-  for (const int64_t around : {1, 2}) {
-    if (!columns || (around == 1 ? !rows : results.count == 1)) continue;
-    candidate.tile.columns_around = around;
+  for (const int64_t order : {Tile::rows_outside, Tile::all_rows_outside, Tile::columns_inside}) {
+    if (!columns || (order == Tile::rows_outside ? !rows : results.count == 1)) continue;
+    candidate.tile.columns_around = order;
+    if (order == Tile::columns_inside && results.small_right && candidate.tile.matrix_rows == 0)
+      candidate.cost = 0.99 * cost;
     candidates.push_back(candidate);
   }
 }

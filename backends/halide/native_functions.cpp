@@ -71,6 +71,10 @@ HExpr one_or_zero(const HExpr& condition) { return to(Halide::Int(32), to(Halide
 
 // ---- floats ----
 
+HExpr strict(Call::IntrinsicOp operation, const HExpr& a, const HExpr& b) {
+  return Call::make(a.type(), operation, {a, b}, Call::PureIntrinsic);
+}
+
 // NaN passes on; -0 comes before +0. `greater` chooses a maximum.
 HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
   const bool turned = Halide::Internal::is_const(x);
@@ -79,8 +83,12 @@ HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
   const HExpr first = greater ? a > b : a < b;
   const auto value = Halide::Internal::as_const_float(b);
   // No zeros to order: the other one is a constant that is none, or the zero that wins.
-  if (value && *value == *value && (*value != 0 || std::signbit(*value) != greater))
-    return select(is_number(a), select(first, a, b), a);
+  if (value && *value == *value && (*value != 0 || std::signbit(*value) != greater)) {
+    // One instruction of x86, which gives the second operand where one is NaN or both are zeros.
+    const HExpr chosen = select(greater ? a < b : b < a, b, a);
+    if (*value != 0) return chosen;
+    return greater ? strict(Call::strict_add, chosen, b) : select(a == b, b, chosen);
+  }
   const HExpr both = greater ? bits(words, a) & bits(words, b) : bits(words, a) | bits(words, b);
   const HExpr ordered = select(a == b, bits(a.type().element_of(), both), select(first, a, b));
   return select(is_number(a) && is_number(b), ordered, a + b);
@@ -130,9 +138,6 @@ HExpr float_modulo(const HExpr& a, const HExpr& b) {
 // rounding more or less does not matter; it may also regroup those. So sums whose order matters are strict. What may be
 // fused must not see NaN, which passes around.
 
-HExpr strict(Call::IntrinsicOp operation, const HExpr& a, const HExpr& b) {
-  return Call::make(a.type(), operation, {a, b}, Call::PureIntrinsic);
-}
 HExpr strict_sum(const HExpr& a, const HExpr& b) { return strict(Call::strict_add, a, b); }
 HExpr strict_product(const HExpr& a, const HExpr& b) { return strict(Call::strict_mul, a, b); }
 

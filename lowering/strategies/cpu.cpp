@@ -24,18 +24,20 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
                                            "open-tiles-by-columns-6d"};
   Path place = input.inside;
   const Tile& tile = input.tile;
-  if (tile.columns_around == 2) {
+  const bool columns_inside = tile.columns_around == Tile::columns_inside;
+  if (tile.columns_around == Tile::all_rows_outside) {
     place = open_outermost(r, place, 1 + static_cast<int>(std::size(by_columns)));
   } else if (tile.channels_last) {
     static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d-group",
                                         "open-channels-last-3d-group"};
-    place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", 1}});
+    place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", columns_inside ? 2 : 1}});
   } else {
-    place = open_leading(r, place, 2, 1);
+    place = open_leading(r, place, 2, columns_inside ? 2 : 1);
   }
   if (const int rank = rank_at(r.term(), place); rank >= 2) {
     place = open(r,
                  tile.shifted              ? "open-shifted-tiles"
+                 : columns_inside          ? "open-tiles-columns-inside"
                  : tile.columns_around > 0 ? by_columns[rank - 2]
                                            : "open-tiles",
                  place, {{"R", tile.rows}, {"C", tile.columns}});
