@@ -525,6 +525,11 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
   out.packed = (transposed || !d.channels_first) &&
                std::any_of(d.weights.begin(), d.weights.end(),
                            [&](const Weights& w) { return program.constants.count(w.value) != 0; });
+  if (d.weights.size() == 1) {
+    constexpr int64_t small = 16384 / 4;  // half of a first-level cache, in f32
+    const int64_t right = element_count(d.weights[0].extents), columns = std::max<int64_t>(1, out.columns);
+    out.small_right = d.weights[0].groups > 1 || (right <= small && right / columns >= columns);
+  }
   // Matrix instructions multiply words of bytes as dot instructions do.
   if (transposed || profile.matrix_tile == 0 || s.permutation.size() < 2 || d.weights.size() != 1 ||
       !multiplies_words(d, types, d.weights[0], profile))

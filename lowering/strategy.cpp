@@ -20,10 +20,11 @@ void lower_folds(Rewriter& r, const StrategyInput& input) {
   if (input.interleaved) r.apply_everywhere({"fold-dot"}, {}, 1);
 }
 
-// Products and sums fuse, and on CPUs functions become formulas, which run in vectors.
+// Products and sums fuse, and drivers of CPUs get functions as formulas, which run in vectors. Native code, whose
+// launches are calls that the profile knows the cost of, has functions of vectors.
 void lower_scalars(Rewriter& r, bool strict, const Profile& profile) {
   if (strict) return;
-  if (!profile.gpu) r.apply_everywhere({"erf-by-exponential", "tanh-by-exponential"});
+  if (!profile.gpu && profile.launch == 0) r.apply_everywhere({"erf-by-exponential", "tanh-by-exponential"});
   r.apply_everywhere({"multiply-add-to-fma"});
 }
 

@@ -55,6 +55,15 @@ int64_t usual_width(const TiledResults& results, const Profile& profile) {
   return best;
 }
 
+// Whether a step's operands fit into the registers beside the accumulators. Where vectors are in 32 registers, their
+// instructions read an element for all lanes from memory; where there are 16, it needs a register, and compilers load
+// all operands of a step before they use them: on a Zen 3 core 12 accumulators as 6x2 or 4x3 take twice as long as 10
+// as 5x2, which spill nothing. One vector of columns uses each element once.
+bool holds_operands(int64_t rows, int64_t vectors, const Profile& profile) {
+  return profile.vector_registers > 16 || vectors == 1 ||
+         rows * vectors + rows + vectors - 1 <= profile.vector_registers;
+}
+
 // Half cycles of a step of the fold, for all tiles.
 double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
   const int64_t vectors = tile.columns / tile.width;
@@ -69,15 +78,19 @@ double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
   return tiles * (std::max({work, loads, fetched}) + 0.15 * loads + 0.05 * fetched);
 }
 
-// The tile with each order of loops over work-groups that is another one; the estimate knows the first.
+// The tile with each order of loops over work-groups that is another one; of those the estimate knows the first, and
+// the last where columns have little to keep in the cache.
 void add_orders(Candidates& candidates, const TiledResults& results, Candidate candidate) {
   candidates.push_back(candidate);
+  const double cost = candidate.cost;
   candidate.cost = left_aside;
   if (candidate.tile.shifted) return;
   const bool columns = candidate.tile.columns < results.columns, rows = candidate.tile.rows < results.rows;
-  for (const int64_t around : {1, 2}) {
-    if (!columns || (around == 1 ? !rows : results.count == 1)) continue;
-    candidate.tile.columns_around = around;
+  for (const int64_t order : {Tile::rows_outside, Tile::all_rows_outside, Tile::columns_inside}) {
+    if (!columns || (order == Tile::rows_outside ? !rows : results.count == 1)) continue;
+    candidate.tile.columns_around = order;
+    if (order == Tile::columns_inside && results.small_right && candidate.tile.matrix_rows == 0)
+      candidate.cost = 0.99 * cost;
     candidates.push_back(candidate);
   }
 }
@@ -97,7 +110,7 @@ void add_register_tiles(Candidates& candidates, const TiledResults& results, con
         Candidate candidate;
         candidate.tile = {tile_rows, tile_columns, width};
         candidate.tile.shifted = columns % width != 0 && tile_columns <= columns && may_reach_back(results, profile);
-        if (width == usual && tile_rows <= most_estimated_rows)
+        if (width == usual && tile_rows <= most_estimated_rows && holds_operands(tile_rows, vectors, profile))
           candidate.cost = register_cost(rows, columns, candidate.tile);
         add_orders(candidates, results, candidate);
       }

@@ -24,9 +24,10 @@ struct Tile {
   int64_t width = 1;           ///< lanes of the vectors that make up the columns
   bool shifted = false;        ///< the last columns' tile reaches back over the one before it, for nothing is cut (CPU)
   bool channels_last = false;  ///< the loops have channels innermost although the array (a model output) does not
-  /// Of the loops over work-groups, those that the one over columns of tiles stands around: 0 none, 1 that over rows, 2
-  /// all (CPU).
+  /// The order of the loops over work-groups, outermost first (CPU): 0 columns of tiles, arrays, bands of rows; 1 and 2
+  /// bands, arrays, columns, by different rules; 3 arrays, bands, columns, so that memory is read and written in order.
   int64_t columns_around = 0;
+  static constexpr int64_t rows_outside = 1, all_rows_outside = 2, columns_inside = 3;
 
   int64_t matrix_rows = 0;   ///< of the tile's rows, those of one matrix instruction (CPU); 0: it computes none of it
   int64_t matrix_words = 0;  ///< of four bytes, whose products such an instruction adds to a sum
@@ -42,10 +43,13 @@ struct TiledResults {
   int64_t count = 1;  ///< arrays of them
   int64_t rows = 1, columns = 1;
   bool packed = false;  ///< the right operand is packed in tiles of columns, with nothing behind the last column (CPU)
-  int64_t terms = 0;    ///< products of bytes that each sums, where matrix instructions may form the sums; else 0
-  int64_t inner = 0;    ///< of those, how many lie side by side
-  int64_t steps = 0;    ///< of the innermost fold, where all results of a row share one operand and all of a column
-                        ///< the other (GPU); else 0
+  /// The right operand stays in the cache and the left one is larger than the results, or each column reads its own
+  /// part of the left one: nothing is gained by all rows of a column of tiles one after the other (CPU).
+  bool small_right = false;
+  int64_t terms = 0;  ///< products of bytes that each sums, where matrix instructions may form the sums; else 0
+  int64_t inner = 0;  ///< of those, how many lie side by side
+  int64_t steps = 0;  ///< of the innermost fold, where all results of a row share one operand and all of a column
+                      ///< the other (GPU); else 0
 };
 
 /// The tile with the least estimated time.

@@ -71,6 +71,10 @@ HExpr one_or_zero(const HExpr& condition) { return to(Halide::Int(32), to(Halide
 
 // ---- floats ----
 
+HExpr strict(Call::IntrinsicOp operation, const HExpr& a, const HExpr& b) {
+  return Call::make(a.type(), operation, {a, b}, Call::PureIntrinsic);
+}
+
 // NaN passes on; -0 comes before +0. `greater` chooses a maximum.
 HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
   const bool turned = Halide::Internal::is_const(x);
@@ -79,8 +83,12 @@ HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
   const HExpr first = greater ? a > b : a < b;
   const auto value = Halide::Internal::as_const_float(b);
   // No zeros to order: the other one is a constant that is none, or the zero that wins.
-  if (value && *value == *value && (*value != 0 || std::signbit(*value) != greater))
-    return select(is_number(a), select(first, a, b), a);
+  if (value && *value == *value && (*value != 0 || std::signbit(*value) != greater)) {
+    // One instruction of x86, which gives the second operand where one is NaN or both are zeros.
+    const HExpr chosen = select(greater ? a < b : b < a, b, a);
+    if (*value != 0) return chosen;
+    return greater ? strict(Call::strict_add, chosen, b) : select(a == b, b, chosen);
+  }
   const HExpr both = greater ? bits(words, a) & bits(words, b) : bits(words, a) | bits(words, b);
   const HExpr ordered = select(a == b, bits(a.type().element_of(), both), select(first, a, b));
   return select(is_number(a) && is_number(b), ordered, a + b);
@@ -123,32 +131,72 @@ HExpr float_modulo(const HExpr& a, const HExpr& b) {
   });
 }
 
-// e^x within two units in the last place: 2^n * e^r with |r| at most half of ln 2.
-HExpr exponential(const HExpr& x) {
-  const Type words = Halide::Int(32);
-  // Outside of these bounds it is 0 or infinite; NaN becomes 0 for as long as there are integers.
-  const HExpr inside =
-      select(x > constant(x, 89), constant(x, 89),
-             select(x > constant(x, -105), x, select(is_number(x), constant(x, -105), constant(x, 0))));
-  return let(inside, [&](const HExpr& v) {
-    return let(of_llvm("nearbyint", {v * constant(v, 1.44269504f)}), [&](const HExpr& n) {
-      const HExpr high = fma(n, constant(n, -0.693359375), v);
+// ---- formulas of vectors ----
+//
+// LLVM's fma is called lane by lane, and its optimiser puts the lanes of a single fma together again, but not those of
+// a chain of them. So formulas are of products and sums that LLVM may fuse (what Halide calls strict is not), where one
+// rounding more or less does not matter; it may also regroup those. So sums whose order matters are strict. What may be
+// fused must not see NaN, which passes around.
+
+HExpr strict_sum(const HExpr& a, const HExpr& b) { return strict(Call::strict_add, a, b); }
+HExpr strict_product(const HExpr& a, const HExpr& b) { return strict(Call::strict_mul, a, b); }
+
+/// As polynomial, by pairs of terms, pairs of those and so on: a chain of fma is what a vector of results waits for.
+HExpr sum_of_pairs(const HExpr& x, const std::vector<HExpr>& terms) {
+  if (terms.size() == 1) return terms[0];
+  std::vector<HExpr> pairs;
+  for (size_t i = 0; i < terms.size(); i += 2)
+    pairs.push_back(i + 1 < terms.size() ? fma(terms[i + 1], x, terms[i]) : terms[i]);
+  if (pairs.size() == 1) return pairs[0];
+  return let(strict_product(x, x), [&](const HExpr& square) { return sum_of_pairs(square, pairs); });
+}
+HExpr paired_polynomial(const HExpr& x, const std::vector<double>& coefficients) {
+  std::vector<HExpr> terms;
+  for (const double c : coefficients) terms.push_back(constant(x, c));
+  return sum_of_pairs(x, terms);
+}
+
+HExpr between(const HExpr& x, double least, double most) {
+  return let(select(constant(x, most) < x, constant(x, most), x),
+             [&](const HExpr& v) { return select(v < constant(v, least), constant(v, least), v); });
+}
+
+// 2^n and e^r - 1 with x = n ln 2 + r and |r| at most half of ln 2, for x that is no larger than some hundreds. Next to
+// 3 * 2^22 a float's last bits count in ones, so that adding that rounds. `rest` gets n as an integer above that of
+// 3 * 2^22, and e^r - 1.
+HExpr with_powers_of_two(const HExpr& x, const std::function<HExpr(const HExpr& steps, const HExpr& rest)>& body) {
+  const HExpr ones = constant(x, 12582912);
+  return let(fma(x, constant(x, 1.44269504f), ones), [&](const HExpr& steps) {
+    return let(strict_sum(steps, -ones), [&](const HExpr& n) {
+      const HExpr high = fma(n, constant(n, -0.693359375), x);
       return let(fma(n, constant(n, 2.12194440e-4f), high), [&](const HExpr& r) {
-        const HExpr tail =
-            polynomial(r, {0.500000001f, 0.166666667f, 0.0416664649f, 0.00833331093f, 0.00139336479f, 0.000198909885f});
-        const HExpr power = fma(r * r, tail, r) + constant(r, 1);
-        return let(to(words, n), [&](const HExpr& whole) {
-          // In two halves, since the power of two alone may be no normal number.
-          const auto scale = [&](const HExpr& e) {
-            return bits(Halide::Float(32), (e + integer(e, 127)) << count(e, 23));
-          };
-          return let(whole >> count(whole, 1), [&](const HExpr& half) {
-            return select(is_number(x), power * scale(half) * scale(whole - half), x);
-          });
+        const HExpr tail = paired_polynomial(
+            r, {0.500000001f, 0.166666667f, 0.0416664649f, 0.00833331093f, 0.00139336479f, 0.000198909885f});
+        const HExpr rest = fma(strict_product(r, r), tail, r);
+        return let(bits(Halide::Int(32), steps),
+                   [&](const HExpr& words) { return let(rest, [&](const HExpr& e) { return body(words, e); }); });
+      });
+    });
+  });
+}
+constexpr int64_t bits_of_ones = 0x4b400000;  // of 3 * 2^22
+constexpr int exponent_of_one = 127;
+
+// e^x within two units in the last place. Outside of the bounds it is 0 or infinite.
+HExpr exponential(const HExpr& x) {
+  const auto scale = [](const HExpr& e) { return bits(Halide::Float(32), e << count(e, 23)); };
+  const HExpr value = let(between(x, -105, 89), [&](const HExpr& v) {
+    return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
+      // In two halves, since the power of two alone may be no normal number.
+      return let(steps - integer(steps, bits_of_ones - 2 * exponent_of_one), [&](const HExpr& both) {
+        return let(both >> count(both, 1), [&](const HExpr& half) {
+          const HExpr power = strict_sum(rest, constant(rest, 1));
+          return strict_product(strict_product(power, scale(half)), scale(both - half));
         });
       });
     });
   });
+  return select(is_number(x), value, x);
 }
 
 // ln x within two units in the last place: n ln 2 + ln m with m between the roots of 1/2 and 2.
@@ -160,16 +208,20 @@ HExpr logarithm(const HExpr& x) {
       return let((w - integer(w, 0x3f3504f3)) >> count(w, 23), [&](const HExpr& n) {
         const HExpr m = bits(Halide::Float(32), w - (n << count(n, 23)));
         const HExpr exponent = to(Halide::Float(32), n) - select(tiny, constant(x, 23), constant(x, 0));
-        return let(m - constant(x, 1), [&](const HExpr& f) {
+        return let(strict_sum(m, constant(m, -1)), [&](const HExpr& f) {
           return let(exponent, [&](const HExpr& e) {
-            const HExpr cubic = polynomial(f, {0.333333312f, -0.24999997f, 0.200007163f, -0.166677983f, 0.142490327f,
-                                               -0.124257767f, 0.11685796f, -0.11479188f, 0.069697538f});
-            const HExpr square = f * f;
-            const HExpr tail = fma(e, constant(f, -2.12194440e-4f), square * f * cubic);
-            const HExpr value = fma(e, constant(f, 0.693359375), f + fma(square, constant(f, -0.5), tail));
-            const HExpr infinite = constant(x, INFINITY);
-            return select(x > constant(x, 0), select(x == infinite, infinite, value),
-                          select(x == constant(x, 0), -infinite, constant(x, NAN)));
+            const HExpr cubic =
+                paired_polynomial(f, {0.333333312f, -0.24999997f, 0.200007163f, -0.166677983f, 0.142490327f,
+                                      -0.124257767f, 0.11685796f, -0.11479188f, 0.069697538f});
+            return let(strict_product(f, f), [&](const HExpr& square) {
+              const HExpr tail =
+                  strict_sum(strict_product(e, constant(f, -2.12194440e-4f)), strict_product(square * f, cubic));
+              const HExpr small = strict_sum(f, strict_sum(strict_product(square, constant(f, -0.5)), tail));
+              const HExpr value = strict_sum(strict_product(e, constant(f, 0.693359375)), small);
+              const HExpr infinite = constant(x, INFINITY);
+              return select(x > constant(x, 0), select(x == infinite, infinite, value),
+                            select(x == constant(x, 0), -infinite, constant(x, NAN)));
+            });
           });
         });
       });
@@ -177,29 +229,38 @@ HExpr logarithm(const HExpr& x) {
   });
 }
 
+// With e^2x - 1, which keeps the digits of small x.
 HExpr hyperbolic_tangent(const HExpr& x) {
-  return let(magnitude(x), [&](const HExpr& a) {
-    const HExpr square = x * x;
-    const HExpr small = fma(
-        x * square,
-        polynomial(square, {-0.333333331f, 0.133333f, -0.0539584409f, 0.0217623851f, -0.00832289382f, 0.00226923604f}),
-        x);
-    const HExpr large = constant(x, 1) - constant(x, 2) / (exponential(a + a) + constant(x, 1));
-    return select(a < constant(a, 0.625), small, with_sign_of(large, x));
+  const HExpr value = let(between(strict_sum(x, x), -20, 20), [&](const HExpr& v) {
+    return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
+      const HExpr power = (steps << count(steps, 23)) + integer(steps, int64_t{exponent_of_one} << 23);
+      return let(bits(Halide::Float(32), power), [&](const HExpr& scale) {
+        return let(fma(scale, rest, strict_sum(scale, constant(scale, -1))), [&](const HExpr& less_one) {
+          return strict(Call::strict_div, less_one, strict_sum(less_one, constant(less_one, 2)));
+        });
+      });
+    });
   });
+  return select(is_number(x), value, x);
 }
 
 HExpr error_function(const HExpr& x) {
   return let(magnitude(x), [&](const HExpr& a) {
-    const HExpr small = x * polynomial(x * x, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
-                                               -0.00084840804f, 0.00011265959f, -9.66704447e-06f});
-    // ln(1 - erf a), as far as it is not 0 beside 1.
-    const HExpr within = select(a < constant(a, 4), a, select(is_number(a), constant(a, 4), a));
-    const HExpr large =
-        constant(x, 1) - exponential(polynomial(within, {0.000416329219f, -1.13067514f, -0.63095303f, -0.111055017f,
-                                                         0.0270995233f, -0.00506494692f, 0.000685836684f,
-                                                         -6.22983535e-05f, 3.32168462e-06f, -7.5826821e-08f}));
-    return select(a < constant(a, 1), small, with_sign_of(large, x));
+    return let(strict_product(x, x), [&](const HExpr& square) {
+      const HExpr small =
+          x * paired_polynomial(square, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
+                                         -0.00084840804f, 0.00011265959f, -9.66704447e-06f});
+      // ln(1 - erf a), as far as it is not 0 beside 1.
+      return let(select(a < constant(a, 4), a, constant(a, 4)), [&](const HExpr& within) {
+        const HExpr exponent = paired_polynomial(
+            within, {0.000416329219f, -1.13067514f, -0.63095303f, -0.111055017f, 0.0270995233f, -0.00506494692f,
+                     0.000685836684f, -6.22983535e-05f, 3.32168462e-06f, -7.5826821e-08f});
+        return let(exponential(exponent), [&](const HExpr& complement) {
+          const HExpr large = strict_sum(constant(x, 1), -complement);
+          return select(is_number(x), select(a < constant(a, 1), small, with_sign_of(large, x)), x);
+        });
+      });
+    });
   });
 }
 

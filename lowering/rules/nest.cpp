@@ -13,7 +13,8 @@ std::string missing(const std::string& n, const std::string& k) {
 
 // Tiles of a matrix that `to_matrix` makes of the value and `from_matrix` turns back.
 RuleRow tiles(const char* name, const char* type, const std::string& rows, const std::string& columns,
-              const std::string& to_matrix, const std::string& from_matrix, const char* meaning) {
+              const std::string& to_matrix, const std::string& from_matrix, const char* meaning,
+              const char* loops = "map group(0) (\\tiles. tiles |> map group(2) (\\t. t))") {
   return {name,
           "R, C",
           std::string("x: ") + type,
@@ -21,9 +22,9 @@ RuleRow tiles(const char* name, const char* type, const std::string& rows, const
           "x" + to_matrix + " |> map (pad 0 (" + missing(columns, "C") + ") undefined) |> pad 0 (" +
               missing(rows, "R") +
               ") undefined |> split R |> map (\\band. band |> map (split C) |> transpose)"
-              " |> map group(0) (\\tiles. tiles |> map group(2) (\\t. t))"
-              " |> map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 (" +
-              rows + ") |> map (slice 0 (" + columns + "))" + from_matrix,
+              " |> " +
+              loops + " |> map (\\tiles. tiles |> transpose |> map join) |> join |> slice 0 (" + rows +
+              ") |> map (slice 0 (" + columns + "))" + from_matrix,
           "",
           RuleClass::exact,
           meaning};
@@ -201,6 +202,9 @@ std::vector<RuleRow> nest_rules() {
        "x |> transpose (0 2 3 4 1) |> join |> join |> map group(d) (\\v. v) |> split h |> split k |> transpose (0 4 1 2 3)", "",
        exact, "loops with channels innermost over an array that has them second"},
       tiles("open-tiles", "[n][m]T", "n", "m", "", "", "tiles of R rows and C columns; what sticks out is cut"),
+      tiles("open-tiles-columns-inside", "[n][m]T", "n", "m", "", "",
+            "tiles of R rows and C columns, those of a band one after the other; what sticks out is cut",
+            "map group(1) (\\tiles. tiles |> map group(0) (\\t. t))"),
       {"open-shifted-tiles", "R, C", "x: [n][m]T", "x",
        "x |> map (tile C) |> pad 0 (" + missing("n", "R") + ") undefined |> split R |> map transpose"
        " |> map group(0) (\\tiles. tiles |> map seq (\\t. t)) |> map (\\tiles. tiles |> transpose |> map (untile m))"

@@ -102,6 +102,16 @@ std::vector<RuleRow> reduction_rules() {
      "scatter(p, u, x)", "map (\\r. fold (\\s w. select(w.0 == r.1, w.1, s)) r.0 (zip(p, u))) (zip(x, iota n i32))", "", exact,
      "an element is the last update at its position, or what it was"},
 
+    // softmax, whose sum is at least 1: the largest element's share of it
+    {"softmax-by-reciprocal", "k", "x: [n*k]f32, lowest: f32, z: f32",
+     "let m = fold (\\s v. max(s, v)) lowest x in let c = fold (\\s v. s + exp(v - m)) z x in map (\\v. exp(v - m) / c) x",
+     "let m = fold (\\s v. max(s, v)) lowest x in let r = 1f32 / fold (\\s v. s + exp(v - m)) z x in map (\\v. exp(v - m) * r) x", "z is 0", rounding,
+     "one division a row"},
+    {"softmax-kept", "k", "x: [n*k]f32, m: f32, z: f32",
+     "let r = 1f32 / fold (\\s v. s + exp(v - m)) z x in map (\\v. exp(v - m) * r) x",
+     "let e = x |> map (\\v. exp(v - m)) |> materialise private in let r = 1f32 / fold (\\s v. s + v) z e in map (\\v. v * r) e", "n*k <= 4096", exact,
+     "the exponentials of a row are computed once and kept"},
+
     // sums of products, as batch normalisation wants them
     {"scale-into-sum", "", "x: [n]T, z: T, s: T",
      "reduce (\\a b. a + b) z x * s", "reduce (\\a b. a + b) z (map (\\v. v * s) x)", "z is 0", rounding, "each term is scaled", library::sums_of_products},

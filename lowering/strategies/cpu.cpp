@@ -24,18 +24,20 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
                                            "open-tiles-by-columns-6d"};
   Path place = input.inside;
   const Tile& tile = input.tile;
-  if (tile.columns_around == 2) {
+  const bool columns_inside = tile.columns_around == Tile::columns_inside;
+  if (tile.columns_around == Tile::all_rows_outside) {
     place = open_outermost(r, place, 1 + static_cast<int>(std::size(by_columns)));
   } else if (tile.channels_last) {
     static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d-group",
                                         "open-channels-last-3d-group"};
-    place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", 1}});
+    place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", columns_inside ? 2 : 1}});
   } else {
-    place = open_leading(r, place, 2, 1);
+    place = open_leading(r, place, 2, columns_inside ? 2 : 1);
   }
   if (const int rank = rank_at(r.term(), place); rank >= 2) {
     place = open(r,
                  tile.shifted              ? "open-shifted-tiles"
+                 : columns_inside          ? "open-tiles-columns-inside"
                  : tile.columns_around > 0 ? by_columns[rank - 2]
                                            : "open-tiles",
                  place, {{"R", tile.rows}, {"C", tile.columns}});
@@ -89,8 +91,24 @@ bool vectors_share_folds(Expr e) {
   }
 }
 
+// What the sum and the elements of a softmax need is computed once, where whole vectors make up a row: a kept array
+// has no vectors that stick out, and element by element its exponentials would take longer than in two passes.
+void keep_exponentials(Rewriter& r, const Profile& profile) {
+  for (const int64_t lanes : {profile.vector_width, profile.vector_width / 2}) {
+    if (lanes <= 1 || !r.apply_first("softmax-by-reciprocal", {{"k", lanes}})) continue;
+    const auto kept = r.apply_first("softmax-kept", {{"k", lanes}});
+    if (!kept) return;
+    Path loop = *kept;
+    loop.insert(loop.end(), {0, 0});
+    open(r, "open-vector-loop", loop, {{"k", lanes}});
+    return;
+  }
+}
+
 void vectorise_shared_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
-  if (!input.strict && vectors_share_folds(at(r.term(), input.inside))) vectorise_folds(r, profile.vector_width);
+  if (input.strict || !vectors_share_folds(at(r.term(), input.inside))) return;
+  keep_exponentials(r, profile);
+  vectorise_folds(r, profile.vector_width);
 }
 
 // Whether neighbours of an array are neighbours in memory, too: its elements are stored, are the numbers 0, 1, ..., or

@@ -35,5 +35,28 @@ TEST(Tile, PackedColumnsStickOut) {
   EXPECT_EQ(choose_tile({.rows = 1000, .columns = 20, .packed = true}, wide()).width, 16);
 }
 
+TEST(Tile, SixteenRegistersHoldTheOperandsOfAStepAsWell) {
+  Profile narrow = wide();
+  narrow.vector_width = 8;
+  narrow.vector_registers = 16;
+  for (const int64_t rows : {12, 56, 100, 196, 1000}) {
+    for (const int64_t columns : {16, 24, 64, 144, 1000}) {
+      const Tile tile = choose_tile({.rows = rows, .columns = columns, .packed = true}, narrow);
+      const int64_t vectors = tile.columns / tile.width;
+      EXPECT_TRUE(vectors == 1 || tile.rows * vectors + tile.rows + vectors <= 17)
+          << rows << " x " << columns << ": " << tile.rows << " x " << vectors;
+    }
+  }
+  EXPECT_GT(choose_tile({.rows = 56, .columns = 64, .packed = true}, wide()).rows * 4, 16)
+      << "instructions of 32 registers read an element for all lanes from memory";
+}
+
+TEST(Tile, ColumnsRunInsideWhereNothingIsGainedByKeepingThem) {
+  TiledResults results{.count = 56, .rows = 56, .columns = 96, .packed = true};
+  EXPECT_EQ(choose_tile(results, wide()).columns_around, 0);
+  results.small_right = true;
+  EXPECT_EQ(choose_tile(results, wide()).columns_around, Tile::columns_inside);
+}
+
 }  // namespace
 }  // namespace hoist

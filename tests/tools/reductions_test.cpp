@@ -24,6 +24,7 @@ input %gain : [100]f32
 input %filters : [3][1][3][3]f32
 define %scalar : [3][31]f32 = Softmax(%short) from "scalar"
 define %tail : [4][100]f32 = Softmax(%long) from "tail"
+define %kept : [7][64]f32 = Softmax(%whole) from "kept"
 define %vectors : [7][64]f32 = LogSoftmax(%whole) from "vectors"
 define %normal : [4][100]f32 = LayerNormalization(%long, %gain) from "normal"
 define %mean : [2][3][5][1]f32 = ReduceMean(%x; axes = [-1]) from "mean"
@@ -40,6 +41,7 @@ define %turned : [100][4]f32 = Transpose(%inner) from "turned"
 define %depthwise : [2][3][5][41]f32 = Conv(%x, %filters; group = 3, pads = [1, 1, 1, 1]) from "depthwise"
 output %scalar
 output %tail
+output %kept
 output %vectors
 output %normal
 output %mean
@@ -58,6 +60,14 @@ output %depthwise
 size_t count(const std::string& text, const std::string& what) {
   size_t n = 0;
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+size_t exponentials(const std::vector<LoweredGroup>& groups, const std::string& layer) {
+  size_t n = 0;
+  for (const LoweredGroup& group : groups) {
+    if (group.layers.front() == layer) n += count(print(group.low), "exp");
+  }
   return n;
 }
 
@@ -90,6 +100,8 @@ TEST(Reductions, HaveTheInterpretersNumbersOnADevice) {
       const std::vector<LoweredGroup> groups = lowered->groups;
       if (width == 16) {
         EXPECT_EQ(partial_results(groups, "tail") > 0, !strict);
+        EXPECT_EQ(exponentials(groups, "kept"), strict ? 2u : 1u) << "those of the sum are kept for the elements";
+        EXPECT_EQ(exponentials(groups, "scalar"), 2u) << "31 elements are no whole vectors";
         EXPECT_EQ(partial_results(groups, "mean") + partial_results(groups, "columns"), 0u);
       }
       auto plan = make_plan(std::move(*lowered), options, profile);
