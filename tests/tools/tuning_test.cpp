@@ -213,7 +213,7 @@ TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
 
 TEST_F(TuningTest, ACompilationTunes) {
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
-  const Ran ran = run_hoist({"compile", model, "--target", "native", "--dim", "N=2", "--tune=2", "--tuning",
+  const Ran ran = run_hoist({"compile", model, "--target", "native", "--dim", "N=2", "--tune=10", "--tuning",
                              in("kept.tuning"), "-o", in("m.hoist"), "--json", in("m.json")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("tuned: "));

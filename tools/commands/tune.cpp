@@ -45,6 +45,7 @@ struct TuneCommand {
   int measurements = 32;
   uint64_t seed = 1;
   ModelOptions options;
+  tuning::MeasuringPlace place;
 };
 
 // The model that a bundle is made from, under its neural rules, and the bundle's targets and sizes.
@@ -174,7 +175,7 @@ Attempt<> tune_model(const TuneCommand& given) {
   TuneCommand command = given;
   TuneOptions options;
   if (command.output == "-") return usage_failure("-o -", "is no place for a database", "name a file");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.options, command.place));
   HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
   HOIST_ATTEMPT(Program program, program_to_tune(command));
   HOIST_ATTEMPT(const TunedProgram tuned, tuning::tuned_program(std::move(program), command.options));
@@ -184,7 +185,8 @@ Attempt<> tune_model(const TuneCommand& given) {
   const std::string path = command.output.empty() ? output_named_after(command.model, ".tuning") : command.output;
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(path));
   const Stopwatch stopwatch;
-  HOIST_ATTEMPT(const TuneOutcome outcome, tuning::tune_with_progress(tuned, options, command.seconds, database));
+  HOIST_ATTEMPT(const TuneOutcome outcome,
+                tuning::tune_with_progress(tuned, command.place, options, command.seconds, database));
   describe(outcome);
   size_t better = 0;
   for (const TunedKernel& kernel : outcome.kernels) better += kernel.chosen.empty() ? 0 : 1;
@@ -243,6 +245,7 @@ void add_tune(CLI::App& program, Action& action) {
       ->type_name("LAYER");
   add_model_options(command, options->options);
   add_target_option(command, options->options);
+  tuning::add_measuring_options(command, options->place);
   add_json_option(command, options->json, "the outcome");
 }
 
