@@ -43,6 +43,7 @@ struct TuneCommand {
   std::string model, source, output, strategy, list, json;
   double seconds = 0;
   int measurements = 32;
+  size_t explored = 0;
   uint64_t seed = 1;
   ModelOptions options;
   tuning::MeasuringPlace place;
@@ -109,7 +110,7 @@ std::vector<KnobValues> sampled(const KnobSpace& space, uint64_t seed) {
 
 // --list: what there is to choose for the kernels of a layer.
 Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
-  HOIST_STEP(const std::vector<Subject> forms, ExitCode::bad_input, tuning::form_subjects(tuned));
+  HOIST_STEP(const std::vector<Subject> forms, ExitCode::bad_input, tuning::form_subjects(tuned, command.explored));
   HOIST_STEP(const std::vector<Subject> tiles, ExitCode::bad_input, tuning::tile_subjects(tuned, {}));
   auto out = nlohmann::ordered_json::array();
   std::vector<std::string> layers;
@@ -119,7 +120,7 @@ Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
       if (std::find(subject.layers.begin(), subject.layers.end(), command.list) == subject.layers.end()) continue;
       const std::vector<Point> points = every_point(subject.space);
       nlohmann::ordered_json entry = {{"layers", subject.layers}, {"points", points.size()}, {"usual", subject.usual}};
-      say_line("{}: {}, for {}", subject.forms ? "forms of the convolution" : "tiles of the kernel",
+      say_line("{}: {}, for {}", subject.forms ? "forms of the term" : "tiles of the kernel",
                counted(points.size(), "point"), fmt::join(subject.layers, ", "));
       if (!subject.usual.empty()) say_line("  an estimate chooses {}", tuning::knobs_text(subject.usual));
       for (const Knob& knob : subject.space.knobs) {
@@ -181,6 +182,7 @@ Attempt<> tune_model(const TuneCommand& given) {
   HOIST_ATTEMPT(const TunedProgram tuned, tuning::tuned_program(std::move(program), command.options));
   if (!command.list.empty()) return list_choices(command, tuned);
   options.measurements = command.measurements;
+  options.explored = command.explored;
   options.seed = command.seed;
   const std::string path = command.output.empty() ? output_named_after(command.model, ".tuning") : command.output;
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(path));
@@ -238,6 +240,12 @@ void add_tune(CLI::App& program, Action& action) {
   for (const SearchStrategy& strategy : tuning::search_strategies())
     strategies += fmt::format("{}{}: {}", strategies.empty() ? "" : "; ", strategy.name, strategy.what);
   command.add_option("--strategy", options->strategy, "how candidates are found; " + strategies)->type_name("NAME");
+  command
+      .add_option("--explore", options->explored,
+                  "also try so many random rewrites of each kernel's term, by rules that keep the meaning")
+      ->check(CLI::Range(0, 1000))
+      ->type_name("N")
+      ->capture_default_str();
   command.add_option("--seed", options->seed, "of what is random in it")->capture_default_str();
   command
       .add_option("--list", options->list,

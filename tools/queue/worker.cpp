@@ -266,13 +266,13 @@ class Worker {
     for (const auto& [name, hash] : job->content) {
       // The jobs of a command share their bundle.
       const bool shared = name == "bundle";
-      std::string content = shared && hash == bundle_hash_ ? bundle_ : "";
-      if (content.empty()) {
-        HOIST_TRY(content, queue.get(hash, most_content_bytes));
+      if (!shared || hash != bundle_hash_) {
+        HOIST_TRY(std::string content, queue.get(hash, most_content_bytes));
+        if (shared) bundle_hash_ = hash;
+        (shared ? bundle_ : content_) = std::move(content);
       }
       heartbeat();
-      HOIST_TRY_VOID(write_file(folder / name, content));
-      if (shared) bundle_ = std::move(content), bundle_hash_ = hash;
+      HOIST_TRY_VOID(write_file(folder / name, shared ? bundle_ : content_));
     }
     // Compiled kernels stay for the next job with the same bundle, and for no other.
     const auto bundle = job->content.find("bundle");
@@ -324,7 +324,7 @@ class Worker {
   WorkerDescription described_;
   std::atomic<int64_t> jobs_ = 0;
   Stopwatch since_job_;
-  std::string bundle_hash_, bundle_;  ///< the last one
+  std::string bundle_hash_, bundle_, content_;  ///< the last ones
   size_t caches_ = 0;
 };
 

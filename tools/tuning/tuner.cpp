@@ -39,7 +39,7 @@ class Tuner {
 
   Result<TuneOutcome> run() {
     HOIST_TRY_VOID(time_whole());
-    HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_));
+    HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_, options_.explored));
     HOIST_TRY_VOID(search(forms));
     HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, records_in(chosen_)));
     HOIST_TRY_VOID(search(tiles));

@@ -20,6 +20,7 @@ struct TuneOptions {
   int measurements = 32;                     ///< of each kernel at most
   size_t batch = 4;                          ///< candidates of a kernel that are timed together
   size_t groups = 1;                         ///< of kernels in a round, each of which may be timed elsewhere
+  size_t explored = 0;                       ///< random rewrites of each kernel's term
   double least_share = 0.005;                ///< of the run: kernels below are left as they are
   uint64_t seed = 1;
   std::function<bool()> stop = [] { return false; };  ///< asked often

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "backends/bundle/bundle.h"
+#include "lowering/exploration.h"
 #include "lowering/passes.h"
 #include "lowering/winograd.h"
 #include "tools/compile.h"
@@ -143,25 +144,51 @@ Result<WrittenModel> written_model(const TunedProgram& tuned, LoweredModel lower
   return written(plan);
 }
 
-Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned) {
+namespace {
+
+// Winograd's forms of the definition, and random rewrites of it: one or the other.
+KnobSpace forms_of(const Program& program, const Definition& definition, const TunedProgram& tuned, size_t explored) {
+  KnobSpace out;
+  const LowerOptions& lower = tuned.options.lower;
+  if (!lower.strict && has_known_weights(program, definition)) {
+    Knob knob{std::string(winograd_knob), Knob::Kind::choice, {}};
+    for (const WinogradChoice& choice : winograd_choices(definition.expression, tuned.options.profile))
+      knob.values.push_back({choice.results});
+    if (!knob.values.empty()) {
+      knob.values.push_back({0});
+      std::sort(knob.values.begin(), knob.values.end());
+      knob.values.erase(std::unique(knob.values.begin(), knob.values.end()), knob.values.end());
+      out.knobs.push_back(std::move(knob));
+    }
+  }
+  if (explored == 0) return out;
+  Knob knob{std::string(exploration_knob), Knob::Kind::choice, {{0}}};
+  for (const int64_t value : explorations(definition.expression, explored, lower.strict))
+    knob.values.push_back({value});
+  if (knob.values.size() == 1) return out;
+  out.knobs.push_back(std::move(knob));
+  // Either stands first among its knob's values where there is none of it.
+  out.is_legal = [](const Point& point) { return point.size() < 2 || point[0] == 0 || point[1] == 0; };
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned, size_t explored) {
   Subjects out;
   Program program = tuned.program;
   PassOptions options = pass_options(tuned.options.lower, tuned.options.profile);
-  if (options.strict || options.convolution != ConvolutionForm::automatic) return out.take();
-  // As the pass that chooses them finds the definitions.
+  if (options.convolution != ConvolutionForm::automatic) return out.take();
+  // As the passes that choose them find the definitions.
   const auto observe = [&](const Pass& pass, const Program& now) {
     if (pass.name != "merge-producers") return true;
     for (const Definition& definition : now.definitions) {
-      if (!has_known_weights(now, definition)) continue;
-      const std::vector<WinogradChoice> choices = winograd_choices(definition.expression, tuned.options.profile);
-      if (choices.empty()) continue;
-      Knob knob{std::string(winograd_knob), Knob::Kind::choice, {{0}}};
-      for (const WinogradChoice& choice : choices) knob.values.push_back({choice.results});
-      std::sort(knob.values.begin(), knob.values.end());
-      knob.values.erase(std::unique(knob.values.begin(), knob.values.end()), knob.values.end());
       Subject subject;
       subject.forms = true;
-      subject.space.knobs = {knob};
+      subject.space = forms_of(now, definition, tuned, explored);
+      if (subject.space.knobs.empty()) continue;
+      // Whether an estimate takes Winograd's form is the pass's to say.
+      if (subject.space.knobs.front().name == exploration_knob) subject.usual = {{std::string(exploration_knob), 0}};
       out.add(definition, std::move(subject));
     }
     return false;
@@ -199,7 +226,14 @@ Result<LoweredVariant> lower_variant(const TunedProgram& tuned, const std::vecto
     return out;
   };
   LoweredVariant out;
-  HOIST_TRY(out.model, lower_program(tuned.program, with_records(tuned.options.lower, records), tuned.options.profile));
+  try {
+    // Rewrites that nobody chose may lead where no strategy of hoist ends.
+    const FaultsAreErrors terms_may_be_anything;
+    HOIST_TRY(out.model,
+              lower_program(tuned.program, with_records(tuned.options.lower, records), tuned.options.profile));
+  } catch (const InternalFault& fault) {
+    return Diagnostic{"", "a kernel of the variant is not lowered: " + fault.text, ""};
+  }
   for (size_t i = 0; i < out.model.steps.size(); ++i) {
     if (!out.model.kernels[static_cast<size_t>(out.model.steps[i].kernel)].host.empty()) continue;
     std::vector<size_t> owners;
@@ -258,8 +292,13 @@ struct VariantTimer::State {
 
   Result<std::shared_ptr<const Variant>> build(const Assignment& assignment) const {
     HOIST_TRY(const LoweredVariant lowered, lower_variant(tuned, subjects, fixed, assignment));
-    HOIST_TRY(Variant variant, compile(tuned, lowered));
-    return std::make_shared<const Variant>(std::move(variant));
+    try {
+      const FaultsAreErrors terms_may_be_anything;
+      HOIST_TRY(Variant variant, compile(tuned, lowered));
+      return std::make_shared<const Variant>(std::move(variant));
+    } catch (const InternalFault& fault) {
+      return Diagnostic{"", "a kernel of the variant is not emitted: " + fault.text, ""};
+    }
   }
 
   // What others are compared with. Kernels that come to their turn together do so again, so a few are enough.

@@ -38,8 +38,9 @@ struct Subject {
   KnobValues usual;  ///< what an estimate chooses
 };
 
-/// The choices that there are: Winograd's forms, or, with knobs for these fixed, tiles.
-Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned);
+/// The choices that there are: Winograd's forms, and so many random rewrites of each term (lowering/exploration.h), or,
+/// with knobs for these fixed, tiles.
+Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned, size_t explored = 0);
 Result<std::vector<Subject>> tile_subjects(const TunedProgram& tuned, const TuningRecords& fixed);
 
 /// Knobs for some subjects, by index.
