@@ -267,7 +267,8 @@ TEST_F(TuningTest, RewritesAreSearched) {
                                "--measurements", "6", "-o", in("e.tuning"), "--json", in("e.json")});
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   size_t measured = 0;
-  for (const auto& kernel : nlohmann::json::parse(*read_file(in("e.json"))).at("kernels")) {
+  const auto answer = nlohmann::json::parse(*read_file(in("e.json")));
+  for (const auto& kernel : answer.at("kernels")) {
     if (kernel.at("usual").contains("explored")) measured += kernel.at("measured").get<size_t>();
   }
   EXPECT_GE(measured, 5u);
