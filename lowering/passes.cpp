@@ -17,6 +17,7 @@
 #include "lowering/arrangement.h"
 #include "lowering/copies.h"
 #include "lowering/cut.h"
+#include "lowering/exploration.h"
 #include "lowering/grouping.h"
 #include "lowering/launches.h"
 #include "lowering/rules.h"
@@ -257,6 +258,20 @@ Result<Nothing> im2col(Program& program, const PassOptions&) {
 // Where halves are only stored: elsewhere products may be formed in them, and on GPUs wider operands take longer to
 // read.
 bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
+
+bool wants_exploration(const PassOptions& options) { return static_cast<bool>(options.records); }
+
+// What a search has found to be faster than the term as it is; nobody else asks for it.
+Result<Nothing> exploration(Program& program, const PassOptions& options) {
+  for (Definition& definition : program.definitions) {
+    const KnobValues knobs = options.records(tuning_task(definition.expression));
+    const auto found = knobs.find(std::string(exploration_knob));
+    if (found == knobs.end() || found->second == 0) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    if (explore(rewriter, found->second, options.strict)) take_steps(program, definition, rewriter);
+  }
+  return Nothing{};
+}
 
 bool wants_winograd(const PassOptions& options) {
   const bool open = options.convolution == ConvolutionForm::automatic && (!options.profile.gpu || options.records);
@@ -555,6 +570,8 @@ constexpr Pass all_passes[] = {
     {"inline-widening", "what is dequantised is computed again by what reads it", Pass::terms, false, widening},
     {"merge-producers", "elementwise definitions become part of one kernel with what they follow", Pass::terms, false,
      producers},
+    {"explore", "rules that records of a search name are applied (hoist tune --explore)", Pass::terms, false,
+     exploration, wants_exploration},
     {"im2col", "the windows of convolutions are kept in memory (--conv=im2col)", Pass::terms, false, im2col,
      wants_im2col},
     {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",

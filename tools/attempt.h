@@ -40,7 +40,9 @@ class [[nodiscard]] Attempt {
 
   bool ok() const { return content_.index() == 0; }
   T& operator*() { return std::get<0>(content_); }
+  const T& operator*() const { return std::get<0>(content_); }
   T* operator->() { return &std::get<0>(content_); }
+  const T* operator->() const { return &std::get<0>(content_); }
   const Failure& failure() const { return std::get<1>(content_); }
 
  private:

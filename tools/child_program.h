@@ -11,6 +11,10 @@
 
 namespace hoist {
 
+/// The words that start this program again: its own file, unless it lives in another's process, which says so.
+std::vector<std::string> this_program();
+void set_this_program(std::vector<std::string> words);
+
 /// The exit status as waitpid has it. Standard input is empty. Errors: it cannot be started (the hint is `install`), or
 /// it takes more than `seconds` and was ended.
 Result<int> run_program(const std::vector<std::string>& words, const std::filesystem::path& out,

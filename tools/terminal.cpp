@@ -273,6 +273,7 @@ void Progress::show(const std::string& text, double share) {
   if (only_errors) return;
   static const bool terminal = ::isatty(STDERR_FILENO) == 1;
   if (!terminal) {
+    if (line.empty()) return;  // there is no line to clear
     static Stopwatch since_line;
     if (since_line.seconds() < seconds_between_lines) return;
     if (since_ && since_->seconds() < seconds_between_lines) return;  // a short part of what takes long

@@ -350,3 +350,11 @@ def test_a_signal_s_own_handler_is_called() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_candidates_of_a_search_are_measured_by_another_process(model: hoist.Model, tmp_path: Path) -> None:
+    # Which is this Python again: the extension is no program.
+    tuned = tmp_path / "kept.tuning"
+    model.compile(tmp_path / "tuned.hoist", target="native", tune=10, tuning=tuned)
+    assert tuned.stat().st_size > 0
+    assert hoist.command("verify", tmp_path / "tuned.hoist").exit_code == 0

@@ -24,6 +24,7 @@
 #include "tools/queue/queued_models.h"
 #include "tools/samples.h"
 #include "tools/scores.h"
+#include "tools/tuning/tuning_database.h"
 
 namespace hoist {
 namespace {
@@ -343,6 +344,64 @@ TEST_F(QueueTest, AWorkerMeasures) {
     EXPECT_EQ(found.at("threads"), 1);  // the worker's
   }
   EXPECT_EQ(queue::parse_worker(described())->jobs, 2);
+}
+
+TEST_F(QueueTest, WorkersMeasureTheCandidatesOfASearch) {
+  std::vector<std::string> words = {"tune",
+                                    HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx",
+                                    "--target",
+                                    "native",
+                                    "--measurements",
+                                    "3",
+                                    "--json",
+                                    in("tuned"),
+                                    "--queue",
+                                    server_->url(),
+                                    "-o",
+                                    in("tuned.tuning")};
+  {
+    const Background one = worker(), two = worker();
+    const Ran ran = run_hoist(words);
+    ASSERT_EQ(ran.code, 0) << ran.err << one.said() << two.said();
+    const nlohmann::json answer = nlohmann::json::parse(std::ifstream(in("tuned")), nullptr, false);
+    ASSERT_FALSE(answer.at("kernels").empty());
+    for (const auto& kernel : answer["kernels"]) {
+      EXPECT_GT(kernel.at("us"), 0);
+      EXPECT_EQ(kernel.at("measured"), 3);
+      EXPECT_EQ(kernel.at("refused"), 0);
+    }
+    const Ran compiled = run_hoist(
+        {"compile", words[1], "--target", "native", "--tune=2", "--queue", server_->url(), "-o", in("m.hoist")});
+    ASSERT_EQ(compiled.code, 0) << compiled.err << one.said();
+    EXPECT_THAT(compiled.out, HasSubstr("tuned: "));
+  }
+  // Nobody has this device: why nobody answers is said, Ctrl-C ends the wait, and what was measured stays.
+  const std::vector<std::string> elsewhere = {HOIST_PROGRAM, "tune",         words[1], "--profile",       "nvidia-a100",
+                                              "--queue",     server_->url(), "-o",     in("tuned.tuning")};
+  const Background one = worker();
+  ASSERT_NE(described(), "");
+  Background asking(elsewhere, in("asking.log"));
+  const Stopwatch stopwatch;
+  while (asking.runs() && stopwatch.seconds() < 60 && asking.said().find("waiting: ") == std::string::npos)
+    ::usleep(100'000);
+  EXPECT_THAT(asking.said(), HasSubstr("of 1 worker none is of version " HOIST_VERSION));
+  asking.signal(SIGINT);
+  EXPECT_EQ(asking.wait(30), 4);
+  EXPECT_THAT(asking.said(), HasSubstr("what was measured before is kept"));
+  EXPECT_EQ(tuning::TuningDatabase::open_to_read(in("tuned.tuning"))->devices()->size(), 1u);
+  EXPECT_EQ(run_hoist({"compile", words[1], "--tune=0", "--queue", server_->url(), "-o", in("x.hoist")}).code, 2);
+}
+
+TEST_F(QueueTest, WhoAsksSaysHowLongAJobMayTake) {
+  const Background one = worker({"--attempts", "5"});
+  auto queue = Queue::connect(server_->options());
+  ASSERT_TRUE(queue.ok());
+  Job job = queue::new_job("measure", device());
+  job.content["bundle"] = *queue->put(*queue::pack_bundle(bundle()));
+  job.options = {{"specialisation", 0}, {"milliseconds", 60'000}};
+  job.limits = {1, 2};
+  EXPECT_THAT(answer_to(job).aside, HasSubstr("after 2 attempts: ")) << one.said();
+  EXPECT_THAT(one.said(), HasSubstr("takes longer than 1 s"));
 }
 
 // What sensitivity and the verification of budgets ask for.

@@ -15,12 +15,14 @@
 #include "tools/files.h"
 #include "tools/tuning/records_text.h"
 #include "tools/tuning/shipped.h"
+#include "tools/tuning/tuned_model.h"
 #include "tools/tuning/tuning_database.h"
 
 namespace hoist {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using tuning::Measurement;
 using tuning::TuningDatabase;
 
@@ -267,7 +269,7 @@ TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
 
 TEST_F(TuningTest, ACompilationTunes) {
   const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
-  const Ran ran = run_hoist({"compile", model, "--target", "native", "--dim", "N=2", "--tune=2", "--tuning",
+  const Ran ran = run_hoist({"compile", model, "--target", "native", "--dim", "N=2", "--tune=10", "--tuning",
                              in("kept.tuning"), "-o", in("m.hoist"), "--json", in("m.json")});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("tuned: "));
@@ -305,6 +307,59 @@ TEST_F(TuningTest, ABundleIsTunedAsItsModel) {
   const Ran tuned = run_hoist({"tune", in("w.hoist"), "-o", in("w.tuning"), "--measurements", "2", "--time", "5"});
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_TRUE(TuningDatabase::open_to_read(in("w.tuning")).ok());
+}
+
+TEST_F(TuningTest, RewritesAreSearched) {
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
+  const Ran listed = run_hoist({"tune", model, "--target", "native", "--list", "dense2", "--explore", "5"});
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("forms of the term: 6 points"));
+  EXPECT_THAT(listed.out, HasSubstr("an estimate chooses explored=0"));
+  EXPECT_THAT(run_hoist({"tune", model, "--target", "native", "--list", "dense2"}).out, Not(HasSubstr("explored")));
+  // Large enough to be a share of the run on a busy machine.
+  const Ran tuned = run_hoist({"tune", model, "--target", "native", "--dim", "N=256", "--explore", "5",
+                               "--measurements", "6", "-o", in("e.tuning"), "--json", in("e.json")});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  size_t measured = 0;
+  const auto answer = nlohmann::json::parse(*read_file(in("e.json")));
+  for (const auto& kernel : answer.at("kernels")) {
+    if (kernel.at("usual").contains("explored")) measured += kernel.at("measured").get<size_t>();
+  }
+  EXPECT_GE(measured, 5u);
+}
+
+// Whatever is faster here: every rewrite that a search may choose makes a bundle that is right and replays.
+TEST_F(TuningTest, ARewriteThatIsChosenReplays) {
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_fully_connected.onnx";
+  ModelOptions options;
+  options.with_notes = false;
+  options.targets = {"x86-64-v3"};
+  auto program = read_program(model, options);
+  ASSERT_TRUE(program.ok());
+  auto tuned = tuning::tuned_program(std::move(*program), options);
+  ASSERT_TRUE(tuned.ok());
+  auto subjects = tuning::form_subjects(*tuned, 4);
+  ASSERT_TRUE(subjects.ok());
+  size_t compiled = 0;
+  for (size_t number = 1; number <= 4; ++number) {
+    std::vector<tuning::RecordedChoice> choices;
+    for (const tuning::Subject& subject : *subjects) {
+      const Knob& knob = subject.space.knobs.back();
+      ASSERT_EQ(knob.name, "explored");
+      if (number < knob.values.size()) choices.push_back({subject.task, {{"explored", knob.values[number][0]}}, 0.5});
+    }
+    const std::string file = in(std::to_string(number) + ".tuning"), bundle = in(std::to_string(number) + ".hoist");
+    {
+      auto database = TuningDatabase::open(file);
+      ASSERT_TRUE(database.ok());
+      ASSERT_TRUE(database->choose(tuning::tuned_device(tuned->options.profile, options.targets), choices).ok());
+    }
+    const Ran ran = run_hoist({"compile", model, "--target", "native:x86-64-v3", "--tuning", file, "-o", bundle});
+    if (ran.code != 0) continue;  // which a search would have found to be no variant
+    ++compiled;
+    EXPECT_EQ(run_hoist({"verify", bundle, "--derivation", "--all"}).code, 0) << number;
+  }
+  EXPECT_GT(compiled, 0u);
 }
 
 TEST_F(TuningTest, ChoicesAreListed) {

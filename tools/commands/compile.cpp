@@ -76,7 +76,8 @@ Attempt<> check_steps(const CompileCommand& command, const ProgramDerivation& de
 Attempt<CompiledModel> compile_program(const CompileCommand& command, Program program, CompileAnswer& answer) {
   ModelOptions options = command.options;
   if (command.tune_option->count() > 0) {
-    HOIST_ATTEMPT(const auto tuned, tuning::choose_records(program, command.tune_seconds, options));
+    HOIST_ATTEMPT(const auto tuned,
+                  tuning::choose_records(program, command.tune_seconds, {command.budget.queue}, options));
     answer = {{"kernels", tuned.chosen}};
     if (tuned.before > 0) answer.update({{"before_ms", tuned.before * 1e3}, {"after_ms", tuned.after * 1e3}});
   }
@@ -332,7 +333,9 @@ Attempt<> compile_alone(const CompileCommand& command) {
   if (command.best_effort) return usage_failure("--best-effort", "requires --budget");
   if (!command.report.empty())
     return usage_failure("--report", "requires --budget", "hoist report writes the page of a model alone");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode unused, refuse_budget_options(command.budget));
+  BudgetOptions unused = command.budget;
+  if (command.tune_option->count() > 0) unused.queue = {};  // whose workers measure
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode none, refuse_budget_options(unused));
   HOIST_ATTEMPT(const std::vector<SizeChoice> choices, size_choices(command.options.dimensions));
   if (choices.size() > 1) return compile_for_sizes(command, choices);
   HOIST_ATTEMPT(Program program, read_program(command.model, command.options));
@@ -523,7 +526,7 @@ void add_compile(CLI::App& program, Action& action) {
                     "--tune=SECONDS: measure other forms and tiles of the kernels first for about so long, as hoist "
                     "tune does, and take what makes whole runs faster; what is measured is kept in the file of "
                     "--tuning, else nowhere; --tune=0 measures nothing and takes the tiles that a learned cost model "
-                    "expects to be clearly faster")
+                    "expects to be clearly faster; with --queue its workers measure")
           ->check(CLI::Range(0.0, 1e7));
   add_shown_passes(command, options->shown);
   exclude_shown_passes(command, add_json_option(command, options->json));

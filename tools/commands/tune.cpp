@@ -43,8 +43,10 @@ struct TuneCommand {
   std::string model, source, output, strategy, list, json;
   double seconds = 0;
   int measurements = 32;
+  size_t explored = 0;
   uint64_t seed = 1;
   ModelOptions options;
+  tuning::MeasuringPlace place;
 };
 
 // The model that a bundle is made from, under its neural rules, and the bundle's targets and sizes.
@@ -108,7 +110,7 @@ std::vector<KnobValues> sampled(const KnobSpace& space, uint64_t seed) {
 
 // --list: what there is to choose for the kernels of a layer.
 Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
-  HOIST_STEP(const std::vector<Subject> forms, ExitCode::bad_input, tuning::form_subjects(tuned));
+  HOIST_STEP(const std::vector<Subject> forms, ExitCode::bad_input, tuning::form_subjects(tuned, command.explored));
   HOIST_STEP(const std::vector<Subject> tiles, ExitCode::bad_input, tuning::tile_subjects(tuned, {}));
   auto out = nlohmann::ordered_json::array();
   std::vector<std::string> layers;
@@ -118,7 +120,7 @@ Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
       if (std::find(subject.layers.begin(), subject.layers.end(), command.list) == subject.layers.end()) continue;
       const std::vector<Point> points = every_point(subject.space);
       nlohmann::ordered_json entry = {{"layers", subject.layers}, {"points", points.size()}, {"usual", subject.usual}};
-      say_line("{}: {}, for {}", subject.forms ? "forms of the convolution" : "tiles of the kernel",
+      say_line("{}: {}, for {}", subject.forms ? "forms of the term" : "tiles of the kernel",
                counted(points.size(), "point"), fmt::join(subject.layers, ", "));
       if (!subject.usual.empty()) say_line("  an estimate chooses {}", tuning::knobs_text(subject.usual));
       for (const Knob& knob : subject.space.knobs) {
@@ -174,17 +176,19 @@ Attempt<> tune_model(const TuneCommand& given) {
   TuneCommand command = given;
   TuneOptions options;
   if (command.output == "-") return usage_failure("-o -", "is no place for a database", "name a file");
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.options));
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, tuning::refuse_absent_device(command.options, command.place));
   HOIST_ATTEMPT(options.strategy, strategy_called(command.strategy));
   HOIST_ATTEMPT(Program program, program_to_tune(command));
   HOIST_ATTEMPT(const TunedProgram tuned, tuning::tuned_program(std::move(program), command.options));
   if (!command.list.empty()) return list_choices(command, tuned);
   options.measurements = command.measurements;
+  options.explored = command.explored;
   options.seed = command.seed;
   const std::string path = command.output.empty() ? output_named_after(command.model, ".tuning") : command.output;
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(path));
   const Stopwatch stopwatch;
-  HOIST_ATTEMPT(const TuneOutcome outcome, tuning::tune_with_progress(tuned, options, command.seconds, database));
+  HOIST_ATTEMPT(const TuneOutcome outcome,
+                tuning::tune_with_progress(tuned, command.place, options, command.seconds, database));
   describe(outcome);
   size_t better = 0;
   for (const TunedKernel& kernel : outcome.kernels) better += kernel.chosen.empty() ? 0 : 1;
@@ -236,6 +240,12 @@ void add_tune(CLI::App& program, Action& action) {
   for (const SearchStrategy& strategy : tuning::search_strategies())
     strategies += fmt::format("{}{}: {}", strategies.empty() ? "" : "; ", strategy.name, strategy.what);
   command.add_option("--strategy", options->strategy, "how candidates are found; " + strategies)->type_name("NAME");
+  command
+      .add_option("--explore", options->explored,
+                  "also try so many random rewrites of each kernel's term, by rules that keep the meaning")
+      ->check(CLI::Range(0, 1000))
+      ->type_name("N")
+      ->capture_default_str();
   command.add_option("--seed", options->seed, "of what is random in it")->capture_default_str();
   command
       .add_option("--list", options->list,
@@ -243,6 +253,7 @@ void add_tune(CLI::App& program, Action& action) {
       ->type_name("LAYER");
   add_model_options(command, options->options);
   add_target_option(command, options->options);
+  tuning::add_measuring_options(command, options->place);
   add_json_option(command, options->json, "the outcome");
 }
 

@@ -23,7 +23,7 @@ Attempt<> perform(const WorkerCommand& command) {
   constexpr double gigabyte = 1 << 30U;
   queue::limit_memory(static_cast<int64_t>(command.options.job_gigabytes * gigabyte));
   if (!command.options.unconfined) HOIST_STEP_VOID(ExitCode::device, queue::confine({command.job, command.cache}, {}));
-  return queue::perform_job(command.job, command.options.threads);
+  return queue::perform_job(command.job, {command.options.device, command.options.threads});
 }
 
 Attempt<> run_worker(const WorkerCommand& command) {

@@ -18,25 +18,28 @@ namespace {
 
 // Large enough that a job's process is not most of the work, small enough for a message of a few MB and for many
 // workers.
-constexpr size_t usual_part_bytes = size_t{8} << 20U, usual_parts = 32;
+constexpr size_t least_part_bytes = size_t{16} << 20U, most_part_bytes = size_t{64} << 20U, usual_parts = 32;
 
 size_t usual_runs_a_job(const Samples& samples) {
   size_t bytes = 0;
   for (const Tensor& input : samples.runs.front()) bytes += input.bytes().size();
-  const size_t by_size = std::max<size_t>(1, usual_part_bytes / std::max<size_t>(1, bytes));
-  return std::min(by_size, (samples.runs.size() + usual_parts - 1) / usual_parts);
+  const auto runs_in = [&](size_t part) { return std::max<size_t>(1, part / std::max<size_t>(1, bytes)); };
+  const size_t even = (samples.runs.size() + usual_parts - 1) / usual_parts;
+  // Where samples are large a process for a few of them takes longer to begin than to run them.
+  constexpr size_t large = size_t{1} << 16U;
+  return std::min(bytes >= large ? std::max(even, runs_in(least_part_bytes)) : even, runs_in(most_part_bytes));
 }
 
 // What a worker says of its part; a stranger may have said it.
-Result<Evaluation> parse_evaluation(const nlohmann::json& result, int64_t classes, const Samples& part) {
+Result<Evaluation> parse_evaluation(const nlohmann::json& result, int64_t classes, int64_t samples, size_t runs) {
   const Diagnostic wrong{"answer", "is none to this question", ""};
   if (!result.is_object() || !result.contains("counts") || !result.contains("inputs_not_finite") ||
       !result.contains("seconds") || !result["seconds"].is_number() || !result["inputs_not_finite"].is_number_integer())
     return wrong;
-  HOIST_TRY(ScoreCard card, ScoreCard::from_counts(result["counts"], classes, part.count));
+  HOIST_TRY(ScoreCard card, ScoreCard::from_counts(result["counts"], classes, samples));
   Evaluation out{std::move(card), result["inputs_not_finite"].get<int64_t>(), result["seconds"].get<double>()};
-  if (out.inputs_not_finite < 0 || out.inputs_not_finite > static_cast<int64_t>(part.runs.size()) ||
-      !std::isfinite(out.seconds) || out.seconds < 0)
+  if (out.inputs_not_finite < 0 || out.inputs_not_finite > static_cast<int64_t>(runs) || !std::isfinite(out.seconds) ||
+      out.seconds < 0)
     return wrong;
   return out;
 }
@@ -61,8 +64,9 @@ Attempt<Evaluation> evaluate_on_queue(Queue& queue, const std::filesystem::path&
   const size_t runs = samples_a_job > 0
                           ? static_cast<size_t>(std::max<int64_t>(1, samples_a_job / samples.samples_a_run))
                           : usual_runs_a_job(samples);
-  const auto part = [&](size_t number) {
-    return part_of(samples, number * runs, std::min(samples.runs.size(), (number + 1) * runs));
+  const auto begin_of = [&](size_t number) { return std::min(samples.runs.size(), number * runs); };
+  const auto samples_before = [&](size_t run) {
+    return std::min(samples.count, static_cast<int64_t>(run) * samples.samples_a_run);
   };
   HOIST_STEP(const std::string packed, ExitCode::bad_input, pack_bundle(bundle));
   HOIST_STEP(const TemporaryFolder folder, ExitCode::device, TemporaryFolder::make());
@@ -73,14 +77,16 @@ Attempt<Evaluation> evaluate_on_queue(Queue& queue, const std::filesystem::path&
     Job job = new_job("evaluate", device);
     HOIST_TRY(job.content["bundle"], queue.put(packed));
     const std::filesystem::path file = folder.path() / "samples.npz";
-    HOIST_TRY_VOID(write_samples(file, part(number), inputs));
+    HOIST_TRY_VOID(write_samples(file, part_of(samples, begin_of(number), begin_of(number + 1)), inputs));
     HOIST_TRY(const std::string content, read_file(file));
     HOIST_TRY(job.content["samples"], queue.put(content));
     job.options = {{"output", data.output}, {"specialisation", data.specialisation}};
     return job;
   };
   gathering.take = [&](size_t number, const nlohmann::json& result) -> Result<Nothing> {
-    HOIST_TRY(const Evaluation found, parse_evaluation(result, data.classes, part(number)));
+    const size_t first = begin_of(number), last = begin_of(number + 1);
+    HOIST_TRY(const Evaluation found,
+              parse_evaluation(result, data.classes, samples_before(last) - samples_before(first), last - first));
     sum.add(found);
     return Nothing{};
   };

@@ -27,6 +27,7 @@ class Gatherer {
         HOIST_STEP_VOID(ExitCode::device, ask(next_++));
       gathering_.progress(done_, gathering_.count);
       if (done_ == gathering_.count) break;
+      if (gathering_.stop()) return Failure{ExitCode::device, {{"", "the wait for workers was ended", ""}}};
       HOIST_STEP(const std::optional<std::string> id, ExitCode::device, queue_.next_answered(0.5));
       if (id && asked_.contains(*id)) HOIST_STEP_VOID(ExitCode::device, look_at(*id));
       // Where answers come, only now and then: a look costs two requests a job.

@@ -18,6 +18,7 @@ struct Gathering {
   /// Once for each job, in any order. An error is an answer that says nothing: it is damaged, or of another question.
   std::function<Result<Nothing>(size_t, const nlohmann::json& result)> take;
   std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
+  std::function<bool()> stop = [] { return false; };  ///< no more answers are waited for
   double patience = 10;   ///< seconds without an answer, until it is asked which workers there are
   size_t at_once = 1024;  ///< jobs on the queue
 };

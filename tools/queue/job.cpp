@@ -44,7 +44,7 @@ bool is_hash(const std::string& text) {
 }
 
 Job new_job(std::string kind, std::string device) {
-  return {std::move(kind), HOIST_VERSION, std::move(device), {}, Json::object()};
+  return {std::move(kind), HOIST_VERSION, std::move(device), {}, Json::object(), {}};
 }
 
 std::string print(const Job& job) {
@@ -53,7 +53,9 @@ std::string print(const Job& job) {
                  {"version", job.version},
                  {"device", job.device},
                  {"content", job.content},
-                 {"options", job.options}});
+                 {"options", job.options},
+                 {"seconds", job.limits.seconds},
+                 {"attempts", job.limits.attempts}});
 }
 
 Result<Job> parse_job(const std::string& text) {
@@ -76,6 +78,10 @@ Result<Job> parse_job(const std::string& text) {
     out.content[name] = hash.get<std::string>();
   }
   out.options = options;
+  if (const auto seconds = found.find("seconds"); seconds != found.end() && seconds->is_number())
+    out.limits.seconds = std::max(0.0, seconds->get<double>());
+  if (const auto attempts = found.find("attempts"); attempts != found.end() && attempts->is_number_integer())
+    out.limits.attempts = std::max<int64_t>(1, attempts->get<int64_t>());
   return out;
 }
 

@@ -12,12 +12,19 @@
 
 namespace hoist::queue {
 
+/// What whoever asks wants a worker to bear with, where the worker does not want less.
+struct JobLimits {
+  double seconds = 1e6;     ///< that its process may take
+  int64_t attempts = 1000;  ///< until it is set aside
+};
+
 struct Job {
   std::string kind;                            ///< one of job_kinds()
   std::string version;                         ///< of the hoist that asks; another one may compute other numbers
   std::string device;                          ///< its name: "NVIDIA H200", "native x86-64-v4"
   std::map<std::string, std::string> content;  ///< hashes, by the names that the kind has for them
   nlohmann::json options;                      ///< what else the kind reads
+  JobLimits limits = {};
 };
 
 /// A job of this version.

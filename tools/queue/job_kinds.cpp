@@ -12,6 +12,7 @@
 #include "tools/queue/packed_folder.h"
 #include "tools/samples.h"
 #include "tools/terminal.h"
+#include "tools/tuning/timed_bundles.h"
 
 namespace hoist::queue {
 namespace {
@@ -29,28 +30,39 @@ Result<int64_t> option_of(const Job& job, const char* name, int64_t least, int64
   return found->get<int64_t>();
 }
 
-// The bundle, on the device that the job is for.
-Attempt<BundleRunner> open_bundle_of(const Job& job, const fs::path& folder, int threads) {
-  HOIST_STEP(const std::string packed, ExitCode::bad_input, read_file(folder / "bundle"));
-  const fs::path path = folder / "bundle.hoist";
-  HOIST_STEP_VOID(ExitCode::bad_input, unpack_folder(packed, path));
+// A bundle, on the device that the job is for.
+Attempt<BundleRunner> open_for(const Job& job, const fs::path& path, const JobPlace& place) {
   HOIST_ATTEMPT([[maybe_unused]] const BundleInfo checked, bundle_info(path));
   RunOptions options;
-  options.threads = threads;
-  if (!job.device.starts_with(native_prefix)) options.device = job.device;
+  options.threads = place.threads;
+  if (!job.device.starts_with(native_prefix)) options.device = place.device.empty() ? job.device : place.device;
   HOIST_ATTEMPT(BundleRunner bundle, open_checked(path, options));
   if (bundle.device_name() != job.device)
     return input_failure("device", "the job is for " + job.device + ", the bundle runs on " + bundle.device_name(),
                          "--device names the device that workers have");
   if (!bundle.fits_profile())
     return input_failure("device", "the bundle is made for " + bundle.profile_name(), "compile it for " + job.device);
+  return bundle;
+}
+
+// What comes packed under this name, unpacked.
+Attempt<fs::path> unpacked(const fs::path& folder, const std::string& name) {
+  HOIST_STEP(const std::string packed, ExitCode::bad_input, read_file(folder / name));
+  const fs::path path = folder / (name + ".hoist");
+  HOIST_STEP_VOID(ExitCode::bad_input, unpack_folder(packed, path));
+  return path;
+}
+
+Attempt<BundleRunner> open_bundle_of(const Job& job, const fs::path& folder, const JobPlace& place) {
+  HOIST_ATTEMPT(const fs::path path, unpacked(folder, "bundle"));
+  HOIST_ATTEMPT(BundleRunner bundle, open_for(job, path, place));
   HOIST_STEP(const int64_t specialisation, ExitCode::bad_input, option_of(job, "specialisation", 0, 1 << 20));
   HOIST_STEP_VOID(ExitCode::bad_input, bundle.choose(static_cast<size_t>(specialisation)));
   return bundle;
 }
 
-Attempt<Json> perform_evaluation(const Job& job, const fs::path& folder, int threads) {
-  HOIST_ATTEMPT(BundleRunner bundle, open_bundle_of(job, folder, threads));
+Attempt<Json> perform_evaluation(const Job& job, const fs::path& folder, const JobPlace& place) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle_of(job, folder, place));
   const auto outputs = static_cast<int64_t>(bundle.outputs().size());
   HOIST_STEP(const int64_t output, ExitCode::bad_input, option_of(job, "output", 0, outputs - 1));
   HOIST_STEP(const Samples samples, ExitCode::bad_input,
@@ -65,8 +77,8 @@ Attempt<Json> perform_evaluation(const Job& job, const fs::path& folder, int thr
       {"counts", found.card.counts()}, {"inputs_not_finite", found.inputs_not_finite}, {"seconds", found.seconds}};
 }
 
-Attempt<Json> perform_runs(const Job& job, const fs::path& folder, int threads) {
-  HOIST_ATTEMPT(BundleRunner bundle, open_bundle_of(job, folder, threads));
+Attempt<Json> perform_runs(const Job& job, const fs::path& folder, const JobPlace& place) {
+  HOIST_ATTEMPT(BundleRunner bundle, open_bundle_of(job, folder, place));
   HOIST_STEP(const Samples samples, ExitCode::bad_input, read_samples(folder / "inputs", inputs_of(bundle), {}));
   Samples outputs;
   for (const std::vector<Tensor>& inputs : samples.runs) {
@@ -82,16 +94,17 @@ Attempt<Json> perform_runs(const Job& job, const fs::path& folder, int threads) 
 }
 
 // What hoist bench does where the device is: its text and its JSON.
-Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, int threads) {
-  HOIST_ATTEMPT([[maybe_unused]] const BundleRunner fits, open_bundle_of(job, folder, threads));
+Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, const JobPlace& place) {
+  HOIST_ATTEMPT([[maybe_unused]] const BundleRunner fits, open_bundle_of(job, folder, place));
   HOIST_STEP(const int64_t milliseconds, ExitCode::bad_input, option_of(job, "milliseconds", 10, 3'600'000));
   const fs::path answer = folder / "bench.json";
   std::vector<std::string> words = {"bench",     (folder / "bundle.hoist").string(),
                                     "--json",    answer.string(),
                                     "--seconds", fmt::format("{}", static_cast<double>(milliseconds) / 1e3)};
   if (job.options.value("roofline", Json()) == true) words.emplace_back("--roofline");
-  if (threads > 0) words.insert(words.end(), {"--threads", std::to_string(threads)});
-  if (!job.device.starts_with(native_prefix)) words.insert(words.end(), {"--device", job.device});
+  if (place.threads > 0) words.insert(words.end(), {"--threads", std::to_string(place.threads)});
+  if (!job.device.starts_with(native_prefix))
+    words.insert(words.end(), {"--device", place.device.empty() ? job.device : place.device});
   std::string text;
   {
     const Audience audience{.result = [&](std::string_view lines) { text += lines; },
@@ -105,6 +118,23 @@ Attempt<Json> perform_measurement(const Job& job, const fs::path& folder, int th
   return Json{{"text", text}, {"json", Json::parse(json, nullptr, false)}};
 }
 
+// Bundles by turns: what others are compared with, and a folder of others, 0, 1 and so on.
+Attempt<Json> perform_timing(const Job& job, const fs::path& folder, const JobPlace& place) {
+  constexpr int64_t most_others = 1000;
+  tuning::TimingQuestion question;
+  HOIST_STEP(question.turns, ExitCode::bad_input, tuning::parse_turns(job.options.value("turns", Json())));
+  question.steps = job.options.value("steps", Json()) == true;
+  question.runs = job.options.value("runs", Json()) == true;
+  HOIST_STEP(const int64_t others, ExitCode::bad_input, option_of(job, "others", 0, most_others));
+  HOIST_ATTEMPT(const fs::path first, unpacked(folder, "bundle"));
+  HOIST_ATTEMPT(const fs::path rest, unpacked(folder, "others"));
+  question.bundles.push_back(first);
+  for (int64_t i = 0; i < others; ++i) question.bundles.push_back(rest / std::to_string(i));
+  HOIST_ATTEMPT(const std::vector<tuning::BundleTimes> times,
+                tuning::time_bundles(question, [&](const fs::path& path) { return open_for(job, path, place); }));
+  return tuning::to_json(times);
+}
+
 }  // namespace
 
 const std::vector<JobKind>& job_kinds() {
@@ -112,6 +142,7 @@ const std::vector<JobKind>& job_kinds() {
       {"evaluate", "runs a bundle over labelled samples and counts", {"bundle", "samples"}, false, perform_evaluation},
       {"run", "the outputs of a bundle for the inputs of some runs", {"bundle", "inputs"}, false, perform_runs},
       {"measure", "how long a bundle takes, with the device to itself", {"bundle"}, true, perform_measurement},
+      {"time", "how long bundles take by turns, with the device to itself", {"bundle", "others"}, true, perform_timing},
   };
   return kinds;
 }
@@ -130,11 +161,11 @@ Result<const JobKind*> kind_of(const Job& job) {
   return Diagnostic{"job", job.kind + " is no kind of job", did_you_mean(job.kind, names, "")};
 }
 
-Attempt<> perform_job(const fs::path& folder, int threads) {
+Attempt<> perform_job(const fs::path& folder, const JobPlace& place) {
   HOIST_STEP(const std::string text, ExitCode::bad_input, read_file(folder / job_file, size_t{1} << 20U));
   HOIST_STEP(const Job job, ExitCode::bad_input, parse_job(text));
   HOIST_STEP(const JobKind* kind, ExitCode::bad_input, kind_of(job));
-  auto result = kind->perform(job, folder, threads);
+  auto result = kind->perform(job, folder, place);
   Answer answer;
   if (result.ok())
     answer.result = std::move(*result);

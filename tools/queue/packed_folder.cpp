@@ -28,18 +28,40 @@ bool is_plain_name(std::string_view name) {
   return true;
 }
 
-}  // namespace
-
-Result<std::string> pack_folder(const fs::path& folder, std::vector<std::string> files) {
-  std::sort(files.begin(), files.end());
+// Files by the names under which they are packed.
+Result<std::string> pack(const std::map<std::string, fs::path>& files) {
   std::string out(heading), content;
-  for (const std::string& name : files) {
+  for (const auto& [name, path] : files) {
     HOIST_CHECK(is_plain_name(name), "a file of another name is not packed: " + name);
-    HOIST_TRY(const std::string bytes, read_file(folder / name));
+    HOIST_TRY(const std::string bytes, read_file(path));
     out += fmt::format("{} {}\n", bytes.size(), name);
     content += bytes;
   }
   return out + "\n" + content;
+}
+
+// Those of a bundle, without what its user may have changed or made, and what a driver has made.
+Result<std::vector<std::string>> files_of_bundle(const fs::path& folder) {
+  std::vector<std::string> files;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
+    const std::string name = entry->path().lexically_relative(folder).generic_string();
+    if (name == "programs" || name == "example.c" || name == "Makefile" || name == "CMakeLists.txt") {
+      entry.disable_recursion_pending();
+      continue;
+    }
+    if (entry->is_regular_file(failed) && is_plain_name(name)) files.push_back(name);
+  }
+  if (failed) return Diagnostic{folder.string(), "cannot be read: " + failed.message(), ""};
+  return files;
+}
+
+}  // namespace
+
+Result<std::string> pack_folder(const fs::path& folder, const std::vector<std::string>& files) {
+  std::map<std::string, fs::path> all;
+  for (const std::string& name : files) all[name] = folder / name;
+  return pack(all);
 }
 
 Result<Nothing> unpack_folder(const std::string& packed, const fs::path& folder) {
@@ -84,19 +106,17 @@ Result<Nothing> unpack_folder(const std::string& packed, const fs::path& folder)
 }
 
 Result<std::string> pack_bundle(const fs::path& folder) {
-  std::vector<std::string> files;
-  std::error_code failed;
-  for (fs::recursive_directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
-    const std::string name = entry->path().lexically_relative(folder).generic_string();
-    // What its user may have changed or made, and what a driver has made, stays behind.
-    if (name == "programs" || name == "example.c" || name == "Makefile" || name == "CMakeLists.txt") {
-      entry.disable_recursion_pending();
-      continue;
-    }
-    if (entry->is_regular_file(failed) && is_plain_name(name)) files.push_back(name);
+  HOIST_TRY(const std::vector<std::string> files, files_of_bundle(folder));
+  return pack_folder(folder, files);
+}
+
+Result<std::string> pack_bundles(const std::map<std::string, fs::path>& folders) {
+  std::map<std::string, fs::path> all;
+  for (const auto& [name, folder] : folders) {
+    HOIST_TRY(const std::vector<std::string> files, files_of_bundle(folder));
+    for (const std::string& file : files) all[name + "/" + file] = folder / file;
   }
-  if (failed) return Diagnostic{folder.string(), "cannot be read: " + failed.message(), ""};
-  return pack_folder(folder, std::move(files));
+  return pack(all);
 }
 
 }  // namespace hoist::queue

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 namespace hoist::queue {
 
 /// Files by their paths in the folder; the same text for the same bytes.
-Result<std::string> pack_folder(const std::filesystem::path& folder, std::vector<std::string> files);
+Result<std::string> pack_folder(const std::filesystem::path& folder, const std::vector<std::string>& files);
 
 /// Into a folder that is made. Errors: it is no packed folder, a name is not one of letters, digits, _ . - and /, or a
 /// file cannot be written.
@@ -19,5 +20,7 @@ Result<Nothing> unpack_folder(const std::string& packed, const std::filesystem::
 
 /// The files of a bundle, packed, without those that are its user's or a driver's.
 Result<std::string> pack_bundle(const std::filesystem::path& folder);
+/// Several, each in a folder of its name.
+Result<std::string> pack_bundles(const std::map<std::string, std::filesystem::path>& folders);
 
 }  // namespace hoist::queue

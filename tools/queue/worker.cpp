@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,13 +16,13 @@
 #include "ir/process_folder.h"
 #include "ir/stopwatch.h"
 #include "ir/text/counted.h"
-#include "tools/child_program.h"
 #include "tools/files.h"
 #include "tools/interruption.h"
 #include "tools/json_answer.h"
 #include "tools/queue/confinement.h"
 #include "tools/queue/job.h"
 #include "tools/queue/job_kinds.h"
+#include "tools/queue/job_process.h"
 #include "tools/terminal.h"
 
 namespace hoist::queue {
@@ -31,12 +30,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t most_content_bytes = size_t{1} << 32U, most_answer_bytes = size_t{1} << 26U;
+constexpr size_t most_content_bytes = size_t{1} << 32U;
 constexpr double first_pause = 10, longest_pause = 300;
 
 struct Offered {
-  std::string name;  ///< of a device
-  std::string lock;  ///< of what measurements share: processes that use it are named alike
+  std::string name;   ///< of a device
+  std::string lock;   ///< of what measurements share: processes that use it are named alike
+  std::string index;  ///< among the devices of OpenCL; "" for native code
 };
 
 // What this worker has to offer, in the words that jobs use.
@@ -46,11 +46,13 @@ Attempt<std::vector<Offered>> devices_of(const std::string& wanted) {
   if (wanted != "native") {
     auto device = find_device(wanted);
     if (!device && !any) return Failure{ExitCode::device, device.errors()};
-    if (device) out.push_back({device->name, device->is_cpu ? "cpu" : fmt::format("device-{}", device->index)});
+    if (device)
+      out.push_back({device->name, device->is_cpu ? "cpu" : fmt::format("device-{}", device->index),
+                     std::to_string(device->index)});
   }
   if (any || wanted == "native") {
     for (const NativeTarget& target : native_targets()) {
-      if (auto device = native_device({target.name}); device.ok()) out.push_back({device->name, "cpu"});
+      if (auto device = native_device({target.name}); device.ok()) out.push_back({device->name, "cpu", ""});
     }
   }
   if (out.empty()) return Failure{ExitCode::device, {{"", "there is no device to offer", "hoist devices"}}};
@@ -181,9 +183,9 @@ class Worker {
   Result<Nothing> work_on(Queue& queue, Lease& lease) {
     HOIST_TRY(const std::optional<std::string> before, queue.answer_to(lease.id()));
     if (before) return lease.finish();
-    if (lease.deliveries() > options_.deliveries)
-      return set_aside(queue, lease,
-                       fmt::format("{} workers or their processes have ended with it", options_.deliveries));
+    const int64_t deliveries = deliveries_of(lease);
+    if (lease.deliveries() > deliveries)
+      return set_aside(queue, lease, fmt::format("{} workers or their processes have ended with it", deliveries));
     auto answer = answer_of(queue, lease);
     if (interruptible_.interrupted()) {
       lease.give_back(0);
@@ -191,9 +193,9 @@ class Worker {
     }
     if (!answer) {
       const std::string why = answer.errors().front().text();
-      complain("warning", fmt::format("job {:.8}, attempt {} of {}: {}", lease.id(), lease.deliveries(),
-                                      options_.deliveries, why));
-      if (lease.deliveries() >= options_.deliveries) return set_aside(queue, lease, why);
+      complain("warning",
+               fmt::format("job {:.8}, attempt {} of {}: {}", lease.id(), lease.deliveries(), deliveries, why));
+      if (lease.deliveries() >= deliveries) return set_aside(queue, lease, why);
       lease.give_back(1);
       return Nothing{};
     }
@@ -209,12 +211,18 @@ class Worker {
   Result<Nothing> set_aside(Queue& queue, Lease& lease, const std::string& why) {
     complain("warning", fmt::format("job {:.8} is set aside: {}", lease.id(), why));
     Answer answer;
-    answer.aside = fmt::format("after {} attempts: {}", std::min(lease.deliveries(), options_.deliveries), why);
+    answer.aside = fmt::format("after {} attempts: {}", std::min(lease.deliveries(), deliveries_of(lease)), why);
     answer.worker = described_.name;
     const nlohmann::json listed = {{"id", lease.id()}, {"job", lease.text()}, {"why", answer.aside}};
     HOIST_TRY_VOID(queue.set_aside(lease.id(), listed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
     HOIST_TRY_VOID(queue.answer(lease.id(), print(answer)));
     return lease.finish();
+  }
+
+  // How often it is tried: as the worker says, or less where whoever asks does.
+  int64_t deliveries_of(const Lease& lease) const {
+    const auto job = parse_job(lease.text());
+    return job ? std::min(options_.deliveries, job->limits.attempts) : options_.deliveries;
   }
 
   // An error is something that may pass.
@@ -254,19 +262,17 @@ class Worker {
     if (!lock.take((*kind)->measures, stops)) return Diagnostic{"", "the worker ends", ""};
     std::error_code ignored;
     const fs::path folder = folder_ / "job";
-    fs::remove_all(folder, ignored);
-    make_folders_below(folder_, "job/temporary");
-    HOIST_TRY_VOID(write_file(folder / job_file, lease.text()));
+    HOIST_TRY_VOID(prepare_job_folder(folder, lease.text()));
     for (const auto& [name, hash] : job->content) {
       // The jobs of a command share their bundle.
       const bool shared = name == "bundle";
-      std::string content = shared && hash == bundle_hash_ ? bundle_ : "";
-      if (content.empty()) {
-        HOIST_TRY(content, queue.get(hash, most_content_bytes));
+      if (!shared || hash != bundle_hash_) {
+        HOIST_TRY(std::string content, queue.get(hash, most_content_bytes));
+        if (shared) bundle_hash_ = hash;
+        (shared ? bundle_ : content_) = std::move(content);
       }
       heartbeat();
-      HOIST_TRY_VOID(write_file(folder / name, content));
-      if (shared) bundle_ = std::move(content), bundle_hash_ = hash;
+      HOIST_TRY_VOID(write_file(folder / name, shared ? bundle_ : content_));
     }
     // Compiled kernels stay for the next job with the same bundle, and for no other.
     const auto bundle = job->content.find("bundle");
@@ -277,9 +283,9 @@ class Worker {
       caches_ = 1;
     }
     make_folders_below(folder_, cache.lexically_relative(folder_));
-    HOIST_TRY_VOID(perform(folder, cache, [&] { heartbeat(); }));
-    HOIST_TRY(const std::string text, read_file(folder / answer_file, most_answer_bytes));
-    HOIST_TRY(Answer answer, parse_answer(text));
+    JobProcess process = process_of(*job, *device, folder, cache);
+    process.meanwhile = heartbeat;
+    HOIST_TRY(Answer answer, queue::answer_of(process));
     if (answer.result && answer.result->is_object() && fs::exists(folder / result_file, ignored)) {
       HOIST_TRY(const std::string result, read_file(folder / result_file, most_content_bytes));
       HOIST_TRY((*answer.result)[result_key], queue.put(result));
@@ -290,13 +296,11 @@ class Worker {
   }
 
   // In a process of its own, which the job may end and nothing else.
-  Result<Nothing> perform(const fs::path& folder, const fs::path& cache, const std::function<void()>& heartbeat) {
-    std::vector<std::string> words = {
-        "/proc/self/exe", "worker",       "--job",        folder.string(),
-        "--cache",        cache.string(), "--job-memory", fmt::format("{}", options_.job_gigabytes)};
-    if (options_.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options_.threads)});
-    if (options_.unconfined) words.emplace_back("--unconfined");
-    ProgramOptions how{folder / "said", folder / "complained", options_.job_seconds};
+  JobProcess process_of(const Job& job, const Offered& device, const fs::path& folder, const fs::path& cache) const {
+    JobProcess out{folder, cache, device.index, options_.threads};
+    out.seconds = std::min(options_.job_seconds, job.limits.seconds);
+    out.gigabytes = options_.job_gigabytes;
+    out.confined = !options_.unconfined;
     for (const char* const* each = environ; *each != nullptr; ++each) {
       const std::string variable = *each;
       const std::string name = variable.substr(0, variable.find('='));
@@ -304,24 +308,11 @@ class Worker {
       if (name == "PATH" || name == "LANG" || name.starts_with("LD_") || name.starts_with("OCL_") ||
           name.starts_with("POCL_") || name.starts_with("CUDA_") || name.starts_with("OPENCL_") ||
           name.starts_with("RUSTICL_"))
-        how.environment.push_back(variable);
+        out.variables.push_back(variable);
     }
     for (const char* name : {"HOME", "XDG_CACHE_HOME", "POCL_CACHE_DIR"})
-      how.environment.push_back(fmt::format("{}={}", name, cache.string()));
-    how.environment.push_back("TMPDIR=" + (folder / "temporary").string());
-    how.meanwhile = heartbeat;
-    HOIST_TRY(const int status, run_program(words, how));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Nothing{};
-    auto said = read_file(folder / "complained", size_t{1} << 16U);
-    std::string reason = said ? *said : "";
-    while (!reason.empty() && reason.back() == '\n') reason.pop_back();
-    reason = reason.substr(reason.rfind('\n') + 1).substr(0, 500);
-    if (WIFSIGNALED(status))
-      return Diagnostic{
-          "",
-          fmt::format("its process was ended by signal {}{}{}", WTERMSIG(status), reason.empty() ? "" : ": ", reason),
-          ""};
-    return Diagnostic{"", fmt::format("its process failed{}{}", reason.empty() ? "" : ": ", reason), ""};
+      out.variables.push_back(fmt::format("{}={}", name, cache.string()));
+    return out;
   }
 
   const WorkerOptions& options_;
@@ -333,7 +324,7 @@ class Worker {
   WorkerDescription described_;
   std::atomic<int64_t> jobs_ = 0;
   Stopwatch since_job_;
-  std::string bundle_hash_, bundle_;  ///< the last one
+  std::string bundle_hash_, bundle_, content_;  ///< the last ones
   size_t caches_ = 0;
 };
 

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
+#include "backends/opencl/device.h"
 #include "ir/stopwatch.h"
 #include "ir/text/counted.h"
 #include "lowering/passes.h"
 #include "tools/interruption.h"
+#include "tools/queue/timing_jobs.h"
 #include "tools/terminal.h"
 #include "tools/tuning/estimated.h"
 #include "tools/tuning/records_text.h"
@@ -15,8 +19,32 @@ namespace {
 
 constexpr char in_memory[] = ":memory:";  // SQLite's name for a database without a file
 
-Attempt<TunedCompilation> choose_by_measuring(const Program& program, double seconds, ModelOptions& options) {
-  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, refuse_absent_device(options));
+// Kernels of a round that several workers may time at once. How many there are changes nothing.
+constexpr size_t groups_on_queue = 4;
+
+// Opens the queue, if any, and says what measures. Native code of one target may be for workers alone.
+Attempt<TimeBundles> times_at(const MeasuringPlace& place, const PrepareOptions& how) {
+  const bool queued = !place.queue.url.empty();
+  queue::TimingPlace where{how.profile.name};
+  where.seconds = place.seconds;
+  if (queued && how.targets.size() == 1) {
+    where.device = "native " + how.targets.front();
+  } else if (!how.targets.empty()) {
+    HOIST_STEP(const Device device, ExitCode::device, native_device(how.targets));
+    where.device = device.name;
+  } else if (!queued) {
+    HOIST_STEP(const Device device, ExitCode::device, find_device(how.run.device));
+    where.device = device.name;
+    where.index = std::to_string(device.index);
+  }
+  if (!queued) return queue::times_in_processes(where);
+  HOIST_STEP(queue::Queue queue, ExitCode::device, queue::Queue::connect(place.queue));
+  return queue::times_on_queue(std::make_shared<queue::Queue>(std::move(queue)), where);
+}
+
+Attempt<TunedCompilation> choose_by_measuring(const Program& program, double seconds, const MeasuringPlace& place,
+                                              ModelOptions& options) {
+  HOIST_ATTEMPT([[maybe_unused]] ExitCode here, refuse_absent_device(options, place));
   const std::string file = options.tuning;
   if (is_shipped(file))
     return usage_failure("--tuning shipped", "is what comes with hoist, and --tune measures anew",
@@ -24,7 +52,7 @@ Attempt<TunedCompilation> choose_by_measuring(const Program& program, double sec
   options.tuning.clear();
   HOIST_ATTEMPT(const TunedProgram tuned, tuned_program(program, options));
   HOIST_STEP(TuningDatabase database, ExitCode::bad_input, TuningDatabase::open(file.empty() ? in_memory : file));
-  HOIST_ATTEMPT(TuneOutcome outcome, tune_with_progress(tuned, {}, seconds, database));
+  HOIST_ATTEMPT(TuneOutcome outcome, tune_with_progress(tuned, place, {}, seconds, database));
   const TunedCompilation out = {outcome.choices.size(), outcome.before, outcome.after};
   if (outcome.choices.empty())
     say_line("tuned: nothing makes whole runs faster than what an estimate chooses");
@@ -67,18 +95,33 @@ Attempt<TunedProgram> tuned_program(Program program, ModelOptions& options) {
   return out;
 }
 
-Attempt<> refuse_absent_device(const ModelOptions& options) {
-  if (options.profile.empty()) return ExitCode::done;
-  return usage_failure("--profile", "describes a device that is not here", "kernels are tuned by measuring: --device");
+void add_measuring_options(CLI::App& command, MeasuringPlace& place) {
+  queue::add_queue_options(command, place.queue, "let workers that have the device measure candidates");
+  command
+      .add_option("--job-time", place.seconds,
+                  "end the process that measures some candidates, compiling included, where it takes longer, and find "
+                  "out which of them is to blame")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
 }
 
-Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, TuneOptions options, double seconds,
-                                        TuningDatabase& database) {
+Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place) {
+  if (options.profile.empty() || !place.queue.url.empty()) return ExitCode::done;
+  return usage_failure("--profile", "describes a device that is not here",
+                       "kernels are tuned by measuring: --device, or --queue with workers that have it");
+}
+
+Attempt<TuneOutcome> tune_with_progress(TunedProgram tuned, const MeasuringPlace& place, TuneOptions options,
+                                        double seconds, TuningDatabase& database) {
+  HOIST_ATTEMPT(tuned.time_bundles, times_at(place, tuned.options));
+  if (!place.queue.url.empty()) options.groups = groups_on_queue;
   Progress progress;
   Interruptible interruptible;
   interruptible.arm();
   const Stopwatch stopwatch;
   options.stop = [&] { return interruptible.interrupted() || (seconds > 0 && stopwatch.seconds() > seconds); };
+  options.interrupted = [&] { return interruptible.interrupted(); };
   options.progress = [&](const std::string& text) {
     progress.show(fmt::format("{:.0f} s: {}", stopwatch.seconds(), text));
   };
@@ -91,8 +134,11 @@ Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, TuneOptions o
   return Failure{ExitCode::device, std::move(problems)};
 }
 
-Attempt<TunedCompilation> choose_records(const Program& program, double seconds, ModelOptions& options) {
-  if (seconds > 0) return choose_by_measuring(program, seconds, options);
+Attempt<TunedCompilation> choose_records(const Program& program, double seconds, const MeasuringPlace& place,
+                                         ModelOptions& options) {
+  if (seconds > 0) return choose_by_measuring(program, seconds, place, options);
+  if (!place.queue.url.empty())
+    return usage_failure("--queue", "has nothing to measure with --tune=0", "give --tune=SECONDS, or leave it out");
   return choose_by_model(program, options);
 }
 

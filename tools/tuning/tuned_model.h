@@ -4,6 +4,7 @@
 
 #include "tools/attempt.h"
 #include "tools/model.h"
+#include "tools/queue/queue.h"
 #include "tools/tuning/tuner.h"
 #include "tools/tuning/variants.h"
 
@@ -12,12 +13,20 @@ namespace hoist::tuning {
 /// Reads what the options name; user rules among it live with the options.
 Attempt<TunedProgram> tuned_program(Program program, ModelOptions& options);
 
-/// Wrong use where --profile stands for a device that is not here, since kernels are tuned by measuring.
-Attempt<> refuse_absent_device(const ModelOptions& options);
+/// Where candidates are measured: by a queue's workers where one is given, else in processes of this machine.
+struct MeasuringPlace {
+  queue::QueueOptions queue;
+  double seconds = 120;  ///< that the candidates of one measurement may take, compiling included
+};
+void add_measuring_options(CLI::App& command, MeasuringPlace& place);
+
+/// Wrong use where --profile stands for a device that is not here and no queue has workers that may have it, since
+/// kernels are tuned by measuring.
+Attempt<> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place);
 
 /// The search with a line on the terminal and an end by Ctrl-C, after about so many seconds, or (0) once it is done.
-Attempt<TuneOutcome> tune_with_progress(const TunedProgram& tuned, TuneOptions options, double seconds,
-                                        TuningDatabase& database);
+Attempt<TuneOutcome> tune_with_progress(TunedProgram tuned, const MeasuringPlace& place, TuneOptions options,
+                                        double seconds, TuningDatabase& database);
 
 /// What came of `compile --tune`, for its answer.
 struct TunedCompilation {
@@ -28,6 +37,7 @@ struct TunedCompilation {
 /// Sets what the options say of knobs. After so many seconds of search by measuring, where any are given: records are
 /// in the file of --tuning then, which need not be there, or in memory. With 0 seconds by the cost model, for kernels
 /// that the file of --tuning does not know. Says on the terminal what it did.
-Attempt<TunedCompilation> choose_records(const Program& program, double seconds, ModelOptions& options);
+Attempt<TunedCompilation> choose_records(const Program& program, double seconds, const MeasuringPlace& place,
+                                         ModelOptions& options);
 
 }  // namespace hoist::tuning

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
-#include "ir/stopwatch.h"
 #include "neural_rules/choice/interval.h"
 
 namespace hoist::tuning {
@@ -15,7 +15,7 @@ namespace {
 
 // Differences below that are not worth a choice, however quiet the machine is.
 constexpr double least_gain = 0.02;
-constexpr size_t finalists = 3;
+constexpr size_t finalists = 3, kernels_a_group = 8;
 
 // A subject while its knobs are searched.
 struct Searched {
@@ -39,7 +39,7 @@ class Tuner {
 
   Result<TuneOutcome> run() {
     HOIST_TRY_VOID(time_whole());
-    HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_));
+    HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_, options_.explored));
     HOIST_TRY_VOID(search(forms));
     HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, records_in(chosen_)));
     HOIST_TRY_VOID(search(tiles));
@@ -73,12 +73,13 @@ class Tuner {
   Result<Nothing> time_whole() {
     options_.progress("timing the model as it is");
     HOIST_TRY(usual_, whole({}));
-    HOIST_TRY(const std::vector<StepTime> steps, usual_->step_times());
-    double kernels = 0;
-    for (const StepTime& step : steps) kernels += step.seconds;
-    HOIST_TRY(const std::vector<double> runs, usual_->run_times(Turns().least));
-    run_seconds_ = std::max(kernels, quantile(runs, 0.25));
-    tuned_.launch_seconds = (run_seconds_ - kernels) / static_cast<double>(std::max<size_t>(1, steps.size()));
+    TimingQuestion question{{usual_->bundle}};
+    question.runs = true;
+    HOIST_TRY(const std::vector<BundleTimes> times, ask(question, options_.interrupted));
+    const BundleTimes& found = times.front();
+    const double kernels = std::accumulate(found.steps.begin(), found.steps.end(), 0.0);
+    run_seconds_ = std::max(kernels, found.run);
+    tuned_.launch_seconds = (run_seconds_ - kernels) / static_cast<double>(std::max<size_t>(1, found.steps.size()));
     return Nothing{};
   }
 
@@ -87,7 +88,8 @@ class Tuner {
     options_.progress("timing the kernels as they are");
     Assignment all;
     for (size_t i = 0; i < subjects.size(); ++i) all[i] = subjects[i].usual;
-    HOIST_TRY(const std::vector<VariantTimes> times, timer.time({all, all}, Turns(), options_.stop));
+    HOIST_TRY(const auto groups, timer.time({{all, all}}, Turns(), options_.stop));
+    const std::vector<VariantTimes>& times = groups.front();
     std::vector<double> differences;
     for (const auto& [subject, seconds] : times[0]) {
       const auto other = times[1].find(subject);
@@ -124,8 +126,7 @@ class Tuner {
 
   // Kernels that take much of the run, and those that few points are known of, come first; so an end at any time leaves
   // little undone.
-  static std::vector<Searched*> first_in_turn(std::vector<Searched>& searched, const VariantTimes& usual) {
-    constexpr size_t most = 8;
+  std::vector<Searched*> first_in_turn(std::vector<Searched>& searched, const VariantTimes& usual) const {
     std::vector<Searched*> out;
     for (Searched& one : searched) {
       if (!one.done) out.push_back(&one);
@@ -134,15 +135,35 @@ class Tuner {
       return usual.at(one->index) / static_cast<double>(1 + one->ratios.size());
     };
     std::stable_sort(out.begin(), out.end(), [&](auto* a, auto* b) { return urgency(a) > urgency(b); });
-    if (out.size() > most) out.resize(most);
+    if (out.size() > kernels_a_group * options_.groups) out.resize(kernels_a_group * options_.groups);
     return out;
   }
 
+  // Variants that are timed together: the kernels as they are first, to compare with; then one candidate of each in
+  // every variant.
+  struct Proposed {
+    std::vector<Assignment> variants = std::vector<Assignment>(1);
+    std::vector<std::vector<std::pair<Searched*, Point>>> points = {{}};
+    size_t kernels = 0;
+
+    void add(const std::vector<Subject>& subjects, Searched& one, const std::vector<Point>& proposed) {
+      ++kernels;
+      const Subject& subject = subjects[one.index];
+      variants[0][one.index] = subject.usual;
+      for (size_t i = 0; i < proposed.size(); ++i) {
+        if (variants.size() <= i + 1) {
+          variants.emplace_back();
+          points.emplace_back();
+        }
+        variants[i + 1][one.index] = values_of(subject.space, proposed[i]);
+        points[i + 1].emplace_back(&one, proposed[i]);
+      }
+    }
+  };
+
   Result<Nothing> measure_round(const std::vector<Subject>& subjects, std::vector<Searched>& searched,
                                 const VariantTimes& usual, VariantTimer& timer) {
-    // The kernels as they are first, to compare with; then one candidate of each in every variant.
-    std::vector<Assignment> variants(1);
-    std::vector<std::vector<std::pair<Searched*, Point>>> proposed(1);
+    std::vector<Proposed> proposed;
     for (Searched* next : first_in_turn(searched, usual)) {
       Searched& one = *next;
       const size_t left =
@@ -150,26 +171,27 @@ class Tuner {
       const std::vector<Point> points = one.search->propose(std::min(options_.batch, left));
       one.done = points.empty();
       if (one.done) continue;
-      variants[0][one.index] = subjects[one.index].usual;
-      for (size_t i = 0; i < points.size(); ++i) {
-        if (variants.size() <= i + 1) {
-          variants.emplace_back();
-          proposed.emplace_back();
-        }
-        variants[i + 1][one.index] = values_of(subjects[one.index].space, points[i]);
-        proposed[i + 1].emplace_back(&one, points[i]);
-      }
+      if (proposed.empty() || proposed.back().kernels == kernels_a_group) proposed.emplace_back();
+      proposed.back().add(subjects, one, points);
     }
-    if (variants.size() == 1) return Nothing{};
-    HOIST_TRY(const std::vector<VariantTimes> times, timer.time(variants, Turns(), options_.stop));
+    if (proposed.empty()) return Nothing{};
+    std::vector<std::vector<Assignment>> groups;
+    for (const Proposed& each : proposed) groups.push_back(each.variants);
+    HOIST_TRY(const auto times, timer.time(groups, Turns(), options_.stop));
+    for (size_t i = 0; i < proposed.size(); ++i) HOIST_TRY_VOID(take(subjects, proposed[i], times[i]));
+    return Nothing{};
+  }
+
+  Result<Nothing> take(const std::vector<Subject>& subjects, const Proposed& proposed,
+                       const std::vector<VariantTimes>& times) {
     for (size_t i = 1; i < times.size(); ++i) {
-      for (const auto& [one, point] : proposed[i]) {
+      for (const auto& [one, point] : proposed.points[i]) {
         const auto before = times[0].find(one->index), now = times[i].find(one->index);
         if (before == times[0].end() || now == times[i].end() || !std::isfinite(before->second)) {
           one->done |= !options_.stop();  // it would be proposed again
           continue;
         }
-        const KnobValues& knobs = variants[i].at(one->index);
+        const KnobValues& knobs = proposed.variants[i].at(one->index);
         const double ratio = now->second / before->second;
         one->ratios[knobs] = ratio;
         one->search->observe({{point, ratio}});
@@ -198,7 +220,8 @@ class Tuner {
     longer.least = 31;
     longer.seconds = 1;
     // What was measured is worth its choice, also where time is over.
-    HOIST_TRY(const std::vector<VariantTimes> times, timer.time(variants, longer, [] { return false; }));
+    HOIST_TRY(const auto groups, timer.time({variants}, longer, [] { return false; }));
+    const std::vector<VariantTimes>& times = groups.front();
     for (const Searched& one : searched) {
       TunedKernel kernel;
       kernel.task = subjects[one.index].task;
@@ -230,11 +253,22 @@ class Tuner {
     return Nothing{};
   }
 
-  Result<std::unique_ptr<RunnableModel>> whole(const TuningRecords& records) {
+  Result<std::shared_ptr<const WrittenModel>> whole(const TuningRecords& records) const {
     LowerOptions lower = tuned_.options.lower;
     lower.records = records;
     HOIST_TRY(LoweredModel lowered, lower_program(tuned_.program, lower, tuned_.options.profile));
-    return runnable_on_device(std::move(lowered), tuned_.options, tuned_.options.profile);
+    HOIST_TRY(WrittenModel written, written_model(tuned_, std::move(lowered)));
+    return std::make_shared<const WrittenModel>(std::move(written));
+  }
+
+  // Of whole models, which end no process where their kernels were timed before.
+  Result<std::vector<BundleTimes>> ask(const TimingQuestion& question, const std::function<bool()>& stop) const {
+    TimingAnswer answer = tuned_.time_bundles({question}, stop).front();
+    if (!answer.ok()) return answer.failure().problems;
+    for (const BundleTimes& each : *answer) {
+      if (!each.failed.empty()) return Diagnostic{"", "whole runs cannot be timed: " + each.failed, ""};
+    }
+    return std::move(*answer);
   }
 
   // The last word: whole runs by turns.
@@ -242,18 +276,12 @@ class Tuner {
     if (chosen_.empty()) return Nothing{};
     options_.progress("timing whole runs");
     HOIST_TRY(const auto tuned, whole(records_in(chosen_)));
-    constexpr int warm_up = 3, least = 31, most = 2000;
-    constexpr double enough = 3;
-    std::vector<double> before, after;
-    const Stopwatch stopwatch;
-    for (int turn = -warm_up; turn < least || (turn < most && stopwatch.seconds() < enough); ++turn) {
-      for (const auto& [model, seconds] : {std::pair(usual_.get(), &before), std::pair(tuned.get(), &after)}) {
-        HOIST_TRY(const std::vector<double> run, model->run_times(1));
-        if (turn >= 0) seconds->push_back(run[0]);
-      }
-    }
-    outcome_.before = quantile(before, 0.25);
-    outcome_.after = quantile(after, 0.25);
+    TimingQuestion question{{usual_->bundle, tuned->bundle}, {31, 2000, 1.5}};
+    question.steps = false;
+    question.runs = question.anew = true;
+    HOIST_TRY(const std::vector<BundleTimes> times, ask(question, [] { return false; }));
+    outcome_.before = times[0].run;
+    outcome_.after = times[1].run;
     outcome_.kept = outcome_.after < outcome_.before;
     if (!outcome_.kept) return Nothing{};
     for (const auto& [task, choice] : chosen_) outcome_.choices.push_back(choice);
@@ -265,7 +293,7 @@ class Tuner {
   TuningDatabase& database_;
   TunedDevice device_;
   std::map<TuningTask, RecordedChoice> chosen_;
-  std::unique_ptr<RunnableModel> usual_;  // the whole as estimates make it
+  std::shared_ptr<const WrittenModel> usual_;  // the whole as estimates make it
   double run_seconds_ = 0;
   TuneOutcome outcome_;
 };

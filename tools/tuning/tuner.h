@@ -19,9 +19,13 @@ struct TuneOptions {
   const SearchStrategy* strategy = nullptr;  ///< null: the default
   int measurements = 32;                     ///< of each kernel at most
   size_t batch = 4;                          ///< candidates of a kernel that are timed together
+  size_t groups = 1;                         ///< of kernels in a round, each of which may be timed elsewhere
+  size_t explored = 0;                       ///< random rewrites of each kernel's term
   double least_share = 0.005;                ///< of the run: kernels below are left as they are
   uint64_t seed = 1;
   std::function<bool()> stop = [] { return false; };  ///< asked often
+  /// Whether somebody wants it to end, whatever there is to show by now; where `stop` says that time is over.
+  std::function<bool()> interrupted = [] { return false; };
   std::function<void(const std::string& text)> progress = [](const std::string&) {};
 };
 

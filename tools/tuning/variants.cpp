@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 
-#include "ir/stopwatch.h"
+#include "backends/bundle/bundle.h"
+#include "lowering/exploration.h"
 #include "lowering/passes.h"
 #include "lowering/winograd.h"
-#include "neural_rules/choice/interval.h"
 #include "tools/compile.h"
 
 namespace hoist::tuning {
@@ -81,17 +82,20 @@ LoweredModel only_steps(LoweredModel model, const std::vector<size_t>& kept) {
   return model;
 }
 
-// A variant that is compiled and open.
-struct Opened {
-  ModelOnDevice model;
-  std::vector<std::vector<size_t>> subjects;                        // of each step
-  std::map<size_t, std::vector<std::vector<double>>> samples = {};  // by subject, of each of its steps
+// A variant as a bundle of its steps.
+struct Variant {
+  std::set<size_t> refused;                   // subjects whose kernels cannot be emitted
+  std::optional<WrittenModel> written;        // unless no step is left
+  std::vector<std::vector<size_t>> subjects;  // of each step
+  std::vector<std::string> kernels;           // of each step, by name
 };
 
-struct Variant {
-  std::set<size_t> refused;  // subjects whose kernels are not there or wrong
-  std::unique_ptr<Opened> opened;
-};
+Result<WrittenModel> written(const Plan& plan) {
+  HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+  std::filesystem::path bundle = folder.path() / "bundle";
+  HOIST_TRY_VOID(write_bundle(plan, bundle));
+  return WrittenModel{std::move(folder), std::move(bundle)};
+}
 
 // Without the steps whose kernels are refused, which are found one by one where any is.
 Result<Variant> compile(const TunedProgram& tuned, const LoweredVariant& variant) {
@@ -122,59 +126,69 @@ Result<Variant> compile(const TunedProgram& tuned, const LoweredVariant& variant
     if (!plan) return plan.errors();
   }
   if (steps.empty()) return out;
-  RunOptions run = tuned.options.run;
-  run.use_cache = false;
-  HOIST_TRY(ModelOnDevice model, open_on_device(std::move(*plan), run));
-  BundleRunner& runner = model.runner;
-  HOIST_TRY(const std::vector<Finding> findings, runner.verify());
-  for (const Finding& finding : findings) {
-    if (finding.passed) continue;
-    for (size_t i = 0; i < runner.steps().size(); ++i) {
-      if (finding.subject == "kernel " + runner.steps()[i].kernel)
-        out.refused.insert(owners[i].begin(), owners[i].end());
-    }
-    spdlog::warn("a variant of {} differs from the interpreter: {}", finding.subject, finding.message);
-  }
-  out.opened = std::make_unique<Opened>(Opened{std::move(model), std::move(owners)});
+  for (const PlanStep& step : plan->steps) out.kernels.push_back(plan->kernels[static_cast<size_t>(step.kernel)].name);
+  out.subjects = std::move(owners);
+  HOIST_TRY(WrittenModel model, written(*plan));
+  out.written.emplace(std::move(model));
   return out;
-}
-
-Result<Nothing> time_once(Opened& variant, bool counts) {
-  HOIST_TRY(const std::vector<double> seconds, variant.model.runner.profile());
-  if (!counts) return Nothing{};
-  std::map<size_t, size_t> next;
-  for (size_t i = 0; i < seconds.size(); ++i) {
-    for (const size_t subject : variant.subjects[i]) {
-      auto& samples = variant.samples[subject];
-      const size_t place = next[subject]++;
-      if (samples.size() <= place) samples.resize(place + 1);
-      samples[place].push_back(seconds[i]);
-    }
-  }
-  return Nothing{};
 }
 
 }  // namespace
 
-Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned) {
+Result<WrittenModel> written_model(const TunedProgram& tuned, LoweredModel lowered) {
+  CompileOptions options;
+  options.lower = tuned.options.lower;
+  options.targets = tuned.options.targets;
+  options.check_positions = 0;
+  HOIST_TRY(const Plan plan, make_plan(std::move(lowered), options, tuned.options.profile));
+  return written(plan);
+}
+
+namespace {
+
+// Winograd's forms of the definition, and random rewrites of it: one or the other.
+KnobSpace forms_of(const Program& program, const Definition& definition, const TunedProgram& tuned, size_t explored) {
+  KnobSpace out;
+  const LowerOptions& lower = tuned.options.lower;
+  if (!lower.strict && has_known_weights(program, definition)) {
+    Knob knob{std::string(winograd_knob), Knob::Kind::choice, {}};
+    for (const WinogradChoice& choice : winograd_choices(definition.expression, tuned.options.profile))
+      knob.values.push_back({choice.results});
+    if (!knob.values.empty()) {
+      knob.values.push_back({0});
+      std::sort(knob.values.begin(), knob.values.end());
+      knob.values.erase(std::unique(knob.values.begin(), knob.values.end()), knob.values.end());
+      out.knobs.push_back(std::move(knob));
+    }
+  }
+  if (explored == 0) return out;
+  Knob knob{std::string(exploration_knob), Knob::Kind::choice, {{0}}};
+  for (const int64_t value : explorations(definition.expression, explored, lower.strict))
+    knob.values.push_back({value});
+  if (knob.values.size() == 1) return out;
+  out.knobs.push_back(std::move(knob));
+  // Either stands first among its knob's values where there is none of it.
+  out.is_legal = [](const Point& point) { return point.size() < 2 || point[0] == 0 || point[1] == 0; };
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned, size_t explored) {
   Subjects out;
   Program program = tuned.program;
   PassOptions options = pass_options(tuned.options.lower, tuned.options.profile);
-  if (options.strict || options.convolution != ConvolutionForm::automatic) return out.take();
-  // As the pass that chooses them finds the definitions.
+  if (options.convolution != ConvolutionForm::automatic) return out.take();
+  // As the passes that choose them find the definitions.
   const auto observe = [&](const Pass& pass, const Program& now) {
     if (pass.name != "merge-producers") return true;
     for (const Definition& definition : now.definitions) {
-      if (!has_known_weights(now, definition)) continue;
-      const std::vector<WinogradChoice> choices = winograd_choices(definition.expression, tuned.options.profile);
-      if (choices.empty()) continue;
-      Knob knob{std::string(winograd_knob), Knob::Kind::choice, {{0}}};
-      for (const WinogradChoice& choice : choices) knob.values.push_back({choice.results});
-      std::sort(knob.values.begin(), knob.values.end());
-      knob.values.erase(std::unique(knob.values.begin(), knob.values.end()), knob.values.end());
       Subject subject;
       subject.forms = true;
-      subject.space.knobs = {knob};
+      subject.space = forms_of(now, definition, tuned, explored);
+      if (subject.space.knobs.empty()) continue;
+      // Whether an estimate takes Winograd's form is the pass's to say.
+      if (subject.space.knobs.front().name == exploration_knob) subject.usual = {{std::string(exploration_knob), 0}};
       out.add(definition, std::move(subject));
     }
     return false;
@@ -212,7 +226,14 @@ Result<LoweredVariant> lower_variant(const TunedProgram& tuned, const std::vecto
     return out;
   };
   LoweredVariant out;
-  HOIST_TRY(out.model, lower_program(tuned.program, with_records(tuned.options.lower, records), tuned.options.profile));
+  try {
+    // Rewrites that nobody chose may lead where no strategy of hoist ends.
+    const FaultsAreErrors terms_may_be_anything;
+    HOIST_TRY(out.model,
+              lower_program(tuned.program, with_records(tuned.options.lower, records), tuned.options.profile));
+  } catch (const InternalFault& fault) {
+    return Diagnostic{"", "a kernel of the variant is not lowered: " + fault.text, ""};
+  }
   for (size_t i = 0; i < out.model.steps.size(); ++i) {
     if (!out.model.kernels[static_cast<size_t>(out.model.steps[i].kernel)].host.empty()) continue;
     std::vector<size_t> owners;
@@ -228,73 +249,209 @@ Result<LoweredVariant> lower_variant(const TunedProgram& tuned, const std::vecto
   return out;
 }
 
+namespace {
+
+// Variants that are timed together, and what is known of them.
+struct Group {
+  std::vector<Assignment> assignments;
+  std::vector<std::shared_ptr<const Variant>> variants;  // as many; null where it cannot be made
+  std::vector<VariantTimes> times;                       // as many
+  std::vector<size_t> asked;                             // those that have a bundle to be timed, the first among them
+
+  TimingQuestion question(const Turns& turns) const {
+    TimingQuestion out;
+    out.turns = turns;
+    for (const size_t i : asked) out.bundles.push_back(variants[i]->written->bundle);
+    return out;
+  }
+};
+
+// A time in a group whose first took `there`, as it would be where the first took `here`.
+VariantTimes scaled(const VariantTimes& times, const VariantTimes& there, const VariantTimes& here) {
+  VariantTimes out = times;
+  for (auto& [subject, seconds] : out) {
+    const auto from = there.find(subject), to = here.find(subject);
+    if (from != there.end() && to != here.end() && from->second > 0) seconds *= to->second / from->second;
+  }
+  return out;
+}
+
+void say_why(const Failure& failure) {
+  spdlog::warn("variants were not measured: {}", failure.problems.front().text());
+}
+
+}  // namespace
+
 struct VariantTimer::State {
   const TunedProgram& tuned;
   const std::vector<Subject>& subjects;
   TuningRecords fixed;
-  std::map<Assignment, Variant> kept;
+  std::map<Assignment, std::shared_ptr<const Variant>> kept = {};
+  Turns turns = {};
+  std::function<bool()> stop = {};
 
-  Result<Variant> build(const Assignment& assignment) const {
+  Result<std::shared_ptr<const Variant>> build(const Assignment& assignment) const {
     HOIST_TRY(const LoweredVariant lowered, lower_variant(tuned, subjects, fixed, assignment));
-    return compile(tuned, lowered);
+    try {
+      const FaultsAreErrors terms_may_be_anything;
+      HOIST_TRY(Variant variant, compile(tuned, lowered));
+      return std::make_shared<const Variant>(std::move(variant));
+    } catch (const InternalFault& fault) {
+      return Diagnostic{"", "a kernel of the variant is not emitted: " + fault.text, ""};
+    }
   }
 
   // What others are compared with. Kernels that come to their turn together do so again, so a few are enough.
-  Result<Variant*> first(const Assignment& assignment) {
-    constexpr size_t most_kept = 4;
-    if (const auto found = kept.find(assignment); found != kept.end()) {
-      if (found->second.opened) found->second.opened->samples.clear();
-      return &found->second;
-    }
-    HOIST_TRY(Variant variant, build(assignment));
+  Result<std::shared_ptr<const Variant>> first(const Assignment& assignment) {
+    constexpr size_t most_kept = 16;
+    if (const auto found = kept.find(assignment); found != kept.end()) return found->second;
+    HOIST_TRY(auto variant, build(assignment));
     if (kept.size() == most_kept) kept.clear();
-    return &(kept[assignment] = std::move(variant));
+    return kept[assignment] = std::move(variant);
+  }
+
+  Group make(const std::vector<Assignment>& assignments) {
+    Group group;
+    group.assignments = assignments;
+    group.variants.resize(assignments.size());
+    group.times.resize(assignments.size());
+    for (size_t i = 0; i < assignments.size() && !stop(); ++i) {
+      auto variant = i == 0 ? first(assignments[i]) : build(assignments[i]);
+      if (!variant) {
+        spdlog::warn("a variant cannot be measured: {}", variant.errors().front().text());
+        if (i == 0) break;  // there is nothing to compare with
+        continue;
+      }
+      group.variants[i] = *variant;
+      for (const size_t subject : (*variant)->refused) group.times[i][subject] = failed;
+      if ((*variant)->written) group.asked.push_back(i);
+    }
+    if (!group.asked.empty() && group.asked.front() != 0) group.asked.clear();
+    return group;
+  }
+
+  Result<VariantTimes> times_of(const Variant& variant, const BundleTimes& found) const {
+    VariantTimes out;
+    for (const size_t subject : variant.refused) out[subject] = failed;
+    if (found.steps.size() != variant.subjects.size())
+      return Diagnostic{"answer", "has times of other steps than it was asked for", ""};
+    for (const auto& [kernel, how] : found.differing)
+      spdlog::warn("a variant of {} differs from the interpreter: {}", kernel, how);
+    for (size_t i = 0; i < found.steps.size(); ++i) {
+      const bool right = !found.differing.contains(variant.kernels[i]);
+      for (const size_t subject : variant.subjects[i])
+        out[subject] += right ? found.steps[i] + tuned.launch_seconds : failed;
+    }
+    return out;
+  }
+
+  // The times of an answer; a variant that failed stays without.
+  Result<Nothing> take(Group& group, const std::vector<BundleTimes>& found) const {
+    for (size_t i = 0; i < group.asked.size(); ++i) {
+      const size_t variant = group.asked[i];
+      if (!found[i].failed.empty()) {
+        spdlog::warn("a variant cannot be run: {}", found[i].failed);
+        continue;
+      }
+      HOIST_TRY(group.times[variant], times_of(*group.variants[variant], found[i]));
+    }
+    return Nothing{};
+  }
+
+  // Whether the device is still there, by what ran before.
+  Result<Nothing> time_first(Group& group) const {
+    TimingQuestion question = group.question(turns);
+    question.bundles.resize(1);
+    question.anew = true;
+    TimingAnswer answer = tuned.time_bundles({question}, stop).front();
+    if (!answer.ok()) return answer.failure().problems;
+    if (!group.times[0].empty()) return Nothing{};
+    HOIST_TRY(group.times[0], times_of(*group.variants[0], answer->front()));
+    return Nothing{};
+  }
+
+  // Times candidates beside the first of their group and nothing else; false where that does not end well.
+  Result<bool> time_pair(Group& group, size_t variant, const Assignment& candidates) {
+    Group pair = make({group.assignments[0], candidates});
+    if (pair.asked.size() < 2) return true;  // what cannot be made ends no process
+    TimingAnswer answer = tuned.time_bundles({pair.question(turns)}, stop).front();
+    if (!answer.ok()) {
+      say_why(answer.failure());
+      return false;
+    }
+    HOIST_TRY_VOID(take(pair, *answer));
+    if (!answer->back().failed.empty()) return false;
+    group.times[variant].merge(scaled(pair.times[1], pair.times[0], group.times[0]));
+    return true;
+  }
+
+  // Which kernels of a variant that was not timed among the others of its group are to blame; `alone` where there are
+  // no others.
+  Result<Nothing> find_guilty(Group& group, size_t variant, bool alone) {
+    const Assignment& candidates = group.assignments[variant];
+    if (!alone) {
+      HOIST_TRY(const bool innocent, time_pair(group, variant, candidates));
+      if (innocent) return Nothing{};
+    }
+    std::vector<size_t> guilty;
+    for (const auto& [subject, knobs] : candidates) {
+      if (stop()) return Nothing{};
+      if (candidates.size() > 1) {
+        HOIST_TRY(const bool innocent, time_pair(group, variant, {{subject, knobs}}));
+        if (innocent) continue;
+      }
+      guilty.push_back(subject);
+    }
+    if (stop()) return Nothing{};
+    HOIST_TRY_VOID(time_first(group));
+    for (const size_t subject : guilty) group.times[variant][subject] = failed;
+    return Nothing{};
+  }
+
+  Result<Nothing> take_or_blame(Group& group, const TimingAnswer& answer) {
+    std::vector<size_t> suspects;
+    if (answer.ok()) {
+      const std::vector<BundleTimes>& found = *answer;
+      HOIST_TRY_VOID(take(group, found));
+      for (size_t i = 1; i < group.asked.size(); ++i) {
+        if (!found[i].failed.empty()) suspects.push_back(group.asked[i]);
+      }
+    } else if (!stop()) {
+      say_why(answer.failure());
+      HOIST_TRY_VOID(time_first(group));
+      suspects.assign(group.asked.begin() + 1, group.asked.end());
+    }
+    for (const size_t variant : suspects) {
+      if (!stop()) HOIST_TRY_VOID(find_guilty(group, variant, group.asked.size() == 2));
+    }
+    return Nothing{};
   }
 };
 
 VariantTimer::VariantTimer(const TunedProgram& tuned, const std::vector<Subject>& subjects, TuningRecords fixed)
-    : state_(std::make_unique<State>(State{tuned, subjects, std::move(fixed), {}})) {}
+    : state_(std::make_unique<State>(State{tuned, subjects, std::move(fixed)})) {}
 VariantTimer::~VariantTimer() = default;
 
-Result<std::vector<VariantTimes>> VariantTimer::time(const std::vector<Assignment>& variants, const Turns& turns,
-                                                     const std::function<bool()>& stop) {
-  constexpr int warm_up = 2;
-  std::vector<Variant> built(variants.size());
-  std::vector<Variant*> all;
-  for (size_t i = 0; i < variants.size() && !stop(); ++i) {
-    all.push_back(&built[i]);
-    const auto cannot = [](const Diagnostics& errors) {
-      spdlog::warn("a variant cannot be measured: {}", errors.front().text());
-    };
-    if (i == 0) {
-      auto first = state_->first(variants[0]);
-      if (!first) cannot(first.errors());
-      if (first) all[0] = *first;
-    } else if (auto variant = state_->build(variants[i])) {
-      built[i] = std::move(*variant);
-    } else {
-      cannot(variant.errors());
-    }
+Result<std::vector<std::vector<VariantTimes>>> VariantTimer::time(const std::vector<std::vector<Assignment>>& groups,
+                                                                  const Turns& turns,
+                                                                  const std::function<bool()>& stop) {
+  State& state = *state_;
+  state.turns = turns;
+  state.stop = stop;
+  std::vector<Group> all;
+  for (const std::vector<Assignment>& assignments : groups) all.push_back(state.make(assignments));
+  std::vector<Group*> asked;
+  std::vector<TimingQuestion> questions;
+  for (Group& group : all) {
+    if (group.asked.empty() || stop()) continue;
+    asked.push_back(&group);
+    questions.push_back(group.question(turns));
   }
-  const Stopwatch stopwatch;
-  const double seconds = turns.seconds * static_cast<double>(variants.size());
-  for (int turn = -warm_up; turn < turns.least || (turn < turns.most && stopwatch.seconds() < seconds); ++turn) {
-    if (turn > 3 && stop()) break;
-    for (const Variant* variant : all) {
-      if (variant->opened) HOIST_TRY_VOID(time_once(*variant->opened, turn >= 0));
-    }
-  }
-  std::vector<VariantTimes> out(variants.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    for (const size_t subject : all[i]->refused) out[i][subject] = failed;
-    if (!all[i]->opened) continue;
-    for (const auto& [subject, steps] : all[i]->opened->samples) {
-      if (all[i]->refused.count(subject) != 0) continue;
-      double sum = 0;
-      for (const std::vector<double>& samples : steps) sum += quantile(samples, 0.25) + state_->tuned.launch_seconds;
-      out[i][subject] = sum;
-    }
-  }
+  const std::vector<TimingAnswer> answers =
+      questions.empty() ? std::vector<TimingAnswer>() : state.tuned.time_bundles(questions, stop);
+  for (size_t i = 0; i < answers.size(); ++i) HOIST_TRY_VOID(state.take_or_blame(*asked[i], answers[i]));
+  std::vector<std::vector<VariantTimes>> out;
+  for (Group& group : all) out.push_back(std::move(group.times));
   return out;
 }
 

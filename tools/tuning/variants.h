@@ -2,6 +2,7 @@
 // program is lowered for each variant, so that a kernel reads and writes arrays as they lie in the model; only the
 // steps that are to be timed are compiled, each kernel once, over arrays that hold what a fresh bundle's do. So times
 // are those of a kernel whose operands may be in a cache; whoever decides by them compares whole bundles at the end.
+// Where bundles are measured is timed_bundles.h's: what they do there to a driver is a time of no kernel here.
 #pragma once
 
 #include <functional>
@@ -14,6 +15,7 @@
 #include "lowering/knobs.h"
 #include "lowering/tuning.h"
 #include "tools/device_models.h"
+#include "tools/tuning/timed_bundles.h"
 #include "tools/tuning/tuning_database.h"
 
 namespace hoist::tuning {
@@ -22,6 +24,7 @@ namespace hoist::tuning {
 struct TunedProgram {
   Program program;            ///< behind the passes over operator calls
   PrepareOptions options;     ///< how it is lowered and runs
+  TimeBundles time_bundles;   ///< and where it is measured
   double launch_seconds = 0;  ///< that a run takes for each step beside the kernel
 };
 
@@ -35,8 +38,9 @@ struct Subject {
   KnobValues usual;  ///< what an estimate chooses
 };
 
-/// The choices that there are: Winograd's forms, or, with knobs for these fixed, tiles.
-Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned);
+/// The choices that there are: Winograd's forms, and so many random rewrites of each term (lowering/exploration.h), or,
+/// with knobs for these fixed, tiles.
+Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned, size_t explored = 0);
 Result<std::vector<Subject>> tile_subjects(const TunedProgram& tuned, const TuningRecords& fixed);
 
 /// Knobs for some subjects, by index.
@@ -52,18 +56,20 @@ struct LoweredVariant {
 Result<LoweredVariant> lower_variant(const TunedProgram& tuned, const std::vector<Subject>& subjects,
                                      const TuningRecords& fixed, const Assignment& assignment);
 
+/// A model as a bundle in a folder that goes with it, without values for a self-check.
+struct WrittenModel {
+  TemporaryFolder folder;
+  std::filesystem::path bundle;
+};
+Result<WrittenModel> written_model(const TunedProgram& tuned, LoweredModel lowered);
+
 /// Seconds of each subject in a variant: lower quartiles of all its steps, and what their launches take. Infinity where
-/// its kernel was not compiled or differs from the interpreter; nothing where the whole variant could not be opened.
+/// its kernel was not compiled, differs from the interpreter, or ends the process that runs it; nothing where the whole
+/// variant could not be made.
 using VariantTimes = std::map<size_t, double>;
 
-/// How long to time.
-struct Turns {
-  int least = 15, most = 200;
-  double seconds = 0.3;  ///< of each variant
-};
-
-/// Times variants of some subjects. The first variant of those that are timed together is what others are compared
-/// with: it stays compiled for the next time.
+/// Times variants of some subjects. The first of those that are timed together is what the others are compared with: it
+/// stays compiled for the next time.
 class VariantTimer {
  public:
   /// `fixed` says what holds for all else. What is referred to lives as long as the timer.
@@ -71,9 +77,11 @@ class VariantTimer {
   ~VariantTimer();
   VariantTimer(VariantTimer&&) = delete;
 
-  /// Each variant by turns with the others. Stops early where `stop` says so, with what there is.
-  Result<std::vector<VariantTimes>> time(const std::vector<Assignment>& variants, const Turns& turns,
-                                         const std::function<bool()>& stop);
+  /// Groups of variants, each timed by turns with the others of its group. Where a group has no answer, its variants
+  /// are asked one by one, and their kernels, until those that are to blame are known. Ends early where `stop` says so,
+  /// with what there is. Errors: what the others are compared with cannot be timed either.
+  Result<std::vector<std::vector<VariantTimes>>> time(const std::vector<std::vector<Assignment>>& groups,
+                                                      const Turns& turns, const std::function<bool()>& stop);
 
  private:
   struct State;

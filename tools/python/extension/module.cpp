@@ -10,6 +10,7 @@
 
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
+#include "tools/child_program.h"
 #include "tools/command_line.h"
 #include "tools/derivation.h"
 #include "tools/explanation.h"
@@ -133,6 +134,7 @@ PYBIND11_MODULE(_core, module) {
   module.attr("Failure") = failure;
   hoist::set_failure_class(failure);
   module.def("command", &hoist::command, py::arg("words"), py::arg("listener"));
+  module.def("set_program", &hoist::set_this_program, py::arg("words"));
   py::class_<Model>(module, "Model")
       .def(py::init<const std::string&, const hoist::Words&, const py::object&>(), py::arg("path"), py::arg("words"),
            py::arg("listener"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
@@ -14,6 +16,22 @@ from .errors import Error, Problem, error_of
 
 logger = logging.getLogger("hoist")
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO, "info": logging.INFO}
+
+
+def as_program(words: Sequence[str]) -> int:
+    """A command in a process that does nothing else: its exit code, what there is to say on standard error."""
+    code, problems, text, _ = _core.command(list(words), None)
+    print(text, end="")
+    for where, what, _ in problems:
+        print(f"hoist: {where}: {what}" if where else f"hoist: {what}", file=sys.stderr)
+    return code
+
+
+# Candidates of a search are measured in processes of their own, which are this program again.
+if sys.executable:
+    _core.set_program([sys.executable, "-c",
+                       f"import sys; sys.path.insert(0, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))!r}); "
+                       f"from {__package__} import _call; sys.exit(_call.as_program(sys.argv[1:]))"])
 
 _progress: Callable[[str], object] | None = None
 
