@@ -532,6 +532,20 @@ Result<Nothing> launches(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
+// Where kernels run on the processor that the host is, too, so that no array has to go there and back.
+bool host_is_the_device(const PassOptions& options) { return !options.profile.gpu; }
+
+Result<Nothing> on_host(Program& program, const PassOptions&) {
+  Diagnostics problems;
+  for (Definition& definition : program.definitions) {
+    const auto done = compute_on_host(program, definition);
+    if (done.ok()) continue;
+    for (const Diagnostic& d : done.errors()) problems.push_back({layer_name(definition), d.what, d.hint});
+  }
+  if (!problems.empty()) return problems;
+  return Nothing{};
+}
+
 constexpr Pass all_passes[] = {
     // The user's come first: they see the model as it was imported.
     {"user-rules", "rules of --rules between operator calls, wherever they apply", Pass::calls, false, user_rules,
@@ -563,6 +577,9 @@ constexpr Pass all_passes[] = {
     {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",
      Pass::calls, true, decompose},
     {"fold-constants", "what reads nothing but constants becomes a constant", Pass::calls, false, fold},
+    {"compute-on-host",
+     "a function of the host computes what takes as many steps as data say, where the device is a CPU", Pass::calls,
+     false, on_host, host_is_the_device},
     {"unfold", "the definition of every operator call stands in its place", Pass::calls, false, unfold_calls},
     {"unroll", "loops whose steps keep arrays, those of recurrent layers say, become definitions for each step",
      Pass::terms, false, unroll},

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ir/evaluate/evaluate.h"
+#include "ir/operators/host_forms.h"
 #include "ir/operators/operators.h"
 #include "ir/properties.h"
 #include "lowering/grouping.h"
@@ -184,6 +185,16 @@ void describe_definition(Definition& definition) {
     }
   }
   definition.channels_first = product ? rank >= 3 && product->output_dimension == 1 : pools(e);
+}
+
+Result<bool> compute_on_host(Program& program, Definition& definition) {
+  const Expr e = with_tuples(program, definition.expression);
+  if (e->pattern != Pattern::operator_call) return false;
+  HOIST_TRY(const Expr form, host_form(*e, program.constants));
+  if (form == nullptr) return false;
+  definition.expression = form;
+  program.steps.push_back(replayed_step("compute-on-host", definition));
+  return true;
 }
 
 Result<Nothing> unfold_definition(Program& program, Definition& definition) {

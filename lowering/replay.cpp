@@ -210,6 +210,11 @@ class Replay {
       if (!applied) return Diagnostic{"", "the rule does not apply to the definition", ""};
       return Nothing{};
     }
+    if (step.rule == "compute-on-host") {
+      HOIST_TRY(const bool done, compute_on_host(program_, *definition));
+      if (!done) return Diagnostic{"", "no function of the host computes the call", ""};
+      return Nothing{};
+    }
     if (step.rule == "unfold") return unfold_definition(program_, *definition);
     if (step.rule == "fold-constants") return fold(step, *definition);
     if (step.rule == "store") {

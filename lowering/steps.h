@@ -25,6 +25,10 @@ ProgramStep rule_step(const Definition& definition, const Application& applicati
 /// stays. Records "decompose-calls".
 bool decompose_call(Program& program, const std::string& value);
 
+/// A function of the host in the place of the call that does the same; false where there is none. Records
+/// "compute-on-host".
+Result<bool> compute_on_host(Program& program, Definition& definition);
+
 /// The definition of the call in its place, and what storage wants to know of it. Records "unfold", with the constants
 /// whose values decide the term.
 Result<Nothing> unfold_definition(Program& program, Definition& definition);

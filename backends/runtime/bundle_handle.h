@@ -50,6 +50,9 @@ typedef struct hoist_engine {
   void (*close)(hoist_bundle* bundle); /* also after an open that failed */
   hoist_status (*write)(hoist_bundle* bundle, size_t array, const void* data, size_t bytes);
   hoist_status (*read)(hoist_bundle* bundle, size_t array, void* data, size_t bytes);
+  /* Several arrays, with one wait for all of them. */
+  hoist_status (*read_all)(hoist_bundle* bundle, size_t count, const uint32_t* arrays, void* const* data,
+                           const size_t* bytes);
   /* From the start of the first array to so many bytes into the second; and one i64. Neither has to wait. */
   hoist_status (*copy)(hoist_bundle* bundle, size_t from, size_t to, size_t offset, size_t bytes);
   hoist_status (*set_number)(hoist_bundle* bundle, size_t array, int64_t number);

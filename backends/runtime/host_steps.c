@@ -116,22 +116,23 @@ HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* b, size_t i) {
   const size_t count = kernel->parameter_count;
   void** memory = calloc(count, sizeof *memory);
   hoist_host_array* arrays = calloc(count, sizeof *arrays);
-  hoist_status status = memory && arrays ? HOIST_OK : hoist_no_memory(&b->error, count * sizeof *arrays);
+  size_t* bytes = calloc(count, sizeof *bytes);
+  hoist_status status = memory && arrays && bytes ? HOIST_OK : hoist_no_memory(&b->error, count * sizeof *arrays);
   for (size_t k = 0; k < count && !status; ++k) {
-    const size_t bytes = (size_t)kernel->parameters[k].bytes;
-    memory[k] = malloc(bytes + 8);
-    if (!memory[k]) {
-      status = hoist_no_memory(&b->error, bytes);
-    } else if (!kernel->parameters[k].written && bytes) {
-      status = b->engine->read(b, step->arguments[k], memory[k], bytes);
-    }
+    bytes[k] = (size_t)kernel->parameters[k].bytes;
+    memory[k] = malloc(bytes[k] + 8);
+    if (!memory[k]) status = hoist_no_memory(&b->error, bytes[k]);
   }
+  /* All but the last, which is the result. */
+  if (!status) status = b->engine->read_all(b, count - 1, step->arguments, memory, bytes);
   if (!status) status = call_on_host(b, kernel, arrays, memory);
-  const size_t bytes = (size_t)kernel->parameters[count - 1].bytes;
-  if (!status && bytes) status = b->engine->write(b, step->arguments[count - 1], memory[count - 1], bytes);
+  if (!status && bytes[count - 1]) {
+    status = b->engine->write(b, step->arguments[count - 1], memory[count - 1], bytes[count - 1]);
+  }
   for (size_t k = 0; memory && k < count; ++k) free(memory[k]);
   free(memory);
   free(arrays);
+  free(bytes);
   return status;
 }
 

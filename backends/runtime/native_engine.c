@@ -154,6 +154,15 @@ static hoist_status native_read(hoist_bundle* b, size_t array, void* data, size_
   return HOIST_OK;
 }
 
+static hoist_status native_read_all(hoist_bundle* b, size_t count, const uint32_t* arrays, void* const* data,
+                                    const size_t* bytes) {
+  hoist_status status = HOIST_OK;
+  for (size_t i = 0; i < count && !status; ++i) {
+    if (bytes[i]) status = native_read(b, arrays[i], data[i], bytes[i]);
+  }
+  return status;
+}
+
 static hoist_status native_copy(hoist_bundle* b, size_t from, size_t to, size_t offset, size_t bytes) {
   memcpy(b->native->memory[to] + offset, b->native->memory[from], bytes);
   return HOIST_OK;
@@ -276,8 +285,8 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
 
 HOIST_INTERNAL const hoist_engine* hoist_native_engine(void) {
   static const hoist_engine engine = {
-      native_open,          native_close,      native_write,          native_read,          native_copy,
-      native_set_number,    native_run,        native_profile,        native_make_argument, native_read_argument,
-      native_drop_argument, native_run_kernel, native_guard_alignment};
+      native_open,          native_close,         native_write,      native_read,           native_read_all,
+      native_copy,          native_set_number,    native_run,        native_profile,        native_make_argument,
+      native_read_argument, native_drop_argument, native_run_kernel, native_guard_alignment};
   return &engine;
 }

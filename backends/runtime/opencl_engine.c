@@ -392,6 +392,20 @@ static hoist_status read_array(hoist_bundle* b, size_t array, void* data, size_t
   return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
 }
 
+static hoist_status read_all(hoist_bundle* b, size_t count, const uint32_t* arrays, void* const* data,
+                             const size_t* bytes) {
+  hoist_status status = HOIST_OK;
+  for (size_t i = 0; i < count && !status; ++i) {
+    if (!bytes[i]) continue;
+    const cl_int code =
+        clEnqueueReadBuffer(b->queue, b->buffers[arrays[i]], CL_FALSE, 0, bytes[i], data[i], 0, NULL, NULL);
+    status = hoist_cl_check(&b->error, code, b->plan.arrays[arrays[i]].name);
+  }
+  /* Whatever failed: the caller owns the memory that is read into. */
+  const cl_int code = clFinish(b->queue);
+  return status ? status : hoist_cl_check(&b->error, code, "clFinish");
+}
+
 static hoist_status copy_array(hoist_bundle* b, size_t from, size_t to, size_t offset, size_t bytes) {
   const cl_int code = clEnqueueCopyBuffer(b->queue, b->buffers[from], b->buffers[to], 0, offset, bytes, 0, NULL, NULL);
   return hoist_cl_check(&b->error, code, b->plan.arrays[to].name);
@@ -521,9 +535,9 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
 }
 
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
-  static const hoist_engine engine = {open_on_device, close_device, write_array,    read_array,    copy_array,
-                                      set_number,     run,          profile,        make_argument, read_argument,
-                                      drop_argument,  run_kernel,   guard_alignment};
+  static const hoist_engine engine = {open_on_device, close_device,  write_array, read_array,     read_all,
+                                      copy_array,     set_number,    run,         profile,        make_argument,
+                                      read_argument,  drop_argument, run_kernel,  guard_alignment};
   return &engine;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <wctype.h>
 
+#include "ir/host/host_boxes.h"
 #include "ir/host/host_pictures.h"
 
 #ifdef HOIST_WITH_PCRE2
@@ -192,14 +193,18 @@ static int takes_split_count(const hoist_host_call* call) {
          is_of(&call->inputs[2], HOIST_HOST_I64, 1) && is_of(call->output, HOIST_HOST_I64, n);
 }
 
+/* Whether these are strings, as many for each of n as the last dimension has room for. */
+static int has_room_for_parts(const hoist_host_array* output, uint64_t n) {
+  if (output->scalar != HOIST_HOST_STRING || !output->rank) return 0;
+  const uint64_t room = (uint64_t)output->shape[output->rank - 1];
+  return n && room ? output->elements / n == room && output->elements % n == 0 : !output->elements;
+}
+
 /* As many pieces of each string as the last dimension has room for. */
 static int takes_split(const hoist_host_call* call) {
   const uint64_t n = call->inputs[0].elements;
-  if (!is_of(&call->inputs[0], HOIST_HOST_STRING, n) || !is_of(&call->inputs[1], HOIST_HOST_STRING, 1) ||
-      !is_of(&call->inputs[2], HOIST_HOST_I64, 1) || call->output->scalar != HOIST_HOST_STRING || !call->output->rank)
-    return 0;
-  const uint64_t room = (uint64_t)call->output->shape[call->output->rank - 1];
-  return n && room ? call->output->elements / n == room && call->output->elements % n == 0 : !call->output->elements;
+  return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && is_of(&call->inputs[1], HOIST_HOST_STRING, 1) &&
+         is_of(&call->inputs[2], HOIST_HOST_I64, 1) && has_room_for_parts(call->output, n);
 }
 
 static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -283,63 +288,280 @@ static int takes_match(const hoist_host_call* call) {
          is_of(call->output, HOIST_HOST_BOOL, n);
 }
 
+/* Inputs: strings; expressions, none where each character is a token; 1 where the expressions fit what stands between
+ * tokens and 0 where the only one fits tokens, how many characters a token has at least, 1 where a mark stands before
+ * the tokens of a string and one behind them. */
+static int takes_token_count(const hoist_host_call* call) {
+  const uint64_t n = call->inputs[0].elements;
+  return is_of(&call->inputs[0], HOIST_HOST_STRING, n) && call->inputs[1].scalar == HOIST_HOST_STRING &&
+         is_of(&call->inputs[2], HOIST_HOST_I64, 3) && is_of(call->output, HOIST_HOST_I64, n);
+}
+
+/* One more input, the string that stands behind the tokens; as many strings for each as the last dimension has room
+ * for. */
+static int takes_tokens(const hoist_host_call* call) {
+  const uint64_t n = call->inputs[0].elements;
+  if (!is_of(&call->inputs[0], HOIST_HOST_STRING, n) || call->inputs[1].scalar != HOIST_HOST_STRING ||
+      !is_of(&call->inputs[2], HOIST_HOST_I64, 3) || !is_of(&call->inputs[3], HOIST_HOST_STRING, 1))
+    return 0;
+  return has_room_for_parts(call->output, n);
+}
+
 #ifdef HOIST_WITH_PCRE2
 #define HOIST_PCRE2_MISSING 0
 
-/* Without back-references and the like, which the syntax of RE2 has not: the matcher that follows all ways at once
- * refuses them, and no text makes it go back. */
-static int match(hoist_host_call* call) {
-  enum { workspace_size = 4096 };
-  const hoist_string_entry* pattern = string_at(call, 1, 0);
-  unsigned char* results = call->output->data;
+/* An expression and what its matcher needs. The matcher follows all ways at once and gives the longest match of those
+ * that begin first: back-references and the like, which the syntax of RE2 has not, are refused, and no text makes it go
+ * back. */
+typedef struct expression {
+  pcre2_code* code;
+  pcre2_match_data* found;
+  int* workspace;
+} expression;
+
+enum { workspace_size = 4096 };
+
+static void forget_expression(expression* e) {
+  free(e->workspace);
+  pcre2_match_data_free(e->found);
+  pcre2_code_free(e->code);
+}
+
+/* To be forgotten whatever the status is. */
+static int compile_expression(hoist_host_call* call, const hoist_string_entry* pattern, uint32_t options,
+                              expression* e) {
   int code = 0;
   PCRE2_SIZE place = 0;
+  memset(e, 0, sizeof *e);
   if (!pattern) return HOIST_HOST_BAD_VALUE;
-  pcre2_code* compiled =
-      pcre2_compile((PCRE2_SPTR)pattern->data, pattern->length,
-                    PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C,
-                    &code, &place, NULL);
-  if (!compiled) {
+  e->code = pcre2_compile((PCRE2_SPTR)pattern->data, pattern->length,
+                          PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C | options, &code, &place, NULL);
+  if (!e->code) {
     if (code == PCRE2_ERROR_NOMEMORY) return host_no_memory(call);
     char why[160] = "";
     pcre2_get_error_message(code, (PCRE2_UCHAR*)why, sizeof why);
     snprintf(call->message, sizeof call->message, "the pattern is none: %s at byte %zu", why, (size_t)place);
     return HOIST_HOST_BAD_VALUE;
   }
-  int status = HOIST_HOST_OK;
-  pcre2_match_data* found = pcre2_match_data_create(1, NULL);
-  int* workspace = malloc(workspace_size * sizeof *workspace);
-  if (!found || !workspace) status = host_no_memory(call);
+  e->found = pcre2_match_data_create(1, NULL);
+  e->workspace = malloc(workspace_size * sizeof *e->workspace);
+  return e->found && e->workspace ? HOIST_HOST_OK : host_no_memory(call);
+}
+
+/* Whether the expression fits somewhere from the byte `start` on. */
+static int search(hoist_host_call* call, const expression* e, const char* text, size_t length, size_t start,
+                  int* matches) {
+  const int code =
+      pcre2_dfa_match(e->code, (PCRE2_SPTR)text, length, start, 0, e->found, NULL, e->workspace, workspace_size);
+  /* Bytes that are no text match nothing. */
+  const int is_text = !(code <= PCRE2_ERROR_UTF8_ERR1 && code >= PCRE2_ERROR_UTF8_ERR21);
+  *matches = code >= 0;
+  if (code >= 0 || code == PCRE2_ERROR_NOMATCH || !is_text) return HOIST_HOST_OK;
+  if (code == PCRE2_ERROR_NOMEMORY) return host_no_memory(call);
+  char why[160] = "";
+  pcre2_get_error_message(code, (PCRE2_UCHAR*)why, sizeof why);
+  snprintf(call->message, sizeof call->message, "the pattern cannot be matched: %s", why);
+  return HOIST_HOST_BAD_VALUE;
+}
+
+static int match(hoist_host_call* call) {
+  unsigned char* results = call->output->data;
+  expression e;
+  int status = compile_expression(call, string_at(call, 1, 0), PCRE2_ANCHORED | PCRE2_ENDANCHORED, &e);
   for (uint64_t i = 0; i < call->output->elements && !status; ++i) {
     const hoist_string_entry* text = string_at(call, 0, i);
-    if (!text) {
-      status = HOIST_HOST_BAD_VALUE;
-      break;
+    int matches = 0;
+    status = text ? search(call, &e, text->data, text->length, 0, &matches) : HOIST_HOST_BAD_VALUE;
+    results[i] = (unsigned char)matches;
+  }
+  forget_expression(&e);
+  return status;
+}
+
+/* ---- tokens ---- */
+
+typedef struct span {
+  size_t start, length;
+} span;
+
+typedef struct spans {
+  span* all;
+  size_t count, room;
+} spans;
+
+static int add_span(hoist_host_call* call, spans* list, size_t start, size_t length) {
+  if (list->count == list->room) {
+    const size_t room = list->room ? 2 * list->room : 64;
+    span* larger = realloc(list->all, room * sizeof *larger);
+    if (!larger) return host_no_memory(call);
+    list->all = larger;
+    list->room = room;
+  }
+  const span one = {start, length};
+  list->all[list->count++] = one;
+  return HOIST_HOST_OK;
+}
+
+typedef struct tokenizer {
+  expression* expressions;
+  size_t count; /* of expressions; 0: each character is a token */
+  int between;  /* they fit what stands between tokens */
+  int64_t least_characters;
+  spans tokens, parts; /* those of the string that was looked at last */
+} tokenizer;
+
+static void forget_tokenizer(tokenizer* t) {
+  for (size_t i = 0; i < t->count; ++i) forget_expression(&t->expressions[i]);
+  free(t->expressions);
+  free(t->tokens.all);
+  free(t->parts.all);
+}
+
+/* To be forgotten whatever the status is. */
+static int make_tokenizer(hoist_host_call* call, tokenizer* t) {
+  const int64_t* settings = call->inputs[2].data;
+  const size_t count = (size_t)call->inputs[1].elements;
+  memset(t, 0, sizeof *t);
+  t->between = settings[0] != 0;
+  t->least_characters = settings[1];
+  if (!count) return HOIST_HOST_OK;
+  t->expressions = calloc(count, sizeof *t->expressions);
+  if (!t->expressions) return host_no_memory(call);
+  for (; t->count < count;) {
+    const int status = compile_expression(call, string_at(call, 1, t->count), 0, &t->expressions[t->count]);
+    ++t->count;
+    if (status) return status;
+  }
+  return HOIST_HOST_OK;
+}
+
+static size_t character_at(const char* text, size_t length, size_t place) {
+  uint32_t character;
+  return place < length ? utf8_character((const unsigned char*)text + place, length - place, &character) : 1;
+}
+
+/* A token, if it has as many characters as it has to have. */
+static int add_token(hoist_host_call* call, const tokenizer* t, spans* list, const char* text, size_t start,
+                     size_t length, int* added) {
+  int64_t characters = 0;
+  for (size_t k = 0; k < length; ++characters) k += character_at(text + start, length, k);
+  const int stays = characters >= t->least_characters;
+  if (added) *added = stays;
+  return stays ? add_span(call, list, start, length) : HOIST_HOST_OK;
+}
+
+/* What stands between the matches. One of nothing takes the character behind it with it. */
+static int split_by(hoist_host_call* call, const tokenizer* t, const expression* e, const char* text, span of,
+                    spans* list) {
+  size_t start = 0;
+  int status = HOIST_HOST_OK;
+  while (!status && start <= of.length) {
+    int matches = 0;
+    status = search(call, e, text + of.start, of.length, start, &matches);
+    if (status) break;
+    const PCRE2_SIZE* found = pcre2_get_ovector_pointer(e->found);
+    const size_t end = matches ? found[0] : of.length, next = matches ? found[1] : of.length + 1;
+    status = add_token(call, t, list, text, of.start + start, end - start, NULL);
+    start = next > end ? next : end + character_at(text + of.start, of.length, end);
+  }
+  return status;
+}
+
+/* The matches. Behind one that is too short the next one may begin at its second character. */
+static int find_all(hoist_host_call* call, const tokenizer* t, const char* text, size_t length, spans* list) {
+  size_t start = 0;
+  int status = HOIST_HOST_OK, matches = 1;
+  while (start <= length) {
+    status = search(call, &t->expressions[0], text, length, start, &matches);
+    if (status || !matches) break;
+    const PCRE2_SIZE* found = pcre2_get_ovector_pointer(t->expressions[0].found);
+    int added = 0;
+    status = add_token(call, t, list, text, found[0], found[1] - found[0], &added);
+    if (status) break;
+    start = added ? found[1] : found[0] + character_at(text, length, found[0]);
+  }
+  return status;
+}
+
+/* The tokens of a string, which stand in t->tokens. */
+static int tokens_of(hoist_host_call* call, tokenizer* t, uint64_t i, const hoist_string_entry** string) {
+  const hoist_string_entry* entry = string_at(call, 0, i);
+  if (!entry) return HOIST_HOST_BAD_VALUE;
+  *string = entry;
+  t->tokens.count = 0;
+  int status = HOIST_HOST_OK;
+  for (size_t k = 0; k < entry->length && !status;) {
+    const size_t bytes = character_at(entry->data, entry->length, k);
+    if (!bytes) {
+      snprintf(call->message, sizeof call->message, "byte %zu of element %llu is no UTF-8", k, (unsigned long long)i);
+      return HOIST_HOST_BAD_VALUE;
     }
-    code =
-        pcre2_dfa_match(compiled, (PCRE2_SPTR)text->data, text->length, 0, 0, found, NULL, workspace, workspace_size);
-    /* Bytes that are no text match nothing. */
-    const int is_text = !(code <= PCRE2_ERROR_UTF8_ERR1 && code >= PCRE2_ERROR_UTF8_ERR21);
-    results[i] = code >= 0;
-    if (code >= 0 || code == PCRE2_ERROR_NOMATCH || !is_text) continue;
-    if (code == PCRE2_ERROR_NOMEMORY) {
-      status = host_no_memory(call);
-    } else {
-      char why[160] = "";
-      pcre2_get_error_message(code, (PCRE2_UCHAR*)why, sizeof why);
-      snprintf(call->message, sizeof call->message, "the pattern cannot be matched: %s", why);
-      status = HOIST_HOST_BAD_VALUE;
+    if (!t->count) status = add_span(call, &t->tokens, k, bytes);
+    k += bytes;
+  }
+  if (!t->count || status) return status;
+  if (!t->between) return find_all(call, t, entry->data, entry->length, &t->tokens);
+  status = add_span(call, &t->tokens, 0, entry->length);
+  for (size_t e = 0; e < t->count && !status; ++e) {
+    const spans before = t->tokens;
+    t->tokens = t->parts;
+    t->parts = before;
+    t->tokens.count = 0;
+    for (size_t k = 0; k < before.count && !status; ++k)
+      status = split_by(call, t, &t->expressions[e], entry->data, before.all[k], &t->tokens);
+  }
+  return status;
+}
+
+static int token_count(hoist_host_call* call) {
+  int64_t* counts = call->output->data;
+  tokenizer t;
+  int status = make_tokenizer(call, &t);
+  for (uint64_t i = 0; i < call->output->elements && !status; ++i) {
+    const hoist_string_entry* string;
+    status = tokens_of(call, &t, i, &string);
+    counts[i] = (int64_t)t.tokens.count;
+  }
+  forget_tokenizer(&t);
+  return status;
+}
+
+static int tokens(hoist_host_call* call) {
+  const int marks = ((const int64_t*)call->inputs[2].data)[2] != 0;
+  const uint64_t n = call->inputs[0].elements, room = n ? call->output->elements / n : 0;
+  const hoist_string_entry* filler = string_at(call, 3, 0);
+  if (!filler) return HOIST_HOST_BAD_VALUE;
+  tokenizer t;
+  int status = make_tokenizer(call, &t);
+  for (uint64_t i = 0; i < n && !status; ++i) {
+    const hoist_string_entry* string = NULL;
+    status = tokens_of(call, &t, i, &string);
+    const uint64_t count = t.tokens.count, first = marks ? 1 : 0;
+    for (uint64_t k = 0; k < room && !status; ++k) {
+      if (marks && k == 0) {
+        status = put_string(call, i * room + k, "\x02", 1);
+      } else if (k - first < count) {
+        const span token = t.tokens.all[k - first];
+        status = put_string(call, i * room + k, string->data + token.start, token.length);
+      } else if (marks && k - first == count) {
+        status = put_string(call, i * room + k, "\x03", 1);
+      } else {
+        status = put_string(call, i * room + k, filler->data, filler->length);
+      }
     }
   }
-  free(workspace);
-  pcre2_match_data_free(found);
-  pcre2_code_free(compiled);
+  forget_tokenizer(&t);
   return status;
 }
 #else
 #define HOIST_PCRE2_MISSING 1
 
-static int match(hoist_host_call* call) { return host_fails(call, "this program is built without PCRE2"); }
+static int without_expressions(hoist_host_call* call) {
+  return host_fails(call, "this program is built without PCRE2");
+}
+static int match(hoist_host_call* call) { return without_expressions(call); }
+static int token_count(hoist_host_call* call) { return without_expressions(call); }
+static int tokens(hoist_host_call* call) { return without_expressions(call); }
 #endif
 
 /* ---- numbers ---- */
@@ -429,12 +651,18 @@ static const hoist_host_operator host_operators[] = {
     {"string_split_count", "how many pieces each string has", 3, takes_split_count, split_count, "", "", 0, NULL},
     {"regex_full_match", "whether a regular expression fits the whole of each string", 2, takes_match, match,
      "libpcre2-8", "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
+    {"string_tokens", "the tokens of each string as regular expressions say, as many as there is room for", 4,
+     takes_tokens, tokens, "libpcre2-8", "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
+    {"string_token_count", "how many tokens each string has", 3, takes_token_count, token_count, "libpcre2-8",
+     "HOIST_WITH_PCRE2", HOIST_PCRE2_MISSING, NULL},
     {"string_to_number", "the number that each string writes", 1, takes_to_number, to_number, "", "", 0, NULL},
     {"number_to_string", "each number in the fewest digits that read back as the same", 1, takes_from_number,
      from_number, "", "", 0, NULL},
     {"picture_decode", "red, green and blue of the picture that a stream holds", 1, hoist_takes_picture,
      hoist_decode_picture, "libjpeg libpng libtiff-4 libwebp libopenjp2", "HOIST_WITH_PICTURES", HOIST_PICTURES_MISSING,
      hoist_seed_picture},
+    {"boxes_apart", "of each image and class the boxes with the highest scores that do not overlap, and how many", 6,
+     hoist_takes_boxes, hoist_choose_boxes, "", "", 0, NULL},
 };
 
 HOIST_INTERNAL const hoist_host_operator* hoist_host_operator_named(const char* name) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ir/operators/bounded_arrays.h"
+#include "ir/strings.h"
 
 namespace hoist::operators {
 namespace {
@@ -121,6 +122,40 @@ Done multiplied_call(ExtentComposer& c) {
   return true;
 }
 
+// A token that stands in none of the sequences that a TfIdfVectorizer counts.
+Result<Tensor> foreign_token(const Attributes& attributes, Scalar scalar) {
+  if (scalar == Scalar::string) {
+    const auto pool = attributes.find("pool_strings");
+    std::string longer = "-";
+    if (pool != attributes.end() && std::holds_alternative<std::vector<std::string>>(pool->second)) {
+      for (const std::string& token : std::get<std::vector<std::string>>(pool->second))
+        longer.resize(std::max(longer.size(), token.size() + 1), '-');
+    }
+    return tensor_of_strings({}, {longer});
+  }
+  const auto pool = attributes.find("pool_int64s");
+  std::set<int64_t> tokens;
+  if (pool != attributes.end() && std::holds_alternative<Shape>(pool->second))
+    tokens.insert(std::get<Shape>(pool->second).begin(), std::get<Shape>(pool->second).end());
+  int64_t least = 0;
+  while (tokens.count(least) != 0) ++least;
+  return Tensor::of(scalar, {}, Shape{least});
+}
+
+// What does not count stands in no sequence, nor does a sequence across it.
+Done sequences_call(ExtentComposer& c) {
+  if (!reads_counted(c)) return false;
+  const Bounded x = operand(c, 0);
+  HOIST_TRY(const Tensor token, foreign_token(c.call().attributes, scalar_of(c, x.value)));
+  const auto last = static_cast<int64_t>(x.extents.size()) - 1;
+  const std::string all = filled(c, x, {last}, c.constant(token));
+  const std::string out = call(c, c.call().operation, {all}, c.call().attributes);
+  WholeNumbers extents = x.extents;
+  extents.back() = exactly(room_of(c, out).back());
+  c.give(0, out, extents);
+  return true;
+}
+
 constexpr auto rows_of_sums = std::to_array<ExtentMeaningRow>({
     {"ArgMax", place_call},
     {"ArgMin", place_call},
@@ -140,6 +175,7 @@ constexpr auto rows_of_sums = std::to_array<ExtentMeaningRow>({
     {"ReduceSum", reduced_call},
     {"ReduceSumSquare", reduced_call},
     {"Softmax", softmax_call},
+    {"TfIdfVectorizer", sequences_call},
 });
 
 }  // namespace

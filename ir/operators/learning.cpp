@@ -622,18 +622,17 @@ Lowered lower_tf_idf_vectorizer(const OperatorContext& c) {
   };
   const Expr weight_of =
       constant(Tensor::of(Scalar::f32, {columns}, weights.empty() ? Floats(sources.size(), 1.0) : weights));
-  const auto vector = [&](Expr tokens) {
-    return let(counts(tokens), [&](Expr found) {
-      return map_zip({constant(Tensor::of(Scalar::i64, {columns}, sources)), weight_of},
-                     [&](const std::vector<Expr>& p) {
-                       const Number count = convert(Scalar::f32, index(p[0], found));
-                       if (mode == "TF") return count.e;
-                       if (mode == "TFIDF") return (count * p[1]).e;
-                       return choose(count > 0.0, p[1], literal(Scalar::f32, 0)).e;
-                     });
+  const auto vector = [&](Expr found) {
+    return map_zip({constant(Tensor::of(Scalar::i64, {columns}, sources)), weight_of}, [&](const std::vector<Expr>& p) {
+      const Number count = convert(Scalar::f32, index(p[0], found));
+      if (mode == "TF") return count.e;
+      if (mode == "TFIDF") return (count * p[1]).e;
+      return choose(count > 0.0, p[1], literal(Scalar::f32, 0)).e;
     });
   };
-  return one(rank_of(x) == 1 ? vector(x) : map([&](Expr tokens) { return vector(tokens); }, x));
+  // Kept, so that each sequence is looked for once, by vectors of its own.
+  if (rank_of(x) == 1) return one(vector(in_memory(counts(x))));
+  return one(map(vector, in_memory(map(counts, x))));
 }
 
 // clang-format off

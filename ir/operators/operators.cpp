@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "ir/operators/families.h"
+#include "ir/operators/host_forms.h"
 #include "ir/operators/operator_text.h"
 #include "ir/operators/support.h"
 #include "ir/program/onnx_type.h"
@@ -78,7 +79,11 @@ Result<Nothing> check_inputs(const OperatorContext& c, const OperatorRow& row) {
   return Nothing{};
 }
 
-Result<Expr> definition_of(const Spec& call, const std::vector<Expr>& operands, const KnownValues& known) {
+using Definer = Result<std::vector<Expr>> (*)(const OperatorContext&);
+
+// The results of the call as `definer` has them, a tuple where there are several.
+Result<Expr> defined_by(Definer definer, const Spec& call, const std::vector<Expr>& operands,
+                        const KnownValues& known) {
   const OperatorCall& operation = *call.operation;
   OperatorContext context{operation, {}, {}};
   if (!operation.operands.empty()) context.inputs.resize(static_cast<size_t>(operation.operands.back()) + 1, nullptr);
@@ -91,7 +96,8 @@ Result<Expr> definition_of(const Spec& call, const std::vector<Expr>& operands, 
     if (x->pattern != Pattern::parameter) continue;
     if (auto value = known.find(x->name); value != known.end()) context.constants[place] = &value->second;
   }
-  HOIST_TRY(std::vector<Expr> results, define(context));
+  HOIST_TRY(std::vector<Expr> results, definer(context));
+  results.resize(std::min(results.size(), static_cast<size_t>(operation.results)));
   if (results.size() == 1) return results[0];
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i] == nullptr)
@@ -101,6 +107,10 @@ Result<Expr> definition_of(const Spec& call, const std::vector<Expr>& operands, 
   all.pattern = Pattern::tuple;
   all.children = std::move(results);
   return make(std::move(all));
+}
+
+Result<Expr> definition_of(const Spec& call, const std::vector<Expr>& operands, const KnownValues& known) {
+  return defined_by(define, call, operands, known);
 }
 
 // Definitions of calls, found once: typing a call asks for its definition, and so does everything that unfolds it.
@@ -292,6 +302,15 @@ Result<std::vector<std::pair<int64_t, int64_t>>> counted_dimensions(const Operat
 }
 
 Result<Expr> unfold(const Spec& call, const KnownValues& known) { return unfold_with(call, call.children, known); }
+
+Result<Expr> host_form(const Spec& call, const KnownValues& known) {
+  const OperatorCall& operation = *call.operation;
+  for (const operators::HostFormRow& row : operators::selection_on_host()) {
+    if (operation.domain.empty() && operation.name == row.operation)
+      return defined_by(row.define, call, call.children, known);
+  }
+  return Expr(nullptr);
+}
 
 Expr without_operator_calls(Expr e) {
   if (!e->has_operator_call) return e;

@@ -14,6 +14,7 @@
 #include <functional>
 
 #include "ir/operators/families.h"
+#include "ir/operators/host_forms.h"
 #include "ir/operators/support.h"
 
 namespace hoist::operators {
@@ -627,40 +628,90 @@ Result<Expr> one_number(const OperatorContext& c, size_t i, const std::string& r
 // one number: while the box is left its score, then 0, or the number of the step that has taken it.
 constexpr int64_t most_taken = int64_t{1} << 16;
 
-Lowered lower_non_max_suppression(const OperatorContext& c) {
-  const Expr boxes = c.inputs[0], scores = c.inputs[1];
-  const Shape b = extents(boxes), s = extents(scores);
+// What is known of a call, and how many boxes of each class there is room for.
+struct Suppressing {
+  int64_t centred = 0, images = 0, classes = 0, n = 0, most = 0;
+  bool any_score = false;
+};
+
+Result<Suppressing> suppressing_of(const OperatorContext& c) {
+  const Shape b = extents(c.inputs[0]), s = extents(c.inputs[1]);
   if (b.size() != 3 || s.size() != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2]) {
     return fault(fmt::format("boxes {} and scores {} have to be [images][boxes][4] and [images][classes][boxes]",
                              text(b), text(s)));
   }
-  if (element_of(boxes) != Scalar::f32 || element_of(scores) != Scalar::f32)
+  if (element_of(c.inputs[0]) != Scalar::f32 || element_of(c.inputs[1]) != Scalar::f32)
     return fault("boxes and scores have to be f32");
-  HOIST_TRY(const int64_t centred, integer_attribute(c, "center_point_box", 0));
-  if (centred != 0 && centred != 1) return fault(fmt::format("center_point_box is {}, expected 0 or 1", centred));
-  const int64_t images = s[0], classes = s[1], n = s[2];
-  HOIST_TRY(const Expr wanted, one_number(c, 2, "max_output_boxes_per_class", Scalar::i64, 0));
-  HOIST_TRY(const Expr overlap, one_number(c, 3, "iou_threshold", Scalar::f32, 0));
-  HOIST_TRY(const Expr threshold, one_number(c, 4, "score_threshold", Scalar::f32, 0));
-  const bool any_score = !is_given(c, 4, "score_threshold");
-  const bool no_number = !is_given(c, 2, "max_output_boxes_per_class");
-  int64_t most = n;
-  if (has_attribute(c, "max_output_boxes_per_class") || no_number) {
+  Suppressing out;
+  HOIST_TRY(out.centred, integer_attribute(c, "center_point_box", 0));
+  if (out.centred != 0 && out.centred != 1)
+    return fault(fmt::format("center_point_box is {}, expected 0 or 1", out.centred));
+  out.images = s[0], out.classes = s[1], out.n = out.most = s[2];
+  out.any_score = !is_given(c, 4, "score_threshold");
+  if (const bool no_number = !is_given(c, 2, "max_output_boxes_per_class");
+      has_attribute(c, "max_output_boxes_per_class") || no_number) {
     int64_t number = 0;
     if (!no_number) {
       HOIST_TRY(const Tensor value, constant_input(c, 2, "max_output_boxes_per_class"));
       number = value.integer_at(0);
     }
-    most = std::clamp<int64_t>(number, 0, n);
+    out.most = std::clamp<int64_t>(number, 0, out.n);
   }
-  HOIST_TRY_VOID(check_extents({images, classes, n, 4}));
-  if (n > INT32_MAX) return fault(fmt::format("{} boxes, at most {} are supported", n, INT32_MAX));
-  const int64_t rows = images * classes, room = rows * most;
-  if (room == 0) return std::vector<Expr>{repeat({0, 3}, whole_number(0)), whole_number(0)};
-  if (most > most_taken) {
-    return fault(fmt::format("{} boxes of a class may be taken, at most {} are", most, most_taken),
+  HOIST_TRY_VOID(check_extents({out.images, out.classes, out.n, 4}));
+  HOIST_TRY_VOID(check_extents({out.images * out.classes, out.most, 3}));
+  if (out.n > INT32_MAX) return fault(fmt::format("{} boxes, at most {} are supported", out.n, INT32_MAX));
+  if (out.most > most_taken) {
+    return fault(fmt::format("{} boxes of a class may be taken, at most {} are", out.most, most_taken),
                  "give max_output_boxes_per_class as a constant");
   }
+  return out;
+}
+
+// The rows of the result, of which `triples` has one of whole numbers each, as positions.
+Expr positions_of_boxes(const Suppressing& how, Expr triples) {
+  return map(
+      [&](Expr triple) {
+        return map_zip({triple, iota(3, Scalar::i64)}, [&](const std::vector<Expr>& p) {
+          return choose(Number(p[1]) == 0.0, place_inside(p[0], how.images),
+                        choose(Number(p[1]) == 1.0, place_inside(p[0], how.classes), place_inside(p[0], how.n)))
+              .e;
+        });
+      },
+      triples);
+}
+
+// The same by a function of the host, which looks at as many boxes as it takes to find those that are wanted, and at
+// each box beside those that are taken alone.
+Lowered suppress_on_host(const OperatorContext& c) {
+  HOIST_TRY(const Suppressing how, suppressing_of(c));
+  const int64_t room = how.images * how.classes * how.most;
+  if (room == 0) return std::vector<Expr>{repeat({0, 3}, whole_number(0)), whole_number(0)};
+  const auto array_of = [&](size_t i, const std::string& role, Scalar scalar) -> Result<Expr> {
+    Expr x = has_attribute(c, role) ? nullptr : input(c, i);
+    if (x != nullptr && product(extents(x)) != 1) return fault(role + " has to be one number");
+    if (x != nullptr && element_of(x) == scalar) return x;
+    HOIST_TRY(const Expr number, one_number(c, i, role, scalar, 0));
+    return repeat(1, number);
+  };
+  HOIST_TRY(const Expr wanted, array_of(2, "max_output_boxes_per_class", Scalar::i64));
+  HOIST_TRY(const Expr overlap, array_of(3, "iou_threshold", Scalar::f32));
+  HOIST_TRY(const Expr threshold, array_of(4, "score_threshold", Scalar::f32));
+  const Expr settings = constant(Tensor::of(Scalar::i64, {2}, Shape{how.centred, how.any_score}));
+  HOIST_TRY(const Expr all, host("boxes_apart", {c.inputs[0], c.inputs[1], wanted, overlap, threshold, settings},
+                                 array_type({room + 1, 3}, scalar_type(Scalar::i64))));
+  return std::vector<Expr>{positions_of_boxes(how, slice(0, room, all)), at_position(0, at_position(room, all))};
+}
+
+Lowered lower_non_max_suppression(const OperatorContext& c) {
+  const Expr boxes = c.inputs[0], scores = c.inputs[1];
+  HOIST_TRY(const Suppressing how, suppressing_of(c));
+  const int64_t centred = how.centred, images = how.images, classes = how.classes, n = how.n, most = how.most;
+  const bool any_score = how.any_score;
+  HOIST_TRY(const Expr wanted, one_number(c, 2, "max_output_boxes_per_class", Scalar::i64, 0));
+  HOIST_TRY(const Expr overlap, one_number(c, 3, "iou_threshold", Scalar::f32, 0));
+  HOIST_TRY(const Expr threshold, one_number(c, 4, "score_threshold", Scalar::f32, 0));
+  const int64_t rows = images * classes, room = rows * most;
+  if (room == 0) return std::vector<Expr>{repeat({0, 3}, whole_number(0)), whole_number(0)};
   // Rows of whole vectors; what is behind the boxes has no area and is never left.
   constexpr int64_t vector = 16;
   const int64_t behind = n > vector ? (n + vector - 1) / vector * vector - n : 0, length = n + behind;
@@ -813,5 +864,10 @@ constexpr auto selection_rows = std::to_array<OperatorRow>({
 }  // namespace
 
 std::span<const OperatorRow> selection_operators() { return selection_rows; }
+
+std::span<const HostFormRow> selection_on_host() {
+  static constexpr HostFormRow rows[] = {{"NonMaxSuppression", suppress_on_host}};
+  return rows;
+}
 
 }  // namespace hoist::operators

@@ -82,6 +82,75 @@ Lowered lower_regex_full_match(const OperatorContext& c) {
   return one_of(host("regex_full_match", {x, constant(written)}, strings_like(x, Scalar::boolean)));
 }
 
+// ---- Tokens
+// -----------------------------------------------------------------------------------------------------------------
+
+// How many tokens of a string there is room for, marks included.
+constexpr int64_t most_tokens = 1024;
+
+// The attributes of a Tokenizer.
+struct Tokenising {
+  std::vector<std::string> expressions;  // none: each character is a token
+  bool between = false;                  // they fit what stands between tokens
+  int64_t least_characters = 1;
+  bool marks = false;
+  std::string filler;
+};
+
+Result<Tokenising> tokenising_of(const OperatorContext& c) {
+  Tokenising out;
+  for (const char* name : {"mark", "mincharnum", "pad_value"}) {
+    if (!has_attribute(c, name)) return fault(fmt::format("attribute {} is missing", name));
+  }
+  HOIST_TRY(const int64_t mark, integer_attribute(c, "mark", 0));
+  out.marks = mark != 0;
+  HOIST_TRY(out.filler, string_attribute(c, "pad_value", ""));
+  HOIST_TRY(out.least_characters, integer_attribute(c, "mincharnum", 1));
+  if (out.least_characters < 1) return fault(fmt::format("mincharnum is {}, expected 1 or more", out.least_characters));
+  out.between = has_attribute(c, "separators");
+  if (out.between) {
+    HOIST_TRY(out.expressions, strings_attribute(c, "separators"));
+    if (out.expressions.empty()) return fault("separators are an empty list, expected at least one expression");
+    if (out.expressions == std::vector<std::string>{""}) out.expressions.clear();
+  } else {
+    HOIST_TRY(const std::string expression, string_attribute(c, "tokenexp", ""));
+    if (expression.empty()) return fault("neither separators nor tokenexp say what tokens are");
+    if (expression != ".") out.expressions = {expression};
+  }
+  if (out.expressions.empty() && out.least_characters > 1)
+    return fault(fmt::format("mincharnum is {}, and each character is a token", out.least_characters));
+  return out;
+}
+
+// As onnxruntime has it: rows of tokens, filled up to the longest one.
+Lowered lower_tokenizer(const OperatorContext& c) {
+  HOIST_TRY_VOID(check_strings(c));
+  const Expr x = c.inputs[0];
+  if (rank_of(x) != 1 && rank_of(x) != 2)
+    return fault(fmt::format("the input is {}, expected one row of strings or several", text(extents(x))));
+  HOIST_TRY(const Tokenising how, tokenising_of(c));
+  const auto count = static_cast<int64_t>(how.expressions.size());
+  HOIST_TRY(const Tensor expressions, tensor_of_strings({count}, how.expressions));
+  const Tensor settings = Tensor::of(Scalar::i64, {3}, Shape{how.between, how.least_characters, how.marks});
+  const Type none = array_type({Nat(0)}, scalar_type(Scalar::i64));
+  HOIST_TRY_VOID(evaluate_host_call("string_token_count", {Tensor(Scalar::string, {0}), expressions, settings},
+                                    none));  // are they expressions?
+  HOIST_TRY(const Expr filler, constant_strings({1}, {how.filler}));
+  Shape with_tokens = extents(x);
+  with_tokens.push_back(most_tokens);
+  HOIST_TRY_VOID(check_extents(with_tokens));
+  const std::vector<Nat> sizes(with_tokens.begin(), with_tokens.end());
+  const std::vector<Expr> given = {x, constant(expressions), constant(settings)};
+  HOIST_TRY(const Expr tokens, host("string_tokens", {given[0], given[1], given[2], filler},
+                                    array_type(sizes, scalar_type(Scalar::string))));
+  HOIST_TRY(const Expr counts, host("string_token_count", given, strings_like(x, Scalar::i64)));
+  const Number most = reduce(Function::maximum, literal_integer(Scalar::i64, 0), flatten(counts));
+  return std::vector<Expr>{tokens, how.marks ? choose(most > 0.0, most + 2.0, 0.0).e : most.e};
+}
+
+Result<Dimensions> token_dimensions(const OperatorContext& c) { return Dimensions{{0, rank_of(c.inputs[0])}}; }
+constexpr ExtentRow token_extents = {1, token_dimensions};
+
 // ---- Words that stay
 // ------------------------------------------------------------------------------------------------------------
 
@@ -149,6 +218,8 @@ constexpr auto text_rows = std::to_array<OperatorRow>({
    "the pieces of strings between delimiters, on the host; a function, since data decide how many there are"}, split_extents),
   {"", "RegexFullMatch", 20, 1, 1, Takes::anything, lower_regex_full_match,
    "whether a pattern fits whole strings, on the host; a function, since the pattern stands in an attribute"},
+  in_domain("com.microsoft", with_extents({"", "Tokenizer", 1, 1, 1, Takes::anything, lower_tokenizer,
+   "the tokens of strings, on the host; a function, since data decide how many there are"}, token_extents)),
   with_extents({"", "StringNormalizer", 10, 1, 1, Takes::anything, lower_string_normalizer,
    "strings in small or capital letters, on the host, less those of a list; a function, since data decide how many stay"},
    normalised_extents),

@@ -55,6 +55,26 @@ Split split(const Texts& of, const std::string& delimiter, int64_t most, int64_t
   return {texts(*pieces), counts->as_integers()};
 }
 
+struct Tokens {
+  Texts texts;
+  std::vector<int64_t> counts;
+};
+
+// Of expressions that fit what stands between tokens (`between`), or the tokens.
+Tokens tokens_of(const Texts& of, const Texts& expressions, bool between, int64_t least = 1, bool marks = false,
+                 int64_t room = 4) {
+  const auto n = static_cast<int64_t>(of.size());
+  const std::vector<Tensor> arrays = {
+      words(of), words(expressions),
+      Tensor::of(Scalar::i64, {3}, std::vector<int64_t>{between ? 1 : 0, least, marks ? 1 : 0})};
+  std::vector<Tensor> with_filler = arrays;
+  with_filler.push_back(words({"#"}));
+  const auto found = evaluate_host_call("string_tokens", with_filler, strings({n, room}));
+  const auto counts = evaluate_host_call("string_token_count", arrays, array_type({Nat(n)}, scalar_type(Scalar::i64)));
+  EXPECT_TRUE(found.ok() && counts.ok()) << (found.ok() ? counts : found).errors().front().text();
+  return found.ok() && counts.ok() ? Tokens{texts(*found), counts->as_integers()} : Tokens();
+}
+
 std::vector<int64_t> matches(const Texts& of, const std::string& pattern) {
   const auto found =
       evaluate_host_call("regex_full_match", {words(of), words({pattern})},
@@ -113,6 +133,53 @@ TEST(Strings, TwoStringsOfOneWordAreRefused) {
   table.entries[0]->data = "two";  // as if it had the hash of "one"
   EXPECT_EQ(hoist_string_add(&table, "one", 3, &word), HOIST_STRING_MEETS_ANOTHER);
   hoist_strings_free(&table);
+}
+
+// As onnxruntime 1.31 answers.
+TEST(HostOperators, TokensAreWhatExpressionsFit) {
+  const Tokens words_of = tokens_of({"Hello, you_2!", "", "a-b"}, {"[a-zA-Z0-9_]+"}, false);
+  EXPECT_EQ(words_of.counts, (std::vector<int64_t>{2, 0, 2}));
+  EXPECT_EQ(words_of.texts, (Texts{"Hello", "you_2", "#", "#", "#", "#", "#", "#", "a", "b", "#", "#"}));
+  // Of all matches at a place the longest one.
+  EXPECT_EQ(tokens_of({"aab"}, {"a|aa|aab"}, false).texts, (Texts{"aab", "#", "#", "#"}));
+  EXPECT_EQ(tokens_of({"aab"}, {"a+?"}, false).texts, (Texts{"aa", "#", "#", "#"}));
+  // Characters are counted, not bytes; a match that is too short lets the next one begin inside of it.
+  EXPECT_EQ(tokens_of({"\xc3\xa9 \xc3\xa9t\xc3\xa9"}, {"[^ ]+"}, false, 2).texts,
+            (Texts{"\xc3\xa9t\xc3\xa9", "#", "#", "#"}));
+  EXPECT_EQ(tokens_of({"abc"}, {"ab|bcd?|c"}, false, 3).counts, (std::vector<int64_t>{0}));
+  EXPECT_EQ(tokens_of({"abcd"}, {"ab|bcd"}, false, 3).texts, (Texts{"bcd", "#", "#", "#"}));
+  // What is at the beginning is at that of the string, and what stands before a match is seen.
+  EXPECT_EQ(tokens_of({"aaa"}, {"^a"}, false).counts, (std::vector<int64_t>{1}));
+  EXPECT_EQ(tokens_of({"ab b"}, {"\\bb"}, false).counts, (std::vector<int64_t>{1}));
+  // Where nothing is a match there is no token.
+  EXPECT_EQ(tokens_of({"xax"}, {"a*"}, false).texts, (Texts{"a", "#", "#", "#"}));
+  // More than there is room for are counted.
+  EXPECT_EQ(tokens_of({"a b c d e f"}, {"[a-z]"}, false).counts, (std::vector<int64_t>{6}));
+}
+
+TEST(HostOperators, TokensAreWhatStandsBetweenSeparators) {
+  const Tokens found = tokens_of({" a,b  c", ", "}, {" ", ","}, true);
+  EXPECT_EQ(found.counts, (std::vector<int64_t>{3, 0}));
+  EXPECT_EQ(found.texts, (Texts{"a", "b", "c", "#", "#", "#", "#", "#"}));
+  // Each separator cuts what those before it have left: texts of their own, with a beginning.
+  EXPECT_EQ(tokens_of({"xa xa"}, {" ", "^x"}, true).texts, (Texts{"a", "a", "#", "#"}));
+  EXPECT_EQ(tokens_of({"a bc"}, {" "}, true, 2).texts, (Texts{"bc", "#", "#", "#"}));
+  // A separator of nothing takes a character with it.
+  EXPECT_EQ(tokens_of({"ab"}, {"x*"}, true).counts, (std::vector<int64_t>{0}));
+}
+
+TEST(HostOperators, TokensAreCharactersAndHaveMarks) {
+  EXPECT_EQ(tokens_of({"a\xc3\xa9\n"}, {}, false).texts, (Texts{"a", "\xc3\xa9", "\n", "#"}));
+  EXPECT_EQ(tokens_of({"ab", ""}, {}, false, 1, true, 5).texts,
+            (Texts{"\x02", "a", "b", "\x03", "#", "\x02", "\x03", "#", "#", "#"}));
+  const auto settings = Tensor::of(Scalar::i64, {3}, std::vector<int64_t>{0, 1, 0});
+  const Type one = array_type({Nat(1)}, scalar_type(Scalar::i64));
+  EXPECT_THAT(refused("string_token_count", {words({"a\xc3"}), words({}), settings}, one),
+              HasSubstr("byte 1 of element 0 is no UTF-8"));
+  EXPECT_THAT(refused("string_token_count", {words({"a"}), words({"("}), settings}, one),
+              HasSubstr("the pattern is none"));
+  EXPECT_THAT(refused("string_token_count", {words({"aa"}), words({"(a)\\1"}), settings}, one),
+              HasSubstr("the pattern cannot be matched"));
 }
 
 TEST(HostOperators, StringsAreJoinedElementByElement) {

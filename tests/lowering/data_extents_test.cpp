@@ -53,6 +53,25 @@ TEST(DataExtents, ProductsSumOverWhatCounts) {
            {mixed_numbers({3, 2}), mixed_numbers({2})}});
 }
 
+TEST(DataExtents, SequencesOfTokensEndWhereTokensDo) {
+  const auto counts = [](int64_t skips) {
+    return Attributes{{"min_gram_length", int64_t{1}},
+                      {"max_gram_length", int64_t{2}},
+                      {"max_skip_count", skips},
+                      {"mode", std::string("TF")},
+                      {"ngram_counts", List{0, 3}},
+                      {"ngram_indexes", List{3, 0, 1, 2, 4}},
+                      {"pool_int64s", List{0, 1, 3, 0, 1, 3, 3}}};
+  };
+  for (const Scalar scalar : {Scalar::i64, Scalar::i32}) {
+    Tensor tokens(scalar, {2, 6});
+    for (int64_t i = 0; i < tokens.size(); ++i) tokens.set_integer(i, List{0, 1, 3, 3, 0, 1, 3, 0, 2, 1, 3, 3}[i]);
+    for (const int64_t axis : {0, 1}) {
+      for (const int64_t skips : {0, 2}) compare({tokens, axis, {gives_z("TfIdfVectorizer", {"y"}, counts(skips))}});
+    }
+  }
+}
+
 TEST(DataExtents, PicturesAreComputedOneByOne) {
   const Tensor x = mixed_numbers({4, 2, 4, 4});
   compare({x, 0, {gives_z("Conv", {"y", "x2"})}, {"z"}, {mixed_numbers({3, 2, 3, 3})}});

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "called_outputs.h"
+#include "lowering/passes.h"
 
 namespace hoist {
 namespace {
@@ -311,23 +312,63 @@ TEST(Selection, BoxesThatOverlapBetterOnesGo) {
   }
 }
 
-// A step is less work than a launch, so each class has one work-group for all of its steps.
-TEST(Selection, BoxesAreTakenInOneKernel) {
+Program choosing_boxes(std::vector<int64_t> boxes, std::vector<int64_t> scores, int64_t most, bool with_threshold,
+                       int64_t centred) {
   ProgramBuilder builder("chosen", newest_version);
-  builder.add_input({"boxes", Scalar::f32, {1, 40, 4}});
-  builder.add_input({"scores", Scalar::f32, {1, 3, 40}});
-  builder.add_constant("most", integers({1}, {30}));
-  builder.add_call(call_named("NonMaxSuppression", {"boxes", "scores", "most"}, {"y"}));
+  builder.add_input({"boxes", Scalar::f32, std::move(boxes)});
+  builder.add_input({"scores", Scalar::f32, std::move(scores)});
+  builder.add_constant("most", integers({1}, {most}));
+  builder.add_constant("overlap", whole({1}, {0.4}));
+  builder.add_constant("threshold", whole({1}, {0.1}));
+  std::vector<std::string> inputs = {"boxes", "scores", "most", "overlap"};
+  if (with_threshold) inputs.emplace_back("threshold");
+  builder.add_call(call_named("NonMaxSuppression", inputs, {"y"}, {{"center_point_box", centred}}));
   builder.add_output("y");
-  const auto program = builder.finish();
-  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
-  const auto lowered = lower_model(*program, {}, {});
+  auto program = builder.finish();
+  EXPECT_TRUE(program.ok()) << program.errors()[0].text();
+  return std::move(*program);
+}
+
+// Boxes with negative sizes, without area and with numbers that are none, and scores that are equal, negative, infinite
+// and none.
+TEST(Selection, AFunctionOfTheHostTakesTheSameBoxes) {
+  std::mt19937_64 random(5);
+  const double none = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
+  const auto pick = [&](const std::vector<double>& from) { return from[random() % from.size()]; };
+  for (int i = 0; i < 60; ++i) {
+    const int64_t n = 1 + static_cast<int64_t>(random() % 20), most = static_cast<int64_t>(random() % 8),
+                  centred = i % 2;
+    std::vector<double> corners, values;
+    for (int64_t k = 0; k < 2 * n * 4; ++k)
+      corners.push_back(random() % 40 == 0 ? pick({none, infinite}) : pick({-1, 0, 0.25, 0.5, 1, 1.5, 2}));
+    for (int64_t k = 0; k < 2 * 2 * n; ++k)
+      values.push_back(pick({none, -infinite, -1, -0.0, 0, 0.5, 0.5, 1, infinite}));
+    Program program = choosing_boxes({2, n, 4}, {2, 2, n}, most, i % 3 != 0, centred);
+    const std::vector<Tensor> given = {whole({2, n, 4}, corners), whole({2, 2, n}, values)};
+    const auto defined = program_outputs(program, given);
+    ASSERT_TRUE(find_pass("compute-on-host")->run(program, {}).ok());
+    const auto on_host = program_outputs(program, given);
+    ASSERT_TRUE(defined.ok() && on_host.ok());
+    EXPECT_EQ(*defined, *on_host) << i;
+  }
+}
+
+// Where the device is the host's own processor, that function computes them. Elsewhere each step is a kernel.
+TEST(Selection, BoxesAreTakenOnTheHostWhereThatIsTheDevice) {
+  const Program program = choosing_boxes({1, 40, 4}, {1, 3, 40}, 30, false, 0);
+  const auto on_host = [](const Program& lowered) {
+    return std::any_of(lowered.definitions.begin(), lowered.definitions.end(), [](const Definition& definition) {
+      return definition.expression->pattern == Pattern::host && definition.expression->name == "boxes_apart";
+    });
+  };
+  const auto lowered = lower_model(program, {}, {});
   ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
-  EXPECT_LT(lowered->program.definitions.size(), 12u);
+  EXPECT_TRUE(on_host(lowered->program));
   Profile gpu;
   gpu.gpu = true;
-  const auto unrolled = lower_model(*program, {}, gpu);
+  const auto unrolled = lower_model(program, {}, gpu);
   ASSERT_TRUE(unrolled.ok()) << unrolled.errors()[0].text();
+  EXPECT_FALSE(on_host(unrolled->program));
   EXPECT_GT(unrolled->program.definitions.size(), 30u);
 }
 
