@@ -113,7 +113,10 @@ std::vector<const Rule*> exploration_rules(bool strict) {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> out;
     for (auto family : {fusion_rules, split_rules, layout_rules, interchange_rules, stencil_rules, reduction_rules}) {
-      for (const RuleRow& each : family()) out.push_back(each.name);
+      for (const RuleRow& each : family()) {
+        // Elements without a value of their own could be kept by a later cut, and no self-check can compare them.
+        if (each.right.find("undefined") == std::string::npos) out.push_back(each.name);
+      }
     }
     return out;
   }();

@@ -17,7 +17,7 @@ namespace hoist {
 inline constexpr std::string_view exploration_knob = "explored";
 
 /// The rules that a walk takes: those that move, split, fuse and regroup plain maps, folds and views. What opens loops
-/// for a device, and what knows a convolution, is for strategies and passes.
+/// for a device, and what knows a convolution, is for strategies and passes; none adds elements that are undefined.
 std::vector<const Rule*> exploration_rules(bool strict);
 
 /// So many different rewrites of the term, or fewer where walks lead back or nowhere: values of the knob, 0 not among

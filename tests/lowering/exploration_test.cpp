@@ -89,6 +89,8 @@ TEST(Exploration, ARecordOfAnotherTermIsNone) {
 TEST(Exploration, OpensNoLoopsForADevice) {
   for (const Rule* rule : exploration_rules(true)) EXPECT_EQ(row(*rule).rule_class, RuleClass::exact);
   EXPECT_GT(exploration_rules(false).size(), exploration_rules(true).size());
+  for (const Rule* rule : exploration_rules(false))
+    EXPECT_EQ(row(*rule).right.find("undefined"), std::string::npos) << row(*rule).name;
   const Expr mapped = term_of("%x : [8]f32 |> map group(0) (\\v. v + 1)");
   EXPECT_TRUE(explorations(mapped, 4, false).empty());
   for (const int64_t value : explorations(term_of(terms[0]), 24, false)) {
