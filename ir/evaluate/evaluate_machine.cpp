@@ -39,8 +39,9 @@ void choose(const std::byte* condition, const std::byte* a, const std::byte* b, 
   for (int64_t i = 0; i < n; ++i) out[i] = c[i] != 0 ? x[i] : y[i];
 }
 
-// The loops over columns of positions, for processors with wide registers too.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+// The loops over columns of positions, for processors with wide registers too. What chooses between them runs before a
+// sanitizer is there.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HOIST_WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define HOIST_WIDE
