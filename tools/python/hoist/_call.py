@@ -27,10 +27,11 @@ def as_program(words: Sequence[str]) -> int:
     return code
 
 
-# Candidates of a search are measured in processes of their own, which are this program again.
+# Candidates of a search are measured in processes of their own, which are this program again and find modules where
+# this one does.
 if sys.executable:
     _core.set_program([sys.executable, "-c",
-                       f"import sys; sys.path.insert(0, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))!r}); "
+                       f"import sys; sys.path[:] = {[os.path.abspath(folder) for folder in sys.path]!r}; "
                        f"from {__package__} import _call; sys.exit(_call.as_program(sys.argv[1:]))"])
 
 _progress: Callable[[str], object] | None = None
