@@ -259,9 +259,9 @@ TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
   EXPECT_NE(*read_file(in("a.hoist/plan.bin")), *read_file(in("usual.hoist/plan.bin")));
   EXPECT_EQ(*read_file(in("a.hoist/plan.bin")), *read_file(in("b.hoist/plan.bin")));
   EXPECT_EQ(run_hoist({"verify", in("a.hoist"), "--derivation", "--model", model}).code, 0);
-  // Of a GPU it knows nothing, so the estimate stays.
+  // No model knows this GPU, so the estimate stays.
   const Ran gpu =
-      run_hoist({"compile", model, "--profile", "nvidia-a100", "--tune=0", "--no-check", "-o", in("gpu.hoist")});
+      run_hoist({"compile", model, "--profile", "amd-mi250x", "--tune=0", "--no-check", "-o", in("gpu.hoist")});
   EXPECT_EQ(gpu.code, 0) << gpu.err;
   EXPECT_THAT(gpu.out, HasSubstr("and knows nothing of"));
   EXPECT_EQ(chosen_in(in("gpu.hoist")), 0u);

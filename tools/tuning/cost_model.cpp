@@ -365,7 +365,7 @@ CostModel CostModel::fit(const std::vector<KernelTime>& times) {
   }
   CostModel model(BoostedTrees::fit(
       table, labels,
-      {.rounds = 200, .depth = 6, .rate = 0.1, .rows_of_a_tree = 0.8, .columns_of_a_tree = 0.5, .seed = 1}));
+      {.rounds = 250, .depth = 4, .rate = 0.05, .rows_of_a_tree = 0.5, .columns_of_a_tree = 0.5, .seed = 1}));
   model.learned_from_ = sources_of(times);
   model.native_launch_ = usual_launch(times, true);
   model.driver_launch_ = usual_launch(times, false);
@@ -431,13 +431,28 @@ Result<CostModel> CostModel::load(std::string_view text, const std::string& wher
   }
 }
 
-const CostModel& CostModel::shipped() {
-  static const CostModel model = [] {
-    auto loaded = load(shipped_cost_model, "cost_model.json");
-    HOIST_CHECK(loaded, "the cost model that comes with hoist has features of another version: cost_model_quality");
-    return std::move(*loaded);
+std::span<const CostModel> CostModel::shipped() {
+  static const std::vector<CostModel> models = [] {
+    std::vector<CostModel> all;
+    for (const std::string_view text : shipped_cost_models) {
+      auto loaded = load(text, "a cost model that comes with hoist");
+      HOIST_CHECK(loaded, "a cost model that comes with hoist has features of another version: cost_model_quality");
+      all.push_back(std::move(*loaded));
+    }
+    return all;
   }();
-  return model;
+  return models;
+}
+
+const CostModel& model_for(std::span<const CostModel> models, std::span<const Expr> kernels, const Profile& profile,
+                           const Circumstances& circumstances) {
+  HOIST_CHECK(!models.empty(), "no cost model");
+  const auto known = [&](const CostModel& model) {
+    return std::count_if(kernels.begin(), kernels.end(),
+                         [&](Expr kernel) { return model.seconds(kernel, profile, circumstances).has_value(); });
+  };
+  return *std::max_element(models.begin(), models.end(),
+                           [&](const CostModel& a, const CostModel& b) { return known(a) < known(b); });
 }
 
 CostModelQuality quality_of(const std::vector<KernelTime>& times, const std::vector<std::optional<double>>& predicted) {

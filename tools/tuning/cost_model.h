@@ -56,8 +56,8 @@ class CostModel {
  public:
   /// From at least one measurement.
   static CostModel fit(const std::vector<KernelTime>& times);
-  /// The one that comes with hoist.
-  static const CostModel& shipped();
+  /// Those that come with hoist, each of other devices.
+  static std::span<const CostModel> shipped();
   /// Seconds of one launch; nothing where the kernel or the device lies outside of what the model learned from.
   std::optional<double> seconds(Expr term, const Profile& profile, const Circumstances& circumstances = {}) const;
 
@@ -77,6 +77,11 @@ class CostModel {
   float native_launch_ = 0, driver_launch_ = 0;
   std::vector<float> least_, most_;  // of each feature
 };
+
+/// The model that knows the most of these kernels, the first of equals: times of two models are not compared with each
+/// other, so one has to answer for all. There is at least one model.
+const CostModel& model_for(std::span<const CostModel> models, std::span<const Expr> kernels, const Profile& profile,
+                           const Circumstances& circumstances);
 
 /// How well a model predicts kernels that it has not seen.
 struct CostModelQuality {

@@ -24,10 +24,9 @@ struct Estimated {
 
 class Estimator {
  public:
-  Estimator(const TunedProgram& tuned, const CostModel& model, const EstimateOptions& options)
-      : tuned_(tuned), model_(model), options_(options) {
-    circumstances_.native = !tuned.options.targets.empty();
-  }
+  Estimator(const TunedProgram& tuned, const CostModel& model, const Circumstances& circumstances,
+            const EstimateOptions& options)
+      : tuned_(tuned), model_(model), circumstances_(circumstances), options_(options) {}
 
   Result<EstimateOutcome> run() {
     HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_));
@@ -120,8 +119,8 @@ class Estimator {
 
   const TunedProgram& tuned_;
   const CostModel& model_;
+  const Circumstances& circumstances_;
   const EstimateOptions& options_;
-  Circumstances circumstances_;
   std::unordered_map<Expr, std::optional<double>> known_;
   std::map<TuningTask, RecordedChoice> chosen_;
   size_t outside_ = 0;
@@ -129,8 +128,15 @@ class Estimator {
 
 }  // namespace
 
-Result<EstimateOutcome> estimate(const TunedProgram& tuned, const CostModel& model, const EstimateOptions& options) {
-  return Estimator(tuned, model, options).run();
+Result<EstimateOutcome> estimate(const TunedProgram& tuned, std::span<const CostModel> models,
+                                 const EstimateOptions& options) {
+  const Circumstances circumstances = {.native = !tuned.options.targets.empty()};
+  HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned, {}));
+  HOIST_TRY(const LoweredVariant usual, lower_variant(tuned, tiles, {}, {}));
+  std::vector<Expr> kernels;
+  for (const LoweredKernel& kernel : usual.model.kernels) kernels.push_back(kernel.expression);
+  const CostModel& model = model_for(models, kernels, tuned.options.profile, circumstances);
+  return Estimator(tuned, model, circumstances, options).run();
 }
 
 }  // namespace hoist::tuning

@@ -1,9 +1,10 @@
-// Knobs without a measurement: those with which the cost model expects a kernel to be clearly faster than with what the
+// Knobs without a measurement: those with which a cost model expects a kernel to be clearly faster than with what the
 // usual estimate chooses. A kernel that lies outside of what the model has learned from stays as it is. Nothing here
 // runs a kernel, so no choice is checked either; every one is a form that lowering itself may choose.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tools/tuning/cost_model.h"
@@ -24,6 +25,8 @@ struct EstimateOutcome {
   size_t outside = 0;                   ///< of which the model says nothing
 };
 
-Result<EstimateOutcome> estimate(const TunedProgram& tuned, const CostModel& model, const EstimateOptions& options);
+/// By the model that knows the most of its kernels (model_for).
+Result<EstimateOutcome> estimate(const TunedProgram& tuned, std::span<const CostModel> models,
+                                 const EstimateOptions& options);
 
 }  // namespace hoist::tuning

@@ -2,11 +2,13 @@
 // loads them alone.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 namespace hoist::tuning {
 
-extern const std::string_view shipped_cost_model;  ///< cost_model.json, as CostModel::save writes it
-extern const std::string_view shipped_records;     ///< records.txt, as records_text.h has it
+/// cost_models/*.json in the order of their names, as CostModel::save writes them.
+extern const std::span<const std::string_view> shipped_cost_models;
+extern const std::string_view shipped_records;  ///< records.txt, as records_text.h has it
 
 }  // namespace hoist::tuning

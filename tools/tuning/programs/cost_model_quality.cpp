@@ -1,7 +1,7 @@
 // How well the cost model predicts kernels of networks that it has not seen: cost_model_quality RECORDS
 // [PREDICTIONS [MODEL]], from what kernel_times wrote. PREDICTIONS gets a line of JSON for each record, MODEL the model
-// that has learned from all of them. Last stands what the model that comes with hoist says of these records: of a kind
-// of processor that it has not learned from they are held out as well.
+// that has learned from all of them. Last stands what the models that come with hoist say of these records: of a device
+// that a model has not learned from they are held out as well.
 #include <fmt/format.h>
 
 #include <map>
@@ -54,16 +54,17 @@ int main(int count, char** arguments) {
   for (const KernelTime& time : *times) ++models[time.model];
   for (const auto& [model, kernels] : models)
     print_part(model, [&](const KernelTime& time) { return time.model == model; });
-  std::vector<std::optional<double>> by_shipped;
-  for (const KernelTime& time : *times)
-    by_shipped.push_back(CostModel::shipped().seconds(time.term, time.profile, time.circumstances));
-  std::map<std::string, std::pair<std::vector<KernelTime>, std::vector<std::optional<double>>>> devices;
-  for (size_t i = 0; i < times->size(); ++i) {
-    auto& [of_device, said] = devices[(*times)[i].device];
-    of_device.push_back((*times)[i]);
-    said.push_back(by_shipped[i]);
+  std::map<std::string, std::vector<KernelTime>> devices;
+  for (const KernelTime& time : *times) devices[time.device].push_back(time);
+  for (const auto& [device, of_device] : devices) {
+    for (const CostModel& model : CostModel::shipped()) {
+      std::vector<std::optional<double>> said;
+      for (const KernelTime& time : of_device)
+        said.push_back(model.seconds(time.term, time.profile, time.circumstances));
+      print_row(fmt::format("{}, what comes with hoist for {}", device, model.learned_from().front().substr(0, 24)),
+                of_device, said);
+    }
   }
-  for (const auto& [device, found] : devices) print_row(device + ", the shipped model", found.first, found.second);
   std::string lines;
   for (size_t i = 0; i < times->size(); ++i)
     lines += nlohmann::ordered_json{{"model", (*times)[i].model},
