@@ -3,7 +3,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <set>
 
@@ -33,21 +32,9 @@ bool is_decided(Expr e) {
   return is_decided(e, seen);
 }
 
-std::vector<Path> places_in(Expr root) {
-  constexpr size_t enough = 4000;  // a term is a graph that is walked as a tree here
-  std::vector<Path> out;
-  Path path;
-  const std::function<void(Expr)> walk = [&](Expr e) {
-    if (out.size() == enough) return;
-    out.push_back(path);
-    for (size_t i = 0; i < e->children.size(); ++i) {
-      path.push_back(static_cast<int>(i));
-      walk(e->children[i]);
-      path.pop_back();
-    }
-  };
-  walk(root);
-  return out;
+std::vector<Path> all_places(Expr root) {
+  return places_where(
+      root, [](Expr) { return true; }, 4000);
 }
 
 // The same numbers wherever hoist is built.
@@ -60,7 +47,7 @@ class Walk {
     const size_t steps = 1 + below(most_steps), most_nodes = 2 * tree_size(start) + most_growth;
     std::vector<Application> out;
     Expr term = start;
-    std::vector<Path> places = places_in(term);
+    std::vector<Path> places = all_places(term);
     for (size_t attempt = 0; attempt < most_attempts && out.size() < steps; ++attempt) {
       Application step;
       step.place = places[below(places.size())];
@@ -73,7 +60,7 @@ class Walk {
       const auto whole = replace_at(term, step.place, *part);
       if (!whole || *whole == term || tree_size(*whole) > most_nodes) continue;
       term = *whole;
-      places = places_in(term);
+      places = all_places(term);
       out.push_back(std::move(step));
     }
     return out;

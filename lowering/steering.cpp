@@ -10,6 +10,7 @@
 #include "ir/text/text.h"
 #include "ir/text/trim.h"
 #include "lowering/strategy.h"
+#include "lowering/terms.h"
 
 namespace hoist {
 namespace {
@@ -67,25 +68,6 @@ bool is_pattern(Expr e, const std::string& wanted) {
   const std::string text = pattern_text(e);
   return text.starts_with(wanted) &&
          (text.size() == wanted.size() || text[wanted.size()] == ' ' || text[wanted.size()] == '(');
-}
-
-// Places in the order in which a reader counts them: outermost first, left to right.
-std::vector<Path> places_of(Expr root, const std::string& pattern) {
-  constexpr size_t enough = 100000;  // a term is a graph that is walked as a tree here
-  std::vector<Path> out;
-  Path path;
-  size_t visited = 0;
-  std::function<void(Expr)> walk = [&](Expr e) {
-    if (++visited > enough) return;
-    if (is_pattern(e, pattern)) out.push_back(path);
-    for (size_t i = 0; i < e->children.size(); ++i) {
-      path.push_back(static_cast<int>(i));
-      walk(e->children[i]);
-      path.pop_back();
-    }
-  };
-  walk(root);
-  return out;
 }
 
 class Steerer {
@@ -187,7 +169,8 @@ class Steerer {
       if (!body) return fault(step, "the step before has opened no loop", "say a place: in map group(1)");
       return *body;
     }
-    const std::vector<Path> places = places_of(rewriter_.term(), step.pattern);
+    const std::vector<Path> places = places_where(
+        rewriter_.term(), [&](Expr e) { return is_pattern(e, step.pattern); }, 100'000);
     if (places.size() < static_cast<size_t>(step.number))
       return fault(step,
                    fmt::format("the kernel's term has {} places of {}, and number {} is asked for", places.size(),

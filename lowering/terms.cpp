@@ -101,4 +101,21 @@ std::optional<Path> first_closed(Expr root, const std::function<bool(Expr)>& acc
   return path;
 }
 
+std::vector<Path> places_where(Expr root, const std::function<bool(Expr)>& accepts, size_t most_nodes) {
+  std::vector<Path> out;
+  Path path;
+  size_t visited = 0;
+  const std::function<void(Expr)> walk = [&](Expr e) {
+    if (++visited > most_nodes) return;
+    if (accepts(e)) out.push_back(path);
+    for (size_t i = 0; i < e->children.size(); ++i) {
+      path.push_back(static_cast<int>(i));
+      walk(e->children[i]);
+      path.pop_back();
+    }
+  };
+  walk(root);
+  return out;
+}
+
 }  // namespace hoist

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/expression.h"
 
@@ -29,5 +30,8 @@ Expr replace_closed(Expr e, const std::function<Expr(Expr)>& replace);
 inline int64_t round_up(int64_t n, int64_t k) { return (n + k - 1) / k * k; }
 /// The place of the first closed subterm, outermost first, that the test accepts.
 std::optional<Path> first_closed(Expr root, const std::function<bool(Expr)>& accepts);
+/// The places of the subterms that the test accepts in the order in which a reader counts them: outermost first, left
+/// to right. A term is a graph that is walked as a tree here, so the walk ends after so many nodes.
+std::vector<Path> places_where(Expr root, const std::function<bool(Expr)>& accepts, size_t most_nodes);
 
 }  // namespace hoist

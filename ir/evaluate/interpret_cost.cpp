@@ -47,7 +47,7 @@ class Steps {
       default:
         break;
     }
-    return known_[e] = out;
+    return known_[e] = std::max<int64_t>(out, 1);  // a fold of nothing has its start to give
   }
 
  private:

@@ -69,6 +69,7 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> out;
   const auto add = [&](const std::string& name, NamedModel model) { out.push_back({name, std::move(model)}); };
+  add("a sum of nothing", case_model({0, 3}, {{"sum", "ReduceSum", "", {{"keepdims", int64_t{0}}}, {"x"}, {"y"}}}));
   add("linear 33x7", resize({1, 2, 9, 5}, {1, 2, 33, 7}, "linear"));
   add("linear 37x41", resize({1, 2, 11, 20}, {1, 2, 37, 41}, "linear"));
   add("cubic 64x64", resize({1, 1, 9, 9}, {1, 1, 64, 64}, "cubic"));
