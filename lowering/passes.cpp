@@ -304,7 +304,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
     };
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (;;) {
-      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options.profile);
+      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options.profile, options.strict);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
       if (!wanted && !recorded && (options.profile.gpu || form->cost > clearly * form->direct)) break;
@@ -592,7 +592,7 @@ constexpr Pass all_passes[] = {
     {"im2col", "the windows of convolutions are kept in memory (--conv=im2col)", Pass::terms, false, im2col,
      wants_im2col},
     {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",
-     Pass::terms, true, winograd, wants_winograd},
+     Pass::terms, false, winograd, wants_winograd},
     {"keep-shared-folds", "what more elements share than a row of the result has, or rows across it, is kept in memory",
      Pass::terms, false, keep_shared_folds},
     {"keep-shuffled-folds", "sums are kept in memory before their places change in runs shorter than a vector",

@@ -18,8 +18,8 @@ struct WinogradChoice {
   std::string rule;
   RuleArguments arguments;
   Path place;             ///< of the convolution
-  double cost = 0;        ///< in multiply-adds that take as long
-  double direct = 0;      ///< what the stencil costs
+  double cost = 0;        ///< in multiply-adds of f32 that take as long
+  double direct = 0;      ///< what the stencil costs; 0 where nothing is known of it
   int64_t transform = 0;  ///< operations that the filters' transform takes, about
 };
 
@@ -28,8 +28,8 @@ inline constexpr std::string_view winograd_knob = "winograd";
 
 /// Whether the filters can be transformed at compile time.
 bool has_known_weights(const Program& program, const Definition& definition);
-/// The forms of the first convolution in the term that has any.
-std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile);
+/// The forms of the first convolution in the term that has any; `strict`: of those that keep every bit.
+std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, bool strict);
 /// Of these the one that costs least; null where there are none.
 const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices);
 

@@ -405,13 +405,14 @@ HExpr integer_power(const HExpr& a, const HExpr& b) {
   });
 }
 
-// ---- dot products of bytes ----
+// ---- dot products of bytes, and of numbers of 16 bits ----
 
-HExpr word(const Arguments& bytes) {
+HExpr word(const Arguments& numbers) {
   HExpr out;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const HExpr wide = to(Halide::UInt(32), bits(Halide::UInt(8), bytes[i]));
-    const HExpr placed = wide << count(wide, static_cast<int64_t>(8 * i));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int size = numbers[i].type().bits();
+    const HExpr wide = to(Halide::UInt(32), bits(Halide::UInt(size), numbers[i]));
+    const HExpr placed = wide << count(wide, static_cast<int64_t>(size * i));
     out = out.defined() ? out | placed : placed;
   }
   return bits(Halide::Int(32), out);
@@ -428,21 +429,29 @@ HExpr dot_in_instruction(const HExpr& s, const HExpr& x, const HExpr& y) {
   return s + VectorReduce::make(VectorReduce::Add, to(Halide::Int(32), products), s.type().lanes());
 }
 
-// The same in pairs of 16 bits, which hold them all.
-HExpr dot_in_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
+// Sums of two products each, of the numbers of 16 bits that stand side by side.
+HExpr sums_of_pairs(const HExpr& left, const HExpr& right) {
+  using Halide::Internal::Reinterpret;
   using Halide::Internal::VectorReduce;
+  const int numbers = left.type().bits() * left.type().lanes() / 16;
+  const Type halves = Halide::Int(16, numbers);
+  const HExpr products = Call::make(Halide::Int(32, numbers), Call::widening_mul,
+                                    {Reinterpret::make(halves, left), Reinterpret::make(halves, right)},
+                                    Call::PureIntrinsic);
+  return bits(Halide::UInt(32), VectorReduce::make(VectorReduce::Add, products, numbers / 2));
+}
+
+HExpr dot_of_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
+  return bits(Halide::Int(32), bits(Halide::UInt(32), s) + sums_of_pairs(x, y));
+}
+
+// The products of bytes in pairs of 16 bits, which hold them all.
+HExpr dot_in_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
   const int lanes = s.type().lanes();
-  const Type halves = Halide::Int(16, 2 * lanes), unsigned_halves = Halide::UInt(16, 2 * lanes);
-  const HExpr a = Halide::Internal::Reinterpret::make(unsigned_halves, x);
-  const HExpr b = Halide::Internal::Reinterpret::make(halves, y);
-  const auto pairs = [&](const HExpr& left, const HExpr& right) {
-    const HExpr signed_left = Halide::Internal::Reinterpret::make(halves, left);
-    const HExpr products =
-        Call::make(Halide::Int(32, 2 * lanes), Call::widening_mul, {signed_left, right}, Call::PureIntrinsic);
-    return bits(Halide::UInt(32), VectorReduce::make(VectorReduce::Add, products, lanes));
-  };
-  const HExpr even = pairs(a & integer(a, 255), (b << count(b, 8)) >> count(b, 8));
-  const HExpr odd = pairs(a >> count(a, 8), b >> count(b, 8));
+  const HExpr a = Halide::Internal::Reinterpret::make(Halide::UInt(16, 2 * lanes), x);
+  const HExpr b = Halide::Internal::Reinterpret::make(Halide::Int(16, 2 * lanes), y);
+  const HExpr even = sums_of_pairs(a & integer(a, 255), (b << count(b, 8)) >> count(b, 8));
+  const HExpr odd = sums_of_pairs(a >> count(a, 8), b >> count(b, 8));
   return bits(Halide::Int(32), bits(Halide::UInt(32), s) + (even + odd));
 }
 
@@ -654,6 +663,7 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     }
     t[word_marker] = word;
     t["hoist_dot"] = [](const Arguments& x) { return dot_in_pairs(x[0], x[1], x[2]); };
+    t["hoist_dot_pairs"] = [](const Arguments& x) { return dot_of_pairs(x[0], x[1], x[2]); };
     t["hoist_fma_to_odd"] = [](const Arguments& x) { return fma_to_odd(x[0], x[1], x[2]); };
     t["hoist_quiet_f16"] = [](const Arguments& x) { return quiet(x[0], 0x7c00, 0x7e00); };
     t["hoist_quiet_bf16"] = [](const Arguments& x) { return quiet(x[0], 0x7f80, 0x7fc0); };
