@@ -238,8 +238,8 @@ int64_t neighbouring_terms(const Definition& d, const std::vector<int64_t>& exte
   return extents[d.channels_first ? 1 : extents.size() - 2];
 }
 
-// How many products a dot instruction adds to a sum at once: four of unsigned bytes and signed ones, two of 16 bits; 0
-// where none forms the sums. A number of 32 bits holds the operands of either.
+// How many products a dot instruction adds to a sum at once: four of unsigned bytes and signed ones, two of 16 bits
+// (the right ones may be stored in 8); 0 where none forms the sums.
 int64_t products_in_word(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
                          const Profile& profile) {
   auto type = types.find(w.value);
@@ -254,7 +254,8 @@ int64_t products_in_word(const Definition& d, const std::map<std::string, Type>&
            });
   };
   if (profile.dot_instructions && multiplies(Scalar::u8, Scalar::i8, 4)) return 4;
-  return profile.pair_products > 0 && multiplies(Scalar::i16, Scalar::i16, 2) ? 2 : 0;
+  const bool in_pairs = multiplies(Scalar::i16, Scalar::i16, 2) || multiplies(Scalar::i16, Scalar::i8, 2);
+  return profile.pair_products > 0 && in_pairs ? 2 : 0;
 }
 
 // The numbers that dot instructions read in words: their channels have to lie side by side.

@@ -41,13 +41,19 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   const double side = number(form.results + form.window - 1), products = inputs * outputs;
   const double all_tiles = number(result[0]) * tiles(result[2]) * tiles(result[3]);
   const double elements = side * side * all_tiles * (inputs + outputs), weights = side * side * products;
-  const double each_weight = weight_cost[weights <= cached_weights ? 0 : 1];
-  // Of bytes the products are those of 16 bits, as the stencil's are at best.
+  // Of whole numbers the products are those of 16 bits, in pairs, either way, and arrays are as much shorter as their
+  // types: transformed tiles and filters half, products as long, the stencil's weights a quarter.
   const double rate = form.of_bytes ? number(std::max<int64_t>(1, profile.pair_products)) : 1;
-  choice.cost = side * side * all_tiles * products / rate + elements * element_cost[elements <= cached_elements ? 0 : 1] +
-                weights * each_weight + 2 * launch_cost(profile);
+  const double tile_size = form.of_bytes ? 0.75 : 1, filter_size = form.of_bytes ? 0.5 : 1,
+               weight_size = form.of_bytes ? 0.25 : 1;
+  const auto each = [](const double (&costs)[2], double count, double cached, double size) {
+    return size * costs[count * size <= cached ? 0 : 1];
+  };
+  const double each_element = each(element_cost, elements, cached_elements, tile_size);
+  choice.cost = side * side * all_tiles * products / rate + elements * each_element +
+                weights * each(weight_cost, weights, cached_weights, filter_size) + 2 * launch_cost(profile);
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
-  choice.direct = window * (results / rate + each_weight) * products;
+  choice.direct = window * (results / rate + each(weight_cost, weights, cached_weights, weight_size)) * products;
   if (form.of_bytes && profile.pair_products == 0) choice.direct = 0;
   choice.transform = static_cast<int64_t>(weights * (3 * window + 2 * number(form.window)));
 }

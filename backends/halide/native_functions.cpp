@@ -410,12 +410,12 @@ HExpr integer_power(const HExpr& a, const HExpr& b) {
 HExpr word(const Arguments& numbers) {
   HExpr out;
   for (size_t i = 0; i < numbers.size(); ++i) {
-    const int size = numbers[i].type().bits();
-    const HExpr wide = to(Halide::UInt(32), bits(Halide::UInt(size), numbers[i]));
+    const int size = numbers[i].type().bits(), all = size * static_cast<int>(numbers.size());
+    const HExpr wide = to(Halide::UInt(all), bits(Halide::UInt(size), numbers[i]));
     const HExpr placed = wide << count(wide, static_cast<int64_t>(size * i));
     out = out.defined() ? out | placed : placed;
   }
-  return bits(Halide::Int(32), out);
+  return bits(Halide::Int(out.type().bits()), out);
 }
 
 // s + the products of the unsigned bytes of x and the signed bytes of y, as processors with an instruction for that
@@ -441,8 +441,15 @@ HExpr sums_of_pairs(const HExpr& left, const HExpr& right) {
   return bits(Halide::UInt(32), VectorReduce::make(VectorReduce::Add, products, numbers / 2));
 }
 
+// y may be two bytes with a sign.
 HExpr dot_of_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
-  return bits(Halide::Int(32), bits(Halide::UInt(32), s) + sums_of_pairs(x, y));
+  using Halide::Internal::Reinterpret;
+  const int numbers = 2 * s.type().lanes();
+  const HExpr wide =
+      y.type().bits() == 32
+          ? y
+          : Reinterpret::make(x.type(), to(Halide::Int(16), Reinterpret::make(Halide::Int(8, numbers), y)));
+  return bits(Halide::Int(32), bits(Halide::UInt(32), s) + sums_of_pairs(x, wide));
 }
 
 // The products of bytes in pairs of 16 bits, which hold them all.

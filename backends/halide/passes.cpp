@@ -365,7 +365,7 @@ class LoadInside : public WithLets {
 };
 
 // hoist_word(a[i], a[i + 1], a[i + 2], a[i + 3]) with i a multiple of 4 is a load of a word, as is hoist_word(a[i],
-// a[i + 1]) of 16 bits with i even; anything else stays the call of a function that puts numbers together.
+// a[i + 1]) with i even; anything else stays the call of a function that puts numbers together.
 class LoadWords : public WithUsedLets {
   using WithUsedLets::visit;
 

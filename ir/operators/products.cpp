@@ -53,6 +53,9 @@ namespace {
 
 #define HOIST_EIGHT_BITS(x, place) \
   "refuse !integers(" x ") | bits(" x ") > 8: \"input " place " is {type(" x ")}, expected an integer of 8 bits\" "
+// As the first operand of integer products, which rules between calls widen, more than the standard has.
+#define HOIST_SIXTEEN_BITS(x, place) \
+  "refuse !integers(" x ") | bits(" x ") > 16: \"input " place " is {type(" x ")}, expected an integer of 8 bits\" "
 #define HOIST_ZERO_POINT(x, place, zero)                                                  \
   "refuse given(" zero ") & type(" zero ") != type(" x "): \"input " place " is {type(" x \
   ")}, its zero point {type(" zero ")}\" "
@@ -201,7 +204,7 @@ constexpr auto product_rows = std::to_array<OperatorRow>({
           HOIST_CONVOLUTION("1")),
   by_text("MatMulInteger", 10,
           "(a : integers, b : anything, a_zero? : anything, b_zero? : anything) "
-          HOIST_EIGHT_BITS("a", "0") HOIST_ZERO_POINT("a", "0", "a_zero")
+          HOIST_SIXTEEN_BITS("a", "0") HOIST_ZERO_POINT("a", "0", "a_zero")
           HOIST_EIGHT_BITS("b", "1") HOIST_ZERO_POINT("b", "1", "b_zero")
           "= total where W = i32; " HOIST_INTEGER_PRODUCT),
   by_text("QLinearMatMul", 10,
@@ -219,7 +222,7 @@ constexpr auto product_rows = std::to_array<OperatorRow>({
   by_text("ConvInteger", 10,
           "(x : integers [n][c]..., w : anything [o][p]..., x_zero? : anything, w_zero? : anything; "
           HOIST_CONVOLUTION_HEAD ") "
-          HOIST_EIGHT_BITS("x", "0") HOIST_ZERO_POINT("x", "0", "x_zero")
+          HOIST_SIXTEEN_BITS("x", "0") HOIST_ZERO_POINT("x", "0", "x_zero")
           HOIST_EIGHT_BITS("w", "1") HOIST_ZERO_POINT("w", "1", "w_zero")
           HOIST_FILTERS("p * group") HOIST_ONE_NUMBER("x_zero", "zero point of the input")
           "= select(plain_x & plain_w, convolved (margins 0 (spatial(w)) x) w, "

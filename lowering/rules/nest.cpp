@@ -267,6 +267,10 @@ std::vector<RuleRow> nest_rules() {
        "fold (\\s p. s + cast i32 p.0 * cast i32 p.1) z (zip(xs, ws))",
        "fold (\\s q. fold vec (\\t p. t + cast i32 p.0 * cast i32 p.1) s (zip(q.0, q.1))) z (zip(split 2 xs, split 2 ws))",
        "", exact, "two products of 16 bits at a time, which one instruction sums"},
+      {"fold-pairs-of-bytes", "", "xs: [2*m]i16, ws: [2*m]i8, z: i32",
+       "fold (\\s p. s + cast i32 p.0 * cast i32 p.1) z (zip(xs, ws))",
+       "fold (\\s q. fold vec (\\t p. t + cast i32 p.0 * cast i32 p.1) s (zip(q.0, q.1))) z (zip(split 2 xs, split 2 ws))",
+       "", exact, "the same of 16 bits and bytes, which are widened as they are loaded"},
       {"fold-matrix-words", "k", "xs: [m*k][4]u8, ws: [m*k][4]i8, z: i32",
        "fold (\\s q. fold vec (\\t p. t + cast i32 p.0 * cast i32 p.1) s (zip(q.0, q.1))) z (zip(xs, ws))",
        "fold (\\r b. fold matrix (\\s q. fold vec (\\t p. t + cast i32 p.0 * cast i32 p.1) s (zip(q.0, q.1))) r"

@@ -118,6 +118,18 @@ bool is_product_of_halves(ProgramMatch& match) {
   return true;
 }
 
+// A product of bytes, one group of channels, whose inputs may be stored in 16 bits: what surrounds a picture has to be
+// repeated bytes then (Padding::byte), which zeros are, and windows of one element have no border.
+bool is_product_of_bytes(ProgramMatch& match) {
+  const Tensor *w = match.known("w"), *z = match.known("z");
+  if (w == nullptr || w->scalar() != Scalar::i8 || !is_one_number(z) || z->scalar() != Scalar::u8) return false;
+  if (match.known("x") != nullptr || leaf_of(match.values.at("x")->type) != scalar_type(Scalar::u8)) return false;
+  const std::vector<int64_t>& shape = w->shape();
+  const bool is_picture = match.rests.count("A") != 0;
+  const bool is_window = is_picture && std::any_of(shape.begin() + 2, shape.end(), [](int64_t n) { return n != 1; });
+  return shape.size() >= 2 && groups_of(match) == 1 && (!is_window || z->integer_at(0) == 0);
+}
+
 // Input channels of integer sums that are no multiple of four: adds the amounts by which zeros complete them.
 // Negative axes count from the last, as both operands of a product may have batch dimensions of their own.
 bool is_no_multiple_of_four(ProgramMatch& match, int64_t axis, int64_t from_weights) {
@@ -276,6 +288,7 @@ const ProgramConditions& conditions() {
       {"factors of channels", are_factors_of_channels},
       {"only dequantised", is_only_dequantised},
       {"product of halves", is_product_of_halves},
+      {"product of bytes", is_product_of_bytes},
   };
   return all;
 }
@@ -360,6 +373,7 @@ constexpr char quantised_given[] =
 
 // clang-format off
 std::vector<ProgramRuleRow> rows() {
+  const char* in_sixteen_bits = "inputs are stored in the 16 bits of which an instruction multiplies pairs";
   const char* sums_in_f32 = "sums of halves are of f32 and rounded once, so operands may be widened before";
   const std::string activation = "DequantizeLinear(%x : [b][c][h][v]u8, %known_positive_p : f32, %known_z : u8)";
   const std::string filters = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : [n]f32; axis = 0)";
@@ -530,6 +544,17 @@ std::vector<ProgramRuleRow> rows() {
      "Cast(MatMul(Cast(x; to = 1), Cast(w; to = 1)); to = 10)",
      "product of halves", RuleClass::exact, sums_in_f32,
      {"MatMul(%x : [m][k]f16, %known_w : [k][n]f16)"}},
+    {"widened-integer-convolution", "x: X, w: W, z: Z",
+     "ConvInteger(x, w, z; *A)",
+     "ConvInteger(wide, w, zero; *A) where wide = Cast(x; to = 5); zero = Cast(z; to = 5)",
+     "product of bytes", RuleClass::exact, in_sixteen_bits,
+     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %zero_z : u8; strides = [s, t])",
+      "ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][1][1]i8, %known_z : u8)"}},
+    {"widened-integer-matrix-product", "x: X, w: W, z: Z",
+     "MatMulInteger(x, w, z)",
+     "MatMulInteger(wide, w, zero) where wide = Cast(x; to = 5); zero = Cast(z; to = 5)",
+     "product of bytes", RuleClass::exact, in_sixteen_bits,
+     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %known_z : u8)"}},
     {"channels-to-four", "x: X, w: W, z: Z",
      "ConvInteger(x, w, z; *A)",
      "ConvInteger(padded, weights, z; *A) where zero = Reshape(z; shape = integers []); "
