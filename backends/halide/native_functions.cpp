@@ -319,12 +319,13 @@ HExpr saturated(const HExpr& a, const Type& type) {
   return select(is_number(a), inside, integer(most, 0));
 }
 
-// Small ones by way of int.
+// Small ones by way of int. What is no number is not above the lower bound, which is what it becomes where that is 0.
 HExpr saturated_small(const HExpr& a, double low, double high, const Type& type) {
   const HExpr above = select(a > constant(a, low), a, constant(a, low));
   return let(above, [&](const HExpr& b) {
     const HExpr inside = select(b < constant(b, high), b, constant(b, high));
-    return to(type, to(Halide::Int(32), select(is_number(a), inside, constant(a, 0))));
+    const HExpr number = low == 0 ? inside : select(is_number(a), inside, constant(a, 0));
+    return to(type, to(Halide::Int(32), number));
   });
 }
 
