@@ -534,9 +534,13 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
                std::any_of(d.weights.begin(), d.weights.end(),
                            [&](const Weights& w) { return program.constants.count(w.value) != 0; });
   if (d.weights.size() == 1) {
-    constexpr int64_t small = 16384 / 4;  // half of a first-level cache, in f32
+    constexpr int64_t small = 16384;  // half of a first-level cache
     const int64_t right = element_count(d.weights[0].extents), columns = std::max<int64_t>(1, out.columns);
-    out.small_right = d.weights[0].groups > 1 || (right <= small && right / columns >= columns);
+    out.small_right = d.weights[0].groups > 1 || (4 * right <= small && right / columns >= columns);
+    // A tile's columns of bytes are a part of a line, which each pass over the results would write again.
+    const Type leaf = leaf_of(d.expression->type);
+    if (leaf->is_scalar() && row(leaf->scalar).bits < 32 && products_in_word(d, types, d.weights[0], profile) == 2)
+      out.small_right |= right <= small;
   }
   // Matrix instructions multiply words of bytes as dot instructions do.
   if (transposed || profile.matrix_tile == 0 || s.permutation.size() < 2 || d.weights.size() != 1 ||
