@@ -279,7 +279,8 @@ Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
     return operator_rules(names);
   }();
   const auto takes_winograd = [&](const Program& changed, Expr call) -> Result<bool> {
-    if (!wants_winograd(options) || call->children.empty() || leaf_of(call->children[0]->type) != scalar_type(Scalar::u8))
+    if (!wants_winograd(options) || call->children.empty() ||
+        leaf_of(call->children[0]->type) != scalar_type(Scalar::u8))
       return false;
     HOIST_TRY(const Expr term, unfold(*call, changed.constants));
     const std::vector<WinogradChoice> choices = winograd_choices(term, options.profile, options.strict);

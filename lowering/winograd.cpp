@@ -46,7 +46,7 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   const double rate = form.of_bytes ? number(std::max<int64_t>(1, profile.pair_products)) : 1;
   const double tile_size = form.of_bytes ? 0.75 : 1, filter_size = form.of_bytes ? 0.5 : 1,
                weight_size = form.of_bytes ? 0.25 : 1;
-  const auto each = [](const double (&costs)[2], double count, double cached, double size) {
+  const auto each = [](const double(&costs)[2], double count, double cached, double size) {
     return size * costs[count * size <= cached ? 0 : 1];
   };
   const double each_element = each(element_cost, elements, cached_elements, tile_size);

@@ -1,6 +1,8 @@
 // Which convolutions Winograd's forms (rules/convolution.cpp) make faster, and which form. Fewer products are paid for
 // with transforms, whose tiles and products go through memory, and with launches: with few channels, or little to
-// compute, the stencil stays. The estimate is of CPUs; on GPUs nobody asks for it unless a user does.
+// compute, the stencil stays. The estimate is of CPUs; on GPUs nobody asks for it unless a user does. Of bytes the form
+// is one of 16 bits, so it is chosen where a profile says what products of pairs of those cost (pair_products): an
+// instruction for bytes multiplies twice as many.
 #pragma once
 
 #include <string>

@@ -436,9 +436,9 @@ HExpr sums_of_pairs(const HExpr& left, const HExpr& right) {
   using Halide::Internal::VectorReduce;
   const int numbers = left.type().bits() * left.type().lanes() / 16;
   const Type halves = Halide::Int(16, numbers);
-  const HExpr products = Call::make(Halide::Int(32, numbers), Call::widening_mul,
-                                    {Reinterpret::make(halves, left), Reinterpret::make(halves, right)},
-                                    Call::PureIntrinsic);
+  const HExpr products =
+      Call::make(Halide::Int(32, numbers), Call::widening_mul,
+                 {Reinterpret::make(halves, left), Reinterpret::make(halves, right)}, Call::PureIntrinsic);
   return bits(Halide::UInt(32), VectorReduce::make(VectorReduce::Add, products, numbers / 2));
 }
 

@@ -13,8 +13,8 @@ const std::vector<NativeTarget>& native_targets() {
   static const std::vector<NativeTarget> targets = {
       {"x86-64-v3", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma", 8, 16, true, false, 0, 2},
       {"x86-64-v4", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake", 16, 32, true, false, 0, 0},
-      {"icelake-server", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake", 16, 32, true, true, 0, 0,
-       "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4"},
+      {"icelake-server", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake", 16, 32, true, true, 0,
+       0, "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4"},
       {"znver4", "x86_64", "x86-64-linux-sse41-avx-avx2-f16c-fma-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4",
        16, 32, true, true, 0, 0},
       {"sapphirerapids", "x86_64",

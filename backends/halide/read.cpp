@@ -209,8 +209,7 @@ Value Emitter::dot(Expr e, const Environment& env) {
     auto wide = [&](int64_t part) { return cast(Scalar::i32, get(part, pair)); };
     return call(Function::add, {sum, call(Function::multiply, {wide(0), wide(1)})});
   };
-  const bool known = pairs->size == Nat(together) && (of_bytes || of_pairs) &&
-                     e->type == scalar_type(Scalar::i32) &&
+  const bool known = pairs->size == Nat(together) && (of_bytes || of_pairs) && e->type == scalar_type(Scalar::i32) &&
                      e == hoist::fold(step, e->children[1], e->children[2], Mode::vec);
   if (!known) {
     unsupported("a vec fold that is no dot product",
@@ -225,7 +224,8 @@ Value Emitter::dot(Expr e, const Environment& env) {
     const H::Type word = H::Int(lanes[0].type().bits() * together);
     arguments.push_back(H::Internal::Call::make(word, word_marker, lanes, H::Internal::Call::PureExtern));
   }
-  return scalar(H::Internal::Call::make(H::Int(32), of_bytes ? "hoist_dot" : "hoist_dot_pairs", arguments, H::Internal::Call::PureExtern));
+  return scalar(H::Internal::Call::make(H::Int(32), of_bytes ? "hoist_dot" : "hoist_dot_pairs", arguments,
+                                        H::Internal::Call::PureExtern));
 }
 
 namespace {

@@ -86,13 +86,13 @@ namespace {
 
 // The same of filters; padding has to be known as a number then. Inputs without a zero point stay the array that they
 // are, so that it can have a border (lowering/borders.cpp).
-#define HOIST_INTEGER_CONVOLUTION                                                                                     \
-  "known_offset = plain_w & is_known(x_zero) & is_known(w); "                                                         \
-  "offset = w |> map (\\f. flatten f |> map (convert(W)) |> reduce (+) 0) |> map (\\s. s * (0 - value(x_zero))); "    \
-  "whole_x = select(plain_x, x, each x xz. convert(W, x) - convert(W, xz)); xz = scalar x_zero; "                     \
-  "whole_w = select(plain_w, each w. convert(W, w), each w wz. convert(W, w) - convert(W, wz)); "                     \
-  "wz = per_place \"zero point of the weights\" 0 0 w_zero w; "                                                       \
-  "plain_x = !given(x_zero) | zeros(x_zero); plain_w = !given(w_zero) | zeros(w_zero); "                              \
+#define HOIST_INTEGER_CONVOLUTION                                                                                  \
+  "known_offset = plain_w & is_known(x_zero) & is_known(w); "                                                      \
+  "offset = w |> map (\\f. flatten f |> map (convert(W)) |> reduce (+) 0) |> map (\\s. s * (0 - value(x_zero))); " \
+  "whole_x = select(plain_x, x, each x xz. convert(W, x) - convert(W, xz)); xz = scalar x_zero; "                  \
+  "whole_w = select(plain_w, each w. convert(W, w), each w wz. convert(W, w) - convert(W, wz)); "                  \
+  "wz = per_place \"zero point of the weights\" 0 0 w_zero w; "                                                    \
+  "plain_x = !given(x_zero) | zeros(x_zero); plain_w = !given(w_zero) | zeros(w_zero); "                           \
   "dot = \\window filter. " HOIST_DOT("window", "filter") "; " HOIST_CONVOLUTION("strides")
 
 // The determinant of a matrix by elimination: the row whose first element is the largest comes first, and takes that

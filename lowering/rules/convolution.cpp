@@ -19,14 +19,14 @@
 // Whole numbers: with whole points p_i everything but the distances between them is whole. So the filters are left with
 // their values at the points, G' = D G with D = diag(d_i), d_i the product of (p_i - p_k) over the others, which the
 // output makes up for by A' = l A D^-1, l the least common multiple of the distances: A' and B are whole, and a tile of
-// results comes out l^2 times as large. Nothing is rounded, and sums may wrap: of l^2 y, which is known modulo 2^32, the
-// odd part of l^2 is undone by its inverse modulo 2^32 and the power of two, 2^e, by a shift, so that y is right where
-// it is below 2^(31 - e). Of bytes x and signed bytes g, |y| <= r^2 c 255 * 128. F(2x2, 3x3) has points 0, 1, -1 and
-// infinity and l = 2, so c may be 1,827; F(4x4, 3x3) has those and 2, -2 and l = 24, l^2 = 2^6 * 9, so c may be 114.
-// Tiles and filters fit in 16 bits, whose products in pairs one instruction sums: a row of B has coefficients of at most
-// 5 above zero and 8 below, together 10, so that |B^T d B| <= (2 * 2 + 8 * 8) * 255 = 17,340, and one of G' at most 7,
-// so that |G' g G'^T| <= 49 * 128 = 6,272. Tiles of 6x6 results would not fit. Floats cannot take the place of these
-// numbers: f32 holds whole ones up to 2^24, less than two of the products above.
+// results comes out l^2 times as large. Nothing is rounded, and sums may wrap: of l^2 y, which is known modulo 2^32,
+// the odd part of l^2 is undone by its inverse modulo 2^32 and the power of two, 2^e, by a shift, so that y is right
+// where it is below 2^(31 - e). Of bytes x and signed bytes g, |y| <= r^2 c 255 * 128. F(2x2, 3x3) has points 0, 1, -1
+// and infinity and l = 2, so c may be 1,827; F(4x4, 3x3) has those and 2, -2 and l = 24, l^2 = 2^6 * 9, so c may be
+// 114. Tiles and filters fit in 16 bits, whose products in pairs one instruction sums: a row of B has coefficients of
+// at most 5 above zero and 8 below, together 10, so that |B^T d B| <= (2 * 2 + 8 * 8) * 255 = 17,340, and one of G' at
+// most 7, so that |G' g G'^T| <= 49 * 128 = 6,272. Tiles of 6x6 results would not fit. Floats cannot take the place of
+// these numbers: f32 holds whole ones up to 2^24, less than two of the products above.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -238,8 +238,7 @@ class Transforms {
     return factor == 1 ? "(" + text + ")" : fmt::format("{}{} * ({})", factor, type, text);
   }
   // Of the elements first, first + 2, ... with these factors, the last one first, as its factor is 1.
-  static std::string sum(const std::vector<double>& factors, const std::string& array, size_t first,
-                         const char* type) {
+  static std::string sum(const std::vector<double>& factors, const std::string& array, size_t first, const char* type) {
     std::string out;
     for (size_t i = factors.size(); i-- > 0;)
       out += (out.empty() ? "" : " + ") + scaled(factors[i], element(array, first + 2 * i), type);
@@ -288,20 +287,21 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
            ") |> reduce (\\a b. a + b) ";
   };
   const std::string transformed = numbers.transformed, filter_rows = transforms.filter_rows();
-  const std::string filters = "g |> map (map (\\f. " + filter_rows + " |> map (\\a. " + filter_rows +
-                              " |> map (\\s. cast " + transformed + " (zip(a, f) |> map (\\y. y.0 * (zip(s, y.1)"
-                              " |> map (\\q. q.0 * cast " + exact + " q.1) |> reduce (\\a b. a + b) 0" + exact +
-                              ")) |> reduce (\\a b. a + b) 0" + exact +
-                              ")))))"
-                              " |> transpose (2 3 1 0) |> join |> materialise global";
+  const std::string filters =
+      "g |> map (map (\\f. " + filter_rows + " |> map (\\a. " + filter_rows + " |> map (\\s. cast " + transformed +
+      " (zip(a, f) |> map (\\y. y.0 * (zip(s, y.1)"
+      " |> map (\\q. q.0 * cast " +
+      exact + " q.1) |> reduce (\\a b. a + b) 0" + exact + ")) |> reduce (\\a b. a + b) 0" + exact +
+      ")))))"
+      " |> transpose (2 3 1 0) |> join |> materialise global";
   const std::string of_planes =
       "\\plane. plane |> " + (image == transformed ? "" : "map (map (cast " + transformed + ")) |> ");
   const std::string tiles = "x |> map (map (pad 0 i (repeat (" + m + "*u + " + overlap + " - j) " + zero +
                             "))) |> map (map (map (pad 0 j " + zero +
                             ")))"
-                            " |> map (map (" + of_planes + "map (slide " +
-                            n + " " + m + ") |> slide " + n + " " + m + " |> map transpose |> map (map " +
-                            both_ways(transforms.input()) +
+                            " |> map (map (" +
+                            of_planes + "map (slide " + n + " " + m + ") |> slide " + n + " " + m +
+                            " |> map transpose |> map (map " + both_ways(transforms.input()) +
                             "))) |> transpose (4 5 0 2 3 1) |> join |> map (join >> join) |> materialise global";
   const std::string products =
       "zip(" + filters + ", " + tiles +
@@ -322,8 +322,8 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
              "))))";
   row.right = products + " |> split " + n + " |> map (map (split u >> split t)) |> transpose (2 5 3 4 0 1)" +
               " |> map (map (\\plane. plane |> map (map " + both_ways(transforms.output()) +
-              ") |> map transpose |> join |> map join |> slice 0 (" + m + "*t - i) |> map (slice 0 (" + m +
-              "*u - j))" + results + "))" +
+              ") |> map transpose |> join |> map join |> slice 0 (" + m + "*t - i) |> map (slice 0 (" + m + "*u - j))" +
+              results + "))" +
               (bias ? " |> map (\\planes. zip(planes, b) |> map (\\y. y.0 |> map (map (\\v. v + y.1))))" : "");
   row.where = "z is 0";
   row.rule_class = RuleClass::rounding;

@@ -234,7 +234,7 @@ Expr dot_products(Expr xs, Expr columns, int64_t together = 4) {
             },
             literal_integer(Scalar::i32, 5), zip({split(together, xs), column}));
       },
-      columns, Mode::vec);
+      columns, columns->type->size == Nat(1) ? Mode::seq : Mode::vec);
 }
 
 // Rows of bytes times columns of words, in tiles of `tile` rows and 16 columns, `words` words at a time; `first` is
