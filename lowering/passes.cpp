@@ -179,7 +179,8 @@ constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors
                            transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
                            phases = "phases-of-transposed-convolution",
                            phases_bias = "phases-of-transposed-convolution-bias", channels = "channels-to-four",
-                           columns = "columns-to-four";
+                           columns = "columns-to-four", channels_in_pairs = "channels-to-two",
+                           columns_in_pairs = "columns-to-two";
 constexpr std::string_view inputs_of_convolution = "unsigned-inputs-of-integer-convolution",
                            inputs_of_product = "unsigned-inputs-of-integer-matrix-product",
                            inputs_of_linear_convolution = "unsigned-inputs-of-linear-convolution",
@@ -275,7 +276,8 @@ bool has_pair_products(const PassOptions& options) { return !options.profile.gpu
 // taken, whose transform reads each of them once.
 Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
   static const std::vector<const ProgramRule*> rules = [] {
-    const std::string_view names[] = {"widened-integer-convolution", "widened-integer-matrix-product"};
+    const std::string_view names[] = {"widened-integer-convolution", "centred-integer-convolution",
+                                      "widened-integer-matrix-product"};
     return operator_rules(names);
   }();
   const auto takes_winograd = [&](const Program& changed, Expr call) -> Result<bool> {
@@ -606,12 +608,14 @@ constexpr Pass all_passes[] = {
      apply_rules<inputs_of_convolution, inputs_of_product, inputs_of_linear_convolution, inputs_of_linear_product,
                  weights_of_convolution, weights_of_product, weights_of_linear_convolution, weights_of_linear_product>},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
+    {"pad-to-two", "integer products sum over pairs, where a CPU multiplies those in 16 bits", Pass::calls, true,
+     apply_rules<channels_in_pairs, columns_in_pairs>, has_pair_products},
+    {"widen-bytes", "inputs of integer products are of 16 bits, where a CPU multiplies pairs of those", Pass::calls,
+     false, widen_bytes, has_pair_products},
     {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
      apply_rules<channels, columns>},
     {"widen-halves", "products of halves read f32, where a CPU computes in that", Pass::calls, false,
      apply_rules<wide_convolution, wide_convolution_bias, wide_matrix_product>, computes_in_f32},
-    {"widen-bytes", "inputs of integer products are of 16 bits, where a CPU multiplies pairs of those", Pass::calls,
-     false, widen_bytes, has_pair_products},
     {"split-phases", "transposed convolutions with strides become convolutions of their phases", Pass::calls, true,
      apply_rules<phases, phases_bias>},
     {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",
