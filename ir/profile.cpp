@@ -26,6 +26,7 @@ constexpr IntegerKey<Profile> integer_keys[] = {
     {"compute_units", &Profile::compute_units, 1, 1 << 20},
     {"maximum_group", &Profile::maximum_group, 1, 1 << 20},
     {"matrix_tile", &Profile::matrix_tile, 0, 16, true},
+    {"pair_products", &Profile::pair_products, 0, 16, true},
     {"launch", &Profile::launch, 0, 1'000'000'000, true},
 };
 constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {

@@ -40,6 +40,9 @@ struct Profile {
   /// Of an instruction for 8-bit products of matrices, how many rows and columns of 32-bit sums it has at most, and how
   /// many words of four bytes it adds the products of to each (AMX: 16); 0: there is none.
   int64_t matrix_tile = 0;
+  /// 16-bit products, summed in pairs, that take as long as one multiply-add in f32, where bytes have no faster
+  /// instruction (CPU); 0: not known, and nothing is derived for them.
+  int64_t pair_products = 0;
   int64_t launch = 0;    ///< nanoseconds that a kernel takes beside its work; 0: some microseconds, as drivers do
   WorkGroupCosts costs;  ///< keys of GPUs: printed for those alone
 };

@@ -179,7 +179,8 @@ constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors
                            transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
                            phases = "phases-of-transposed-convolution",
                            phases_bias = "phases-of-transposed-convolution-bias", channels = "channels-to-four",
-                           columns = "columns-to-four";
+                           columns = "columns-to-four", channels_in_pairs = "channels-to-two",
+                           columns_in_pairs = "columns-to-two";
 constexpr std::string_view inputs_of_convolution = "unsigned-inputs-of-integer-convolution",
                            inputs_of_product = "unsigned-inputs-of-integer-matrix-product",
                            inputs_of_linear_convolution = "unsigned-inputs-of-linear-convolution",
@@ -259,6 +260,51 @@ Result<Nothing> im2col(Program& program, const PassOptions&) {
 // read.
 bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
 
+bool wants_winograd(const PassOptions& options) {
+  const bool open = options.convolution == ConvolutionForm::automatic && (!options.profile.gpu || options.records);
+  return open || options.convolution == ConvolutionForm::winograd;
+}
+
+bool is_clearly_less(const WinogradChoice& choice) {
+  constexpr double clearly = 0.85;
+  return choice.cost <= clearly * choice.direct;
+}
+
+bool has_pair_products(const PassOptions& options) { return !options.profile.gpu && options.profile.pair_products > 0; }
+
+// Before calls are unfolded, so that a rule says it for all forms of products. Bytes stay where Winograd's form will be
+// taken, whose transform reads each of them once.
+Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
+  static const std::vector<const ProgramRule*> rules = [] {
+    const std::string_view names[] = {"widened-integer-convolution", "centred-integer-convolution",
+                                      "widened-integer-matrix-product"};
+    return operator_rules(names);
+  }();
+  const auto takes_winograd = [&](const Program& changed, Expr call) -> Result<bool> {
+    if (!wants_winograd(options) || call->children.empty() ||
+        leaf_of(call->children[0]->type) != scalar_type(Scalar::u8))
+      return false;
+    HOIST_TRY(const Expr term, unfold(*call, changed.constants));
+    const std::vector<WinogradChoice> choices = winograd_choices(term, options.profile, options.strict);
+    return !choices.empty() &&
+           (options.convolution == ConvolutionForm::winograd || is_clearly_less(*cheapest(choices)));
+  };
+  const auto widened = [&](Program& changed, const std::string& value) -> Result<bool> {
+    const Expr call = find_definition(changed, value)->expression;
+    if (call->pattern != Pattern::operator_call || leaf_of(call->type) != scalar_type(Scalar::i32)) return false;
+    HOIST_TRY(const bool stays, takes_winograd(changed, call));
+    for (const ProgramRule* rule : rules) {
+      if (stays) break;
+      HOIST_TRY(const bool applies, apply_program_rule(*rule, changed, value));
+      if (applies) return true;
+    }
+    return false;
+  };
+  HOIST_TRY(const bool any, at_definitions(program, widened));
+  if (any) drop_copies(program, options.share_equal);  // products that read the same value
+  return Nothing{};
+}
+
 bool wants_exploration(const PassOptions& options) { return static_cast<bool>(options.records); }
 
 // What a search has found to be faster than the term as it is; nobody else asks for it.
@@ -273,11 +319,6 @@ Result<Nothing> exploration(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 
-bool wants_winograd(const PassOptions& options) {
-  const bool open = options.convolution == ConvolutionForm::automatic && (!options.profile.gpu || options.records);
-  return open || options.convolution == ConvolutionForm::winograd;
-}
-
 // The results along a side of a tile that a record asks for.
 std::optional<int64_t> recorded_winograd(const PassOptions& options, Expr term) {
   if (!options.records || options.convolution == ConvolutionForm::winograd) return std::nullopt;
@@ -290,7 +331,6 @@ std::optional<int64_t> recorded_winograd(const PassOptions& options, Expr term) 
 // more work. Either way only where the filters can be transformed here: on the device that would take longer, in every
 // run, than all that is saved.
 Result<Nothing> winograd(Program& program, const PassOptions& options) {
-  constexpr double clearly = 0.85;
   const bool wanted = options.convolution == ConvolutionForm::winograd;
   int64_t left = options.folding.operations / 2;  // what folding spends on large results
   for (Definition& definition : program.definitions) {
@@ -304,10 +344,10 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
     };
     Rewriter rewriter(lowering_rules(), definition.expression);
     for (;;) {
-      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options.profile);
+      const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options.profile, options.strict);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
-      if (!wanted && !recorded && (options.profile.gpu || form->cost > clearly * form->direct)) break;
+      if (!wanted && !recorded && (options.profile.gpu || !is_clearly_less(*form))) break;
       left -= form->transform;
       rewriter.apply(form->rule, form->place, form->arguments);
     }
@@ -568,6 +608,10 @@ constexpr Pass all_passes[] = {
      apply_rules<inputs_of_convolution, inputs_of_product, inputs_of_linear_convolution, inputs_of_linear_product,
                  weights_of_convolution, weights_of_product, weights_of_linear_convolution, weights_of_linear_product>},
     {"reciprocals", "quantising multiplies instead of dividing", Pass::calls, true, apply_rules<reciprocal>},
+    {"pad-to-two", "integer products sum over pairs, where a CPU multiplies those in 16 bits", Pass::calls, true,
+     apply_rules<channels_in_pairs, columns_in_pairs>, has_pair_products},
+    {"widen-bytes", "inputs of integer products are of 16 bits, where a CPU multiplies pairs of those", Pass::calls,
+     false, widen_bytes, has_pair_products},
     {"pad-to-four", "integer products sum over groups of four bytes, as dot instructions do", Pass::calls, true,
      apply_rules<channels, columns>},
     {"widen-halves", "products of halves read f32, where a CPU computes in that", Pass::calls, false,
@@ -592,7 +636,7 @@ constexpr Pass all_passes[] = {
     {"im2col", "the windows of convolutions are kept in memory (--conv=im2col)", Pass::terms, false, im2col,
      wants_im2col},
     {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",
-     Pass::terms, true, winograd, wants_winograd},
+     Pass::terms, false, winograd, wants_winograd},
     {"keep-shared-folds", "what more elements share than a row of the result has, or rows across it, is kept in memory",
      Pass::terms, false, keep_shared_folds},
     {"keep-shuffled-folds", "sums are kept in memory before their places change in runs shorter than a vector",

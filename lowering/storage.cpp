@@ -238,30 +238,38 @@ int64_t neighbouring_terms(const Definition& d, const std::vector<int64_t>& exte
   return extents[d.channels_first ? 1 : extents.size() - 2];
 }
 
-// Does a dot instruction form the sums? It multiplies unsigned bytes by signed ones, four pairs at a time.
-bool multiplies_words(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
-                      const Profile& profile) {
+// How many products a dot instruction adds to a sum at once: four of unsigned bytes and signed ones, two of 16 bits
+// (the right ones may be stored in 8); 0 where none forms the sums.
+int64_t products_in_word(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
+                         const Profile& profile) {
   auto type = types.find(w.value);
-  if (!profile.dot_instructions || profile.gpu || w.groups != 1 || type == types.end()) return false;
+  if (profile.gpu || w.groups != 1 || type == types.end()) return 0;
   const std::vector<int64_t> extents = shape_of(type->second);
-  if (extents.size() < 2) return false;
-  return neighbouring_terms(d, extents) % 4 == 0 && any_node(d.expression, [](Expr n) {
-           if (n->pattern != Pattern::zip || n->children.size() != 2) return false;
-           auto holds = [&](size_t i, Scalar scalar) { return n->children[i]->type->element == scalar_type(scalar); };
-           return holds(0, Scalar::u8) && holds(1, Scalar::i8);
-         });
+  if (extents.size() < 2) return 0;
+  const auto multiplies = [&](Scalar left, Scalar right, int64_t together) {
+    return neighbouring_terms(d, extents) % together == 0 && any_node(d.expression, [&](Expr n) {
+             if (n->pattern != Pattern::zip || n->children.size() != 2) return false;
+             auto holds = [&](size_t i, Scalar scalar) { return n->children[i]->type->element == scalar_type(scalar); };
+             return holds(0, left) && holds(1, right);
+           });
+  };
+  if (profile.dot_instructions && multiplies(Scalar::u8, Scalar::i8, 4)) return 4;
+  const bool in_pairs = multiplies(Scalar::i16, Scalar::i16, 2) || multiplies(Scalar::i16, Scalar::i8, 2);
+  return profile.pair_products > 0 && in_pairs ? 2 : 0;
 }
 
-// The bytes that dot instructions read in words: their channels have to lie side by side.
+// The numbers that dot instructions read in words: their channels have to lie side by side.
 std::set<std::string> read_interleaved(const Program& program, const std::map<std::string, Type>& types,
                                        const Profile& profile) {
   std::set<std::string> values;
   for (const Definition& d : program.definitions) {
     if (std::none_of(d.weights.begin(), d.weights.end(),
-                     [&](const Weights& w) { return multiplies_words(d, types, w, profile); }))
+                     [&](const Weights& w) { return products_in_word(d, types, w, profile) > 0; }))
       continue;
     for (Expr p : parameters_of(d.expression)) {
-      if (d.channels_first && is_picture_rank(p->type) && leaf_of(p->type) == scalar_type(Scalar::u8))
+      const Type leaf = leaf_of(p->type);
+      if (d.channels_first && is_picture_rank(p->type) &&
+          (leaf == scalar_type(Scalar::u8) || leaf == scalar_type(Scalar::i16)))
         values.insert(p->name);
     }
   }
@@ -310,9 +318,9 @@ void round_last(Storage& s, const Profile& profile) {
   s.vector_padding = more;
 }
 
-// `panels`: a work-item reads one tile's columns and nothing else. `interleaved`: it reads four rows of them at once.
+// `panels`: a work-item reads one tile's columns and nothing else. `interleave`: it reads so many rows of them at once.
 Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, const Tile& tile, bool panels,
-                        bool interleaved) {
+                        int64_t interleave) {
   Storage s = plain_storage(name, type);
   size_t rank = s.permutation.size();
   // [O][I][k...] -> [k...][I][O]: the order in which a picture with channels last is read.
@@ -325,7 +333,7 @@ Storage weights_storage(const std::string& name, Type type, int64_t output_dimen
   s.permutation = rest;
   s.permutation.push_back(output_dimension);
   int64_t columns = shape_of(type)[static_cast<size_t>(output_dimension)];
-  if (interleaved) s.interleave = 4;
+  s.interleave = interleave;
   if (panels) {
     s.after.back() = round_up(columns, tile.columns) - columns;
     s.panel = tile.columns;
@@ -526,13 +534,17 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
                std::any_of(d.weights.begin(), d.weights.end(),
                            [&](const Weights& w) { return program.constants.count(w.value) != 0; });
   if (d.weights.size() == 1) {
-    constexpr int64_t small = 16384 / 4;  // half of a first-level cache, in f32
+    constexpr int64_t small = 16384;  // half of a first-level cache
     const int64_t right = element_count(d.weights[0].extents), columns = std::max<int64_t>(1, out.columns);
-    out.small_right = d.weights[0].groups > 1 || (right <= small && right / columns >= columns);
+    out.small_right = d.weights[0].groups > 1 || (4 * right <= small && right / columns >= columns);
+    // A tile's columns of bytes are a part of a line, which each pass over the results would write again.
+    const Type leaf = leaf_of(d.expression->type);
+    if (leaf->is_scalar() && row(leaf->scalar).bits < 32 && products_in_word(d, types, d.weights[0], profile) == 2)
+      out.small_right |= right <= small;
   }
   // Matrix instructions multiply words of bytes as dot instructions do.
   if (transposed || profile.matrix_tile == 0 || s.permutation.size() < 2 || d.weights.size() != 1 ||
-      !multiplies_words(d, types, d.weights[0], profile))
+      products_in_word(d, types, d.weights[0], profile) != 4)
     return out;
   const std::vector<int64_t> extents = shape_of(types.at(d.weights[0].value));
   out.terms = element_count(extents) / extents[static_cast<size_t>(d.weights[0].output_dimension)];
@@ -691,7 +703,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       if (on_host.count(w.value) != 0) continue;
       if (sizes_of(types.at(w.value)).size() < 2) continue;
       plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second, !profile.gpu,
-                                             multiplies_words(d, types, w, profile));
+                                             products_in_word(d, types, w, profile));
     }
   }
   return plan;

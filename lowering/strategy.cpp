@@ -17,7 +17,7 @@ void lower_folds(Rewriter& r, const StrategyInput& input) {
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-joined-pairs"});
   r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32", "reduce-to-fold"});
-  if (input.interleaved) r.apply_everywhere({"fold-dot"}, {}, 1);
+  if (input.interleaved) r.apply_everywhere({"fold-dot", "fold-pairs", "fold-pairs-of-bytes"}, {}, 1);
 }
 
 // Products and sums fuse, and drivers of CPUs get functions as formulas, which run in vectors. Native code, whose

@@ -29,7 +29,7 @@ struct StrategyInput {
   Tile tile;
   std::vector<Tile> kept;  ///< of the arrays that the term keeps before its result (statements.h)
   bool folds = false;
-  bool interleaved = false;  ///< weights lie in words of four bytes, for a dot instruction
+  bool interleaved = false;  ///< weights lie in words of four bytes or two times 16 bits, for a dot instruction
   bool strict = false;       ///< exact rules only
 };
 

@@ -14,11 +14,14 @@ namespace {
 struct WinogradForm {
   int64_t results, window;
   const char *rule, *rule_with_bias;
+  bool of_bytes = false;  ///< whole numbers: exact
 };
 constexpr WinogradForm winograd_forms[] = {
     {4, 3, "winograd-f4x4-3x3", "winograd-f4x4-3x3-bias"},
     {2, 3, "winograd-f2x2-3x3", "winograd-f2x2-3x3-bias"},
     {2, 5, "winograd-f2x2-5x5", "winograd-f2x2-5x5-bias"},
+    {4, 3, "winograd-bytes-f4x4-3x3", "winograd-bytes-f4x4-3x3-bias", true},
+    {2, 3, "winograd-bytes-f2x2-3x3", "winograd-bytes-f2x2-3x3-bias", true},
 };
 
 // Multiply-adds that take as long as transforming an element of the tiles or of the products, writing it and reading it
@@ -38,11 +41,20 @@ void estimate(WinogradChoice& choice, Expr convolution, const WinogradForm& form
   const double side = number(form.results + form.window - 1), products = inputs * outputs;
   const double all_tiles = number(result[0]) * tiles(result[2]) * tiles(result[3]);
   const double elements = side * side * all_tiles * (inputs + outputs), weights = side * side * products;
-  const double each_weight = weight_cost[weights <= cached_weights ? 0 : 1];
-  choice.cost = side * side * all_tiles * products + elements * element_cost[elements <= cached_elements ? 0 : 1] +
-                weights * each_weight + 2 * launch_cost(profile);
+  // Of whole numbers the products are those of 16 bits, in pairs, either way, and arrays are as much shorter as their
+  // types: transformed tiles and filters half, products as long, the stencil's weights a quarter.
+  const double rate = form.of_bytes ? number(std::max<int64_t>(1, profile.pair_products)) : 1;
+  const double tile_size = form.of_bytes ? 0.75 : 1, filter_size = form.of_bytes ? 0.5 : 1,
+               weight_size = form.of_bytes ? 0.25 : 1;
+  const auto each = [](const double(&costs)[2], double count, double cached, double size) {
+    return size * costs[count * size <= cached ? 0 : 1];
+  };
+  const double each_element = each(element_cost, elements, cached_elements, tile_size);
+  choice.cost = side * side * all_tiles * products / rate + elements * each_element +
+                weights * each(weight_cost, weights, cached_weights, filter_size) + 2 * launch_cost(profile);
   const double window = number(form.window * form.window), results = number(result[0] * result[2] * result[3]);
-  choice.direct = window * (results + each_weight) * products;
+  choice.direct = window * (results / rate + each(weight_cost, weights, cached_weights, weight_size)) * products;
+  if (form.of_bytes && profile.pair_products == 0) choice.direct = 0;
   choice.transform = static_cast<int64_t>(weights * (3 * window + 2 * number(form.window)));
 }
 
@@ -71,9 +83,10 @@ bool has_known_weights(const Program& program, const Definition& definition) {
                      [&](const Weights& w) { return program.constants.count(w.value) != 0; });
 }
 
-std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile) {
+std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, bool strict) {
   std::vector<WinogradChoice> out;
   for (const WinogradForm& form : winograd_forms) {
+    if (strict && !form.of_bytes) continue;
     if (auto choice = in_form(term, form, profile)) out.push_back(std::move(*choice));
   }
   return out;

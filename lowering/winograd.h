@@ -1,6 +1,8 @@
 // Which convolutions Winograd's forms (rules/convolution.cpp) make faster, and which form. Fewer products are paid for
 // with transforms, whose tiles and products go through memory, and with launches: with few channels, or little to
-// compute, the stencil stays. The estimate is of CPUs; on GPUs nobody asks for it unless a user does.
+// compute, the stencil stays. The estimate is of CPUs; on GPUs nobody asks for it unless a user does. Of bytes the form
+// is one of 16 bits, so it is chosen where a profile says what products of pairs of those cost (pair_products): an
+// instruction for bytes multiplies twice as many.
 #pragma once
 
 #include <string>
@@ -18,8 +20,8 @@ struct WinogradChoice {
   std::string rule;
   RuleArguments arguments;
   Path place;             ///< of the convolution
-  double cost = 0;        ///< in multiply-adds that take as long
-  double direct = 0;      ///< what the stencil costs
+  double cost = 0;        ///< in multiply-adds of f32 that take as long
+  double direct = 0;      ///< what the stencil costs; 0 where nothing is known of it
   int64_t transform = 0;  ///< operations that the filters' transform takes, about
 };
 
@@ -28,8 +30,8 @@ inline constexpr std::string_view winograd_knob = "winograd";
 
 /// Whether the filters can be transformed at compile time.
 bool has_known_weights(const Program& program, const Definition& definition);
-/// The forms of the first convolution in the term that has any.
-std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile);
+/// The forms of the first convolution in the term that has any; `strict`: of those that keep every bit.
+std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, bool strict);
 /// Of these the one that costs least; null where there are none.
 const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices);
 

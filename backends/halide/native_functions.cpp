@@ -319,12 +319,13 @@ HExpr saturated(const HExpr& a, const Type& type) {
   return select(is_number(a), inside, integer(most, 0));
 }
 
-// Small ones by way of int.
+// Small ones by way of int. What is no number is not above the lower bound, which is what it becomes where that is 0.
 HExpr saturated_small(const HExpr& a, double low, double high, const Type& type) {
   const HExpr above = select(a > constant(a, low), a, constant(a, low));
   return let(above, [&](const HExpr& b) {
     const HExpr inside = select(b < constant(b, high), b, constant(b, high));
-    return to(type, to(Halide::Int(32), select(is_number(a), inside, constant(a, 0))));
+    const HExpr number = low == 0 ? inside : select(is_number(a), inside, constant(a, 0));
+    return to(type, to(Halide::Int(32), number));
   });
 }
 
@@ -405,16 +406,17 @@ HExpr integer_power(const HExpr& a, const HExpr& b) {
   });
 }
 
-// ---- dot products of bytes ----
+// ---- dot products of bytes, and of numbers of 16 bits ----
 
-HExpr word(const Arguments& bytes) {
+HExpr word(const Arguments& numbers) {
   HExpr out;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const HExpr wide = to(Halide::UInt(32), bits(Halide::UInt(8), bytes[i]));
-    const HExpr placed = wide << count(wide, static_cast<int64_t>(8 * i));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int size = numbers[i].type().bits(), all = size * static_cast<int>(numbers.size());
+    const HExpr wide = to(Halide::UInt(all), bits(Halide::UInt(size), numbers[i]));
+    const HExpr placed = wide << count(wide, static_cast<int64_t>(size * i));
     out = out.defined() ? out | placed : placed;
   }
-  return bits(Halide::Int(32), out);
+  return bits(Halide::Int(out.type().bits()), out);
 }
 
 // s + the products of the unsigned bytes of x and the signed bytes of y, as processors with an instruction for that
@@ -428,21 +430,36 @@ HExpr dot_in_instruction(const HExpr& s, const HExpr& x, const HExpr& y) {
   return s + VectorReduce::make(VectorReduce::Add, to(Halide::Int(32), products), s.type().lanes());
 }
 
-// The same in pairs of 16 bits, which hold them all.
-HExpr dot_in_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
+// Sums of two products each, of the numbers of 16 bits that stand side by side.
+HExpr sums_of_pairs(const HExpr& left, const HExpr& right) {
+  using Halide::Internal::Reinterpret;
   using Halide::Internal::VectorReduce;
+  const int numbers = left.type().bits() * left.type().lanes() / 16;
+  const Type halves = Halide::Int(16, numbers);
+  const HExpr products =
+      Call::make(Halide::Int(32, numbers), Call::widening_mul,
+                 {Reinterpret::make(halves, left), Reinterpret::make(halves, right)}, Call::PureIntrinsic);
+  return bits(Halide::UInt(32), VectorReduce::make(VectorReduce::Add, products, numbers / 2));
+}
+
+// y may be two bytes with a sign.
+HExpr dot_of_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
+  using Halide::Internal::Reinterpret;
+  const int numbers = 2 * s.type().lanes();
+  const HExpr wide =
+      y.type().bits() == 32
+          ? y
+          : Reinterpret::make(x.type(), to(Halide::Int(16), Reinterpret::make(Halide::Int(8, numbers), y)));
+  return bits(Halide::Int(32), bits(Halide::UInt(32), s) + sums_of_pairs(x, wide));
+}
+
+// The products of bytes in pairs of 16 bits, which hold them all.
+HExpr dot_in_pairs(const HExpr& s, const HExpr& x, const HExpr& y) {
   const int lanes = s.type().lanes();
-  const Type halves = Halide::Int(16, 2 * lanes), unsigned_halves = Halide::UInt(16, 2 * lanes);
-  const HExpr a = Halide::Internal::Reinterpret::make(unsigned_halves, x);
-  const HExpr b = Halide::Internal::Reinterpret::make(halves, y);
-  const auto pairs = [&](const HExpr& left, const HExpr& right) {
-    const HExpr signed_left = Halide::Internal::Reinterpret::make(halves, left);
-    const HExpr products =
-        Call::make(Halide::Int(32, 2 * lanes), Call::widening_mul, {signed_left, right}, Call::PureIntrinsic);
-    return bits(Halide::UInt(32), VectorReduce::make(VectorReduce::Add, products, lanes));
-  };
-  const HExpr even = pairs(a & integer(a, 255), (b << count(b, 8)) >> count(b, 8));
-  const HExpr odd = pairs(a >> count(a, 8), b >> count(b, 8));
+  const HExpr a = Halide::Internal::Reinterpret::make(Halide::UInt(16, 2 * lanes), x);
+  const HExpr b = Halide::Internal::Reinterpret::make(Halide::Int(16, 2 * lanes), y);
+  const HExpr even = sums_of_pairs(a & integer(a, 255), (b << count(b, 8)) >> count(b, 8));
+  const HExpr odd = sums_of_pairs(a >> count(a, 8), b >> count(b, 8));
   return bits(Halide::Int(32), bits(Halide::UInt(32), s) + (even + odd));
 }
 
@@ -654,6 +671,7 @@ const std::unordered_map<std::string, Meaning>& meanings() {
     }
     t[word_marker] = word;
     t["hoist_dot"] = [](const Arguments& x) { return dot_in_pairs(x[0], x[1], x[2]); };
+    t["hoist_dot_pairs"] = [](const Arguments& x) { return dot_of_pairs(x[0], x[1], x[2]); };
     t["hoist_fma_to_odd"] = [](const Arguments& x) { return fma_to_odd(x[0], x[1], x[2]); };
     t["hoist_quiet_f16"] = [](const Arguments& x) { return quiet(x[0], 0x7c00, 0x7e00); };
     t["hoist_quiet_bf16"] = [](const Arguments& x) { return quiet(x[0], 0x7f80, 0x7fc0); };

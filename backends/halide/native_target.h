@@ -21,6 +21,7 @@ struct NativeTarget {
   bool dot_instructions;    ///< sums of products of bytes take fewer instructions than of their widened values
   bool dot_in_instruction;  ///< one instruction adds four products of an unsigned and a signed byte to a sum
   int64_t matrix_tile;      ///< rows and columns of sums that an instruction for products of matrices has; 0: none
+  int64_t pair_products;    ///< as Profile::pair_products
   /// Where only the name of a processor with SSE4A and AVX512-BF16 gets the dot instruction out of Halide: that, for
   /// kernels that have dots, and whose code then turns out to use neither. Else null.
   const char* features_for_dots = nullptr;

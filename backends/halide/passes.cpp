@@ -364,8 +364,8 @@ class LoadInside : public WithLets {
   }
 };
 
-// hoist_word(a[i], a[i + 1], a[i + 2], a[i + 3]) with i a multiple of 4 is a load of a word; anything else stays the
-// call of a function that puts bytes together.
+// hoist_word(a[i], a[i + 1], a[i + 2], a[i + 3]) with i a multiple of 4 is a load of a word, as is hoist_word(a[i],
+// a[i + 1]) with i even; anything else stays the call of a function that puts numbers together.
 class LoadWords : public WithUsedLets {
   using WithUsedLets::visit;
 
@@ -410,9 +410,9 @@ class LoadWords : public WithUsedLets {
       if (const Broadcast* b = distance.as<Broadcast>()) distance = b->value;
       if (bytes[i]->name != bytes[0]->name || !is_const(distance, static_cast<int64_t>(i))) return WithLets::visit(op);
     }
-    HExpr four = make_const(first.type(), 4);
-    if (!is_const_zero(simplify(first % four))) return WithLets::visit(op);
-    return Load::make(op->type, bytes[0]->name, simplify(first / four), bytes[0]->image, bytes[0]->param,
+    HExpr together = make_const(first.type(), static_cast<int64_t>(bytes.size()));
+    if (!is_const_zero(simplify(first % together))) return WithLets::visit(op);
+    return Load::make(op->type, bytes[0]->name, simplify(first / together), bytes[0]->image, bytes[0]->param,
                       const_true(op->type.lanes()), ModulusRemainder());
   }
 };

@@ -160,14 +160,26 @@ HOIST_TO_ALL(float)
 HOIST_TO_ALL(double)
 #endif
 
-// Four bytes as a word, the first one lowest, where they could not be loaded as one.
-// s + the products of the four unsigned bytes of x and the four signed bytes of y.
+// Four bytes or two numbers of 16 bits as a word, the first one lowest, where they could not be loaded as one.
+// s + the products of the four unsigned bytes of x and the four signed bytes of y, or of two numbers of 16 bits each
+// (y may hold two bytes).
 #define HOIST_BYTES(N) \
   HOIST int##N hoist_word(uchar##N a, uchar##N b, uchar##N c, uchar##N d) { \
     return as_int##N(convert_uint##N(a) | convert_uint##N(b) << 8u | convert_uint##N(c) << 16u | \
                      convert_uint##N(d) << 24u); } \
   HOIST int##N hoist_word(char##N a, char##N b, char##N c, char##N d) { \
     return hoist_word(as_uchar##N(a), as_uchar##N(b), as_uchar##N(c), as_uchar##N(d)); } \
+  HOIST int##N hoist_word(short##N a, short##N b) { \
+    return as_int##N(convert_uint##N(as_ushort##N(a)) | convert_uint##N(as_ushort##N(b)) << 16u); } \
+  HOIST int##N hoist_dot_pairs(int##N s, int##N x, int##N y) { \
+    return as_int##N(as_uint##N(s) + as_uint##N((x << 16 >> 16) * (y << 16 >> 16)) + \
+                     as_uint##N((x >> 16) * (y >> 16))); } \
+  HOIST short##N hoist_word(char##N a, char##N b) { \
+    return as_short##N(convert_ushort##N(convert_ushort##N(as_uchar##N(a)) | \
+                                         convert_ushort##N(as_uchar##N(b)) << (ushort##N)(8))); } \
+  HOIST int##N hoist_dot_pairs(int##N s, int##N x, short##N y) { \
+    return as_int##N(as_uint##N(s) + as_uint##N((x << 16 >> 16) * (convert_int##N(y) << 24 >> 24)) + \
+                     as_uint##N((x >> 16) * (convert_int##N(y) >> 8))); } \
   HOIST int##N hoist_dot_plain(int##N s, int##N x, int##N y) { \
     return as_int##N(as_uint##N(s) + as_uint##N((x & 255) * (y << 24 >> 24)) + \
                      as_uint##N((x >> 8 & 255) * (y << 16 >> 24)) + as_uint##N((x >> 16 & 255) * (y << 8 >> 24)) + \

@@ -196,28 +196,36 @@ Value Emitter::read_constant(Expr e) {
   });
 }
 
-// s + the products of four pairs, an unsigned byte and a signed one each: the one fold that has an instruction.
+// s + the products of four pairs, an unsigned byte and a signed one each, or of two pairs of 16 bits, of which the
+// second number may be a byte: the folds that have an instruction.
 Value Emitter::dot(Expr e, const Environment& env) {
   const Type pairs = e->children[2]->type;
   const Type bytes = tuple_type({scalar_type(Scalar::u8), scalar_type(Scalar::i8)});
+  const auto halfwords = [](Scalar right) { return tuple_type({scalar_type(Scalar::i16), scalar_type(right)}); };
+  const bool of_bytes = pairs->element == bytes;
+  const bool of_pairs = pairs->element == halfwords(Scalar::i16) || pairs->element == halfwords(Scalar::i8);
+  const int together = of_bytes ? 4 : 2;
   auto step = [](Expr sum, Expr pair) {
     auto wide = [&](int64_t part) { return cast(Scalar::i32, get(part, pair)); };
     return call(Function::add, {sum, call(Function::multiply, {wide(0), wide(1)})});
   };
-  const bool known = pairs->size == Nat(4) && pairs->element == bytes && e->type == scalar_type(Scalar::i32) &&
+  const bool known = pairs->size == Nat(together) && (of_bytes || of_pairs) && e->type == scalar_type(Scalar::i32) &&
                      e == hoist::fold(step, e->children[1], e->children[2], Mode::vec);
   if (!known) {
-    unsupported("a vec fold that is no dot product", "it adds four products of u8 and i8 to an i32");
+    unsupported("a vec fold that is no dot product",
+                "it adds four products of u8 and i8, or two of i16 and i16 or i8, to an i32");
   }
   has_dots_ = true;
   Value numbers = read(e->children[2], env);
   std::vector<H::Expr> arguments = {read(e->children[1], env).scalar};
   for (size_t part = 0; part < 2; ++part) {
     std::vector<H::Expr> lanes;
-    for (int i = 0; i < 4; ++i) lanes.push_back(numbers.at(i).parts[part].scalar);
-    arguments.push_back(H::Internal::Call::make(H::Int(32), word_marker, lanes, H::Internal::Call::PureExtern));
+    for (int i = 0; i < together; ++i) lanes.push_back(numbers.at(i).parts[part].scalar);
+    const H::Type word = H::Int(lanes[0].type().bits() * together);
+    arguments.push_back(H::Internal::Call::make(word, word_marker, lanes, H::Internal::Call::PureExtern));
   }
-  return scalar(H::Internal::Call::make(H::Int(32), "hoist_dot", arguments, H::Internal::Call::PureExtern));
+  return scalar(H::Internal::Call::make(H::Int(32), of_bytes ? "hoist_dot" : "hoist_dot_pairs", arguments,
+                                        H::Internal::Call::PureExtern));
 }
 
 namespace {

@@ -85,8 +85,11 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
           "(x : numbers, low?, high?; min? : float, max? : float) "
           "refuse given(low) & !one_number(low): \"min has to be one number, found {low}\" "
           "refuse given(high) & !one_number(high): \"max has to be one number, found {high}\" "
-          "= each x. select(given(max), min(y, max), select(given(high), min(y, scalar high), y)) "
-          "where y = select(given(min), max(x, min), select(given(low), max(x, scalar low), x))"),
+          "= each x. select(given(max), min(y, max), select(given(high), min(y, most), y)) "
+          "where y = select(given(min), max(x, min), select(given(low), max(x, least), x)); "
+          // A bound that is known is a number of the term: of a constant a maximum is one instruction.
+          "least = select(floats(x) & is_known(low), value(low), scalar low); "
+          "most = select(floats(x) & is_known(high), value(high), scalar high)"),
   by_text("Cast", 6,
           "(x : anything; to : type, saturate = 1, round_mode = \"up\" | \"down\" | \"nearest\") "
           "= select(to == string | type(x) == string, in_text(to, x), " HOIST_CONVERTED "T = to)"),

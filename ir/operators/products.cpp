@@ -53,6 +53,9 @@ namespace {
 
 #define HOIST_EIGHT_BITS(x, place) \
   "refuse !integers(" x ") | bits(" x ") > 8: \"input " place " is {type(" x ")}, expected an integer of 8 bits\" "
+// As the first operand of integer products, which rules between calls widen, more than the standard has.
+#define HOIST_SIXTEEN_BITS(x, place) \
+  "refuse !integers(" x ") | bits(" x ") > 16: \"input " place " is {type(" x ")}, expected an integer of 8 bits\" "
 #define HOIST_ZERO_POINT(x, place, zero)                                                  \
   "refuse given(" zero ") & type(" zero ") != type(" x "): \"input " place " is {type(" x \
   ")}, its zero point {type(" zero ")}\" "
@@ -81,14 +84,15 @@ namespace {
   "plain_a = !given(a_zero) | zeros(a_zero); plain_b = !given(b_zero) | zeros(b_zero); "              \
   "dot = \\row column. " HOIST_DOT("row", "column")
 
-// The same of filters; padding has to be known as a number then.
-#define HOIST_INTEGER_CONVOLUTION                                                                                     \
-  "known_offset = plain_w & is_known(x_zero) & is_known(w); "                                                         \
-  "offset = w |> map (\\f. flatten f |> map (convert(W)) |> reduce (+) 0) |> map (\\s. s * (0 - value(x_zero))); "    \
-  "whole_x = select(plain_x, each x. convert(W, x), each x xz. convert(W, x) - convert(W, xz)); xz = scalar x_zero; " \
-  "whole_w = select(plain_w, each w. convert(W, w), each w wz. convert(W, w) - convert(W, wz)); "                     \
-  "wz = per_place \"zero point of the weights\" 0 0 w_zero w; "                                                       \
-  "plain_x = !given(x_zero) | zeros(x_zero); plain_w = !given(w_zero) | zeros(w_zero); "                              \
+// The same of filters; padding has to be known as a number then. Inputs without a zero point stay the array that they
+// are, so that it can have a border (lowering/borders.cpp).
+#define HOIST_INTEGER_CONVOLUTION                                                                                  \
+  "known_offset = plain_w & is_known(x_zero) & is_known(w); "                                                      \
+  "offset = w |> map (\\f. flatten f |> map (convert(W)) |> reduce (+) 0) |> map (\\s. s * (0 - value(x_zero))); " \
+  "whole_x = select(plain_x, x, each x xz. convert(W, x) - convert(W, xz)); xz = scalar x_zero; "                  \
+  "whole_w = select(plain_w, each w. convert(W, w), each w wz. convert(W, w) - convert(W, wz)); "                  \
+  "wz = per_place \"zero point of the weights\" 0 0 w_zero w; "                                                    \
+  "plain_x = !given(x_zero) | zeros(x_zero); plain_w = !given(w_zero) | zeros(w_zero); "                           \
   "dot = \\window filter. " HOIST_DOT("window", "filter") "; " HOIST_CONVOLUTION("strides")
 
 // The determinant of a matrix by elimination: the row whose first element is the largest comes first, and takes that
@@ -201,7 +205,7 @@ constexpr auto product_rows = std::to_array<OperatorRow>({
           HOIST_CONVOLUTION("1")),
   by_text("MatMulInteger", 10,
           "(a : integers, b : anything, a_zero? : anything, b_zero? : anything) "
-          HOIST_EIGHT_BITS("a", "0") HOIST_ZERO_POINT("a", "0", "a_zero")
+          HOIST_SIXTEEN_BITS("a", "0") HOIST_ZERO_POINT("a", "0", "a_zero")
           HOIST_EIGHT_BITS("b", "1") HOIST_ZERO_POINT("b", "1", "b_zero")
           "= total where W = i32; " HOIST_INTEGER_PRODUCT),
   by_text("QLinearMatMul", 10,
@@ -219,7 +223,7 @@ constexpr auto product_rows = std::to_array<OperatorRow>({
   by_text("ConvInteger", 10,
           "(x : integers [n][c]..., w : anything [o][p]..., x_zero? : anything, w_zero? : anything; "
           HOIST_CONVOLUTION_HEAD ") "
-          HOIST_EIGHT_BITS("x", "0") HOIST_ZERO_POINT("x", "0", "x_zero")
+          HOIST_SIXTEEN_BITS("x", "0") HOIST_ZERO_POINT("x", "0", "x_zero")
           HOIST_EIGHT_BITS("w", "1") HOIST_ZERO_POINT("w", "1", "w_zero")
           HOIST_FILTERS("p * group") HOIST_ONE_NUMBER("x_zero", "zero point of the input")
           "= select(plain_x & plain_w, convolved (margins 0 (spatial(w)) x) w, "

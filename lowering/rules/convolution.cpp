@@ -15,9 +15,22 @@
 // the relative 1e-3 with which ONNX's own cases compare results in f32. With the points of 1, numbers of small size
 // whose sums are exact give the same results as the convolution. An infinite number makes all results of its tile NaN,
 // where in the convolution it concerns those whose windows hold it.
+//
+// Whole numbers: with whole points p_i everything but the distances between them is whole. So the filters are left with
+// their values at the points, G' = D G with D = diag(d_i), d_i the product of (p_i - p_k) over the others, which the
+// output makes up for by A' = l A D^-1, l the least common multiple of the distances: A' and B are whole, and a tile of
+// results comes out l^2 times as large. Nothing is rounded, and sums may wrap: of l^2 y, which is known modulo 2^32,
+// the odd part of l^2 is undone by its inverse modulo 2^32 and the power of two, 2^e, by a shift, so that y is right
+// where it is below 2^(31 - e). Of bytes x and signed bytes g, |y| <= r^2 c 255 * 128. F(2x2, 3x3) has points 0, 1, -1
+// and infinity and l = 2, so c may be 1,827; F(4x4, 3x3) has those and 2, -2 and l = 24, l^2 = 2^6 * 9, so c may be
+// 114. Tiles and filters fit in 16 bits, whose products in pairs one instruction sums: a row of B has coefficients of
+// at most 5 above zero and 8 below, together 10, so that |B^T d B| <= (2 * 2 + 8 * 8) * 255 = 17,340, and one of G' at
+// most 7, so that |G' g G'^T| <= 49 * 128 = 6,272. Tiles of 6x6 results would not fit. Floats cannot take the place of
+// these numbers: f32 holds whole ones up to 2^24, less than two of the products above.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "lowering/rules/tables.h"
@@ -103,23 +116,32 @@ RuleRow im2col(const char* name, size_t rank, size_t operands) {
   return row;
 }
 
+// Of which types a convolution's numbers are, and those of its transformed tiles and filters. The filters' transform is
+// computed in `exact`.
+struct Numbers {
+  const char *image, *filter, *sum;
+  const char *transformed, *exact;
+  bool whole;
+};
+constexpr Numbers floats = {"f32", "f32", "f32", "f32", "f64", false};
+constexpr Numbers bytes = {"u8", "i8", "i32", "i16", "i32", true};
+
 // The matrices of F(m x m, r x r) as text of the language.
 class Transforms {
  public:
-  Transforms(int64_t window, std::vector<double> pairs)
-      : r_(window), n_(2 * static_cast<int64_t>(pairs.size()) + 2), pairs_(std::move(pairs)) {}
+  Transforms(int64_t window, std::vector<double> pairs, const Numbers& numbers)
+      : r_(window), n_(2 * static_cast<int64_t>(pairs.size()) + 2), pairs_(std::move(pairs)), numbers_(numbers) {}
 
   int64_t window() const { return r_; }
   int64_t tile() const { return n_; }
   int64_t results() const { return n_ - r_ + 1; }
+  const Numbers& numbers() const { return numbers_; }
 
-  // The values of the filter at the points, each over the product of the point's distances to all others.
+  // The values of the filter at the points, in floats each over the product of the point's distances to all others.
   std::string filter_rows() const {
     std::vector<std::vector<double>> rows;
     const auto at = [&](double point) {
-      double distances = 1;
-      for (double other : finite_points()) distances *= other == point ? 1 : point - other;
-      std::vector<double> powers(static_cast<size_t>(r_), 1 / distances);
+      std::vector<double> powers(static_cast<size_t>(r_), numbers_.whole ? 1 : 1 / distances(point));
       for (size_t i = 1; i < powers.size(); ++i) powers[i] = point == 0 ? 0 : powers[i - 1] * point;
       return powers;
     };
@@ -128,40 +150,49 @@ class Transforms {
     std::string out;
     for (const std::vector<double>& row : rows)
       out += (out.empty() ? "" : ", ") + fmt::format("{}", fmt::join(row, ", "));
-    return fmt::format("constant [{}][{}]f64 {{{}}}", n_, r_, out);
+    return fmt::format("constant [{}][{}]{} {{{}}}", n_, r_, numbers_.exact, out);
   }
+
+  // By how much results in whole numbers are too large: the square of the distances' least common multiple.
+  int64_t excess() const { return common_distance() * common_distance(); }
 
   // B^T v: the row of a point holds the coefficients of the product of (x - other) over the other points.
   std::string input() const {
+    const char* type = numbers_.transformed;
     const std::vector<double> all = squares({});
     std::string lets;
-    std::vector<std::string> rows = {sum(all, "v", 0)};
+    std::vector<std::string> rows = {sum(all, "v", 0, type)};
     for (size_t i = 0; i < pairs_.size(); ++i) {
       const std::vector<double> others = squares(i);
-      lets += fmt::format("let even{0} = {1} in let odd{0} = {2} in ", i, sum(others, "v", 2),
-                          scaled(pairs_[i], sum(others, "v", 1)));
+      lets += fmt::format("let even{0} = {1} in let odd{0} = {2} in ", i, sum(others, "v", 2, type),
+                          scaled(pairs_[i], sum(others, "v", 1, type), type));
       rows.push_back(fmt::format("even{0} + odd{0}", i));
       rows.push_back(fmt::format("even{0} - odd{0}", i));
     }
-    rows.push_back(sum(all, "v", 1));
+    rows.push_back(sum(all, "v", 1, type));
     return lets + array(rows);
   }
 
-  // A^T v: row i holds the i-th powers of the points.
+  // A^T v: row i holds the i-th powers of the points; in whole numbers each point's column times what the filter was
+  // not divided by.
   std::string output() const {
+    const char* type = numbers_.sum;
     std::string lets;
     for (size_t i = 0; i < pairs_.size(); ++i)
       lets += fmt::format("let plus{0} = {1} + {2} in let minus{0} = {1} - {2} in ", i, element("v", 2 * i + 1),
                           element("v", 2 * i + 2));
     std::vector<std::string> rows;
-    std::vector<double> powers(pairs_.size(), 1);
+    std::vector<double> powers;
+    for (const double pair : pairs_) powers.push_back(left_out(pair));
     for (int64_t i = 0; i < results(); ++i) {
-      std::string row = i == 0 ? element("v", 0) : "";
+      std::string row = i == 0 ? scaled(left_out(0), element("v", 0), type) : "";
       for (size_t k = 0; k < pairs_.size(); ++k) {
-        row += (row.empty() ? "" : " + ") + scaled(powers[k], fmt::format("{}{}", i % 2 == 0 ? "plus" : "minus", k));
+        row +=
+            (row.empty() ? "" : " + ") + scaled(powers[k], fmt::format("{}{}", i % 2 == 0 ? "plus" : "minus", k), type);
         powers[k] *= pairs_[k];
       }
-      if (i + 1 == results()) row += " + " + element("v", static_cast<size_t>(n_ - 1));
+      if (i + 1 == results())
+        row += " + " + scaled(static_cast<double>(common_distance()), element("v", static_cast<size_t>(n_ - 1)), type);
       rows.push_back(row);
     }
     return lets + array(rows);
@@ -172,6 +203,23 @@ class Transforms {
     std::vector<double> out = {0};
     for (double p : pairs_) out.insert(out.end(), {p, -p});
     return out;
+  }
+
+  double distances(double point) const {
+    double out = 1;
+    for (double other : finite_points()) out *= other == point ? 1 : point - other;
+    return out;
+  }
+
+  // 1 in floats, whose filters are divided by the distances.
+  int64_t common_distance() const {
+    int64_t out = 1;
+    for (double point : finite_points())
+      out = numbers_.whole ? std::lcm(out, static_cast<int64_t>(distances(point))) : out;
+    return out;
+  }
+  double left_out(double point) const {
+    return numbers_.whole ? static_cast<double>(common_distance()) / distances(point) : 1;
   }
 
   // The coefficients of the even powers in the product of (x^2 - p^2) over the pairs but one; the odd ones are 0.
@@ -186,14 +234,14 @@ class Transforms {
   }
 
   static std::string element(const std::string& array, size_t i) { return fmt::format("index {}i64 {}", i, array); }
-  static std::string scaled(double factor, const std::string& text) {
-    return factor == 1 ? "(" + text + ")" : fmt::format("{}f32 * ({})", factor, text);
+  static std::string scaled(double factor, const std::string& text, const char* type) {
+    return factor == 1 ? "(" + text + ")" : fmt::format("{}{} * ({})", factor, type, text);
   }
   // Of the elements first, first + 2, ... with these factors, the last one first, as its factor is 1.
-  static std::string sum(const std::vector<double>& factors, const std::string& array, size_t first) {
+  static std::string sum(const std::vector<double>& factors, const std::string& array, size_t first, const char* type) {
     std::string out;
     for (size_t i = factors.size(); i-- > 0;)
-      out += (out.empty() ? "" : " + ") + scaled(factors[i], element(array, first + 2 * i));
+      out += (out.empty() ? "" : " + ") + scaled(factors[i], element(array, first + 2 * i), type);
     return out;
   }
   static std::string array(const std::vector<std::string>& elements) {
@@ -202,7 +250,19 @@ class Transforms {
 
   int64_t r_, n_;
   std::vector<double> pairs_;
+  Numbers numbers_;
 };
+
+// What undoes the excess of results in i32 below 2^(31 - e), where 2^e is the excess without its odd part.
+std::string divided(int64_t excess) {
+  const int shift = __builtin_ctzll(static_cast<uint64_t>(excess));
+  const auto odd = static_cast<uint32_t>(excess >> shift);
+  uint32_t inverse = 1;  // each step doubles how many of its bits are right
+  for (int step = 0; step < 5; ++step) inverse *= 2 - odd * inverse;
+  const std::string product =
+      inverse == 1 ? "v" : fmt::format("v * {}i32", static_cast<int64_t>(static_cast<int32_t>(inverse)));
+  return fmt::format("shift_right({}, {}i32)", product, shift);
+}
 
 // A transform of a tile's columns and then of its rows. What the columns give is kept, as all rows read it.
 std::string both_ways(const std::string& transform) {
@@ -216,37 +276,54 @@ std::string both_ways(const std::string& transform) {
 RuleRow winograd(const Transforms& transforms, bool bias) {
   const std::string r = std::to_string(transforms.window()), m = std::to_string(transforms.results()),
                     n = std::to_string(transforms.tile()), overlap = std::to_string(transforms.window() - 1);
-  const std::string sums_of_products = "map (\\q. q.0 * q.1) |> reduce (\\a b. a + b) ";
-  const std::string filter_rows = transforms.filter_rows();
+  const Numbers& numbers = transforms.numbers();
+  const std::string image = numbers.image, filter = numbers.filter, sum = numbers.sum, exact = numbers.exact;
+  const std::string zero = "0" + image;
+  const auto widened = [](const std::string& from, const std::string& type, const std::string& into) {
+    return from == type ? into : "cast " + from + " " + into;
+  };
+  const auto sums_of_products = [&](const std::string& left, const std::string& right) {
+    return "map (\\q. " + widened(sum, left, "q.0") + " * " + widened(sum, right, "q.1") +
+           ") |> reduce (\\a b. a + b) ";
+  };
+  const std::string transformed = numbers.transformed, filter_rows = transforms.filter_rows();
   const std::string filters =
-      "g |> map (map (\\f. " + filter_rows + " |> map (\\a. " + filter_rows +
-      " |> map (\\s. cast f32 (zip(a, f) |> map (\\y. y.0 * (zip(s, y.1) |> map (\\q. q.0 * cast f64 q.1)"
-      " |> reduce (\\a b. a + b) 0f64)) |> reduce (\\a b. a + b) 0f64)))))"
+      "g |> map (map (\\f. " + filter_rows + " |> map (\\a. " + filter_rows + " |> map (\\s. cast " + transformed +
+      " (zip(a, f) |> map (\\y. y.0 * (zip(s, y.1)"
+      " |> map (\\q. q.0 * cast " +
+      exact + " q.1) |> reduce (\\a b. a + b) 0" + exact + ")) |> reduce (\\a b. a + b) 0" + exact +
+      ")))))"
       " |> transpose (2 3 1 0) |> join |> materialise global";
-  const std::string tiles = "x |> map (map (pad 0 i (repeat (" + m + "*u + " + overlap +
-                            " - j) 0f32))) |> map (map (map (pad 0 j 0f32)))"
-                            " |> map (map (\\plane. plane |> map (slide " +
-                            n + " " + m + ") |> slide " + n + " " + m + " |> map transpose |> map (map " +
-                            both_ways(transforms.input()) +
+  const std::string of_planes =
+      "\\plane. plane |> " + (image == transformed ? "" : "map (map (cast " + transformed + ")) |> ");
+  const std::string tiles = "x |> map (map (pad 0 i (repeat (" + m + "*u + " + overlap + " - j) " + zero +
+                            "))) |> map (map (map (pad 0 j " + zero +
+                            ")))"
+                            " |> map (map (" +
+                            of_planes + "map (slide " + n + " " + m + ") |> slide " + n + " " + m +
+                            " |> map transpose |> map (map " + both_ways(transforms.input()) +
                             "))) |> transpose (4 5 0 2 3 1) |> join |> map (join >> join) |> materialise global";
   const std::string products =
       "zip(" + filters + ", " + tiles +
-      ") |> map (\\y. y.1 |> map (\\row. transpose y.0 |> map (\\column. zip(row, column) |> " + sums_of_products +
-      "0f32))) |> materialise global";
+      ") |> map (\\y. y.1 |> map (\\row. transpose y.0 |> map (\\column. zip(row, column) |> " +
+      sums_of_products(transformed, transformed) + "0" + sum + "))) |> materialise global";
+  const std::string results =
+      numbers.whole ? " |> map (map (\\v. " + divided(transforms.excess()) + "))" : std::string();
   RuleRow row;
-  row.name = fmt::format("winograd-f{0}x{0}-{1}x{1}{2}", m, r, bias ? "-bias" : "");
+  row.name = fmt::format("winograd-{3}f{0}x{0}-{1}x{1}{2}", m, r, bias ? "-bias" : "", numbers.whole ? "bytes-" : "");
   row.parameters = "i, j";
-  row.given = "x: [n][c][" + m + "*t + " + overlap + " - i][" + m + "*u + " + overlap + " - j]f32, g: [o][c][" + r +
-              "][" + r + "]f32, " + (bias ? "b: [o]f32, " : "") + "z: f32";
+  row.given = "x: [n][c][" + m + "*t + " + overlap + " - i][" + m + "*u + " + overlap + " - j]" + image +
+              ", g: [o][c][" + r + "][" + r + "]" + filter + ", " + (bias ? "b: [o]" + sum + ", " : "") + "z: " + sum;
   row.left = "x |> map (\\image. " + std::string(bias ? "zip(g, b)" : "g") + " |> map (\\f. image |> map (slide " + r +
              " 1) |> map (map (map (slide " + r +
              " 1))) |> transpose (1 3 0 2 4)"
              " |> map (map (\\w. zip(join (join w), join (join " +
-             (bias ? "f.0" : "f") + ")) |> " + sums_of_products + "z" + (bias ? " |> (+ f.1)" : "") + "))))";
+             (bias ? "f.0" : "f") + ")) |> " + sums_of_products(image, filter) + "z" + (bias ? " |> (+ f.1)" : "") +
+             "))))";
   row.right = products + " |> split " + n + " |> map (map (split u >> split t)) |> transpose (2 5 3 4 0 1)" +
               " |> map (map (\\plane. plane |> map (map " + both_ways(transforms.output()) +
-              ") |> map transpose |> join |> map join |> slice 0 (" + m + "*t - i) |> map (slice 0 (" + m +
-              "*u - j))))" +
+              ") |> map transpose |> join |> map join |> slice 0 (" + m + "*t - i) |> map (slice 0 (" + m + "*u - j))" +
+              results + "))" +
               (bias ? " |> map (\\planes. zip(planes, b) |> map (\\y. y.0 |> map (map (\\v. v + y.1))))" : "");
   row.where = "z is 0";
   row.rule_class = RuleClass::rounding;
@@ -255,13 +332,22 @@ RuleRow winograd(const Transforms& transforms, bool bias) {
       "{0}x{0} results; i and j are what their number lacks to a multiple of {0}",
       m, r, transforms.tile() * transforms.tile(),
       transforms.results() * transforms.results() * transforms.window() * transforms.window());
+  if (numbers.whole) {
+    // Of bytes with and without a sign; see above.
+    const int64_t most = ((int64_t{1} << 31) / (transforms.excess() & -transforms.excess()) - 1) /
+                         (transforms.window() * transforms.window() * 255 * 128);
+    row.where += fmt::format(", c <= {}", most);
+    row.rule_class = RuleClass::exact;
+    row.meaning += ". In whole numbers, of which sums may wrap: with so many channels results fit";
+  }
   return row;
 }
 
 }  // namespace
 
 std::vector<RuleRow> convolution_rules() {
-  const Transforms f2x2_3x3(3, {1}), f4x4_3x3(3, {0.75, 1.5}), f2x2_5x5(5, {0.75, 1.5});
+  const Transforms f2x2_3x3(3, {1}, floats), f4x4_3x3(3, {0.75, 1.5}, floats), f2x2_5x5(5, {0.75, 1.5}, floats);
+  const Transforms bytes_f2x2_3x3(3, {1}, bytes), bytes_f4x4_3x3(3, {1, 2}, bytes);
   return {
       im2col("im2col-1d", 1, 0),
       im2col("im2col-2d", 2, 0),
@@ -278,6 +364,10 @@ std::vector<RuleRow> convolution_rules() {
       winograd(f4x4_3x3, true),
       winograd(f2x2_5x5, false),
       winograd(f2x2_5x5, true),
+      winograd(bytes_f2x2_3x3, false),
+      winograd(bytes_f2x2_3x3, true),
+      winograd(bytes_f4x4_3x3, false),
+      winograd(bytes_f4x4_3x3, true),
       {"split-products", "k", "a: [m][l*k]A, b: [n][l*k]B, f: (A, B) -> T, op: T, T -> T, z: T",
        "a |> map (\\row. b |> map (\\column. zip(row, column) |> map f |> reduce op z))",
        "zip(a |> map (split k) |> transpose, b |> map (split k) |> transpose)"

@@ -118,9 +118,24 @@ bool is_product_of_halves(ProgramMatch& match) {
   return true;
 }
 
-// Input channels of integer sums that are no multiple of four: adds the amounts by which zeros complete them.
+// A product of bytes, one group of channels, whose inputs may be stored in 16 bits.
+bool is_product_of_bytes(const ProgramMatch& match) {
+  const Tensor *w = match.known("w"), *z = match.known("z");
+  if (w == nullptr || w->scalar() != Scalar::i8 || !is_one_number(z) || z->scalar() != Scalar::u8) return false;
+  if (match.known("x") != nullptr || leaf_of(match.values.at("x")->type) != scalar_type(Scalar::u8)) return false;
+  return w->shape().size() >= 2 && groups_of(match) == 1;
+}
+
+// Of windows that may be padded with another number than 0: a border is of repeated bytes (Padding::byte).
+bool needs_border_of_zeros(const ProgramMatch& match) {
+  const std::vector<int64_t>& shape = match.known("w")->shape();
+  return std::any_of(shape.begin() + 2, shape.end(), [](int64_t n) { return n != 1; }) &&
+         match.known("z")->integer_at(0) != 0;
+}
+
+// Input channels of integer sums that are no multiple of so many: adds the amounts by which zeros complete them.
 // Negative axes count from the last, as both operands of a product may have batch dimensions of their own.
-bool is_no_multiple_of_four(ProgramMatch& match, int64_t axis, int64_t from_weights) {
+bool is_no_multiple(ProgramMatch& match, int64_t of, int64_t axis, int64_t from_weights) {
   const Tensor *w = match.known("w"), *z = match.known("z");
   if (w == nullptr || w->scalar() != Scalar::i8 || !is_one_number(z) || z->scalar() != Scalar::u8) return false;
   const auto rank = static_cast<int64_t>(w->shape().size());
@@ -129,7 +144,7 @@ bool is_no_multiple_of_four(ProgramMatch& match, int64_t axis, int64_t from_weig
   if (place >= rank) return false;
   const auto weights_axis = static_cast<size_t>(place);
   if (groups_of(match) != 1) return false;
-  const int64_t missing = (4 - w->shape()[weights_axis] % 4) % 4;
+  const int64_t missing = (of - w->shape()[weights_axis] % of) % of;
   if (missing == 0) return false;
   match.attributes["amounts"] = std::vector<int64_t>{0, missing};
   match.attributes["along"] =
@@ -271,11 +286,18 @@ const ProgramConditions& conditions() {
        }},
       {"another scale than 1", has_other_scale},
       {"phases of strides", has_phases},
-      {"no multiple of four: channels", [](ProgramMatch& m) { return is_no_multiple_of_four(m, 1, 1); }},
-      {"no multiple of four: columns", [](ProgramMatch& m) { return is_no_multiple_of_four(m, -1, -2); }},
+      {"no multiple of four: channels", [](ProgramMatch& m) { return is_no_multiple(m, 4, 1, 1); }},
+      {"no multiple of four: columns", [](ProgramMatch& m) { return is_no_multiple(m, 4, -1, -2); }},
+      {"no multiple of two: channels", [](ProgramMatch& m) { return is_no_multiple(m, 2, 1, 1); }},
+      {"no multiple of two: columns", [](ProgramMatch& m) { return is_no_multiple(m, 2, -1, -2); }},
       {"factors of channels", are_factors_of_channels},
       {"only dequantised", is_only_dequantised},
       {"product of halves", is_product_of_halves},
+      {"product of bytes", [](ProgramMatch& m) { return is_product_of_bytes(m); }},
+      {"products of bytes in windows around zero",
+       [](ProgramMatch& m) { return is_product_of_bytes(m) && !needs_border_of_zeros(m); }},
+      {"products of bytes in windows around another number",
+       [](ProgramMatch& m) { return is_product_of_bytes(m) && needs_border_of_zeros(m); }},
   };
   return all;
 }
@@ -360,6 +382,7 @@ constexpr char quantised_given[] =
 
 // clang-format off
 std::vector<ProgramRuleRow> rows() {
+  const char* in_sixteen_bits = "inputs are stored in the 16 bits of which an instruction multiplies pairs";
   const char* sums_in_f32 = "sums of halves are of f32 and rounded once, so operands may be widened before";
   const std::string activation = "DequantizeLinear(%x : [b][c][h][v]u8, %known_positive_p : f32, %known_z : u8)";
   const std::string filters = "DequantizeLinear(%known_w : [n][c][i][j]i8, %known_positive_q : [n]f32; axis = 0)";
@@ -530,6 +553,23 @@ std::vector<ProgramRuleRow> rows() {
      "Cast(MatMul(Cast(x; to = 1), Cast(w; to = 1)); to = 10)",
      "product of halves", RuleClass::exact, sums_in_f32,
      {"MatMul(%x : [m][k]f16, %known_w : [k][n]f16)"}},
+    {"widened-integer-convolution", "x: X, w: W, z: Z",
+     "ConvInteger(x, w, z; *A)",
+     "ConvInteger(wide, w, zero; *A) where wide = Cast(x; to = 5); zero = Cast(z; to = 5)",
+     "products of bytes in windows around zero", RuleClass::exact, in_sixteen_bits,
+     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %zero_z : u8; strides = [s, t])",
+      "ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][1][1]i8, %known_z : u8)"}},
+    {"centred-integer-convolution", "x: X, w: W, z: Z",
+     "ConvInteger(x, w, z; *A)",
+     "ConvInteger(wide, w, zero; *A) where moved = Cast(z; to = 5); wide = Sub(Cast(x; to = 5), moved); zero = Sub(moved, moved)",
+     "products of bytes in windows around another number", RuleClass::exact,
+     "inputs are stored in the 16 bits of which an instruction multiplies pairs, less their zero point, so that borders are zeros",
+     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][2][j]i8, %known_z : u8; strides = [s, t], pads = [1, 0, 0, 1])"}},
+    {"widened-integer-matrix-product", "x: X, w: W, z: Z",
+     "MatMulInteger(x, w, z)",
+     "MatMulInteger(wide, w, zero) where wide = Cast(x; to = 5); zero = Cast(z; to = 5)",
+     "product of bytes", RuleClass::exact, in_sixteen_bits,
+     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %known_z : u8)"}},
     {"channels-to-four", "x: X, w: W, z: Z",
      "ConvInteger(x, w, z; *A)",
      "ConvInteger(padded, weights, z; *A) where zero = Reshape(z; shape = integers []); "
@@ -544,6 +584,20 @@ std::vector<ProgramRuleRow> rows() {
      "no multiple of four: columns", RuleClass::exact,
      "columns of zeros complete groups of four, which dot instructions take",
      {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %known_z : u8)"}},
+    {"channels-to-two", "x: X, w: W, z: Z",
+     "ConvInteger(x, w, z; *A)",
+     "ConvInteger(padded, weights, z; *A) where zero = Reshape(z; shape = integers []); "
+     "padded = Pad(x, _, zero; pads = amounts, axes = along); weights = Pad(w; pads = amounts, axes = weights_along)",
+     "product of bytes, no multiple of two: channels", RuleClass::exact,
+     "input channels of zeros complete pairs, which an instruction for 16 bits takes",
+     {"ConvInteger(%x : [b][c][h][v]u8, %known_w : [n][c][i][j]i8, %zero_z : u8)"}},
+    {"columns-to-two", "x: X, w: W, z: Z",
+     "MatMulInteger(x, w, z)",
+     "MatMulInteger(padded, weights, z) where zero = Reshape(z; shape = integers []); "
+     "padded = Pad(x, _, zero; pads = amounts, axes = along); weights = Pad(w; pads = amounts, axes = weights_along)",
+     "product of bytes, no multiple of two: columns", RuleClass::exact,
+     "columns of zeros complete pairs, which an instruction for 16 bits takes",
+     {"MatMulInteger(%x : [m][k]u8, %known_w : [k][n]i8, %zero_z : u8)"}},
   };
 }
 // clang-format on

@@ -220,8 +220,8 @@ TEST(Emit, SharedTermsAreEvaluatedOnce) {
   }
 }
 
-// s + the products of bytes and signed bytes, by words; a row for each of `columns` lanes.
-Expr dot_products(Expr xs, Expr columns) {
+// s + the products of numbers, `together` at a time; a row for each of `columns` lanes.
+Expr dot_products(Expr xs, Expr columns, int64_t together = 4) {
   auto step = [](Expr sum, Expr p) {
     return call(Function::add,
                 {sum, call(Function::multiply, {cast(Scalar::i32, get(0, p)), cast(Scalar::i32, get(1, p))})});
@@ -232,9 +232,9 @@ Expr dot_products(Expr xs, Expr columns) {
             [&](Expr sum, Expr q) {
               return fold(step, sum, zip({get(0, q), get(1, q)}), Mode::vec);
             },
-            literal_integer(Scalar::i32, 5), zip({split(4, xs), column}));
+            literal_integer(Scalar::i32, 5), zip({split(together, xs), column}));
       },
-      columns, Mode::vec);
+      columns, columns->type->size == Nat(1) ? Mode::seq : Mode::vec);
 }
 
 // Rows of bytes times columns of words, in tiles of `tile` rows and 16 columns, `words` words at a time; `first` is
@@ -324,6 +324,27 @@ TEST(Emit, DotInstructions) {
   auto kernel = emit(floats);
   ASSERT_FALSE(kernel.ok());
   EXPECT_NE(kernel.errors()[0].text().find("no dot product"), std::string::npos);
+}
+
+// Of 16 bits, the right ones of 8 or 16; large ones as well, whose sums wrap.
+TEST(Emit, DotsOfPairs) {
+  for (const Scalar right : {Scalar::i16, Scalar::i8}) {
+    for (int64_t lanes : {1, 2, 4, 8, 16}) {
+      constexpr int64_t words = 6;
+      Expr xs = parameter("x", array({2 * words + 1}, Scalar::i16));
+      Expr ws = parameter("w", array({words, lanes, 2}, right));
+      Expr aligned = dot_products(slice(0, 2 * words, xs), transpose(ws), 2);
+      Expr apart = dot_products(slice(1, 2 * words, xs), transpose(ws), 2);
+      EXPECT_EQ(check(aligned, {}, 0, -32768, 32767), "");
+      EXPECT_EQ(check(apart, {}, 0, -128, 255), "");
+      for (const std::string& target : testing::native_targets_here()) {
+        EmitOptions native;
+        native.native = {target};
+        EXPECT_EQ(check(aligned, native, 0, -32768, 32767), "") << target;
+        EXPECT_EQ(check(apart, native, 0, -128, 255), "") << target;
+      }
+    }
+  }
 }
 
 TEST(Emit, AFoldThatAParameterSwitchesOff) {

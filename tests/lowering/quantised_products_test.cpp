@@ -255,6 +255,34 @@ TEST(QuantisedProducts, ReadWholeWordsWhereThereIsAnInstruction) {
   }
 }
 
+// Without an instruction for bytes inputs lie in memory as the 16 bits that are multiplied, weights as bytes. A border
+// has to be of zeros then, so a zero point is taken off before.
+TEST(QuantisedProducts, ReadPairsOfSixteenBitsWhereTheirProductsAreFaster) {
+  Profile profile;
+  profile.dot_instructions = true;
+  profile.pair_products = 2;
+  const auto reads_pairs = [&](const Case& c) {
+    auto lowered = lower_model(c.graph(), {}, profile);
+    HOIST_CHECK(lowered.ok(), lowered.errors()[0].text());
+    return std::any_of(lowered->kernels.begin(), lowered->kernels.end(), [](const LoweredKernel& kernel) {
+      return any_node(kernel.expression, [](Expr n) {
+        return n->pattern == Pattern::fold && n->mode == Mode::vec && n->children[2]->type->size == Nat(2);
+      });
+    });
+  };
+  Case c;
+  c.attributes = {};
+  c.weights = {16, 8, 1, 1};
+  EXPECT_TRUE(reads_pairs(c));
+  c.weights = {16, 8, 3, 3};
+  c.attributes = {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}};
+  EXPECT_TRUE(reads_pairs(c)) << "less the zero point 3";
+  c.zero_point = 0;
+  EXPECT_TRUE(reads_pairs(c));
+  profile.pair_products = 0;
+  EXPECT_FALSE(reads_pairs(c));
+}
+
 TEST(QuantisedProducts, AreMatrixInstructionsWhereThereAreRowsEnough) {
   Profile profile;
   profile.dot_instructions = true;

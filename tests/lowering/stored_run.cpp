@@ -126,6 +126,10 @@ Bindings outputs_of(const LoweredModel& model, const Bindings& inputs, bool low)
                 a.name + " lies inside the arena");
     Tensor array = a.place == Place::weights ? a.constant : Tensor(a.scalar, a.shape);
     if (a.place == Place::output) poison(array);
+    if (a.place == Place::cleared) {
+      const auto size = static_cast<size_t>(byte_size(a.scalar, a.shape));
+      array = Tensor(a.scalar, a.shape, std::vector<std::byte>(size, static_cast<std::byte>(a.fill)));
+    }
     if (a.place == Place::input) array = inputs.at(a.name);
     if (a.place != Place::arena) own[static_cast<int>(i)] = array;
   }

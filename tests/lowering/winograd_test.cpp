@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/seeded.h"
 #include "lowering/lower.h"
@@ -137,6 +138,89 @@ TEST(Winograd, IsChosenWhereItIsLessWork) {
       << "the filters would be transformed on the device";
   EXPECT_EQ(kernels({{1, 3, 28, 28}, {64, 3, 3, 3}, padded}, false, false), 1) << "few channels";
   EXPECT_EQ(kernels({{1, 64, 4, 4}, {64, 64, 3, 3}, padded}, false, false), 1) << "little to compute";
+}
+
+// A layer of bytes, as quantised models have them behind the pass integer-products.
+NamedModel convolution_of_bytes(const Picture& p, const Tensor& weights, int64_t zero_point) {
+  NamedModel graph;
+  graph.opset = 21;
+  graph.inputs = {{"x", Scalar::u8, p.x}};
+  graph.constants["w"] = weights;
+  graph.constants["zero"] = Tensor(Scalar::u8, {});
+  graph.constants["zero"].set_integer(0, zero_point);
+  graph.layers = {{"conv", "ConvInteger", "", p.attributes, {"x", "w", "zero"}, {"y"}}};
+  graph.outputs = {{"y", Scalar::i32, {}}};
+  return graph;
+}
+
+Tensor bytes(Scalar scalar, const std::vector<int64_t>& shape, const std::function<int64_t(int64_t)>& value) {
+  Tensor out(scalar, shape);
+  for (int64_t i = 0; i < out.size(); ++i) out.set_integer(i, value(i));
+  return out;
+}
+
+Profile profile_of_pairs(int64_t pair_products) {
+  Profile profile = profile_of_width(8, false);
+  profile.dot_instructions = true;
+  profile.pair_products = pair_products;
+  profile.launch = 100;
+  return profile;
+}
+
+TEST(Winograd, OfBytesKeepsEveryBit) {
+  std::vector<Picture> pictures = fitting();
+  std::erase_if(pictures, [](const Picture& p) { return p.w[3] != 3; });
+  pictures.push_back({{1, 4, 9, 9}, {8, 4, 3, 3}, padded});
+  // The most channels of tiles of four, and one more.
+  pictures.push_back({{1, 114, 4, 4}, {2, 114, 3, 3}, {}});
+  pictures.push_back({{1, 115, 4, 4}, {2, 115, 3, 3}, {}});
+  const auto largest = [](int64_t) { return int64_t{255}; };
+  const auto smallest = [](int64_t) { return int64_t{-128}; };
+  const auto of_both_ends = [](int64_t i) { return i * 7 % 5 < 2 ? int64_t{255} : i * 31 % 256; };
+  const auto of_both_signs = [](int64_t i) { return i * 5 % 3 == 0 ? int64_t{-128} : 127 - i * 29 % 256; };
+  for (const Picture& p : pictures) {
+    for (const bool extreme : {false, true}) {
+      for (const int64_t zero_point : {0, 131}) {
+        SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w) + std::to_string(zero_point));
+        const Tensor w = bytes(Scalar::i8, p.w, extreme ? std::function<int64_t(int64_t)>(smallest) : of_both_signs);
+        const Bindings inputs = {
+            {"x", bytes(Scalar::u8, p.x, extreme ? std::function<int64_t(int64_t)>(largest) : of_both_ends)}};
+        const NamedModel graph = convolution_of_bytes(p, w, zero_point);
+        LowerOptions options;
+        options.convolution = ConvolutionForm::stencil;
+        const auto direct = lower_model(graph, options, profile_of_width(8, false));
+        ASSERT_TRUE(direct.ok()) << direct.errors()[0].text();
+        const Tensor wanted = outputs_of(*direct, inputs).at("y");
+        options.convolution = ConvolutionForm::winograd;
+        for (const Profile& profile : {profile_of_pairs(2), profile_of_pairs(0), profile_of_width(4, true)}) {
+          const auto form = lower_model(graph, options, profile);
+          ASSERT_TRUE(form.ok()) << form.errors()[0].text();
+          SCOPED_TRACE(profile.gpu ? "GPU" : std::to_string(profile.pair_products));
+          EXPECT_GE(kernels_of_convolution(*form), 3);  // more where channels are padded
+          EXPECT_TRUE(same_bits(outputs_of(*form, inputs).at("y"), wanted));
+          EXPECT_TRUE(same_bits(outputs_of(*form, inputs, false).at("y"), wanted));
+        }
+      }
+    }
+  }
+}
+
+// Where it is known what products of 16 bits cost, and under --strict as well, since nothing is rounded.
+TEST(Winograd, OfBytesIsChosenWherePairsOfProductsAreKnown) {
+  const auto kernels = [](const Picture& p, const Profile& profile, bool strict) {
+    LowerOptions options;
+    options.strict = strict;
+    const auto model = lower_model(convolution_of_bytes(p, Tensor(Scalar::i8, p.w), 0), options, profile);
+    HOIST_CHECK(model.ok(), model.errors()[0].text());
+    return kernels_of_convolution(*model);
+  };
+  const Picture worth = {{1, 64, 28, 28}, {64, 64, 3, 3}, padded};
+  EXPECT_EQ(kernels(worth, profile_of_pairs(2), false), 3);
+  EXPECT_EQ(kernels(worth, profile_of_pairs(2), true), 3);
+  EXPECT_EQ(kernels(worth, profile_of_pairs(0), false), 1) << "dot instructions of bytes";
+  EXPECT_EQ(kernels({{1, 160, 14, 14}, {160, 160, 3, 3}, padded}, profile_of_pairs(2), false), 3) << "tiles of two";
+  EXPECT_EQ(kernels({{1, 4, 28, 28}, {64, 4, 3, 3}, padded}, profile_of_pairs(2), false), 2)
+      << "few channels: sums of inputs that one more kernel stores in 16 bits";
 }
 
 // What nobody knows before the run is transformed by a kernel of its own.

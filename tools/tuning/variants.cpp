@@ -150,9 +150,9 @@ namespace {
 KnobSpace forms_of(const Program& program, const Definition& definition, const TunedProgram& tuned, size_t explored) {
   KnobSpace out;
   const LowerOptions& lower = tuned.options.lower;
-  if (!lower.strict && has_known_weights(program, definition)) {
+  if (has_known_weights(program, definition)) {
     Knob knob{std::string(winograd_knob), Knob::Kind::choice, {}};
-    for (const WinogradChoice& choice : winograd_choices(definition.expression, tuned.options.profile))
+    for (const WinogradChoice& choice : winograd_choices(definition.expression, tuned.options.profile, lower.strict))
       knob.values.push_back({choice.results});
     if (!knob.values.empty()) {
       knob.values.push_back({0});
