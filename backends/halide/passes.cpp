@@ -319,8 +319,8 @@ class LoadLanes : public WithUsedLets {
   }
 };
 
-// Halide compares the numbers of a vector's lanes in few bits, with a difference that saturates; where it fits, it is one
-// operation instead of eight.
+// Halide compares the numbers of a vector's lanes in few bits, with a difference that saturates; where it fits, it is
+// one operation instead of eight.
 class PlainDifferences : public IRMutator {
   using IRMutator::visit;
   Scope<ConstantInterval> ranges_;

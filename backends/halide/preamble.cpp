@@ -28,15 +28,18 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 
 // Below this sin x and tan x are x and cos x is 1 to the last bit but one; PoCL 3.1's vectors are wrong there.
 #define HOIST_SMALL(T, T1) (T)(sizeof(T1) == 8 ? (T1)1e-8f : (T1)1e-4f)
-// Floats T with the integers I of their size. NaN passes on; -0 comes before +0.
+// Floats T with the integers I of their size. NaN passes on; -0 comes before +0: x86's minimum and maximum, both ways
+// round, differ where both are zeros.
 // The remainder is C's fmod, which PoCL 3.1 never ends for some doubles: each round takes away a multiple of b whose
 // factor has half of the bits, so that what is left is exact. It ends between -b and b, on either side of 0.
 #define HOIST_ON_FLOATS(T, I, T1, I1) \
   HOIST T hoist_negate(T a) { return -a; } \
   HOIST T hoist_minimum(T a, T b) { \
-    return a < b ? a : b < a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) | HOIST_CAT(as_, I)(b)) : a + b; } \
+    T one = a < b ? a : b, other = b < a ? b : a; \
+    return ((a == a) & (b == b)) ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(one) | HOIST_CAT(as_, I)(other)) : a + b; } \
   HOIST T hoist_maximum(T a, T b) { \
-    return a > b ? a : b > a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) & HOIST_CAT(as_, I)(b)) : a + b; } \
+    T one = a > b ? a : b, other = b > a ? b : a; \
+    return ((a == a) & (b == b)) ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(one) & HOIST_CAT(as_, I)(other)) : a + b; } \
   HOIST T hoist_sin(T a) { return fabs(a) < HOIST_SMALL(T, T1) ? a : sin(a); } \
   HOIST T hoist_cos(T a) { return cos(fabs(a) < HOIST_SMALL(T, T1) ? (T)(0) : a); } \
   HOIST T hoist_tan(T a) { return fabs(a) < HOIST_SMALL(T, T1) ? a : tan(a); } \

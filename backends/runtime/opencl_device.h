@@ -69,7 +69,8 @@ typedef struct hoist_cache_entry {
 
 #ifndef HOIST_WITHOUT_OPENCL
 /* Compiles `source`, or takes it from programs/ in `own_folder` or from the cache. The plan's options come first, what
- * the device allows comes after them: correctly rounded division, and the option for products of bytes. Each folder may be NULL: then nothing is taken from it. */
+ * the device allows comes after them: correctly rounded division, and the option for products of bytes. Each folder may
+ * be NULL: then nothing is taken from it. */
 HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
                                                 size_t bytes, const char* options, const char* own_folder,
                                                 const char* cache_folder, cl_program* program, hoist_cache_entry* entry,

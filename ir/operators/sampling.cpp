@@ -398,8 +398,8 @@ Number rounded_away(const Number& x) {
   return choose(x < 0.0, -up, up);
 }
 
-// Data say where a region lies, so each part looks at the whole plane: the largest of each column between two lines, all
-// columns side by side, then of those between two columns. What is empty gives 0.
+// Data say where a region lies, so each part looks at the whole plane: the largest of each column between two lines,
+// all columns side by side, then of those between two columns. What is empty gives 0.
 Lowered lower_max_roi_pool(const OperatorContext& c) {
   Expr x = c.inputs[0], regions = c.inputs[1];
   HOIST_TRY_VOID(check_same_element(c));
@@ -447,7 +447,8 @@ Lowered lower_max_roi_pool(const OperatorContext& c) {
   };
   const auto is_empty = [](Expr limits) { return Number(at_position(1, limits)) <= at_position(0, limits); };
   const auto largest_between = [&](Expr limits, Expr row) {
-    return reduce(Function::maximum, none, map_zip({row, iota(row->type->size, place)}, [&](const std::vector<Expr>& p) {
+    return reduce(Function::maximum, none,
+                  map_zip({row, iota(row->type->size, place)}, [&](const std::vector<Expr>& p) {
                     const Number at = p[1];
                     return choose((at >= at_position(0, limits)) & (at < at_position(1, limits)), p[0], none).e;
                   }));

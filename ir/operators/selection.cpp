@@ -168,8 +168,8 @@ int64_t ordered_bits(Scalar scalar) {
 
 Expr whole_literal(Scalar scalar, uint64_t value) { return literal_integer(scalar, static_cast<int64_t>(value)); }
 
-// A number as an unsigned one of ordered_bits() in the order of in_order(), u64 for one of 64 bits and else u32: the bits
-// of floats, turned where the sign is set.
+// A number as an unsigned one of ordered_bits() in the order of in_order(), u64 for one of 64 bits and else u32: the
+// bits of floats, turned where the sign is set.
 Expr as_ordered_bits(Expr a) {
   const Scalar scalar = element_of(a);
   const int64_t bits = ordered_bits(scalar);
@@ -209,8 +209,8 @@ Expr as_ranked(const Ranks& ranks, Expr a, Expr place, bool largest) {
   const Expr all = whole_literal(Scalar::u32, ~uint64_t{0} >> (64 - ordered_bits(element_of(a))));
   const Number bits = as_ordered_bits(a);
   const Expr upper = convert(ranks.words, largest ? bits.e : (Number(all) - bits).e);
-  const Number lower = Number(whole_literal(ranks.words, ranks.last_place())) -
-                       convert(ranks.words, reinterpret(Scalar::u32, place));
+  const Number lower =
+      Number(whole_literal(ranks.words, ranks.last_place())) - convert(ranks.words, reinterpret(Scalar::u32, place));
   const Expr moved = apply(Function::shift_left, upper, literal_integer(ranks.words, ranks.place_bits)).e;
   return apply(Function::logical_or, moved, lower).e;
 }

@@ -323,8 +323,8 @@ Path open_column_groups(Rewriter& r, const Path& place, int64_t width) {
   return open(r, "open-column-tiles", place, {{"C", columns}, {"c", missing(n, columns)}});
 }
 
-// Lanes of vectors that fill a register with the integers of narrow arrays, where a kernel reads and writes no others: up
-// to the 16 that OpenCL has. Short floats are computed with as f32.
+// Lanes of vectors that fill a register with the integers of narrow arrays, where a kernel reads and writes no others:
+// up to the 16 that OpenCL has. Short floats are computed with as f32.
 int64_t lanes_of_elements(Expr term, const Profile& profile) {
   if (profile.vector_width == 1) return 1;
   const auto bits_of = [](Type type) {
