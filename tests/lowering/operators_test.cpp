@@ -560,7 +560,7 @@ TEST(Operators, TrianglesTakeAnyDiagonal) {
       }
     }
   }
-  EXPECT_EQ(show(LayerCase("Trilu", {x, integers({}, {1})}).run()), "[3][4]f32 0 1 2 3 0 0 6 7 0 0 0 11");
+  EXPECT_EQ(show(LayerCase("Trilu", {x, integers({}, {1})}).run()), "[3][4] 0 1 2 3 0 0 6 7 0 0 0 11");
 }
 
 TEST(Operators, TopKHasTheFirstOfEqualOnesFirst) {
