@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kibibyte = 1024;
 
-// CPUs under PoCL, which gives a work-group the second-level cache as its local memory. x86's multiply bytes by vpdpbusd
-// or in pairs of 16 bits.
+// CPUs under PoCL, which gives a work-group the second-level cache as its local memory. x86's multiply bytes by
+// vpdpbusd or in pairs of 16 bits.
 Profile cpu(int64_t vector_width, int64_t vector_registers, int64_t local_memory, bool dot_instructions = true) {
   Profile out;
   out.vector_width = vector_width;
