@@ -9,8 +9,9 @@ namespace {
 
 constexpr int64_t kibibyte = 1024;
 
-// CPUs under PoCL, which gives a work-group the second-level cache as its local memory.
-Profile cpu(int64_t vector_width, int64_t vector_registers, int64_t local_memory, bool dot_instructions = false) {
+// CPUs under PoCL, which gives a work-group the second-level cache as its local memory. x86's multiply bytes by
+// vpdpbusd or in pairs of 16 bits.
+Profile cpu(int64_t vector_width, int64_t vector_registers, int64_t local_memory, bool dot_instructions = true) {
   Profile out;
   out.vector_width = vector_width;
   out.vector_registers = vector_registers;
@@ -76,8 +77,8 @@ std::vector<StarterProfile> make() {
       {"cpu-avx2", "x86-64 processors with AVX2: Intel since Haswell, AMD Zen to Zen 3", cpu(8, 16, 256 * kibibyte)},
       {"cpu-avx512", "x86-64 processors with AVX-512: Intel Skylake-SP", cpu(16, 32, 1024 * kibibyte)},
       {"cpu-avx512-vnni", "x86-64 processors with AVX-512 and VNNI: Intel since Cascade Lake, AMD since Zen 4",
-       cpu(16, 32, 1024 * kibibyte, true)},
-      {"cpu-neon", "64-bit Arm processors", cpu(4, 32, 512 * kibibyte)},
+       cpu(16, 32, 1024 * kibibyte)},
+      {"cpu-neon", "64-bit Arm processors", cpu(4, 32, 512 * kibibyte, false)},
       {"nvidia-h100", "NVIDIA H100 SXM, H200", nvidia(132, 128)},
       {"nvidia-a100", "NVIDIA A100", nvidia(108, 64)},
       {"nvidia-t4", "NVIDIA T4", nvidia(40, 64)},

@@ -80,7 +80,6 @@ HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
   const bool turned = Halide::Internal::is_const(x);
   const HExpr &a = turned ? y : x, &b = turned ? x : y;
   const Type words = as_int(a);
-  const HExpr first = greater ? a > b : a < b;
   const auto value = Halide::Internal::as_const_float(b);
   // No zeros to order: the other one is a constant that is none, or the zero that wins.
   if (value && *value == *value && (*value != 0 || std::signbit(*value) != greater)) {
@@ -89,8 +88,10 @@ HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
     if (*value != 0) return chosen;
     return greater ? strict(Call::strict_add, chosen, b) : select(a == b, b, chosen);
   }
-  const HExpr both = greater ? bits(words, a) & bits(words, b) : bits(words, a) | bits(words, b);
-  const HExpr ordered = select(a == b, bits(a.type().element_of(), both), select(first, a, b));
+  // That instruction both ways round: the two differ where both are zeros, whose bits say which one counts.
+  const HExpr one = bits(words, select(greater ? a > b : a < b, a, b));
+  const HExpr other = bits(words, select(greater ? b > a : b < a, b, a));
+  const HExpr ordered = bits(a.type().element_of(), greater ? one & other : one | other);
   return select(is_number(a) && is_number(b), ordered, a + b);
 }
 

@@ -319,10 +319,43 @@ class LoadLanes : public WithUsedLets {
   }
 };
 
+// Halide compares the numbers of a vector's lanes in few bits, with a difference that saturates; where it fits, it is
+// one operation instead of eight.
+class PlainDifferences : public IRMutator {
+  using IRMutator::visit;
+  Scope<ConstantInterval> ranges_;
+
+  Stmt visit(const For* op) override {
+    const ConstantInterval first = constant_integer_bounds(op->min, ranges_);
+    const ConstantInterval last = constant_integer_bounds(op->min + op->extent - 1, ranges_);
+    const ScopedBinding<ConstantInterval> bound(ranges_, op->name, ConstantInterval::make_union(first, last));
+    return IRMutator::visit(op);
+  }
+  Stmt visit(const LetStmt* op) override {
+    const HExpr value = mutate(op->value);
+    const ScopedBinding<ConstantInterval> bound(ranges_, op->name, constant_integer_bounds(value, ranges_));
+    return LetStmt::make(op->name, value, mutate(op->body));
+  }
+  HExpr visit(const Let* op) override {
+    const HExpr value = mutate(op->value);
+    const ScopedBinding<ConstantInterval> bound(ranges_, op->name, constant_integer_bounds(value, ranges_));
+    return Let::make(op->name, value, mutate(op->body));
+  }
+  HExpr visit(const Call* op) override {
+    const HExpr out = IRMutator::visit(op);
+    const Call* call = out.as<Call>();
+    if (call == nullptr || !call->is_intrinsic(Call::saturating_sub) || !out.type().is_int()) return out;
+    const auto range = [&](const HExpr& e) { return constant_integer_bounds(e, ranges_); };
+    const ConstantInterval difference = range(call->args[0]) - range(call->args[1]);
+    return out.type().can_represent(difference) ? call->args[0] - call->args[1] : out;
+  }
+};
+
 // Near a border the indices of a vector are clamped, and each lane is a load of its own. Where no lane is clamped,
-// which is asked first, the vector is one load of neighbours.
-class LoadInside : public WithLets {
-  using WithLets::visit;
+// which is asked first, the vector is one load of neighbours. Where it is selected from such vectors and borders, and
+// all lanes are of the vector, which is asked as well, nothing is selected.
+class LoadInside : public WithUsedLets {
+  using WithUsedLets::visit;
 
   // An index without its clamps, and whether none of them changes it.
   struct Unclamped : IRMutator {
@@ -350,8 +383,95 @@ class LoadInside : public WithLets {
     HExpr visit(const Min* op) override { return without(op, false); }
   };
 
+  // A condition of a vector's lanes with its lets in their places, and whether it holds in all of them; nothing where
+  // that is more than a comparison or two.
+  struct Lanes {
+    HExpr condition, all;
+  };
+  std::optional<Lanes> lanes_of(const HExpr& e) const {
+    if (const Variable* name = e.as<Variable>()) {
+      const auto value = lets_.find(name->name);
+      return value == lets_.end() ? std::nullopt : lanes_of(value->second);
+    }
+    if (const Broadcast* same = e.as<Broadcast>()) {
+      return same->value.type().is_vector() ? std::nullopt : std::optional(Lanes{e, same->value});
+    }
+    if (const And* both = e.as<And>()) {
+      const auto a = lanes_of(both->a), b = lanes_of(both->b);
+      return a && b ? std::optional(Lanes{a->condition && b->condition, a->all && b->all}) : std::nullopt;
+    }
+    if (const LE* le = e.as<LE>()) return compared(le);
+    if (const LT* lt = e.as<LT>()) return compared(lt);
+    return std::nullopt;
+  }
+  // The first and the last of numbers side by side, which may have been made narrower.
+  struct Ends {
+    HExpr first, last;
+  };
+  static std::optional<Ends> ends_of(const HExpr& x) {
+    if (const Cast* cast = x.as<Cast>(); cast != nullptr && x.type().is_int()) {
+      const auto ends = ends_of(cast->value);
+      const auto fits = [&](const HExpr& end) {
+        const auto number = as_const_int(end);
+        return number && x.type().can_represent(*number);
+      };
+      if (!ends || !fits(ends->first) || !fits(ends->last)) return std::nullopt;
+      const Halide::Type one = x.type().element_of();
+      return Ends{simplify(Cast::make(one, ends->first)), simplify(Cast::make(one, ends->last))};
+    }
+    const Ramp* ramp = x.as<Ramp>();
+    if (ramp == nullptr || !is_const_one(ramp->stride) || ramp->base.type().is_vector()) return std::nullopt;
+    return Ends{ramp->base, simplify(ramp->base + make_const(ramp->base.type(), ramp->lanes - 1))};
+  }
+  // What x saturates, which is on the same side of a number inside x's type as x is.
+  static HExpr unsaturated(const HExpr& x, const HExpr& number) {
+    const Call* call = x.as<Call>();
+    const auto value = as_const_int(number);
+    const bool same = call != nullptr && call->is_intrinsic(Call::saturating_cast) && value && x.type().is_int() &&
+                      call->args[0].type().is_int() && call->args[0].type().bits() > x.type().bits() &&
+                      x.type().can_represent(*value - 1) && x.type().can_represent(*value + 1);
+    return same ? call->args[0] : HExpr();
+  }
+  template <class Op>
+  static std::optional<Lanes> compared(const Op* op) {
+    const auto spread = [](const HExpr& x) {
+      const Broadcast* out = x.as<Broadcast>();
+      return out != nullptr && !out->value.type().is_vector() ? out : nullptr;
+    };
+    const auto one = [](const HExpr& a, const HExpr& b) {
+      if (const HExpr wide = unsaturated(a, b); wide.defined())
+        return simplify(Op::make(wide, Cast::make(wide.type(), b)));
+      if (const HExpr wide = unsaturated(b, a); wide.defined())
+        return simplify(Op::make(Cast::make(wide.type(), a), wide));
+      return simplify(Op::make(a, b));
+    };
+    if (const Broadcast* a = spread(op->a)) {
+      const auto b = ends_of(op->b);
+      return b ? std::optional(Lanes{Op::make(op->a, op->b), one(a->value, b->first)}) : std::nullopt;
+    }
+    if (const Broadcast* b = spread(op->b)) {
+      const auto a = ends_of(op->a);
+      return a ? std::optional(Lanes{Op::make(op->a, op->b), one(a->last, b->value)}) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  HExpr visit(const Select* op) override {
+    const HExpr out = WithUsedLets::visit(op);
+    const Select* selected = out.as<Select>();
+    if (selected == nullptr || !selected->condition.type().is_vector()) return out;
+    const Call* guarded = selected->true_value.as<Call>();
+    if (guarded == nullptr || !guarded->is_intrinsic(Call::if_then_else)) return out;
+    const auto lanes = lanes_of(selected->condition);
+    if (!lanes) return out;
+    return Call::make(out.type(), Call::if_then_else,
+                      {simplify(lanes->all && guarded->args[0]), guarded->args[1],
+                       Select::make(lanes->condition, selected->true_value, selected->false_value)},
+                      Call::PureIntrinsic);
+  }
+
   HExpr visit(const Load* op) override {
-    const HExpr load = WithLets::visit(op);
+    const HExpr load = WithUsedLets::visit(op);
     if (!op->type.is_vector() || !is_const_one(op->predicate)) return load;
     Unclamped unclamped;
     const HExpr index = simplify(unclamped.mutate(simplify(expanded(op->index))));
@@ -714,6 +834,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   passes.push_back(std::make_unique<FillSkipped>());
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<LoadWords>());
+  passes.push_back(std::make_unique<PlainDifferences>());
   passes.push_back(std::make_unique<LoadInside>());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
@@ -730,6 +851,7 @@ std::vector<std::unique_ptr<IRMutator>> lowering_passes(const std::string& resul
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<CompactRegisters>());
   passes.push_back(std::make_unique<LoadWords>());
+  passes.push_back(std::make_unique<PlainDifferences>());
   passes.push_back(std::make_unique<LoadInside>());
   passes.push_back(std::make_unique<LoadLanes>());
   passes.push_back(std::make_unique<GuardReads>());

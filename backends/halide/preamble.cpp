@@ -28,15 +28,18 @@ constexpr const char* preamble_text = R"(// Functions that hoist's kernels call.
 
 // Below this sin x and tan x are x and cos x is 1 to the last bit but one; PoCL 3.1's vectors are wrong there.
 #define HOIST_SMALL(T, T1) (T)(sizeof(T1) == 8 ? (T1)1e-8f : (T1)1e-4f)
-// Floats T with the integers I of their size. NaN passes on; -0 comes before +0.
+// Floats T with the integers I of their size. NaN passes on; -0 comes before +0: x86's minimum and maximum, both ways
+// round, differ where both are zeros.
 // The remainder is C's fmod, which PoCL 3.1 never ends for some doubles: each round takes away a multiple of b whose
 // factor has half of the bits, so that what is left is exact. It ends between -b and b, on either side of 0.
 #define HOIST_ON_FLOATS(T, I, T1, I1) \
   HOIST T hoist_negate(T a) { return -a; } \
   HOIST T hoist_minimum(T a, T b) { \
-    return a < b ? a : b < a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) | HOIST_CAT(as_, I)(b)) : a + b; } \
+    T one = a < b ? a : b, other = b < a ? b : a; \
+    return ((a == a) & (b == b)) ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(one) | HOIST_CAT(as_, I)(other)) : a + b; } \
   HOIST T hoist_maximum(T a, T b) { \
-    return a > b ? a : b > a ? b : a == b ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(a) & HOIST_CAT(as_, I)(b)) : a + b; } \
+    T one = a > b ? a : b, other = b > a ? b : a; \
+    return ((a == a) & (b == b)) ? HOIST_CAT(as_, T)(HOIST_CAT(as_, I)(one) & HOIST_CAT(as_, I)(other)) : a + b; } \
   HOIST T hoist_sin(T a) { return fabs(a) < HOIST_SMALL(T, T1) ? a : sin(a); } \
   HOIST T hoist_cos(T a) { return cos(fabs(a) < HOIST_SMALL(T, T1) ? (T)(0) : a); } \
   HOIST T hoist_tan(T a) { return fabs(a) < HOIST_SMALL(T, T1) ? a : tan(a); } \
@@ -192,6 +195,29 @@ HOIST_BYTES() HOIST_BYTES(2) HOIST_BYTES(3) HOIST_BYTES(4) HOIST_BYTES(8) HOIST_
     return s; }
 HOIST_DOT(4) HOIST_DOT(8) HOIST_DOT(16)
 HOIST int hoist_dot(int s, int x, int y) { return hoist_dot((int4)(s), (int4)(x), (int4)(y)).s0; }
+HOIST int2 hoist_dot(int2 s, int2 x, int2 y) { return hoist_dot_plain(s, x, y); }
+#elif defined(HOIST_VPMADDWD)
+// Sums of two products each of 16 bits, which hold bytes of either sign: bytes 0 and 2 of a word, then 1 and 3.
+#define HOIST_DOT(N, N2) \
+  typedef ushort hoist_ushort##N2 __attribute__((ext_vector_type(N2))); \
+  typedef short hoist_short##N2 __attribute__((ext_vector_type(N2))); \
+  HOIST int##N hoist_pair(hoist_ushort##N2 x, hoist_short##N2 y) { \
+    int##N sums; \
+    __asm__("vpmaddwd %2, %1, %0" : "=v"(sums) : "v"(x), "v"(y)); \
+    return sums; } \
+  HOIST int##N hoist_dot(int##N s, int##N x, int##N y) { \
+    const hoist_ushort##N2 a = __builtin_astype(x, hoist_ushort##N2); \
+    const hoist_short##N2 b = __builtin_astype(y, hoist_short##N2), eight = (hoist_short##N2)(8); \
+    return as_int##N(as_uint##N(s) + as_uint##N(hoist_pair(a & (hoist_ushort##N2)(255), b << eight >> eight)) + \
+                     as_uint##N(hoist_pair(a >> (hoist_ushort##N2)(8), b >> eight))); }
+HOIST_DOT(4, 8) HOIST_DOT(8, 16)
+#if HOIST_VPMADDWD == 16
+HOIST_DOT(16, 32)
+#else
+HOIST int16 hoist_dot(int16 s, int16 x, int16 y) {
+  return (int16)(hoist_dot(s.lo, x.lo, y.lo), hoist_dot(s.hi, x.hi, y.hi)); }
+#endif
+HOIST int hoist_dot(int s, int x, int y) { return hoist_dot_plain(s, x, y); }
 HOIST int2 hoist_dot(int2 s, int2 x, int2 y) { return hoist_dot_plain(s, x, y); }
 #else
 #define HOIST_DOT(N) \

@@ -62,7 +62,7 @@ Result<Device> describe(const hoist_target& target, int index) {
   out.vector_width = std::max<int64_t>(1, device.integer<cl_uint>(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
   out.computes_exactly = target.computes_exactly != 0;
   out.divides_exactly = target.divides_exactly != 0;
-  out.vpdpbusd = hoist_has_vpdpbusd(&target) != 0;
+  out.dot_instructions = *hoist_dot_option(&target) != 0;
   std::istringstream extensions(device.text(CL_DEVICE_EXTENSIONS));
   for (std::string extension; extensions >> extension;) out.extensions.push_back(extension);
   const auto has = [&](const char* name) {
@@ -151,7 +151,7 @@ Profile profile_of(const Device& device) {
   out.maximum_group = std::clamp<int64_t>(device.maximum_group, 1, 1 << 20);
   out.half = device.half;
   out.doubles = device.doubles;
-  out.dot_instructions = device.vpdpbusd || (out.gpu && device.vendor.find("NVIDIA") != std::string::npos);
+  out.dot_instructions = device.dot_instructions || (out.gpu && device.vendor.find("NVIDIA") != std::string::npos);
   return out;
 }
 

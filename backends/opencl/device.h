@@ -23,7 +23,7 @@ struct Device {
   bool doubles = false;           ///< arithmetic in f64
   bool computes_exactly = false;  ///< f32 rounds to nearest and keeps denormals and infinities
   bool divides_exactly = false;   ///< f32 division and square root correctly rounded, with the build option
-  bool vpdpbusd = false;          ///< kernels may use 8-bit dot products: the runtime defines HOIST_VPDPBUSD
+  bool dot_instructions = false;  ///< for products of bytes: the runtime says by an option which ones
   std::vector<std::string> extensions;
 };
 

@@ -53,6 +53,8 @@ typedef struct hoist_engine {
   /* Several arrays, with one wait for all of them. */
   hoist_status (*read_all)(hoist_bundle* bundle, size_t count, const uint32_t* arrays, void* const* data,
                            const size_t* bytes);
+  /* `data` stay as they are until the device has them, which the next wait of any function here makes sure of. */
+  hoist_status (*write_later)(hoist_bundle* bundle, size_t array, const void* data, size_t bytes);
   /* From the start of the first array to so many bytes into the second; and one i64. Neither has to wait. */
   hoist_status (*copy)(hoist_bundle* bundle, size_t from, size_t to, size_t offset, size_t bytes);
   hoist_status (*set_number)(hoist_bundle* bundle, size_t array, int64_t number);
@@ -103,6 +105,7 @@ struct hoist_bundle {
   size_t next_item;     /* of the plan, in the run that goes on */
   uint64_t* iterations; /* one a control: those that are done */
   uint64_t* step_runs;  /* one a step: how often it has run */
+  void** host_results;  /* one a step, of those on the host that have run: what the device may still have to read */
   hoist_cache_entry cache_entry;
 };
 
@@ -157,8 +160,10 @@ HOIST_INTERNAL void hoist_seeded_strings(const hoist_bundle* bundle, uint64_t se
 HOIST_INTERNAL hoist_status hoist_seed_for_host(hoist_bundle* bundle, uint32_t array, void* data);
 /* The strings of the last run are forgotten, those of the inputs are there. */
 HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* bundle);
-/* Waits for the steps before, reads what the step reads and writes its result. */
+/* Waits for the steps before, reads what the step reads and has its result written, which need not be done. */
 HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* bundle, size_t index);
+/* Once the device reads them no more. */
+HOIST_INTERNAL void hoist_forget_host_results(hoist_bundle* bundle);
 
 /* transfers.c. Inputs, then outputs. */
 HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* bundle, size_t i);

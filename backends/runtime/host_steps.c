@@ -110,26 +110,38 @@ static hoist_status call_on_host(hoist_bundle* b, const hoist_plan_kernel* kerne
                     kernel->name, kernel->host->name, call.message);
 }
 
+static void* result_of(hoist_bundle* b, size_t step, size_t bytes) {
+  if (!b->host_results) b->host_results = calloc(b->plan.step_count, sizeof *b->host_results);
+  if (b->host_results && !b->host_results[step]) b->host_results[step] = malloc(bytes + 8);
+  return b->host_results ? b->host_results[step] : NULL;
+}
+
+HOIST_INTERNAL void hoist_forget_host_results(hoist_bundle* b) {
+  for (size_t i = 0; b->host_results && i < b->plan.step_count; ++i) free(b->host_results[i]);
+  free(b->host_results);
+  b->host_results = NULL;
+}
+
 HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
-  const size_t count = kernel->parameter_count;
+  const size_t count = kernel->parameter_count, last = count - 1;
   void** memory = calloc(count, sizeof *memory);
   hoist_host_array* arrays = calloc(count, sizeof *arrays);
   size_t* bytes = calloc(count, sizeof *bytes);
   hoist_status status = memory && arrays && bytes ? HOIST_OK : hoist_no_memory(&b->error, count * sizeof *arrays);
   for (size_t k = 0; k < count && !status; ++k) {
     bytes[k] = (size_t)kernel->parameters[k].bytes;
-    memory[k] = malloc(bytes[k] + 8);
+    /* The last is the result, which stays until the device has it: the step's next run waits before it writes there. */
+    memory[k] = k == last ? result_of(b, i, bytes[k]) : malloc(bytes[k] + 8);
     if (!memory[k]) status = hoist_no_memory(&b->error, bytes[k]);
   }
-  /* All but the last, which is the result. */
-  if (!status) status = b->engine->read_all(b, count - 1, step->arguments, memory, bytes);
+  if (!status) status = b->engine->read_all(b, last, step->arguments, memory, bytes);
   if (!status) status = call_on_host(b, kernel, arrays, memory);
-  if (!status && bytes[count - 1]) {
-    status = b->engine->write(b, step->arguments[count - 1], memory[count - 1], bytes[count - 1]);
+  if (!status && bytes[last]) {
+    status = b->engine->write_later(b, step->arguments[last], memory[last], bytes[last]);
   }
-  for (size_t k = 0; memory && k < count; ++k) free(memory[k]);
+  for (size_t k = 0; memory && k < last; ++k) free(memory[k]);
   free(memory);
   free(arrays);
   free(bytes);

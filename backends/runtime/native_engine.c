@@ -285,8 +285,8 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
 
 HOIST_INTERNAL const hoist_engine* hoist_native_engine(void) {
   static const hoist_engine engine = {
-      native_open,          native_close,         native_write,      native_read,           native_read_all,
-      native_copy,          native_set_number,    native_run,        native_profile,        native_make_argument,
-      native_read_argument, native_drop_argument, native_run_kernel, native_guard_alignment};
+      native_open,          native_close,         native_write,         native_read,       native_read_all,
+      native_write,         native_copy,          native_set_number,    native_run,        native_profile,
+      native_make_argument, native_read_argument, native_drop_argument, native_run_kernel, native_guard_alignment};
   return &engine;
 }

@@ -49,7 +49,10 @@ HOIST_INTERNAL size_t hoist_default_device(const hoist_device* devices, size_t c
  * is NULL too. `index` may be NULL. */
 HOIST_INTERNAL hoist_status hoist_target_open(const char* wanted, const hoist_made_for* made_for, int threads,
                                               hoist_target* target, size_t* index, hoist_error* error);
-HOIST_INTERNAL int hoist_has_vpdpbusd(const hoist_target* target);
+/* The build option by which kernels learn how the processor multiplies bytes, with a space before it: HOIST_VPDPBUSD
+ * (AVX-512 VNNI), HOIST_VPMADDWD (AVX2 or AVX-512) with the lanes of 32 bits in a register; "" elsewhere than on PoCL,
+ * whose kernels may hold assembly of the host's. */
+HOIST_INTERNAL const char* hoist_dot_option(const hoist_target* target);
 HOIST_INTERNAL void hoist_target_close(hoist_target* target);
 /* NULL is allowed. Nothing of the queue's may be running. */
 HOIST_INTERNAL void hoist_queue_release(const hoist_target* target, cl_command_queue queue);
@@ -66,8 +69,8 @@ typedef struct hoist_cache_entry {
 
 #ifndef HOIST_WITHOUT_OPENCL
 /* Compiles `source`, or takes it from programs/ in `own_folder` or from the cache. The plan's options come first, what
- * the device allows comes after them: correctly rounded division, and HOIST_VPDPBUSD where PoCL runs on a processor
- * with AVX-512 VNNI. Each folder may be NULL: then nothing is taken from it. */
+ * the device allows comes after them: correctly rounded division, and the option for products of bytes. Each folder may
+ * be NULL: then nothing is taken from it. */
 HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_context context, const char* source,
                                                 size_t bytes, const char* options, const char* own_folder,
                                                 const char* cache_folder, cl_program* program, hoist_cache_entry* entry,

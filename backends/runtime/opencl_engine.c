@@ -387,6 +387,11 @@ static hoist_status write_array(hoist_bundle* b, size_t array, const void* data,
   return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
 }
 
+static hoist_status write_later(hoist_bundle* b, size_t array, const void* data, size_t bytes) {
+  const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[array], CL_FALSE, 0, bytes, data, 0, NULL, NULL);
+  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
+}
+
 static hoist_status read_array(hoist_bundle* b, size_t array, void* data, size_t bytes) {
   const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[array], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
   return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
@@ -431,8 +436,9 @@ static hoist_status profile_on_host(hoist_bundle* b, size_t i, double* seconds) 
   if (status) return status;
   const uint64_t start = hoist_nanoseconds();
   const hoist_status done = hoist_host_step(b, i);
+  const cl_int code = clFinish(b->queue); /* whatever failed: the other queue reads the result */
   *seconds += 1e-9 * (double)(hoist_nanoseconds() - start);
-  return done;
+  return done ? done : hoist_cl_check(&b->error, code, "clFinish");
 }
 
 /* What controls copy and write stands in the other queue. */
@@ -535,9 +541,9 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
 }
 
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
-  static const hoist_engine engine = {open_on_device, close_device,  write_array, read_array,     read_all,
-                                      copy_array,     set_number,    run,         profile,        make_argument,
-                                      read_argument,  drop_argument, run_kernel,  guard_alignment};
+  static const hoist_engine engine = {open_on_device, close_device,  write_array,   read_array, read_all,
+                                      write_later,    copy_array,    set_number,    run,        profile,
+                                      make_argument,  read_argument, drop_argument, run_kernel, guard_alignment};
   return &engine;
 }
 

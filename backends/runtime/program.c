@@ -30,13 +30,16 @@
 #define CACHE_MOST_ENTRIES 1000
 #define CACHE_MOST_BYTES ((uint64_t)256 << 20)
 
-HOIST_INTERNAL int hoist_has_vpdpbusd(const hoist_target* target) {
+HOIST_INTERNAL const char* hoist_dot_option(const hoist_target* target) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  return target->is_cpu && strcmp(target->platform_name, "Portable Computing Language") == 0 &&
-         __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
+  if (!target->is_cpu || strcmp(target->platform_name, "Portable Computing Language") != 0) return "";
+  if (__builtin_cpu_supports("avx512bw")) {
+    return __builtin_cpu_supports("avx512vnni") ? " -DHOIST_VPDPBUSD" : " -DHOIST_VPMADDWD=16";
+  }
+  return __builtin_cpu_supports("avx2") ? " -DHOIST_VPMADDWD=8" : "";
 #else
   (void)target;
-  return 0;
+  return "";
 #endif
 }
 
@@ -279,7 +282,7 @@ HOIST_INTERNAL hoist_status hoist_program_build(const hoist_target* target, cl_c
   memset(entry, 0, sizeof *entry);
   if (snprintf(all_options, sizeof all_options, "%s%s%s", options,
                target->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
-               hoist_has_vpdpbusd(target) ? " -DHOIST_VPDPBUSD" : "") >= (int)sizeof all_options) {
+               hoist_dot_option(target)) >= (int)sizeof all_options) {
     return hoist_fail(error, HOIST_BAD_BUNDLE, "plan.bin: the build options have more than %zu characters",
                       sizeof all_options);
   }

@@ -120,10 +120,10 @@ constexpr auto movement_rows = std::to_array<OperatorRow>({
           "(x : anything, k? : integers; upper = 1) "
           "refuse rank(x) < 2: \"the input has to be at least a matrix, found {x}\" "
           "refuse given(k) & (!one_number(k) | type(k) != i64): \"k has to be one i64\" "
-          "= under (rank(x) - 2) (\\matrix. zip(matrix, positions i64 matrix) |> map (\\(line, i). "
-          "zip(line, positions i64 line) |> map (\\(v, j). select(kept i j, v, convert(type(x), 0))))) x "
+          "= under (rank(x) - 2) (\\matrix. zip(matrix, positions i32 matrix) |> map (\\(line, i). "
+          "zip(line, positions i32 line) |> map (\\(v, j). select(kept i j, v, convert(type(x), 0))))) x "
           "where kept = \\i j. select(upper, j - i >= diagonal, j - i <= diagonal); "
-          "diagonal = select(given(k), scalar k, 0i64)"),
+          "diagonal = select(given(k), convert(i32, min(max(scalar k, -2147483648i64), 2147483647i64)), 0i32)"),
 });
 // clang-format on
 

@@ -398,8 +398,8 @@ Number rounded_away(const Number& x) {
   return choose(x < 0.0, -up, up);
 }
 
-// Data say where a region lies, so each part looks at the whole plane: the largest of each line between two columns,
-// then of those between two lines. What is empty gives 0.
+// Data say where a region lies, so each part looks at the whole plane: the largest of each column between two lines,
+// all columns side by side, then of those between two columns. What is empty gives 0.
 Lowered lower_max_roi_pool(const OperatorContext& c) {
   Expr x = c.inputs[0], regions = c.inputs[1];
   HOIST_TRY_VOID(check_same_element(c));
@@ -413,52 +413,63 @@ Lowered lower_max_roi_pool(const OperatorContext& c) {
   if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1)
     return fault(fmt::format("pooled_shape is {}, expected a height and a width", text(pooled)));
   HOIST_TRY_VOID(check_extents({r[0], shape[1], pooled[0], pooled[1]}));
-  HOIST_TRY_VOID(check_extents({r[0], shape[1], shape[2], pooled[1]}));
-  const Scalar scalar = element_of(x), wide = wide_float(scalar);
+  HOIST_TRY_VOID(check_extents({r[0], shape[1], pooled[0], shape[3]}));
+  const Scalar scalar = element_of(x), wide = wide_float(scalar), place = Scalar::i32;
+  const int64_t lines = pooled[0], columns = pooled[1];
   const Expr none = literal(scalar, -std::numeric_limits<double>::infinity());
-  // Where a part of an axis of n elements begins and ends; in floats, whatever the regions are.
-  const auto part_of = [&](Expr region, int64_t first, int64_t parts, int64_t n, Expr part) {
-    const Number begin = rounded_away(Number(convert(wide, at_position(first, region))) * scale);
-    const Number end = rounded_away(Number(convert(wide, at_position(first + 2, region))) * scale);
-    const Number size = max(end - begin + 1.0, 1.0) / static_cast<double>(parts), p = convert(wide, part);
-    const auto inside = [&](const Number& place) { return min(max(place + begin, 0.0), static_cast<double>(n)).e; };
-    return tuple({inside(floor(p * size)), inside(apply(Function::ceiling, (p + 1.0) * size))});
+  // Where the parts of a region begin and end, those between lines first; found in floats, whatever the region is.
+  const auto limits_of_region = [&](Expr region) {
+    return map(
+        [&](Expr number) {
+          const Number is_line = Number(number) < static_cast<double>(lines);
+          const auto of_axis = [&](int64_t line, int64_t column) {
+            return choose(is_line, Number(literal(wide, static_cast<double>(line))), static_cast<double>(column));
+          };
+          const auto corner = [&](int64_t line, int64_t column) {
+            const Number at = choose(is_line, at_position(line, region), at_position(column, region));
+            return rounded_away(Number(convert(wide, at.e)) * scale);
+          };
+          const Number begin = corner(2, 1), end = corner(4, 3);
+          const Number size = max(end - begin + 1.0, 1.0) / of_axis(lines, columns);
+          const Number part = convert(wide, choose(is_line, number, Number(number) - static_cast<double>(lines)).e);
+          const auto inside = [&](const Number& at) {
+            return convert(place, min(max(at + begin, 0.0), of_axis(shape[2], shape[3])).e);
+          };
+          return map(
+              [&](Expr which) {
+                return choose(Number(which) == 0.0, inside(floor(part * size)),
+                              inside(apply(Function::ceiling, (part + 1.0) * size)))
+                    .e;
+              },
+              iota(2, place));
+        },
+        iota(lines + columns, place));
   };
+  const auto is_empty = [](Expr limits) { return Number(at_position(1, limits)) <= at_position(0, limits); };
   const auto largest_between = [&](Expr limits, Expr row) {
     return reduce(Function::maximum, none,
-                  map_zip({row, iota(row->type->size, Scalar::i32)}, [&](const std::vector<Expr>& p) {
-                    const Number place = convert(wide, p[1]);
-                    return choose((place >= get(0, limits)) & (place < get(1, limits)), p[0], none).e;
+                  map_zip({row, iota(row->type->size, place)}, [&](const std::vector<Expr>& p) {
+                    const Number at = p[1];
+                    return choose((at >= at_position(0, limits)) & (at < at_position(1, limits)), p[0], none).e;
                   }));
   };
-  const Expr numbers_of_lines = iota(pooled[0], Scalar::i32), numbers_of_columns = iota(pooled[1], Scalar::i32);
-  const auto region_of_plane = [&](Expr region, Expr plane) {
-    const Expr of_lines = in_memory(map(
-        [&](Expr column) {
-          return let(part_of(region, 1, pooled[1], shape[3], column),
-                     [&](Expr limits) { return map([&](Expr row) { return largest_between(limits, row); }, plane); });
-        },
-        numbers_of_columns));
-    return map(
-        [&](Expr line) {
-          return let(part_of(region, 2, pooled[0], shape[2], line), [&](Expr limits) {
-            return map_zip({of_lines, numbers_of_columns}, [&](const std::vector<Expr>& p) {
-              const Expr columns = part_of(region, 1, pooled[1], shape[3], p[1]);
-              const Number empty =
-                  (Number(get(1, limits)) <= get(0, limits)) | (Number(get(1, columns)) <= get(0, columns));
-              return choose(empty, zero(scalar), largest_between(limits, p[0])).e;
-            });
-          });
-        },
-        numbers_of_lines);
+  const auto region_of_plane = [&](Expr limits, Expr plane) {
+    const Expr of_lines = slice(0, lines, limits), of_columns = slice(lines, columns, limits);
+    const Expr across = transpose({1, 0}, plane);
+    const Expr between_lines = in_memory(map(
+        [&](Expr line) { return map([&](Expr column) { return largest_between(line, column); }, across); }, of_lines));
+    return map_zip({between_lines, of_lines}, [&](const std::vector<Expr>& p) {
+      return map(
+          [&](Expr column) {
+            return choose(is_empty(p[1]) | is_empty(column), zero(scalar), largest_between(column, p[0])).e;
+          },
+          of_columns);
+    });
   };
-  return one(map(
-      [&](Expr region) {
-        const Expr image = convert(Scalar::i32, at_position(0, region));
-        return map([&](Expr plane) { return region_of_plane(region, plane); },
-                   index(clamped_position(image, shape[0]), x));
-      },
-      regions));
+  return one(map_zip({regions, in_memory(map(limits_of_region, regions))}, [&](const std::vector<Expr>& p) {
+    const Expr image = convert(place, at_position(0, p[0]));
+    return map([&](Expr plane) { return region_of_plane(p[1], plane); }, index(clamped_position(image, shape[0]), x));
+  }));
 }
 
 // ---- DeformConv

@@ -160,49 +160,77 @@ Number in_order(Expr a, Expr b) {
 // ---- The few largest
 // ------------------------------------------------------------------------------------------------------------
 
-// A number as an unsigned one in the order of in_order(), u64 for one of 64 bits and else u32: the bits of floats,
-// turned where the sign is set.
+// How many bits of an unsigned number have the order of a scalar's values; all that it has, but for floats of 8 bits.
+int64_t ordered_bits(Scalar scalar) {
+  const int64_t bits = std::max<int64_t>(8, row(scalar).bits);
+  return is_float(scalar) && bits < 16 ? 32 : bits;
+}
+
+Expr whole_literal(Scalar scalar, uint64_t value) { return literal_integer(scalar, static_cast<int64_t>(value)); }
+
+// A number as an unsigned one of ordered_bits() in the order of in_order(), u64 for one of 64 bits and else u32: the
+// bits of floats, turned where the sign is set.
 Expr as_ordered_bits(Expr a) {
   const Scalar scalar = element_of(a);
-  const bool is_wide = row(scalar).bits == 64;
-  const Scalar words = is_wide ? Scalar::u64 : Scalar::u32;
-  const double sign = is_wide ? 0x1p63 : 0x1p31;
+  const int64_t bits = ordered_bits(scalar);
+  const Scalar words = bits == 64 ? Scalar::u64 : Scalar::u32;
+  const Number sign = whole_literal(words, uint64_t{1} << (bits - 1));
+  const auto turned = [&](const Number& x) { return apply(Function::logical_xor, x, sign).e; };
   if (!is_float(scalar)) {
     if (!row(scalar).is_signed) return convert(words, a);
-    return apply(Function::logical_xor, reinterpret(words, convert(is_wide ? Scalar::i64 : Scalar::i32, a)), sign).e;
+    const Number wide = convert(bits == 64 ? Scalar::i64 : Scalar::i32, a);
+    // One below 32 bits is moved into the unsigned ones.
+    return bits < 32 ? reinterpret(words, (wide + static_cast<double>(int64_t{1} << (bits - 1))).e)
+                     : turned(reinterpret(words, wide.e));
   }
-  const Number wide = convert(is_wide ? Scalar::f64 : Scalar::f32, a);
+  const Number wide = bits == 16 ? a : convert(bits == 64 ? Scalar::f64 : Scalar::f32, a);
   // -0 and 0 are one number.
-  const Number bits = reinterpret(words, choose(wide == 0.0, 0.0, wide).e);
-  const Number ordered = choose(bits >= sign, !bits, apply(Function::logical_xor, bits, sign));
-  return choose(apply(Function::is_nan, wide), literal_integer(words, -1), ordered).e;
+  const Expr number = choose(wide == 0.0, 0.0, wide).e;
+  const Number word = bits == 16 ? convert(words, reinterpret(Scalar::u16, number)) : reinterpret(words, number);
+  const Expr all = whole_literal(words, ~uint64_t{0} >> (64 - bits));
+  return choose(apply(Function::is_nan, wide), all, choose(word >= sign, Number(all) - word, turned(word))).e;
+}
+
+// An element and its place as one number, of 32 bits where that is enough: so many of them are the place's.
+struct Ranks {
+  Scalar words;
+  int64_t place_bits;
+  // What a place is taken from; the largest number of all stays free.
+  uint64_t last_place() const { return (uint64_t{1} << place_bits) - 2; }
+};
+
+Ranks ranks_of(Scalar scalar, int64_t n) {
+  const int64_t left = 32 - ordered_bits(scalar);
+  return left > 0 && n < int64_t{1} << left ? Ranks{Scalar::u32, left} : Ranks{Scalar::u64, 32};
 }
 
 // Elements and their places as one number each: the largest one belongs to the element that stands first.
-Expr as_ranked(Expr a, Expr place, bool largest) {
+Expr as_ranked(const Ranks& ranks, Expr a, Expr place, bool largest) {
+  const Expr all = whole_literal(Scalar::u32, ~uint64_t{0} >> (64 - ordered_bits(element_of(a))));
   const Number bits = as_ordered_bits(a);
-  const Expr upper = convert(Scalar::u64, largest ? bits.e : (!bits).e);
-  // The largest number of all stays free.
+  const Expr upper = convert(ranks.words, largest ? bits.e : (Number(all) - bits).e);
   const Number lower =
-      Number(literal_integer(Scalar::u64, 0xfffffffe)) - convert(Scalar::u64, reinterpret(Scalar::u32, place));
-  return apply(Function::logical_or, apply(Function::shift_left, upper, literal_integer(Scalar::u64, 32)), lower).e;
+      Number(whole_literal(ranks.words, ranks.last_place())) - convert(ranks.words, reinterpret(Scalar::u32, place));
+  const Expr moved = apply(Function::shift_left, upper, literal_integer(ranks.words, ranks.place_bits)).e;
+  return apply(Function::logical_or, moved, lower).e;
 }
 
 // What as_ranked has put into a number.
-Expr place_of_ranked(Expr ranked) {
-  const Number lower = Number(literal_integer(Scalar::u64, 0xfffffffe)) - ranked;
-  return reinterpret(Scalar::i32, convert(Scalar::u32, lower.e));
+Expr place_of_ranked(const Ranks& ranks, Expr ranked) {
+  const Number lower = Number(whole_literal(ranks.words, ranks.last_place())) - ranked;
+  const Expr mask = whole_literal(ranks.words, ranks.last_place() + 1);
+  return reinterpret(Scalar::i32, convert(Scalar::u32, apply(Function::logical_and, lower, mask).e));
 }
 
-Expr largest_of(Expr ranked) { return reduce(Function::maximum, literal_integer(Scalar::u64, 0), ranked); }
+Expr largest_of(Expr ranked) { return reduce(Function::maximum, literal_integer(element_of(ranked), 0), ranked); }
 
 // Those of the numbers that are below one of them; 0 in the place of the others.
 Expr below(Expr ranked, Expr before) {
   return map([&](Expr number) { return choose(Number(number) < before, number, 0.0).e; }, ranked);
 }
 
-// rows : [r][n]u64, k of them. The k largest of each row, [r][k]u64, in one kernel: each is the largest of those below
-// the one before.
+// rows : [r][n] of ranked elements, k of them. The k largest of each row, [r][k], in one kernel: each is the largest of
+// those below the one before.
 Expr largest_in_one_kernel(Expr rows, int64_t k) {
   const std::function<Expr(Expr, std::vector<Expr>)> next = [&](Expr row, std::vector<Expr> found) -> Expr {
     if (static_cast<int64_t>(found.size()) == k) {
@@ -233,25 +261,27 @@ constexpr int64_t least_in_blocks = 4096;
 // have the largest ones.
 Expr places_by_blocks(Expr rows, int64_t k, bool largest) {
   const int64_t n = extents(rows)[1];
+  const Ranks ranks = ranks_of(element_of(rows), n);
   int64_t block = 1;  // so that there are about as many blocks as elements in k of them
   while (4 * block * block * k <= n) block *= 2;
   const int64_t blocks = (n + block - 1) / block;
   const auto ranked_blocks = [&](Expr row) {
     const Expr ranked = map_zip({row, iota(n, Scalar::i32)}, [&](const std::vector<Expr>& element) {
-      return as_ranked(element[0], element[1], largest);
+      return as_ranked(ranks, element[0], element[1], largest);
     });
-    return split(block, pad_with(0, blocks * block - n, literal_integer(Scalar::u64, 0), ranked));
+    return split(block, pad_with(0, blocks * block - n, literal_integer(ranks.words, 0), ranked));
   };
   const Expr maxima = in_memory(map([&](Expr row) { return map(largest_of, ranked_blocks(row)); }, rows));
   const Expr candidates = in_memory(map_zip({rows, largest_in_one_kernel(maxima, k)}, [&](const std::vector<Expr>& p) {
     const Expr all = ranked_blocks(p[0]);
     return join(map(
         [&](Expr ranked) {
-          return index(place_inside(Number(place_of_ranked(ranked)) / static_cast<double>(block), blocks), all);
+          return index(place_inside(Number(place_of_ranked(ranks, ranked)) / static_cast<double>(block), blocks), all);
         },
         p[1]));
   }));
-  return in_memory(map_at(2, place_of_ranked, largest_in_one_kernel(candidates, k)));
+  return in_memory(map_at(
+      2, [&](Expr ranked) { return place_of_ranked(ranks, ranked); }, largest_in_one_kernel(candidates, k)));
 }
 
 // Where an element and its place are more than one number has: rows : [r][n], the places of the k first ones of each
@@ -293,16 +323,18 @@ Expr places_of_few(Expr rows, int64_t k, bool largest) {
   const int64_t r = extents(rows)[0], n = extents(rows)[1];
   if (row(element_of(rows)).bits > 32) return places_of_few_wide(rows, k, largest);
   if (k <= most_in_one_kernel && n >= least_in_blocks) return places_by_blocks(rows, k, largest);
+  const Ranks ranks = ranks_of(element_of(rows), n);
   const auto next = [&](Expr before, Expr) {
     return in_memory(map_zip({rows, before}, [&](const std::vector<Expr>& p) {
       const Expr ranked = map_zip({p[0], iota(n, Scalar::i32)}, [&](const std::vector<Expr>& element) {
-        return as_ranked(element[0], element[1], largest);
+        return as_ranked(ranks, element[0], element[1], largest);
       });
       return largest_of(below(ranked, p[1]));
     }));
   };
-  const Expr all = scan(next, repeat(r, literal_integer(Scalar::u64, -1)), iota(k, Scalar::i32));
-  return in_memory(map_at(2, place_of_ranked, transpose({1, 0}, all)));
+  const Expr all = scan(next, repeat(r, literal_integer(ranks.words, -1)), iota(k, Scalar::i32));
+  return in_memory(map_at(
+      2, [&](Expr ranked) { return place_of_ranked(ranks, ranked); }, transpose({1, 0}, all)));
 }
 
 // Reading a row again costs less than a step of a network, in which elements stand anywhere.

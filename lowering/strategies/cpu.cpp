@@ -323,10 +323,25 @@ Path open_column_groups(Rewriter& r, const Path& place, int64_t width) {
   return open(r, "open-column-tiles", place, {{"C", columns}, {"c", missing(n, columns)}});
 }
 
+// Lanes of vectors that fill a register with the integers of narrow arrays, where a kernel reads and writes no others:
+// up to the 16 that OpenCL has. Short floats are computed with as f32.
+int64_t lanes_of_elements(Expr term, const Profile& profile) {
+  if (profile.vector_width == 1) return 1;
+  const auto bits_of = [](Type type) {
+    const Scalar scalar = leaf_of(type)->scalar;
+    return is_float(scalar) ? 32 : int64_t{row(scalar).bits};
+  };
+  int64_t bits = std::max<int64_t>(8, bits_of(term->type));
+  for (Expr p : parameters_of(term)) {
+    if (p->type->is_array()) bits = std::max(bits, bits_of(p->type));
+  }
+  return bits > 16 ? profile.vector_width : std::min<int64_t>(16, profile.vector_width * 32 / bits);
+}
+
 void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
-  const int64_t width = profile.vector_width;
+  int64_t width = profile.vector_width;
   // Rows of a transposition are columns in memory: neighbouring rows are computed together, while what they read is in
   // the cache.
   if (width > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= width &&
@@ -335,6 +350,7 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
     open(r, "open-blocks", place, {{"R", width}, {"C", width}});
     return;
   }
+  width = lanes_of_elements(r.term(), profile);
   int64_t leading = 1;
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "ir/properties.h"
@@ -99,6 +100,40 @@ TEST(Views, VectorsOfFewElements) {  // eight lanes read five elements, beside e
   auto widened = [](Expr rows) { return map([](Expr row) { return pad(1, 2, Border::clamp, row); }, rows); };
   EXPECT_EQ(check(store2(widened(x({3, 5})), Mode::vec)), "");
   EXPECT_EQ(check(store2(widened(transpose(x({5, 7}))), Mode::vec)), "");
+}
+
+// Vectors at a border select lane by lane, those inside are loads and nothing else; so wide a row has differences of
+// positions that 8 bits do not hold.
+TEST(Views, VectorsOfBytesInsideBorders) {
+  for (const auto& [columns, left, right] :
+       {std::array<int64_t, 3>{256, 2, 2}, {40, 0, 3}, {33, 17, 0}, {300, 200, 150}}) {
+    for (const Scalar scalar : {Scalar::u8, Scalar::i8, Scalar::boolean, Scalar::i32}) {
+      const Expr none = literal_integer(scalar, 0);
+      const Expr picture =
+          pad(1, 2, repeat(left + columns + right, none),
+              map([&, l = left, r = right](Expr line) { return pad(l, r, none, line); }, x({3, columns}, scalar)));
+      const int64_t wide = left + columns + right;
+      const Expr term = map(
+          [&](Expr line) {
+            return untile(wide, map([](Expr lanes) { return map([](Expr e) { return e; }, lanes, Mode::vec); },
+                                    tile(16, line), Mode::seq));
+          },
+          picture, Mode::group, 0);
+      EXPECT_EQ(check(term, {}, 0, scalar == Scalar::boolean ? 0 : -100, scalar == Scalar::boolean ? 1 : 100), "");
+      auto kernel = emit(term);
+      ASSERT_TRUE(kernel.ok()) << kernel.errors()[0].text();
+      const size_t inside = kernel->source.find("load16("), selected = kernel->source.find("select(");
+      EXPECT_LT(inside, selected) << kernel->source;
+      EXPECT_EQ(kernel->source.find("2147483647"), std::string::npos) << "differences that saturate\n"
+                                                                      << kernel->source;
+      for (const std::string& target : testing::native_targets_here()) {
+        EmitOptions native;
+        native.native = {target};
+        EXPECT_EQ(check(term, native, 0, scalar == Scalar::boolean ? 0 : -100, scalar == Scalar::boolean ? 1 : 100), "")
+            << target;
+      }
+    }
+  }
 }
 
 TEST(Views, Index) {

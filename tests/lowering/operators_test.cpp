@@ -548,6 +548,21 @@ TEST(RandomOperators, DropoutScalesWhatItKeeps) {
 
 // ---- Places, signals, other domains --------------------------------------------------------------------------------
 
+TEST(Operators, TrianglesTakeAnyDiagonal) {
+  const Tensor x = counting({3, 4}), none = floats({3, 4}, std::vector<double>(12, 0));
+  for (const int64_t k :
+       {INT64_MIN, int64_t{INT32_MIN} - 1, int64_t{-3}, int64_t{4}, int64_t{INT32_MAX} + 1, INT64_MAX}) {
+    for (const bool upper : {false, true}) {
+      for (const bool known : {false, true}) {
+        const LayerCase layer =
+            LayerCase("Trilu", {x, integers({}, {k})}, {{"upper", int64_t{upper}}}).with_known({false, known});
+        EXPECT_EQ(layer.run(), upper == (k < 0) ? x : none) << k << " " << upper;
+      }
+    }
+  }
+  EXPECT_EQ(show(LayerCase("Trilu", {x, integers({}, {1})}).run()), "[3][4] 0 1 2 3 0 0 6 7 0 0 0 11");
+}
+
 TEST(Operators, TopKHasTheFirstOfEqualOnesFirst) {
   const Tensor k = integers({1}, {3});
   const auto top = [&](const Tensor& x, Attributes attributes, size_t output) {

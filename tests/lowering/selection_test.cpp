@@ -202,6 +202,63 @@ TEST(Selection, TheFewLargestOfWideNumbersAreThoseOfAStableSort) {
   }
 }
 
+// Elements of 16 bits and less and their places fit into 32 bits, in rows that are short enough; the least and the
+// largest ones, both zeros and what is no number are among them.
+TEST(Selection, TheFewLargestOfNarrowNumbersAreThoseOfAStableSort) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  struct Case {
+    Scalar scalar;
+    int64_t n, k;
+  };
+  std::vector<Case> cases;
+  for (const Scalar scalar : {Scalar::i8, Scalar::u8, Scalar::i16, Scalar::u16, Scalar::f16, Scalar::bf16})
+    cases.insert(cases.end(), {{scalar, 100, 20}, {scalar, 5003, 3}});
+  for (const int64_t n : {65535, 65536}) cases.push_back({Scalar::i16, n, 2});
+  for (const Case& c : cases) {
+    Tensor x(c.scalar, {c.n});
+    const Tensor drawn = drawn_numbers({c.n}, 6, 9);
+    const auto set = [&](int64_t i, double value) {
+      if (is_float(c.scalar))
+        x.set_float(i, value);
+      else
+        x.set_integer(i, static_cast<int64_t>(value));
+    };
+    for (int64_t i = 0; i < c.n; ++i) set(i, row(c.scalar).is_signed ? drawn.float_at(i) : drawn.float_at(i) + 20);
+    if (is_float(c.scalar)) {
+      const double special[] = {std::numeric_limits<double>::quiet_NaN(), -infinity, infinity, -0.0, 0.0, 1e-7, -1e-7};
+      for (size_t i = 0; i < std::size(special); ++i) set(static_cast<int64_t>(11 * i), special[i]);
+    } else {
+      const int64_t bits = row(c.scalar).bits - (row(c.scalar).is_signed ? 1 : 0);
+      const double most = std::exp2(static_cast<double>(bits)) - 1, least = row(c.scalar).is_signed ? -most - 1 : 0;
+      for (const int64_t i : {3, 70}) set(i, least);
+      for (const int64_t i : {40, 41}) set(i, most);
+      set(c.n - 1, most);
+      set(c.n - 2, least);
+    }
+    const auto number = [&](int64_t i) {
+      return is_float(c.scalar) ? x.float_at(i) : static_cast<double>(x.integer_at(i));
+    };
+    const auto before = [&](int64_t i, int64_t j) {
+      return number(i) < number(j) || (std::isnan(number(j)) && !std::isnan(number(i)));
+    };
+    for (const bool largest : {false, true}) {
+      std::vector<int64_t> order(static_cast<size_t>(c.n));
+      for (int64_t i = 0; i < c.n; ++i) order[static_cast<size_t>(i)] = i;
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return largest ? before(b, a) : before(a, b); });
+      const LayerCase top =
+          LayerCase("TopK", {x, integers({1}, {c.k})}, {{"largest", static_cast<int64_t>(largest)}}, 2)
+              .with_known({false, true});
+      auto results = top.lower();
+      ASSERT_TRUE(results.ok()) << results.errors()[0].text();
+      auto found = evaluate((*results)[1], {{"x0", x}});
+      ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+      EXPECT_EQ(found->as_integers(), std::vector<int64_t>(order.begin(), order.begin() + c.k))
+          << row(c.scalar).name << " " << c.n << " " << largest;
+    }
+  }
+}
+
 struct Distinct {
   std::vector<double> values;
   std::vector<int64_t> firsts, inverse, counts;

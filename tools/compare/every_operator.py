@@ -1,30 +1,32 @@
 """Every operator on tensors of 1 MB, hoist beside onnxruntime: where is one much slower? Development only.
 
-    build/compare/bin/python tools/compare/every_operator.py [--only TEXT] [--with-peer] [--seconds 0.3]
-        [--json FILE]
+    build/compare/bin/python tools/compare/every_operator.py [--only TEXT]... [--with-peer] [--seconds 0.3] [--rounds 1]
+        [--processor-time] [--json FILE]
 
 Each case is a model of one node whose first input has a megabyte, unless the operator is about something else. hoist
 compiles it for the first OpenCL device and, as native code, for this processor; the table has the lower quartile of many
 runs and the ratio to onnxruntime's. What is more than --most times slower (5) is marked with an exclamation mark and makes
-the exit code 1. Where onnxruntime lacks an operator there is nothing to compare with. Measure on a quiet machine.
+the exit code 1. Where onnxruntime lacks an operator there is nothing to compare with. Measure on a quiet machine, or by
+the processor's time of one core.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import numpy as np
 import onnx
 import onnxruntime
 
-from engines import HOIST, WORK, Arrays, Failure, Hoist, OnnxRuntime, cores, lower_quartile
+from engines import HOIST, WORK, Arrays, Clock, Failure, Hoist, OnnxRuntime, cores, lower_quartile
 
 F16, F32, F64, BOOL = np.float16, np.float32, np.float64, np.bool_
 I8, U8, I16, I32, I64 = np.int8, np.uint8, np.int16, np.int32, np.int64
@@ -368,22 +370,41 @@ def measure(case: Case, options: argparse.Namespace) -> Result:
     path = WORK / "every_operator" / f"{stem}.onnx"
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(case.model(), path)
+    engines: dict[str, Callable[[], float]] = {}
     try:
         peer = OnnxRuntime(path, cores())
-        result.onnxruntime = lower_quartile(peer.samples_ms(case.given(), options.seconds))
+        engines["onnxruntime"] = lambda: lower_quartile(peer.samples_ms(case.given(), options.seconds))
+        result.onnxruntime = engines["onnxruntime"]()
     except Exception as error:  # the library's own classes
+        engines.clear()
         result.problems.append("onnxruntime: " + str(error).splitlines()[0][:120])
-    hoist = Hoist(options.hoist)
-    if options.with_peer and result.onnxruntime is None:
-        return result
+        if options.with_peer:
+            return result
+    hoist = Hoist(options.hoist, threads=1 if options.processor_time else None)
     for target in ("opencl", "native"):
         bundle = path.with_suffix(f".{target}.hoist")
         try:
             hoist.compile(path, bundle, {}, ["--no-check", *(["--target", "native"] if target == "native" else [])])
-            setattr(result, target, hoist.bench(bundle, options.seconds)["lower_quartile_ms"])
         except Failure as failure:
             result.problems.append(f"{target}: {str(failure).splitlines()[-1][-160:]}")
+            continue
+        engines[target] = functools.partial(time_of, hoist, bundle, case, options)
+    times: dict[str, list[float]] = {}
+    for _ in range(options.rounds):
+        for engine, measured in engines.items():
+            try:
+                times.setdefault(engine, []).append(measured())
+            except Exception as failure:  # one engine's error is a line of the table
+                result.problems.append(f"{engine}: {str(failure).splitlines()[-1][-160:]}")
+    for engine, found in times.items():
+        setattr(result, engine, float(np.median(found)) if found else None)
     return result
+
+
+def time_of(hoist: Hoist, bundle: Path, case: Case, options: argparse.Namespace) -> float:
+    if options.processor_time:
+        return lower_quartile(hoist.samples_ms(bundle, case.given(), options.seconds))
+    return hoist.bench(bundle, options.seconds)["lower_quartile_ms"]
 
 
 def number(value: float | None) -> str:
@@ -393,18 +414,24 @@ def number(value: float | None) -> str:
 def main() -> int:
     program = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     program.add_argument("--hoist", type=Path, default=HOIST, help="the program, build/release/hoist")
-    program.add_argument("--only", default="", metavar="TEXT", help="cases whose names contain it")
+    program.add_argument("--only", action="append", metavar="TEXT", help="cases whose names contain it; may be repeated")
     program.add_argument("--with-peer", action="store_true", help="leave out what onnxruntime has no kernel for")
     program.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
+    program.add_argument("--rounds", type=int, default=1, help="how often the engines take turns; the median counts")
+    program.add_argument("--processor-time", action="store_true",
+                         help="one thread of each engine on one core, timed by the processor's time: on busy machines")
     program.add_argument("--most", type=float, default=5, help="what onnxruntime's time is multiplied by at most")
     program.add_argument("--json", type=Path, help="write the results there too")
     options = program.parse_args()
     onnxruntime.set_default_logger_severity(4)
+    if options.processor_time:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        Clock.take_processor_time()
     print(f"{cores()} threads, load average " + " ".join(f"{average:.2f}" for average in os.getloadavg()))
     print(f"{'':34}{'onnxruntime ms':>15}{'OpenCL ms':>12}{'native ms':>12}{'ratio':>9}", flush=True)
     results = []
     for case in CASES:
-        if options.only not in case.name():
+        if options.only and not any(text in case.name() for text in options.only):
             continue
         result = measure(case, options)
         results.append(result)
