@@ -358,9 +358,10 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
-// Does each plane of a picture, and a filter of its own, give a plane of the result, with rows of some vectors? Pools
-// and depthwise convolutions of large pictures do: then a row's elements fill vectors as well as channels do. One
-// vector a row is enough where elements are reduced as they are.
+// Are planes computed as they lie in memory, a row's elements in vectors? Where each plane of a picture, and a filter
+// of its own, give a plane of the result, as in pools and depthwise convolutions of large pictures, rows fill vectors
+// as well as channels do; half a vector a row is enough where elements are reduced as they are. A convolution of few
+// channels without windows takes less time for its products than for turning its result.
 bool keeps_planes(const Definition& d, const Profile& profile) {
   if (!d.channels_first || !folds(d.expression)) return false;
   const std::vector<int64_t> shape = shape_of(d.expression->type);
@@ -368,9 +369,34 @@ bool keeps_planes(const Definition& d, const Profile& profile) {
     return e->pattern == Pattern::reduce &&
            any_node(e->children[2], [](Expr part) { return part->pattern == Pattern::call; });
   });
-  if (shape.size() < 3 || shape.back() < (computes ? 2 : 1) * profile.vector_width) return false;
-  return std::all_of(d.weights.begin(), d.weights.end(),
-                     [&](const Weights& w) { return w.in_place && w.groups > 1 && w.groups == shape[1]; });
+  const int64_t least = computes ? 2 * profile.vector_width : profile.vector_width / (profile.gpu ? 1 : 2);
+  if (shape.size() < 3 || shape.back() < least) return false;
+  constexpr int64_t few_channels = 64;
+  const bool whole_vectors = !profile.gpu && shape.size() == 4 && shape.back() % profile.vector_width == 0;
+  return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
+    const bool filters_planes = w.groups > 1 && w.groups == shape[1];
+    const bool sums_planes = whole_vectors && w.groups == 1 && w.output_dimension == 0 && w.extents.size() == 4 &&
+                             w.extents[1] <= few_channels && w.extents[2] * w.extents[3] == 1;
+    return w.in_place && (filters_planes || sums_planes);
+  });
+}
+
+// A convolution reads single elements of a row's channels, one after the other. Where channels are stored second, each
+// stands in a line of memory of its own, which the rows side by side share: do all lines stay in the cache next to the
+// core, beside the weights of two vectors of columns?
+bool lines_stay_in_cache(const Definition& d, const Profile& profile) {
+  constexpr int64_t line = 64, f32 = 4;
+  return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
+    return w.extents.size() < 2 || w.extents[1] * (line + 2 * profile.vector_width * f32) <= profile.first_cache;
+  });
+}
+
+// A model input whose lines do not is worth a copy with channels innermost where many columns are computed from it.
+bool wants_turned_copy(const Definition& d, const Profile& profile) {
+  return !profile.gpu && d.channels_first && is_product(d) && count_statements(d.expression) == 0 &&
+         !lines_stay_in_cache(d, profile) && std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
+           return w.extents[0] >= 16 * profile.vector_width;
+         });
 }
 
 // Is a copy with a border worth its launch? Who reads each element once, or computes several things in one launch, asks
@@ -379,13 +405,26 @@ bool wants_border(const Definition& d) {
   return (folds(d.expression) || transforms_windows(d)) && count_statements(d.expression) == 0;
 }
 
-// Model inputs that are read with a border get a copy that has one.
-void copy_padded_inputs(Program& program, const Profile& profile) {
+// Model inputs that are read with a border get a copy that has one, and so do those that are read across lines.
+void copy_inputs(Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
   const std::set<std::string> interleaved = read_interleaved(program, types, profile);
   const std::set<std::string> on_host = values_on_host(program);
   std::set<std::string> wanted;
+  // Of the model inputs that the definition reads as pictures, without a border.
+  const auto turned = [&](const Definition& d) {
+    std::set<std::string> values;
+    if (!wants_turned_copy(d, profile)) return values;
+    for (Expr p : parameters_of(d.expression)) {
+      if (types.count(p->name) != 0 && is_picture_rank(p->type) && program.constants.count(p->name) == 0 &&
+          !is_definition(program, p->name) && on_host.count(p->name) == 0 &&
+          std::none_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) { return w.value == p->name; }))
+        values.insert(p->name);
+    }
+    return values;
+  };
   for (const Definition& d : program.definitions) {
+    for (const std::string& value : turned(d)) wanted.insert(value);
     if (!wants_border(d)) continue;
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
       if (!is_definition(program, value) && program.constants.count(value) == 0) wanted.insert(value);
@@ -405,9 +444,11 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
     bool plain = true;
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) found = d + 1;
-      if (!wants_border(*d) || constant_paddings(d->expression).count(value) == 0) continue;
+      const bool with_border = wants_border(*d) && constant_paddings(d->expression).count(value) != 0;
+      if (!with_border && turned(*d).count(value) == 0) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
-      plain &= is_product(*d) || (is_output(program, d->value) && keeps_planes(*d, profile));
+      plain &= (is_product(*d) && !wants_turned_copy(*d, profile)) ||
+               (is_output(program, d->value) && keeps_planes(*d, profile));
     }
     // Products read single elements of a picture, in any order, and what keeps planes reads rows: then the copy need
     // not turn it.
@@ -522,11 +563,22 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
   out.rows = transposed ? shape.back() : shape[shape.size() - 2];
   out.columns = transposed ? shape[1] : shape.back();
   if (!transposed) out.count = element_count(shape) / out.rows / out.columns;
+  const bool by_channels = d.channels_first && (transposed || (s.permutation.size() > 1 && s.permutation.back() == 1));
+  const size_t rank = shape.size();
+  if (by_channels && is_product(d) && (rank == 4 || rank == 5)) {
+    out.lines = transposed ? shape[rank - 2] : shape[rank - 3];
+    if (rank == 5) out.lines *= transposed ? shape[2] : shape[1];
+  }
+  out.planes = !by_channels && rank == 4 && d.channels_first && is_product(d);
+  if (by_channels && d.weights.size() == 1 && d.weights[0].groups > 1 && d.weights[0].extents[1] > 1) {
+    const int64_t group = d.weights[0].extents[0] / d.weights[0].groups;
+    out.group = group > 1 ? group : 0;
+  }
   out.packed = (transposed || !d.channels_first) &&
                std::any_of(d.weights.begin(), d.weights.end(),
                            [&](const Weights& w) { return program.constants.count(w.value) != 0; });
   if (d.weights.size() == 1) {
-    constexpr int64_t small = 16384 / 4;  // half of a first-level cache, in f32
+    const int64_t small = profile.first_cache / 2 / 4;  // half of it, in f32
     const int64_t right = element_count(d.weights[0].extents), columns = std::max<int64_t>(1, out.columns);
     out.small_right = d.weights[0].groups > 1 || (right <= small && right / columns >= columns);
   }
@@ -581,7 +633,8 @@ void choose_tile(const Program& program, const Definition& d, const std::map<std
   if (!results) return;
   tile = tile_of(d, *results, profile);
   tile.channels_last = transposed;
-  if (profile.gpu && d.channels_first) tile.rows_joined = std::ssize(computed_shape(s)) - 3;
+  if (d.channels_first && (profile.gpu || tile.columns_around == Tile::through_lines))
+    tile.rows_joined = std::ssize(computed_shape(s)) - 3;
   plan.tiled[d.value] = *results;
 }
 
@@ -627,7 +680,7 @@ int64_t padded_row(int64_t columns, const Profile& profile) {
 }
 
 StoragePlan choose_storage(Program& program, const Profile& profile) {
-  copy_padded_inputs(program, profile);
+  copy_inputs(program, profile);
   StoragePlan plan;
   const std::set<std::string> launches = launches_of(program);
   Program apart = with_statements_apart(program);

@@ -42,6 +42,7 @@ Profile profile_of(const NativeTarget& target) {
   out.dot_instructions = target.dot_instructions;
   out.matrix_tile = target.matrix_tile;
   out.launch = 100;
+  out.vector_functions = true;
   return out;
 }
 

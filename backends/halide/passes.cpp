@@ -319,6 +319,41 @@ class LoadLanes : public WithUsedLets {
   }
 };
 
+// Every second of a row's elements, as windows with a stride of two have them. Halide takes them out of all that the
+// vectors side by side span, which LLVM puts together element by element; out of two vectors of neighbours, the last of
+// which ends with the last element that is wanted, they are a shuffle or two.
+class LoadSeconds : public WithUsedLets {
+  using WithUsedLets::visit;
+
+  // Where the indices begin, if they are so many, two apart.
+  static std::optional<int> seconds(const std::vector<int>& indices) {
+    for (size_t i = 1; i < indices.size(); ++i) {
+      if (indices[i] != indices[i - 1] + 2) return std::nullopt;
+    }
+    const bool whole_vectors = indices.size() == 4 || indices.size() == 8 || indices.size() == 16;
+    return whole_vectors ? std::optional<int>(indices[0]) : std::nullopt;
+  }
+
+  HExpr visit(const Shuffle* op) override {
+    const HExpr shuffle = WithUsedLets::visit(op);
+    op = shuffle.as<Shuffle>();
+    const auto first = op != nullptr && op->vectors.size() == 1 ? seconds(op->indices) : std::nullopt;
+    if (!first) return shuffle;
+    const HExpr whole = expanded(op->vectors[0]);
+    const Load* load = whole.as<Load>();
+    const Ramp* ramp = load != nullptr ? load->index.as<Ramp>() : nullptr;
+    if (ramp == nullptr || !is_const_one(load->predicate) || !is_const_one(ramp->stride)) return shuffle;
+    const auto lanes = static_cast<int>(op->indices.size());
+    const auto neighbours = [&](int from) {
+      return Load::make(load->type.with_lanes(lanes), load->name, Ramp::make(simplify(ramp->base + from), 1, lanes),
+                        load->image, load->param, const_true(lanes), ModulusRemainder());
+    };
+    std::vector<int> chosen;
+    for (int i = 0; i < lanes; ++i) chosen.push_back(i < lanes / 2 ? 2 * i : 2 * i + 1);
+    return Shuffle::make({neighbours(*first), neighbours(*first + lanes - 1)}, chosen);
+  }
+};
+
 // Near a border the indices of a vector are clamped, and each lane is a load of its own. Where no lane is clamped,
 // which is asked first, the vector is one load of neighbours.
 class LoadInside : public WithLets {
@@ -715,6 +750,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<LoadWords>());
   passes.push_back(std::make_unique<LoadInside>());
+  passes.push_back(std::make_unique<LoadSeconds>());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));

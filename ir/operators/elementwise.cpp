@@ -80,13 +80,16 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
   by_text("Max", 6, "(x... : numbers) = each x. combined max x"),
   by_text("Min", 6, "(x... : numbers) = each x. combined min x"),
   by_text("Where", 9, "(c : booleans, a : anything, b) = each c a b. select(c, a, b)"),
-  // The bounds were attributes once.
+  // The bounds were attributes once. Those that are known stand in the term: with a number a kernel's bound is an
+  // instruction, with any float it has to look for NaN and for the sign of zeros.
   by_text("Clip", 6,
           "(x : numbers, low?, high?; min? : float, max? : float) "
           "refuse given(low) & !one_number(low): \"min has to be one number, found {low}\" "
           "refuse given(high) & !one_number(high): \"max has to be one number, found {high}\" "
-          "= each x. select(given(max), min(y, max), select(given(high), min(y, scalar high), y)) "
-          "where y = select(given(min), max(x, min), select(given(low), max(x, scalar low), x))"),
+          "= each x. select(given(max), min(y, max), select(given(high), min(y, select(is_known(high) & floats(x), "
+          "value(high), scalar high)), y)) "
+          "where y = select(given(min), max(x, min), select(given(low), max(x, select(is_known(low) & floats(x), "
+          "value(low), scalar low)), x))"),
   by_text("Cast", 6,
           "(x : anything; to : type, saturate = 1, round_mode = \"up\" | \"down\" | \"nearest\") "
           "= select(to == string | type(x) == string, in_text(to, x), " HOIST_CONVERTED "T = to)"),
