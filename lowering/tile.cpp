@@ -92,6 +92,7 @@ void add_orders(Candidates& candidates, const TiledResults& results, Candidate c
     Candidate inside = candidate;
     inside.tile.columns_around = Tile::planes_inside;
     candidates.push_back(inside);
+    candidate.cost = left_aside;
   }
   candidates.push_back(candidate);
   const double cost = candidate.cost;

@@ -266,7 +266,7 @@ HExpr error_function(const HExpr& x) {
           return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
             return let(power_of_two(steps), [&](const HExpr& scale) {
               const HExpr large = strict_sum(constant(x, 1), -fma(scale, rest, scale));
-              return select(constant(a, 1) <= a, with_sign_of(large, x), small);  // which NaN passes
+              return select(constant(a, 1) < a, with_sign_of(large, x), small);  // which NaN passes
             });
           });
         });

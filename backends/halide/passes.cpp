@@ -1,7 +1,9 @@
 // What is done to the lowered program just before it is split into host code and kernel.
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include "backends/halide/emitter.h"
 
@@ -320,8 +322,9 @@ class LoadLanes : public WithUsedLets {
 };
 
 // Every second of a row's elements, as windows with a stride of two have them. Halide takes them out of all that the
-// vectors side by side span, which LLVM puts together element by element; out of two vectors of neighbours, the last of
-// which ends with the last element that is wanted, they are a shuffle or two.
+// vectors side by side span; out of two vectors of neighbours, the last of which ends with the last element that is
+// wanted, they are two shuffles. Only the elements that are wanted are loaded: LLVM makes loads of single elements of
+// whole vectors, since products that are fused take elements one by one until its optimiser puts them together.
 class LoadSeconds : public WithUsedLets {
   using WithUsedLets::visit;
 
@@ -343,14 +346,18 @@ class LoadSeconds : public WithUsedLets {
     const Load* load = whole.as<Load>();
     const Ramp* ramp = load != nullptr ? load->index.as<Ramp>() : nullptr;
     if (ramp == nullptr || !is_const_one(load->predicate) || !is_const_one(ramp->stride)) return shuffle;
+    if (load->type.bits() < 32) return shuffle;  // AVX2 has no masked load of them
     const auto lanes = static_cast<int>(op->indices.size());
-    const auto neighbours = [&](int from) {
+    const Halide::Type numbers = Halide::Int(32);
+    const auto neighbours = [&](int from, int wanted) {
+      const HExpr places = Ramp::make(make_const(numbers, 0), make_const(numbers, 1), lanes);
+      const auto everywhere = [&](int n) { return Broadcast::make(make_const(numbers, n), lanes); };
       return Load::make(load->type.with_lanes(lanes), load->name, Ramp::make(simplify(ramp->base + from), 1, lanes),
-                        load->image, load->param, const_true(lanes), ModulusRemainder());
+                        load->image, load->param, places % everywhere(2) == everywhere(wanted), ModulusRemainder());
     };
     std::vector<int> chosen;
     for (int i = 0; i < lanes; ++i) chosen.push_back(i < lanes / 2 ? 2 * i : 2 * i + 1);
-    return Shuffle::make({neighbours(*first), neighbours(*first + lanes - 1)}, chosen);
+    return Shuffle::make({neighbours(*first, 0), neighbours(*first + lanes - 1, 1)}, chosen);
   }
 };
 
@@ -750,7 +757,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   passes.push_back(std::make_unique<StoreAtIndex>(result_name));
   passes.push_back(std::make_unique<LoadWords>());
   passes.push_back(std::make_unique<LoadInside>());
-  passes.push_back(std::make_unique<LoadSeconds>());
+  if (target.architecture == std::string_view("x86_64")) passes.push_back(std::make_unique<LoadSeconds>());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));
