@@ -388,7 +388,8 @@ bool keeps_planes(const Definition& d, const Profile& profile) {
   const bool half_a_vector = !profile.gpu && !(computes && in_steps);
   const int64_t least = half_a_vector ? profile.vector_width / 2 : profile.vector_width * (computes ? 2 : 1);
   if (shape.size() < 3 || shape.back() < least) return false;
-  constexpr int64_t few_channels = 64;
+  // Tiles have up to sixteen rows, each in a line of its own.
+  const int64_t few_channels = profile.first_cache / (16 * 64);
   const bool whole_vectors = !profile.gpu && shape.size() == 4 && shape.back() % profile.vector_width == 0;
   return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
     const int64_t filters = shape[1] / std::max<int64_t>(w.groups, 1);
