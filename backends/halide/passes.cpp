@@ -323,8 +323,9 @@ class LoadLanes : public WithUsedLets {
 
 // Every second of a row's elements, as windows with a stride of two have them. Halide takes them out of all that the
 // vectors side by side span; out of two vectors of neighbours, the last of which ends with the last element that is
-// wanted, they are two shuffles. Only the elements that are wanted are loaded: LLVM makes loads of single elements of
-// whole vectors, since products that are fused take elements one by one until its optimiser puts them together.
+// wanted, they are two shuffles. A fused product takes elements one by one until LLVM's optimiser puts them together,
+// and makes loads of single elements of a whole vector on the way; where only the elements that are wanted are loaded,
+// it leaves that alone.
 class LoadSeconds : public WithUsedLets {
   using WithUsedLets::visit;
 
@@ -335,6 +336,14 @@ class LoadSeconds : public WithUsedLets {
     }
     const bool whole_vectors = indices.size() == 4 || indices.size() == 8 || indices.size() == 16;
     return whole_vectors ? std::optional<int>(indices[0]) : std::nullopt;
+  }
+
+  HExpr visit(const Call* op) override {
+    const bool outside = fused_;
+    fused_ = outside || op->name == "fma";
+    const HExpr out = WithUsedLets::visit(op);
+    fused_ = outside;
+    return out;
   }
 
   HExpr visit(const Shuffle* op) override {
@@ -353,12 +362,15 @@ class LoadSeconds : public WithUsedLets {
       const HExpr places = Ramp::make(make_const(numbers, 0), make_const(numbers, 1), lanes);
       const auto everywhere = [&](int n) { return Broadcast::make(make_const(numbers, n), lanes); };
       return Load::make(load->type.with_lanes(lanes), load->name, Ramp::make(simplify(ramp->base + from), 1, lanes),
-                        load->image, load->param, places % everywhere(2) == everywhere(wanted), ModulusRemainder());
+                        load->image, load->param,
+                        fused_ ? places % everywhere(2) == everywhere(wanted) : const_true(lanes), ModulusRemainder());
     };
     std::vector<int> chosen;
     for (int i = 0; i < lanes; ++i) chosen.push_back(i < lanes / 2 ? 2 * i : 2 * i + 1);
     return Shuffle::make({neighbours(*first, 0), neighbours(*first + lanes - 1, 1)}, chosen);
   }
+
+  bool fused_ = false;  // below a fused product
 };
 
 // Near a border the indices of a vector are clamped, and each lane is a load of its own. Where no lane is clamped,
