@@ -100,7 +100,10 @@ void add_orders(Candidates& candidates, const TiledResults& results, Candidate c
   if (candidate.tile.shifted) return;
   const bool columns = candidate.tile.columns < results.columns, rows = candidate.tile.rows < results.rows;
   for (const int64_t order : {Tile::rows_outside, Tile::all_rows_outside, Tile::columns_inside}) {
-    if (!columns || (order == Tile::rows_outside ? !rows : results.count == 1)) continue;
+    const bool other = order == Tile::rows_outside       ? rows
+                       : order == Tile::all_rows_outside ? results.count > 1
+                                                         : rows || results.count > 1;
+    if (!columns || !other) continue;
     candidate.tile.columns_around = order;
     if (order == Tile::columns_inside && results.small_right && candidate.tile.matrix_rows == 0)
       candidate.cost = 0.99 * cost;
