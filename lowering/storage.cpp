@@ -359,15 +359,6 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
-// Of planes of so many numbers a line each that stay in the cache next to the core: a way of it is as large as a page,
-// since it is found by addresses before they are translated, so planes of whole pages, or of a half or a quarter of
-// one, share a few lines.
-int64_t lines_of_planes(int64_t plane, const Profile& profile) {
-  constexpr int64_t line = 64, page = 4096, f32 = 4;
-  const int64_t apart = page / std::clamp<int64_t>(std::gcd(plane * f32, page), line, page);
-  return apart * std::max<int64_t>(profile.first_cache / page, 1);
-}
-
 // Are planes computed as they lie in memory, a row's elements in vectors? Where each plane of a picture, and filters of
 // its own, give planes of the result, as in pools and depthwise convolutions, half a vector a row takes less time than
 // turning what is read and what is written; windows that move in steps are read element by element, or with a shuffle,
@@ -394,11 +385,19 @@ bool keeps_planes(const Definition& d, const Profile& profile) {
   return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
     const int64_t filters = shape[1] / std::max<int64_t>(w.groups, 1);
     const bool filters_planes = w.groups > 1 && (filters == 1 || (!profile.gpu && filters % profile.vector_width != 0));
-    const bool sums_planes = whole_vectors && w.groups == 1 && w.output_dimension == 0 && w.extents.size() == 4 &&
-                             w.extents[1] <= std::min(few_channels, lines_of_planes(shape[2] * shape[3], profile)) &&
-                             w.extents[2] * w.extents[3] == 1;
+    const bool sums_planes = whole_vectors && !in_steps && w.groups == 1 && w.output_dimension == 0 &&
+                             w.extents.size() == 4 && w.extents[1] <= few_channels && w.extents[2] * w.extents[3] == 1;
     return w.in_place && (filters_planes || sums_planes);
   });
+}
+
+// Of planes of so many numbers a line each that stay in the cache next to the core: a way of it is as large as a page,
+// since it is found by addresses before they are translated, so planes of whole pages, or of a half or a quarter of
+// one, share a few lines.
+int64_t lines_of_planes(int64_t plane, const Profile& profile) {
+  constexpr int64_t line = 64, page = 4096, f32 = 4;
+  const int64_t apart = page / std::clamp<int64_t>(std::gcd(plane * f32, page), line, page);
+  return apart * std::max<int64_t>(profile.first_cache / page, 1);
 }
 
 // A convolution reads single elements of a row's channels, one after the other. Where channels are stored second, each
