@@ -17,7 +17,7 @@ struct IntegerKey {
   const char* name;
   int64_t Of::*field;
   int64_t low, high;
-  bool rare = false;  ///< printed by the few devices where it is not 0
+  bool rare = false;  ///< printed by the few devices where it is not what it usually is
 };
 constexpr IntegerKey<Profile> integer_keys[] = {
     {"vector_width", &Profile::vector_width, 1, 16},
@@ -28,6 +28,7 @@ constexpr IntegerKey<Profile> integer_keys[] = {
     {"matrix_tile", &Profile::matrix_tile, 0, 16, true},
     {"pair_products", &Profile::pair_products, 0, 16, true},
     {"launch", &Profile::launch, 0, 1'000'000'000, true},
+    {"first_cache", &Profile::first_cache, 1024, 1 << 30, true},
 };
 constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
     {"multiply_adds", &WorkGroupCosts::multiply_adds, 1, 1 << 20},
@@ -44,9 +45,12 @@ constexpr IntegerKey<WorkGroupCosts> cost_keys[] = {
 struct FlagKey {
   const char* name;
   bool Profile::*field;
+  bool rare = false;  ///< printed by the few devices where it is so
 };
-constexpr FlagKey flag_keys[] = {
-    {"half", &Profile::half}, {"doubles", &Profile::doubles}, {"dot_instructions", &Profile::dot_instructions}};
+constexpr FlagKey flag_keys[] = {{"half", &Profile::half},
+                                 {"doubles", &Profile::doubles},
+                                 {"dot_instructions", &Profile::dot_instructions},
+                                 {"vector_functions", &Profile::vector_functions, true}};
 
 // Sets the key if the table has it; what is wrong with it, or "", or nothing where it is no key of the table.
 template <class Of, size_t count>
@@ -115,9 +119,11 @@ Result<Profile> parse_profile(const std::string& text, const std::string& where)
 std::string print(const Profile& profile) {
   std::string out = fmt::format("name = {}\nkind = {}\n", profile.name, profile.gpu ? "gpu" : "cpu");
   for (const auto& k : integer_keys) {
-    if (!k.rare || profile.*k.field != 0) out += fmt::format("{} = {}\n", k.name, profile.*k.field);
+    if (!k.rare || profile.*k.field != Profile().*k.field) out += fmt::format("{} = {}\n", k.name, profile.*k.field);
   }
-  for (const FlagKey& k : flag_keys) out += fmt::format("{} = {}\n", k.name, profile.*k.field ? "yes" : "no");
+  for (const FlagKey& k : flag_keys) {
+    if (!k.rare || profile.*k.field) out += fmt::format("{} = {}\n", k.name, profile.*k.field ? "yes" : "no");
+  }
   for (const auto& k : cost_keys) {
     if (profile.gpu) out += fmt::format("{} = {}\n", k.name, profile.costs.*k.field);
   }

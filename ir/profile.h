@@ -37,6 +37,9 @@ struct Profile {
   bool half = false;              ///< cl_khr_fp16: arithmetic in f16 that rounds to nearest and keeps denormals
   bool doubles = true;            ///< cl_khr_fp64
   bool dot_instructions = false;  ///< 8-bit dot products (vpdpbusd, dp4a)
+  /// tanh, erf and their like take whole vectors, as in native code; drivers of CPUs call them lane by lane.
+  bool vector_functions = false;
+  int64_t first_cache = 32768;  ///< bytes of the data cache next to a core (CPU)
   /// Of an instruction for 8-bit products of matrices, how many rows and columns of 32-bit sums it has at most, and how
   /// many words of four bytes it adds the products of to each (AMX: 16); 0: there is none.
   int64_t matrix_tile = 0;

@@ -130,11 +130,11 @@ Arrangement merged(Arrangement dimensions) {
   return dimensions;
 }
 
-// What the views of a whole term move, where it stands, and the runs of it that the term's rows are.
+// What the views of a whole term move, where it stands, and the runs of it that the term's dimensions are.
 struct MovedTerm {
   Expr computed;
   Path path;
-  Dimension innermost;
+  Arrangement dimensions;
 };
 
 std::optional<MovedTerm> moved_term(Expr term) {
@@ -147,7 +147,7 @@ std::optional<MovedTerm> moved_term(Expr term) {
   const auto found = arranged(
       term, [&](Expr e) { return e == out.computed; }, plain(shape_of(out.computed->type)));
   if (!found || found->empty()) return std::nullopt;
-  out.innermost = merged(found->back());
+  out.dimensions = merged(*found);
   return out;
 }
 
@@ -208,17 +208,30 @@ Expr mapped_elements(Expr e) {
 bool rows_lie_across(Expr term) {
   while (const Expr array = mapped_elements(term)) term = array;
   const auto moved = moved_term(term);
-  return moved && !moved->innermost.empty() &&
-         moved->innermost.back().dimension + 1 != shape_of(moved->computed->type).size();
+  return moved && !moved->dimensions.back().empty() &&
+         moved->dimensions.back().back().dimension + 1 != shape_of(moved->computed->type).size();
+}
+
+std::optional<size_t> dimension_in_lines(Expr term) {
+  while (const Expr array = mapped_elements(term)) term = array;
+  const auto moved = moved_term(term);
+  if (!moved) return std::nullopt;
+  const size_t innermost = shape_of(moved->computed->type).size() - 1;
+  for (size_t i = 0; i < moved->dimensions.size(); ++i) {
+    const Dimension& runs = moved->dimensions[i];
+    if (!runs.empty() && runs.back().dimension == innermost && runs.back().stride == 1) return i;
+  }
+  return std::nullopt;
 }
 
 std::optional<Path> shuffled_fold(Expr term, int64_t vector_width) {
   const auto moved = moved_term(term);
-  if (!moved || moved->innermost.empty()) return std::nullopt;
+  if (!moved || moved->dimensions.back().empty()) return std::nullopt;
+  const Dimension& innermost = moved->dimensions.back();
   // Rows that are cut into short ones stay where they are: a copy of few elements takes as long as it saves.
-  if (moved->innermost.size() == 1 && element_count(shape_of(term->type)) < least_cut_rows) return std::nullopt;
+  if (innermost.size() == 1 && element_count(shape_of(term->type)) < least_cut_rows) return std::nullopt;
   if (moved->computed->pattern == Pattern::constant || !folds(moved->computed)) return std::nullopt;
-  const Run& run = moved->innermost.back();
+  const Run& run = innermost.back();
   const bool is_part = run.extent < shape_of(moved->computed->type)[run.dimension];
   return is_part && run.extent < vector_width ? std::optional(moved->path) : std::nullopt;
 }

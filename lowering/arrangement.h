@@ -23,6 +23,9 @@ std::optional<Path> shuffled_fold(Expr term, int64_t vector_width);
 /// What a function does to each element by itself afterwards (an activation) changes nothing about that.
 bool rows_lie_across(Expr term);
 
+/// Of such a term, the dimension along which neighbours are neighbours in memory as well; nothing where there is none.
+std::optional<size_t> dimension_in_lines(Expr term);
+
 struct TransposedOperand {
   Path place;
   bool rows_first = false;  ///< the term has the columns as rows too, and transposes none of them

@@ -8,6 +8,7 @@
 #include "lowering/cut.h"
 #include "lowering/grouping.h"
 #include "lowering/statements.h"
+#include "lowering/steps.h"
 #include "lowering/terms.h"
 
 namespace hoist {
@@ -366,9 +367,11 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
-// Does each plane of a picture, and a filter of its own, give a plane of the result, with rows of some vectors? Pools
-// and depthwise convolutions of large pictures do: then a row's elements fill vectors as well as channels do. One
-// vector a row is enough where elements are reduced as they are.
+// Are planes computed as they lie in memory, a row's elements in vectors? Where each plane of a picture, and filters of
+// its own, give planes of the result, as in pools and depthwise convolutions, half a vector a row takes less time than
+// turning what is read and what is written; windows that move in steps are read element by element, or with a shuffle,
+// and want two vectors. Groups of few filters fill vectors of channels worse than rows do. A convolution of few
+// channels without windows takes less time for its products than for turning its result.
 bool keeps_planes(const Definition& d, const Profile& profile) {
   if (!d.channels_first || !folds(d.expression)) return false;
   const std::vector<int64_t> shape = shape_of(d.expression->type);
@@ -376,9 +379,52 @@ bool keeps_planes(const Definition& d, const Profile& profile) {
     return e->pattern == Pattern::reduce &&
            any_node(e->children[2], [](Expr part) { return part->pattern == Pattern::call; });
   });
-  if (shape.size() < 3 || shape.back() < (computes ? 2 : 1) * profile.vector_width) return false;
-  return std::all_of(d.weights.begin(), d.weights.end(),
-                     [&](const Weights& w) { return w.in_place && w.groups > 1 && w.groups == shape[1]; });
+  const std::vector<Expr> reads = parameters_of(d.expression);
+  const bool in_steps = std::any_of(reads.begin(), reads.end(), [&](Expr p) {
+    return is_picture_rank(p->type) && shape_of(p->type).size() == shape.size() &&
+           shape_of(p->type).back() >= 2 * shape.back() - 1;
+  });
+  const bool half_a_vector = !profile.gpu && !(computes && in_steps);
+  const int64_t least = half_a_vector ? profile.vector_width / 2 : profile.vector_width * (computes ? 2 : 1);
+  if (shape.size() < 3 || shape.back() < least) return false;
+  // Tiles have up to sixteen rows, each in a line of its own.
+  const int64_t few_channels = profile.first_cache / (16 * 64);
+  const bool whole_vectors = !profile.gpu && shape.size() == 4 && shape.back() % profile.vector_width == 0;
+  return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
+    const int64_t filters = shape[1] / std::max<int64_t>(w.groups, 1);
+    const bool filters_planes = w.groups > 1 && (filters == 1 || (!profile.gpu && filters % profile.vector_width != 0));
+    const bool sums_planes = whole_vectors && !in_steps && w.groups == 1 && w.output_dimension == 0 &&
+                             w.extents.size() == 4 && w.extents[1] <= few_channels && w.extents[2] * w.extents[3] == 1;
+    return w.in_place && (filters_planes || sums_planes);
+  });
+}
+
+// Of planes of so many numbers a line each that stay in the cache next to the core: a way of it is as large as a page,
+// since it is found by addresses before they are translated, so planes of whole pages, or of a half or a quarter of
+// one, share a few lines.
+int64_t lines_of_planes(int64_t plane, const Profile& profile) {
+  constexpr int64_t line = 64, page = 4096, f32 = 4;
+  const int64_t apart = page / std::clamp<int64_t>(std::gcd(plane * f32, page), line, page);
+  return apart * std::max<int64_t>(profile.first_cache / page, 1);
+}
+
+// A convolution reads single elements of a row's channels, one after the other. Where channels are stored second, each
+// stands in a line of memory of its own, which the rows side by side share: do all lines stay in the cache next to the
+// core, beside the weights of two vectors of columns?
+bool lines_stay_in_cache(int64_t channels, int64_t plane, const Profile& profile) {
+  constexpr int64_t line = 64, f32 = 4;
+  return channels * (line + 2 * profile.vector_width * f32) < profile.first_cache &&
+         channels <= lines_of_planes(plane, profile);
+}
+
+// Is a model input, whose shape with its border this is, worth a copy with channels innermost? It is where the lines
+// that its products read do not stay, and many columns are computed from them.
+bool wants_turned_copy(const Definition& d, const std::vector<int64_t>& shape, const Profile& profile) {
+  if (profile.gpu || !d.channels_first || !is_product(d) || count_statements(d.expression) != 0) return false;
+  const int64_t plane = element_count(shape) / shape[0] / shape[1];
+  return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
+    return w.extents[0] >= 16 * profile.vector_width && !lines_stay_in_cache(w.extents[1], plane, profile);
+  });
 }
 
 // Is a copy with a border worth its launch? Who reads each element once, or computes several things in one launch, asks
@@ -387,13 +433,29 @@ bool wants_border(const Definition& d) {
   return (folds(d.expression) || transforms_windows(d)) && count_statements(d.expression) == 0;
 }
 
-// Model inputs that are read with a border get a copy that has one.
-void copy_padded_inputs(Program& program, const Profile& profile) {
+// Model inputs that are read with a border get a copy that has one, and so do those that are read across lines.
+void copy_inputs(Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
   const std::set<std::string> interleaved = read_interleaved(program, types, profile);
   const std::set<std::string> on_host = values_on_host(program);
   std::set<std::string> wanted;
+  const auto turned = [&](const Definition& d, const std::string& value) {
+    if (types.count(value) == 0) return false;
+    const Type type = types.at(value);
+    const bool is_input = !is_definition(program, value) && program.constants.count(value) == 0;
+    if (!is_input || !is_picture_rank(type) || has_no_elements(type) || on_host.count(value) != 0) return false;
+    std::vector<int64_t> shape = shape_of(type);
+    const auto paddings = constant_paddings(d.expression);
+    if (const auto padding = paddings.find(value); padding != paddings.end()) {
+      for (size_t i = 0; i < shape.size(); ++i) shape[i] += padding->second.before[i] + padding->second.after[i];
+    }
+    const auto holds = [&](const Weights& w) { return w.value == value; };
+    return std::none_of(d.weights.begin(), d.weights.end(), holds) && wants_turned_copy(d, shape, profile);
+  };
   for (const Definition& d : program.definitions) {
+    for (Expr p : parameters_of(d.expression)) {
+      if (turned(d, p->name)) wanted.insert(p->name);
+    }
     if (!wants_border(d)) continue;
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
       if (!is_definition(program, value) && program.constants.count(value) == 0) wanted.insert(value);
@@ -413,9 +475,13 @@ void copy_padded_inputs(Program& program, const Profile& profile) {
     bool plain = true;
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) found = d + 1;
-      if (!wants_border(*d) || constant_paddings(d->expression).count(value) == 0) continue;
+      const bool with_border = wants_border(*d) && constant_paddings(d->expression).count(value) != 0;
+      const bool reads =
+          any_node(d->expression, [&](Expr e) { return e->pattern == Pattern::parameter && e->name == value; });
+      const bool turns = reads && turned(*d, value);
+      if (!with_border && !turns) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
-      plain &= is_product(*d) || (is_output(program, d->value) && keeps_planes(*d, profile));
+      plain &= (is_product(*d) && !turns) || (is_output(program, d->value) && keeps_planes(*d, profile));
     }
     // Products read single elements of a picture, in any order, and what keeps planes reads rows: then the copy need
     // not turn it.
@@ -530,11 +596,22 @@ TiledResults tiled_on_cpu(const Program& program, const Definition& d, const std
   out.rows = transposed ? shape.back() : shape[shape.size() - 2];
   out.columns = transposed ? shape[1] : shape.back();
   if (!transposed) out.count = element_count(shape) / out.rows / out.columns;
+  const bool by_channels = d.channels_first && (transposed || (s.permutation.size() > 1 && s.permutation.back() == 1));
+  const size_t rank = shape.size();
+  if (by_channels && is_product(d) && (rank == 4 || rank == 5)) {
+    out.lines = transposed ? shape[rank - 2] : shape[rank - 3];
+    if (rank == 5) out.lines *= transposed ? shape[2] : shape[1];
+  }
+  out.planes = !by_channels && rank == 4 && d.channels_first && is_product(d);
+  if (by_channels && d.weights.size() == 1 && d.weights[0].groups > 1 && d.weights[0].extents[1] > 1) {
+    const int64_t group = d.weights[0].extents[0] / d.weights[0].groups;
+    out.group = group > 1 ? group : 0;
+  }
   out.packed = (transposed || !d.channels_first) &&
                std::any_of(d.weights.begin(), d.weights.end(),
                            [&](const Weights& w) { return program.constants.count(w.value) != 0; });
   if (d.weights.size() == 1) {
-    constexpr int64_t small = 16384;  // half of a first-level cache
+    const int64_t small = profile.first_cache / 2;
     const int64_t right = element_count(d.weights[0].extents), columns = std::max<int64_t>(1, out.columns);
     out.small_right = d.weights[0].groups > 1 || (4 * right <= small && right / columns >= columns);
     // A tile's columns of bytes are a part of a line, which each pass over the results would write again.
@@ -593,7 +670,8 @@ void choose_tile(const Program& program, const Definition& d, const std::map<std
   if (!results) return;
   tile = tile_of(d, *results, profile);
   tile.channels_last = transposed;
-  if (profile.gpu && d.channels_first) tile.rows_joined = std::ssize(computed_shape(s)) - 3;
+  if (d.channels_first && (profile.gpu || tile.columns_around == Tile::through_lines))
+    tile.rows_joined = std::ssize(computed_shape(s)) - 3;
   plan.tiled[d.value] = *results;
 }
 
@@ -639,7 +717,7 @@ int64_t padded_row(int64_t columns, const Profile& profile) {
 }
 
 StoragePlan choose_storage(Program& program, const Profile& profile) {
-  copy_padded_inputs(program, profile);
+  copy_inputs(program, profile);
   StoragePlan plan;
   const std::set<std::string> launches = launches_of(program);
   Program apart = with_statements_apart(program);

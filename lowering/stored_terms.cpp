@@ -12,8 +12,12 @@ namespace hoist {
 namespace {
 
 // Constants that are not a few numbers: positions and weights of a resized picture, counts of a pooled one. Kernels
-// read them from memory as they read weights; written into the code they would be a selection for each element.
-constexpr int64_t most_written_out = 64;
+// read them from memory as they read weights; written into the code they would be a selection for each element, unless
+// the loops over them are unrolled, as those of transforms are whose results a work-item keeps.
+int64_t most_written_out(Expr term) {
+  constexpr int64_t few = 8, of_transforms = 64;
+  return any_node(term, [](Expr e) { return e->pattern == Pattern::materialise; }) ? of_transforms : few;
+}
 
 }  // namespace
 
@@ -23,8 +27,9 @@ std::map<std::string, Domain> name_tables(Program& program) {
   std::unordered_map<Expr, Expr> named;
   ValueNames names(program);
   for (Definition& definition : program.definitions) {
+    const int64_t most = most_written_out(definition.expression);
     definition.expression = replace_closed(definition.expression, [&](Expr e) -> Expr {
-      if (e->pattern != Pattern::constant || e->constant.size() <= most_written_out) return nullptr;
+      if (e->pattern != Pattern::constant || e->constant.size() <= most) return nullptr;
       if (auto known = named.find(e); known != named.end()) return known->second;
       const std::string name = names.make(definition.value + ".table" + std::to_string(named.size()));
       const Tensor& table = e->constant;

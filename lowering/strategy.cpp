@@ -20,11 +20,10 @@ void lower_folds(Rewriter& r, const StrategyInput& input) {
   if (input.interleaved) r.apply_everywhere({"fold-dot", "fold-pairs", "fold-pairs-of-bytes"}, {}, 1);
 }
 
-// Products and sums fuse, and drivers of CPUs get functions as formulas, which run in vectors. Native code, whose
-// launches are calls that the profile knows the cost of, has functions of vectors.
+// Products and sums fuse, and CPUs that have no functions of vectors get formulas, which run in vectors.
 void lower_scalars(Rewriter& r, bool strict, const Profile& profile) {
   if (strict) return;
-  if (!profile.gpu && profile.launch == 0) r.apply_everywhere({"erf-by-exponential", "tanh-by-exponential"});
+  if (!profile.gpu && !profile.vector_functions) r.apply_everywhere({"erf-by-exponential", "tanh-by-exponential"});
   r.apply_everywhere({"multiply-add-to-fma"});
 }
 

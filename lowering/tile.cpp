@@ -39,8 +39,14 @@ bool may_reach_back(const TiledResults& results, const Profile& profile) {
 }
 
 // The lanes that take the fewest vectors, where one that sticks out counts for as many as its price: half its lanes may
-// be idle, and elsewhere than in packed operands each of them is read by itself.
+// be idle, and elsewhere than in packed operands each of them is read by itself. Those of a vector read what one group
+// of columns reads.
 int64_t usual_width(const TiledResults& results, const Profile& profile) {
+  if (results.group > 0) {
+    int64_t width = profile.vector_width;
+    while (results.group % width != 0) width /= 2;
+    return width;
+  }
   const double uneven = may_reach_back(results, profile) ? 1.1 : results.packed ? 2 : 4;
   int64_t best = 1;
   auto least = static_cast<double>(results.columns);
@@ -79,20 +85,40 @@ double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
 }
 
 // The tile with each order of loops over work-groups that is another one; of those the estimate knows the first, and
-// the last where columns have little to keep in the cache.
+// the last where columns have little to keep in the cache. Planes that read the same ones come one after the other,
+// while what they read of it is in the cache.
 void add_orders(Candidates& candidates, const TiledResults& results, Candidate candidate) {
+  if (results.planes && results.columns % candidate.tile.columns == 0) {
+    Candidate inside = candidate;
+    inside.tile.columns_around = Tile::planes_inside;
+    candidates.push_back(inside);
+    candidate.cost = left_aside;
+  }
   candidates.push_back(candidate);
   const double cost = candidate.cost;
   candidate.cost = left_aside;
   if (candidate.tile.shifted) return;
   const bool columns = candidate.tile.columns < results.columns, rows = candidate.tile.rows < results.rows;
   for (const int64_t order : {Tile::rows_outside, Tile::all_rows_outside, Tile::columns_inside}) {
-    if (!columns || (order == Tile::rows_outside ? !rows : results.count == 1)) continue;
+    const bool other = order == Tile::rows_outside       ? rows
+                       : order == Tile::all_rows_outside ? results.count > 1
+                                                         : rows || results.count > 1;
+    if (!columns || !other) continue;
     candidate.tile.columns_around = order;
     if (order == Tile::columns_inside && results.small_right && candidate.tile.matrix_rows == 0)
       candidate.cost = 0.99 * cost;
     candidates.push_back(candidate);
   }
+}
+
+// The tile for rows that run through all lines of a picture, where those of a line fill no whole tiles: 7 rows leave
+// three of ten idle, 49 one of fifty. Every row has an address of its own then, which takes about as long as a step.
+void add_through_lines(Candidates& candidates, const TiledResults& results, Candidate candidate, bool estimated) {
+  if (results.lines == 1 || candidate.tile.shifted) return;
+  candidate.tile.columns_around = Tile::through_lines;
+  const double all = register_cost(results.rows * results.lines, results.columns, candidate.tile);
+  candidate.cost = estimated ? 1.03 * all / static_cast<double>(results.lines) : left_aside;
+  candidates.push_back(candidate);
 }
 
 void add_register_tiles(Candidates& candidates, const TiledResults& results, const Profile& profile) {
@@ -103,16 +129,21 @@ void add_register_tiles(Candidates& candidates, const TiledResults& results, con
     for (int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
       const int64_t tile_columns = vectors * width;
       if (vectors > 1 && tile_columns >= round_up(columns, width) + width) break;
-      for (int64_t tile_rows = 1; tile_rows <= std::min(rows, most_rows); ++tile_rows) {
+      for (int64_t tile_rows = 1; tile_rows <= std::min(rows * results.lines, most_rows); ++tile_rows) {
         // Accumulators, a row of the right operand, an element of the left one: one register more, and each step of the
         // fold writes an accumulator to memory and reads it back.
         if (tile_rows > 1 && tile_rows * vectors + vectors + 1 > profile.vector_registers) break;
         Candidate candidate;
         candidate.tile = {tile_rows, tile_columns, width};
         candidate.tile.shifted = columns % width != 0 && tile_columns <= columns && may_reach_back(results, profile);
-        if (width == usual && tile_rows <= most_estimated_rows && holds_operands(tile_rows, vectors, profile))
-          candidate.cost = register_cost(rows, columns, candidate.tile);
-        add_orders(candidates, results, candidate);
+        // Columns that stick out are read one by one where the operand is not packed: better they reach back.
+        const bool reaches_out = !candidate.tile.shifted && columns % width != 0 && may_reach_back(results, profile);
+        const bool in_groups = results.group == 0 || results.group % tile_columns == 0;
+        const bool estimated = width == usual && tile_rows <= most_estimated_rows && !reaches_out && in_groups &&
+                               holds_operands(tile_rows, vectors, profile);
+        if (estimated) candidate.cost = register_cost(rows, columns, candidate.tile);
+        if (tile_rows <= rows) add_orders(candidates, results, candidate);
+        add_through_lines(candidates, results, candidate, estimated);
       }
     }
   }

@@ -25,14 +25,16 @@ struct Tile {
   bool shifted = false;        ///< the last columns' tile reaches back over the one before it, for nothing is cut (CPU)
   bool channels_last = false;  ///< the loops have channels innermost although the array (a model output) does not
   /// The order of the loops over work-groups, outermost first (CPU): 0 columns of tiles, arrays, bands of rows; 1 and 2
-  /// bands, arrays, columns, by different rules; 3 arrays, bands, columns, so that memory is read and written in order.
+  /// bands, arrays, columns, by different rules; 3 arrays, bands, columns, so that memory is read and written in order;
+  /// 4 columns of tiles, arrays, bands of rows that run through all lines of a picture; 5 bands, columns, arrays.
   int64_t columns_around = 0;
-  static constexpr int64_t rows_outside = 1, all_rows_outside = 2, columns_inside = 3;
+  static constexpr int64_t rows_outside = 1, all_rows_outside = 2, columns_inside = 3, through_lines = 4,
+                           planes_inside = 5;
 
   int64_t matrix_rows = 0;   ///< of the tile's rows, those of one matrix instruction (CPU); 0: it computes none of it
   int64_t matrix_words = 0;  ///< of four bytes, whose products such an instruction adds to a sum
 
-  int64_t rows_joined = 0;   ///< so many dimensions before the rows count as rows (GPU)
+  int64_t rows_joined = 0;   ///< so many dimensions before the rows count as rows (GPU, and the order through_lines)
   int64_t item_rows = 1;     ///< of the tile's rows, those of one work-item (GPU)
   int64_t items_across = 1;  ///< work-items side by side along the columns (GPU)
   int64_t depth = 0;         ///< steps of the fold whose operands are in local memory at a time; 0: none (GPU)
@@ -42,6 +44,9 @@ struct Tile {
 struct TiledResults {
   int64_t count = 1;  ///< arrays of them
   int64_t rows = 1, columns = 1;
+  int64_t lines = 1;    ///< so many of those arrays follow on one another, and their rows may count as one's (CPU)
+  bool planes = false;  ///< the arrays are planes of a picture, each computed from all planes of another one (CPU)
+  int64_t group = 0;    ///< columns that read the same part of a row of the left operand; 0: all do (CPU)
   bool packed = false;  ///< the right operand is packed in tiles of columns, with nothing behind the last column (CPU)
   /// The right operand stays in the cache and the left one is larger than the results, or each column reads its own
   /// part of the left one: nothing is gained by all rows of a column of tiles one after the other (CPU).

@@ -88,11 +88,15 @@ HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
     if (*value != 0) return chosen;
     return greater ? strict(Call::strict_add, chosen, b) : select(a == b, b, chosen);
   }
-  // That instruction both ways round: the two differ where both are zeros, whose bits say which one counts.
-  const HExpr one = bits(words, select(greater ? a > b : a < b, a, b));
-  const HExpr other = bits(words, select(greater ? b > a : b < a, b, a));
-  const HExpr ordered = bits(a.type().element_of(), greater ? one & other : one | other);
-  return select(is_number(a) && is_number(b), ordered, a + b);
+  // Asked both ways the instruction gives the same number; or both zeros, whose signs are put together; or, where one
+  // is NaN, each of the two.
+  const auto one_way = [&](const HExpr& p, const HExpr& q) {
+    return bits(words, select(greater ? p > q : p < q, p, q));
+  };
+  const HExpr lowest = one_way(a, b) | one_way(b, a);
+  if (!greater) return bits(a.type().element_of(), lowest);
+  const HExpr highest = one_way(a, b) & one_way(b, a);
+  return bits(a.type().element_of(), select(is_number(a) && is_number(b), highest, integer(highest, -1)));
 }
 
 HExpr sign(const HExpr& a) {
@@ -183,10 +187,10 @@ HExpr with_powers_of_two(const HExpr& x, const std::function<HExpr(const HExpr& 
 constexpr int64_t bits_of_ones = 0x4b400000;  // of 3 * 2^22
 constexpr int exponent_of_one = 127;
 
-// e^x within two units in the last place. Outside of the bounds it is 0 or infinite.
+// e^x within two units in the last place. Outside of the bounds it is 0 or infinite; NaN passes all of it.
 HExpr exponential(const HExpr& x) {
   const auto scale = [](const HExpr& e) { return bits(Halide::Float(32), e << count(e, 23)); };
-  const HExpr value = let(between(x, -105, 89), [&](const HExpr& v) {
+  return let(between(x, -105, 89), [&](const HExpr& v) {
     return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
       // In two halves, since the power of two alone may be no normal number.
       return let(steps - integer(steps, bits_of_ones - 2 * exponent_of_one), [&](const HExpr& both) {
@@ -197,7 +201,6 @@ HExpr exponential(const HExpr& x) {
       });
     });
   });
-  return select(is_number(x), value, x);
 }
 
 // ln x within two units in the last place: n ln 2 + ln m with m between the roots of 1/2 and 2.
@@ -230,35 +233,42 @@ HExpr logarithm(const HExpr& x) {
   });
 }
 
-// With e^2x - 1, which keeps the digits of small x.
+// Where that is a normal number; of an exponent its last nine bits count, so that of steps above needs no difference.
+HExpr power_of_two(const HExpr& exponent) {
+  return bits(Halide::Float(32), (exponent + integer(exponent, exponent_of_one)) << count(exponent, 23));
+}
+
+// With e^2x - 1, which keeps the digits of small x. NaN passes.
 HExpr hyperbolic_tangent(const HExpr& x) {
-  const HExpr value = let(between(strict_sum(x, x), -20, 20), [&](const HExpr& v) {
+  return let(between(strict_sum(x, x), -20, 20), [&](const HExpr& v) {
     return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
-      const HExpr power = (steps << count(steps, 23)) + integer(steps, int64_t{exponent_of_one} << 23);
-      return let(bits(Halide::Float(32), power), [&](const HExpr& scale) {
+      return let(power_of_two(steps), [&](const HExpr& scale) {
         return let(fma(scale, rest, strict_sum(scale, constant(scale, -1))), [&](const HExpr& less_one) {
           return strict(Call::strict_div, less_one, strict_sum(less_one, constant(less_one, 2)));
         });
       });
     });
   });
-  return select(is_number(x), value, x);
 }
 
 HExpr error_function(const HExpr& x) {
   return let(magnitude(x), [&](const HExpr& a) {
     return let(strict_product(x, x), [&](const HExpr& square) {
-      const HExpr small =
-          x * paired_polynomial(square, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
-                                         -0.00084840804f, 0.00011265959f, -9.66704447e-06f});
-      // ln(1 - erf a), as far as it is not 0 beside 1.
+      const HExpr small = strict_product(
+          x, paired_polynomial(square, {1.12837917f, -0.376126385f, 0.112837825f, -0.0268654307f, 0.00522103181f,
+                                        -0.00084840804f, 0.00011265959f, -9.66704447e-06f}));
+      // ln(1 - erf a), as far as it is not 0 beside 1, and so above -19.
       return let(select(a < constant(a, 4), a, constant(a, 4)), [&](const HExpr& within) {
         const HExpr exponent = paired_polynomial(
             within, {0.000416329219f, -1.13067514f, -0.63095303f, -0.111055017f, 0.0270995233f, -0.00506494692f,
                      0.000685836684f, -6.22983535e-05f, 3.32168462e-06f, -7.5826821e-08f});
-        return let(exponential(exponent), [&](const HExpr& complement) {
-          const HExpr large = strict_sum(constant(x, 1), -complement);
-          return select(is_number(x), select(a < constant(a, 1), small, with_sign_of(large, x)), x);
+        return let(exponent, [&](const HExpr& v) {
+          return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
+            return let(power_of_two(steps), [&](const HExpr& scale) {
+              const HExpr large = strict_sum(constant(x, 1), -fma(scale, rest, scale));
+              return select(constant(a, 1) < a, with_sign_of(large, x), small);  // which NaN passes
+            });
+          });
         });
       });
     });
@@ -478,10 +488,6 @@ constexpr ShortFloat short_floats[] = {{"f8e4m3fn", 7, 3, 7, 0x7e, 0x7f, false},
                                        {"f8e5m2", 7, 2, 15, 0x7b, 0x7f, false},
                                        {"f8e5m2fnuz", 7, 2, 16, 0x7f, 0x80, true},
                                        {"f4e2m1", 3, 1, 1, 0x7, 0x8, false}};
-
-HExpr power_of_two(const HExpr& exponent) {
-  return bits(Halide::Float(32), (exponent + integer(exponent, 127)) << count(exponent, 23));
-}
 
 HExpr decode(const ShortFloat& f, const HExpr& code8) {
   return let(to(Halide::Int(32), code8), [&](const HExpr& code) {

@@ -44,6 +44,7 @@ Profile profile_of(const NativeTarget& target) {
   out.matrix_tile = target.matrix_tile;
   out.pair_products = target.pair_products;
   out.launch = 100;
+  out.vector_functions = true;
   return out;
 }
 

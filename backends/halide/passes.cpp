@@ -1,7 +1,9 @@
 // What is done to the lowered program just before it is split into host code and kernel.
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include "backends/halide/emitter.h"
 
@@ -349,6 +351,58 @@ class PlainDifferences : public IRMutator {
     const ConstantInterval difference = range(call->args[0]) - range(call->args[1]);
     return out.type().can_represent(difference) ? call->args[0] - call->args[1] : out;
   }
+};
+
+// Every second of a row's elements, as windows with a stride of two have them. Halide takes them out of all that the
+// vectors side by side span; out of two vectors of neighbours, the last of which ends with the last element that is
+// wanted, they are two shuffles. A fused product takes elements one by one until LLVM's optimiser puts them together,
+// and makes loads of single elements of a whole vector on the way; where only the elements that are wanted are loaded,
+// it leaves that alone.
+class LoadSeconds : public WithUsedLets {
+  using WithUsedLets::visit;
+
+  // Where the indices begin, if they are so many, two apart.
+  static std::optional<int> seconds(const std::vector<int>& indices) {
+    for (size_t i = 1; i < indices.size(); ++i) {
+      if (indices[i] != indices[i - 1] + 2) return std::nullopt;
+    }
+    const bool whole_vectors = indices.size() == 4 || indices.size() == 8 || indices.size() == 16;
+    return whole_vectors ? std::optional<int>(indices[0]) : std::nullopt;
+  }
+
+  HExpr visit(const Call* op) override {
+    const bool outside = fused_;
+    fused_ = outside || op->name == "fma";
+    const HExpr out = WithUsedLets::visit(op);
+    fused_ = outside;
+    return out;
+  }
+
+  HExpr visit(const Shuffle* op) override {
+    const HExpr shuffle = WithUsedLets::visit(op);
+    op = shuffle.as<Shuffle>();
+    const auto first = op != nullptr && op->vectors.size() == 1 ? seconds(op->indices) : std::nullopt;
+    if (!first) return shuffle;
+    const HExpr whole = expanded(op->vectors[0]);
+    const Load* load = whole.as<Load>();
+    const Ramp* ramp = load != nullptr ? load->index.as<Ramp>() : nullptr;
+    if (ramp == nullptr || !is_const_one(load->predicate) || !is_const_one(ramp->stride)) return shuffle;
+    if (load->type.bits() < 32) return shuffle;  // AVX2 has no masked load of them
+    const auto lanes = static_cast<int>(op->indices.size());
+    const Halide::Type numbers = Halide::Int(32);
+    const auto neighbours = [&](int from, int wanted) {
+      const HExpr places = Ramp::make(make_const(numbers, 0), make_const(numbers, 1), lanes);
+      const auto everywhere = [&](int n) { return Broadcast::make(make_const(numbers, n), lanes); };
+      return Load::make(load->type.with_lanes(lanes), load->name, Ramp::make(simplify(ramp->base + from), 1, lanes),
+                        load->image, load->param,
+                        fused_ ? places % everywhere(2) == everywhere(wanted) : const_true(lanes), ModulusRemainder());
+    };
+    std::vector<int> chosen;
+    for (int i = 0; i < lanes; ++i) chosen.push_back(i < lanes / 2 ? 2 * i : 2 * i + 1);
+    return Shuffle::make({neighbours(*first, 0), neighbours(*first + lanes - 1, 1)}, chosen);
+  }
+
+  bool fused_ = false;  // below a fused product
 };
 
 // Near a border the indices of a vector are clamped, and each lane is a load of its own. Where no lane is clamped,
@@ -836,6 +890,7 @@ std::vector<std::unique_ptr<IRMutator>> native_passes(const std::string& result_
   passes.push_back(std::make_unique<LoadWords>());
   passes.push_back(std::make_unique<PlainDifferences>());
   passes.push_back(std::make_unique<LoadInside>());
+  if (target.architecture == std::string_view("x86_64")) passes.push_back(std::make_unique<LoadSeconds>());
   if (target.matrix_tile > 0) passes.push_back(matrix_products());
   passes.push_back(std::make_unique<GroupRange>(loops, groups));
   passes.push_back(native_functions(target));

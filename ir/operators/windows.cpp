@@ -206,6 +206,9 @@ Result<Expr> form_counted_windows(const FormCall& c) {
   bool uniform = true;
   for (int64_t k = 0; k < counts.size(); ++k) uniform = uniform && counts.float_at(k) == counts.float_at(0);
   const auto depth = static_cast<int64_t>(g.out.size());
+  // As for convolutions the border goes around all images at once.
+  const Expr images = bordered(x, 2, g, border);
+  const auto windows = [&](Expr plane) { return slides(plane, 0, g.kernel, g.strides, g.dilations); };
   if (uniform) {
     const Expr count = literal(scalar, counts.size() > 0 ? counts.float_at(0) : 1);
     return map_at(
@@ -216,19 +219,19 @@ Result<Expr> form_counted_windows(const FormCall& c) {
               [&](Expr window) {
                 return hoist::apply(f, {flatten(window), count});
               },
-              plane_windows(plane, g, border));
+              windows(plane));
         },
-        x);
+        images);
   }
   const Expr divisors = constant(counts.reshaped(g.out));
   return map_at(
       2,
       [&](Expr plane) {
-        return map_zip_at(depth, {plane_windows(plane, g, border), divisors}, [&](const std::vector<Expr>& parts) {
+        return map_zip_at(depth, {windows(plane), divisors}, [&](const std::vector<Expr>& parts) {
           return hoist::apply(f, {flatten(parts[0]), parts[1]});
         });
       },
-      x);
+      images);
 }
 
 // places_in_planes order x: the positions of the elements of x, flat and row-major, or with the spatial dimensions

@@ -66,6 +66,23 @@ RuleRow tiles_by_columns(int leading) {
   return out;
 }
 
+// Of planes, those that stand at the same place one after the other.
+RuleRow tiles_planes_inside() {
+  RuleRow out;
+  out.name = "open-tiles-planes-inside";
+  out.parameters = "R, C";
+  out.given = "x: [a][b][n][m]T";
+  out.left = "x";
+  out.right = "x |> join |> map (\\plane. " + whole_tiles("plane", "R", "C") +
+              ") |> transpose (0 2 1) |> map group(0) (\\tiles. tiles |> map group(1) (\\bands. bands"
+              " |> map group(2) (\\t. t))) |> transpose (0 2 1) |> map (\\plane. plane" +
+              from_whole_tiles + ") |> split b";
+  out.rule_class = RuleClass::exact;
+  out.meaning =
+      "tiles of R rows and C columns, those at one place of all planes one after the other; what sticks out is cut";
+  return out;
+}
+
 // Elements shared out among q work-items of a group; `joins` joins make one dimension of the value's, `splits` undo it.
 RuleRow local(const char* name, const char* type, const std::string& elements, const std::string& joins,
               const std::string& splits, const char* meaning) {
@@ -165,6 +182,9 @@ std::vector<RuleRow> nest_rules() {
        whole_tiles("x", "R", "C") + " |> map group(0) (\\band. band |> map seq (\\t. t |> map seq (\\row. row |> map vec (\\s. s))))"
        " |> map (\\band. band |> transpose |> map join) |> join |> slice 0 n |> map (slice 0 m)",
        "1 <= R, 1 <= C", exact, "work-groups of R rows, which are visited in blocks of C columns; what sticks out is cut"},
+      {"open-lines-group", "d", "x: [a][b][c][e]T", "x",
+       "x |> transpose (0 2 1 3) |> join |> map group(d) (\\v. v) |> split c |> transpose (0 2 1 3)", "", exact,
+       "one work-group for each element of the first and third of four dimensions"},
       {"open-joined-group", "d", "x: [a][b]T", "x", "x |> join |> map group(d) (\\v. v) |> split b", "", exact,
        "one work-group for each element of two dimensions"},
       {"open-joined-3-group", "d", "x: [a][b][c]T", "x", "x |> join |> join |> map group(d) (\\v. v) |> split c |> split b",
@@ -294,6 +314,7 @@ std::vector<RuleRow> nest_rules() {
        "associative op, commutative op", rounding, "sums over a window with channels innermost, as pictures are stored"},
   };
   for (const int leading : {0, 1, 2, 3, 4}) out.push_back(tiles_by_columns(leading));
+  out.push_back(tiles_planes_inside());
   for (RuleRow& row : kept_tile_rules()) out.push_back(std::move(row));
   return out;
 }

@@ -22,26 +22,35 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
   static const char* const by_columns[] = {"open-tiles-by-columns", "open-tiles-by-columns-3d",
                                            "open-tiles-by-columns-4d", "open-tiles-by-columns-5d",
                                            "open-tiles-by-columns-6d"};
+  static const char* const through_lines[] = {"open-joined-row-tiles", "open-joined-3-row-tiles"};
   Path place = input.inside;
   const Tile& tile = input.tile;
   const bool columns_inside = tile.columns_around == Tile::columns_inside;
   if (tile.columns_around == Tile::all_rows_outside) {
     place = open_outermost(r, place, 1 + static_cast<int>(std::size(by_columns)));
+  } else if (tile.columns_around == Tile::planes_inside) {
+    place = open_outermost(r, place, 4);
+  } else if (tile.channels_last && tile.rows_joined > 0) {
+    static const char* const rules[] = {"open-channels-last-2d", "open-channels-last-3d"};
+    place = open(r, rules[tile.rows_joined - 1], place, {{"d", 1}});
   } else if (tile.channels_last) {
     static const char* const rules[] = {"open-channels-last-1d", "open-channels-last-2d-group",
                                         "open-channels-last-3d-group"};
     place = open(r, rules[rank_at(r.term(), place) - 3], place, {{"d", columns_inside ? 2 : 1}});
   } else {
-    place = open_leading(r, place, 2, columns_inside ? 2 : 1);
+    place = open_leading(r, place, 2 + static_cast<int>(tile.rows_joined), columns_inside ? 2 : 1);
   }
   if (const int rank = rank_at(r.term(), place); rank >= 2) {
     place = open(r,
-                 tile.shifted              ? "open-shifted-tiles"
-                 : columns_inside          ? "open-tiles-columns-inside"
-                 : tile.columns_around > 0 ? by_columns[rank - 2]
-                                           : "open-tiles",
+                 tile.columns_around == Tile::planes_inside ? "open-tiles-planes-inside"
+                 : tile.rows_joined > 0                     ? through_lines[tile.rows_joined - 1]
+                 : tile.shifted                             ? "open-shifted-tiles"
+                 : columns_inside                           ? "open-tiles-columns-inside"
+                 : tile.columns_around > 0                  ? by_columns[rank - 2]
+                                                            : "open-tiles",
                  place, {{"R", tile.rows}, {"C", tile.columns}});
-    for (int i = 2; i <= std::min(rank, 3); ++i) place = opened(r.term(), place);  // the innermost of the group loops
+    const int loops = tile.rows_joined > 0 ? 2 : std::min(rank, 3);
+    for (int i = 2; i <= loops; ++i) place = opened(r.term(), place);  // the innermost of the group loops
     if (tile.channels_last && tile.width > 1) {
       open(r, "open-transposed-tile", place, {{"k", tile.width}});
       return;
@@ -342,11 +351,13 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
   int64_t width = profile.vector_width;
-  // Rows of a transposition are columns in memory: neighbouring rows are computed together, while what they read is in
-  // the cache.
+  // Rows of a transposition are columns in memory: rows that are neighbours there are computed together, while what
+  // they read is in the cache.
   if (width > 1 && rank >= 2 && rows_lie_across(at(r.term(), place)) && extent(r.term(), place, rank - 1) >= width &&
       extent(r.term(), place, rank - 2) >= width) {
-    place = open_leading(r, place, 2, 1);
+    const bool planes =
+        rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} && extent(r.term(), place, 1) >= width;
+    place = planes ? open(r, "open-lines-group", place, {{"d", 1}}) : open_leading(r, place, 2, 1);
     open(r, "open-blocks", place, {{"R", width}, {"C", width}});
     return;
   }

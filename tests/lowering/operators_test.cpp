@@ -133,6 +133,26 @@ TEST(Operators, ClipWithCrossedBoundsGivesTheUpperOne) {
   EXPECT_EQ(show(LayerCase("Clip", {counting({4})}, {{"min", 1.0}, {"max", 2.0}}).at_version(6).run()), "[4] 1 1 2 2");
 }
 
+TEST(Operators, BoundsOfClipThatAreKnownAreNumbers) {
+  LayerCase known =
+      LayerCase("Clip", {counting({4}), floats({}, {1}), floats({}, {2})}).with_known({false, true, true});
+  const auto found = known.lower();
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(parameters_of((*found)[0]).size(), 1u) << print((*found)[0]);
+  EXPECT_EQ(show(known.run()), "[4] 1 1 2 2");
+  const auto one_bound =
+      LayerCase("Clip", {counting({4}), floats({}, {1}), floats({}, {2})}).with_known({false, true, false});
+  EXPECT_EQ(show(one_bound.run()), "[4] 1 1 2 2");
+  // Integers keep theirs as they are: a number of 64 bits may not fit into what the definition calculates with.
+  const auto whole = LayerCase("Clip", {integers({3}, {-5, 0, 9}), integers({}, {-1}), integers({}, {4})})
+                         .with_known({false, true, true});
+  EXPECT_EQ(show(whole.run()), "[3] -1 0 4");
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const auto no_number =
+      LayerCase("Clip", {counting({2}), floats({}, {none}), floats({}, {2})}).with_known({false, true, true});
+  EXPECT_TRUE(std::isnan(no_number.run().float_at(0)));
+}
+
 TEST(Operators, CastKeepsLowBitsOfIntegers) {
   auto cast_to = [](int64_t type, Tensor x) { return show(LayerCase("Cast", {std::move(x)}, {{"to", type}}).run()); };
   EXPECT_EQ(cast_to(3, integers({3}, {200, -129, 5})), "[3] -56 127 5");               // i8

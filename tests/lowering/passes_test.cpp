@@ -521,6 +521,90 @@ TEST(Storage, NormalisedRowsStayRows) {
   EXPECT_EQ(model->storage.values.at("n").permutation, (std::vector<int64_t>{0, 1, 2}));
 }
 
+// A layer between arrays with channels second, on a CPU with 16 registers of 8 lanes, and what its kernels compute.
+LoweredModel lowered_layer(const std::string& inputs, const std::string& output) {
+  auto program = parse_program("program version 21\n" + inputs + "define %y : " + output + " from \"y\"\noutput %y\n");
+  HOIST_CHECK(program.ok(), program.errors()[0].text());
+  Bindings values;
+  for (const auto& [name, type] : program->inputs)
+    values[name] = seeded_tensor(leaf_of(type)->scalar, shape_of(type), 1, static_cast<uint32_t>(values.size()), -1, 1);
+  Profile profile;
+  profile.vector_width = 8;
+  profile.vector_registers = 16;
+  auto model = lower_model(std::move(*program), LowerOptions(), profile);
+  HOIST_CHECK(model.ok(), model.errors()[0].text());
+  for (const auto& [name, wanted] : outputs_of(*model, values, false))
+    EXPECT_TRUE(close(outputs_of(*model, values).at(name), wanted, 1e-4)) << name;
+  for (const LoweredGroup& g : model->groups) expect_derived(g);
+  return *model;
+}
+
+TEST(Storage, RowsOfSmallPicturesRunThroughTheirLines) {
+  const LoweredModel alone =
+      lowered_layer("input %x : [2][16][7][7]f32\ninput %w : [32][16][1][1]f32\n", "[2][32][7][7]f32 = Conv(%x, %w)");
+  EXPECT_EQ(alone.storage.tiles.at("y").columns_around, Tile::through_lines);
+  EXPECT_EQ(alone.storage.tiles.at("y").rows_joined, 1);
+  // In three dimensions, and with windows of a bordered copy, whose lines do not follow on one another.
+  const LoweredModel windows = lowered_layer("input %x : [1][3][2][3][3]f32\ninput %w : [16][3][2][2][2]f32\n",
+                                             "[1][16][3][4][4]f32 = Conv(%x, %w; pads = [1, 1, 1, 1, 1, 1])");
+  EXPECT_NE(windows.storage.tiles.at("y").columns_around, Tile::through_lines);
+  const LoweredModel narrow = lowered_layer("input %x : [1][3][2][7][3]f32\ninput %w : [16][3][1][1][2]f32\n",
+                                            "[1][16][2][7][3]f32 = Conv(%x, %w; pads = [0, 0, 0, 0, 0, 1])");
+  EXPECT_EQ(narrow.storage.tiles.at("y").columns_around, Tile::through_lines);
+  EXPECT_EQ(narrow.storage.tiles.at("y").rows_joined, 2);
+}
+
+TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
+  const auto is_turned = [](const LoweredModel& model) { return model.storage.tiles.at("y").channels_last; };
+  const LoweredModel few =
+      lowered_layer("input %x : [2][4][6][16]f32\ninput %w : [6][4][1][1]f32\n", "[2][6][6][16]f32 = Conv(%x, %w)");
+  EXPECT_EQ(few.storage.tiles.at("y").columns_around, Tile::planes_inside);
+  EXPECT_TRUE(is_turned(
+      lowered_layer("input %x : [1][40][6][16]f32\ninput %w : [6][40][1][1]f32\n", "[1][6][6][16]f32 = Conv(%x, %w)")))
+      << "a tile's lines of 40 planes do not stay in the cache";
+  EXPECT_TRUE(is_turned(lowered_layer("input %x : [1][4][12][32]f32\ninput %w : [6][4][1][1]f32\n",
+                                      "[1][6][6][16]f32 = Conv(%x, %w; strides = [2, 2])")))
+      << "every second element of a row";
+  EXPECT_FALSE(is_turned(lowered_layer("input %x : [1][24][5][7]f32\ninput %w : [24][3][3][3]f32\n",
+                                       "[1][24][5][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 8)")))
+      << "groups of three filters";
+  const std::string filters = "input %w : [16][1][3][3]f32\n";
+  EXPECT_FALSE(is_turned(lowered_layer("input %x : [1][16][7][7]f32\n" + filters,
+                                       "[1][16][7][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 16)")));
+  EXPECT_TRUE(
+      is_turned(lowered_layer("input %x : [1][16][14][14]f32\n" + filters,
+                              "[1][16][7][7]f32 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 16, strides = [2, 2])")));
+}
+
+TEST(Storage, InputsAreTurnedWhereTheirLinesDoNotStayInTheCache) {
+  const auto copy = [](const LoweredModel& model) {
+    const auto found = model.storage.values.find("x.bordered");
+    return found == model.storage.values.end() ? std::vector<int64_t>() : found->second.permutation;
+  };
+  const std::vector<int64_t> plain = {0, 1, 2, 3}, channels_last = {0, 2, 3, 1};
+  EXPECT_EQ(copy(lowered_layer("input %x : [1][300][2][3]f32\ninput %w : [128][300][1][1]f32\n",
+                               "[1][128][2][3]f32 = Conv(%x, %w)")),
+            channels_last);
+  EXPECT_EQ(copy(lowered_layer("input %x : [1][100][2][3]f32\ninput %w : [128][100][1][1]f32\n",
+                               "[1][128][2][3]f32 = Conv(%x, %w)")),
+            std::vector<int64_t>());
+  // With a border: planes of 16x16 numbers, and of 15x16.
+  const auto bordered = [&](int64_t rows) {
+    const std::string r = std::to_string(rows);
+    return copy(lowered_layer("input %x : [1][40][" + r + "][14]f32\ninput %w : [128][40][1][3]f32\n",
+                              "[1][128][" + r + "][14]f32 = Conv(%x, %w; pads = [0, 1, 0, 1])"));
+  };
+  EXPECT_EQ(bordered(16), channels_last);
+  EXPECT_EQ(bordered(15), plain);
+}
+
+TEST(Storage, AveragePoolsReadInputsWithABorder) {
+  const LoweredModel model = lowered_layer(
+      "input %x : [1][5][7][7]f32\n", "[1][5][7][7]f32 = AveragePool(%x; kernel_shape = [3, 3], pads = [1, 1, 1, 1])");
+  ASSERT_EQ(model.storage.values.count("x.bordered"), 1u);
+  EXPECT_EQ(model.storage.values.at("x.bordered").border, uint8_t{0});
+}
+
 // ---- Memory
 // ----------------------------------------------------------------------------------------------------------
 

@@ -58,5 +58,43 @@ TEST(Tile, ColumnsRunInsideWhereNothingIsGainedByKeepingThem) {
   EXPECT_EQ(choose_tile(results, wide()).columns_around, Tile::columns_inside);
 }
 
+Profile narrow() {
+  Profile profile = wide();
+  profile.vector_width = 8;
+  profile.vector_registers = 16;
+  return profile;
+}
+
+TEST(Tile, RowsRunThroughLinesThatFillNoTile) {
+  TiledResults results{.rows = 7, .columns = 160, .lines = 7};
+  const Tile tile = choose_tile(results, narrow());
+  EXPECT_EQ(tile.columns_around, Tile::through_lines) << "5 of 49 rows, not 5 of 7";
+  results.rows = 56;
+  EXPECT_NE(choose_tile(results, narrow()).columns_around, Tile::through_lines) << "14 times 4 is 56";
+  results.rows = 7, results.lines = 1;
+  EXPECT_NE(choose_tile(results, narrow()).columns_around, Tile::through_lines);
+}
+
+TEST(Tile, VectorsReadWhatOneGroupReads) {
+  for (const int64_t group : {3, 5, 12, 16, 40}) {
+    const Tile tile = choose_tile({.rows = 14, .columns = 8 * group, .group = group}, narrow());
+    EXPECT_EQ(group % tile.columns, 0) << group;
+  }
+  EXPECT_EQ(choose_tile({.rows = 14, .columns = 96, .group = 12}, narrow()).width, 4);
+}
+
+TEST(Tile, ColumnsThatNothingPacksReachBackWhereTheyCan) {
+  const Tile tile = choose_tile({.count = 512, .rows = 14, .columns = 14}, narrow());
+  EXPECT_TRUE(tile.shifted);
+  EXPECT_EQ(tile.columns, 8);
+}
+
+TEST(Tile, PlanesThatReadTheSameOnesComeOneAfterTheOther) {
+  TiledResults results{.count = 144, .rows = 56, .columns = 56, .planes = true};
+  EXPECT_EQ(choose_tile(results, narrow()).columns_around, Tile::planes_inside);
+  results.planes = false;
+  EXPECT_NE(choose_tile(results, narrow()).columns_around, Tile::planes_inside);
+}
+
 }  // namespace
 }  // namespace hoist

@@ -92,6 +92,17 @@ TEST(DeviceTest, CostsOfWorkGroupsAreKeysOfGpus) {
   EXPECT_THAT(wrong.errors()[1].text(), HasSubstr("did you mean preferred_group"));
 }
 
+TEST(DeviceTest, RareKeysArePrintedWhereTheyAreNotAsUsual) {
+  EXPECT_EQ(print(Profile()).find("first_cache"), std::string::npos);
+  EXPECT_EQ(print(Profile()).find("vector_functions"), std::string::npos);
+  auto read = parse_profile("first_cache = 49152\nvector_functions = yes\n", "cpu.profile");
+  ASSERT_TRUE(read.ok()) << read.errors().front().text();
+  EXPECT_EQ(read->first_cache, 49152);
+  EXPECT_THAT(print(*read), HasSubstr("first_cache = 49152\n"));
+  EXPECT_THAT(print(*read), HasSubstr("vector_functions = yes\n"));
+  EXPECT_FALSE(same_device(*read, Profile()));
+}
+
 PlanKernel scaling_kernel() {
   PlanKernel kernel;
   kernel.name = "scale";

@@ -214,6 +214,7 @@ def parse() -> argparse.Namespace:
     operators.add_argument("--only", nargs="+", choices=OPERATORS, default=list(OPERATORS), metavar="NAME")
     shapes = kinds.add_parser("shapes", parents=[common], help=f"{len(SHAPES)} shapes of layers, to find cliffs")
     shapes.add_argument("--every", type=int, default=1, metavar="N", help="one of N shapes")
+    shapes.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N shapes")
     shapes.add_argument("--only", default="", metavar="TEXT", help="shapes whose names contain it")
     models = kinds.add_parser("models", parents=[common], help="whole models beside all peers")
     models.add_argument("model", type=Path, nargs="*")
@@ -260,7 +261,7 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
             OPERATORS[name].build().write(path)
             cases.append(Case(name, path, {}, OPERATORS[name].operations / 1e9))
         return cases
-    for name in [name for name in SHAPES if options.only in name][:: options.every]:
+    for name in [name for name in SHAPES if options.only in name][options.skip :: options.every]:
         path = WORK / f"{name}.onnx"
         SHAPES[name]().write(path)
         cases.append(Case(name, path))
