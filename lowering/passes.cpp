@@ -293,8 +293,8 @@ Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
     const Expr call = find_definition(changed, value)->expression;
     if (call->pattern != Pattern::operator_call || leaf_of(call->type) != scalar_type(Scalar::i32)) return false;
     HOIST_TRY(const bool stays, takes_winograd(changed, call));
+    if (stays) return false;
     for (const ProgramRule* rule : rules) {
-      if (stays) break;
       HOIST_TRY(const bool applies, apply_program_rule(*rule, changed, value));
       if (applies) return true;
     }

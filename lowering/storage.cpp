@@ -476,9 +476,7 @@ void copy_inputs(Program& program, const Profile& profile) {
     for (auto d = program.definitions.begin(); d != program.definitions.end(); ++d) {
       if (d->value == value) found = d + 1;
       const bool with_border = wants_border(*d) && constant_paddings(d->expression).count(value) != 0;
-      const bool reads =
-          any_node(d->expression, [&](Expr e) { return e->pattern == Pattern::parameter && e->name == value; });
-      const bool turns = reads && turned(*d, value);
+      const bool turns = mentions(d->expression, value) && turned(*d, value);
       if (!with_border && !turns) continue;
       d->expression = substitute_parameters(d->expression, {{value, renamed}});
       plain &= (is_product(*d) && !turns) || (is_output(program, d->value) && keeps_planes(*d, profile));

@@ -88,7 +88,6 @@ constexpr auto elementwise_rows = std::to_array<OperatorRow>({
           "refuse given(high) & !one_number(high): \"max has to be one number, found {high}\" "
           "= each x. select(given(max), min(y, max), select(given(high), min(y, most), y)) "
           "where y = select(given(min), max(x, min), select(given(low), max(x, least), x)); "
-          // A bound that is known is a number of the term: of a constant a maximum is one instruction.
           "least = select(floats(x) & is_known(low), value(low), scalar low); "
           "most = select(floats(x) & is_known(high), value(high), scalar high)"),
   by_text("Cast", 6,

@@ -51,11 +51,12 @@ namespace {
 #define HOIST_CONVOLUTION_HEAD \
   "group = 1, kernel_shape?, strides?, pads?, dilations?, auto_pad = \"NOTSET\", ceil_mode = 0"
 
-#define HOIST_EIGHT_BITS(x, place) \
-  "refuse !integers(" x ") | bits(" x ") > 8: \"input " place " is {type(" x ")}, expected an integer of 8 bits\" "
-// As the first operand of integer products, which rules between calls widen, more than the standard has.
-#define HOIST_SIXTEEN_BITS(x, place) \
-  "refuse !integers(" x ") | bits(" x ") > 16: \"input " place " is {type(" x ")}, expected an integer of 8 bits\" "
+#define HOIST_INTEGERS_UP_TO(most, x, place)                                        \
+  "refuse !integers(" x ") | bits(" x ") > " most ": \"input " place " is {type(" x \
+  ")}, expected an integer of 8 bits\" "
+#define HOIST_EIGHT_BITS(x, place) HOIST_INTEGERS_UP_TO("8", x, place)
+// The first operand of integer products: rules between calls widen it beyond what the standard has.
+#define HOIST_SIXTEEN_BITS(x, place) HOIST_INTEGERS_UP_TO("16", x, place)
 #define HOIST_ZERO_POINT(x, place, zero)                                                  \
   "refuse given(" zero ") & type(" zero ") != type(" x "): \"input " place " is {type(" x \
   ")}, its zero point {type(" zero ")}\" "

@@ -447,12 +447,15 @@ std::span<const CostModel> CostModel::shipped() {
 const CostModel& model_for(std::span<const CostModel> models, std::span<const Expr> kernels, const Profile& profile,
                            const Circumstances& circumstances) {
   HOIST_CHECK(!models.empty(), "no cost model");
-  const auto known = [&](const CostModel& model) {
-    return std::count_if(kernels.begin(), kernels.end(),
-                         [&](Expr kernel) { return model.seconds(kernel, profile, circumstances).has_value(); });
-  };
-  return *std::max_element(models.begin(), models.end(),
-                           [&](const CostModel& a, const CostModel& b) { return known(a) < known(b); });
+  const CostModel* best = nullptr;
+  std::ptrdiff_t most = -1;
+  for (const CostModel& model : models) {
+    const auto known = std::count_if(kernels.begin(), kernels.end(), [&](Expr kernel) {
+      return model.seconds(kernel, profile, circumstances).has_value();
+    });
+    if (known > most) best = &model, most = known;
+  }
+  return *best;
 }
 
 CostModelQuality quality_of(const std::vector<KernelTime>& times, const std::vector<std::optional<double>>& predicted) {

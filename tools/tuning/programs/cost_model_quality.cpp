@@ -61,8 +61,9 @@ int main(int count, char** arguments) {
       std::vector<std::optional<double>> said;
       for (const KernelTime& time : of_device)
         said.push_back(model.seconds(time.term, time.profile, time.circumstances));
-      print_row(fmt::format("{}, what comes with hoist for {}", device, model.learned_from().front().substr(0, 24)),
-                of_device, said);
+      const std::string& source = model.learned_from().front();
+      print_row(fmt::format("{}, what comes with hoist for {}", device, source.substr(0, source.find(" ("))), of_device,
+                said);
     }
   }
   std::string lines;
