@@ -155,109 +155,111 @@ TEST_F(Faults, AFullDiskLeavesNoBundle) {
   }
 }
 
-// Runs a command of the shell, quietly, and kills it after that long; counts it where it had not ended before.
-void kill_after(const std::string& words, std::chrono::duration<double> time, long& killed) {
+// Runs a command of the shell, quietly, and kills it after that long; returns whether it had not ended before.
+bool killed_after(const std::string& words, std::chrono::duration<double> time) {
   const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
   if (child == 0) {
     ::setpgid(0, 0);
     const std::string quiet = words + " >/dev/null 2>&1";
     ::execl("/bin/sh", "sh", "-c", quiet.c_str(), nullptr);
     ::_exit(127);
   }
+  EXPECT_GT(child, 0);
+  if (child < 0) return false;
   std::this_thread::sleep_for(time);
   ::kill(child, SIGKILL);
   int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  killed += WIFSIGNALED(status) ? 1 : 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status);
+}
+
+// Kills commands at random moments: prepare(i) gives the i-th, look(i) says what has to hold after it was killed. The
+// first runs to its end, which says how long they take.
+template <typename Prepare, typename Look>
+void kill_at_random_moments(long kills, Prepare prepare, Look look) {
+  std::mt19937_64 random(20261122);
+  const auto before = std::chrono::steady_clock::now();
+  const Ran first = run_shell(prepare(0));
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - before;
+  long killed = 0;
+  for (long i = 1; i <= kills; ++i) {
+    killed += killed_after(prepare(i), whole * static_cast<double>(random() % 1000) / 900.0) ? 1 : 0;
+    SCOPED_TRACE(fmt::format("kill {} of {}", i, kills));
+    look(i);
+  }
+  if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
 }
 
 // Killed while it replaces a bundle: the old one or the new one is there, whole, and the next compilation succeeds and
 // clears away what was left.
 TEST_F(Faults, AKilledCompilationLeavesAWholeBundle) {
-  const long kills = wanted("HOIST_KILLS", 6);
-  std::mt19937_64 random(20261122);
-  const auto before = std::chrono::steady_clock::now();
   ASSERT_EQ(compile(HOIST_PROGRAM, "", "--strict").code, 0);
-  const auto whole = std::chrono::steady_clock::now() - before;
   const auto strict = contents(place() / "a.hoist");
-  long killed = 0;
-  for (long i = 0; i < kills; ++i) {
+  const auto prepare = [&](long i) {
     // Caches are emptied now and then, so that they are hit in the middle of being written too.
-    if (i % 3 == 0) fs::remove_all(place() / "cache");
-    if (i % 9 == 0) fs::remove_all(place() / "pocl");
-    const std::string words = environment() + " exec " + command(HOIST_PROGRAM, i % 2 == 0 ? "" : "--strict");
-    ASSERT_NO_FATAL_FAILURE(kill_after(words, whole * static_cast<double>(random() % 1000) / 900.0, killed));
+    if (i % 3 == 1) fs::remove_all(place() / "cache");
+    if (i % 9 == 1) fs::remove_all(place() / "pocl");
+    return environment() + " exec " + command(HOIST_PROGRAM, i % 2 == 0 ? "--strict" : "");
+  };
+  kill_at_random_moments(wanted("HOIST_KILLS", 6), prepare, [&](long) {
     const auto found = contents(place() / "a.hoist");
-    EXPECT_TRUE(found == expected_ || found == strict) << "kill " << i << ": a bundle that is neither";
-  }
+    EXPECT_TRUE(found == expected_ || found == strict) << "a bundle that is neither";
+  });
   const Ran after = run_shell(environment() + " " + command(HOIST_PROGRAM, ""));
   EXPECT_EQ(after.code, 0) << after.err;
   EXPECT_TRUE(contents(place() / "a.hoist") == expected_);
   for (const std::string& name : left()) EXPECT_TRUE(name.starts_with("/")) << name << " stays beside the bundle";
   EXPECT_EQ(run_shell(environment() + " '" HOIST_PROGRAM "' verify '" + (place() / "a.hoist").string() + "'").code, 0);
-  if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
 }
 
 // Killed while it measures for a budget: the record is whole or is not there, the bundle as well, and the next
 // compilation with the same record succeeds.
 TEST_F(Faults, AKilledBudgetLeavesAWholeRecord) {
-  const long kills = std::max(1L, wanted("HOIST_KILLS", 6) / 3);
   const fs::path record = place() / "temporary" / "record.json", bundle = place() / "b.hoist";
   const std::string models = HOIST_SOURCE_DIR "/models/digits_fully_connected";
   const std::string choose = fmt::format(
       "{} exec '{}' compile '{}.onnx' -o '{}' --force --budget sqnr=25dB --time 3 --calibrate '{}_calibration.npz' "
       "--record '{}'",
       environment(), HOIST_PROGRAM, models, bundle.string(), models, record.string());
-  fs::create_directories(place() / "temporary");
-  std::mt19937_64 random(20261122);
-  const auto before = std::chrono::steady_clock::now();
-  ASSERT_EQ(run_shell(choose).code, 0);
-  const auto whole = std::chrono::steady_clock::now() - before;
-  long killed = 0;
-  for (long i = 0; i < kills; ++i) {
+  const auto prepare = [&](long) {
     fs::remove(record);
     fs::remove_all(bundle);
-    ASSERT_NO_FATAL_FAILURE(kill_after(choose, whole * static_cast<double>(random() % 1000) / 900.0, killed));
+    return choose;
+  };
+  kill_at_random_moments(std::max(1L, wanted("HOIST_KILLS", 6) / 3), prepare, [&](long) {
     if (fs::exists(record)) {
-      EXPECT_TRUE(nlohmann::json::accept(content(record))) << "kill " << i << ": a torn record";
+      EXPECT_TRUE(nlohmann::json::accept(content(record))) << "a torn record";
     }
     if (fs::exists(bundle)) {
-      EXPECT_EQ(run_shell(environment() + " '" HOIST_PROGRAM "' verify '" + bundle.string() + "'").code, 0) << i;
+      EXPECT_EQ(run_shell(environment() + " '" HOIST_PROGRAM "' verify '" + bundle.string() + "'").code, 0);
     }
-  }
+  });
   EXPECT_EQ(run_shell(choose).code, 0);
   EXPECT_TRUE(nlohmann::json::accept(content(record)));
   EXPECT_EQ(run_shell(choose).code, 0);  // from the record
-  if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
 }
 
 // Killed while it tunes: what is in the database can be read, and the next search goes on from it.
 TEST_F(Faults, AKilledTuningLeavesAWholeDatabase) {
-  const long kills = std::max(1L, wanted("HOIST_KILLS", 6) / 3);
   const fs::path database = place() / "temporary" / "a.tuning", bundle = place() / "b.hoist";
   const std::string tune = fmt::format("{} exec '{}' tune '{}' -o '{}' --target native --measurements 4", environment(),
                                        HOIST_PROGRAM, model, database.string());
   const std::string use = fmt::format("{} '{}' compile '{}' -o '{}' --force --target native --tuning '{}'",
                                       environment(), HOIST_PROGRAM, model, bundle.string(), database.string());
-  std::mt19937_64 random(20261124);
-  const auto before = std::chrono::steady_clock::now();
-  ASSERT_EQ(run_shell(tune).code, 0);
-  const auto whole = std::chrono::steady_clock::now() - before;
-  long killed = 0;
-  for (long i = 0; i < kills; ++i) {
-    if (i % 3 == 0) fs::remove(database);
-    ASSERT_NO_FATAL_FAILURE(kill_after(tune, whole * static_cast<double>(random() % 1000) / 900.0, killed));
-    if (!fs::exists(database)) continue;
+  const auto prepare = [&](long i) {
+    if (i % 3 == 1) fs::remove(database);
+    return tune;
+  };
+  kill_at_random_moments(std::max(1L, wanted("HOIST_KILLS", 6) / 3), prepare, [&](long) {
+    if (!fs::exists(database)) return;
     const Ran read = run_shell(use);
     // Killed before it had made its tables, it leaves a file without any.
-    EXPECT_TRUE(read.code == 0 || read.err.find("is no database of measured kernels") != std::string::npos)
-        << "kill " << i << ": " << read.err;
-  }
+    EXPECT_TRUE(read.code == 0 || read.err.find("is no database of measured kernels") != std::string::npos) << read.err;
+  });
   const Ran after = run_shell(tune);
   EXPECT_EQ(after.code, 0) << after.err;
   EXPECT_EQ(run_shell(use).code, 0);
-  if (std::getenv("HOIST_KILLS") != nullptr) fmt::print("{} of {} killed before they had ended\n", killed, kills);
 }
 
 }  // namespace
