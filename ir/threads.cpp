@@ -1,5 +1,6 @@
 #include "ir/threads.h"
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -8,7 +9,7 @@
 
 namespace hoist {
 
-void run_in_threads(unsigned count, const std::function<void()>& work) {
+void run_in_threads(unsigned most, const std::function<void()>& work) {
   std::mutex mutex;
   std::exception_ptr first;
   const auto guarded = [&] {
@@ -19,6 +20,7 @@ void run_in_threads(unsigned count, const std::function<void()>& work) {
       if (!first) first = std::current_exception();
     }
   };
+  const unsigned count = std::min(most, std::thread::hardware_concurrency());
   std::vector<std::thread> others;
   others.reserve(count);
   try {

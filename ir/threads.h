@@ -6,8 +6,9 @@
 
 namespace hoist {
 
-/// Calls `work` in this thread and in up to `count` - 1 others, and waits for all. It has to take pieces of what there
-/// is to do until none is left. Throws what the first of them threw, after all have ended.
-void run_in_threads(unsigned count, const std::function<void()>& work);
+/// Calls `work` in this thread and in others, as many in all as there are cores, at most `most`, and waits for all. It
+/// has to take pieces of what there is to do until none is left. Throws what the first of them threw, after all have
+/// ended.
+void run_in_threads(unsigned most, const std::function<void()>& work);
 
 }  // namespace hoist

@@ -253,7 +253,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
         problems.insert(problems.end(), compiled.errors().begin(), compiled.errors().end());
     }
   };
-  run_in_threads(std::min(4u, std::thread::hardware_concurrency()), work);
+  run_in_threads(4, work);
   if (!problems.empty()) {
     std::sort(problems.begin(), problems.end(),
               [](const Diagnostic& a, const Diagnostic& b) { return a.text() < b.text(); });

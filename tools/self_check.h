@@ -38,6 +38,10 @@ struct StepComparison {
 };
 Attempt<StepComparison> compare_step(const StepValues& values, const std::vector<int64_t>& positions);
 
+/// What the evaluator says of all elements of a step's result, or, where what it keeps would be too much memory, the
+/// interpreter, which takes far longer.
+Attempt<StepComparison> compare_everywhere(const StepValues& values);
+
 /// The first, the last and the middle ones along every axis and those around whole vectors there, each with a random
 /// place along the other axes, and all corners; sorted, at most a few hundred.
 std::vector<int64_t> boundary_positions(const Region& region, uint64_t seed);

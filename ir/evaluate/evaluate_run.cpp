@@ -16,6 +16,7 @@ namespace {
 using evaluation::Machine;
 
 constexpr double work_for_threads = 2e6;
+constexpr int64_t pieces = 64;  // which threads share, so at most as many threads
 
 class Runner {
  public:
@@ -64,7 +65,7 @@ class Runner {
     // Pieces that begin where rows begin, taken by whoever is free.
     const int64_t row = std::max<int64_t>(1, program.extents.empty() ? 1 : program.extents.back());
     const int64_t rows = program.count / row;
-    const int64_t piece = std::max<int64_t>(1, rows / 32) * row;
+    const int64_t piece = std::max<int64_t>(1, rows / pieces) * row;
     std::atomic<int64_t> next = 0;
     std::atomic<bool> outside = false;
     auto work = [&] {
@@ -74,7 +75,7 @@ class Runner {
       }
       if (machine.outside()) outside = true;
     };
-    run_in_threads(2, work);
+    run_in_threads(pieces, work);
     outside_ = outside_ || outside;
   }
 

@@ -1,7 +1,6 @@
 // hoist verify: the bundle's own self-check, then every kernel against the interpreter on the inputs that it really
 // had.
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/evaluate/interpret_cost.h"
@@ -19,7 +18,7 @@
 namespace hoist {
 namespace {
 
-// An element may be a sum over a billion others; --all and --positions mean what they say.
+// An element may be a sum over a billion others; --positions means what it says.
 constexpr int64_t usual_positions = 24;
 
 struct VerifyCommand {
@@ -44,14 +43,21 @@ std::string subject_of(const Plan& plan, size_t step) {
   return fmt::format("step {}, kernel {}", step, plan.kernels[static_cast<size_t>(plan.steps[step].kernel)].name);
 }
 
+// Some elements of a step's result, or all of them.
+Attempt<StepComparison> compared(const VerifyCommand& command, const StepValues& values, uint64_t seed) {
+  if (command.all) return compare_everywhere(values);
+  const int64_t count =
+      command.positions == usual_positions ? affordable_elements(values.term, usual_positions) : command.positions;
+  return compare_step(values, sample_positions(values.region, count, seed));
+}
+
 // After step `index` has run: its result against the interpreter on what its inputs hold.
-Attempt<Finding> check_step(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index, int64_t count) {
+Attempt<Finding> check_step(const VerifyCommand& command, BundleRunner& bundle, const Plan& plan, const Device& device,
+                            size_t index) {
   Finding out;
   out.subject = subject_of(plan, index);
   HOIST_ATTEMPT(StepValues values, step_values(bundle, plan, device, index));
-  if (count == usual_positions) count = affordable_elements(values.term, count);
-  HOIST_ATTEMPT(StepComparison found,
-                compare_step(values, sample_positions(values.region, count, plan.model_hash + index)));
+  HOIST_ATTEMPT(StepComparison found, compared(command, values, plan.model_hash + index));
   out.compared = found.compared;
   out.largest_error = found.largest_error;
   out.passed = found.message.empty();
@@ -116,7 +122,6 @@ Attempt<> verify_derivation(const VerifyCommand& command) {
 Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, const Plan& plan, Progress& progress,
                          std::vector<Finding>& findings) {
   HOIST_STEP(Device device, ExitCode::device, device_of(bundle, plan));
-  const int64_t positions = command.all ? std::numeric_limits<int64_t>::max() : command.positions;
   HOIST_ATTEMPT(std::vector<Tensor> inputs, inputs_for(bundle, plan, command.data));
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle.set_input(i, inputs[i]));
   for (size_t i = 0; i < bundle.steps().size(); ++i) {
@@ -130,7 +135,7 @@ Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, con
       findings.push_back(std::move(finding));
       continue;
     }
-    HOIST_ATTEMPT(Finding finding, check_step(bundle, plan, device, i, positions));
+    HOIST_ATTEMPT(Finding finding, check_step(command, bundle, plan, device, i));
     findings.push_back(std::move(finding));
   }
   return ExitCode::done;
@@ -182,7 +187,7 @@ void add_verify(CLI::App& program, Action& action) {
           "--data", options->data,
           "the inputs: the first sample of an .npz, or the first test_data_set_K of a folder (default: seeded numbers)")
       ->type_name("DATA");
-  auto* all = command.add_flag("--all", options->all, "compare every element of every kernel's result: slow");
+  auto* all = command.add_flag("--all", options->all, "compare every element of every kernel's result");
   command.add_option("--positions", options->positions, "compare so many elements of each kernel's result")
       ->check(CLI::Range(1, 1000000000))
       ->type_name("N")
