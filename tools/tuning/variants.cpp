@@ -10,6 +10,7 @@
 #include <set>
 
 #include "backends/bundle/bundle.h"
+#include "ir/stopwatch.h"
 #include "lowering/exploration.h"
 #include "lowering/passes.h"
 #include "lowering/winograd.h"
@@ -438,8 +439,10 @@ Result<std::vector<std::vector<VariantTimes>>> VariantTimer::time(const std::vec
   State& state = *state_;
   state.turns = turns;
   state.stop = stop;
+  const Stopwatch making;
   std::vector<Group> all;
   for (const std::vector<Assignment>& assignments : groups) all.push_back(state.make(assignments));
+  spdlog::debug("{} groups of variants made in {:.2f} s", all.size(), making.seconds());
   std::vector<Group*> asked;
   std::vector<TimingQuestion> questions;
   for (Group& group : all) {
@@ -447,8 +450,10 @@ Result<std::vector<std::vector<VariantTimes>>> VariantTimer::time(const std::vec
     asked.push_back(&group);
     questions.push_back(group.question(turns));
   }
+  const Stopwatch timing;
   const std::vector<TimingAnswer> answers =
       questions.empty() ? std::vector<TimingAnswer>() : state.tuned.time_bundles(questions, stop);
+  spdlog::debug("and timed in {:.2f} s", timing.seconds());
   for (size_t i = 0; i < answers.size(); ++i) HOIST_TRY_VOID(state.take_or_blame(*asked[i], answers[i]));
   std::vector<std::vector<VariantTimes>> out;
   for (Group& group : all) out.push_back(std::move(group.times));
