@@ -122,28 +122,62 @@ HOIST_INTERNAL void hoist_forget_host_results(hoist_bundle* b) {
   b->host_results = NULL;
 }
 
+/* What a step on the host works on: one an argument, the last of them the result. */
+typedef struct host_argument {
+  unsigned char* held; /* the array itself, where the host has it */
+  void* copy;          /* else what is read of it, or goes there */
+} host_argument;
+
+/* A function does not expect what it reads to change; a hostile plan may have it write there. */
+static int reads_result(const hoist_plan_kernel* kernel, const host_argument* arguments) {
+  const size_t last = kernel->parameter_count - 1;
+  const uintptr_t result = (uintptr_t)arguments[last].held;
+  for (size_t k = 0; k < last && result; ++k) {
+    const uintptr_t read = (uintptr_t)arguments[k].held;
+    if (read && read < result + kernel->parameters[last].bytes && result < read + kernel->parameters[k].bytes) return 1;
+  }
+  return 0;
+}
+
 HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
   const size_t count = kernel->parameter_count, last = count - 1;
-  void** memory = calloc(count, sizeof *memory);
+  host_argument* arguments = calloc(count, sizeof *arguments);
   hoist_host_array* arrays = calloc(count, sizeof *arrays);
+  void** memory = calloc(count, sizeof *memory); /* of all arguments */
+  /* What is copied from the device. */
+  uint32_t* read = calloc(count, sizeof *read);
+  void** copies = calloc(count, sizeof *copies);
   size_t* bytes = calloc(count, sizeof *bytes);
-  hoist_status status = memory && arrays && bytes ? HOIST_OK : hoist_no_memory(&b->error, count * sizeof *arrays);
+  size_t reads = 0;
+  const int has_memory = arguments && arrays && memory && read && copies && bytes;
+  hoist_status status = has_memory ? HOIST_OK : hoist_no_memory(&b->error, count * sizeof *arrays);
+  for (size_t k = 0; k < count && !status; ++k) arguments[k].held = b->engine->memory(b, step->arguments[k]);
+  if (!status && reads_result(kernel, arguments)) arguments[last].held = NULL;
   for (size_t k = 0; k < count && !status; ++k) {
-    bytes[k] = (size_t)kernel->parameters[k].bytes;
-    /* The last is the result, which stays until the device has it: the step's next run waits before it writes there. */
-    memory[k] = k == last ? result_of(b, i, bytes[k]) : malloc(bytes[k] + 8);
-    if (!memory[k]) status = hoist_no_memory(&b->error, bytes[k]);
+    const size_t size = (size_t)kernel->parameters[k].bytes;
+    memory[k] = arguments[k].held;
+    if (memory[k]) continue;
+    /* The result stays until the device has it: the step's next run waits, below, before it writes there. */
+    memory[k] = k == last ? result_of(b, i, size) : (arguments[k].copy = malloc(size + 8));
+    if (!memory[k]) status = hoist_no_memory(&b->error, size);
+    if (k == last) continue;
+    read[reads] = step->arguments[k];
+    copies[reads] = memory[k];
+    bytes[reads++] = size;
   }
-  if (!status) status = b->engine->read_all(b, last, step->arguments, memory, bytes);
+  if (!status && (reads || !arguments[last].held)) status = b->engine->read_all(b, reads, read, copies, bytes);
   if (!status) status = call_on_host(b, kernel, arrays, memory);
-  if (!status && bytes[last]) {
-    status = b->engine->write_later(b, step->arguments[last], memory[last], bytes[last]);
+  if (!status && !arguments[last].held && kernel->parameters[last].bytes) {
+    status = b->engine->write_later(b, step->arguments[last], memory[last], (size_t)kernel->parameters[last].bytes);
   }
-  for (size_t k = 0; memory && k < last; ++k) free(memory[k]);
-  free(memory);
+  for (size_t k = 0; arguments && k < last; ++k) free(arguments[k].copy);
+  free(arguments);
   free(arrays);
+  free(memory);
+  free(read);
+  free(copies);
   free(bytes);
   return status;
 }
