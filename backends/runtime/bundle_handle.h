@@ -96,6 +96,8 @@ struct hoist_bundle {
   cl_kernel* kernels; /* one a step, its arguments bound once */
   cl_mem* buffers;    /* one an array */
   cl_mem arena;
+  unsigned char* stays_on_host; /* one an array: whether nothing but steps on the host uses it */
+  unsigned char* host_arena;    /* which has those */
 #endif
   hoist_native* native;   /* what native code needs besides; NULL for OpenCL */
   unsigned char checking; /* options.separate_buffers */

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HOST_ALIGNMENT 64u /* of arrays that the host uses where they are */
+
 static hoist_status fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
   if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
     unsigned char* data = malloc(bytes);
@@ -63,10 +65,59 @@ static hoist_status clear_buffers(hoist_bundle* b) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
     const hoist_plan_array* array = &b->plan.arrays[i];
-    if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0) continue;
+    if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0 || b->stays_on_host[i]) continue;
     status = fill(b, b->buffers[i], array->bytes, (unsigned char)hoist_first_byte(b, array));
   }
   return status;
+}
+
+static void goes_to_device(hoist_bundle* b, uint32_t array) {
+  if (array != HOIST_NO_ARRAY) b->stays_on_host[array] = 0;
+}
+
+static void moves_go_to_device(hoist_bundle* b, const hoist_plan_move* moves, size_t count) {
+  for (size_t i = 0; i < count; ++i) goes_to_device(b, moves[i].from), goes_to_device(b, moves[i].to);
+}
+
+/* What one step on the host gives the next need not travel: such arrays are in memory of the handle, each where the
+ * arena has its place. */
+static hoist_status keep_on_host(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  void* memory = NULL;
+  uint64_t bytes = 0;
+  b->stays_on_host = calloc(plan->array_count + 1, 1);
+  if (!b->stays_on_host) return hoist_no_memory(&b->error, plan->array_count);
+  for (size_t i = 0; i < plan->step_count; ++i) {
+    const hoist_plan_step* step = &plan->steps[i];
+    for (size_t k = 0; plan->kernels[step->kernel].host && k < step->argument_count; ++k) {
+      const hoist_plan_array* array = &plan->arrays[step->arguments[k]];
+      b->stays_on_host[step->arguments[k]] = array->place == HOIST_PLACE_ARENA && array->offset % HOST_ALIGNMENT == 0;
+    }
+  }
+  for (size_t i = 0; i < plan->step_count; ++i) {
+    const hoist_plan_step* step = &plan->steps[i];
+    for (size_t k = 0; !plan->kernels[step->kernel].host && k < step->argument_count; ++k)
+      goes_to_device(b, step->arguments[k]);
+  }
+  for (size_t i = 0; i < plan->control_count; ++i) {
+    const hoist_plan_control* control = &plan->controls[i];
+    goes_to_device(b, control->condition), goes_to_device(b, control->trips), goes_to_device(b, control->number);
+    goes_to_device(b, control->next), goes_to_device(b, control->count);
+    moves_go_to_device(b, control->before, control->before_count);
+    moves_go_to_device(b, control->after, control->after_count);
+    moves_go_to_device(b, control->otherwise, control->otherwise_count);
+  }
+  for (size_t i = 0; i < plan->array_count; ++i) {
+    const uint64_t end = hoist_add(plan->arrays[i].offset, plan->arrays[i].bytes);
+    if (b->stays_on_host[i] && end > bytes) bytes = end;
+  }
+  if (!bytes) return HOIST_OK;
+  const hoist_status status = hoist_fits(b, "what steps on the host give", hoist_add(plan->arena_bytes, bytes));
+  if (status) return status;
+  if (posix_memalign(&memory, 4096, (size_t)bytes)) return hoist_no_memory(&b->error, bytes);
+  memset(memory, b->checking, (size_t)bytes);
+  b->host_arena = memory;
+  return HOIST_OK;
 }
 
 static hoist_status make_buffers(hoist_bundle* b) {
@@ -77,7 +128,9 @@ static hoist_status make_buffers(hoist_bundle* b) {
   for (size_t i = 0; i < plan->array_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[i];
     hoist_status status;
-    if (array->place == HOIST_PLACE_WEIGHTS) {
+    if (b->stays_on_host[i]) {
+      status = HOIST_OK;
+    } else if (array->place == HOIST_PLACE_WEIGHTS) {
       status = make_weights(b, array, &b->buffers[i]);
     } else if (b->in_place[i]) {
       status = make_buffer(b, array->name, array->bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
@@ -205,6 +258,7 @@ static hoist_status pass_to_host(hoist_bundle* b, cl_command_queue queue) {
 static unsigned char* memory_of(hoist_bundle* b, size_t array) {
   const hoist_plan_array* a = &b->plan.arrays[array];
   const hoist_transfer* t = b->in_place[array];
+  if (b->stays_on_host[array]) return b->host_arena + a->offset;
   if (a->place == HOIST_PLACE_WEIGHTS) return b->weights ? b->weights + a->offset : NULL;
   return t && t->host_holds ? t->staged : NULL;
 }
@@ -368,6 +422,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
   }
   free(source);
   if (!status) status = hoist_make_transfers(b);
+  if (!status) status = keep_on_host(b);
   if (!status) status = make_buffers(b);
   if (!status) status = clear_buffers(b);
   if (!status) status = make_steps(b);
@@ -403,6 +458,8 @@ static void close_device(hoist_bundle* b) {
   hoist_queue_release(&b->target, b->queue);
   if (b->context) clReleaseContext(b->context);
   hoist_target_close(&b->target);
+  free(b->stays_on_host);
+  free(b->host_arena);
   free(b->kernels);
   free(b->buffers);
 }
