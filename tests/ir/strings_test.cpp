@@ -216,9 +216,12 @@ TEST(HostOperators, PiecesBetweenDelimiters) {
   EXPECT_EQ(found.pieces, (Texts{"a", "b", "", "c", "", "", "", "", "", "", "", "", "abc", "", "", ""}));
   found = split({"a--b--c"}, "--", 1);
   EXPECT_EQ(found.pieces, (Texts{"a", "b--c", "", ""}));
-  found = split({"a,b,c,d,e,f"}, ",", -1);  // more than there is room for
+  found = split({"a,b,c,d,e,f"}, ",", -1, 6);
   EXPECT_EQ(found.counts, (std::vector<int64_t>{6}));
-  EXPECT_EQ(found.pieces, (Texts{"a", "b", "c", "d"}));
+  EXPECT_EQ(found.pieces, (Texts{"a", "b", "c", "d", "e", "f"}));
+  const auto all = Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{-1});
+  EXPECT_THAT(refused("string_split", {words({"a,b", "a,b,c,d,e,f"}), words({","}), all}, strings({2, 5})),
+              HasSubstr("element 1 has 6 pieces, and there is room for 5 (--string-pieces)"));
   found = split({"short"}, std::string(1 << 20, 'x'), -1);  // longer than the string
   EXPECT_EQ(found.pieces, (Texts{"short", "", "", ""}));
   found = split({"a,b"}, ",", 0);

@@ -127,7 +127,7 @@ TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
       "g (string[2] words) => (string[2, N] tokens, string[2, M] pieces, int64[2] counts, string[2, 3] two) {\n"
       "  tokens = com.microsoft.Tokenizer <mark = 1, mincharnum = 1, pad_value = \"#\", separators = [\" \"]> (words)\n"
       "  pieces, counts = StringSplit <delimiter = \",\"> (words)\n"
-      "  two = StringSplit <maxsplit = 2, delimiter = \".\"> (words)\n"
+      "  two, twice = StringSplit <maxsplit = 2, delimiter = \".\"> (words)\n"
       "}");
   ASSERT_TRUE(status.IsOK()) << status.ErrorMessage();
   const std::string path = in("pipeline.onnx");
