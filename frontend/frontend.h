@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/program/data_bounds.h"
 #include "ir/program/program.h"
 #include "ir/result.h"
 #include "ir/tensor.h"
@@ -59,9 +60,7 @@ struct ReadOptions {
   /// has to know, or that do not change.
   std::vector<InputValue> values;
 
-  /// How often a Loop whose end is up to data runs at most; where it has scan outputs, they have room for so many rows.
-  /// Nothing: 1,048,576 and 1,024 times.
-  std::optional<int64_t> loop_iterations;
+  DataBounds bounds;  ///< of what data decide
 
   /// Says whether hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by
   /// their function body where the standard or the model gives one, and reported otherwise. Left empty, every operator

@@ -577,7 +577,7 @@ class Reader {
     // Exporters give every graph the same name ("main_graph"); people name files.
     const std::string file = path_.stem().string();
     ProgramBuilder builder(file.empty() ? graph().name() : file, opset_of(model_));
-    builder.bound_loops(options_.loop_iterations);
+    builder.set_bounds(options_.bounds);
     for (const ValueInfo& input : inputs_) builder.add_input(input);
     for (const auto& [name, value] : list_values_) builder.add_constant(name, value);
     for (const auto& [name, list] : tensor_lists()) builder.add_list(name, list);

@@ -293,9 +293,9 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
 }
 
 Attempt<Program> read_program_of(const std::filesystem::path& path, const std::vector<std::string>& values,
-                                 const BundleInfo& bundle, std::optional<int64_t> loop_iterations) {
+                                 const BundleInfo& bundle, const DataBounds& bounds) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
-  HOIST_STEP(const ReadOptions reading, ExitCode::usage, read_options({}, values, loop_iterations));
+  HOIST_STEP(const ReadOptions reading, ExitCode::usage, read_options({}, values, bounds));
   std::vector<std::vector<int64_t>> shapes;
   for (int index : bundle.plan.inputs) shapes.push_back(bundle.plan.arrays[static_cast<size_t>(index)].shape);
   HOIST_STEP(Program program, ExitCode::bad_input, read_model_of_shapes(path, reading, shapes));

@@ -37,9 +37,9 @@ Attempt<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const P
 Attempt<RewrittenModel> rewritten_model(const BundleInfo& bundle, const Program* model);
 
 /// The model that the bundle is made from, with the extents that the bundle's inputs have, inputs as `--value` fixes
-/// them, and loops as --loop-iterations bounds them.
+/// them, and bounds of what data decide.
 Attempt<Program> read_program_of(const std::filesystem::path& path, const std::vector<std::string>& values,
-                                 const BundleInfo& bundle, std::optional<int64_t> loop_iterations = {});
+                                 const BundleInfo& bundle, const DataBounds& bounds = {});
 
 /// Two sides of a step as text, an outermost line each or a few: variables of functions around have the names %x0,
 /// %x1, ...; what both sides share and is not short is %A, %B, ...; long texts are cut.

@@ -92,8 +92,8 @@ Attempt<Evaluation> evaluate_samples(BundleRunner& bundle, const Samples& sample
     const Stopwatch stopwatch;
     for (size_t i = 0; i < samples.runs[run].size(); ++i)
       HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, samples.runs[run][i]));
-    HOIST_STEP_VOID(ExitCode::device, bundle.run());
-    HOIST_STEP(Tensor scores, ExitCode::device, bundle.output(output));
+    HOIST_STEP_VOID(failed_run(bundle), bundle.run());
+    HOIST_STEP(Tensor scores, failed_run(bundle), bundle.output(output));
     out.seconds += stopwatch.seconds();
     for (int64_t i = 0; i < batch && out.card.samples() < samples.count; ++i)
       out.card.add(scores, i * classes, samples.labels[static_cast<size_t>(out.card.samples())]);

@@ -40,18 +40,29 @@ void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions
   add_value_option(command, values);
 }
 
-void add_loop_option(CLI::App& command, std::optional<int64_t>& iterations) {
+void add_bound_options(CLI::App& command, DataBounds& bounds) {
   command
-      .add_option("--loop-iterations", iterations,
+      .add_option("--loop-iterations", bounds.loop_iterations,
                   "how often a Loop whose end is up to data runs at most; scan outputs have room for so many rows "
                   "(default: 1048576, and 1024 where there are scan outputs)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
       ->type_name("N");
+  command
+      .add_option(
+          "--string-pieces", bounds.string_pieces,
+          "how many pieces a StringSplit without maxsplit, or a Tokenizer, cuts a string into at most (default: "
+          "64, and 1024 of a Tokenizer)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+}
+
+const char* given_bound(const DataBounds& bounds) {
+  return bounds.loop_iterations ? "--loop-iterations" : bounds.string_pieces ? "--string-pieces" : nullptr;
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device) {
   add_reading_options(command, options.dimensions, options.values);
-  add_loop_option(command, options.loop_iterations);
+  add_bound_options(command, options.bounds);
   command
       .add_option("--unrolled-steps", options.unrolled_steps,
                   "put at most so many steps of a loop one after the other, the iterations of Loop and Scan and the "
@@ -214,9 +225,9 @@ Attempt<> read_steering(ModelOptions& options) {
 }
 
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions, const std::vector<std::string>& values,
-                                 std::optional<int64_t> loop_iterations) {
+                                 const DataBounds& bounds) {
   ReadOptions out;
-  out.loop_iterations = loop_iterations;
+  out.bounds = bounds;
   for (const std::string& text : values) {
     HOIST_TRY(InputValue value, parse_input_value(text));
     out.values.push_back(std::move(value));
@@ -262,7 +273,7 @@ Attempt<> refuse_bundle(const std::filesystem::path& model) {
 Attempt<> refuse_model_options(const ModelOptions& options) {
   const char* given = nullptr;
   if (!options.values.empty()) given = "--value";
-  if (options.loop_iterations) given = "--loop-iterations";
+  if (const char* bound = given_bound(options.bounds)) given = bound;
   if (options.unrolled_steps != most_unrolled_steps) given = "--unrolled-steps";
   if (!options.device.empty()) given = "--device";
   if (!options.profile.empty()) given = "--profile";
@@ -322,8 +333,7 @@ Attempt<Program> read_program(const std::filesystem::path& path, const ModelOpti
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(path));
   Progress progress;
   progress.show("reading " + path.string());
-  HOIST_STEP(ReadOptions reading, ExitCode::usage,
-             read_options(options.dimensions, options.values, options.loop_iterations));
+  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions, options.values, options.bounds));
   HOIST_STEP(Program program, ExitCode::bad_input, read_model(path, reading));
   return program;
 }

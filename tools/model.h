@@ -23,7 +23,7 @@ namespace hoist {
 struct ModelOptions {
   std::vector<std::string> dimensions;  ///< NAME=N
   std::vector<std::string> values;      ///< NAME=FILE or NAME=LITERAL
-  std::optional<int64_t> loop_iterations = {};
+  DataBounds bounds = {};
   int64_t unrolled_steps = most_unrolled_steps;
   std::string device;                ///< an index, a name or a part of one; "" is the first device
   std::string profile;               ///< a file; excludes `device`
@@ -48,22 +48,23 @@ struct ModelOptions {
 void add_reading_options(CLI::App& command, std::vector<std::string>& dimensions, std::vector<std::string>& values);
 /// --value alone.
 void add_value_option(CLI::App& command, std::vector<std::string>& values);
-/// --loop-iterations, which decides the program that a model is read as, too.
-void add_loop_option(CLI::App& command, std::optional<int64_t>& iterations);
+/// --loop-iterations and --string-pieces, which decide the program that a model is read as, too.
+void add_bound_options(CLI::App& command, DataBounds& bounds);
+/// The first of them that is given, null where none is.
+const char* given_bound(const DataBounds& bounds);
 /// --rules, --steps and --tuning, for commands that show or make kernels.
 void add_steering_options(CLI::App& command, ModelOptions& options);
-/// --dim, --value, --loop-iterations, --unrolled-steps, --conv, --fuse, --tables, --constants, --strict, --profile;
-/// with_device: --device too.
+/// --dim, --value, --loop-iterations, --string-pieces, --unrolled-steps, --conv, --fuse, --tables, --constants,
+/// --strict, --profile; with_device: --device too.
 void add_model_options(CLI::App& command, ModelOptions& options, bool with_device = true);
 
 /// --target, for commands that make bundles.
 void add_target_option(CLI::App& command, ModelOptions& options);
 
-/// What the frontend has to know: the operators of the table, --dim, --value, whose files are read, and
-/// --loop-iterations.
+/// What the frontend has to know: the operators of the table, --dim, --value, whose files are read, and what bounds
+/// data.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions,
-                                 const std::vector<std::string>& values = {},
-                                 std::optional<int64_t> loop_iterations = {});
+                                 const std::vector<std::string>& values = {}, const DataBounds& bounds = {});
 
 /// The model with inputs of these shapes, in its order, where it leaves extents open.
 Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,

@@ -142,6 +142,10 @@ Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const Run
   return open_checked(folder, options);
 }
 
+ExitCode failed_run(const BundleRunner& bundle) {
+  return bundle.refuses_data() ? ExitCode::bad_input : ExitCode::device;
+}
+
 Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name) {
   return array_called("input", bundle.inputs(), name);
 }

@@ -49,6 +49,9 @@ Attempt<BundleRunner> open_checked(const std::filesystem::path& folder, RunOptio
 /// Checks the files first, so that a damaged bundle is bad input and only what follows is device trouble.
 Attempt<BundleRunner> open_bundle(const std::filesystem::path& folder, const RunOptions& options);
 
+/// What a run that failed comes to: bad input where that is over what the inputs hold, else device trouble.
+ExitCode failed_run(const BundleRunner& bundle);
+
 /// The position of the input (output) called `name`.
 Attempt<size_t> input_called(const BundleRunner& bundle, const std::string& name);
 Attempt<size_t> output_called(const BundleRunner& bundle, const std::string& name);

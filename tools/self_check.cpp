@@ -220,9 +220,8 @@ Attempt<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& p
     progress.show("comparing kernels with the interpreter",
                   static_cast<double>(i) / static_cast<double>(plan.steps.size()));
     if (const Result<Nothing> ran = bundle.run_steps(i, 1); !ran.ok()) {
-      // What it makes of the caller's data nobody knows; seeded ones may be no number, or no picture.
-      if (plan.kernels[static_cast<size_t>(plan.steps[i].kernel)].host.empty())
-        return Failure{ExitCode::device, ran.errors()};
+      // What it makes of the caller's data nobody knows; seeded ones may be no number, or no picture, or end no loop.
+      if (!bundle.refuses_data()) return Failure{ExitCode::device, ran.errors()};
       out.ended = ran.errors().front().what;
       break;
     }

@@ -58,7 +58,7 @@ struct SelfCheck {
   std::string driver_cache;                                 ///< "hit", or "miss: REASON"
   size_t kernels = 0, kernels_whole = 0, kernels_left = 0;  ///< looked at, at every element, at none
   uint64_t compared = 0;
-  std::string ended;  ///< why a step on the host, and so those behind it, could not run on seeded inputs; else ""
+  std::string ended;  ///< why a step, and so those behind it, could not run on seeded inputs; else ""
   double seconds = 0, driver_seconds = 0;
   std::optional<KernelMismatch> mismatch;  ///< the first
 };

@@ -35,6 +35,11 @@ void BundleRunner::Close::operator()(hoist_bundle* bundle) const { hoist_close(b
 
 Diagnostic BundleRunner::failure() const { return {folder_, hoist_error_message(bundle_.get()), ""}; }
 
+Diagnostic BundleRunner::failed_run(int status) {
+  refuses_data_ = status == HOIST_BAD_EXTENT || status == HOIST_BAD_VALUE || status == HOIST_TOO_MANY_ITERATIONS;
+  return failure();
+}
+
 Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, const RunOptions& options) {
   BundleRunner out;
   out.folder_ = folder.string();
@@ -181,7 +186,7 @@ Result<Nothing> BundleRunner::share_memory() {
 
 Result<Nothing> BundleRunner::run() {
   cancellation_point();
-  if (hoist_run(bundle_.get()) != HOIST_OK) return failure();
+  if (const hoist_status status = hoist_run(bundle_.get()); status != HOIST_OK) return failed_run(status);
   return Nothing{};
 }
 
@@ -190,13 +195,16 @@ Result<Tensor> BundleRunner::output(size_t index) {
   Tensor out(outputs_[index].scalar, outputs_[index].shape);
   if (out.scalar() == Scalar::string) {
     std::vector<hoist_string> strings(static_cast<size_t>(out.size()));
-    if (hoist_get_output_strings(bundle_.get(), index, strings.data(), strings.size()) != HOIST_OK) return failure();
+    const hoist_status status = hoist_get_output_strings(bundle_.get(), index, strings.data(), strings.size());
+    if (status != HOIST_OK) return failed_run(status);
     HOIST_TRY(out, tensor_of(strings, outputs_[index].shape));
   } else if (hoist_get_output(bundle_.get(), index, out.data(), out.bytes().size()) != HOIST_OK) {
     return failure();
   }
   std::vector<int64_t> shape(outputs_[index].shape);
-  if (hoist_output_shape(bundle_.get(), index, shape.data(), shape.size()) != HOIST_OK) return failure();
+  if (const hoist_status status = hoist_output_shape(bundle_.get(), index, shape.data(), shape.size());
+      status != HOIST_OK)
+    return failed_run(status);
   for (size_t i = 0; i < shape.size(); ++i) out = first_elements(out, i, shape[i]);
   return out;
 }
@@ -218,7 +226,8 @@ Result<std::vector<Tensor>> BundleRunner::run(const std::vector<Tensor>& inputs)
 
 Result<Nothing> BundleRunner::run_steps(size_t first, size_t count) {
   cancellation_point();
-  if (hoist_run_steps(bundle_.get(), first, count) != HOIST_OK) return failure();
+  if (const hoist_status status = hoist_run_steps(bundle_.get(), first, count); status != HOIST_OK)
+    return failed_run(status);
   return Nothing{};
 }
 

@@ -102,6 +102,9 @@ class BundleRunner {
   Result<Nothing> run();
   /// As long as the last run made it: outputs() gives the most where data decide.
   Result<Tensor> output(size_t index);
+  /// Whether what the inputs hold is why the last run, or one of its outputs, has failed: more elements than there is
+  /// room for, a string that is no number, a loop that does not end.
+  bool refuses_data() const { return refuses_data_; }
   /// All inputs in order, a run, all outputs in order.
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
 
@@ -122,6 +125,7 @@ class BundleRunner {
   };
   BundleRunner() = default;
   Diagnostic failure() const;
+  Diagnostic failed_run(int status);  ///< of the C runtime
   Result<Nothing> describe();
 
   std::unique_ptr<DriverProgress> progress_;  ///< the handle has its address
@@ -130,6 +134,7 @@ class BundleRunner {
   std::vector<ArrayInfo> inputs_, outputs_, arrays_;
   std::vector<StepInfo> steps_;
   std::vector<Sizes> specialisations_;
+  bool refuses_data_ = false;
 };
 
 }  // namespace hoist

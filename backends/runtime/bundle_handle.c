@@ -92,6 +92,7 @@ HOIST_INTERNAL void hoist_close_parts(hoist_bundle* b) {
   for (size_t i = 0; b->outputs && i < b->plan.output_count; ++i) free(b->outputs[i].staged);
   free(b->inputs);
   free(b->outputs);
+  free(b->in_place);
   hoist_close_strings(b);
   hoist_close_controls(b);
   hoist_plan_free(&b->plan);

@@ -53,6 +53,9 @@ typedef struct hoist_engine {
   /* Several arrays, with one wait for all of them. */
   hoist_status (*read_all)(hoist_bundle* bundle, size_t count, const uint32_t* arrays, void* const* data,
                            const size_t* bytes);
+  /* The array's bytes where the host may use them at once; NULL where the device has them, which takes over what it
+   * uses when it needs it and gives it back at the end of a run. */
+  unsigned char* (*memory)(hoist_bundle* bundle, size_t array);
   /* `data` stay as they are until the device has them, which the next wait of any function here makes sure of. */
   hoist_status (*write_later)(hoist_bundle* bundle, size_t array, const void* data, size_t bytes);
   /* From the start of the first array to so many bytes into the second; and one i64. Neither has to wait. */
@@ -93,12 +96,15 @@ struct hoist_bundle {
   cl_kernel* kernels; /* one a step, its arguments bound once */
   cl_mem* buffers;    /* one an array */
   cl_mem arena;
+  unsigned char* stays_on_host; /* one an array: whether nothing but steps on the host uses it */
+  unsigned char* host_arena;    /* which has those */
 #endif
   hoist_native* native;   /* what native code needs besides; NULL for OpenCL */
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device computes from it in place */
   hoist_family* family; /* all specialisations of the bundle, which share it and the weights; NULL where there is one */
   hoist_transfer *inputs, *outputs;
+  hoist_transfer** in_place;  /* one an array; NULL where it is no input or output in place */
   hoist_string_table strings; /* those of the plan and of the last run */
   hoist_string_table* given;  /* one an input: the strings that it is set to */
   int has_run;
@@ -160,15 +166,14 @@ HOIST_INTERNAL void hoist_seeded_strings(const hoist_bundle* bundle, uint64_t se
 HOIST_INTERNAL hoist_status hoist_seed_for_host(hoist_bundle* bundle, uint32_t array, void* data);
 /* The strings of the last run are forgotten, those of the inputs are there. */
 HOIST_INTERNAL hoist_status hoist_begin_strings(hoist_bundle* bundle);
-/* Waits for the steps before, reads what the step reads and has its result written, which need not be done. */
+/* Waits for the steps before where the device has what the step reads, and has its result written, which need not be
+ * done then. What the host holds is read and written where it is. */
 HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* bundle, size_t index);
 /* Once the device reads them no more. */
 HOIST_INTERNAL void hoist_forget_host_results(hoist_bundle* bundle);
 
 /* transfers.c. Inputs, then outputs. */
 HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* bundle, size_t i);
-/* The memory of an array that is in place, else NULL. */
-HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* bundle, size_t array);
 HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* bundle);
 HOIST_INTERNAL hoist_status hoist_check_inputs(hoist_bundle* bundle);
 /* As hoist_set_input, of an array of any type. */

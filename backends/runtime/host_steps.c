@@ -106,8 +106,10 @@ static hoist_status call_on_host(hoist_bundle* b, const hoist_plan_kernel* kerne
   hoist_host_call call = {arrays, count - 1, &arrays[count - 1], &b->strings, ""};
   const int code = kernel->host->evaluate(&call);
   if (code == HOIST_HOST_OK) return HOIST_OK;
-  return hoist_fail(&b->error, code == HOIST_HOST_NO_MEMORY ? HOIST_OUT_OF_MEMORY : HOIST_BAD_VALUE, "%s, %s: %s",
-                    kernel->name, kernel->host->name, call.message);
+  const hoist_status status = code == HOIST_HOST_NO_MEMORY ? HOIST_OUT_OF_MEMORY
+                              : code == HOIST_HOST_NO_ROOM ? HOIST_BAD_EXTENT
+                                                           : HOIST_BAD_VALUE;
+  return hoist_fail(&b->error, status, "%s, %s: %s", kernel->name, kernel->host->name, call.message);
 }
 
 static void* result_of(hoist_bundle* b, size_t step, size_t bytes) {
@@ -122,28 +124,45 @@ HOIST_INTERNAL void hoist_forget_host_results(hoist_bundle* b) {
   b->host_results = NULL;
 }
 
+/* The reader has made sure that what a step writes shares no memory with what it reads. */
 HOIST_INTERNAL hoist_status hoist_host_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
   const size_t count = kernel->parameter_count, last = count - 1;
-  void** memory = calloc(count, sizeof *memory);
+  void** memory = calloc(count, sizeof *memory); /* of all arguments, the last of them the result */
   hoist_host_array* arrays = calloc(count, sizeof *arrays);
+  /* What the device has of the others, and copies of that. */
+  uint32_t* on_device = calloc(count, sizeof *on_device);
+  void** copies = calloc(count, sizeof *copies);
   size_t* bytes = calloc(count, sizeof *bytes);
-  hoist_status status = memory && arrays && bytes ? HOIST_OK : hoist_no_memory(&b->error, count * sizeof *arrays);
-  for (size_t k = 0; k < count && !status; ++k) {
-    bytes[k] = (size_t)kernel->parameters[k].bytes;
-    /* The last is the result, which stays until the device has it: the step's next run waits before it writes there. */
-    memory[k] = k == last ? result_of(b, i, bytes[k]) : malloc(bytes[k] + 8);
-    if (!memory[k]) status = hoist_no_memory(&b->error, bytes[k]);
+  const int has_memory = memory && arrays && on_device && copies && bytes;
+  hoist_status status = has_memory ? HOIST_OK : hoist_no_memory(&b->error, count * sizeof *arrays);
+  size_t copied = 0;
+  for (size_t k = 0; k < last && !status; ++k) {
+    const size_t size = (size_t)kernel->parameters[k].bytes;
+    memory[k] = b->engine->memory(b, step->arguments[k]);
+    if (memory[k]) continue;
+    memory[k] = copies[copied] = malloc(size + 8);
+    if (!memory[k]) status = hoist_no_memory(&b->error, size);
+    on_device[copied] = step->arguments[k];
+    bytes[copied++] = size;
   }
-  if (!status) status = b->engine->read_all(b, last, step->arguments, memory, bytes);
+  const size_t result_bytes = (size_t)kernel->parameters[last].bytes;
+  void* held = status ? NULL : b->engine->memory(b, step->arguments[last]);
+  if (!status) {
+    /* A result that goes to the device stays until it is there: the step's next run waits before it writes another. */
+    memory[last] = held ? held : result_of(b, i, result_bytes);
+    if (!memory[last]) status = hoist_no_memory(&b->error, result_bytes);
+  }
+  if (!status && (copied || !held)) status = b->engine->read_all(b, copied, on_device, copies, bytes);
   if (!status) status = call_on_host(b, kernel, arrays, memory);
-  if (!status && bytes[last]) {
-    status = b->engine->write_later(b, step->arguments[last], memory[last], bytes[last]);
-  }
-  for (size_t k = 0; memory && k < last; ++k) free(memory[k]);
+  if (!status && !held && result_bytes)
+    status = b->engine->write_later(b, step->arguments[last], memory[last], result_bytes);
+  for (size_t k = 0; copies && k < count; ++k) free(copies[k]);
   free(memory);
   free(arrays);
+  free(on_device);
+  free(copies);
   free(bytes);
   return status;
 }

@@ -54,11 +54,11 @@ static hoist_status native_arrays(hoist_bundle* b) {
   if (!n->memory || !n->owned || !n->buffers) return hoist_no_memory(&b->error, plan->array_count);
   for (size_t i = 0; i < plan->array_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[i];
-    unsigned char* in_place = hoist_memory_in_place(b, i);
+    const hoist_transfer* in_place = b->in_place[i];
     if (array->place == HOIST_PLACE_WEIGHTS) {
       n->memory[i] = b->weights + array->offset;
     } else if (in_place) {
-      n->memory[i] = in_place;
+      n->memory[i] = in_place->staged;
     } else if (array->place == HOIST_PLACE_ARENA && !b->checking && array->offset % b->target.alignment == 0) {
       if (!n->arena) n->arena = native_memory(plan->arena_bytes, 0);
       n->memory[i] = n->arena ? n->arena + array->offset : NULL;
@@ -162,6 +162,8 @@ static hoist_status native_read_all(hoist_bundle* b, size_t count, const uint32_
   }
   return status;
 }
+
+static unsigned char* native_memory_of(hoist_bundle* b, size_t array) { return b->native->memory[array]; }
 
 static hoist_status native_copy(hoist_bundle* b, size_t from, size_t to, size_t offset, size_t bytes) {
   memcpy(b->native->memory[to] + offset, b->native->memory[from], bytes);
@@ -285,8 +287,9 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
 
 HOIST_INTERNAL const hoist_engine* hoist_native_engine(void) {
   static const hoist_engine engine = {
-      native_open,          native_close,         native_write,         native_read,       native_read_all,
-      native_write,         native_copy,          native_set_number,    native_run,        native_profile,
-      native_make_argument, native_read_argument, native_drop_argument, native_run_kernel, native_guard_alignment};
+      native_open,          native_close,         native_write,      native_read,
+      native_read_all,      native_memory_of,     native_write,      native_copy,
+      native_set_number,    native_run,           native_profile,    native_make_argument,
+      native_read_argument, native_drop_argument, native_run_kernel, native_guard_alignment};
   return &engine;
 }

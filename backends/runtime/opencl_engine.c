@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HOST_ALIGNMENT 64u /* of arrays that the host uses where they are */
+
 static hoist_status fill(hoist_bundle* b, cl_mem buffer, size_t bytes, unsigned char value) {
   if (b->checking) { /* to Oclgrind 21.10, what clEnqueueFillBuffer writes is still uninitialised */
     unsigned char* data = malloc(bytes);
@@ -63,10 +65,59 @@ static hoist_status clear_buffers(hoist_bundle* b) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.array_count && !status; ++i) {
     const hoist_plan_array* array = &b->plan.arrays[i];
-    if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0) continue;
+    if (array->place == HOIST_PLACE_WEIGHTS || array->bytes == 0 || b->stays_on_host[i]) continue;
     status = fill(b, b->buffers[i], array->bytes, (unsigned char)hoist_first_byte(b, array));
   }
   return status;
+}
+
+static void goes_to_device(hoist_bundle* b, uint32_t array) {
+  if (array != HOIST_NO_ARRAY) b->stays_on_host[array] = 0;
+}
+
+static void moves_go_to_device(hoist_bundle* b, const hoist_plan_move* moves, size_t count) {
+  for (size_t i = 0; i < count; ++i) goes_to_device(b, moves[i].from), goes_to_device(b, moves[i].to);
+}
+
+/* What one step on the host gives the next need not travel: such arrays are in memory of the handle, each where the
+ * arena has its place. */
+static hoist_status keep_on_host(hoist_bundle* b) {
+  const hoist_plan* plan = &b->plan;
+  void* memory = NULL;
+  uint64_t bytes = 0;
+  b->stays_on_host = calloc(plan->array_count + 1, 1);
+  if (!b->stays_on_host) return hoist_no_memory(&b->error, plan->array_count);
+  for (size_t i = 0; i < plan->step_count; ++i) {
+    const hoist_plan_step* step = &plan->steps[i];
+    for (size_t k = 0; plan->kernels[step->kernel].host && k < step->argument_count; ++k) {
+      const hoist_plan_array* array = &plan->arrays[step->arguments[k]];
+      b->stays_on_host[step->arguments[k]] = array->place == HOIST_PLACE_ARENA && array->offset % HOST_ALIGNMENT == 0;
+    }
+  }
+  for (size_t i = 0; i < plan->step_count; ++i) {
+    const hoist_plan_step* step = &plan->steps[i];
+    for (size_t k = 0; !plan->kernels[step->kernel].host && k < step->argument_count; ++k)
+      goes_to_device(b, step->arguments[k]);
+  }
+  for (size_t i = 0; i < plan->control_count; ++i) {
+    const hoist_plan_control* control = &plan->controls[i];
+    goes_to_device(b, control->condition), goes_to_device(b, control->trips), goes_to_device(b, control->number);
+    goes_to_device(b, control->next), goes_to_device(b, control->count);
+    moves_go_to_device(b, control->before, control->before_count);
+    moves_go_to_device(b, control->after, control->after_count);
+    moves_go_to_device(b, control->otherwise, control->otherwise_count);
+  }
+  for (size_t i = 0; i < plan->array_count; ++i) {
+    const uint64_t end = hoist_add(plan->arrays[i].offset, plan->arrays[i].bytes);
+    if (b->stays_on_host[i] && end > bytes) bytes = end;
+  }
+  if (!bytes) return HOIST_OK;
+  const hoist_status status = hoist_fits(b, "what steps on the host give", hoist_add(plan->arena_bytes, bytes));
+  if (status) return status;
+  if (posix_memalign(&memory, 4096, (size_t)bytes)) return hoist_no_memory(&b->error, bytes);
+  memset(memory, b->checking, (size_t)bytes);
+  b->host_arena = memory;
+  return HOIST_OK;
 }
 
 static hoist_status make_buffers(hoist_bundle* b) {
@@ -77,11 +128,13 @@ static hoist_status make_buffers(hoist_bundle* b) {
   for (size_t i = 0; i < plan->array_count; ++i) {
     const hoist_plan_array* array = &plan->arrays[i];
     hoist_status status;
-    if (array->place == HOIST_PLACE_WEIGHTS) {
+    if (b->stays_on_host[i]) {
+      status = HOIST_OK;
+    } else if (array->place == HOIST_PLACE_WEIGHTS) {
       status = make_weights(b, array, &b->buffers[i]);
-    } else if (hoist_memory_in_place(b, i)) {
+    } else if (b->in_place[i]) {
       status = make_buffer(b, array->name, array->bytes, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                           hoist_memory_in_place(b, i), &b->buffers[i]);
+                           b->in_place[i]->staged, &b->buffers[i]);
     } else if (array->place != HOIST_PLACE_ARENA || separate || !array->bytes || array->offset % b->target.alignment) {
       status = make_writable(b, array->name, array->bytes, &b->buffers[i]);
     } else {
@@ -178,22 +231,36 @@ static hoist_status make_steps(hoist_bundle* b) {
   return status;
 }
 
-/* Arrays in place go from the device to the host or back: between runs the host holds them. */
-static hoist_status pass_arrays(hoist_bundle* b, cl_command_queue queue, int to_host) {
+/* Arrays in place go to the device before the first command that uses them, and back at the end of a run: between runs
+ * the host holds them. */
+static hoist_status pass_to_device(hoist_bundle* b, cl_command_queue queue, size_t array) {
+  hoist_transfer* t = b->in_place[array];
+  if (!t || !t->host_holds) return HOIST_OK;
+  const cl_int code = clEnqueueUnmapMemObject(queue, b->buffers[array], t->staged, 0, NULL, NULL);
+  t->host_holds = code != CL_SUCCESS;
+  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
+}
+
+static hoist_status pass_to_host(hoist_bundle* b, cl_command_queue queue) {
   for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
     hoist_transfer* t = hoist_transfer_of(b, i);
     cl_int code = CL_SUCCESS;
-    if (!t->in_place || t->host_holds == to_host) continue;
-    if (to_host) {
-      clEnqueueMapBuffer(queue, b->buffers[t->array], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                         b->plan.arrays[t->array].bytes, 0, NULL, NULL, &code);
-    } else {
-      code = clEnqueueUnmapMemObject(queue, b->buffers[t->array], t->staged, 0, NULL, NULL);
-    }
+    if (!t->in_place || t->host_holds) continue;
+    clEnqueueMapBuffer(queue, b->buffers[t->array], CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                       b->plan.arrays[t->array].bytes, 0, NULL, NULL, &code);
     if (code) return hoist_cl_check(&b->error, code, b->plan.arrays[t->array].name);
-    t->host_holds = to_host;
+    t->host_holds = 1;
   }
   return HOIST_OK;
+}
+
+/* The weights are the file's own bytes on CPU devices. */
+static unsigned char* memory_of(hoist_bundle* b, size_t array) {
+  const hoist_plan_array* a = &b->plan.arrays[array];
+  const hoist_transfer* t = b->in_place[array];
+  if (b->stays_on_host[array]) return b->host_arena + a->offset;
+  if (a->place == HOIST_PLACE_WEIGHTS) return b->weights ? b->weights + a->offset : NULL;
+  return t && t->host_holds ? t->staged : NULL;
 }
 
 /* What a run needs before its first launch, and the outputs after its last; neither waits. */
@@ -210,7 +277,7 @@ static hoist_status upload(hoist_bundle* b, cl_command_queue queue) {
     if (code) return hoist_cl_check(&b->error, code, array->name);
     input->pending = 0;
   }
-  return pass_arrays(b, queue, 0);
+  return HOIST_OK;
 }
 
 static hoist_status download(hoist_bundle* b, cl_command_queue queue) {
@@ -218,11 +285,16 @@ static hoist_status download(hoist_bundle* b, cl_command_queue queue) {
   for (size_t i = 0; i < b->plan.output_count && !status; ++i) {
     hoist_transfer* output = &b->outputs[i];
     if (!output->staged || output->in_place) continue;
-    const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[i]];
+    const hoist_plan_array* array = &b->plan.arrays[output->array];
+    if (array->place == HOIST_PLACE_WEIGHTS && output->fresh) continue; /* what is constant comes once */
+    const unsigned char* held = memory_of(b, output->array);
     cl_int code = CL_SUCCESS;
-    if (array->bytes)
-      code = clEnqueueReadBuffer(queue, b->buffers[b->plan.outputs[i]], CL_FALSE, 0, array->bytes, output->staged, 0,
-                                 NULL, NULL);
+    if (held) {
+      memcpy(output->staged, held, array->bytes);
+    } else if (array->bytes) {
+      code = clEnqueueReadBuffer(queue, b->buffers[output->array], CL_FALSE, 0, array->bytes, output->staged, 0, NULL,
+                                 NULL);
+    }
     if (code) status = hoist_cl_check(&b->error, code, array->name);
     output->fresh = 1;
   }
@@ -240,9 +312,16 @@ static hoist_status launch(hoist_bundle* b, cl_command_queue queue, cl_kernel ke
   return code ? hoist_cl_check(&b->error, code, plan->name) : HOIST_OK;
 }
 
+static hoist_status launch_step(hoist_bundle* b, cl_command_queue queue, size_t i, cl_event* event) {
+  const hoist_plan_step* step = &b->plan.steps[i];
+  hoist_status status = HOIST_OK;
+  for (size_t k = 0; k < step->argument_count && !status; ++k) status = pass_to_device(b, queue, step->arguments[k]);
+  return status ? status : launch(b, queue, b->kernels[i], &b->plan.kernels[step->kernel], event);
+}
+
 /* Whatever failed, nothing stays behind in the queue that would still read the handle's memory. */
 static hoist_status finish(hoist_bundle* b, cl_command_queue queue, hoist_status status) {
-  const hoist_status passed = pass_arrays(b, queue, 1);
+  const hoist_status passed = pass_to_host(b, queue);
   if (!status) status = passed;
   const cl_int code = clFinish(queue);
   if (b->target.is_cpu) hoist_touch_libraries(&b->loaded_libraries);
@@ -256,7 +335,7 @@ static hoist_status run_steps(hoist_bundle* b, size_t first, size_t count, int w
   hoist_begin_items(b, first);
   for (size_t i; !status && !(status = hoist_next_step(b, end, &i)) && i < b->plan.step_count;) {
     const hoist_plan_kernel* kernel = &b->plan.kernels[b->plan.steps[i].kernel];
-    status = kernel->host ? hoist_host_step(b, i) : launch(b, b->queue, b->kernels[i], kernel, NULL);
+    status = kernel->host ? hoist_host_step(b, i) : launch_step(b, b->queue, i, NULL);
     if (!whole && i + 1 == end) break;
   }
   return status;
@@ -343,13 +422,14 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
   }
   free(source);
   if (!status) status = hoist_make_transfers(b);
+  if (!status) status = keep_on_host(b);
   if (!status) status = make_buffers(b);
   if (!status) status = clear_buffers(b);
   if (!status) status = make_steps(b);
   if (!status && b->cache_entry.path[0]) status = keep_program(b, options);
   if (!status && options->progress)
     options->progress(options->user, b->plan.kernel_count + 1, b->plan.kernel_count + 1, "");
-  if (!status) status = pass_arrays(b, b->queue, 1);
+  if (!status) status = pass_to_host(b, b->queue);
   if (!status) status = hoist_cl_check(&b->error, clFinish(b->queue), "clFinish");
   if (!status && !b->target.is_cpu) {
     free(b->weights);
@@ -361,7 +441,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
 static void close_device(hoist_bundle* b) {
   if (b->queue) {
     /* PoCL never frees the queue of a buffer that is still mapped. */
-    if (b->inputs && b->outputs) pass_arrays(b, b->queue, 0);
+    for (size_t i = 0; b->in_place && b->buffers && i < b->plan.array_count; ++i) pass_to_device(b, b->queue, i);
     clFinish(b->queue);
   }
   for (size_t i = 0; b->kernels && i < b->plan.step_count; ++i) {
@@ -378,21 +458,37 @@ static void close_device(hoist_bundle* b) {
   hoist_queue_release(&b->target, b->queue);
   if (b->context) clReleaseContext(b->context);
   hoist_target_close(&b->target);
+  free(b->stays_on_host);
+  free(b->host_arena);
   free(b->kernels);
   free(b->buffers);
 }
 
-static hoist_status write_array(hoist_bundle* b, size_t array, const void* data, size_t bytes) {
-  const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[array], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
+/* Nobody writes weights. */
+static hoist_status write_now_or_later(hoist_bundle* b, size_t array, const void* data, size_t bytes, cl_bool waits) {
+  unsigned char* held = memory_of(b, array);
+  if (held) {
+    memcpy(held, data, bytes);
+    return HOIST_OK;
+  }
+  const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[array], waits, 0, bytes, data, 0, NULL, NULL);
   return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
+}
+
+static hoist_status write_array(hoist_bundle* b, size_t array, const void* data, size_t bytes) {
+  return write_now_or_later(b, array, data, bytes, CL_TRUE);
 }
 
 static hoist_status write_later(hoist_bundle* b, size_t array, const void* data, size_t bytes) {
-  const cl_int code = clEnqueueWriteBuffer(b->queue, b->buffers[array], CL_FALSE, 0, bytes, data, 0, NULL, NULL);
-  return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
+  return write_now_or_later(b, array, data, bytes, CL_FALSE);
 }
 
 static hoist_status read_array(hoist_bundle* b, size_t array, void* data, size_t bytes) {
+  const unsigned char* held = memory_of(b, array);
+  if (held) {
+    memcpy(data, held, bytes);
+    return HOIST_OK;
+  }
   const cl_int code = clEnqueueReadBuffer(b->queue, b->buffers[array], CL_TRUE, 0, bytes, data, 0, NULL, NULL);
   return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
 }
@@ -401,7 +497,12 @@ static hoist_status read_all(hoist_bundle* b, size_t count, const uint32_t* arra
                              const size_t* bytes) {
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < count && !status; ++i) {
+    const unsigned char* held = memory_of(b, arrays[i]);
     if (!bytes[i]) continue;
+    if (held) {
+      memcpy(data[i], held, bytes[i]);
+      continue;
+    }
     const cl_int code =
         clEnqueueReadBuffer(b->queue, b->buffers[arrays[i]], CL_FALSE, 0, bytes[i], data[i], 0, NULL, NULL);
     status = hoist_cl_check(&b->error, code, b->plan.arrays[arrays[i]].name);
@@ -412,13 +513,16 @@ static hoist_status read_all(hoist_bundle* b, size_t count, const uint32_t* arra
 }
 
 static hoist_status copy_array(hoist_bundle* b, size_t from, size_t to, size_t offset, size_t bytes) {
+  hoist_status status = pass_to_device(b, b->queue, from);
+  if (!status) status = pass_to_device(b, b->queue, to);
+  if (status) return status;
   const cl_int code = clEnqueueCopyBuffer(b->queue, b->buffers[from], b->buffers[to], 0, offset, bytes, 0, NULL, NULL);
   return hoist_cl_check(&b->error, code, b->plan.arrays[to].name);
 }
 
 /* A pattern is taken over at once, so nobody waits. A checking device still takes what it fills for uninitialised. */
 static hoist_status set_number(hoist_bundle* b, size_t array, int64_t number) {
-  if (b->checking) return write_array(b, array, &number, sizeof number);
+  if (b->checking || memory_of(b, array)) return write_array(b, array, &number, sizeof number);
   const cl_int code =
       clEnqueueFillBuffer(b->queue, b->buffers[array], &number, sizeof number, 0, sizeof number, 0, NULL, NULL);
   return hoist_cl_check(&b->error, code, b->plan.arrays[array].name);
@@ -479,7 +583,7 @@ static hoist_status profile(hoist_bundle* b, double* step_seconds) {
     if (kernel->host)
       status = profile_on_host(b, i, &step_seconds[i]);
     else
-      status = launch(b, b->profiling_queue, b->kernels[i], kernel, &events[i]);
+      status = launch_step(b, b->profiling_queue, i, &events[i]);
     /* A step of a loop runs again, and what decides that is read by the other queue. */
     if (!status && b->plan.control_count) {
       status = hoist_cl_check(&b->error, clFinish(b->profiling_queue), "clFinish");
@@ -541,9 +645,10 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
 }
 
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
-  static const hoist_engine engine = {open_on_device, close_device,  write_array,   read_array, read_all,
-                                      write_later,    copy_array,    set_number,    run,        profile,
-                                      make_argument,  read_argument, drop_argument, run_kernel, guard_alignment};
+  static const hoist_engine engine = {open_on_device, close_device,  write_array, read_array,
+                                      read_all,       memory_of,     write_later, copy_array,
+                                      set_number,     run,           profile,     make_argument,
+                                      read_argument,  drop_argument, run_kernel,  guard_alignment};
   return &engine;
 }
 

@@ -31,7 +31,9 @@ HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   b->inputs = calloc(plan->input_count + 1, sizeof *b->inputs);
   b->outputs = calloc(plan->output_count + 1, sizeof *b->outputs);
-  if (!b->inputs || !b->outputs) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
+  b->in_place = calloc(plan->array_count + 1, sizeof *b->in_place);
+  if (!b->inputs || !b->outputs || !b->in_place)
+    return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for the inputs");
   for (size_t i = 0; i < plan->input_count + plan->output_count; ++i) {
     hoist_transfer* t = hoist_transfer_of(b, i);
     const int is_input = i < plan->input_count;
@@ -43,16 +45,9 @@ HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
     if (!t->in_place && array->bytes > HOIST_STAGED_BYTES) continue;
     const hoist_status status = stage(b, t);
     if (status) return status;
+    if (t->in_place) b->in_place[t->array] = t;
   }
   return HOIST_OK;
-}
-
-HOIST_INTERNAL unsigned char* hoist_memory_in_place(hoist_bundle* b, size_t array) {
-  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
-    const hoist_transfer* t = hoist_transfer_of(b, i);
-    if (t->in_place && t->array == array) return t->staged;
-  }
-  return NULL;
 }
 
 static hoist_status right_size(hoist_bundle* b, const hoist_plan_array* array, const void* data, size_t bytes) {
@@ -168,10 +163,10 @@ hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t 
   if (hoist_in_range(b, "array", index, b->plan.array_count)) return b->error.status;
   if (right_size(b, &b->plan.arrays[index], data, bytes)) return b->error.status;
   if (!bytes) return HOIST_OK;
-  /* The host holds what is in place, and a staged input that no run has taken yet is the array's content as well. */
-  for (size_t i = 0; i < b->plan.input_count + b->plan.output_count; ++i) {
-    const hoist_transfer* t = hoist_transfer_of(b, i);
-    if (t->array == index && (t->in_place || t->pending)) {
+  /* A staged input that no run has taken yet is the array's content. */
+  for (size_t i = 0; i < b->plan.input_count; ++i) {
+    const hoist_transfer* t = &b->inputs[i];
+    if (t->array == index && t->pending) {
       memcpy(data, t->staged, bytes);
       return HOIST_OK;
     }

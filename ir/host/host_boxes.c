@@ -121,7 +121,7 @@ HOIST_INTERNAL int hoist_choose_boxes(hoist_host_call* call) {
       triple[2] = (int64_t)place;
     }
   }
-  found[3 * room] = (int64_t)all;
+  found[3 * room + 2] = (int64_t)all;
   free(heap);
   free(taken);
   return HOIST_HOST_OK;

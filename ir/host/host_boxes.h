@@ -12,7 +12,7 @@ extern "C" {
  * scores [images][classes][n]f32; how many of a class are wanted, i64; two boxes that share more than this part of what
  * they cover together overlap, f32; only scores above this one count, f32; and two i64, 1 where boxes are given by
  * their centres, and 1 where every score counts. Output: [k * images * classes + 1][3]i64, of each class at most k
- * boxes: image, class and box, zeros behind them, and in the last row how many there are. */
+ * boxes: image, class and box, zeros behind them, and in the last element how many there are. */
 HOIST_INTERNAL int hoist_takes_boxes(const hoist_host_call* call);
 HOIST_INTERNAL int hoist_choose_boxes(hoist_host_call* call);
 

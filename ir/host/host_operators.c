@@ -200,6 +200,14 @@ static int has_room_for_parts(const hoist_host_array* output, uint64_t n) {
   return n && room ? output->elements / n == room && output->elements % n == 0 : !output->elements;
 }
 
+static int no_room_for_parts(hoist_host_call* call, uint64_t element, const char* parts, uint64_t count,
+                             uint64_t room) {
+  snprintf(call->message, sizeof call->message,
+           "element %llu has %llu %s, and there is room for %llu (--string-pieces)", (unsigned long long)element,
+           (unsigned long long)count, parts, (unsigned long long)room);
+  return HOIST_HOST_NO_ROOM;
+}
+
 /* As many pieces of each string as the last dimension has room for. */
 static int takes_split(const hoist_host_call* call) {
   const uint64_t n = call->inputs[0].elements;
@@ -276,6 +284,11 @@ static int split(hoist_host_call* call) {
       const int status = put_string(call, i * room + k, piece, length);
       if (status) return status;
     }
+    const char* beyond;
+    size_t length;
+    uint64_t count = room;
+    while (next_piece(&all, &beyond, &length)) ++count;
+    if (count > room) return no_room_for_parts(call, i, "pieces", count, room);
   }
   return HOIST_HOST_OK;
 }
@@ -536,7 +549,9 @@ static int tokens(hoist_host_call* call) {
   for (uint64_t i = 0; i < n && !status; ++i) {
     const hoist_string_entry* string = NULL;
     status = tokens_of(call, &t, i, &string);
-    const uint64_t count = t.tokens.count, first = marks ? 1 : 0;
+    const uint64_t count = t.tokens.count, first = marks ? 1 : 0, parts = count && marks ? count + 2 : count;
+    if (!status && parts > room)
+      status = no_room_for_parts(call, i, marks ? "tokens and marks" : "tokens", parts, room);
     for (uint64_t k = 0; k < room && !status; ++k) {
       if (marks && k == 0) {
         status = put_string(call, i * room + k, "\x02", 1);
@@ -639,6 +654,27 @@ static int from_number(hoist_host_call* call) {
   return HOIST_HOST_OK;
 }
 
+/* ---- parts of arrays ---- */
+
+static int takes_part(const hoist_host_call* call) {
+  return is_of(&call->inputs[0], HOIST_HOST_I64, call->inputs[0].elements) &&
+         is_of(call->output, HOIST_HOST_I64, call->output->elements) &&
+         call->output->elements <= call->inputs[0].elements;
+}
+
+static int copy_from(hoist_host_call* call, uint64_t start) {
+  const hoist_host_array* out = call->output;
+  if (out->elements)
+    memcpy(out->data, (const int64_t*)call->inputs[0].data + start, (size_t)out->elements * sizeof(int64_t));
+  return HOIST_HOST_OK;
+}
+
+static int first_numbers(hoist_host_call* call) { return copy_from(call, 0); }
+
+static int last_numbers(hoist_host_call* call) {
+  return copy_from(call, call->inputs[0].elements - call->output->elements);
+}
+
 /* ---- the table ---- */
 
 static const hoist_host_operator host_operators[] = {
@@ -663,6 +699,10 @@ static const hoist_host_operator host_operators[] = {
      hoist_seed_picture},
     {"boxes_apart", "of each image and class the boxes with the highest scores that do not overlap, and how many", 6,
      hoist_takes_boxes, hoist_choose_boxes, "", "", 0, NULL},
+    {"first_numbers", "the whole numbers at the start of an array, as many as there is room for", 1, takes_part,
+     first_numbers, "", "", 0, NULL},
+    {"last_numbers", "the whole numbers at the end of an array, as many as there is room for", 1, takes_part,
+     last_numbers, "", "", 0, NULL},
 };
 
 HOIST_INTERNAL const hoist_host_operator* hoist_host_operator_named(const char* name) {

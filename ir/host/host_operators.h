@@ -31,7 +31,8 @@ typedef struct hoist_host_array {
   void* data;           /* aligned for its type; not written where the function reads */
 } hoist_host_array;
 
-enum { HOIST_HOST_OK, HOIST_HOST_NO_MEMORY, HOIST_HOST_BAD_VALUE };
+/* The last: there is more than the result has room for. */
+enum { HOIST_HOST_OK, HOIST_HOST_NO_MEMORY, HOIST_HOST_BAD_VALUE, HOIST_HOST_NO_ROOM };
 
 typedef struct hoist_host_call {
   const hoist_host_array* inputs;

@@ -66,6 +66,9 @@ struct ExtentRow {
   int64_t count;
   /// Pairs of a result and the dimension that is counted; none where the operands, as far as they are known, decide.
   Result<std::vector<std::pair<int64_t, int64_t>>> (*dimensions)(const OperatorContext&);
+  /// They are the pieces of strings, and an attribute that the standard has not, `most`, says how many there is room
+  /// for.
+  bool cuts_strings = false;
 };
 
 struct CompositionRow;  // composition.h

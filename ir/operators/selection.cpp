@@ -699,19 +699,6 @@ Result<Suppressing> suppressing_of(const OperatorContext& c) {
   return out;
 }
 
-// The rows of the result, of which `triples` has one of whole numbers each, as positions.
-Expr positions_of_boxes(const Suppressing& how, Expr triples) {
-  return map(
-      [&](Expr triple) {
-        return map_zip({triple, iota(3, Scalar::i64)}, [&](const std::vector<Expr>& p) {
-          return choose(Number(p[1]) == 0.0, place_inside(p[0], how.images),
-                        choose(Number(p[1]) == 1.0, place_inside(p[0], how.classes), place_inside(p[0], how.n)))
-              .e;
-        });
-      },
-      triples);
-}
-
 // The same by a function of the host, which looks at as many boxes as it takes to find those that are wanted, and at
 // each box beside those that are taken alone.
 Lowered suppress_on_host(const OperatorContext& c) {
@@ -731,7 +718,10 @@ Lowered suppress_on_host(const OperatorContext& c) {
   const Expr settings = constant(Tensor::of(Scalar::i64, {2}, Shape{how.centred, how.any_score}));
   HOIST_TRY(const Expr all, host("boxes_apart", {c.inputs[0], c.inputs[1], wanted, overlap, threshold, settings},
                                  array_type({room + 1, 3}, scalar_type(Scalar::i64))));
-  return std::vector<Expr>{positions_of_boxes(how, slice(0, room, all)), at_position(0, at_position(room, all))};
+  // A function again, and not a kernel: what one step on the host gives another does not travel to the device and back.
+  HOIST_TRY(const Expr triples, host("first_numbers", {all}, array_type({room, 3}, scalar_type(Scalar::i64))));
+  HOIST_TRY(const Expr count, host("last_numbers", {all}, scalar_type(Scalar::i64)));
+  return std::vector<Expr>{triples, count};
 }
 
 Lowered lower_non_max_suppression(const OperatorContext& c) {

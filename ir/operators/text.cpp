@@ -41,15 +41,23 @@ Lowered lower_string_concat(const OperatorContext& c) {
 // ---- Pieces
 // -----------------------------------------------------------------------------------------------------------------
 
-// How many pieces of a string there is room for where no attribute bounds them.
+// How many pieces of a string there is room for where neither the model nor its reader (--string-pieces) says so.
 constexpr int64_t most_pieces = 64;
+
+Result<int64_t> room_for_pieces(const OperatorContext& c, int64_t otherwise) {
+  HOIST_TRY(const int64_t most, integer_attribute(c, "most", otherwise));
+  if (most < 1 || most > most_table_entries)
+    return fault(fmt::format("most is {}, expected 1 to {}", most, most_table_entries));
+  return most;
+}
 
 Lowered lower_string_split(const OperatorContext& c) {
   HOIST_TRY_VOID(check_strings(c));
   const Expr x = c.inputs[0];
   HOIST_TRY(const std::string delimiter, string_attribute(c, "delimiter", ""));
   HOIST_TRY(const int64_t splits, integer_attribute(c, "maxsplit", -1));
-  const int64_t room = splits < 0 ? most_pieces : splits + 1;
+  HOIST_TRY(const int64_t room_for_all, room_for_pieces(c, most_pieces));
+  const int64_t room = splits < 0 ? room_for_all : splits + 1;
   if (splits > most_table_entries) return fault(fmt::format("maxsplit is {}, at most {}", splits, most_table_entries));
   HOIST_TRY(const Expr separator, constant_strings({1}, {delimiter}));
   const Expr most = constant(Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{splits}));
@@ -67,7 +75,7 @@ Lowered lower_string_split(const OperatorContext& c) {
 }
 
 Result<Dimensions> split_dimensions(const OperatorContext& c) { return Dimensions{{0, rank_of(c.inputs[0])}}; }
-constexpr ExtentRow split_extents = {2, split_dimensions};
+constexpr ExtentRow split_extents = {2, split_dimensions, true};
 
 // ---- Regular expressions
 // ------------------------------------------------------------------------------------------------------------
@@ -85,7 +93,7 @@ Lowered lower_regex_full_match(const OperatorContext& c) {
 // ---- Tokens
 // -----------------------------------------------------------------------------------------------------------------
 
-// How many tokens of a string there is room for, marks included.
+// How many tokens of a string there is room for, marks included, where the reader of the model does not say so.
 constexpr int64_t most_tokens = 1024;
 
 // The attributes of a Tokenizer.
@@ -137,7 +145,8 @@ Lowered lower_tokenizer(const OperatorContext& c) {
                                     none));  // are they expressions?
   HOIST_TRY(const Expr filler, constant_strings({1}, {how.filler}));
   Shape with_tokens = extents(x);
-  with_tokens.push_back(most_tokens);
+  HOIST_TRY(const int64_t room, room_for_pieces(c, most_tokens));
+  with_tokens.push_back(room);
   HOIST_TRY_VOID(check_extents(with_tokens));
   const std::vector<Nat> sizes(with_tokens.begin(), with_tokens.end());
   const std::vector<Expr> given = {x, constant(expressions), constant(settings)};
@@ -149,7 +158,7 @@ Lowered lower_tokenizer(const OperatorContext& c) {
 }
 
 Result<Dimensions> token_dimensions(const OperatorContext& c) { return Dimensions{{0, rank_of(c.inputs[0])}}; }
-constexpr ExtentRow token_extents = {1, token_dimensions};
+constexpr ExtentRow token_extents = {1, token_dimensions, true};
 
 // ---- Words that stay
 // ------------------------------------------------------------------------------------------------------------

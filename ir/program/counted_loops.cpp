@@ -190,7 +190,7 @@ Result<ProgramBuilder::CountedBody> ProgramBuilder::counted_body(const NamedCall
   CountedBody out;
   ProgramBuilder inside(body.name, program_.version);
   inside.around_ = this;
-  inside.bound_loops(loop_iterations_);
+  inside.set_bounds(bounds_);
   inside.reserve({body.inputs.begin(), body.inputs.end()});
   for (const NamedCall& call : body.calls) inside.reserve({call.outputs.begin(), call.outputs.end()});
   for (const auto& [name, value] : body.constants) inside.names_.take(name);
@@ -353,7 +353,8 @@ Result<std::string> ProgramBuilder::define_counted_loop(const NamedCall& named) 
   const Tensor* known = nullptr;
   std::string trips = named.inputs.empty() ? "" : named.inputs[0];
   constexpr int64_t any_number = int64_t{1} << 31;
-  int64_t most = loop_iterations_.value_or(body.outputs.size() > 1 + count ? operators::most_loop_rows : any_number);
+  int64_t most =
+      bounds_.loop_iterations.value_or(body.outputs.size() > 1 + count ? operators::most_loop_rows : any_number);
   if (!trips.empty()) {
     HOIST_TRY(known, known_value(trips));
     HOIST_TRY(const auto numbers, numbers_from_data(c, trips));

@@ -390,9 +390,11 @@ Result<Expr> ProgramBuilder::call_for(const NamedCall& named, std::vector<BodyLi
       call.attributes[std::string(input.name)] = attribute_of(*value);
       operands[input.place] = nullptr;
     }
-    if (row->bodies != nullptr && row->bodies->iterates && loop_iterations_ && call.attributes.count("most") == 0 &&
-        !ends_by_number(call))
-      call.attributes["most"] = *loop_iterations_;
+    if (row->bodies != nullptr && row->bodies->iterates && bounds_.loop_iterations &&
+        call.attributes.count("most") == 0 && !ends_by_number(call))
+      call.attributes["most"] = *bounds_.loop_iterations;
+    if (row->extents != nullptr && row->extents->cuts_strings && bounds_.string_pieces)
+      call.attributes.try_emplace("most", *bounds_.string_pieces);
     HOIST_TRY(const auto counted, counted_dimensions(call, operands));
     if (!counted.empty()) call.results = place_of_count(call) + 1;
   }
@@ -581,7 +583,7 @@ Result<Nothing> ProgramBuilder::add_bodies(const NamedCall& named, const Operato
       continue;
     }
     ProgramBuilder inside(body.name, program_.version);
-    inside.bound_loops(loop_iterations_);
+    inside.set_bounds(bounds_);
     for (size_t i = 0; i < given.size(); ++i) inside.add_input(value_info(body.inputs[i], given[i]));
     for (const auto& [name, type] : captured) inside.add_input(value_info(name, type));
     for (const auto& [name, value] : constants) inside.add_constant(name, value);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/operators/data_extents.h"
+#include "ir/program/data_bounds.h"
 #include "ir/program/program.h"
 
 namespace hoist {
@@ -64,8 +65,8 @@ class ProgramBuilder {
   }
   /// From now on calls are over all that their operands have room for: what becomes of counts is said elsewhere.
   void take_bounds() { bounded_ = true; }
-  /// How often a Loop whose end is up to data runs at most, which its call says from then on (`most`).
-  void bound_loops(std::optional<int64_t> iterations) { loop_iterations_ = iterations; }
+  /// Calls that none of their attributes bounds say so from then on, each in an attribute `most`.
+  void set_bounds(const DataBounds& bounds) { bounds_ = bounds; }
   /// Calls come in topological order.
   void add_call(const NamedCall& call);
   /// The members of a list become outputs called after it: y.0, y.1, ...
@@ -138,7 +139,7 @@ class ProgramBuilder {
   std::map<std::string, size_t> places_;       // of definitions, by value
   ProgramBuilder* around_ = nullptr;           // of the program that a body stands in, while it is built
   bool bounded_ = false;
-  std::optional<int64_t> loop_iterations_;
+  DataBounds bounds_;
   struct Known {
     size_t place;  // of the definition
     Expr term;     // without calls

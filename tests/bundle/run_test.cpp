@@ -114,6 +114,47 @@ TEST_F(RunTest, TheHostPerformsStepsBetweenKernels) {
   }
 }
 
+// What only they use stays with the host, and what a caller may read of it is there all the same.
+TEST_F(RunTest, StepsOnTheHostHandEachOtherTheirResults) {
+  Plan plan = text_plan();
+  plan.arena_bytes = 2 * 4096;
+  plan.arrays.push_back({"joined twice", Scalar::string, {3}, Place::arena, 4096, {}});
+  plan.arrays.push_back({"ends", Scalar::string, {3}, Place::output, 0, {}});
+  // x, joined, joined twice, ends; then the kernel, and a step on the host that reads what the kernel has given.
+  plan.arrays.push_back({"last", Scalar::string, {3}, Place::output, 0, {}});
+  plan.steps = {{0, {"join"}, {0, 1, 2}},
+                {0, {"join"}, {2, 1, 4}},
+                {0, {"join"}, {4, 1, 5}},
+                {1, {"reverse"}, {4, 3}},
+                {0, {"join"}, {3, 1, 6}}};
+  plan.outputs = {3, 1, 5, 6};
+  for (const bool separate : {false, true}) {
+    RunOptions how = options();
+    how.separate_buffers = separate;
+    auto runner = BundleRunner::open(written(plan, separate ? "apart.hoist" : "a.hoist"), how);
+    ASSERT_OK(runner);
+    for (const char* given : {"a", "bcd", ""}) {
+      const std::string first = given;
+      const auto x = tensor_of_strings({3}, {first, "", "x"});
+      ASSERT_OK(x);
+      const auto outputs = runner->run({*x});
+      ASSERT_OK(outputs);
+      EXPECT_EQ(texts_of((*outputs)[0]), (std::vector<std::string>{"x??", "", first + "!!"}));
+      EXPECT_EQ(texts_of((*outputs)[1]), (std::vector<std::string>{"!", "", "?"}));
+      EXPECT_EQ(texts_of((*outputs)[2]), (std::vector<std::string>{first + "!!!", "", "x???"}));
+      EXPECT_EQ(texts_of((*outputs)[3]), (std::vector<std::string>{"x?\?!", "", first + "!!?"}));
+      const auto between = runner->read_array(2);
+      ASSERT_OK(between);
+      EXPECT_EQ(texts_of(*between), (std::vector<std::string>{first + "!", "", "x?"}));
+    }
+    ASSERT_OK(runner->profile());
+    for (size_t i = 0; i < plan.steps.size(); ++i) ASSERT_OK(runner->run_steps(i, 1));
+    const auto last = runner->output(3);
+    ASSERT_OK(last);
+    EXPECT_EQ(texts_of(*last), (std::vector<std::string>{"x?\?!", "", "!!?"}));
+  }
+}
+
 TEST_F(RunTest, StringsGoTheirOwnWays) {
   const std::string folder = written(text_plan()), cache = options().cache_folder;
   hoist_options how = {};

@@ -153,8 +153,15 @@ TEST(HostOperators, TokensAreWhatExpressionsFit) {
   EXPECT_EQ(tokens_of({"ab b"}, {"\\bb"}, false).counts, (std::vector<int64_t>{1}));
   // Where nothing is a match there is no token.
   EXPECT_EQ(tokens_of({"xax"}, {"a*"}, false).texts, (Texts{"a", "#", "#", "#"}));
-  // More than there is room for are counted.
-  EXPECT_EQ(tokens_of({"a b c d e f"}, {"[a-z]"}, false).counts, (std::vector<int64_t>{6}));
+  // More than there is room for are counted, and no part of them is given.
+  const Tensor letters = words({"a", "b c d e f"}), expressions = words({"[a-z]"});
+  const Tensor settings = Tensor::of(Scalar::i64, {3}, std::vector<int64_t>{0, 1, 0});
+  const auto counts = evaluate_host_call("string_token_count", {letters, expressions, settings},
+                                         array_type({Nat(2)}, scalar_type(Scalar::i64)));
+  ASSERT_OK(counts);
+  EXPECT_EQ(counts->integer_at(1), 5);
+  EXPECT_THAT(refused("string_tokens", {letters, expressions, settings, words({"#"})}, strings({2, 4})),
+              HasSubstr("element 1 has 5 tokens, and there is room for 4 (--string-pieces)"));
 }
 
 TEST(HostOperators, TokensAreWhatStandsBetweenSeparators) {
@@ -209,9 +216,12 @@ TEST(HostOperators, PiecesBetweenDelimiters) {
   EXPECT_EQ(found.pieces, (Texts{"a", "b", "", "c", "", "", "", "", "", "", "", "", "abc", "", "", ""}));
   found = split({"a--b--c"}, "--", 1);
   EXPECT_EQ(found.pieces, (Texts{"a", "b--c", "", ""}));
-  found = split({"a,b,c,d,e,f"}, ",", -1);  // more than there is room for
+  found = split({"a,b,c,d,e,f"}, ",", -1, 6);
   EXPECT_EQ(found.counts, (std::vector<int64_t>{6}));
-  EXPECT_EQ(found.pieces, (Texts{"a", "b", "c", "d"}));
+  EXPECT_EQ(found.pieces, (Texts{"a", "b", "c", "d", "e", "f"}));
+  const auto all = Tensor::of(Scalar::i64, {1}, std::vector<int64_t>{-1});
+  EXPECT_THAT(refused("string_split", {words({"a,b", "a,b,c,d,e,f"}), words({","}), all}, strings({2, 5})),
+              HasSubstr("element 1 has 6 pieces, and there is room for 5 (--string-pieces)"));
   found = split({"short"}, std::string(1 << 20, 'x'), -1);  // longer than the string
   EXPECT_EQ(found.pieces, (Texts{"short", "", "", ""}));
   found = split({"a,b"}, ",", 0);

@@ -421,6 +421,8 @@ TEST(Selection, BoxesAreTakenOnTheHostWhereThatIsTheDevice) {
   const auto lowered = lower_model(program, {}, {});
   ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
   EXPECT_TRUE(on_host(lowered->program));
+  // Nothing of it is left for a kernel, which would wait for the host and the host for it.
+  for (const LoweredKernel& kernel : lowered->kernels) EXPECT_NE(kernel.host, "") << kernel.name;
   Profile gpu;
   gpu.gpu = true;
   const auto unrolled = lower_model(program, {}, gpu);

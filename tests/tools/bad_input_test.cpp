@@ -1,6 +1,7 @@
 // Whatever is wrong with what the program is given: one clear message, the right exit code, nothing left half-written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <onnx/defs/parser.h>
 #include <sys/resource.h>
 
 #include <fstream>
@@ -42,6 +43,35 @@ TEST(BadModel, NotOnnxOrTruncated) {
   expect_refused(folder.write("text.onnx", "hello"), "is not an ONNX model");
   const std::string bytes = convolution_model().SerializeAsString();
   expect_refused(folder.write("cut.onnx", bytes.substr(0, bytes.size() / 2)), "truncated");
+}
+
+// Seeded data do not end it either, which is no fault of the bundle.
+TEST(BadModel, ALoopWithoutEndEndsAtItsLimit) {
+  onnx::ModelProto model;
+  const auto status =
+      onnx::OnnxParser::Parse(model,
+                              "<ir_version: 10, opset_import: [\"\" : 20]>\n"
+                              "g (float[1] x, bool more) => (float[1] y) {\n"
+                              "  y = Loop <body = b (int64 i, bool given, float[1] v) => (bool next, float[1] sum) {\n"
+                              "    next = Or (given, more)\n    sum = Add (v, v)\n  }> (, , x)\n}");
+  ASSERT_TRUE(status.IsOK()) << status.ErrorMessage();
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", model.SerializeAsString()).string(),
+                    bundle = (folder.path() / "m.hoist").string();
+  ASSERT_TRUE(write_npy(folder.path() / "x.npy", Tensor::of(Scalar::f32, {1}, std::vector<double>{1})).ok());
+  ASSERT_TRUE(write_npy(folder.path() / "more.npy", Tensor::of(Scalar::boolean, {}, std::vector<int64_t>{1})).ok());
+  for (const char* target : {"", "native"}) {
+    std::vector<std::string> words = {"compile", path, "-o", bundle, "--force", "--loop-iterations", "50"};
+    if (*target != '\0') words.insert(words.end(), {"--target", target});
+    const Ran compiled = run_hoist(words);
+    ASSERT_EQ(compiled.code, 0) << compiled.err;
+    EXPECT_THAT(compiled.err, HasSubstr("seeded inputs do not get further than"));
+    const Ran ran = run_hoist({"run", bundle, "--input", "x=" + (folder.path() / "x.npy").string(), "--input",
+                               "more=" + (folder.path() / "more.npy").string()});
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_THAT(ran.err, HasSubstr("does not end within 50 iterations"));
+    EXPECT_THAT(ran.err, HasSubstr("--loop-iterations"));
+  }
 }
 
 TEST(BadModel, UnknownOperatorsComeAllAtOnce) {

@@ -112,11 +112,58 @@ TEST_F(StringsOfModels, SentencesBecomeTokens) {
       return all;
     }());
     const Ran longer = run({repeated("word", 1025), "", ""});
-    EXPECT_NE(longer.code, 0);
-    EXPECT_THAT(longer.err, HasSubstr("1025"));
-    EXPECT_THAT(longer.err, HasSubstr("1024"));
+    EXPECT_EQ(longer.code, 3);
+    EXPECT_THAT(longer.err, HasSubstr("element 0 has 1025 tokens, and there is room for 1024 (--string-pieces)"));
     EXPECT_EQ(run_hoist({"verify", in(name)}).code, 0);
   }
+}
+
+// How many pieces there is room for is up to who compiles the model, where it has no number of its own.
+TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
+  onnx::ModelProto pipeline;
+  const auto status = onnx::OnnxParser::Parse(
+      pipeline,
+      "<ir_version: 10, opset_import: [\"\" : 20, \"com.microsoft\" : 1]>\n"
+      "g (string[2] words) => (string[2, N] tokens, string[2, M] pieces, int64[2] counts, string[2, 3] two) {\n"
+      "  tokens = com.microsoft.Tokenizer <mark = 1, mincharnum = 1, pad_value = \"#\", separators = [\" \"]> (words)\n"
+      "  pieces, counts = StringSplit <delimiter = \",\"> (words)\n"
+      "  two, twice = StringSplit <maxsplit = 2, delimiter = \".\"> (words)\n"
+      "}");
+  ASSERT_TRUE(status.IsOK()) << status.ErrorMessage();
+  const std::string path = in("pipeline.onnx");
+  std::ofstream(path, std::ios::binary) << pipeline.SerializeAsString();
+  for (const Texts& more : {Texts{}, Texts{"--target", "native"}}) {
+    const std::string name = more.empty() ? "a.hoist" : "native.hoist", out = in(name + ".out");
+    Texts options = more;
+    options.insert(options.end(), {"--string-pieces", "4"});
+    ASSERT_NO_FATAL_FAILURE(compile(name, options, path));
+    const auto run = [&](const Texts& given) {
+      write_words(given);
+      return run_hoist({"run", in(name), "--input", "words=" + in("words.pb"), "--output-dir", out});
+    };
+    const Ran ran = run({"a,b,c,d e.1", "x.y.z.w"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(read(name + ".out/tokens.pb").shape(), (std::vector<int64_t>{2, 4}));
+    EXPECT_EQ(string_at(read(name + ".out/pieces.pb"), 3), "d e.1");
+    EXPECT_EQ(string_at(read(name + ".out/two.pb"), 5), "z.w");
+    const Ran tokens = run({"a", "a b c"});
+    EXPECT_EQ(tokens.code, 3);
+    EXPECT_THAT(tokens.err, HasSubstr("element 1 has 5 tokens and marks, and there is room for 4 (--string-pieces)"));
+    const Ran pieces = run({"a,b,c,d,e,f", ""});
+    EXPECT_EQ(pieces.code, 3);
+    EXPECT_THAT(pieces.err, HasSubstr("element 0 has 6 pieces, and there is room for 4 (--string-pieces)"));
+    // The model is read for its derivation as it was when it was compiled.
+    const Texts derived = {"verify", in(name), "--derivation", "--model", path};
+    EXPECT_EQ(run_hoist(derived).code, 1);
+    Texts same = derived;
+    same.insert(same.end(), {"--string-pieces", "4"});
+    const Ran verified = run_hoist(same);
+    EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
+  }
+  const Ran without = run_hoist({"verify", in("a.hoist"), "--string-pieces", "4"});
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.err, HasSubstr("--string-pieces"));
+  EXPECT_EQ(run_hoist({"compile", path, "-o", in("b.hoist"), "--string-pieces", "0"}).code, 2);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 struct CheckOptions {
   std::string model, json;
   std::vector<std::string> dimensions, values;
-  std::optional<int64_t> loop_iterations;
+  DataBounds bounds;
 };
 
 std::string_view name_of(Support support) {
@@ -53,8 +53,7 @@ Result<ModelSummary> compiles(Program program) {
 
 Attempt<CheckAnswer> answer(const CheckOptions& options) {
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, refuse_bundle(options.model));
-  HOIST_STEP(ReadOptions reading, ExitCode::usage,
-             read_options(options.dimensions, options.values, options.loop_iterations));
+  HOIST_STEP(ReadOptions reading, ExitCode::usage, read_options(options.dimensions, options.values, options.bounds));
   CheckAnswer out;
   HOIST_STEP(out.operators, ExitCode::bad_input, list_operators(options.model, reading));
   auto program = read_model(options.model, reading);
@@ -116,7 +115,7 @@ void add_check(CLI::App& program, Action& action) {
                                   "  hoist check models/digits_residual.onnx", options, check);
   command.add_option("model", options->model, "an ONNX file")->required()->type_name("MODEL");
   add_reading_options(command, options->dimensions, options->values);
-  add_loop_option(command, options->loop_iterations);
+  add_bound_options(command, options->bounds);
   add_json_option(command, options->json);
 }
 

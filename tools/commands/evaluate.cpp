@@ -84,7 +84,7 @@ Attempt<> refuse_other_arrays(const std::string& other, const char* what, const 
 
 Attempt<> run_on(BundleRunner& bundle, const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::device, bundle.set_input(i, inputs[i]));
-  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  HOIST_STEP_VOID(failed_run(bundle), bundle.run());
   return ExitCode::done;
 }
 
@@ -116,8 +116,8 @@ Attempt<> compare(const EvaluateCommand& command) {
     HOIST_ATTEMPT([[maybe_unused]] ExitCode one, run_on(bundle, samples.runs[run]));
     HOIST_ATTEMPT([[maybe_unused]] ExitCode other, run_on(reference, samples.runs[run]));
     for (size_t i = 0; i < found.size(); ++i) {
-      HOIST_STEP(const Tensor was, ExitCode::device, reference.output(i));
-      HOIST_STEP(const Tensor is, ExitCode::device, bundle.output(i));
+      HOIST_STEP(const Tensor was, failed_run(reference), reference.output(i));
+      HOIST_STEP(const Tensor is, failed_run(bundle), bundle.output(i));
       found[i].add(was, is, samples.samples_a_run);
     }
   }

@@ -152,7 +152,8 @@ Attempt<RewrittenModel> of_bundle(const ExportCommand& command) {
   HOIST_ATTEMPT([[maybe_unused]] BundleInfo known, bundle_info(command.model));
   HOIST_STEP(const BundleInfo bundle, ExitCode::bad_input, read_bundle(command.model, true));
   if (command.source.empty()) return rewritten_model(bundle, nullptr);
-  HOIST_ATTEMPT(const Program model, read_program_of(command.source, command.options.values, bundle));
+  HOIST_ATTEMPT(const Program model,
+                read_program_of(command.source, command.options.values, bundle, command.options.bounds));
   return rewritten_model(bundle, &model);
 }
 

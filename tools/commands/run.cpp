@@ -143,7 +143,7 @@ Attempt<> run(const RunCommand& command) {
     HOIST_STEP(classes, ExitCode::bad_input, read_class_names(command.labels));
   }
   HOIST_ATTEMPT([[maybe_unused]] ExitCode code, set_inputs(bundle, command));
-  HOIST_STEP_VOID(ExitCode::device, bundle.run());
+  HOIST_STEP_VOID(failed_run(bundle), bundle.run());
   std::optional<FileSet> files;
   if (!command.output.empty()) {
     HOIST_STEP(FileSet begun, ExitCode::bad_input, FileSet::begin(command.output));
@@ -152,7 +152,7 @@ Attempt<> run(const RunCommand& command) {
   std::string lines;
   nlohmann::ordered_json answer = {{"device", bundle.device_name()}, {"outputs", nlohmann::json::array()}};
   for (size_t i = 0; i < names.size(); ++i) {
-    HOIST_STEP(Tensor tensor, ExitCode::device, bundle.output(i));
+    HOIST_STEP(Tensor tensor, failed_run(bundle), bundle.output(i));
     const std::string& name = bundle.outputs()[i].name;
     lines += fmt::format("{}: {}", printable(name), type_text(tensor.scalar(), tensor.shape()));
     answer["outputs"].push_back(array_json(name, tensor.scalar(), tensor.shape()));

@@ -73,7 +73,7 @@ Attempt<std::vector<Case>> cases_of(const TestCommand& command) {
 
 // The model with the extents that the data have where it leaves them open, and their values where those decide shapes.
 Result<FittedModel> read_for(const Case& one, const ModelOptions& options, const DataSet& data) {
-  HOIST_TRY(ReadOptions reading, read_options(options.dimensions, options.values, options.loop_iterations));
+  HOIST_TRY(ReadOptions reading, read_options(options.dimensions, options.values, options.bounds));
   HOIST_TRY(FittedModel out, read_model_for(one.model, reading, data.inputs, data.layout));
   for (const std::string& name : out.fixed)
     complain("note", fmt::format("{}: input '{}' has to be known: compiled for the value in the data", one.name, name));
@@ -105,10 +105,10 @@ struct Runnable {
     }
     if (program) return evaluated(inputs);
     for (size_t i = 0; i < inputs.size(); ++i) HOIST_STEP_VOID(ExitCode::bad_input, bundle->set_input(i, inputs[i]));
-    HOIST_STEP_VOID(ExitCode::device, bundle->run());
+    HOIST_STEP_VOID(failed_run(*bundle), bundle->run());
     std::vector<Tensor> out;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      HOIST_STEP(Tensor output, ExitCode::device, bundle->output(i));
+      HOIST_STEP(Tensor output, failed_run(*bundle), bundle->output(i));
       out.push_back(std::move(output));
     }
     return out;

@@ -64,7 +64,7 @@ Attempt<Program> program_of_bundle(TuneCommand& command) {
                          "give tune the same options, or tune the model");
   std::optional<Program> model;
   if (!command.source.empty()) {
-    HOIST_ATTEMPT(model, read_program_of(command.source, options.values, bundle));
+    HOIST_ATTEMPT(model, read_program_of(command.source, options.values, bundle, options.bounds));
     options.values.clear();
   }
   HOIST_ATTEMPT(RewrittenModel rewritten, rewritten_model(bundle, model ? &*model : nullptr));

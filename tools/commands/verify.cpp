@@ -24,7 +24,7 @@ constexpr int64_t usual_positions = 24;
 struct VerifyCommand {
   std::string bundle, data, json, model;
   std::vector<std::string> values;
-  std::optional<int64_t> loop_iterations;
+  DataBounds bounds;
   bool derivation = false;
   int64_t positions = usual_positions;
   bool all = false;
@@ -105,7 +105,7 @@ Attempt<> verify_derivation(const VerifyCommand& command) {
     count = std::max<size_t>(info.sizes.size(), 1);
     std::optional<Program> model;
     if (!command.model.empty()) {
-      HOIST_ATTEMPT(model, read_program_of(command.model, command.values, info, command.loop_iterations));
+      HOIST_ATTEMPT(model, read_program_of(command.model, command.values, info, command.bounds));
     }
     progress.show("replaying the derivation");
     HOIST_ATTEMPT(std::vector<Finding> found, check_derivation(info, model ? &*model : nullptr));
@@ -127,7 +127,7 @@ Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, con
   for (size_t i = 0; i < bundle.steps().size(); ++i) {
     progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()),
                   static_cast<double>(i) / static_cast<double>(bundle.steps().size()));
-    HOIST_STEP_VOID(ExitCode::device, bundle.run_steps(i, 1));
+    HOIST_STEP_VOID(failed_run(bundle), bundle.run_steps(i, 1));
     if (bundle.step_runs(i) == 0) {
       Finding finding;
       finding.subject = subject_of(plan, i) + ": not chosen by these inputs";
@@ -144,8 +144,8 @@ Attempt<> check_steps_of(const VerifyCommand& command, BundleRunner& bundle, con
 Attempt<> verify(const VerifyCommand& command) {
   if (!command.values.empty() && command.model.empty())
     return usage_failure("--value", "is for the model that the derivation starts from", "add --model");
-  if (command.loop_iterations && command.model.empty())
-    return usage_failure("--loop-iterations", "is for the model that the derivation starts from", "add --model");
+  if (const char* bound = given_bound(command.bounds); bound != nullptr && command.model.empty())
+    return usage_failure(bound, "is for the model that the derivation starts from", "add --model");
   HOIST_ATTEMPT(BundleInfo info, bundle_info(command.bundle));
   if (command.derivation) return verify_derivation(command);
   if (!command.model.empty()) return usage_failure("--model", "is what the derivation starts from", "add --derivation");
@@ -201,7 +201,7 @@ void add_verify(CLI::App& program, Action& action) {
       ->type_name("FILE")
       ->needs(derivation);
   add_value_option(command, options->values);
-  add_loop_option(command, options->loop_iterations);
+  add_bound_options(command, options->bounds);
   add_json_option(command, options->json, "the findings");
 }
 

@@ -31,6 +31,7 @@ class LoweringOptions(TypedDict, total=False):
     dim: Mapping[str, int | Sequence[int]]
     value: Mapping[str, Any]
     loop_iterations: int
+    string_pieces: int
     unrolled_steps: int
     conv: str
     fuse: str
@@ -133,6 +134,7 @@ class VerifyOptions(BundleOptions, total=False):
     model: FileName
     value: Mapping[str, Any]
     loop_iterations: int
+    string_pieces: int
 
 
 class ExportOptions(PictureOptions, total=False):

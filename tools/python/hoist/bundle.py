@@ -127,7 +127,8 @@ class Bundle(Lowered):
             problems = [Problem(str(self._folder), error.message)]
             if isinstance(error, runtime.ArgumentError):
                 raise UsageError(problems) from error
-            bad_input = error.status in (runtime.Status.BAD_BUNDLE, runtime.Status.BAD_EXTENT)
+            bad_input = error.status in (runtime.Status.BAD_BUNDLE, runtime.Status.BAD_EXTENT,
+                                         runtime.Status.TOO_MANY_ITERATIONS)
             raise (InputError if bad_input else DeviceError)(problems) from error
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None, /, **named: Any) -> list[NDArray[Any]]:

@@ -108,7 +108,8 @@ class Model(Lowered):
     def check(self) -> Check:
         """Whether the model can be compiled, and if not, everything that is in the way. Only a file that is no model at
         all is an exception, InputError."""
-        reading = {name: value for name, value in self._options.items() if name in ("dim", "value", "loop_iterations")}
+        decisive = ("dim", "value", "loop_iterations", "string_pieces")
+        reading = {name: value for name, value in self._options.items() if name in decisive}
         answer = ask("check", [str(self._path)], ModelOptions, reading, (0, 1, 3))
         if answer.json is None:
             raise InputError(answer.problems)
