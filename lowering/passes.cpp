@@ -535,6 +535,9 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
     if (!any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::reduce; })) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
     std::set<Expr> staying;
+    // On CPUs an exponential takes longer than to be read again.
+    if (Path path; !profile.gpu && long_reduction(rewriter.term(), 1, side_by_side / 4, staying, path))
+      rewriter.apply_first("softmax-kept-global");
     for (Path path; auto found = long_reduction(rewriter.term(), 1, side_by_side / 4, staying, path); path.clear()) {
       const Expr reduction = at(rewriter.term(), found->place);
       const int64_t n = reduction->children[2]->type->size.value();
