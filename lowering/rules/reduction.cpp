@@ -111,10 +111,6 @@ std::vector<RuleRow> reduction_rules() {
      "let r = 1f32 / fold (\\s v. s + exp(v - m)) z x in map (\\v. exp(v - m) * r) x",
      "let e = x |> map (\\v. exp(v - m)) |> materialise private in let r = 1f32 / fold (\\s v. s + v) z e in map (\\v. v * r) e", "n*k <= 4096", exact,
      "the exponentials of a row are computed once and kept"},
-    {"softmax-kept-global", "", "x: [n]f32, m: f32, z: f32",
-     "let c = reduce (\\a b. a + b) z (map (\\v. exp(v - m)) x) in map (\\v. exp(v - m) / c) x",
-     "let e = x |> map (\\v. exp(v - m)) |> materialise global in let c = reduce (\\a b. a + b) z e in map (\\v. v / c) e", "", exact,
-     "the exponentials of a long row are computed once, by a kernel of their own"},
 
     // sums of products, as batch normalisation wants them
     {"scale-into-sum", "", "x: [n]T, z: T, s: T",
