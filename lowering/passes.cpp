@@ -177,6 +177,8 @@ constexpr std::string_view batch_norm = "batch-norm-folding", batch_norm_factors
                            matrix_product = "dequantise-matrix-product", gemm = "dequantise-gemm",
                            gemm_bias = "dequantise-gemm-bias", transposed = "dequantise-gemm-transposed",
                            transposed_bias = "dequantise-gemm-transposed-bias", reciprocal = "quantise-by-reciprocal",
+                           short_phases = "short-phases-of-transposed-convolution",
+                           short_phases_bias = "short-phases-of-transposed-convolution-bias",
                            phases = "phases-of-transposed-convolution",
                            phases_bias = "phases-of-transposed-convolution-bias", channels = "channels-to-four",
                            columns = "columns-to-four", channels_in_pairs = "channels-to-two",
@@ -535,6 +537,9 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
     if (!any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::reduce; })) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
     std::set<Expr> staying;
+    // On CPUs an exponential takes longer than to be read again.
+    if (Path path; !profile.gpu && long_reduction(rewriter.term(), 1, side_by_side / 4, staying, path))
+      rewriter.apply_first("softmax-kept-global");
     for (Path path; auto found = long_reduction(rewriter.term(), 1, side_by_side / 4, staying, path); path.clear()) {
       const Expr reduction = at(rewriter.term(), found->place);
       const int64_t n = reduction->children[2]->type->size.value();
@@ -616,6 +621,9 @@ constexpr Pass all_passes[] = {
      apply_rules<channels, columns>},
     {"widen-halves", "products of halves read f32, where a CPU computes in that", Pass::calls, false,
      apply_rules<wide_convolution, wide_convolution_bias, wide_matrix_product>, computes_in_f32},
+    {"split-short-phases",
+     "transposed convolutions by odd filters with strides of two become a convolution for each of four phases, on CPUs",
+     Pass::calls, true, apply_rules<short_phases, short_phases_bias>, host_is_the_device},
     {"split-phases", "transposed convolutions with strides become convolutions of their phases", Pass::calls, true,
      apply_rules<phases, phases_bias>},
     {"decompose-calls", "calls become several that are less work together, sums of products over many arrays say",

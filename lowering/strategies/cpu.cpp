@@ -358,7 +358,10 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
     const bool planes =
         rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} && extent(r.term(), place, 1) >= width;
     place = planes ? open(r, "open-lines-group", place, {{"d", 1}}) : open_leading(r, place, 2, 1);
-    open(r, "open-blocks", place, {{"R", width}, {"C", width}});
+    // Vectors that stick out of their row are read and written lane by lane, which takes longer than shorter ones.
+    const auto whole = [&](int64_t n) { return n % width != 0 && n % (width / 2) == 0 ? width / 2 : width; };
+    const int64_t columns = whole(extent(r.term(), place, 1));
+    open(r, "open-blocks", place, {{"R", whole(extent(r.term(), place, 0))}, {"C", std::max<int64_t>(2, columns)}});
     return;
   }
   width = lanes_of_elements(r.term(), profile);

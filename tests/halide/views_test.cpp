@@ -229,6 +229,29 @@ TEST(Folds, UnderVectors) {  // pooling and depthwise convolution: a fold of vec
       x({3, 5, 16}), Mode::group);
   EXPECT_EQ(check(e), "");
 }
+TEST(Folds, OfEverySecondElement) {  // windows in steps of two, whose sums native code forms in another order of lanes
+  const auto windows = [](int64_t lanes, const std::function<Expr(Expr)>& folded) {
+    return map(
+        [&](Expr row) {
+          return join(
+              map([&](Expr w) { return map(folded, w, Mode::vec); }, split(lanes, slide(5, 2, 1, row)), Mode::unroll));
+        },
+        x({3, 67}), Mode::group);
+  };
+  for (const int64_t lanes : {4, 8, 16}) {
+    const auto weighted = [](Expr window) {
+      return fold([](Expr s, Expr v) { return call(Function::fma, {v, real(2.5), s}); }, real(-1), window);
+    };
+    EXPECT_EQ(check(windows(lanes, weighted)), "") << lanes;
+    const auto largest = [](Expr window) { return reduce(Function::maximum, real(-INFINITY), window); };
+    EXPECT_EQ(check(windows(lanes, largest)), "") << lanes;
+    // The start of each lane is an element of its own.
+    const auto numbered = [](Expr window) {
+      return plus(fold(plus, index(literal_integer(Scalar::i32, 1), window), window), real(3));
+    };
+    EXPECT_EQ(check(windows(lanes, numbered)), "") << lanes;
+  }
+}
 TEST(Folds, VectorsRunInnermost) {  // loops inside a vec map, one of them around a fold
   Expr e = map([](Expr c) { return map([](Expr w) { return fold(plus, real(0), w); }, slide(3, 1, 1, c), Mode::seq); },
                transpose(x({9, 8})), Mode::vec);
