@@ -327,7 +327,7 @@ class Replay {
     for (const auto& [name, number] : step.parameters) {
       HOIST_TRY(const Nat size, parse_size(number));
       if (!size.is_constant()) return Diagnostic{"", "the knob " + name + " is no number", ""};
-      knobs[name] = size.value();
+      knobs[present_knob_name(name)] = size.value();
     }
     take_knobs(program_, definition, knobs);
     return Nothing{};

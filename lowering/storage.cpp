@@ -668,7 +668,7 @@ void choose_tile(const Program& program, const Definition& d, const std::map<std
   if (!results) return;
   tile = tile_of(d, *results, profile);
   tile.channels_last = transposed;
-  if (d.channels_first && (profile.gpu || tile.columns_around == Tile::through_lines))
+  if (d.channels_first && (profile.gpu || tile.loop_order == Tile::through_lines))
     tile.rows_joined = std::ssize(computed_shape(s)) - 3;
   plan.tiled[d.value] = *results;
 }

@@ -90,7 +90,7 @@ double register_cost(int64_t rows, int64_t columns, const Tile& tile) {
 void add_orders(Candidates& candidates, const TiledResults& results, Candidate candidate) {
   if (results.planes && results.columns % candidate.tile.columns == 0) {
     Candidate inside = candidate;
-    inside.tile.columns_around = Tile::planes_inside;
+    inside.tile.loop_order = Tile::planes_inside;
     candidates.push_back(inside);
     candidate.cost = left_aside;
   }
@@ -104,7 +104,7 @@ void add_orders(Candidates& candidates, const TiledResults& results, Candidate c
                        : order == Tile::all_rows_outside ? results.count > 1
                                                          : rows || results.count > 1;
     if (!columns || !other) continue;
-    candidate.tile.columns_around = order;
+    candidate.tile.loop_order = order;
     if (order == Tile::columns_inside && results.small_right && candidate.tile.matrix_rows == 0)
       candidate.cost = 0.99 * cost;
     candidates.push_back(candidate);
@@ -115,7 +115,7 @@ void add_orders(Candidates& candidates, const TiledResults& results, Candidate c
 // three of ten idle, 49 one of fifty. Every row has an address of its own then, which takes about as long as a step.
 void add_through_lines(Candidates& candidates, const TiledResults& results, Candidate candidate, bool estimated) {
   if (results.lines == 1 || candidate.tile.shifted) return;
-  candidate.tile.columns_around = Tile::through_lines;
+  candidate.tile.loop_order = Tile::through_lines;
   const double all = register_cost(results.rows * results.lines, results.columns, candidate.tile);
   candidate.cost = estimated ? 1.03 * all / static_cast<double>(results.lines) : left_aside;
   candidates.push_back(candidate);
@@ -294,7 +294,7 @@ KnobValues knobs_of(const Tile& tile, const Profile& profile) {
             {"vectors", tile.columns / tile.width},
             {"width", tile.width},
             {"matrix_rows", tile.matrix_rows},
-            {order_knob, tile.columns_around}};
+            {order_knob, tile.loop_order}};
   return {{"item_rows", tile.item_rows},
           {"item_vectors", tile.columns / tile.items_across / tile.width},
           {"items_down", tile.rows / tile.item_rows},

@@ -27,7 +27,7 @@ struct Tile {
   /// The order of the loops over work-groups, outermost first (CPU): 0 columns of tiles, arrays, bands of rows; 1 and 2
   /// bands, arrays, columns, by different rules; 3 arrays, bands, columns, so that memory is read and written in order;
   /// 4 columns of tiles, arrays, bands of rows that run through all lines of a picture; 5 bands, columns, arrays.
-  int64_t columns_around = 0;
+  int64_t loop_order = 0;
   static constexpr int64_t rows_outside = 1, all_rows_outside = 2, columns_inside = 3, through_lines = 4,
                            planes_inside = 5;
 
@@ -60,8 +60,8 @@ struct TiledResults {
 /// The tile with the least estimated time.
 Tile choose_tile(const TiledResults& results, const Profile& profile);
 
-/// The knob for Tile::columns_around.
-inline constexpr char order_knob[] = "columns_around";
+/// The knob for Tile::loop_order.
+inline constexpr char order_knob[] = "loop_order";
 /// What a tile is made of, as knobs, and which of them go together: all that fit the device, also those that the
 /// estimate leaves aside.
 KnobSpace tile_knobs(const TiledResults& results, const Profile& profile);

@@ -9,6 +9,7 @@
 
 #include "ir/text/text.h"
 #include "lowering/terms.h"
+#include "lowering/tile.h"
 
 namespace hoist {
 
@@ -34,6 +35,10 @@ TuningTask tuning_task(Expr term) {
   const XXH128_hash_t hash = XXH3_128bits(structure.data(), structure.size());
   out.structure = fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
   return out;
+}
+
+std::string present_knob_name(const std::string& recorded) {
+  return recorded == "columns_around" ? order_knob : recorded;
 }
 
 void take_knobs(Program& program, Definition& definition, const KnobValues& knobs) {

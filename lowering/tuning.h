@@ -26,6 +26,9 @@ struct TuningTask {
 };
 TuningTask tuning_task(Expr term);
 
+/// A knob's name: records and derivations may have one that it had before.
+std::string present_knob_name(const std::string& recorded);
+
 /// The knobs of a task, empty where nothing is known. Asked of every definition before Winograd's forms are chosen, and
 /// of every one before it is stored.
 using TuningRecords = std::function<KnobValues(const TuningTask& task)>;

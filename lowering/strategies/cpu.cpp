@@ -25,10 +25,10 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
   static const char* const through_lines[] = {"open-joined-row-tiles", "open-joined-3-row-tiles"};
   Path place = input.inside;
   const Tile& tile = input.tile;
-  const bool columns_inside = tile.columns_around == Tile::columns_inside;
-  if (tile.columns_around == Tile::all_rows_outside) {
+  const bool columns_inside = tile.loop_order == Tile::columns_inside;
+  if (tile.loop_order == Tile::all_rows_outside) {
     place = open_outermost(r, place, 1 + static_cast<int>(std::size(by_columns)));
-  } else if (tile.columns_around == Tile::planes_inside) {
+  } else if (tile.loop_order == Tile::planes_inside) {
     place = open_outermost(r, place, 4);
   } else if (tile.channels_last && tile.rows_joined > 0) {
     static const char* const rules[] = {"open-channels-last-2d", "open-channels-last-3d"};
@@ -42,12 +42,12 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
   }
   if (const int rank = rank_at(r.term(), place); rank >= 2) {
     place = open(r,
-                 tile.columns_around == Tile::planes_inside ? "open-tiles-planes-inside"
-                 : tile.rows_joined > 0                     ? through_lines[tile.rows_joined - 1]
-                 : tile.shifted                             ? "open-shifted-tiles"
-                 : columns_inside                           ? "open-tiles-columns-inside"
-                 : tile.columns_around > 0                  ? by_columns[rank - 2]
-                                                            : "open-tiles",
+                 tile.loop_order == Tile::planes_inside ? "open-tiles-planes-inside"
+                 : tile.rows_joined > 0                 ? through_lines[tile.rows_joined - 1]
+                 : tile.shifted                         ? "open-shifted-tiles"
+                 : columns_inside                       ? "open-tiles-columns-inside"
+                 : tile.loop_order > 0                  ? by_columns[rank - 2]
+                                                        : "open-tiles",
                  place, {{"R", tile.rows}, {"C", tile.columns}});
     const int loops = tile.rows_joined > 0 ? 2 : std::min(rank, 3);
     for (int i = 2; i <= loops; ++i) place = opened(r.term(), place);  // the innermost of the group loops

@@ -542,15 +542,15 @@ LoweredModel lowered_layer(const std::string& inputs, const std::string& output)
 TEST(Storage, RowsOfSmallPicturesRunThroughTheirLines) {
   const LoweredModel alone =
       lowered_layer("input %x : [2][16][7][7]f32\ninput %w : [32][16][1][1]f32\n", "[2][32][7][7]f32 = Conv(%x, %w)");
-  EXPECT_EQ(alone.storage.tiles.at("y").columns_around, Tile::through_lines);
+  EXPECT_EQ(alone.storage.tiles.at("y").loop_order, Tile::through_lines);
   EXPECT_EQ(alone.storage.tiles.at("y").rows_joined, 1);
   // In three dimensions, and with windows of a bordered copy, whose lines do not follow on one another.
   const LoweredModel windows = lowered_layer("input %x : [1][3][2][3][3]f32\ninput %w : [16][3][2][2][2]f32\n",
                                              "[1][16][3][4][4]f32 = Conv(%x, %w; pads = [1, 1, 1, 1, 1, 1])");
-  EXPECT_NE(windows.storage.tiles.at("y").columns_around, Tile::through_lines);
+  EXPECT_NE(windows.storage.tiles.at("y").loop_order, Tile::through_lines);
   const LoweredModel narrow = lowered_layer("input %x : [1][3][2][7][3]f32\ninput %w : [16][3][1][1][2]f32\n",
                                             "[1][16][2][7][3]f32 = Conv(%x, %w; pads = [0, 0, 0, 0, 0, 1])");
-  EXPECT_EQ(narrow.storage.tiles.at("y").columns_around, Tile::through_lines);
+  EXPECT_EQ(narrow.storage.tiles.at("y").loop_order, Tile::through_lines);
   EXPECT_EQ(narrow.storage.tiles.at("y").rows_joined, 2);
 }
 
@@ -558,7 +558,7 @@ TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
   const auto is_turned = [](const LoweredModel& model) { return model.storage.tiles.at("y").channels_last; };
   const LoweredModel few =
       lowered_layer("input %x : [2][4][6][16]f32\ninput %w : [6][4][1][1]f32\n", "[2][6][6][16]f32 = Conv(%x, %w)");
-  EXPECT_EQ(few.storage.tiles.at("y").columns_around, Tile::planes_inside);
+  EXPECT_EQ(few.storage.tiles.at("y").loop_order, Tile::planes_inside);
   EXPECT_TRUE(is_turned(
       lowered_layer("input %x : [1][40][6][16]f32\ninput %w : [6][40][1][1]f32\n", "[1][6][6][16]f32 = Conv(%x, %w)")))
       << "a tile's lines of 40 planes do not stay in the cache";

@@ -53,9 +53,9 @@ TEST(Tile, SixteenRegistersHoldTheOperandsOfAStepAsWell) {
 
 TEST(Tile, ColumnsRunInsideWhereNothingIsGainedByKeepingThem) {
   TiledResults results{.count = 56, .rows = 56, .columns = 96, .packed = true};
-  EXPECT_EQ(choose_tile(results, wide()).columns_around, 0);
+  EXPECT_EQ(choose_tile(results, wide()).loop_order, 0);
   results.small_right = true;
-  EXPECT_EQ(choose_tile(results, wide()).columns_around, Tile::columns_inside);
+  EXPECT_EQ(choose_tile(results, wide()).loop_order, Tile::columns_inside);
 }
 
 Profile narrow() {
@@ -68,11 +68,11 @@ Profile narrow() {
 TEST(Tile, RowsRunThroughLinesThatFillNoTile) {
   TiledResults results{.rows = 7, .columns = 160, .lines = 7};
   const Tile tile = choose_tile(results, narrow());
-  EXPECT_EQ(tile.columns_around, Tile::through_lines) << "5 of 49 rows, not 5 of 7";
+  EXPECT_EQ(tile.loop_order, Tile::through_lines) << "5 of 49 rows, not 5 of 7";
   results.rows = 56;
-  EXPECT_NE(choose_tile(results, narrow()).columns_around, Tile::through_lines) << "14 times 4 is 56";
+  EXPECT_NE(choose_tile(results, narrow()).loop_order, Tile::through_lines) << "14 times 4 is 56";
   results.rows = 7, results.lines = 1;
-  EXPECT_NE(choose_tile(results, narrow()).columns_around, Tile::through_lines);
+  EXPECT_NE(choose_tile(results, narrow()).loop_order, Tile::through_lines);
 }
 
 TEST(Tile, VectorsReadWhatOneGroupReads) {
@@ -91,9 +91,9 @@ TEST(Tile, ColumnsThatNothingPacksReachBackWhereTheyCan) {
 
 TEST(Tile, PlanesThatReadTheSameOnesComeOneAfterTheOther) {
   TiledResults results{.count = 144, .rows = 56, .columns = 56, .planes = true};
-  EXPECT_EQ(choose_tile(results, narrow()).columns_around, Tile::planes_inside);
+  EXPECT_EQ(choose_tile(results, narrow()).loop_order, Tile::planes_inside);
   results.planes = false;
-  EXPECT_NE(choose_tile(results, narrow()).columns_around, Tile::planes_inside);
+  EXPECT_NE(choose_tile(results, narrow()).loop_order, Tile::planes_inside);
 }
 
 }  // namespace

@@ -150,6 +150,8 @@ TEST_F(TuningTest, KnobsAreReadBackOrRefused) {
   const KnobValues knobs = {{"rows", 4}, {"width", -16}};
   EXPECT_EQ(tuning::knobs_text(knobs), "rows=4 width=-16");
   EXPECT_EQ(tuning::parse_knobs("rows=4 width=-16"), knobs);
+  EXPECT_EQ(tuning::parse_knobs("columns_around=3 rows=4"), (KnobValues{{"loop_order", 3}, {"rows", 4}}))
+      << "the name that records have had";
   for (const char* wrong : {"rows", "=4", "rows=", "rows=4x", "rows=99999999999999999999"})
     EXPECT_FALSE(tuning::parse_knobs(wrong).has_value()) << wrong;
 }
@@ -369,9 +371,9 @@ TEST_F(TuningTest, ChoicesAreListed) {
   EXPECT_THAT(inspected.err, HasSubstr("has no kernel with knobs"));
   const Ran listed = run_hoist({"tune", model, "--target", "native:x86-64-v3", "--list", "conv1"});
   ASSERT_EQ(listed.code, 0) << listed.err;
-  EXPECT_THAT(listed.out, HasSubstr("an estimate chooses columns_around=0 matrix_rows=0 rows="));
+  EXPECT_THAT(listed.out, HasSubstr("an estimate chooses loop_order=0 matrix_rows=0 rows="));
   EXPECT_THAT(listed.out, HasSubstr("  vectors 1 2"));
-  EXPECT_THAT(listed.out, HasSubstr("  for example columns_around="));
+  EXPECT_THAT(listed.out, HasSubstr("  for example loop_order="));
   const std::vector<std::string> words = {"tune",   model, "--target", "native:x86-64-v3", "--list", "conv1",
                                           "--json", "-",   "--seed"};
   const auto samples = [&](const char* seed) {

@@ -14,6 +14,8 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "ir/evaluate/evaluate.h"
+#include "ir/evaluate/interpret_cost.h"
 #include "ir/properties.h"
 #include "ir/text/text.h"
 #include "lowering/terms.h"
@@ -57,6 +59,12 @@ constexpr std::string_view names[] = {
     // Arrays.
     "parameters", "bytes read at most", "bytes of the largest", "bytes of the second", "bytes of the result",
     "bits of an element", "bits of the largest's elements", "transpositions", "kept arrays",
+    // The tile that a work-item keeps in registers.
+    "rows of a tile", "vectors of a row", "registers of a tile", "computed for each result",
+    "steps of the innermost fold", "steps of all tiles",
+    // What one element of the result reads, and what its neighbour does.
+    "elements read", "read again", "read again by the next", "neighbours of the next", "strides of the next",
+    "neighbours in order",
     // What follows from them.
     "operations a group", "operations a vector register", "operations an element", "operations a byte",
     "groups a compute unit", "unused lanes", "result elements",
@@ -67,6 +75,8 @@ struct Totals {
   double sums[sum_count] = {};
   double products[product_count] = {1, 1, 1, 1, 1, 1};
   double loops = 0;
+  double row = 0;   // the extent of the innermost unrolled loop; 0 where there is none
+  double fold = 0;  // of the innermost fold
 };
 
 bool has_open_size(Expr e) {
@@ -128,9 +138,13 @@ class Walk {
         totals.products[i] = std::max(totals.products[i], inner.products[i] * (here ? times : 1));
       }
       totals.loops += inner.loops;
+      totals.row = std::max(totals.row, inner.row);
+      totals.fold = std::max(totals.fold, inner.fold);
       if (child->pattern == Pattern::function && is_loop(e)) {
         totals.loops += 1;
         if (e->pattern != Pattern::map) totals.sums[fold_steps] += times;
+        if (multiplies(e, unrolled) && inner.row == 0) totals.row = std::max(totals.row, times);
+        if (is_fold(e) && inner.fold == 0) totals.fold = std::max(totals.fold, times);
       }
     }
     return known_[e] = totals;
@@ -177,6 +191,58 @@ double bytes_of_type(Type type) {
   return elements_of(type) * row(leaf->scalar).bits / 8;
 }
 
+/// What an element in the middle of the result reads of arrays, and what its neighbour in memory does, counted as the
+/// interpreter reads: where vectors run over neighbours, these are vectors, the same number for all lanes, or numbers
+/// that each lane fetches by itself.
+struct Reads {
+  double count = 0;
+  double again = 0;     ///< shares of these: elements read before
+  double same = 0;      ///< what the neighbour reads as well
+  double adjacent = 0;  ///< what lies beside that which the neighbour reads
+  double apart = 0;     ///< neither
+  double in_order = 0;  ///< what lies beside that which was read before of the same array
+};
+
+Reads reads_of(Expr term) {
+  constexpr int64_t most_steps = 200'000;
+  Reads out;
+  const auto results = static_cast<int64_t>(elements_of(term->type));
+  if (results < 2 || interpretation_steps(term) > most_steps) return out;
+  int64_t middle = 0;
+  for (Type type = term->type; type->is_array(); type = type->element)
+    middle = middle * type->size.value() + (type->size.value() - 1) / 2;
+  using Read = std::pair<std::string, int64_t>;
+  const auto read_at = [&](int64_t position) {
+    std::vector<Read> reads;
+    const auto note = [&](const std::string& parameter, int64_t at) {
+      reads.emplace_back(parameter, at);
+      return uint64_t{0};
+    };
+    const bool done = interpret_made_at(term, note, {position}).ok();
+    return done ? reads : std::vector<Read>();
+  };
+  const std::vector<Read> here = read_at(middle), next = read_at(std::min(middle + 1, results - 1));
+  if (here.empty()) return out;
+  std::map<std::string, int64_t> last;
+  std::set<Read> met;
+  for (size_t i = 0; i < here.size(); ++i) {
+    const auto& [parameter, at] = here[i];
+    if (!met.insert(here[i]).second) out.again += 1;
+    const auto [place, first] = last.emplace(parameter, at);
+    if (!first) out.in_order += std::abs(at - place->second) <= 1 ? 1 : 0;
+    place->second = at;
+    if (i >= next.size() || next[i].first != parameter) {
+      out.apart += 1;
+      continue;
+    }
+    const int64_t step = std::abs(next[i].second - at);
+    (step == 0 ? out.same : step == 1 ? out.adjacent : out.apart) += 1;
+  }
+  out.count = static_cast<double>(here.size());
+  for (double* share : {&out.again, &out.same, &out.adjacent, &out.apart, &out.in_order}) *share /= out.count;
+  return out;
+}
+
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
@@ -214,6 +280,42 @@ float usual_launch(const std::vector<KernelTime>& times, bool native) {
   if (launches.empty()) return 0;
   std::sort(launches.begin(), launches.end());
   return static_cast<float>(launches[launches.size() / 2]);
+}
+
+/// The networks in so many parts, or one each where there are fewer: what is not of a part's networks, and the places
+/// of what is. Parts are left out where nothing else is there.
+template <class Example, class Take>
+void for_each_part(const std::vector<const Example*>& examples, size_t parts, const Take& take) {
+  std::set<std::string> all;
+  for (const Example* example : examples) all.insert(example->network);
+  const std::vector<std::string> networks(all.begin(), all.end());
+  parts = std::min(parts, networks.size());
+  if (parts < 2) return;
+  for (size_t part = 0; part < parts; ++part) {
+    std::set<std::string> of_part;
+    for (size_t i = part; i < networks.size(); i += parts) of_part.insert(networks[i]);
+    std::vector<const Example*> known;
+    std::vector<size_t> left_out;
+    for (size_t i = 0; i < examples.size(); ++i) {
+      if (of_part.contains(examples[i]->network))
+        left_out.push_back(i);
+      else
+        known.push_back(examples[i]);
+    }
+    take(known, left_out);
+  }
+}
+
+/// Of numbers with their weights; 1 of none.
+float weighted_median(std::vector<std::pair<double, double>> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  double left = 0;
+  for (const auto& [number, weight] : numbers) left += weight / 2;
+  for (const auto& [number, weight] : numbers) {
+    left -= weight;
+    if (left <= 0) return static_cast<float>(number);
+  }
+  return 1;
 }
 
 // What a model has learned from, a line for each device.
@@ -290,6 +392,21 @@ std::vector<float> kernel_features(Expr term, const Profile& profile, const Circ
   features.push_back(logarithm(transposed));
   features.push_back(logarithm(kept));
 
+  const double vectors = std::max(totals.row, 1.0), rows = totals.products[unrolled] / vectors;
+  const double tiles = totals.products[groups] * totals.products[items] * totals.products[in_order];
+  const double in_registers = profile.gpu ? rows * vectors * totals.products[lanes] : rows * vectors + rows + vectors;
+  features.push_back(logarithm(rows));
+  features.push_back(logarithm(vectors));
+  features.push_back(static_cast<float>(std::log2(in_registers / static_cast<double>(profile.vector_registers))));
+  features.push_back(logarithm(tiles * rows * vectors * totals.products[lanes] / std::max(results, 1.0)));
+  features.push_back(logarithm(totals.fold));
+  features.push_back(logarithm(tiles * totals.products[folded] * std::max(rows * vectors, 8.0)));
+
+  const Reads reads = reads_of(term);
+  features.push_back(logarithm(reads.count));
+  for (const double share : {reads.again, reads.same, reads.adjacent, reads.apart, reads.in_order})
+    features.push_back(static_cast<float>(share));
+
   const auto operations = static_cast<double>(count_operations(term));
   const auto width = static_cast<double>(profile.vector_width);
   const double all_groups = totals.products[groups];
@@ -355,48 +472,97 @@ Result<std::vector<KernelTime>> read_kernel_times(const std::filesystem::path& f
   return times;
 }
 
-CostModel CostModel::fit(const std::vector<KernelTime>& times) {
-  HOIST_CHECK(!times.empty(), "nothing to learn from");
+// A measurement as trees see it.
+struct CostModel::Example {
+  std::vector<float> features;
+  double work = 0, seconds = 0;
+  std::string network;
+};
+
+std::vector<CostModel::Example> CostModel::examples_of(const std::vector<KernelTime>& times) {
+  std::vector<Example> out;
+  for (const KernelTime& time : times)
+    out.push_back({kernel_features(time.term, time.profile, time.circumstances), kernel_work(time.term), time.seconds,
+                   time.model});
+  return out;
+}
+
+CostModel CostModel::learn(const std::vector<const Example*>& examples) {
+  HOIST_CHECK(!examples.empty(), "nothing to learn from");
   FeatureTable table;
   std::vector<float> labels;
-  for (const KernelTime& time : times) {
-    table.add(kernel_features(time.term, time.profile, time.circumstances));
-    labels.push_back(static_cast<float>(std::log(time.seconds / kernel_work(time.term))));
+  for (const Example* example : examples) {
+    table.add(example->features);
+    labels.push_back(static_cast<float>(std::log(example->seconds / example->work)));
   }
   CostModel model(BoostedTrees::fit(
       table, labels,
-      {.rounds = 250, .depth = 4, .rate = 0.05, .rows_of_a_tree = 0.5, .columns_of_a_tree = 0.5, .seed = 1}));
-  model.learned_from_ = sources_of(times);
-  model.native_launch_ = usual_launch(times, true);
-  model.driver_launch_ = usual_launch(times, false);
+      {.rounds = 600, .depth = 3, .rate = 0.05, .rows_of_a_tree = 0.5, .columns_of_a_tree = 0.5, .seed = 1}));
   for (size_t i = 0; i < table.columns; ++i) {
     float least = table.numbers[i], most = table.numbers[i];
     for (size_t at = i; at < table.numbers.size(); at += table.columns) {
       least = std::min(least, table.numbers[at]);
       most = std::max(most, table.numbers[at]);
     }
-    model.least_.push_back(least), model.most_.push_back(most);
+    model.features_.push_back({i, least, most});
   }
   return model;
 }
 
-std::optional<double> CostModel::seconds(Expr term, const Profile& profile, const Circumstances& circumstances) const {
+CostModel CostModel::fit(const std::vector<const Example*>& examples) {
+  constexpr size_t parts = 4;
+  CostModel model = learn(examples);
+  // Trees learn logarithms, whose middle is not the number that errs least in the mean: a time that is predicted twice
+  // as long is wrong by a whole, one half as long by a half. By how much follows from networks that are left out.
+  std::vector<std::pair<double, double>> ratios;  // measured over predicted, and its weight
+  for_each_part(examples, parts, [&](const std::vector<const Example*>& known, const std::vector<size_t>& left_out) {
+    const CostModel of_others = learn(known);
+    for (const size_t i : left_out)
+      if (const auto predicted = of_others.seconds(examples[i]->features, examples[i]->work))
+        ratios.emplace_back(examples[i]->seconds / *predicted, *predicted / examples[i]->seconds);
+  });
+  model.scale_ = weighted_median(std::move(ratios));
+  return model;
+}
+
+CostModel CostModel::fit(const std::vector<KernelTime>& times) {
+  const std::vector<Example> examples = examples_of(times);
+  std::vector<const Example*> all;
+  for (const Example& example : examples) all.push_back(&example);
+  CostModel model = fit(all);
+  model.learned_from_ = sources_of(times);
+  model.native_launch_ = usual_launch(times, true);
+  model.driver_launch_ = usual_launch(times, false);
+  return model;
+}
+
+std::optional<double> CostModel::seconds(const std::vector<float>& features, double work) const {
   FeatureTable table;
-  table.add(kernel_features(term, profile, circumstances));
-  // Less than twice as much as ever seen is near enough; what is there or not has to have been there.
-  for (size_t i = 0; i < table.columns; ++i)
-    if (table.numbers[i] <= least_[i] - 1 || table.numbers[i] >= most_[i] + 1) return std::nullopt;
-  return std::exp(static_cast<double>(trees_.predict(table)[0])) * kernel_work(term);
+  std::vector<float> numbers;
+  for (const Feature& feature : features_) {
+    const float number = features[feature.place];
+    // Less than twice as much as ever seen is near enough; what is there or not has to have been there.
+    if (number <= feature.least - 1 || number >= feature.most + 1) return std::nullopt;
+    numbers.push_back(number);
+  }
+  table.add(numbers);
+  return std::exp(static_cast<double>(trees_.predict(table)[0])) * work * scale_;
+}
+
+std::optional<double> CostModel::seconds(Expr term, const Profile& profile, const Circumstances& circumstances) const {
+  return seconds(kernel_features(term, profile, circumstances), kernel_work(term));
 }
 
 std::string CostModel::save() const {
   nlohmann::ordered_json out = {{"learned_from", learned_from_},
                                 {"native_launch", fmt::format("{}", native_launch_)},
                                 {"driver_launch", fmt::format("{}", driver_launch_)},
+                                {"scale", fmt::format("{}", scale_)},
                                 {"features", nlohmann::ordered_json::array()}};
-  for (size_t i = 0; i < std::size(names); ++i)
-    out["features"].push_back(
-        {{"name", names[i]}, {"least", fmt::format("{}", least_[i])}, {"most", fmt::format("{}", most_[i])}});
+  for (const Feature& feature : features_)
+    out["features"].push_back({{"name", names[feature.place]},
+                               {"least", fmt::format("{}", feature.least)},
+                               {"most", fmt::format("{}", feature.most)}});
   std::istringstream trees(trees_.save());
   for (std::string tree; std::getline(trees, tree);) out["trees"].push_back(tree);
   return out.dump(1) + "\n";
@@ -408,22 +574,23 @@ Result<CostModel> CostModel::load(std::string_view text, const std::string& wher
       {where, "it is no cost model of this version of hoist", "cost_model_quality writes one"}};
   try {
     const auto& features = file.at("features");
-    if (features.size() != std::size(names)) return refused;
     std::string lines;
     for (const auto& tree : file.at("trees")) lines += tree.get<std::string>() + "\n";
-    auto trees = BoostedTrees::load(lines, std::size(names));
+    auto trees = BoostedTrees::load(lines, features.size());
     if (!trees) return refused;
     CostModel model(std::move(*trees));
     model.learned_from_ = file.at("learned_from").get<std::vector<std::string>>();
     const auto native = parse_number(file.at("native_launch").get<std::string>());
     const auto driver = parse_number(file.at("driver_launch").get<std::string>());
-    if (!native || !driver) return refused;
-    model.native_launch_ = *native, model.driver_launch_ = *driver;
-    for (size_t i = 0; i < features.size(); ++i) {
-      const auto least = parse_number(features[i].at("least").get<std::string>());
-      const auto most = parse_number(features[i].at("most").get<std::string>());
-      if (features[i].at("name") != names[i] || !least || !most) return refused;
-      model.least_.push_back(*least), model.most_.push_back(*most);
+    const auto scale = parse_number(file.at("scale").get<std::string>());
+    if (!native || !driver || !scale) return refused;
+    model.native_launch_ = *native, model.driver_launch_ = *driver, model.scale_ = *scale;
+    for (const auto& feature : features) {
+      const auto name = std::find(std::begin(names), std::end(names), feature.at("name").get<std::string>());
+      const auto least = parse_number(feature.at("least").get<std::string>());
+      const auto most = parse_number(feature.at("most").get<std::string>());
+      if (name == std::end(names) || !least || !most) return refused;
+      model.features_.push_back({static_cast<size_t>(name - std::begin(names)), *least, *most});
     }
     return model;
   } catch (const nlohmann::json::exception&) {
@@ -447,15 +614,13 @@ std::span<const CostModel> CostModel::shipped() {
 const CostModel& model_for(std::span<const CostModel> models, std::span<const Expr> kernels, const Profile& profile,
                            const Circumstances& circumstances) {
   HOIST_CHECK(!models.empty(), "no cost model");
-  const CostModel* best = nullptr;
-  std::ptrdiff_t most = -1;
-  for (const CostModel& model : models) {
-    const auto known = std::count_if(kernels.begin(), kernels.end(), [&](Expr kernel) {
-      return model.seconds(kernel, profile, circumstances).has_value();
-    });
-    if (known > most) best = &model, most = known;
+  std::vector<size_t> known(models.size());
+  for (const Expr kernel : kernels) {
+    const std::vector<float> features = kernel_features(kernel, profile, circumstances);
+    const double work = kernel_work(kernel);
+    for (size_t i = 0; i < models.size(); ++i) known[i] += models[i].seconds(features, work) ? 1 : 0;
   }
-  return *best;
+  return models[static_cast<size_t>(std::max_element(known.begin(), known.end()) - known.begin())];
 }
 
 CostModelQuality quality_of(const std::vector<KernelTime>& times, const std::vector<std::optional<double>>& predicted) {
@@ -492,22 +657,14 @@ CostModelQuality quality_of(const std::vector<KernelTime>& times, const std::vec
 }
 
 std::vector<std::optional<double>> held_out_predictions(const std::vector<KernelTime>& times, size_t parts) {
-  std::set<std::string> all_models;
-  for (const KernelTime& time : times) all_models.insert(time.model);
-  const std::vector<std::string> models(all_models.begin(), all_models.end());
+  const std::vector<CostModel::Example> examples = CostModel::examples_of(times);
+  std::vector<const CostModel::Example*> all;
+  for (const CostModel::Example& example : examples) all.push_back(&example);
   std::vector<std::optional<double>> predicted(times.size());
-  for (size_t part = 0; part < parts; ++part) {
-    std::set<std::string> left_out;
-    for (size_t i = part; i < models.size(); i += parts) left_out.insert(models[i]);
-    std::vector<KernelTime> known;
-    for (const KernelTime& time : times)
-      if (!left_out.contains(time.model)) known.push_back(time);
-    if (known.empty()) continue;
+  for_each_part(all, parts, [&](const auto& known, const std::vector<size_t>& left_out) {
     const CostModel model = CostModel::fit(known);
-    for (size_t i = 0; i < times.size(); ++i)
-      if (left_out.contains(times[i].model))
-        predicted[i] = model.seconds(times[i].term, times[i].profile, times[i].circumstances);
-  }
+    for (const size_t i : left_out) predicted[i] = model.seconds(examples[i].features, examples[i].work);
+  });
   return predicted;
 }
 

@@ -71,11 +71,28 @@ class CostModel {
   const std::vector<std::string>& learned_from() const { return learned_from_; }
 
  private:
+  struct Example;
+  /// What the trees look at, by its place among all features, and how far that reached in what they learned from.
+  struct Feature {
+    size_t place = 0;
+    float least = 0, most = 0;
+  };
   explicit CostModel(BoostedTrees trees) : trees_(std::move(trees)) {}
+  static std::vector<Example> examples_of(const std::vector<KernelTime>& times);
+  /// Trees alone, and with the scale by which they err least.
+  static CostModel learn(const std::vector<const Example*>& examples);
+  static CostModel fit(const std::vector<const Example*>& examples);
+  std::optional<double> seconds(const std::vector<float>& features, double work) const;
+
+  friend const CostModel& model_for(std::span<const CostModel> models, std::span<const Expr> kernels,
+                                    const Profile& profile, const Circumstances& circumstances);
+  friend std::vector<std::optional<double>> held_out_predictions(const std::vector<KernelTime>& times, size_t parts);
+
   BoostedTrees trees_;
   std::vector<std::string> learned_from_;
   float native_launch_ = 0, driver_launch_ = 0;
-  std::vector<float> least_, most_;  // of each feature
+  float scale_ = 1;  // of what the trees say
+  std::vector<Feature> features_;
 };
 
 /// The model that knows the most of these kernels, the first of equals: times of two models are not compared with each
@@ -95,7 +112,7 @@ struct CostModelQuality {
 };
 CostModelQuality quality_of(const std::vector<KernelTime>& times, const std::vector<std::optional<double>>& predicted);
 /// What models say of each measurement that have not seen the network that it is from: the networks in `parts` parts,
-/// of which one after the other is left out.
+/// one each where there are fewer, of which one after the other is left out. Nothing where there is one network.
 std::vector<std::optional<double>> held_out_predictions(const std::vector<KernelTime>& times, size_t parts);
 
 }  // namespace hoist::tuning

@@ -311,7 +311,7 @@ std::optional<KnobValues> parse_knobs(const std::string& text) {
     if (equals == std::string::npos || equals == 0) return std::nullopt;
     const auto value = parse_number(std::string_view(word).substr(equals + 1));
     if (!value) return std::nullopt;
-    out[word.substr(0, equals)] = *value;
+    out[present_knob_name(word.substr(0, equals))] = *value;
   }
   return out;
 }

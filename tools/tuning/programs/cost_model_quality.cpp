@@ -1,7 +1,7 @@
-// How well the cost model predicts kernels of networks that it has not seen: cost_model_quality RECORDS
-// [PREDICTIONS [MODEL]], from what kernel_times wrote. PREDICTIONS gets a line of JSON for each record, MODEL the model
-// that has learned from all of them. Last stands what the models that come with hoist say of these records: of a device
-// that a model has not learned from they are held out as well.
+// How well the cost model predicts kernels of networks that it has not seen, one network left out at a time:
+// cost_model_quality RECORDS [PREDICTIONS [MODEL]], from what kernel_times wrote. PREDICTIONS gets a line of JSON for
+// each record, MODEL the model that has learned from all of them. Last stands what the models that come with hoist say
+// of these records: of a device that a model has not learned from they are held out as well.
 #include <fmt/format.h>
 
 #include <map>
@@ -35,7 +35,7 @@ int main(int count, char** arguments) {
     for (const auto& problem : times.errors()) fmt::print(stderr, "cost_model_quality: {}\n", problem.text());
     return 3;
   }
-  const auto predicted = held_out_predictions(*times, 8);
+  const auto predicted = held_out_predictions(*times, times->size());
   fmt::print("| | kernels | outside | mean error | median error | Spearman | pairs | in order |\n");
   fmt::print("|---|---|---|---|---|---|---|---|\n");
   print_row("all", *times, predicted);
