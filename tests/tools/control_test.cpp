@@ -306,7 +306,7 @@ Program program_of_lists(std::optional<int64_t> iterations) {
     return NamedCall{output, operation, "", std::move(attributes), std::move(inputs), {output}};
   };
   ProgramBuilder builder("lists", newest_version);
-  builder.bound_loops(iterations);
+  builder.set_bounds({.loop_iterations = iterations});
   builder.add_input({"x", Scalar::f32, {2, 3}});
   builder.add_input({"limit", Scalar::f32, {}});
   builder.add_input({"place", Scalar::i64, {}});
