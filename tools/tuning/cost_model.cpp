@@ -19,6 +19,7 @@
 #include "ir/properties.h"
 #include "ir/text/text.h"
 #include "lowering/terms.h"
+#include "neural_rules/choice/interval.h"
 #include "tools/tuning/shipped.h"
 
 namespace hoist::tuning {
@@ -278,8 +279,8 @@ float usual_launch(const std::vector<KernelTime>& times, bool native) {
   for (const KernelTime& time : times)
     if (time.circumstances.native == native) launches.push_back(time.launch);
   if (launches.empty()) return 0;
-  std::sort(launches.begin(), launches.end());
-  return static_cast<float>(launches[launches.size() / 2]);
+  // It is what a whole run takes beside its kernels, which other programs on the machine only make longer.
+  return static_cast<float>(quantile(std::move(launches), 0.1));
 }
 
 /// The networks in so many parts, or one each where there are fewer: what is not of a part's networks, and the places
