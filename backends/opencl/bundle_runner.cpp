@@ -198,8 +198,9 @@ Result<Tensor> BundleRunner::output(size_t index) {
     const hoist_status status = hoist_get_output_strings(bundle_.get(), index, strings.data(), strings.size());
     if (status != HOIST_OK) return failed_run(status);
     HOIST_TRY(out, tensor_of(strings, outputs_[index].shape));
-  } else if (hoist_get_output(bundle_.get(), index, out.data(), out.bytes().size()) != HOIST_OK) {
-    return failure();
+  } else {
+    const hoist_status status = hoist_get_output(bundle_.get(), index, out.data(), out.bytes().size());
+    if (status != HOIST_OK) return failed_run(status);
   }
   std::vector<int64_t> shape(outputs_[index].shape);
   if (const hoist_status status = hoist_output_shape(bundle_.get(), index, shape.data(), shape.size());

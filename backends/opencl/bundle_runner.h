@@ -102,7 +102,7 @@ class BundleRunner {
   Result<Nothing> run();
   /// As long as the last run made it: outputs() gives the most where data decide.
   Result<Tensor> output(size_t index);
-  /// Whether what the inputs hold is why the last run, or one of its outputs, has failed: more elements than there is
+  /// Whether what the inputs hold is why a run, or one of its outputs, has failed last: more elements than there is
   /// room for, a string that is no number, a loop that does not end.
   bool refuses_data() const { return refuses_data_; }
   /// All inputs in order, a run, all outputs in order.

@@ -31,6 +31,14 @@ class StringsOfModels : public InTemporaryFolder {
     ASSERT_TRUE(tensor.ok());
     ASSERT_TRUE(write_tensor_proto(in("words.pb"), "words", *tensor).ok());
   }
+  // A file with the graph, of the standard's operators and com.microsoft's.
+  void write_graph(const std::string& path, const std::string& graph) {
+    onnx::ModelProto pipeline;
+    const std::string text = "<ir_version: 10, opset_import: [\"\" : 20, \"com.microsoft\" : 1]>\n" + graph;
+    const auto status = onnx::OnnxParser::Parse(pipeline, text.c_str());
+    ASSERT_TRUE(status.IsOK()) << status.ErrorMessage();
+    std::ofstream(path, std::ios::binary) << pipeline.SerializeAsString();
+  }
   Tensor read(const std::string& name) {
     auto tensor = read_tensor_proto(in(name));
     EXPECT_TRUE(tensor.ok()) << name;
@@ -74,17 +82,13 @@ TEST_F(StringsOfModels, CheckAndInspectSayWhatRunsOnTheHost) {
 
 // A text pipeline as converters write it: sentences in small letters, and their tokens, as many as the longest has.
 TEST_F(StringsOfModels, SentencesBecomeTokens) {
-  onnx::ModelProto pipeline;
-  const auto status = onnx::OnnxParser::Parse(pipeline,
-                                              "<ir_version: 10, opset_import: [\"\" : 20, \"com.microsoft\" : 1]>\n"
-                                              "g (string[3] words) => (string[3, N] tokens) {\n"
-                                              "  small = StringNormalizer <case_change_action = \"LOWER\"> (words)\n"
-                                              "  tokens = com.microsoft.Tokenizer <mark = 0, mincharnum = 2, pad_value "
-                                              "= \"#\", separators = [\" \", \",\"]> (small)\n"
-                                              "}");
-  ASSERT_TRUE(status.IsOK()) << status.ErrorMessage();
   const std::string path = in("pipeline.onnx");
-  std::ofstream(path, std::ios::binary) << pipeline.SerializeAsString();
+  ASSERT_NO_FATAL_FAILURE(write_graph(path,
+                                      "g (string[3] words) => (string[3, N] tokens) {\n"
+                                      "  small = StringNormalizer <case_change_action = \"LOWER\"> (words)\n"
+                                      "  tokens = com.microsoft.Tokenizer <mark = 0, mincharnum = 2, pad_value "
+                                      "= \"#\", separators = [\" \", \",\"]> (small)\n"
+                                      "}"));
   const auto repeated = [](const std::string& word, int count) {
     std::string out;
     for (int i = 0; i < count; ++i) out += (i == 0 ? "" : " ") + word;
@@ -120,18 +124,14 @@ TEST_F(StringsOfModels, SentencesBecomeTokens) {
 
 // How many pieces there is room for is up to who compiles the model, where it has no number of its own.
 TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
-  onnx::ModelProto pipeline;
-  const auto status = onnx::OnnxParser::Parse(
-      pipeline,
-      "<ir_version: 10, opset_import: [\"\" : 20, \"com.microsoft\" : 1]>\n"
+  const std::string path = in("pipeline.onnx");
+  ASSERT_NO_FATAL_FAILURE(write_graph(
+      path,
       "g (string[2] words) => (string[2, N] tokens, string[2, M] pieces, int64[2] counts, string[2, 3] two) {\n"
       "  tokens = com.microsoft.Tokenizer <mark = 1, mincharnum = 1, pad_value = \"#\", separators = [\" \"]> (words)\n"
       "  pieces, counts = StringSplit <delimiter = \",\"> (words)\n"
       "  two, twice = StringSplit <maxsplit = 2, delimiter = \".\"> (words)\n"
-      "}");
-  ASSERT_TRUE(status.IsOK()) << status.ErrorMessage();
-  const std::string path = in("pipeline.onnx");
-  std::ofstream(path, std::ios::binary) << pipeline.SerializeAsString();
+      "}"));
   for (const Texts& more : {Texts{}, Texts{"--target", "native"}}) {
     const std::string name = more.empty() ? "a.hoist" : "native.hoist", out = in(name + ".out");
     Texts options = more;

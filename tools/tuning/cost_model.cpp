@@ -274,7 +274,7 @@ double correlation_of(const std::vector<double>& a, const std::vector<double>& b
   return square_a > 0 && square_b > 0 ? product / std::sqrt(square_a * square_b) : 0;
 }
 
-float usual_launch(const std::vector<KernelTime>& times, bool native) {
+float undisturbed_launch(const std::vector<KernelTime>& times, bool native) {
   std::vector<double> launches;
   for (const KernelTime& time : times)
     if (time.circumstances.native == native) launches.push_back(time.launch);
@@ -532,8 +532,8 @@ CostModel CostModel::fit(const std::vector<KernelTime>& times) {
   for (const Example& example : examples) all.push_back(&example);
   CostModel model = fit(all);
   model.learned_from_ = sources_of(times);
-  model.native_launch_ = usual_launch(times, true);
-  model.driver_launch_ = usual_launch(times, false);
+  model.native_launch_ = undisturbed_launch(times, true);
+  model.driver_launch_ = undisturbed_launch(times, false);
   return model;
 }
 

@@ -61,7 +61,8 @@ class CostModel {
   /// Seconds of one launch; nothing where the kernel or the device lies outside of what the model learned from.
   std::optional<double> seconds(Expr term, const Profile& profile, const Circumstances& circumstances = {}) const;
 
-  /// What a run takes for each step beside the kernel, in the middle of what the model learned from.
+  /// What a run takes for each step beside the kernel, where other programs on the machine did not make it longer: the
+  /// tenth percentile of what the model learned from.
   double launch_seconds(bool native) const { return native ? native_launch_ : driver_launch_; }
 
   /// As JSON, with the devices, networks and numbers of kernels that it has learned from.

@@ -442,7 +442,7 @@ Result<std::vector<std::vector<VariantTimes>>> VariantTimer::time(const std::vec
   const Stopwatch making;
   std::vector<Group> all;
   for (const std::vector<Assignment>& assignments : groups) all.push_back(state.make(assignments));
-  spdlog::debug("{} groups of variants made in {:.2f} s", all.size(), making.seconds());
+  const double made = making.seconds();
   std::vector<Group*> asked;
   std::vector<TimingQuestion> questions;
   for (Group& group : all) {
@@ -453,7 +453,7 @@ Result<std::vector<std::vector<VariantTimes>>> VariantTimer::time(const std::vec
   const Stopwatch timing;
   const std::vector<TimingAnswer> answers =
       questions.empty() ? std::vector<TimingAnswer>() : state.tuned.time_bundles(questions, stop);
-  spdlog::debug("and timed in {:.2f} s", timing.seconds());
+  spdlog::debug("variants made in {:.2f} s and timed in {:.2f} s, groups: {}", made, timing.seconds(), all.size());
   for (size_t i = 0; i < answers.size(); ++i) HOIST_TRY_VOID(state.take_or_blame(*asked[i], answers[i]));
   std::vector<std::vector<VariantTimes>> out;
   for (Group& group : all) out.push_back(std::move(group.times));
