@@ -217,6 +217,31 @@ def test_errors_name_the_place_and_the_way_out(model: hoist.Model, bundle: hoist
     assert issubclass(hoist.UsageError, ValueError) and issubclass(hoist.DeviceError, RuntimeError)
 
 
+def message(**fields: bytes | int) -> bytes:
+    """A message of Protocol Buffers with the fields f1, f2, ...: bytes, or a number below 128."""
+    out = b""
+    for name, value in fields.items():
+        number, of_bytes = int(name[1:]), isinstance(value, bytes)
+        key = number << 3 | (2 if of_bytes else 0)
+        out += bytes([key] if key < 128 else [key & 127 | 128, key >> 7])
+        out += bytes([len(value)]) + value if isinstance(value, bytes) else bytes([value])
+    return out
+
+
+def test_data_that_a_run_refuses_are_bad_input(tmp_path: Path) -> None:
+    def array(name: bytes, element: int) -> bytes:
+        return message(f1=name, f2=message(f1=message(f1=element, f2=message(f1=message(f1=2)))))
+
+    cast = message(f1=b"x", f2=b"y", f4=b"Cast", f5=message(f1=b"to", f3=1, f20=2))  # from a string to f32
+    graph = message(f1=cast, f2=b"numbers", f11=array(b"x", 8), f12=array(b"y", 1))
+    model = tmp_path / "numbers.onnx"
+    model.write_bytes(message(f1=8, f7=graph, f8=message(f2=21)))
+    bundle = hoist.load(model).compile(tmp_path / "numbers.hoist", target="native")
+    assert bundle.run(x=["1.5", "-2"])[0].tolist() == [1.5, -2]
+    with pytest.raises(hoist.InputError, match="two"):
+        bundle.run(x=["1.5", "two"])
+
+
 def test_notes_go_to_the_logger(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
     with caplog.at_level(logging.INFO, logger="hoist"):
         hoist.load(DIGITS).check()

@@ -253,7 +253,9 @@ def products() -> Iterator[Case]:
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}
     for name, count in gates.items():
         yield Case(name, [normal(32, 4, 64), normal(1, 64 * count, 64), normal(1, 64 * count, 64)],
-                   {"hidden_size": 64}, fixed=(1, 2), title="32 steps")
+                   {"hidden_size": 64}, fixed=(1, 2), title="32 steps of 4 kB")
+        yield Case(name, [normal(32, 32, 256), normal(1, 256 * count, 256), normal(1, 256 * count, 256)],
+                   {"hidden_size": 256}, fixed=(1, 2), title="32 steps")
 
 
 def others() -> Iterator[Case]:

@@ -125,11 +125,11 @@ class Bundle(Lowered):
             yield
         except runtime.Error as error:
             problems = [Problem(str(self._folder), error.message)]
-            if isinstance(error, runtime.ArgumentError):
-                raise UsageError(problems) from error
             bad_input = error.status in (runtime.Status.BAD_BUNDLE, runtime.Status.BAD_EXTENT,
-                                         runtime.Status.TOO_MANY_ITERATIONS)
-            raise (InputError if bad_input else DeviceError)(problems) from error
+                                         runtime.Status.BAD_VALUE, runtime.Status.TOO_MANY_ITERATIONS)
+            if bad_input:
+                raise InputError(problems) from error
+            raise (UsageError if isinstance(error, runtime.ArgumentError) else DeviceError)(problems) from error
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any] | None = None, /, **named: Any) -> list[NDArray[Any]]:
         """Sets the inputs, runs, and returns a copy of every output: `[logits] = bundle.run(image=array)`. Inputs are
