@@ -168,33 +168,45 @@ void keep_in_launch(Program& program, const Definition& producer, Definition& re
   reader.layers = std::move(layers);
 }
 
-void fuse_launches(Program& program, const Profile& profile) {
+std::vector<LaunchChain> launch_chains(const Program& program, const Profile& profile,
+                                       const std::function<int64_t(const Definition& result)>& most) {
   const std::set<std::string> outputs(program.outputs.begin(), program.outputs.end());
   std::map<std::string, std::set<size_t>> readers;
   for (size_t i = 0; i < program.definitions.size(); ++i) {
     for (Expr p : parameters_of(program.definitions[i].expression)) readers[p->name].insert(i);
   }
+  std::vector<LaunchChain> out;
   std::set<size_t> gone;
   for (size_t result = program.definitions.size(); result-- > 0;) {
     const Definition& last = program.definitions[result];
     const bool launches = last.parts.empty() && last.expression->type->is_array() && !concatenates(last.expression) &&
                           count_statements(last.expression) == 0;
     if (gone.count(result) != 0 || !launches) continue;
+    const int64_t room = most(last);
+    LaunchChain chain{result, {}};
     Launch launch(program, result, profile);
-    std::vector<size_t> order;
-    for (size_t p = result; p-- > 0;) {
+    for (size_t p = result; p-- > 0 && std::ssize(chain.producers) < room;) {
       const Definition& producer = program.definitions[p];
       if (gone.count(p) != 0 || !launch.reads(producer.value) || outputs.count(producer.value) != 0) continue;
       const std::set<size_t>& all = readers[producer.value];
       const bool inside = std::all_of(all.begin(), all.end(), [&](size_t i) { return launch.members().count(i) != 0; });
       if (!inside || !may_be_kept(producer) || !launch.has_room_for(p)) continue;
       launch.take(p);
-      order.push_back(p);
+      chain.producers.push_back(p);
     }
-    for (size_t p : order) {
-      keep_in_launch(program, program.definitions[p], program.definitions[result]);
-      gone.insert(p);
-    }
+    if (chain.producers.empty()) continue;
+    gone.insert(chain.producers.begin(), chain.producers.end());
+    out.push_back(std::move(chain));
+  }
+  return out;
+}
+
+void fuse_launches(Program& program, const std::vector<LaunchChain>& chains) {
+  std::set<size_t> gone;
+  for (const LaunchChain& chain : chains) {
+    for (const size_t p : chain.producers)
+      keep_in_launch(program, program.definitions[p], program.definitions[chain.result]);
+    gone.insert(chain.producers.begin(), chain.producers.end());
   }
   std::vector<Definition> kept;
   for (size_t i = 0; i < program.definitions.size(); ++i) {

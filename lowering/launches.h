@@ -13,6 +13,10 @@
 // mnist-8 takes 15.9 ms as one launch against 0.24 as six, the autoencoder 1.4 against 0.27.
 #pragma once
 
+#include <functional>
+#include <string_view>
+#include <vector>
+
 #include "ir/profile.h"
 #include "lowering/program.h"
 
@@ -25,8 +29,21 @@ double launch_cost(const Profile& profile);
 /// producer's own definition stays for the caller to remove; it has to stand before the reader.
 void keep_in_launch(Program& program, const Definition& producer, Definition& reader);
 
-/// Merges from the end of the program to its start: each definition that is left takes in what it reads, the latest
-/// first, as long as nobody else reads that and it fits.
-void fuse_launches(Program& program, const Profile& profile);
+/// A definition and those that its launch takes in, by their places in the program, the latest first.
+struct LaunchChain {
+  size_t result = 0;
+  std::vector<size_t> producers;
+};
+inline constexpr int64_t most_layers = 4096;
+/// The chains of the program, from its end to its start: each definition that is left takes in what it reads, the
+/// latest first, as long as nobody else reads that, it fits, and there are no more than `most` says.
+std::vector<LaunchChain> launch_chains(
+    const Program& program, const Profile& profile,
+    const std::function<int64_t(const Definition& result)>& most = [](const Definition&) { return most_layers; });
+/// Makes each of the chains one definition.
+void fuse_launches(Program& program, const std::vector<LaunchChain>& chains);
+
+/// The knob of a definition that says how many of those before it its launch takes in.
+inline constexpr std::string_view launch_knob = "layers_before";
 
 }  // namespace hoist

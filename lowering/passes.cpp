@@ -116,12 +116,6 @@ Result<Nothing> fold_added(Program& program, const std::set<std::string>& before
   return Nothing{};
 }
 
-// A rule of lowering/rules.h with its parameters.
-struct TermRule {
-  const char* name;
-  RuleArguments arguments = {};
-};
-
 void take_steps(Program& program, Definition& definition, const Rewriter& rewriter) {
   for (const Application& application : rewriter.derivation().steps)
     program.steps.push_back(rule_step(definition, application));
@@ -232,29 +226,28 @@ Result<Nothing> producers(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
-// Each of the rules wherever it applies in the terms of definitions.
-void apply_in_terms(Program& program, const std::vector<TermRule>& rules) {
-  for (Definition& definition : program.definitions) {
-    Rewriter rewriter(lowering_rules(), definition.expression);
-    for (const TermRule& rule : rules) {
-      while (rewriter.apply_first(rule.name, rule.arguments)) continue;
-    }
-    take_steps(program, definition, rewriter);
-  }
+// What a record says of a definition with this term, by one knob.
+std::optional<int64_t> recorded(const PassOptions& options, Expr term, std::string_view knob) {
+  if (!options.records) return std::nullopt;
+  const KnobValues knobs = options.records(tuning_task(term));
+  const auto found = knobs.find(std::string(knob));
+  return found == knobs.end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
-bool wants_im2col(const PassOptions& options) { return options.convolution == ConvolutionForm::im2col; }
+bool wants_im2col(const PassOptions& options) {
+  return options.convolution == ConvolutionForm::im2col ||
+         (options.convolution == ConvolutionForm::automatic && options.records);
+}
 
-Result<Nothing> im2col(Program& program, const PassOptions&) {
-  apply_in_terms(program, {{"im2col-1d"},
-                           {"im2col-2d"},
-                           {"im2col-3d"},
-                           {"im2col-groups-1d"},
-                           {"im2col-groups-2d"},
-                           {"im2col-groups-3d"},
-                           {"im2col-groups-bias-1d"},
-                           {"im2col-groups-bias-2d"},
-                           {"im2col-groups-bias-3d"}});
+// Of all convolutions, or, where only records ask for the pass, of those that they name.
+Result<Nothing> im2col(Program& program, const PassOptions& options) {
+  const bool all = !options.records || options.convolution == ConvolutionForm::im2col;
+  for (Definition& definition : program.definitions) {
+    const bool wanted = all || recorded(options, definition.expression, im2col_knob).value_or(0) != 0;
+    if (!wanted) continue;
+    Rewriter rewriter(lowering_rules(), definition.expression);
+    if (keep_windows(rewriter)) take_steps(program, definition, rewriter);
+  }
   return Nothing{};
 }
 
@@ -312,21 +305,12 @@ bool wants_exploration(const PassOptions& options) { return static_cast<bool>(op
 // What a search has found to be faster than the term as it is; nobody else asks for it.
 Result<Nothing> exploration(Program& program, const PassOptions& options) {
   for (Definition& definition : program.definitions) {
-    const KnobValues knobs = options.records(tuning_task(definition.expression));
-    const auto found = knobs.find(std::string(exploration_knob));
-    if (found == knobs.end() || found->second == 0) continue;
+    const int64_t walk = recorded(options, definition.expression, exploration_knob).value_or(0);
+    if (walk == 0) continue;
     Rewriter rewriter(lowering_rules(), definition.expression);
-    if (explore(rewriter, found->second, options.strict)) take_steps(program, definition, rewriter);
+    if (explore(rewriter, walk, options.strict)) take_steps(program, definition, rewriter);
   }
   return Nothing{};
-}
-
-// The results along a side of a tile that a record asks for.
-std::optional<int64_t> recorded_winograd(const PassOptions& options, Expr term) {
-  if (!options.records || options.convolution == ConvolutionForm::winograd) return std::nullopt;
-  const KnobValues knobs = options.records(tuning_task(term));
-  const auto found = knobs.find(std::string(winograd_knob));
-  return found == knobs.end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
 // Where the choice is the compiler's, a record decides; without one convolutions stay stencils unless that is clearly
@@ -337,11 +321,13 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
   int64_t left = options.folding.operations / 2;  // what folding spends on large results
   for (Definition& definition : program.definitions) {
     if (!wanted && !has_known_weights(program, definition)) continue;
-    const std::optional<int64_t> recorded = recorded_winograd(options, definition.expression);
+    constexpr int64_t unknown = -1;
+    const int64_t results =
+        wanted ? unknown : recorded(options, definition.expression, winograd_knob).value_or(unknown);
     const auto choose = [&](const std::vector<WinogradChoice>& choices) -> const WinogradChoice* {
-      if (!recorded) return cheapest(choices);
+      if (results == unknown) return cheapest(choices);
       const auto found = std::find_if(choices.begin(), choices.end(),
-                                      [&](const WinogradChoice& choice) { return choice.results == *recorded; });
+                                      [&](const WinogradChoice& choice) { return choice.results == results; });
       return found == choices.end() ? nullptr : &*found;
     };
     Rewriter rewriter(lowering_rules(), definition.expression);
@@ -349,7 +335,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
       const std::vector<WinogradChoice> choices = winograd_choices(rewriter.term(), options.profile, options.strict);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
-      if (!wanted && !recorded && (options.profile.gpu || !is_clearly_less(*form))) break;
+      if (!wanted && results == unknown && (options.profile.gpu || !is_clearly_less(*form))) break;
       left -= form->transform;
       rewriter.apply(form->rule, form->place, form->arguments);
     }
@@ -496,6 +482,19 @@ Result<Nothing> block_scans(Program& program, const PassOptions& options) {
 
 // Sums and extremes of so many elements, and more, are formed by blocks where the device has more to compute them with.
 constexpr int64_t least_reduction = 16384;
+// And those that a search may ask for, in blocks of at least so many.
+constexpr int64_t least_searched_reduction = 512, least_block = 32;
+
+// Reductions of so many elements of which so many are computed side by side.
+struct ReductionLimits {
+  int64_t least = least_reduction, most = 1;
+};
+
+int64_t computed_side_by_side(const Profile& profile) { return profile.compute_units * (profile.gpu ? 64 : 8); }
+
+ReductionLimits searched_reductions(const Profile& profile) {
+  return {least_searched_reduction, computed_side_by_side(profile)};
+}
 
 // The first such reduction, and how many of its kind are computed side by side.
 struct LongReduction {
@@ -503,18 +502,18 @@ struct LongReduction {
   int64_t count = 1;
 };
 
-std::optional<LongReduction> long_reduction(Expr e, int64_t count, int64_t most, const std::set<Expr>& staying,
-                                            Path& path) {
+std::optional<LongReduction> long_reduction(Expr e, int64_t count, const ReductionLimits& limits,
+                                            const std::set<Expr>& staying, Path& path) {
   const bool is_long =
-      e->pattern == Pattern::reduce && e->type->is_scalar() && e->children[2]->type->size.value() >= least_reduction;
-  if (is_long && count <= most && staying.count(e) == 0) return LongReduction{path, count};
+      e->pattern == Pattern::reduce && e->type->is_scalar() && e->children[2]->type->size.value() >= limits.least;
+  if (is_long && count <= limits.most && staying.count(e) == 0) return LongReduction{path, count};
   for (size_t i = 0; i < e->children.size(); ++i) {
     const Expr child = e->children[i];
     const bool of_elements = child->pattern == Pattern::function && e->pattern == Pattern::map;
     if (child->pattern == Pattern::function && !of_elements && e->pattern != Pattern::let) continue;  // steps of a loop
     const int64_t inside = of_elements ? count * e->children.back()->type->size.value() : count;
     path.push_back(static_cast<int>(i));
-    if (auto found = long_reduction(child, inside, most, staying, path)) return found;
+    if (auto found = long_reduction(child, inside, limits, staying, path)) return found;
     path.pop_back();
   }
   return std::nullopt;
@@ -532,19 +531,22 @@ std::optional<Path> bound_value_around(Expr term, const Path& place) {
 
 Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
   const Profile& profile = options.profile;
-  const int64_t side_by_side = profile.compute_units * (profile.gpu ? 64 : 8);
+  const int64_t side_by_side = computed_side_by_side(profile);
   for (Definition& definition : program.definitions) {
     if (!any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::reduce; })) continue;
+    const std::optional<int64_t> wanted = recorded(options, definition.expression, blocks_knob);
+    if (wanted && *wanted < 2) continue;
+    const ReductionLimits limits = wanted ? searched_reductions(profile) : ReductionLimits{.most = side_by_side / 4};
     Rewriter rewriter(lowering_rules(), definition.expression);
     std::set<Expr> staying;
     // On CPUs an exponential takes longer than to be read again.
-    if (Path path; !profile.gpu && long_reduction(rewriter.term(), 1, side_by_side / 4, staying, path))
+    if (Path path; !profile.gpu && long_reduction(rewriter.term(), 1, limits, staying, path))
       rewriter.apply_first("softmax-kept-global");
-    for (Path path; auto found = long_reduction(rewriter.term(), 1, side_by_side / 4, staying, path); path.clear()) {
+    for (Path path; auto found = long_reduction(rewriter.term(), 1, limits, staying, path); path.clear()) {
       const Expr reduction = at(rewriter.term(), found->place);
       const int64_t n = reduction->children[2]->type->size.value();
       const auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
-      const int64_t blocks = std::min(side_by_side / found->count, root);
+      const int64_t blocks = wanted ? std::min(*wanted, n / least_block) : std::min(side_by_side / found->count, root);
       const int64_t k = n % blocks == 0 ? n / blocks : n / blocks / 16 * 16;
       const auto in_blocks = [&](const char* rule, const char* with_rest) {
         if (n == blocks * k) return rewriter.apply(rule, found->place, {{"k", k}});
@@ -570,10 +572,16 @@ Result<Nothing> cut_kernels(Program& program, const PassOptions& options) {
   return fold_added(program, before, options);
 }
 
-bool wants_launches(const PassOptions& options) { return options.fusion == LaunchFusion::launch; }
+bool wants_launches(const PassOptions& options) {
+  return options.fusion == LaunchFusion::launch || static_cast<bool>(options.records);
+}
 
+// All chains, or, where only records ask for the pass, those that they name.
 Result<Nothing> launches(Program& program, const PassOptions& options) {
-  fuse_launches(program, options.profile);
+  const bool all = !options.records || options.fusion == LaunchFusion::launch;
+  fuse_launches(program, launch_chains(program, options.profile, [&](const Definition& result) {
+                  return all ? most_layers : recorded(options, result.expression, launch_knob).value_or(0);
+                }));
   return Nothing{};
 }
 
@@ -641,8 +649,8 @@ constexpr Pass all_passes[] = {
      producers},
     {"explore", "rules that records of a search name are applied (hoist tune --explore)", Pass::terms, false,
      exploration, wants_exploration},
-    {"im2col", "the windows of convolutions are kept in memory (--conv=im2col)", Pass::terms, false, im2col,
-     wants_im2col},
+    {"im2col", "the windows of convolutions are kept in memory (--conv=im2col, or records say so)", Pass::terms, false,
+     im2col, wants_im2col},
     {"winograd", "convolutions of 3x3 and 5x5 become products of transformed tiles and filters where that is less work",
      Pass::terms, false, winograd, wants_winograd},
     {"keep-shared-folds", "what more elements share than a row of the result has, or rows across it, is kept in memory",
@@ -660,11 +668,38 @@ constexpr Pass all_passes[] = {
      block_reductions},
     {"cut-kernels", "what a definition keeps in global memory is computed by a kernel of its own", Pass::terms, false,
      cut_kernels},
-    {"fuse-launch", "chains whose values fit in local memory become one launch (--fuse=launch)", Pass::terms, false,
-     launches, wants_launches},
+    {"fuse-launch", "chains whose values fit in local memory become one launch (--fuse=launch, or records say so)",
+     Pass::terms, false, launches, wants_launches},
 };
 
 }  // namespace
+
+bool keep_windows(Rewriter& rewriter) {
+  static constexpr const char* rules[] = {"im2col-1d",
+                                          "im2col-2d",
+                                          "im2col-3d",
+                                          "im2col-groups-1d",
+                                          "im2col-groups-2d",
+                                          "im2col-groups-3d",
+                                          "im2col-groups-bias-1d",
+                                          "im2col-groups-bias-2d",
+                                          "im2col-groups-bias-3d"};
+  bool any = false;
+  for (const char* rule : rules) {
+    while (rewriter.apply_first(rule)) any = true;
+  }
+  return any;
+}
+
+std::vector<int64_t> block_counts(Expr term, const Profile& profile) {
+  Path path;
+  const auto found = long_reduction(term, 1, searched_reductions(profile), {}, path);
+  std::vector<int64_t> out;
+  if (!found) return out;
+  const int64_t n = at(term, found->place)->children[2]->type->size.value();
+  for (int64_t blocks = 2; blocks <= std::min<int64_t>(n / least_block, 256); blocks *= 2) out.push_back(blocks);
+  return out;
+}
 
 void begin_derivation(Program& program) {
   if (program.imported != nullptr) return;

@@ -7,9 +7,11 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "ir/profile.h"
 #include "ir/program/program.h"
+#include "ir/rules/rewrite.h"
 #include "lowering/integer_table.h"
 #include "lowering/program.h"
 #include "lowering/tuning.h"
@@ -31,6 +33,10 @@ enum class ConvolutionForm : uint8_t { automatic, stencil, im2col, winograd };
 
 /// Whether chains of small layers become one launch: wherever their values fit in local memory, or nowhere.
 enum class LaunchFusion : uint8_t { none, launch };
+
+/// Knobs that records may have for a definition as these passes find it: whether the windows of its convolutions are
+/// kept in memory, and in how many blocks its long reductions are formed side by side, 0 for none.
+inline constexpr std::string_view im2col_knob = "im2col", blocks_knob = "blocks";
 
 struct PassOptions {
   bool strict = false;  ///< leaves out passes that are not exact, and those that only serve them
@@ -58,6 +64,11 @@ struct Pass {
   bool (*wanted)(const PassOptions& options) = nullptr;
 };
 std::span<const Pass> passes();
+
+/// Keeps the windows of all convolutions in the term in memory, each a row of a matrix; false where there is none.
+bool keep_windows(Rewriter& rewriter);
+/// The numbers of blocks that the term's first long reduction may be formed in; none where it has none that is long.
+std::vector<int64_t> block_counts(Expr term, const Profile& profile);
 const Pass* find_pass(std::string_view name);  ///< null when there is none
 
 /// Called after each pass; says whether to go on.

@@ -417,10 +417,14 @@ bool lines_stay_in_cache(int64_t channels, int64_t plane, const Profile& profile
          channels <= lines_of_planes(plane, profile);
 }
 
-// Is a model input, whose shape with its border this is, worth a copy with channels innermost? It is where the lines
-// that its products read do not stay, and many columns are computed from them.
-bool wants_turned_copy(const Definition& d, const std::vector<int64_t>& shape, const Profile& profile) {
-  if (profile.gpu || !d.channels_first || !is_product(d) || count_statements(d.expression) != 0) return false;
+// May a model input have a copy with channels innermost for this definition?
+bool may_read_turned_copy(const Definition& d, const Profile& profile) {
+  return !profile.gpu && d.channels_first && is_product(d) && count_statements(d.expression) == 0;
+}
+
+// Is one worth it, where the input's shape with its border is this? It is where the lines that its products read do not
+// stay, and many columns are computed from them.
+bool is_worth_turned_copy(const Definition& d, const std::vector<int64_t>& shape, const Profile& profile) {
   const int64_t plane = element_count(shape) / shape[0] / shape[1];
   return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
     return w.extents[0] >= 16 * profile.vector_width && !lines_stay_in_cache(w.extents[1], plane, profile);
@@ -433,8 +437,16 @@ bool wants_border(const Definition& d) {
   return (folds(d.expression) || transforms_windows(d)) && count_statements(d.expression) == 0;
 }
 
+// What a knob says of a layout, or an estimate. The plan tells that there was a choice.
+bool chosen_layout(const Definition& d, const char* knob, bool estimate, StoragePlan& plan) {
+  const auto found = d.knobs.find(knob);
+  const bool chosen = found == d.knobs.end() ? estimate : found->second != 0;
+  plan.layouts[d.value][knob] = chosen ? 1 : 0;
+  return chosen;
+}
+
 // Model inputs that are read with a border get a copy that has one, and so do those that are read across lines.
-void copy_inputs(Program& program, const Profile& profile) {
+void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
   const std::set<std::string> interleaved = read_interleaved(program, types, profile);
   const std::set<std::string> on_host = values_on_host(program);
@@ -444,13 +456,14 @@ void copy_inputs(Program& program, const Profile& profile) {
     const Type type = types.at(value);
     const bool is_input = !is_definition(program, value) && program.constants.count(value) == 0;
     if (!is_input || !is_picture_rank(type) || has_no_elements(type) || on_host.count(value) != 0) return false;
+    const auto holds = [&](const Weights& w) { return w.value == value; };
+    if (!may_read_turned_copy(d, profile) || std::any_of(d.weights.begin(), d.weights.end(), holds)) return false;
     std::vector<int64_t> shape = shape_of(type);
     const auto paddings = constant_paddings(d.expression);
     if (const auto padding = paddings.find(value); padding != paddings.end()) {
       for (size_t i = 0; i < shape.size(); ++i) shape[i] += padding->second.before[i] + padding->second.after[i];
     }
-    const auto holds = [&](const Weights& w) { return w.value == value; };
-    return std::none_of(d.weights.begin(), d.weights.end(), holds) && wants_turned_copy(d, shape, profile);
+    return chosen_layout(d, input_layout_knob, is_worth_turned_copy(d, shape, profile), plan);
   };
   for (const Definition& d : program.definitions) {
     for (Expr p : parameters_of(d.expression)) {
@@ -466,7 +479,7 @@ void copy_inputs(Program& program, const Profile& profile) {
   ValueNames names(program);
   for (const std::string& value : wanted) {
     Definition copy;
-    copy.value = names.make(value + ".bordered");
+    copy.value = names.make(copy_name(value));
     copy.layers = {copy.value};
     copy.expression = parameter(value, types.at(value));
     copy.channels_first = true;
@@ -714,9 +727,11 @@ int64_t padded_row(int64_t columns, const Profile& profile) {
   return round_up(columns, multiple);
 }
 
+std::string copy_name(const std::string& input) { return input + ".bordered"; }
+
 StoragePlan choose_storage(Program& program, const Profile& profile) {
-  copy_inputs(program, profile);
   StoragePlan plan;
+  copy_inputs(program, plan, profile);
   const std::set<std::string> launches = launches_of(program);
   Program apart = with_statements_apart(program);
   std::map<std::string, Type> types = value_types(apart);
@@ -761,8 +776,9 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       continue;
     }
     const bool reads_turned = reads_channels_last(d, plan), turns = reads_turned || !keeps_planes(d, profile);
-    bool transposed =
-        is_output(program, d.value) && pictures.count(d.value) != 0 && turns && !shares_folds(d.expression);
+    const bool is_edge = is_output(program, d.value) && pictures.count(d.value) != 0 && !shares_folds(d.expression);
+    const bool transposed =
+        is_edge && (folds(d.expression) ? chosen_layout(d, output_layout_knob, turns, plan) : turns);
     // What is left of a convolution that was cut reads channels innermost, as the convolution itself did.
     if (!folds(d.expression) && !(transposed && d.channels_first && reads_turned)) continue;
     choose_tile(program, d, types, transposed, plan, profile);

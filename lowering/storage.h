@@ -85,7 +85,16 @@ struct StoragePlan {
   /// Of the definitions that are computed in tiles, and of all in a launch of several statements, by value.
   std::map<std::string, Tile> tiles;
   std::map<std::string, TiledResults> tiled;  ///< what those of definitions were chosen for
+  /// Of definitions that read or write pictures as the model has them, whether they do so with channels innermost, by
+  /// the knobs below, where they may do either.
+  std::map<std::string, KnobValues> layouts;
 };
+
+/// Knobs of a definition: whether it computes an output of the model with channels innermost, and whether it reads an
+/// input of the model from a copy that has them there.
+inline constexpr char output_layout_knob[] = "output_channels_last", input_layout_knob[] = "input_channels_last";
+/// What the copy of a model input is called.
+std::string copy_name(const std::string& input);
 
 /// Chooses all storage. Where a model input is read with a border, or a part of a concatenation cannot be computed in
 /// its place, a copy is added to the program; concatenations whose parts all have their place go.

@@ -48,10 +48,18 @@ void take_knobs(Program& program, Definition& definition, const KnobValues& knob
   program.steps.push_back(std::move(step));
 }
 
+namespace {
+
+constexpr int64_t most_knob_value = 1'000'000'000'000;
+
+}  // namespace
+
 void choose_knobs(Program& program, const TuningRecords& records) {
   if (!records) return;
   for (Definition& definition : program.definitions) {
-    const KnobValues knobs = records(tuning_task(definition.expression));
+    KnobValues knobs = records(tuning_task(definition.expression));
+    // A record is a stranger's: numbers that no space has are no choice, and a derivation could not say them.
+    std::erase_if(knobs, [](const auto& knob) { return knob.second < 0 || knob.second > most_knob_value; });
     if (!knobs.empty()) take_knobs(program, definition, knobs);
   }
 }

@@ -1,7 +1,8 @@
 // Choices of kernels that were measured: what a record says of a definition, in the place of an estimate. The name of a
-// knob says where it is asked for (tile.h: register tiles and work-groups; "winograd": the results of a tile along a
-// side, 0 for the stencil); a definition that no record knows, and a record that does not fit the profile, leave the
-// estimate as it is. Every choice gives the same result, within the rules that the compilation allows.
+// knob says where it is asked for (tile.h: register tiles and work-groups; winograd.h, exploration.h, passes.h and
+// launches.h: what passes make of a term; storage.h: layouts of inputs and outputs); a definition that no record knows,
+// and a record that does not fit the profile, leave the estimate as it is. Every choice gives the same result, within
+// the rules that the compilation allows.
 //
 // A record belongs to a term, whatever model it stands in: parameters count by their places, not by their names.
 #pragma once
@@ -29,8 +30,8 @@ TuningTask tuning_task(Expr term);
 /// A knob's name: records and derivations may have one that it had before.
 std::string present_knob_name(const std::string& recorded);
 
-/// The knobs of a task, empty where nothing is known. Asked of every definition before Winograd's forms are chosen, and
-/// of every one before it is stored.
+/// The knobs of a task, empty where nothing is known. Asked of every definition by each pass that makes a choice, and
+/// before it is stored.
 using TuningRecords = std::function<KnobValues(const TuningTask& task)>;
 
 /// The definition's knobs; records "choose-knobs".

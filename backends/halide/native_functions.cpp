@@ -84,7 +84,7 @@ HExpr extremum(const HExpr& x, const HExpr& y, bool greater) {
   // No zeros to order: the other one is a constant that is none, or the zero that wins.
   if (value && *value == *value && (*value != 0 || std::signbit(*value) != greater)) {
     // One instruction of x86, which gives the second operand where one is NaN or both are zeros.
-    const HExpr chosen = select(greater ? a < b : b < a, b, a);
+    HExpr chosen = select(greater ? a < b : b < a, b, a);
     if (*value != 0) return chosen;
     return greater ? strict(Call::strict_add, chosen, b) : select(a == b, b, chosen);
   }

@@ -344,7 +344,7 @@ class PlainDifferences : public IRMutator {
     return Let::make(op->name, value, mutate(op->body));
   }
   HExpr visit(const Call* op) override {
-    const HExpr out = IRMutator::visit(op);
+    HExpr out = IRMutator::visit(op);
     const Call* call = out.as<Call>();
     if (call == nullptr || !call->is_intrinsic(Call::saturating_sub) || !out.type().is_int()) return out;
     const auto range = [&](const HExpr& e) { return constant_integer_bounds(e, ranges_); };
@@ -373,13 +373,13 @@ class LoadSeconds : public WithUsedLets {
   HExpr visit(const Call* op) override {
     const bool outside = fused_;
     fused_ = outside || op->name == "fma";
-    const HExpr out = WithUsedLets::visit(op);
+    HExpr out = WithUsedLets::visit(op);
     fused_ = outside;
     return out;
   }
 
   HExpr visit(const Shuffle* op) override {
-    const HExpr shuffle = WithUsedLets::visit(op);
+    HExpr shuffle = WithUsedLets::visit(op);
     op = shuffle.as<Shuffle>();
     const auto first = op != nullptr && op->vectors.size() == 1 ? seconds(op->indices) : std::nullopt;
     if (!first) return shuffle;
@@ -539,7 +539,7 @@ class LoadInside : public WithUsedLets {
     HExpr without(const Op* op, bool is_least) {
       const Broadcast* limit = limit_of(op->a, op->b);
       if (!op->type.is_vector() || limit == nullptr || limit->value.type().is_vector()) return IRMutator::visit(op);
-      const HExpr lanes = simplify(mutate(limit == op->b.get() ? op->a : op->b));
+      HExpr lanes = simplify(mutate(limit == op->b.get() ? op->a : op->b));
       const Ramp* ramp = lanes.as<Ramp>();
       if (ramp == nullptr || !is_const_one(ramp->stride)) return IRMutator::visit(op);
       any = true;
@@ -624,7 +624,7 @@ class LoadInside : public WithUsedLets {
   }
 
   HExpr visit(const Select* op) override {
-    const HExpr out = WithUsedLets::visit(op);
+    HExpr out = WithUsedLets::visit(op);
     const Select* selected = out.as<Select>();
     if (selected == nullptr || !selected->condition.type().is_vector()) return out;
     const Call* guarded = selected->true_value.as<Call>();
@@ -638,7 +638,7 @@ class LoadInside : public WithUsedLets {
   }
 
   HExpr visit(const Load* op) override {
-    const HExpr load = WithUsedLets::visit(op);
+    HExpr load = WithUsedLets::visit(op);
     if (!op->type.is_vector() || !is_const_one(op->predicate)) return load;
     Unclamped unclamped;
     const HExpr index = simplify(unclamped.mutate(simplify(expanded(op->index))));

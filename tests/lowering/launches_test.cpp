@@ -34,7 +34,7 @@ output %y
 TEST(Launches, AChainBecomesOne) {
   Program program = unfolded(four_products);
   program.steps.clear();
-  fuse_launches(program, {});
+  fuse_launches(program, launch_chains(program, {}));
   ASSERT_EQ(program.definitions.size(), 1u);
   const Definition& all = program.definitions[0];
   EXPECT_EQ(all.value, "y");
@@ -50,7 +50,7 @@ TEST(Launches, WhatDoesNotFitStaysALaunchOfItsOwn) {
   for (const auto& [bytes, launches] : {std::pair{512, 1}, {511, 2}, {256, 2}, {255, 4}}) {
     profile.local_memory = bytes;
     Program program = unfolded(four_products);
-    fuse_launches(program, profile);
+    fuse_launches(program, launch_chains(program, profile));
     EXPECT_EQ(program.definitions.size(), static_cast<size_t>(launches)) << bytes << " bytes";
   }
 }
@@ -67,7 +67,7 @@ define %y : [2][64]f32 = Concat(%c, %b; axis = 0) from "ignored"
 output %b
 output %y
 )");
-  fuse_launches(program, {});
+  fuse_launches(program, launch_chains(program, {}));
   std::vector<std::string> values;
   for (const Definition& definition : program.definitions) values.push_back(definition.value);
   // A concatenation has no statements: its parts are computed where they belong.

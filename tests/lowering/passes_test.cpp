@@ -278,7 +278,7 @@ TEST(Passes, LaunchesKeepEveryBit) {
     Profile profile = profile_for(seed);
     profile.gpu = seed % 3 == 0;
     profile.local_memory = seed % 5 == 0 ? 512 : 32768;
-    fuse_launches(program, profile);
+    fuse_launches(program, launch_chains(program, profile));
     for (const Definition& definition : program.definitions) kept += count_statements(definition.expression);
     expect_same_values(wanted, values_of(program, random.inputs), program);
     const StoragePlan plan = choose_storage(program, profile);

@@ -84,7 +84,8 @@ class JsonAnswers : public InTemporaryFolder {
 };
 
 TEST_F(JsonAnswers, EveryCommandHasTheOption) {
-  for (const json& command : answer({"manual"}).at("commands")) EXPECT_EQ(command.at("name"), "");
+  const json of_program = answer({"manual"});
+  for (const json& command : of_program.at("commands")) EXPECT_EQ(command.at("name"), "");
   const Ran all = run_hoist({"manual", "--output-dir", in("man"), "--json", in("all.json")});
   ASSERT_EQ(all.code, 0) << all.err;
   const auto text = read_file(in("all.json"));

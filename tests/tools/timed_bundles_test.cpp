@@ -138,7 +138,7 @@ class VariantsThatFail : public testing::Test {
  protected:
   void SetUp() override {
     tuned_.emplace(tuned_model("digits_residual.onnx", {"x86-64-v3"}));
-    auto found = tuning::tile_subjects(*tuned_, {});
+    auto found = tuning::subjects_of(*tuned_, tuning::ChoiceKind::tiles, {});
     ASSERT_TRUE(found.ok());
     subjects_ = std::move(*found);
     ASSERT_GE(subjects_.size(), 2u);

@@ -340,7 +340,7 @@ TEST_F(TuningTest, ARewriteThatIsChosenReplays) {
   ASSERT_TRUE(program.ok());
   auto tuned = tuning::tuned_program(std::move(*program), options);
   ASSERT_TRUE(tuned.ok());
-  auto subjects = tuning::form_subjects(*tuned, 4);
+  auto subjects = tuning::subjects_of(*tuned, tuning::ChoiceKind::convolutions, {}, 4);
   ASSERT_TRUE(subjects.ok());
   size_t compiled = 0;
   for (size_t number = 1; number <= 4; ++number) {

@@ -110,18 +110,18 @@ std::vector<KnobValues> sampled(const KnobSpace& space, uint64_t seed) {
 
 // --list: what there is to choose for the kernels of a layer.
 Attempt<> list_choices(const TuneCommand& command, const TunedProgram& tuned) {
-  HOIST_STEP(const std::vector<Subject> forms, ExitCode::bad_input, tuning::form_subjects(tuned, command.explored));
-  HOIST_STEP(const std::vector<Subject> tiles, ExitCode::bad_input, tuning::tile_subjects(tuned, {}));
   auto out = nlohmann::ordered_json::array();
   std::vector<std::string> layers;
-  for (const std::vector<Subject>* subjects : {&forms, &tiles}) {
-    for (const Subject& subject : *subjects) {
+  for (const tuning::ChoiceKind kind : tuning::all_choices) {
+    HOIST_STEP(const std::vector<Subject> subjects, ExitCode::bad_input,
+               tuning::subjects_of(tuned, kind, {}, command.explored));
+    for (const Subject& subject : subjects) {
       layers.insert(layers.end(), subject.layers.begin(), subject.layers.end());
       if (std::find(subject.layers.begin(), subject.layers.end(), command.list) == subject.layers.end()) continue;
       const std::vector<Point> points = every_point(subject.space);
       nlohmann::ordered_json entry = {{"layers", subject.layers}, {"points", points.size()}, {"usual", subject.usual}};
-      say_line("{}: {}, for {}", subject.forms ? "forms of the term" : "tiles of the kernel",
-               counted(points.size(), "point"), fmt::join(subject.layers, ", "));
+      say_line("{}: {}, for {}", tuning::name_of(kind), counted(points.size(), "point"),
+               fmt::join(subject.layers, ", "));
       if (!subject.usual.empty()) say_line("  an estimate chooses {}", tuning::knobs_text(subject.usual));
       for (const Knob& knob : subject.space.knobs) {
         say_line("  {}", text_of(knob));

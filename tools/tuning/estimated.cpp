@@ -29,9 +29,9 @@ class Estimator {
       : tuned_(tuned), model_(model), circumstances_(circumstances), options_(options) {}
 
   Result<EstimateOutcome> run() {
-    HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_));
+    HOIST_TRY(const std::vector<Subject> forms, subjects_of(tuned_, ChoiceKind::convolutions, {}));
     HOIST_TRY_VOID(choose(forms));
-    HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, records_in(chosen_)));
+    HOIST_TRY(const std::vector<Subject> tiles, subjects_of(tuned_, ChoiceKind::tiles, records_in(chosen_)));
     HOIST_TRY_VOID(choose(tiles));
     EstimateOutcome out;
     for (const auto& [task, choice] : chosen_) out.choices.push_back(choice);
@@ -51,8 +51,11 @@ class Estimator {
     for (const auto& [subject, seconds] : before) {
       Estimated one;
       one.index = subject;
-      // Nothing that the model knows of a kernel says in which order it takes its tiles.
-      one.search = search_strategies().front().make(with_value(subjects[subject].space, order_knob, 0), options_.seed);
+      // Nothing that the model knows of a kernel says in which order it takes its tiles, and it has learned from none
+      // that keeps windows in memory.
+      KnobSpace space = with_value(subjects[subject].space, order_knob, 0);
+      space = with_value(std::move(space), std::string(im2col_knob), 0);
+      one.search = search_strategies().front().make(space, options_.seed);
       if (const auto point = point_with(subjects[subject].space, subjects[subject].usual))
         one.search->observe({{*point, 1}});
       all.push_back(std::move(one));
@@ -131,7 +134,7 @@ class Estimator {
 Result<EstimateOutcome> estimate(const TunedProgram& tuned, std::span<const CostModel> models,
                                  const EstimateOptions& options) {
   const Circumstances circumstances = {.native = !tuned.options.targets.empty()};
-  HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned, {}));
+  HOIST_TRY(const std::vector<Subject> tiles, subjects_of(tuned, ChoiceKind::tiles, {}));
   HOIST_TRY(const LoweredVariant usual, lower_variant(tuned, tiles, {}, {}));
   std::vector<Expr> kernels;
   for (const LoweredKernel& kernel : usual.model.kernels) kernels.push_back(kernel.expression);

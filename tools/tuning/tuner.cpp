@@ -39,10 +39,10 @@ class Tuner {
 
   Result<TuneOutcome> run() {
     HOIST_TRY_VOID(time_whole());
-    HOIST_TRY(const std::vector<Subject> forms, form_subjects(tuned_, options_.explored));
-    HOIST_TRY_VOID(search(forms));
-    HOIST_TRY(const std::vector<Subject> tiles, tile_subjects(tuned_, records_in(chosen_)));
-    HOIST_TRY_VOID(search(tiles));
+    for (const ChoiceKind kind : all_choices) {
+      HOIST_TRY(const std::vector<Subject> subjects, subjects_of(tuned_, kind, records_in(chosen_), options_.explored));
+      HOIST_TRY_VOID(search(subjects));
+    }
     HOIST_TRY_VOID(compare_whole());
     std::sort(outcome_.kernels.begin(), outcome_.kernels.end(),
               [](const TunedKernel& a, const TunedKernel& b) { return a.share > b.share; });
@@ -226,7 +226,6 @@ class Tuner {
       TunedKernel kernel;
       kernel.task = subjects[one.index].task;
       kernel.layers = subjects[one.index].layers;
-      kernel.forms = subjects[one.index].forms;
       kernel.usual = subjects[one.index].usual;
       kernel.points = std::min<int64_t>(count_points(subjects[one.index].space), std::int64_t{1} << 40);
       kernel.seconds = usual.at(one.index);

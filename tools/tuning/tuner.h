@@ -32,7 +32,6 @@ struct TuneOptions {
 struct TunedKernel {
   TuningTask task;
   std::vector<std::string> layers;
-  bool forms = false;
   int64_t points = 0;        ///< of the space, legal or not; at most 2^40
   double share = 0;          ///< of the run, before
   double seconds = 0;        ///< as the estimate makes it

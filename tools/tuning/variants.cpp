@@ -12,7 +12,10 @@
 #include "backends/bundle/bundle.h"
 #include "ir/stopwatch.h"
 #include "lowering/exploration.h"
+#include "lowering/launches.h"
 #include "lowering/passes.h"
+#include "lowering/rules.h"
+#include "lowering/storage.h"
 #include "lowering/winograd.h"
 #include "tools/compile.h"
 
@@ -21,19 +24,31 @@ namespace {
 
 constexpr double failed = std::numeric_limits<double>::infinity();
 
-// Terms that stand several times are one subject.
+std::string first_layer(const Definition& definition) {
+  return definition.layers.empty() ? definition.value : definition.layers.front();
+}
+
+// Terms that stand several times are one subject, of the largest space that any of them has.
 class Subjects {
  public:
+  explicit Subjects(ChoiceKind kind) : kind_(kind) {}
+
+  /// `subject` has its knobs, and the layers that it concerns beside the definition's.
   void add(const Definition& definition, Subject subject) {
+    subject.kind = kind_;
     subject.task = tuning_task(definition.expression);
-    const std::string& layer = definition.layers.empty() ? definition.value : definition.layers.front();
+    std::vector<std::string> layers = std::move(subject.layers);
+    layers.insert(layers.begin(), first_layer(definition));
     const auto [place, fresh] = index_.emplace(subject.task, found_.size());
-    if (fresh) found_.push_back(std::move(subject));
-    found_[place->second].layers.push_back(layer);
+    if (fresh) found_.emplace_back(std::move(subject)).layers.clear();
+    Subject& found = found_[place->second];
+    if (!fresh && count_points(subject.space) > count_points(found.space)) found.space = std::move(subject.space);
+    add_layers(found.layers, layers);
   }
   std::vector<Subject> take() { return std::move(found_); }
 
  private:
+  ChoiceKind kind_;
   std::map<TuningTask, size_t> index_;
   std::vector<Subject> found_;
 };
@@ -147,69 +162,159 @@ Result<WrittenModel> written_model(const TunedProgram& tuned, LoweredModel lower
 
 namespace {
 
-// Winograd's forms of the definition, and random rewrites of it: one or the other.
-KnobSpace forms_of(const Program& program, const Definition& definition, const TunedProgram& tuned, size_t explored) {
-  KnobSpace out;
-  const LowerOptions& lower = tuned.options.lower;
-  if (has_known_weights(program, definition)) {
-    Knob knob{std::string(winograd_knob), Knob::Kind::choice, {}};
-    for (const WinogradChoice& choice : winograd_choices(definition.expression, tuned.options.profile, lower.strict))
-      knob.values.push_back({choice.results});
-    if (!knob.values.empty()) {
-      knob.values.push_back({0});
-      std::sort(knob.values.begin(), knob.values.end());
-      knob.values.erase(std::unique(knob.values.begin(), knob.values.end()), knob.values.end());
-      out.knobs.push_back(std::move(knob));
-    }
-  }
-  if (explored == 0) return out;
-  Knob knob{std::string(exploration_knob), Knob::Kind::choice, {{0}}};
-  for (const int64_t value : explorations(definition.expression, explored, lower.strict))
-    knob.values.push_back({value});
-  if (knob.values.size() == 1) return out;
-  out.knobs.push_back(std::move(knob));
-  // Either stands first among its knob's values where there is none of it.
-  out.is_legal = [](const Point& point) { return point.size() < 2 || point[0] == 0 || point[1] == 0; };
+Knob choice_knob(std::string_view name, const std::vector<int64_t>& values) {
+  Knob out{std::string(name), Knob::Kind::choice, {}};
+  for (const int64_t value : values) out.values.push_back({value});
   return out;
 }
 
-}  // namespace
+const std::vector<int64_t> no_or_yes = {0, 1};
 
-Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned, size_t explored) {
-  Subjects out;
-  Program program = tuned.program;
-  PassOptions options = pass_options(tuned.options.lower, tuned.options.profile);
-  if (options.convolution != ConvolutionForm::automatic) return out.take();
-  // As the passes that choose them find the definitions.
-  const auto observe = [&](const Pass& pass, const Program& now) {
-    if (pass.name != "merge-producers") return true;
-    for (const Definition& definition : now.definitions) {
-      Subject subject;
-      subject.forms = true;
-      subject.space = forms_of(now, definition, tuned, explored);
-      if (subject.space.knobs.empty()) continue;
-      // Whether an estimate takes Winograd's form is the pass's to say.
-      if (subject.space.knobs.front().name == exploration_knob) subject.usual = {{std::string(exploration_knob), 0}};
-      out.add(definition, std::move(subject));
-    }
-    return false;
+// What a definition may be, as passes find it: one of Winograd's forms, windows in memory, a random rewrite, or what it
+// is. Where it has none of Winograd's forms, it stays what it is unless somebody asks.
+Subject convolution_forms(const Program& program, const Definition& definition, const PassOptions& options,
+                          size_t explored) {
+  Subject out;
+  std::vector<Knob>& knobs = out.space.knobs;
+  if (has_known_weights(program, definition)) {
+    std::set<int64_t> results = {0};
+    for (const WinogradChoice& choice : winograd_choices(definition.expression, options.profile, options.strict))
+      results.insert(choice.results);
+    if (results.size() > 1) knobs.push_back(choice_knob(winograd_knob, {results.begin(), results.end()}));
+  }
+  const bool pass_estimates = !knobs.empty();
+  Rewriter windows(lowering_rules(), definition.expression);
+  if (keep_windows(windows)) knobs.push_back(choice_knob(im2col_knob, no_or_yes));
+  if (explored > 0) {
+    std::vector<int64_t> walks = explorations(definition.expression, explored, options.strict);
+    walks.insert(walks.begin(), 0);
+    if (walks.size() > 1) knobs.push_back(choice_knob(exploration_knob, walks));
+  }
+  // The first value of each knob is none of it.
+  out.space.is_legal = [](const Point& point) {
+    return std::count_if(point.begin(), point.end(), [](int value) { return value != 0; }) <= 1;
   };
-  HOIST_TRY_VOID(run_passes(program, Pass::terms, options, observe));
-  return out.take();
+  if (!pass_estimates) out.usual = values_of(out.space, Point(knobs.size(), 0));
+  return out;
 }
 
-Result<std::vector<Subject>> tile_subjects(const TunedProgram& tuned, const TuningRecords& fixed) {
-  Subjects out;
-  HOIST_TRY(const LoweredModel lowered,
-            lower_program(tuned.program, with_records(tuned.options.lower, fixed), tuned.options.profile));
+void find_convolutions(Subjects& out, const Program& program, const PassOptions& options, size_t explored) {
+  if (options.convolution != ConvolutionForm::automatic) return;
+  for (const Definition& definition : program.definitions) {
+    Subject subject = convolution_forms(program, definition, options, explored);
+    if (!subject.space.knobs.empty()) out.add(definition, std::move(subject));
+  }
+}
+
+// In how many blocks a long reduction is formed: the pass estimates that.
+void find_reductions(Subjects& out, const Program& program, const PassOptions& options, size_t) {
+  for (const Definition& definition : program.definitions) {
+    std::vector<int64_t> counts = block_counts(definition.expression, options.profile);
+    if (counts.empty()) continue;
+    counts.insert(counts.begin(), 0);
+    Subject subject;
+    subject.space.knobs = {choice_knob(blocks_knob, counts)};
+    out.add(definition, std::move(subject));
+  }
+}
+
+// How many of the layers before it a launch takes in, the latest first.
+void find_launches(Subjects& out, const Program& program, const PassOptions& options, size_t) {
+  if (options.fusion == LaunchFusion::launch) return;
+  for (const LaunchChain& chain : launch_chains(program, options.profile)) {
+    Subject subject;
+    Knob knob{std::string(launch_knob), Knob::Kind::ordered, {{0}}};
+    for (const size_t producer : chain.producers) {
+      knob.values.push_back({std::ssize(knob.values)});
+      subject.layers.push_back(first_layer(program.definitions[producer]));
+    }
+    subject.usual = {{knob.name, 0}};
+    subject.space.knobs = {std::move(knob)};
+    out.add(program.definitions[chain.result], std::move(subject));
+  }
+}
+
+struct PassChoices {
+  ChoiceKind kind;
+  std::string_view behind;  // the pass behind which the one that makes the choice finds the program
+  void (*find)(Subjects& out, const Program& program, const PassOptions& options, size_t explored);
+};
+
+constexpr PassChoices pass_choices[] = {
+    {ChoiceKind::convolutions, "merge-producers", find_convolutions},
+    {ChoiceKind::reductions, "block-scans", find_reductions},
+    {ChoiceKind::launches, "cut-kernels", find_launches},
+};
+
+// Whether pictures are read and written with channels innermost. A copy of an input is a step of the choice.
+void find_layouts(Subjects& out, const LoweredModel& lowered) {
+  for (const Definition& definition : lowered.program.definitions) {
+    const auto found = lowered.storage.layouts.find(definition.value);
+    if (found == lowered.storage.layouts.end()) continue;
+    Subject subject;
+    subject.usual = found->second;
+    for (const auto& [name, value] : found->second) {
+      subject.space.knobs.push_back(choice_knob(name, no_or_yes));
+      if (name != input_layout_knob) continue;
+      for (const auto& [input, type] : lowered.program.inputs) subject.layers.push_back(copy_name(input));
+    }
+    out.add(definition, std::move(subject));
+  }
+}
+
+void find_tiles(Subjects& out, const LoweredModel& lowered, const Profile& profile) {
   for (const Definition& definition : lowered.program.definitions) {
     const auto results = lowered.storage.tiled.find(definition.value);
     if (results == lowered.storage.tiled.end()) continue;
     Subject subject;
-    subject.space = tile_knobs(results->second, tuned.options.profile);
-    subject.usual = knobs_of(choose_tile(results->second, tuned.options.profile), tuned.options.profile);
+    subject.space = tile_knobs(results->second, profile);
+    subject.usual = knobs_of(choose_tile(results->second, profile), profile);
     out.add(definition, std::move(subject));
   }
+}
+
+}  // namespace
+
+std::string_view name_of(ChoiceKind kind) {
+  switch (kind) {
+    case ChoiceKind::convolutions:
+      return "forms of the term";
+    case ChoiceKind::reductions:
+      return "blocks of reductions";
+    case ChoiceKind::launches:
+      return "layers of the launch";
+    case ChoiceKind::layouts:
+      return "layouts of inputs and outputs";
+    case ChoiceKind::tiles:
+      return "tiles of the kernel";
+  }
+  return "";
+}
+
+Result<std::vector<Subject>> subjects_of(const TunedProgram& tuned, ChoiceKind kind, const TuningRecords& fixed,
+                                         size_t explored) {
+  const LowerOptions lower = with_records(tuned.options.lower, fixed);
+  const Profile& profile = tuned.options.profile;
+  Subjects out(kind);
+  // Native code has no work-groups that keep arrays, and launches that cost next to nothing.
+  if (kind == ChoiceKind::launches && !tuned.options.targets.empty()) return out.take();
+  const auto* of_pass = std::find_if(std::begin(pass_choices), std::end(pass_choices),
+                                     [&](const PassChoices& each) { return each.kind == kind; });
+  if (of_pass != std::end(pass_choices)) {
+    Program program = tuned.program;
+    const PassOptions options = pass_options(lower, profile);
+    HOIST_TRY_VOID(run_passes(program, Pass::terms, options, [&](const Pass& pass, const Program& now) {
+      if (pass.name != of_pass->behind) return true;
+      of_pass->find(out, now, options, explored);
+      return false;
+    }));
+    return out.take();
+  }
+  HOIST_TRY(const LoweredModel lowered, lower_program(tuned.program, lower, profile));
+  if (kind == ChoiceKind::layouts)
+    find_layouts(out, lowered);
+  else
+    find_tiles(out, lowered, profile);
   return out.take();
 }
 
@@ -241,7 +346,9 @@ Result<LoweredVariant> lower_variant(const TunedProgram& tuned, const std::vecto
     const TuningTask task = tuning_task(out.model.groups[i].high);
     for (const auto& [subject, knobs] : assignment) {
       const Subject& one = subjects[subject];
-      if (one.forms ? computes_any(one.layers, out.model.steps[i].layers) : one.task == task) owners.push_back(subject);
+      const bool concerned =
+          one.kind == ChoiceKind::tiles ? one.task == task : computes_any(one.layers, out.model.steps[i].layers);
+      if (concerned) owners.push_back(subject);
     }
     if (owners.empty()) continue;
     out.steps.push_back(i);

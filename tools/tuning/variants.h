@@ -5,10 +5,12 @@
 // Where bundles are measured is timed_bundles.h's: what they do there to a driver is a time of no kernel here.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/program/program.h"
@@ -28,20 +30,33 @@ struct TunedProgram {
   double launch_seconds = 0;  ///< that a run takes for each step beside the kernel
 };
 
-/// What knobs are chosen for, and which steps its time is: those of this term, or where `forms` is set, those that
-/// compute the layers, since another form of a convolution is other terms.
+/// What may be chosen, in the order in which it is: each kind changes the terms, or how arrays lie, that the next ones
+/// find, so those before it are fixed. Choices of one kind concern no kernel together.
+enum class ChoiceKind : uint8_t {
+  convolutions,  ///< Winograd's forms, windows in memory, and random rewrites of terms (lowering/exploration.h)
+  reductions,    ///< in how many blocks long ones are formed
+  launches,      ///< how many layers are computed in one
+  layouts,       ///< of pictures that are inputs and outputs of the model
+  tiles,
+};
+inline constexpr std::array all_choices = {ChoiceKind::convolutions, ChoiceKind::reductions, ChoiceKind::launches,
+                                           ChoiceKind::layouts, ChoiceKind::tiles};
+
+/// What knobs are chosen for, and which steps its time is: those of this term for tiles, for other choices those that
+/// compute the layers, since another form is other terms.
 struct Subject {
+  ChoiceKind kind = ChoiceKind::tiles;
   TuningTask task;
-  bool forms = false;
-  std::vector<std::string> layers;  ///< the first of each definition that has the term
+  std::vector<std::string> layers;  ///< the first of each definition that the choice concerns
   KnobSpace space;
-  KnobValues usual;  ///< what an estimate chooses
+  KnobValues usual;  ///< what an estimate chooses; empty where only the pass that makes the choice knows
 };
 
-/// The choices that there are: Winograd's forms, and so many random rewrites of each term (lowering/exploration.h), or,
-/// with knobs for these fixed, tiles.
-Result<std::vector<Subject>> form_subjects(const TunedProgram& tuned, size_t explored = 0);
-Result<std::vector<Subject>> tile_subjects(const TunedProgram& tuned, const TuningRecords& fixed);
+/// For people: "forms of convolutions".
+std::string_view name_of(ChoiceKind kind);
+/// The choices of a kind, where others are as `fixed` says; of each term so many random rewrites are among them.
+Result<std::vector<Subject>> subjects_of(const TunedProgram& tuned, ChoiceKind kind, const TuningRecords& fixed,
+                                         size_t explored = 0);
 
 /// Knobs for some subjects, by index.
 using Assignment = std::map<size_t, KnobValues>;

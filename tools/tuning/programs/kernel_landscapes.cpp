@@ -62,7 +62,8 @@ Attempt<TunedProgram> tuned_of(const Measured& measured, const std::string& targ
 
 // The kernel with the largest space: layouts of what it reads and writes may be copied by others.
 Attempt<std::vector<Subject>> subject_of(const TunedProgram& tuned) {
-  HOIST_STEP(std::vector<Subject> subjects, ExitCode::bad_input, tuning::tile_subjects(tuned, {}));
+  HOIST_STEP(std::vector<Subject> subjects, ExitCode::bad_input,
+             tuning::subjects_of(tuned, tuning::ChoiceKind::tiles, {}));
   if (subjects.empty()) return input_failure("kernel", "has no knobs");
   const auto largest = std::max_element(subjects.begin(), subjects.end(), [](const Subject& a, const Subject& b) {
     return count_points(a.space) < count_points(b.space);

@@ -52,8 +52,9 @@ Result<TuningRecords> records_of_variant(const TunedProgram& tuned, uint64_t var
     return found == knobs->end() ? KnobValues() : found->second;
   };
   if (variant == 0) return records;
-  for (const bool forms : {true, false}) {
-    HOIST_TRY(const std::vector<Subject> subjects, forms ? form_subjects(tuned) : tile_subjects(tuned, records));
+  for (const ChoiceKind kind : {ChoiceKind::convolutions, ChoiceKind::tiles}) {
+    const bool forms = kind == ChoiceKind::convolutions;
+    HOIST_TRY(const std::vector<Subject> subjects, subjects_of(tuned, kind, records));
     std::map<TuningTask, KnobValues> found;
     for (size_t i = 0; i < subjects.size(); ++i) {
       // Half of the variants keep the estimate's forms, since another form leaves fewer kernels of the others.
