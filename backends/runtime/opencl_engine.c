@@ -575,7 +575,7 @@ static hoist_status profile(hoist_bundle* b, double* step_seconds) {
   const size_t count = b->plan.step_count;
   cl_event* events = calloc(count + 1, sizeof *events);
   if (!events) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "no memory for %zu events", count);
-  memset(step_seconds, 0, count * sizeof *step_seconds);
+  if (count) memset(step_seconds, 0, count * sizeof *step_seconds); /* callers have no array for no steps */
   hoist_status status = upload(b, b->profiling_queue);
   hoist_begin_items(b, 0);
   for (size_t i; !status && !(status = next_profiled(b, &i)) && i < count;) {
