@@ -84,13 +84,12 @@ class JsonAnswers : public InTemporaryFolder {
 };
 
 TEST_F(JsonAnswers, EveryCommandHasTheOption) {
-  const json of_program = answer({"manual"});
-  for (const json& command : of_program.at("commands")) EXPECT_EQ(command.at("name"), "");
-  const Ran all = run_hoist({"manual", "--output-dir", in("man"), "--json", in("all.json")});
-  ASSERT_EQ(all.code, 0) << all.err;
+  const json manual = answer({"manual"});
+  const Ran pages = run_hoist({"manual", "--output-dir", in("man"), "--json", in("all.json")});
+  ASSERT_EQ(pages.code, 0) << pages.err;
   const auto text = read_file(in("all.json"));
   ASSERT_TRUE(text.ok());
-  const json manual = json::parse(*text);
+  EXPECT_EQ(json::parse(*text), manual);
   EXPECT_GT(manual.at("commands").size(), 15u);
   const auto keys = documented_keys();
   for (const json& command : manual.at("commands")) {
